@@ -1,0 +1,53 @@
+# Everything from a fresh checkout, with nothing but make and Python 3.11 to 3.13: `make demo`, `make test`.
+# PYTHON=/path/to/python3 chooses another than the newest that is found.
+
+export PYTHON
+BIN := .venv/bin
+SETUP := pyproject.toml tools/setup.py
+JOBS ?= 2
+
+# Mesa without compute shaders: what a GL 3.3 driver, or macOS, leaves to the pixel backend.
+GL33 := MESA_GL_VERSION_OVERRIDE=3.3 MESA_GLSL_VERSION_OVERRIDE=330 PERFRAME_BACKENDS=gpu_pixel
+
+.PHONY: help demo test lint pytest test-gl33 check-wheel bench wheel clean
+
+help: ## what can be made
+	@grep -E '^[a-z0-9-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 14
+
+demo: .venv/.demo ## the painter: a window where there is a display, a picture where there is none
+	@$(BIN)/perframe demo painter $(ARGS)
+
+test: lint pytest ## all checks and all tests
+
+lint: .venv/.dev ## ruff, mypy, import-linter
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache --no-logo
+
+pytest: .venv/.dev ## the tests alone; ARGS="-k pool"
+	$(BIN)/pytest -n $(JOBS) $(ARGS)
+
+test-gl33: .venv/.dev ## the pixel backend's tests on a GL 3.3 context
+	$(GL33) $(BIN)/pytest -n $(JOBS) -m backend $(ARGS)
+
+check-wheel: .venv/.dev ## the wheel, in a clean environment
+	$(BIN)/pytest -m wheel
+
+bench: .venv/.dev ## perframe and onnxruntime side by side; ARGS="mnist-12 --rounds 20"
+	$(BIN)/perframe bench $(or $(ARGS),light_squeezenet --backend cpu,gpu_compute,gpu_pixel --against onnxruntime)
+
+wheel: .venv/.dev ## dist/perframe-*.whl
+	$(BIN)/python -m build --wheel
+
+clean: ## all that was made, the environment too
+	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# Packages are looked at again only when pyproject.toml changes: the second run starts at once.
+.venv/.demo: $(SETUP)
+	@python=$$(sh tools/find_python.sh) && "$$python" tools/setup.py demos && touch $@
+
+.venv/.dev: $(SETUP)
+	@python=$$(sh tools/find_python.sh) && "$$python" tools/setup.py dev && touch $@
+	@touch .venv/.demo

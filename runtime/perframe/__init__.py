@@ -1,0 +1,89 @@
+"""perframe: neural networks inside a frame loop.
+
+The names below are loaded when they are first used, so that `import perframe` costs nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "BackendType": "tensor",
+    "DataType": "tensor",
+    "Tensor": "tensor",
+    "TensorShape": "tensor",
+    "Readback": "readback",
+    "DynamicTensorShape": "spec",
+    "PartialTensor": "spec",
+    "Layer": "model",
+    "Model": "model",
+    "Value": "model",
+    "load": "load",
+    "Worker": "worker",
+    "run": "worker",
+    "TextureConverter": "texture",
+    "TextureTransform": "texture",
+    "App": "host",
+    "Frame": "host",
+    "Script": "host",
+    "PerframeError": "errors",
+    "ModelError": "errors",
+    "UnsupportedOperatorError": "errors",
+    "InferenceError": "errors",
+    "InputError": "errors",
+    "ReadbackPending": "errors",
+    "ClosedError": "errors",
+    "BackendError": "errors",
+    "FallbackError": "errors",
+    "FormulaError": "errors",
+    "MissingExtraError": "errors",
+}
+
+__all__ = [*_HOME, "__version__"]
+
+if TYPE_CHECKING:
+    from perframe.errors import BackendError as BackendError
+    from perframe.errors import ClosedError as ClosedError
+    from perframe.errors import FallbackError as FallbackError
+    from perframe.errors import FormulaError as FormulaError
+    from perframe.errors import InferenceError as InferenceError
+    from perframe.errors import InputError as InputError
+    from perframe.errors import MissingExtraError as MissingExtraError
+    from perframe.errors import ModelError as ModelError
+    from perframe.errors import PerframeError as PerframeError
+    from perframe.errors import ReadbackPending as ReadbackPending
+    from perframe.errors import UnsupportedOperatorError as UnsupportedOperatorError
+    from perframe.host import App as App
+    from perframe.host import Frame as Frame
+    from perframe.host import Script as Script
+    from perframe.load import load as load
+    from perframe.model import Layer as Layer
+    from perframe.model import Model as Model
+    from perframe.model import Value as Value
+    from perframe.readback import Readback as Readback
+    from perframe.spec import DynamicTensorShape as DynamicTensorShape
+    from perframe.spec import PartialTensor as PartialTensor
+    from perframe.tensor import BackendType as BackendType
+    from perframe.tensor import DataType as DataType
+    from perframe.tensor import Tensor as Tensor
+    from perframe.tensor import TensorShape as TensorShape
+    from perframe.texture import TextureConverter as TextureConverter
+    from perframe.texture import TextureTransform as TextureTransform
+    from perframe.worker import Worker as Worker
+    from perframe.worker import run as run
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOME.get(name)
+    if home is None:
+        raise AttributeError(f"module 'perframe' has no attribute {name!r}")
+    value = getattr(import_module(f"perframe.{home}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,39 @@
+"""The backends. `open_backend` gets one by its name; nothing else outside a backend's folder imports from it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from perframe.errors import InputError
+from perframe.tensor import BackendType
+
+if TYPE_CHECKING:
+    from perframe.backends.base import Backend, LayerLike
+
+_HOMES = {
+    BackendType.CPU: "perframe.backends.cpu.backend",
+    BackendType.GPU_COMPUTE: "perframe.backends.gl.compute",
+    BackendType.GPU_PIXEL: "perframe.backends.gl.pixel",
+}
+
+
+def backend_type(name: BackendType | str) -> BackendType:
+    """The backend type of this name. Raises InputError."""
+    try:
+        return BackendType(name)
+    except ValueError:
+        raise InputError(f"there is no backend {name!r}: it is one of {', '.join(BackendType)}") from None
+
+
+def open_backend(name: BackendType | str, ctx: Any = None) -> Backend:
+    """A backend by name, in the caller's GL context if one is given. Raises BackendError where it cannot be had."""
+    opened: Backend = import_module(_HOMES[backend_type(name)]).open_backend(ctx)
+    return opened
+
+
+def evaluator() -> Callable[[LayerLike, Sequence[Any]], list[Any]]:
+    """The function that computes one layer on arrays with NumPy, as constant folding wants it."""
+    found: Callable[[LayerLike, Sequence[Any]], list[Any]] = import_module("perframe.backends.cpu.reference").evaluate
+    return found

@@ -1,0 +1,134 @@
+"""What a backend is. None of its methods is named after an operator: families find their lowering by the stem of their file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from numpy.typing import NDArray
+
+from perframe.errors import BackendError
+from perframe.tensor import BackendType, DataType, Storage, TensorShape
+
+Array = NDArray[Any]
+
+
+class Operand:
+    """A value as a lowering sees it: shape, dtype, values where they are known, and storage, made when it is first asked for."""
+
+    def __init__(
+        self,
+        name: str,
+        shape: Sequence[int],
+        dtype: DataType,
+        value: Array | None = None,
+        make_storage: Callable[[], Storage] | None = None,
+    ) -> None:
+        self.name, self.shape, self.dtype, self.value = name, TensorShape(shape), dtype, value
+        self._make_storage, self._storage = make_storage, None
+
+    @classmethod
+    def of(cls, array: Array) -> Operand:
+        """An operand of known values that has no storage."""
+        return cls("", array.shape, DataType.of(array.dtype), array)
+
+    @property
+    def has_storage(self) -> bool:
+        """Whether anyone has asked for its storage."""
+        return self._storage is not None
+
+    @property
+    def storage(self) -> Storage:
+        """Where the data lies. A constant is uploaded the first time."""
+        if self._storage is None:
+            if self._make_storage is None:
+                raise BackendError(f"value {self.name!r} has no storage")
+            self._storage = self._make_storage()
+        return self._storage
+
+
+class LayerLike(Protocol):
+    """A layer, as far as backends know it."""
+
+    @property
+    def op(self) -> str:
+        """The operator's name."""
+
+    @property
+    def name(self) -> str:
+        """The layer's name, for reports."""
+
+    @property
+    def family(self) -> str:
+        """The family whose file lowers it."""
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """The attributes that the model gives."""
+
+    @property
+    def declaration(self) -> Any:
+        """What is declared of its operator."""
+
+    @property
+    def epilogue(self) -> Any:
+        """The stages to apply to each element of the first output."""
+
+    def form(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> Any:
+        """The canonical form of its family."""
+
+
+class Step(Protocol):
+    """One bound piece of a plan: it knows its kernel, its operands and its numbers."""
+
+    layer: str
+
+    def replace(self, old: Storage, new: Storage) -> None:
+        """Read `new` wherever `old` was read."""
+
+
+class Program(Protocol):
+    """Consecutive steps, ready to run."""
+
+    def __len__(self) -> int:
+        """How many steps."""
+
+    def run(self, begin: int, end: int) -> None:
+        """Run some of them, in order; the caller sees to what they depend on."""
+
+
+class Backend(Protocol):
+    """A place where layers run."""
+
+    backend_type: BackendType
+
+    def alloc(self, shape: Sequence[int], dtype: DataType) -> Storage:
+        """New storage of undefined values."""
+
+    def capacity(self, shape: Sequence[int], dtype: DataType) -> tuple[str, int]:
+        """The class of storage that a value needs, and how much; storage of one class that is large enough can be reused."""
+
+    def supports(self, layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand]) -> str:
+        """Why it cannot run this layer; "" when it can."""
+
+    def lower(
+        self, layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand], scratch: Scratch
+    ) -> list[Step]:
+        """The steps that run a layer."""
+
+    def program(self, steps: Sequence[Step]) -> Program:
+        """Make steps ready to run."""
+
+    def submit(
+        self, program: Program, begin: int, end: int, reads: Sequence[Storage], writes: Sequence[Storage]
+    ) -> None:
+        """Begin to run some steps and return; who reads `writes` afterwards waits for them."""
+
+    def flush(self) -> None:
+        """See to it that what was submitted makes progress without further calls."""
+
+    def close(self) -> None:
+        """Wait for what was submitted and free what the backend holds."""
+
+
+Scratch = Callable[[Sequence[int], DataType], Operand]

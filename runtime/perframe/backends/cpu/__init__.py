@@ -1,0 +1,1 @@
+"""The CPU: NumPy defines every layer, Numba-compiled kernels run the hot ones, worker threads run the programs."""

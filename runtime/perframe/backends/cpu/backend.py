@@ -1,0 +1,97 @@
+"""The CPU backend: allocation, lowering and submission to the worker threads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from perframe.backends.base import LayerLike, Operand, Program, Scratch, Step
+from perframe.backends.cpu import jobs, reference
+from perframe.backends.cpu.program import CpuProgram, CpuStep, NativeStep, PythonStep
+from perframe.tensor import BackendType, DataType, Fence, HostStorage, Storage, TensorShape
+
+
+class CpuBackend:
+    """Runs programs on worker threads, one after the other for one backend."""
+
+    backend_type = BackendType.CPU
+
+    def __init__(self) -> None:
+        self._last: Fence | None = None
+
+    def alloc(self, shape: Sequence[int], dtype: DataType) -> HostStorage:
+        """Host memory of undefined values."""
+        return HostStorage(shape, dtype)
+
+    def capacity(self, shape: Sequence[int], dtype: DataType) -> tuple[str, int]:
+        """Any memory that has enough bytes will do; strings have their own."""
+        size = TensorShape(shape).size
+        return ("strings", size) if dtype is DataType.STRING else ("bytes", size * dtype.numpy.itemsize)
+
+    def supports(self, layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand]) -> str:
+        """NumPy runs everything that is declared."""
+        return ""
+
+    def lower(
+        self, layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand], scratch: Scratch
+    ) -> list[Step]:
+        """Native steps where the family has a kernel for these dtypes, else one step with NumPy."""
+        family = import_module(f"perframe.backends.cpu.{layer.family}")
+        form = reference.form_of(layer, inputs, outputs)
+        if hasattr(family, "lower") and TensorShape(outputs[0].shape).size:
+            native: list[NativeStep] | None = family.lower(layer, form, inputs, outputs, scratch)
+            if native is not None:
+                return list(native)
+        return [_python_step(layer, form, inputs, outputs)]
+
+    def program(self, steps: Sequence[Step]) -> Program:
+        """A table for the native walker."""
+        return CpuProgram([step for step in steps if isinstance(step, CpuStep)])
+
+    def submit(
+        self, program: Program, begin: int, end: int, reads: Sequence[Storage], writes: Sequence[Storage]
+    ) -> None:
+        """Run the steps as a job, after the last one and after all that touches the same storage."""
+        fences: list[Fence] = [self._last] if self._last else []
+        sources = [storage for storage in reads if isinstance(storage, HostStorage)]
+        targets = [storage for storage in writes if isinstance(storage, HostStorage)]
+        fences += [storage.write for storage in sources if storage.write]
+        fences += [fence for storage in targets for fence in storage.fences]
+        job = jobs.schedule(program.run, begin, end, depends_on=fences)
+        for storage in sources:
+            storage.reads = [fence for fence in storage.reads if not fence.done]
+            storage.reads.append(job)
+        for storage in targets:
+            storage.write, storage.reads = job, []
+        self._last = job
+
+    def flush(self) -> None:
+        """Worker threads need no push."""
+
+    def close(self) -> None:
+        """Wait for the last job."""
+        if self._last is not None and not self._last.done:
+            self._last.wait()
+
+
+def _python_step(
+    layer: LayerLike, form: Any, inputs: Sequence[Operand | None], outputs: Sequence[Operand]
+) -> PythonStep:
+    given = [value for value in inputs if value is not None]
+    present = [value is not None for value in inputs]
+
+    def run(storages: list[HostStorage]) -> None:
+        views = iter([s.view(v.shape, v.dtype) for s, v in zip(storages, (*given, *outputs), strict=True)])
+        arrays = [next(views) if there else None for there in present]
+        for target, value in zip(views, reference.compute(layer, form, arrays, outputs), strict=False):
+            np.copyto(target, value)
+
+    return PythonStep(layer.name, [value.storage for value in (*given, *outputs)], run)
+
+
+def open_backend(ctx: Any) -> CpuBackend:
+    """A CPU backend; a GL context means nothing to it."""
+    return CpuBackend()

@@ -1,0 +1,76 @@
+"""Elementwise layers on the CPU."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from perframe.backends.base import LayerLike, Operand, Scratch
+from perframe.backends.cpu import jit
+from perframe.backends.cpu.lowering import all_float32, float_array, step
+from perframe.backends.cpu.program import NativeStep
+from perframe.layers.broadcasting import Elementwise
+from perframe.layers.epilogue import parameters
+from perframe.layers.formula import translate
+from perframe.tensor import DataType
+
+
+def compute(layer: LayerLike, form: Elementwise, inputs: Sequence[Any], outputs: Sequence[Operand]) -> list[Any]:
+    """The formula itself, on broadcast arrays."""
+    given = [inputs[index] for index in form.operands]
+    target = tuple(outputs[0].shape)
+    views = []
+    for array, strides in zip(given, form.strides, strict=True):
+        flat = np.ascontiguousarray(array).reshape(-1)
+        steps = tuple(step * flat.itemsize for step in strides)
+        views.append(np.lib.stride_tricks.as_strided(flat, form.shape, steps) if math.prod(target) else array)
+    names = [name for name in (form.formula.__kwdefaults__ or {})]
+    if any(value.dtype.kind not in "biufcO" for value in views):  # ml_dtypes compute in float32
+        views = [value.astype(np.float32) if value.dtype.kind not in "biufcO" else value for value in views]
+    result = form.formula(*views, **dict(zip(names, form.parameters, strict=True)))
+    wanted = outputs[0].dtype
+    if wanted is DataType.STRING:
+        return [np.asarray(result).astype(object)]
+    return [np.broadcast_to(np.asarray(result).astype(wanted.numpy), form.shape if math.prod(target) else target)]
+
+
+def lower(
+    layer: LayerLike,
+    form: Elementwise,
+    inputs: Sequence[Operand | None],
+    outputs: Sequence[Operand],
+    scratch: Scratch,
+) -> list[NativeStep] | None:
+    """One kernel a formula and epilogue; float32 only."""
+    operands = [value for index, value in enumerate(inputs) if index in form.operands and value is not None]
+    if not all_float32([*operands, outputs[0]]) or len(operands) > 5:
+        return None
+    text, kind = translate(form.formula, ["float"] * len(operands), "python")
+    if kind != "float":
+        return None
+    numbers = float_array((*form.parameters, *parameters(layer.epilogue)))
+    first = len(form.parameters)
+    names = ", ".join(f"x{k}" for k in range(len(operands)))
+    arguments = ", ".join([names, *(f"p[{k}]" for k in range(first))])
+    tail = jit.epilogue_text(layer.epilogue)
+    if first:
+        for index in reversed(range(len(numbers) - first)):
+            tail = tail.replace(f"p[{index}]", f"p[{index + first}]")
+    whole = f"{text}\n@inline\ndef formula({names}, p):\n    return {form.formula.__name__}({arguments})\n{tail}"
+    flat = [dim for strides in form.strides for dim in strides]
+    return [
+        step(
+            layer,
+            f"elementwise.build{len(operands)}",
+            [*operands, outputs[0]],
+            [numbers.ctypes.data, len(form.shape), *form.shape, *flat],
+            math.prod(form.shape[:-1]),
+            whole,
+            [numbers],
+        )
+    ]
+
+

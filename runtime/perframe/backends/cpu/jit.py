@@ -1,0 +1,149 @@
+"""Compiled kernels: Numba compiles one once, its object code lies on disk by content, and later processes link it without Numba.
+
+A kernel is `build(**functions)` in a file of `kernels/`; it returns a function of (numbers, begin, end), addresses and indices
+as int64. The name of the object file is a hash of all kernel sources, the variant's text, the CPU and Numba's version.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import hashlib
+import importlib.metadata
+import os
+import sys
+import tempfile
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+_lock = threading.RLock()
+compiled: list[str] = []  # what this process compiled; tests look
+
+
+def cache_folder() -> Path:
+    """Where object code is kept: PERFRAME_CACHE, or the user's cache folder."""
+    base = os.environ.get("PERFRAME_CACHE")
+    if base:
+        return Path(base)
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / "perframe"
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA", str(Path.home()))) / "perframe" / "cache"
+    return Path(os.environ.get("XDG_CACHE_HOME", str(Path.home() / ".cache"))) / "perframe"
+
+
+@functools.cache
+def _fingerprint() -> str:
+    """What, besides a variant's text, decides the object code."""
+    import llvmlite.binding as llvm
+
+    digest = hashlib.sha256()
+    for path in sorted((Path(__file__).parent / "kernels").glob("*.py")):
+        digest.update(path.read_bytes())
+    digest.update(importlib.metadata.version("numba").encode())
+    digest.update(f"{llvm.get_host_cpu_name()} {sys.version_info[:2]}".encode())
+    digest.update(llvm.get_host_cpu_features().flatten().encode())
+    return digest.hexdigest()
+
+
+class _Linker:
+    """One LLVM execution engine into which object code is linked."""
+
+    def __init__(self) -> None:
+        import llvmlite.binding as llvm
+
+        self._llvm = llvm
+        llvm.initialize_native_target()
+        llvm.initialize_native_asmprinter()
+        machine = llvm.Target.from_default_triple().create_target_machine(jit=True)
+        self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
+
+    def link(self, code: bytes, symbol: str) -> int:
+        """The address of `symbol` in the object code."""
+        self._engine.add_object_file(self._llvm.object_file.ObjectFileRef.from_data(code))
+        self._engine.finalize_object()
+        return int(self._engine.get_function_address(symbol))
+
+
+@functools.cache
+def _linker() -> _Linker:
+    return _Linker()
+
+
+@functools.cache
+def kernel(name: str, text: str = "") -> int:
+    """The address of a kernel: `name` is "file" or "file.function", `text` the formulas that make the variant."""
+    with _lock:
+        digest = hashlib.sha256(f"{_fingerprint()} {name} {text}".encode()).hexdigest()[:32]
+        path = cache_folder() / "kernels" / f"{name}-{digest}.o"
+        entry = _read(path)
+        if entry is None:
+            entry = _compile(name, text)
+            compiled.append(f"{name} {text}".strip())
+            _write(path, *entry)
+        return _linker().link(*entry)
+
+
+def _read(path: Path) -> tuple[bytes, str] | None:
+    """Object code and symbol from disk; None when it is not there, or not whole."""
+    try:
+        data = path.read_bytes()
+    except OSError:
+        return None
+    digest, _, rest = data.partition(b"\n")
+    if hashlib.sha256(rest).hexdigest().encode() != digest:
+        return None
+    symbol, _, code = rest.partition(b"\n")
+    return code, symbol.decode()
+
+
+def _write(path: Path, code: bytes, symbol: str) -> None:
+    """Keep object code; a folder that cannot be written costs a compilation a process, no more."""
+    rest = symbol.encode() + b"\n" + code
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
+            file.write(hashlib.sha256(rest).hexdigest().encode() + b"\n" + rest)
+        os.replace(file.name, path)
+    except OSError:
+        return
+
+
+def _compile(name: str, text: str) -> tuple[bytes, str]:
+    """Compile with Numba; returns object code and the symbol of the function in it."""
+    from perframe.backends.cpu.kernels import compiler
+
+    return compiler.compile_kernel(name, text)
+
+
+Walk = Callable[[int, int, int], None]
+
+
+@functools.cache
+def walker() -> Walk:
+    """The native loop over a program's table: `walk(table, begin, end)`; ctypes releases the GIL around it."""
+    # numba's calling convention: a slot for the result and one for the exception come first
+    prototype = ctypes.CFUNCTYPE(
+        ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64
+    )
+    function = prototype(kernel("walk"))
+
+    def walk(table: int, begin: int, end: int) -> None:
+        slots = (ctypes.c_int64 * 2)()
+        address = ctypes.addressof(slots)
+        function(address, address + 8, table, begin, end)
+
+    walk.__dict__["keep"] = function
+    return walk
+
+
+def epilogue_text(stages: Any) -> str:
+    """The Python text of an epilogue: a function `epilogue(x, p)`, p being its parameters."""
+    from perframe.layers.epilogue import compose
+
+    functions, expression = compose(stages, "python")
+    for index in range(len(stages) * 8):
+        expression = expression.replace(f"parameter({index})", f"p[{index}]")
+    return f"{functions}\n@inline\ndef epilogue(x, p):\n    return {expression}\n"

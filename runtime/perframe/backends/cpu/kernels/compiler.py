@@ -1,0 +1,33 @@
+"""From a kernel's Python to object code."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from numba import njit, types
+
+SIGNATURE = types.void(types.int64, types.int64, types.int64)
+
+# division by zero gives infinity, as in NumPy and GLSL; NaN and infinity keep their meaning, so no fast-math, only contraction
+OPTIONS: dict[str, Any] = {"error_model": "numpy", "fastmath": {"contract"}, "boundscheck": False}
+
+
+def inline(function: Any) -> Any:
+    """A helper of kernels: LLVM inlines it."""
+    return njit(**OPTIONS)(function)
+
+
+def compile_kernel(name: str, text: str) -> tuple[bytes, str]:
+    """Object code of a kernel, and the symbol of its function."""
+    from perframe.backends.cpu.kernels import math as vocabulary
+
+    file, _, function = name.partition(".")
+    namespace: dict[str, Any] = {**vars(vocabulary), "inline": inline}
+    exec(compile(text, f"<{name}>", "exec"), namespace)
+    module = import_module(f"perframe.backends.cpu.kernels.{file}")
+    given = {key: namespace[key] for key in ("formula", "epilogue") if key in namespace}
+    source = getattr(module, function or "build")(**given)
+    dispatcher = njit(SIGNATURE, no_cpython_wrapper=True, no_cfunc_wrapper=True, nogil=True, **OPTIONS)(source)
+    compiled = next(iter(dispatcher.overloads.values()))
+    return compiled.library._get_compiled_object(), compiled.fndesc.llvm_func_name

@@ -1,0 +1,104 @@
+"""Direct convolution, and its transpose. Output rows are their own accumulators and stay in the L1 cache."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from perframe.backends.cpu.kernels.compiler import inline
+from perframe.backends.cpu.kernels.memory import floats, int64s
+
+
+@inline
+def _first(pad, offset, stride):
+    """The first output column whose input column `column * stride - pad + offset` is not before 0."""
+    need = pad - offset
+    return (need + stride - 1) // stride if need > 0 else 0
+
+
+@inline
+def _last(pad, offset, stride, size, columns):
+    """One past the last output column whose input column lies inside `size`."""
+    room = size - 1 + pad - offset
+    end = room // stride + 1 if room >= 0 else 0
+    return end if end < columns else columns
+
+
+def build(epilogue: Any) -> Any:
+    """Items are (batch, output channel) planes.
+
+    [x, w, b, out, p, channels, outputs, groups, height, width, rows, columns, kernel y, x, stride y, x, dilation y, x, pad y, x]
+    """
+
+    def kernel(numbers, begin, end):
+        n = int64s(numbers)
+        x, w, b, out, p = floats(n[0]), floats(n[1]), floats(n[2]), floats(n[3]), floats(n[4])
+        channels, outputs, groups, height, width, rows, columns = n[5], n[6], n[7], n[8], n[9], n[10], n[11]
+        ky, kx, sy, sx, dy, dx, py, px = n[12], n[13], n[14], n[15], n[16], n[17], n[18], n[19]
+        depth = channels // groups
+        for item in range(begin, end):
+            batch, output = item // outputs, item % outputs
+            group = output // (outputs // groups)
+            plane = (batch * channels + group * depth) * height * width
+            for row in range(rows):
+                o = (item * rows + row) * columns
+                for i in range(columns):
+                    out[o + i] = b[output]
+                for c in range(depth):
+                    for i in range(ky):
+                        y = row * sy - py + i * dy
+                        if y < 0 or y >= height:
+                            continue
+                        line = plane + (c * height + y) * width
+                        for j in range(kx):
+                            weight = w[((output * depth + c) * ky + i) * kx + j]
+                            first, last = _first(px, j * dx, sx), _last(px, j * dx, sx, width, columns)
+                            at = line - px + j * dx
+                            if sx == 1:
+                                for q in range(first, last):
+                                    out[o + q] += weight * x[at + q]
+                            else:
+                                for q in range(first, last):
+                                    out[o + q] += weight * x[at + q * sx]
+                for i in range(columns):
+                    out[o + i] = epilogue(out[o + i], p)
+
+    return kernel
+
+
+def transpose(epilogue: Any) -> Any:
+    """The transpose, gathered: each output row collects the input rows that reach it. Numbers and items as above."""
+
+    def kernel(numbers, begin, end):
+        n = int64s(numbers)
+        x, w, b, out, p = floats(n[0]), floats(n[1]), floats(n[2]), floats(n[3]), floats(n[4])
+        channels, outputs, groups, height, width, rows, columns = n[5], n[6], n[7], n[8], n[9], n[10], n[11]
+        ky, kx, sy, sx, dy, dx, py, px = n[12], n[13], n[14], n[15], n[16], n[17], n[18], n[19]
+        depth, per_group = channels // groups, outputs // groups
+        for item in range(begin, end):
+            batch, output = item // outputs, item % outputs
+            group = output // per_group
+            plane = (batch * channels + group * depth) * height * width
+            for row in range(rows):
+                o = (item * rows + row) * columns
+                for i in range(columns):
+                    out[o + i] = b[output]
+                for i in range(ky):
+                    y = row + py - i * dy
+                    if y < 0 or y % sy or y // sy >= height:
+                        continue
+                    for c in range(depth):
+                        line = plane + (c * height + y // sy) * width
+                        for j in range(kx):
+                            weight = w[(((group * depth + c) * per_group + output % per_group) * ky + i) * kx + j]
+                            # column = q * sx - px + j * dx
+                            shift = j * dx - px
+                            first = (-shift + sx - 1) // sx if shift < 0 else 0
+                            room = columns - 1 - shift
+                            last = room // sx + 1 if room >= 0 else 0
+                            last = last if last < width else width
+                            for q in range(first, last):
+                                out[o + q * sx + shift] += weight * x[line + q]
+                for i in range(columns):
+                    out[o + i] = epilogue(out[o + i], p)
+
+    return kernel

@@ -1,0 +1,195 @@
+"""The formulas' vocabulary for Numba, in float32 throughout. `exp` and what follows from it vectorise: they are polynomials."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import float32, int32
+
+from perframe.backends.cpu.kernels.compiler import inline
+from perframe.backends.cpu.kernels.memory import bits_to_float, float_to_bits
+
+__all__ = ["float32", "int32"]
+
+abs = abs
+
+_LOG2E = float32(1.4426950408889634)
+_LN2_HIGH = float32(0.693145751953125)
+_LN2_LOW = float32(1.42860677e-06)
+
+
+@inline
+def exp(x):
+    """Cody-Waite reduction to |r| <= ln(2)/2 and a polynomial of degree 6; overflow gives inf, underflow 0, NaN stays."""
+    limited = float32(89.0) if x > float32(89.0) else (float32(-104.0) if x < float32(-104.0) else x)
+    limited = limited if limited == limited else float32(0.0)
+    shifted = limited * _LOG2E + float32(12582912.0)  # 1.5 * 2**23: rounds to an integer in the low bits
+    n = shifted - float32(12582912.0)
+    r = (limited - n * _LN2_HIGH) - n * _LN2_LOW
+    p = float32(1.3981999507e-3)
+    p = p * r + float32(8.3334519073e-3)
+    p = p * r + float32(4.1665795894e-2)
+    p = p * r + float32(1.6666665459e-1)
+    p = p * r + float32(5.0000001201e-1)
+    p = (p * r) * r + r + float32(1.0)
+    whole = int32(n)
+    half = whole >> int32(1)  # two factors, so that neither overflows where the product does not
+    first = bits_to_float((half + int32(127)) << int32(23))
+    second = bits_to_float((whole - half + int32(127)) << int32(23))
+    result = p * first * second
+    return result if x == x else x
+
+
+@inline
+def is_nan(x):
+    return x != x
+
+
+@inline
+def is_inf(x):
+    return (float_to_bits(x) & int32(0x7FFFFFFF)) == int32(0x7F800000)
+
+
+@inline
+def minimum(a, b):
+    return a if (a < b) or (a != a) else b
+
+
+@inline
+def maximum(a, b):
+    return a if (a > b) or (a != a) else b
+
+
+@inline
+def clamp(x, low, high):
+    return minimum(maximum(x, low), high)
+
+
+@inline
+def tanh(x):
+    small = x * x
+    # Taylor's series where the quotient would cancel
+    series = x * (float32(1.0) + small * (float32(-0.333333333) + small * (float32(0.133333333) + small * float32(-0.053968254))))
+    e = exp(float32(-2.0) * (x if x > float32(0.0) else -x))
+    quotient = (float32(1.0) - e) / (float32(1.0) + e)
+    quotient = quotient if x > float32(0.0) else -quotient
+    result = series if small < float32(0.0225) else quotient
+    return result if x == x else x
+
+
+@inline
+def sign(x):
+    return float32(1.0) if x > float32(0) else (float32(-1.0) if x < float32(0) else x)
+
+
+@inline
+def sqrt(x):
+    return math.sqrt(x)
+
+
+@inline
+def log(x):
+    return math.log(x) if x > float32(0) else (float32(-math.inf) if x == float32(0) else float32(math.nan))
+
+
+@inline
+def log1p(x):
+    return math.log1p(x)
+
+
+@inline
+def erf(x):
+    return math.erf(x)
+
+
+@inline
+def sin(x):
+    return math.sin(x)
+
+
+@inline
+def cos(x):
+    return math.cos(x)
+
+
+@inline
+def tan(x):
+    return math.tan(x)
+
+
+@inline
+def asin(x):
+    return math.asin(x)
+
+
+@inline
+def acos(x):
+    return math.acos(x)
+
+
+@inline
+def atan(x):
+    return math.atan(x)
+
+
+@inline
+def sinh(x):
+    return math.sinh(x)
+
+
+@inline
+def cosh(x):
+    return math.cosh(x)
+
+
+@inline
+def asinh(x):
+    return math.asinh(x)
+
+
+@inline
+def acosh(x):
+    return math.acosh(x)
+
+
+@inline
+def atanh(x):
+    return math.atanh(x)
+
+
+@inline
+def power(a, b):
+    return a**b
+
+
+@inline
+def floor(x):
+    return np.floor(x)
+
+
+@inline
+def ceil(x):
+    return np.ceil(x)
+
+
+@inline
+def round_even(x):
+    magnitude = float32(8388608.0)  # 2**23: from here on every float32 is whole
+    shift = magnitude if x >= float32(0.0) else -magnitude
+    return (x + shift) - shift if -magnitude < x < magnitude else x
+
+
+@inline
+def trunc_div(a, b):
+    return np.trunc(a / b)
+
+
+@inline
+def floor_mod(a, b):
+    return a % b
+
+
+@inline
+def trunc_mod(a, b):
+    return math.fmod(a, b)

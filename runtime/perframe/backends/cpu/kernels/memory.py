@@ -1,0 +1,60 @@
+"""Addresses as typed pointers, bits as floats, and calls through addresses: the few things Numba has no words for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+
+def _pointer(element: Any, llvm: Any) -> Any:
+    @intrinsic
+    def cast(typing: Any, address: Any) -> Any:
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            return builder.inttoptr(args[0], llvm.as_pointer())
+
+        return types.CPointer(element)(types.int64), codegen
+
+    return cast
+
+
+floats = _pointer(types.float32, ir.FloatType())
+int64s = _pointer(types.int64, ir.IntType(64))
+int32s = _pointer(types.int32, ir.IntType(32))
+bools = _pointer(types.uint8, ir.IntType(8))
+
+
+@intrinsic
+def bits_to_float(typing: Any, bits: Any) -> Any:
+    """The float32 with these bits."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.bitcast(args[0], ir.FloatType())
+
+    return types.float32(types.int32), codegen
+
+
+@intrinsic
+def float_to_bits(typing: Any, value: Any) -> Any:
+    """The bits of a float32."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.bitcast(args[0], ir.IntType(32))
+
+    return types.int32(types.float32), codegen
+
+
+@intrinsic
+def call_kernel(typing: Any, kernel: Any, numbers: Any, begin: Any, end: Any) -> Any:
+    """Call the kernel at an address, by Numba's own calling convention."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        i8p, i64 = ir.IntType(8).as_pointer(), ir.IntType(64)
+        kind = ir.FunctionType(ir.IntType(32), [i8p.as_pointer(), i8p.as_pointer(), i64, i64, i64])
+        result, error = builder.alloca(i8p), builder.alloca(i8p)
+        builder.call(builder.inttoptr(args[0], kind.as_pointer()), [result, error, *args[1:]])
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64, types.int64, types.int64), codegen

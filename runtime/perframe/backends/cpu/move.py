@@ -1,0 +1,48 @@
+"""Views on the CPU."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from perframe.backends.base import LayerLike, Operand, Scratch
+from perframe.backends.cpu.lowering import four_bytes, step
+from perframe.backends.cpu.program import NativeStep
+from perframe.layers.geometry import View
+
+
+def compute(layer: LayerLike, form: list[View] | None, inputs: Sequence[Any], outputs: Sequence[Operand]) -> list[Any]:
+    """A strided view of each output; without views, the same data with another shape."""
+    if form is None:
+        extra = [np.ones(value.shape, value.dtype.numpy) for value in outputs[1:]]  # Dropout's mask keeps all
+        return [inputs[0].reshape(outputs[0].shape), *extra]
+    flat = np.ascontiguousarray(inputs[0]).reshape(-1)
+    return [
+        np.lib.stride_tricks.as_strided(
+            flat[view.offset :], view.shape, tuple(stride * flat.itemsize for stride in view.strides)
+        )
+        if math.prod(view.shape)
+        else np.empty(view.shape, flat.dtype)
+        for view in form
+    ]
+
+
+def lower(
+    layer: LayerLike,
+    form: list[View] | None,
+    inputs: Sequence[Operand | None],
+    outputs: Sequence[Operand],
+    scratch: Scratch,
+) -> list[NativeStep] | None:
+    """A strided copy for each output."""
+    x = inputs[0]
+    if form is None or x is None or not four_bytes(x) or not all(math.prod(view.shape) for view in form):
+        return None
+    steps = []
+    for view, y in zip((view.collapsed() for view in form), outputs, strict=True):
+        numbers = [view.offset, len(view.shape), *view.shape, *view.strides]
+        steps.append(step(layer, "move", [x, y], numbers, math.prod(view.shape[:-1])))
+    return steps

@@ -1,0 +1,68 @@
+"""Pooling on the CPU."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from perframe.backends.base import LayerLike, Operand, Scratch
+from perframe.backends.cpu.lowering import all_float32, step
+from perframe.backends.cpu.program import NativeStep
+from perframe.layers.geometry import row_major
+from perframe.layers.pool import Pooling
+
+
+def compute(layer: LayerLike, form: Pooling, inputs: Sequence[Any], outputs: Sequence[Operand]) -> list[Any]:
+    """Tap by tap over the whole output. MaxPool's second output holds where the largest was found."""
+    w, x = form.window, inputs[0].reshape(form.planes, *form.size)
+    total = np.zeros((form.planes, *form.output), x.dtype)
+    found = np.full((form.planes, *form.output), -1, np.int64)
+    count = np.zeros(form.output, np.int64)
+    strides = row_major(form.size)
+    if layer.attributes.get("storage_order"):
+        strides = tuple(reversed(row_major(form.size[::-1])))
+    first = np.full((form.planes, *form.output), True)
+    for tap in itertools.product(*(range(k) for k in w.kernel)):
+        at = [
+            np.arange(out) * stride - pad + offset * spread
+            for out, stride, pad, offset, spread in zip(form.output, w.strides, w.begin, tap, w.dilations, strict=True)
+        ]
+        inside = [(a >= 0) & (a < size) for a, size in zip(at, form.size, strict=True)]
+        padded = [a < size + end for a, size, end in zip(at, form.size, w.end, strict=True)]
+        grid = np.ix_(*(np.clip(a, 0, size - 1) for a, size in zip(at, form.size, strict=True)))
+        here = np.logical_and.reduce(np.ix_(*inside)) if len(inside) > 1 else inside[0]
+        values = x[(slice(None), *grid)]
+        if form.kind == "average":
+            total = total + np.where(here, values, x.dtype.type(0))
+            counted = np.logical_and.reduce(np.ix_(*padded)) if len(padded) > 1 else padded[0]
+            count += counted if form.count_padding else here
+        else:
+            place = sum(g * s for g, s in zip(grid, strides, strict=True))
+            better = here & (first | (values > total) | (values != values))
+            total, found = np.where(better, values, total), np.where(better, place, found)
+            first = first & ~here
+    if form.kind == "average":
+        return [(total / count).astype(x.dtype)]
+    plane = np.arange(form.planes).reshape(-1, *(1,) * len(form.size)) * int(np.prod(form.size))
+    return [total, found + plane]
+
+
+def lower(
+    layer: LayerLike, form: Pooling, inputs: Sequence[Operand | None], outputs: Sequence[Operand], scratch: Scratch
+) -> list[NativeStep] | None:
+    """float32, one or two spatial dims, no indices."""
+    x = inputs[0]
+    if x is None or len(form.size) > 2 or len(outputs) > 1 or not all_float32([x]) or not x.shape.size:
+        return None
+    one = len(form.size) == 1
+    w = form.window
+
+    def pair(values: Sequence[int], missing: int) -> list[int]:
+        return [missing, *values] if one else list(values)
+
+    numbers = [int(form.count_padding), *pair(form.size, 1), *pair(form.output, 1), *pair(w.kernel, 1), *pair(w.strides, 1)]
+    numbers += [*pair(w.dilations, 1), *pair(w.begin, 0), *pair(w.end, 0)]
+    return [step(layer, f"pool.{form.kind}", [x, outputs[0]], numbers, form.planes)]

@@ -1,0 +1,45 @@
+"""Every layer on arrays, with NumPy: the definition that kernels are compared with, and the long tail that needs none."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perframe.backends.base import LayerLike, Operand
+from perframe.layers.epilogue import apply
+from perframe.spec import PartialTensor
+
+Array = NDArray[Any]
+
+
+def compute(
+    layer: LayerLike, form: Any, inputs: Sequence[Array | None], outputs: Sequence[Operand]
+) -> list[Array]:
+    """The outputs of a layer whose form is known, in the dtypes that `outputs` declare."""
+    family = import_module(f"perframe.backends.cpu.{layer.family}")
+    with np.errstate(all="ignore"):
+        values = [np.asarray(value) for value in family.compute(layer, form, inputs, outputs)]
+        if layer.epilogue:
+            values[0] = apply(layer.epilogue, values[0])
+        return [
+            np.asarray(value, known.dtype.numpy).reshape(known.shape) for value, known in zip(values, outputs, strict=False)
+        ]
+
+
+def form_of(layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand]) -> Any:
+    """The layer's form; None where its family needs none."""
+    return layer.form(inputs, outputs) if layer.declaration.form_of else None
+
+
+def evaluate(layer: Any, inputs: Sequence[Array | None]) -> list[Array]:
+    """The outputs of a layer on known inputs: constant folding, and shape arithmetic in a plan."""
+    specs = layer.infer([None if value is None else PartialTensor.of(value) for value in inputs])
+    operands = [None if value is None else Operand.of(value) for value in inputs]
+    if all(spec.shape is not None and spec.shape.is_static for spec in specs):
+        outputs = [Operand("", spec.shape.to_shape(), spec.dtype) for spec in specs]
+        return compute(layer, form_of(layer, operands, outputs), inputs, outputs)
+    raise NotImplementedError(f"layer {layer.name!r} ({layer.op}): its output's shape depends on data")

@@ -1,0 +1,50 @@
+"""Resampling on the CPU."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from perframe.backends.base import LayerLike, Operand, Scratch
+from perframe.backends.cpu.lowering import all_float32, step
+from perframe.backends.cpu.program import NativeStep
+from perframe.layers.resize import AxisTaps
+
+
+def compute(layer: LayerLike, form: list[AxisTaps], inputs: Sequence[Any], outputs: Sequence[Operand]) -> list[Any]:
+    """Axis by axis, in float64."""
+    result = inputs[0]
+    whole = result.dtype.kind in "biu"
+    for one in form:
+        planes = result.reshape(one.outer, one.size, one.inner)
+        if one.indices.shape[1] == 1:
+            result = planes[:, one.indices[:, 0]]
+            continue
+        taken = planes[:, one.indices.reshape(-1)].reshape(one.outer, *one.indices.shape, one.inner)
+        result = np.einsum("omki,mk->omi", taken.astype(np.float64), one.weights.astype(np.float64))
+    return [np.rint(result).astype(inputs[0].dtype) if whole and result.dtype.kind == "f" else result]
+
+
+def lower(
+    layer: LayerLike,
+    form: list[AxisTaps],
+    inputs: Sequence[Operand | None],
+    outputs: Sequence[Operand],
+    scratch: Scratch,
+) -> list[NativeStep] | None:
+    """A pass for each axis; float32."""
+    x = inputs[0]
+    if x is None or not form or not all_float32([x]) or not x.shape.size:
+        return None
+    steps = []
+    for index, one in enumerate(form):
+        outputs_, taps = one.indices.shape
+        y = outputs[0] if index == len(form) - 1 else scratch((one.outer, outputs_, one.inner), x.dtype)
+        indices = np.ascontiguousarray(one.indices, np.int64)
+        weights = np.ascontiguousarray(one.weights, np.float32)
+        numbers = [indices.ctypes.data, weights.ctypes.data, one.size, one.inner, outputs_, taps]
+        steps.append(step(layer, "resize", [x, y], numbers, one.outer * outputs_, keep=[indices, weights]))
+        x = y
+    return steps

@@ -1,0 +1,132 @@
+"""One side of a benchmark, in a process of its own: reads requests from stdin and answers on stdout, a JSON line each.
+
+    {"do": "open", "side": "cpu", "model": "m.onnx"}      → {"seconds": 0.1}
+    {"do": "run", "feed": "x.npz", "times": 10}            → {"samples": [0.01, ...]}
+    {"do": "save", "feed": "x.npz", "path": "y.npz"}       → {}
+
+A side is a perframe backend or "onnxruntime". What fails is answered with {"error": ...}.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, Protocol, TextIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+Arrays = Mapping[str, NDArray[Any]]
+
+
+class Side(Protocol):
+    """A model, loaded by one runtime."""
+
+    def run(self, feed: Arrays) -> dict[str, Any]:
+        """One inference, from arrays to arrays; blocks."""
+
+
+class PerframeSide:
+    """perframe on one backend. Uploads and readbacks are part of a run."""
+
+    def __init__(self, model: str, backend: str, strict: bool) -> None:
+        import perframe as pf
+
+        self._model = pf.load(model)
+        self._worker = pf.Worker(self._model, pf.BackendType(backend), strict=strict)
+
+    def run(self, feed: Arrays) -> dict[str, Any]:
+        """One inference."""
+        self._worker.schedule(dict(feed))
+        requests = {
+            value.name: self._worker.peek_output(value.name).readback_request() for value in self._model.outputs
+        }
+        return {name: request.result(wait=True) for name, request in requests.items()}
+
+
+class OnnxruntimeSide:
+    """onnxruntime on the CPU with a fixed number of threads."""
+
+    def __init__(self, model: str, threads: int) -> None:
+        import onnxruntime
+
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = threads
+        options.log_severity_level = 3
+        self._session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+        self._outputs = [value.name for value in self._session.get_outputs()]
+
+    def run(self, feed: Arrays) -> dict[str, Any]:
+        """One inference."""
+        return dict(zip(self._outputs, self._session.run(self._outputs, dict(feed)), strict=True))
+
+
+@cache
+def load_feed(path: str) -> Arrays:
+    """The inputs in an .npz file, read once."""
+    with np.load(path) as arrays:
+        return dict(arrays)
+
+
+class Answers:
+    """What the requests mean."""
+
+    def __init__(self) -> None:
+        self._side: Side | None = None
+
+    @property
+    def side(self) -> Side:
+        """What was opened."""
+        assert self._side is not None, "open first"
+        return self._side
+
+    def open(self, side: str, model: str, threads: int = 1, strict: bool = False) -> dict[str, Any]:
+        """Load the model; the runtime's own import counts."""
+        start = time.perf_counter()
+        self._side = OnnxruntimeSide(model, threads) if side == "onnxruntime" else PerframeSide(model, side, strict)
+        return {"seconds": time.perf_counter() - start}
+
+    def run(self, feed: str, times: int) -> dict[str, Any]:
+        """Time inferences, one by one."""
+        arrays, samples = load_feed(feed), []
+        for _ in range(times):
+            start = time.perf_counter()
+            self.side.run(arrays)
+            samples.append(time.perf_counter() - start)
+        return {"samples": samples}
+
+    def save(self, feed: str, path: str) -> dict[str, Any]:
+        """Write the outputs that are arrays of numbers, in their order."""
+        outputs = self.side.run(load_feed(feed)).values()
+        numbers = [value for value in outputs if isinstance(value, np.ndarray) and value.dtype != object]
+        with Path(path).open("wb") as file:
+            np.savez(file, *numbers)
+        return {}
+
+
+def serve(requests: TextIO, replies: TextIO) -> None:
+    """Answers until the requests end."""
+    answers = Answers()
+    for line in requests:
+        request = json.loads(line)
+        try:
+            reply = getattr(answers, request.pop("do"))(**request)
+        except Exception as error:  # the other process reports it
+            reply = {"error": f"{type(error).__name__}: {error}"}
+        print(json.dumps(reply), file=replies, flush=True)
+
+
+def main() -> None:
+    """Serves, with stdout moved out of reach of whatever a library may print."""
+    replies = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    serve(sys.stdin, replies)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,210 @@
+"""The command line: `perframe run | inspect | bench | doctor | demo`.
+
+Exit status: 0 when all went well, 1 when something failed, 2 when the command was not understood. What a command needs
+is imported inside it, so that `perframe --help` answers at once.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from perframe.errors import PerframeError
+
+BACKENDS = ("cpu", "gpu_compute", "gpu_pixel")
+
+app = typer.Typer(
+    help="Neural networks inside a frame loop.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+)
+
+Dims = Annotated[str, typer.Option(metavar="NAME=N,...", help="Values for the model's named dims.")]
+Seed = Annotated[int, typer.Option(help="Seed of the random inputs, and of the weights of light_ models.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Strict = Annotated[bool, typer.Option("--strict", help="Fail where a layer would fall back to the CPU.")]
+ModelName = Annotated[str, typer.Argument(help="An ONNX file, or the name of a known model.")]
+
+
+@app.callback()
+def options(debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False) -> None:
+    """Takes what all commands have in common; `main` reads it."""
+
+
+@app.command()
+def run(
+    model: ModelName,
+    given: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--input", metavar="NAME=VALUE", help=".npy, picture, number, random, or random:2x3. Default: random."
+        ),
+    ] = None,
+    backend: Annotated[str, typer.Option(metavar="|".join(BACKENDS))] = "cpu",
+    strict: Strict = False,
+    save: Annotated[Path | None, typer.Option(metavar="OUT.npz", help="Write the outputs.")] = None,
+    as_json: AsJson = False,
+    seed: Seed = 0,
+    dims: Dims = "",
+) -> None:
+    """Run a model once and show its outputs."""
+    import perframe as pf
+    from perframe.run_report import save_outputs, show, summary
+    from perframe.sources import input_arrays, named_model, parse_dims
+
+    _check_backends([backend])
+    start = time.perf_counter()
+    loaded = pf.load(named_model(model, seed))
+    arrays = input_arrays(loaded.inputs, given or (), parse_dims(dims), seed)
+    begin = time.perf_counter()
+    outputs = pf.run(loaded, arrays, backend=backend, strict=strict)
+    report = summary(outputs, backend, load=begin - start, run=time.perf_counter() - begin)
+    if save:
+        save_outputs(save, outputs)
+    if as_json:
+        typer.echo(json.dumps(report, indent=2))
+    else:
+        show(report, _console())
+
+
+@app.command()
+def inspect(
+    model: ModelName,
+    as_json: AsJson = False,
+    no_optimize: Annotated[bool, typer.Option("--no-optimize", help="Show the model as it is in the file.")] = False,
+    dims: Dims = "",
+) -> None:
+    """Show a model's layers, and what the passes did."""
+    from perframe.inspect import as_json as to_json
+    from perframe.inspect import examine, show
+    from perframe.sources import parse_dims
+
+    facts = examine(model, not no_optimize, parse_dims(dims))
+    if as_json:
+        typer.echo(to_json(facts))
+    else:
+        show(facts, _console())
+
+
+@app.command()
+def bench(
+    models: Annotated[list[str], typer.Argument(help="ONNX files, or names of known models.")],
+    backend: Annotated[str, typer.Option(metavar="NAME,...", help=f"Of {', '.join(BACKENDS)}.")] = "cpu",
+    against: Annotated[str | None, typer.Option(metavar="PEER", help="onnxruntime.")] = None,
+    rounds: Annotated[int, typer.Option(min=1, help="Rounds in which all sides take turns.")] = 15,
+    strict: Strict = False,
+    json_file: Annotated[Path | None, typer.Option("--json", metavar="OUT", help="Write JSON; - for stdout.")] = None,
+    seed: Seed = 0,
+    dims: Dims = "",
+) -> None:
+    """Time backends, and another runtime beside them."""
+    from rich.progress import Progress
+
+    from perframe.bench import PEERS, as_json, measure, table
+    from perframe.sources import parse_dims
+
+    backends = _check_backends(backend.split(","))
+    if against is not None and against not in PEERS:
+        raise typer.BadParameter(f"{against!r} is none of {', '.join(PEERS)}", param_hint="--against")
+    timings = []
+    with Progress(console=_console(stderr=True), transient=True) as bar:
+        shown = bar.add_task("", total=1)
+
+        def step(what: str, done: float) -> None:
+            bar.update(shown, description=what, completed=done)
+
+        for measured in measure(models, backends, against, rounds, parse_dims(dims), seed, strict, step):
+            timings += measured
+    settings = {
+        "models": models,
+        "backends": backends,
+        "against": against,
+        "rounds": rounds,
+        "dims": dims,
+        "seed": seed,
+    }
+    if json_file:
+        text = as_json(timings, settings)
+        typer.echo(text) if str(json_file) == "-" else json_file.write_text(text)
+    if str(json_file) != "-":
+        _console().print(table(timings))
+    if any(timing.error for timing in timings):
+        raise typer.Exit(1)
+
+
+@app.command()
+def doctor(as_json: AsJson = False) -> None:
+    """Show what this machine has and what is missing."""
+    from perframe.doctor import as_json as to_json
+    from perframe.doctor import examine, healthy, show
+
+    checks = examine()
+    if as_json:
+        typer.echo(to_json(checks))
+    else:
+        show(checks, _console())
+    if not healthy(checks):
+        raise typer.Exit(1)
+
+
+@app.command(
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "allow_interspersed_args": False}
+)
+def demo(
+    context: typer.Context,
+    name: Annotated[str | None, typer.Argument(help="Which one; without a name they are listed.")] = None,
+) -> None:
+    """Run a demo: perframe demo painter --help."""
+    from perframe.demo import demos, load_demo
+
+    if name is None:
+        typer.echo("\n".join(demos()))
+        return
+    if name not in demos():
+        raise typer.BadParameter(f"there is no demo {name!r}; there are {', '.join(demos())}", param_hint="NAME")
+    raise typer.Exit(load_demo(name)(context.args))
+
+
+def main() -> None:
+    """Runs the command line; an error that perframe raised on purpose is one message and exit status 1."""
+    try:
+        app()
+    except (PerframeError, OSError) as error:
+        if "--debug" in sys.argv[1:2]:
+            raise
+        _console(stderr=True).print(
+            f"[bold red]error:[/bold red] {_escape(str(error))}", highlight=False, soft_wrap=True
+        )
+        sys.exit(1)
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+def _check_backends(names: list[str]) -> list[str]:
+    for name in names:
+        if name not in BACKENDS:
+            raise typer.BadParameter(f"{name!r} is none of {', '.join(BACKENDS)}", param_hint="--backend")
+    return names
+
+
+def _console(stderr: bool = False) -> Any:
+    from rich.console import Console
+
+    return Console(stderr=stderr)
+
+
+def _escape(text: str) -> str:
+    from rich.markup import escape
+
+    return escape(text)
+
+
+if __name__ == "__main__":
+    main()

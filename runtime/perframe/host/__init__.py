@@ -1,0 +1,41 @@
+"""The host: a frame loop with per-frame hooks, in a window, off screen, or without GL. Knows nothing of inference."""
+
+from perframe.host.app import App
+from perframe.host.clock import Clock, ManualClock, SystemClock
+from perframe.host.coroutines import next_frame, seconds
+from perframe.host.frame import Frame
+from perframe.host.input import (
+    CloseEvent,
+    Event,
+    Input,
+    KeyEvent,
+    MouseButtonEvent,
+    MouseMoveEvent,
+    ResizeEvent,
+    ScrollEvent,
+)
+from perframe.host.script import Script
+from perframe.host.surface import Surface, open_surface
+from perframe.host.tasks import Task
+
+__all__ = [
+    "App",
+    "Clock",
+    "CloseEvent",
+    "Event",
+    "Frame",
+    "Input",
+    "KeyEvent",
+    "ManualClock",
+    "MouseButtonEvent",
+    "MouseMoveEvent",
+    "ResizeEvent",
+    "Script",
+    "ScrollEvent",
+    "Surface",
+    "SystemClock",
+    "Task",
+    "next_frame",
+    "open_surface",
+    "seconds",
+]

@@ -1,0 +1,47 @@
+"""A surface where there is no GL at all: a picture in host memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from perframe.host.input import Event
+from perframe.host.pixels import Pixels, fit
+
+
+class BlankSurface:
+    """Shows nothing, and keeps what `present` gives it."""
+
+    ctx = None
+    framebuffer = None
+    should_close = False
+
+    def __init__(self, size: tuple[int, int]) -> None:
+        self.size = size
+        self._pixels: Pixels | None = None
+
+    def poll_events(self) -> list[Event]:
+        """Nothing ever happens to it."""
+        return []
+
+    def begin_frame(self) -> None:
+        """Forget the picture."""
+        self._pixels = None
+
+    def present(self, pixels: np.ndarray[Any, Any]) -> None:
+        """Keep a copy of the picture, stretched to the surface. Raises InputError if it is not a picture."""
+        self._pixels = fit(pixels, self.size).copy()
+
+    def read_pixels(self) -> Pixels:
+        """This frame's picture; black if there is none."""
+        if self._pixels is None:
+            return np.zeros((self.size[1], self.size[0], 3), np.uint8)
+        return self._pixels.copy()
+
+    def swap(self) -> None:
+        """There is nothing to show."""
+
+    def release(self) -> None:
+        """Forget the picture."""
+        self._pixels = None

@@ -1,0 +1,51 @@
+"""Where a loop's time comes from. It is injected, so that a test or a recording owns it."""
+
+from __future__ import annotations
+
+from time import perf_counter
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """A source of time. Derive from it and give `now`."""
+
+    def now(self) -> float:
+        """The time in seconds from any origin; it never goes back."""
+        ...
+
+    def tick(self) -> float:
+        """The time in seconds at which a frame begins; the loop asks once a frame."""
+        return self.now()
+
+
+class SystemClock(Clock):
+    """The time that passes."""
+
+    def now(self) -> float:
+        """Seconds of `time.perf_counter`."""
+        return perf_counter()
+
+
+class ManualClock(Clock):
+    """A clock that stands still until it is told: every frame takes exactly `step` seconds, and `advance` adds more.
+
+    For tests, and for recordings that must look the same however long their frames take to draw. Work takes no time by
+    this clock, so a schedule that advances by it is never cut short by its budget.
+    """
+
+    def __init__(self, step: float = 0.0) -> None:
+        self.step = step
+        self._now = 0.0
+
+    def now(self) -> float:
+        """Seconds since the clock was made."""
+        return self._now
+
+    def tick(self) -> float:
+        """Go on by `step` and return the time in seconds."""
+        self.advance(self.step)
+        return self._now
+
+    def advance(self, seconds: float | None = None) -> None:
+        """Go on by `seconds`, or by one `step`."""
+        self._now += self.step if seconds is None else seconds

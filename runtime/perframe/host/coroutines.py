@@ -1,0 +1,82 @@
+"""Coroutines inside the loop: one thread, and a coroutine goes on once a frame."""
+
+from __future__ import annotations
+
+import asyncio
+import types
+from collections.abc import Coroutine, Generator
+from contextvars import ContextVar
+from typing import Any, TypeVar
+
+from perframe.errors import PerframeError
+from perframe.host.frame import Timeline
+from perframe.host.tasks import Task
+
+T = TypeVar("T")
+
+_timeline: ContextVar[Timeline] = ContextVar("timeline")
+
+
+@types.coroutine
+def next_frame() -> Generator[None, None, None]:
+    """Await it to go on in the next frame."""
+    yield
+
+
+@types.coroutine
+def seconds(duration: float) -> Generator[None, None, None]:
+    """Await it to go on in the first frame that begins at least `duration` seconds after this one, by the loop's clock.
+
+    Raises PerframeError outside a coroutine of the loop.
+    """
+    try:
+        timeline = _timeline.get()
+    except LookupError:
+        raise PerframeError("seconds() waits by an App's clock: await it in a coroutine that an App runs") from None
+    end = timeline.time + duration
+    while timeline.time < end:
+        yield
+
+
+class CoroutineTask(Task[T]):
+    """A coroutine that the loop runs. It may await anything that yields None until it is done."""
+
+    def __init__(
+        self,
+        coroutine: Coroutine[Any, Any, T],
+        timeline: Timeline,
+        name: str | None = None,
+        owner: object | None = None,
+    ) -> None:
+        super().__init__(name or f"coroutine {getattr(coroutine, '__qualname__', coroutine)}", owner)
+        self._coroutine = coroutine
+        self._timeline = timeline
+        self._stepped_in_frame: int | None = None
+
+    def _advance(self) -> None:
+        if self._stepped_in_frame == self._timeline.index:
+            return  # begun earlier in this very frame
+        self._stepped_in_frame = self._timeline.index
+        token = _timeline.set(self._timeline)
+        # In a notebook asyncio runs around this loop; what is awaited here must not mistake it for its own.
+        around = asyncio._get_running_loop()
+        asyncio._set_running_loop(None)
+        try:
+            yielded = self._coroutine.send(None)
+            if yielded is not None:
+                self._coroutine.throw(_foreign_awaitable(yielded))  # so that the traceback shows the `await`
+        except StopIteration as stop:
+            self._finish(stop.value)
+        finally:
+            asyncio._set_running_loop(around)
+            _timeline.reset(token)
+
+    def _close(self) -> None:
+        self._coroutine.close()
+
+
+def _foreign_awaitable(yielded: object) -> PerframeError:
+    return PerframeError(
+        f"what is awaited here yielded a {type(yielded).__name__}: it belongs to another event loop. A coroutine of an "
+        "App can await next_frame(), seconds(), a Readback, a Task, a coroutine, and what yields None until it is done"
+    )

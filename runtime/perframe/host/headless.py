@@ -1,0 +1,78 @@
+"""A surface without a screen: a context of its own, through EGL on Linux, and an off-screen framebuffer."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from typing import Any
+
+import moderngl
+import numpy as np
+
+from perframe.errors import BackendError
+from perframe.host import pixels as picture
+from perframe.host.input import Event
+from perframe.host.pixels import Pixels
+
+_VERSIONS = (430, 330)  # compute shaders where they can be had; macOS has none
+
+
+class HeadlessSurface:
+    """An off-screen RGBA8 framebuffer with a depth buffer. Raises BackendError where there is no GL 3.3."""
+
+    should_close = False
+
+    def __init__(self, size: tuple[int, int]) -> None:
+        self.size = size
+        self.ctx = _create_context()
+        self.framebuffer = self.ctx.simple_framebuffer(size)
+        self._flush = ctypes.CFUNCTYPE(None)(self.ctx.mglo._context.load("glFlush"))  # moderngl has no name for it
+        self._released = False
+        self.begin_frame()
+
+    def poll_events(self) -> list[Event]:
+        """Nothing ever happens to it."""
+        return []
+
+    def begin_frame(self) -> None:
+        """Make the context current, bind the framebuffer, and clear it to black."""
+        self.ctx.__enter__()  # type: ignore[no-untyped-call]
+        self.framebuffer.use()
+        self.framebuffer.clear(alpha=1.0)
+
+    def present(self, pixels: np.ndarray[Any, Any]) -> None:
+        """Fill the framebuffer with a picture. Raises InputError if it is not one."""
+        picture.draw(self.ctx, self.framebuffer, picture.fit(pixels, self.size))
+
+    def read_pixels(self) -> Pixels:
+        """What has been drawn, H×W×3, top row first. Waits for the GPU."""
+        return picture.read(self.framebuffer)
+
+    def swap(self) -> None:
+        """Hand the work to the GPU, as showing it would, and go on: without a screen there is no pace to keep."""
+        self._flush()
+
+    def release(self) -> None:
+        """Release the framebuffer and the context, and leave no context current."""
+        if self._released:
+            return
+        self._released = True
+        self.ctx.__enter__()  # type: ignore[no-untyped-call]
+        self.framebuffer.release()
+        # A released context stays current until another replaces it, and then a GLX context cannot.
+        self.ctx.__exit__(None, None, None)  # type: ignore[no-untyped-call]
+        self.ctx.release()
+
+
+def _create_context() -> moderngl.Context:
+    settings: dict[str, Any] = {"backend": "egl"} if sys.platform.startswith("linux") else {}
+    reasons = []
+    for version in _VERSIONS:
+        try:
+            return moderngl.create_context(require=version, standalone=True, **settings)
+        except Exception as error:  # moderngl raises Exception itself
+            reasons.append(f"GL {version / 100:.1f}: {error}")
+    raise BackendError(
+        f"no OpenGL without a screen ({'; '.join(reasons)}). "
+        "Install a driver: apt install libegl1 libgl1 libgl1-mesa-dri gives Mesa's, which needs no GPU"
+    )

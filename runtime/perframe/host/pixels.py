@@ -1,0 +1,75 @@
+"""Pictures in host memory, to and from what is drawn into."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from perframe.errors import InputError
+
+if TYPE_CHECKING:
+    import moderngl
+
+Pixels = np.ndarray[Any, np.dtype[np.uint8]]
+
+
+def fit(pixels: np.ndarray[Any, Any], size: tuple[int, int]) -> Pixels:
+    """The colours of an H×W×3 or H×W×4 uint8 picture, stretched to `size` (nearest pixel), as H×W×3.
+
+    Raises InputError for any other array.
+    """
+    if pixels.dtype != np.uint8 or pixels.ndim != 3 or pixels.shape[2] not in (3, 4) or pixels.size == 0:
+        raise InputError(f"a picture is H×W×3 or H×W×4 of uint8; this is {pixels.dtype} of shape {pixels.shape}")
+    width, height = size
+    picture = pixels[:, :, :3]
+    if picture.shape[:2] != (height, width):
+        rows = np.arange(height) * picture.shape[0] // height
+        columns = np.arange(width) * picture.shape[1] // width
+        picture = picture[rows[:, None], columns]
+    return picture
+
+
+def draw(ctx: moderngl.Context, framebuffer: moderngl.Framebuffer, pixels: Pixels) -> None:
+    """Fill a framebuffer of the picture's size with it. GL's first row is the bottom one."""
+    height, width, _ = pixels.shape
+    rgba = np.full((height, width, 4), 255, np.uint8)
+    rgba[:, :, :3] = pixels[::-1]
+    texture = ctx.texture((width, height), 4, rgba)
+    with _bound(ctx, ctx.framebuffer([texture])) as source:
+        ctx.copy_framebuffer(framebuffer, source)
+    texture.release()
+
+
+def read_screen(ctx: moderngl.Context, screen: moderngl.Framebuffer, size: tuple[int, int]) -> Pixels:
+    """A window's colours, top row first. Waits for the GPU.
+
+    It goes through a copy, because moderngl reads a window's own framebuffer at the size that it had first.
+    """
+    buffer = ctx.renderbuffer(size)
+    with _bound(ctx, ctx.framebuffer([buffer])) as copy:
+        ctx.copy_framebuffer(copy, screen)
+        pixels = read(copy)
+    buffer.release()
+    return pixels
+
+
+@contextmanager
+def _bound(ctx: moderngl.Context, framebuffer: moderngl.Framebuffer) -> Iterator[moderngl.Framebuffer]:
+    """Bind a framebuffer for a while, and release it. With a window's own bound, moderngl cannot copy below GL 4.5."""
+    before = ctx.fbo
+    framebuffer.use()
+    try:
+        yield framebuffer
+    finally:
+        before.use()
+        framebuffer.release()
+
+
+def read(framebuffer: moderngl.Framebuffer) -> Pixels:
+    """A framebuffer's colours, top row first. Waits for the GPU."""
+    width, height = framebuffer.size
+    rows = np.frombuffer(framebuffer.read(components=3, alignment=1), np.uint8).reshape(height, width, 3)
+    return np.ascontiguousarray(rows[::-1])

@@ -1,0 +1,111 @@
+"""What a loop draws into: a window, an off-screen framebuffer, or plain memory."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any, Protocol
+
+from perframe.errors import BackendError, InputError
+from perframe.host.input import Event
+
+if TYPE_CHECKING:
+    import moderngl
+    import numpy as np
+
+log = logging.getLogger("perframe")
+
+
+class Surface(Protocol):
+    """What a loop draws into. `perframe.App` calls its methods in the order in which they stand here."""
+
+    @property
+    def ctx(self) -> moderngl.Context | None:
+        """The GL context, or None where there is no GL."""
+        ...
+
+    @property
+    def framebuffer(self) -> moderngl.Framebuffer | None:
+        """What to render into, or None where there is no GL."""
+        ...
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Width and height in pixels; never 0."""
+        ...
+
+    @property
+    def should_close(self) -> bool:
+        """Whether the user wants to close it."""
+        ...
+
+    def poll_events(self) -> list[Event]:
+        """What happened since the last call. Never blocks."""
+        ...
+
+    def begin_frame(self) -> None:
+        """Make the context current, bind the framebuffer, and clear it to black."""
+        ...
+
+    def present(self, pixels: np.ndarray[Any, Any]) -> None:
+        """Fill the surface with a picture that lies in host memory: H×W×3 or H×W×4, uint8, top row first.
+
+        A picture of another size is stretched. This copies; textures are drawn without a copy by rendering them.
+        """
+        ...
+
+    def read_pixels(self) -> np.ndarray[Any, Any]:
+        """What has been drawn in this frame, as an H×W×3 uint8 array, top row first. Waits for the GPU.
+
+        A window keeps nothing once it has shown it, so there it raises PerframeError between two frames.
+        """
+        ...
+
+    def swap(self) -> None:
+        """Show what was drawn; waits for the display if the surface keeps its pace."""
+        ...
+
+    def release(self) -> None:
+        """Give everything back. May be called twice."""
+        ...
+
+
+def open_surface(size: tuple[int, int], title: str, headless: bool | None = None, vsync: bool = True) -> Surface:
+    """A surface of `size` pixels.
+
+    `headless` False asks for a window and True for an off-screen framebuffer; both raise BackendError, which says what
+    is missing, if they cannot be had. None takes a window where there is a display, else an off-screen framebuffer,
+    else a surface without GL; what it could not have is logged.
+    """
+    if min(size) < 1:
+        raise InputError(f"a surface of {size[0]}×{size[1]} pixels: both sides must be at least 1")
+    if headless is False:
+        return _open_window(size, title, vsync)
+    if headless is True:
+        return _open_headless(size)
+    try:
+        return _open_window(size, title, vsync)
+    except BackendError as error:
+        log.info("drawing off screen: %s", error)
+    try:
+        return _open_headless(size)
+    except BackendError as error:
+        log.warning("drawing without GL: %s", error)
+    from perframe.host.blank import BlankSurface
+
+    return BlankSurface(size)
+
+
+def _open_window(size: tuple[int, int], title: str, vsync: bool) -> Surface:
+    try:
+        from perframe.host.window import Window
+    except ImportError as error:  # pip has it, but its library may lack one of the system's
+        raise BackendError(f"no window: {error}; reinstall glfw and moderngl, or pass headless=True") from error
+    return Window(size, title, vsync)
+
+
+def _open_headless(size: tuple[int, int]) -> Surface:
+    try:
+        from perframe.host.headless import HeadlessSurface
+    except ImportError as error:
+        raise BackendError(f"no OpenGL: {error}; reinstall moderngl") from error
+    return HeadlessSurface(size)

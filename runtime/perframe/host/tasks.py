@@ -1,0 +1,105 @@
+"""Work that the loop carries on from frame to frame."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from typing import Any, Generic, Literal, TypeVar, cast
+
+from perframe.errors import ClosedError, PerframeError
+
+T = TypeVar("T")
+AnyTask = TypeVar("AnyTask", bound="Task[Any]")
+
+
+class Task(Generic[T]):
+    """Work in progress: poll `done`, `await` it in a coroutine of the loop, or `cancel()` it.
+
+    If it fails, the error leaves the loop with the task's name added; nothing fails unseen.
+    """
+
+    def __init__(self, name: str, owner: object | None = None) -> None:
+        self.name = name
+        self.owner = owner
+        self._state: Literal["pending", "finished", "failed", "cancelled"] = "pending"
+        self._outcome: T | BaseException | None = None
+        self._stepping = False
+
+    @property
+    def done(self) -> bool:
+        """Whether it has finished, failed or been cancelled. Never blocks."""
+        return self._state != "pending"
+
+    def result(self) -> T:
+        """What came out. Raises what the task raised; ClosedError if cancelled; PerframeError if not yet done."""
+        if self._state == "pending":
+            raise PerframeError(f"{self.name} is not done: poll .done, or await it")
+        if self._state == "cancelled":
+            raise ClosedError(f"{self.name} was cancelled")
+        if self._state == "failed":
+            raise cast(BaseException, self._outcome)
+        return cast(T, self._outcome)
+
+    def cancel(self) -> None:
+        """End it here; its `finally` blocks run. Does nothing to a task that is done."""
+        if self.done:
+            return
+        self._state = "cancelled"
+        if not self._stepping:  # what cancels itself is closed when its step is over
+            self._close()
+
+    def step(self) -> None:
+        """Carry it on by one frame's worth. Called by the loop."""
+        if self.done:
+            return
+        self._stepping = True
+        try:
+            self._advance()
+        except BaseException as error:
+            self._state, self._outcome = "failed", error
+            error.add_note(f"in {self.name}")
+            raise
+        finally:
+            self._stepping = False
+        if self._state == "cancelled":
+            self._close()
+
+    def __await__(self) -> Generator[None, None, T]:
+        while not self.done:
+            yield
+        return self.result()
+
+    def _finish(self, value: T) -> None:
+        if not self.done:
+            self._state, self._outcome = "finished", value
+
+    def _advance(self) -> None:
+        raise NotImplementedError
+
+    def _close(self) -> None:
+        """Let go of what a cancelled task holds."""
+
+
+class TaskList(Generic[AnyTask]):
+    """Tasks that are stepped once a frame, in the order in which they were added."""
+
+    def __init__(self) -> None:
+        self._tasks: list[AnyTask] = []
+
+    def __iter__(self) -> Iterator[AnyTask]:
+        return iter(tuple(self._tasks))  # a task may add or cancel others
+
+    def add(self, task: AnyTask) -> None:
+        """Add one; if the list is being stepped just now, its first step is in the next frame."""
+        self._tasks.append(task)
+
+    def step(self) -> None:
+        """Step all, and forget those that are done."""
+        for task in self:
+            task.step()
+        self._tasks = [task for task in self._tasks if not task.done]
+
+    def cancel(self, owner: object | None = None) -> None:
+        """Cancel those of `owner`, or all."""
+        for task in self:
+            if owner is None or task.owner is owner:
+                task.cancel()

@@ -1,0 +1,215 @@
+"""A window on the screen. The only file that knows glfw; import it where a window is wanted."""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import sys
+import warnings
+from typing import Any
+
+import glfw
+import moderngl
+import numpy as np
+
+from perframe.errors import BackendError, PerframeError
+from perframe.host import pixels as picture
+from perframe.host.input import (
+    CloseEvent,
+    Event,
+    KeyEvent,
+    MouseButtonEvent,
+    MouseMoveEvent,
+    ResizeEvent,
+    ScrollEvent,
+)
+from perframe.host.pixels import Pixels
+
+# A thread that has an EGL context current, as headless ones are on Linux, cannot make a GLX context current: X ends the
+# process. So windows use EGL too where they can.
+_APIS = (
+    (glfw.EGL_CONTEXT_API, glfw.NATIVE_CONTEXT_API) if sys.platform.startswith("linux") else (glfw.NATIVE_CONTEXT_API,)
+)
+_VERSIONS = ((4, 3), (3, 3))
+
+_KEYS = {
+    value: name.removeprefix("KEY_").lower()
+    for name, value in vars(glfw).items()
+    if name.startswith("KEY_") and name not in ("KEY_UNKNOWN", "KEY_LAST")
+}
+_BUTTONS = {glfw.MOUSE_BUTTON_LEFT: "left", glfw.MOUSE_BUTTON_RIGHT: "right", glfw.MOUSE_BUTTON_MIDDLE: "middle"}
+_MODIFIERS = {
+    glfw.MOD_SHIFT: "shift",
+    glfw.MOD_CONTROL: "control",
+    glfw.MOD_ALT: "alt",
+    glfw.MOD_SUPER: "super",
+}
+
+
+class Window:
+    """A resizable window with a GL context. Raises BackendError where there is no display or no GL 3.3.
+
+    `size` is asked of the window system in its own units; `Window.size` is what came out, in pixels.
+    """
+
+    _open_windows = 0
+
+    def __init__(self, size: tuple[int, int], title: str, vsync: bool = True) -> None:
+        self._handle = _create_window(size, title)
+        Window._open_windows += 1
+        self._context = _WindowContext(self._handle)
+        self._context.__enter__()
+        glfw.swap_interval(1 if vsync else 0)
+        moderngl.init_context(self._context)
+        self.ctx = moderngl.get_context()
+        self.framebuffer = self.ctx.screen
+        self._size = glfw.get_framebuffer_size(self._handle)
+        self._events: list[Event] = []
+        self._shown = False
+        self._released = False
+        self._listen()
+        self.begin_frame()
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Width and height of the framebuffer in pixels; the last ones while the window is minimised."""
+        return self._size
+
+    @property
+    def should_close(self) -> bool:
+        """Whether the user wants to close the window."""
+        return bool(glfw.window_should_close(self._handle))
+
+    def poll_events(self) -> list[Event]:
+        """What happened since the last call."""
+        glfw.poll_events()
+        events, self._events = self._events, []
+        return events
+
+    def begin_frame(self) -> None:
+        """Make the context current, bind the window's framebuffer at its present size, and clear it to black."""
+        self._shown = False
+        self._context.__enter__()
+        self.framebuffer.viewport = (0, 0, *self._size)
+        self.framebuffer.use()
+        self.framebuffer.clear(alpha=1.0)
+
+    def present(self, pixels: np.ndarray[Any, Any]) -> None:
+        """Fill the window with a picture. Raises InputError if it is not one."""
+        picture.draw(self.ctx, self.framebuffer, picture.fit(pixels, self._size))
+
+    def read_pixels(self) -> Pixels:
+        """What has been drawn in this frame, H×W×3, top row first; waits for the GPU. PerframeError after `swap`."""
+        if self._shown:
+            raise PerframeError("a window keeps nothing once it has shown it: read it in a hook, before the frame ends")
+        return picture.read_screen(self.ctx, self.framebuffer, self._size)
+
+    def swap(self) -> None:
+        """Show what was drawn; with vsync, waits for the display."""
+        glfw.swap_buffers(self._handle)
+        self._shown = True
+
+    def release(self) -> None:
+        """Close the window; with the last one, glfw ends too."""
+        if self._released:
+            return
+        self._released = True
+        self.ctx.release()
+        self._context.__exit__()
+        glfw.destroy_window(self._handle)
+        Window._open_windows -= 1
+        if Window._open_windows == 0:
+            glfw.terminate()
+
+    def _listen(self) -> None:
+        glfw.set_key_callback(self._handle, self._on_key)
+        glfw.set_mouse_button_callback(self._handle, self._on_mouse_button)
+        glfw.set_cursor_pos_callback(self._handle, self._on_mouse_move)
+        glfw.set_scroll_callback(self._handle, self._on_scroll)
+        glfw.set_framebuffer_size_callback(self._handle, self._on_resize)
+        glfw.set_window_close_callback(self._handle, self._on_close)
+
+    def _on_key(self, _handle: Any, key: int, scancode: int, action: int, modifiers: int) -> None:
+        name = _KEYS.get(key, f"scancode_{scancode}")
+        self._events.append(KeyEvent(name, action != glfw.RELEASE, action == glfw.REPEAT, _modifiers(modifiers)))
+
+    def _on_mouse_button(self, _handle: Any, button: int, action: int, modifiers: int) -> None:
+        name = _BUTTONS.get(button, str(button + 1))
+        position = self._in_pixels(*glfw.get_cursor_pos(self._handle))
+        self._events.append(MouseButtonEvent(name, action == glfw.PRESS, position, _modifiers(modifiers)))
+
+    def _on_mouse_move(self, _handle: Any, x: float, y: float) -> None:
+        self._events.append(MouseMoveEvent(self._in_pixels(x, y)))
+
+    def _on_scroll(self, _handle: Any, right: float, up: float) -> None:
+        self._events.append(ScrollEvent((right, up)))
+
+    def _on_resize(self, _handle: Any, width: int, height: int) -> None:
+        if width and height and (width, height) != self._size:  # a minimised window has no size at all
+            self._size = (width, height)
+            self._events.append(ResizeEvent(self._size))
+
+    def _on_close(self, _handle: Any) -> None:
+        self._events.append(CloseEvent())
+
+    def _in_pixels(self, x: float, y: float) -> tuple[float, float]:
+        """The window system's units are larger than pixels on some screens."""
+        width, height = glfw.get_window_size(self._handle)
+        return x * self._size[0] / max(width, 1), y * self._size[1] / max(height, 1)
+
+
+class _WindowContext:
+    """What moderngl asks of a context. It finds a window's by itself only with GLX, WGL and CGL, and not with EGL."""
+
+    def __init__(self, handle: Any) -> None:
+        self._handle = handle
+
+    def load(self, name: str) -> int:
+        """The address of a GL function, or 0; some drivers have an address for every name."""
+        return ctypes.cast(glfw.get_proc_address(name), ctypes.c_void_p).value or 0
+
+    load_opengl_function = load
+
+    def __enter__(self) -> None:
+        glfw.make_context_current(self._handle)
+
+    def __exit__(self, *_error: object) -> None:
+        glfw.make_context_current(None)  # type: ignore[arg-type]
+
+    def release(self) -> None:
+        """The context lives as long as its window."""
+
+
+def _create_window(size: tuple[int, int], title: str) -> Any:
+    with warnings.catch_warnings():  # what glfw warns of is in the error that is raised
+        warnings.simplefilter("ignore", glfw.GLFWError)
+        if not glfw.init():
+            raise BackendError(f"no window: {_reason()}; a display is needed, or Xvfb (xvfb-run), or headless=True")
+        reasons = []
+        for api, (major, minor) in itertools.product(_APIS, _VERSIONS):
+            glfw.default_window_hints()
+            glfw.window_hint(glfw.CONTEXT_CREATION_API, api)
+            glfw.window_hint(glfw.CONTEXT_VERSION_MAJOR, major)
+            glfw.window_hint(glfw.CONTEXT_VERSION_MINOR, minor)
+            glfw.window_hint(glfw.OPENGL_PROFILE, glfw.OPENGL_CORE_PROFILE)
+            glfw.window_hint(glfw.OPENGL_FORWARD_COMPAT, True)
+            handle = glfw.create_window(*size, title, None, None)
+            if handle:
+                return handle
+            reasons.append(f"GL {major}.{minor}: {_reason()}")
+        if Window._open_windows == 0:
+            glfw.terminate()
+    raise BackendError(
+        f"no window with OpenGL 3.3 or newer ({'; '.join(reasons)}). "
+        "Install a driver: apt install libegl1 libgl1 libgl1-mesa-dri gives Mesa's, which needs no GPU"
+    )
+
+
+def _reason() -> str:
+    """What glfw last complained of."""
+    description: Any = glfw.get_error()[1]  # bytes, whatever its stub says
+    return description.decode(errors="replace") if description else "glfw gives no reason"
+
+
+def _modifiers(bits: int) -> frozenset[str]:
+    return frozenset(name for bit, name in _MODIFIERS.items() if bits & bit)

@@ -1,0 +1,234 @@
+"""ONNX files become models: every node, whatever its opset, a layer in the newest form of its operator."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import onnx
+from google.protobuf.message import DecodeError
+from numpy.typing import NDArray
+from onnx import numpy_helper
+
+from perframe.errors import InferenceError, ModelError, Problem, UnsupportedOperatorError
+from perframe.importers.onnx_adapters import ADAPTERS, IGNORED_ATTRIBUTES
+from perframe.layers.base import registry
+from perframe.model import Layer, Model, Value
+from perframe.spec import Dim, DynamicTensorShape, PartialTensor
+from perframe.tensor import DataType
+
+Array = NDArray[Any]
+
+
+def read(source: str | Path | bytes | IO[bytes] | onnx.ModelProto) -> tuple[onnx.ModelProto, str]:
+    """The parsed file and the name that messages call it by. Raises ModelError, FileNotFoundError."""
+    if isinstance(source, onnx.ModelProto):
+        return source, source.graph.name or "model"
+    folder: Path | None = None
+    if isinstance(source, (str, Path)):
+        path = Path(source)
+        if not path.is_file():
+            raise FileNotFoundError(f"there is no model file {str(path)!r}")
+        name, data, folder = path.name, path.read_bytes(), path.parent
+    elif isinstance(source, (bytes, bytearray, memoryview)):
+        name, data = "bytes", bytes(source)
+    elif hasattr(source, "read"):
+        name, data = str(getattr(source, "name", "file object")), source.read()
+    else:
+        raise ModelError(f"cannot load a model from {type(source).__name__}: give a path, bytes, a file object or a ModelProto")
+    proto = onnx.ModelProto()
+    try:
+        proto.ParseFromString(data)
+    except DecodeError:
+        raise ModelError(
+            f"{name}: not a complete ONNX file ({len(data)} bytes do not parse): it is truncated or of another format; "
+            "copy or export it again"
+        ) from None
+    if not proto.ir_version or not proto.opset_import or not proto.HasField("graph"):
+        raise ModelError(f"{name}: not an ONNX file: it parses, but has no graph, opset or IR version")
+    _read_external_data(proto, name, folder)
+    return proto, name
+
+
+def _read_external_data(proto: onnx.ModelProto, name: str, folder: Path | None) -> None:
+    tensors = [t for t in proto.graph.initializer if t.data_location == onnx.TensorProto.EXTERNAL]
+    if not tensors:
+        return
+    if folder is None:
+        raise ModelError(f"{name}: its weights lie in other files; load it by its path")
+    for tensor in tensors:
+        location = next((entry.value for entry in tensor.external_data if entry.key == "location"), "")
+        target = (folder / location).resolve()
+        if not target.is_relative_to(folder.resolve()):
+            raise ModelError(f"{name}: initializer {tensor.name!r} points outside the model's folder: {location!r}")
+        if not target.is_file():
+            raise ModelError(f"{name}: initializer {tensor.name!r} wants {location!r}, which is not beside the model")
+    onnx.load_external_data_for_model(proto, str(folder))
+
+
+def load_onnx(source: str | Path | bytes | IO[bytes] | onnx.ModelProto) -> Model:
+    """Import an ONNX model. Raises ModelError; UnsupportedOperatorError lists all nodes that cannot be imported."""
+    proto, name = read(source)
+    try:
+        return _Importer(proto, name).run()
+    except InferenceError as error:
+        raise InferenceError(f"{name}: {error}") from None
+
+
+@dataclass
+class Node:
+    """A node on its way to a layer: adapters change it in place, or put others in its stead."""
+
+    op: str
+    name: str
+    inputs: list[str]
+    outputs: list[str]
+    attributes: dict[str, Any] = field(default_factory=dict)
+    opset: int = 0
+
+
+class _Importer:
+    """One graph's way into a model. Adapters see it as their context."""
+
+    def __init__(self, proto: onnx.ModelProto, name: str) -> None:
+        self.name, self.graph = name, proto.graph
+        self.opsets = {entry.domain or "ai.onnx": entry.version for entry in proto.opset_import}
+        self.constants: dict[str, Array] = {}
+        self.specs: dict[str, PartialTensor] = {}
+        self.layers: list[Layer] = []
+        self.problems: list[Problem] = []
+        self._fresh = itertools.count()
+
+    def constant(self, value: Any, dtype: Any = None) -> str:
+        """A new constant; returns its name."""
+        return self.define(f"constant_{next(self._fresh)}", np.asarray(value, dtype))
+
+    def define(self, name: str, value: Array) -> str:
+        """A constant of this name."""
+        self.constants[name] = value
+        self.specs[name] = PartialTensor.of(value)
+        return name
+
+    def value_name(self, like: str) -> str:
+        """A name for a value between two nodes that an adapter makes of one."""
+        return f"{like}:{next(self._fresh)}"
+
+    def run(self) -> Model:
+        if not self.opsets.get("ai.onnx"):
+            raise ModelError(f"{self.name}: the model does not say which opset of ai.onnx it uses")
+        for tensor in self.graph.initializer:
+            self.define(tensor.name, self._array(tensor))
+        inputs = [self._value(info) for info in self.graph.input if info.name not in self.constants]
+        for value in inputs:
+            self.specs[value.name] = PartialTensor(value.dtype, value.shape)
+        for index, proto in enumerate(self.graph.node):
+            node = Node(
+                proto.op_type,
+                proto.name or f"{proto.op_type}_{index}",
+                list(proto.input),
+                list(proto.output),
+                {a.name: self._attribute(a) for a in proto.attribute if a.name not in IGNORED_ATTRIBUTES},
+                self.opsets.get(proto.domain or "ai.onnx", 0),
+            )
+            self.add(node, proto.domain)
+        if self.problems:
+            raise UnsupportedOperatorError(self.name, self.problems)
+        outputs = [self._output(info) for info in self.graph.output]
+        model = Model(inputs, outputs, self.layers, self.constants, self.name)
+        model.verify()
+        return model
+
+    def add(self, node: Node, domain: str = "") -> None:
+        """Adapt a node to the newest opset and make it a layer. What cannot be imported is noted and imported no further."""
+        known_domain = domain in ("", "ai.onnx")
+        if known_domain:
+            try:
+                for adapter in ADAPTERS.get(node.op, ()):
+                    replaced = adapter(node, self)
+                    if replaced is not None:
+                        for other in replaced:
+                            self.add(other)
+                        return
+            except (KeyError, NotImplementedError) as error:
+                self._problem(node, domain, str(error))
+                return
+        if not known_domain or node.op not in registry():
+            self._problem(node, domain, "perframe has no such layer")
+            return
+        layer = Layer(node.op, node.name, node.inputs, node.outputs, node.attributes)
+        missing = [name for name in layer.inputs if name and name not in self.specs]
+        if missing:
+            if not self.problems:
+                raise ModelError(f"{self.name}: node {node.name!r} ({node.op}) reads {missing[0]!r}, which nothing makes before it")
+            for name in node.outputs:  # its producer was not imported; shapes end here, and the report goes on
+                self.specs[name] = PartialTensor(DataType.FLOAT32)
+            return
+        results = layer.infer([self.specs[name] if name else None for name in layer.inputs])
+        if len(node.outputs) > len(results):
+            raise ModelError(f"{self.name}: node {node.name!r} ({node.op}) has {len(node.outputs)} outputs, {len(results)} expected")
+        self.specs.update((name, spec) for name, spec in zip(node.outputs, results, strict=False) if name)
+        self.layers.append(layer)
+
+    def _problem(self, node: Node, domain: str, reason: str) -> None:
+        self.problems.append(Problem(node.name, node.op, domain, node.opset, reason))
+        for name in node.outputs:
+            self.specs[name] = PartialTensor(DataType.FLOAT32)
+
+    def _array(self, tensor: onnx.TensorProto) -> Array:
+        try:
+            array = numpy_helper.to_array(tensor)
+        except (ValueError, TypeError, KeyError) as error:
+            raise ModelError(f"{self.name}: initializer {tensor.name!r} cannot be read: {error}") from None
+        return array.astype(object) if array.dtype.kind in "US" else array
+
+    def _attribute(self, attribute: onnx.AttributeProto) -> Any:
+        value = onnx.helper.get_attribute_value(attribute)
+        if isinstance(value, bytes):
+            return value.decode("utf-8", "replace")
+        if isinstance(value, onnx.TensorProto):
+            return self._array(value)
+        if isinstance(value, Sequence) and not isinstance(value, str):
+            return tuple(item.decode("utf-8", "replace") if isinstance(item, bytes) else item for item in value)
+        return value
+
+    def _value(self, info: onnx.ValueInfoProto) -> Value:
+        kind = info.type
+        if not kind.HasField("tensor_type"):
+            raise ModelError(f"{self.name}: input or output {info.name!r} is no tensor, and perframe takes only tensors")
+        dtype = data_type(kind.tensor_type.elem_type)
+        if not kind.tensor_type.HasField("shape"):
+            return Value(info.name, dtype, None)
+        dims: list[Dim] = []
+        for dim in kind.tensor_type.shape.dim:
+            named = dim.dim_param if dim.HasField("dim_param") and dim.dim_param else None
+            dims.append(dim.dim_value if dim.HasField("dim_value") else named)
+        return Value(info.name, dtype, DynamicTensorShape(dims))
+
+    def _output(self, info: onnx.ValueInfoProto) -> Value:
+        """An output as it was inferred; where nothing could be, as it was declared."""
+        spec = self.specs.get(info.name)
+        if spec is None:
+            raise ModelError(f"{self.name}: no node makes the output {info.name!r}")
+        if spec.shape is not None and spec.shape.is_static:
+            return Value(info.name, spec.dtype, spec.shape)
+        declared = self._value(info) if info.type.HasField("tensor_type") else Value(info.name, spec.dtype, None)
+        return Value(info.name, spec.dtype, declared.shape or spec.shape)
+
+
+def data_type(number: int) -> DataType:
+    """ONNX's number of an element type as a DataType. Raises ModelError."""
+    if number == onnx.TensorProto.STRING:
+        return DataType.STRING
+    try:
+        return DataType.of(onnx.helper.tensor_dtype_to_np_dtype(number))
+    except (KeyError, ValueError, TypeError):
+        raise ModelError(f"element type {number} is none that ONNX defines") from None
+
+
+def metadata(proto: onnx.ModelProto) -> Mapping[str, str]:
+    """Who made the file, for reports."""
+    return {"producer": f"{proto.producer_name} {proto.producer_version}".strip(), "ir": str(proto.ir_version)}

@@ -1,0 +1,213 @@
+"""Older forms of ONNX operators, brought to the newest. An adapter changes the node, or returns the nodes that replace it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from perframe.tensor import DataType
+
+if TYPE_CHECKING:
+    from perframe.importers.onnx import Node, _Importer
+
+Adapter = Callable[["Node", "_Importer"], "list[Node] | None"]
+
+ADAPTERS: dict[str, list[Adapter]] = {}
+
+# hints of old opsets to training frameworks, which no inference needs
+IGNORED_ATTRIBUTES = {"consumed_inputs", "saturate", "round_mode"}
+
+
+def adapter(*ops: str, before: int = 10**6) -> Callable[[Adapter], Adapter]:
+    """Declare an adapter for these operators, in opsets before the given one."""
+
+    def declare(function: Adapter) -> Adapter:
+        for op in ops:
+            ADAPTERS.setdefault(op, []).append(
+                lambda node, graph: function(node, graph) if node.opset < before else None
+            )
+        return function
+
+    return declare
+
+
+def _to_input(node: Node, graph: _Importer, attribute: str, position: int, dtype: Any = np.int64) -> None:
+    """What was an attribute is an input now."""
+    if attribute in node.attributes:
+        value = node.attributes.pop(attribute)
+        node.inputs += [""] * (position + 1 - len(node.inputs))
+        node.inputs[position] = graph.constant(value, dtype)
+
+
+def _node(like: Node, op: str, inputs: list[str], outputs: list[str], **attributes: Any) -> Node:
+    from perframe.importers.onnx import Node
+
+    return Node(op, f"{like.name}/{op}" if op != like.op else like.name, inputs, outputs, attributes, 10**5)
+
+
+def _dtype(node: Node, graph: _Importer) -> Any:
+    return graph.specs[node.inputs[0]].dtype.numpy
+
+
+@adapter("Constant")
+def _constant(node: Node, graph: _Importer) -> list[Node]:
+    (name, value), *_ = node.attributes.items()
+    if name == "value":
+        array = np.asarray(value)
+    elif name in ("value_float", "value_floats"):
+        array = np.asarray(value, np.float32)
+    elif name in ("value_int", "value_ints"):
+        array = np.asarray(value, np.int64)
+    elif name in ("value_string", "value_strings"):
+        array = np.asarray(value, object)
+    else:
+        raise NotImplementedError(f"a Constant by {name!r} is not supported")
+    graph.define(node.outputs[0], array)
+    return []
+
+
+@adapter("Dropout")
+def _dropout(node: Node, graph: _Importer) -> None:
+    for name in ("ratio", "is_test"):
+        node.attributes.pop(name, None)
+
+
+@adapter("Clip", before=11)
+def _clip(node: Node, graph: _Importer) -> None:
+    for name, position in (("min", 1), ("max", 2)):
+        _to_input(node, graph, name, position, _dtype(node, graph))
+
+
+@adapter("BatchNormalization")
+def _batch_normalization(node: Node, graph: _Importer) -> None:
+    if node.attributes.pop("training_mode", 0):
+        raise NotImplementedError("training_mode=1 trains; export the model for inference")
+    if not node.attributes.pop("spatial", 1):
+        raise NotImplementedError("spatial=0 was dropped from ONNX in opset 9")
+    for name in ("momentum", "is_test"):
+        node.attributes.pop(name, None)
+    node.outputs = node.outputs[:1]
+
+
+@adapter("Upsample")
+def _upsample(node: Node, graph: _Importer) -> list[Node]:
+    scales = node.inputs[1] if len(node.inputs) > 1 else graph.constant(node.attributes["scales"], np.float32)
+    mode = node.attributes.get("mode", "nearest")
+    return [_old_resize(node, [node.inputs[0], "", scales], mode)]
+
+
+@adapter("Resize", before=11)
+def _resize(node: Node, graph: _Importer) -> list[Node]:
+    return [_old_resize(node, [node.inputs[0], "", node.inputs[1]], node.attributes.get("mode", "nearest"))]
+
+
+def _old_resize(node: Node, inputs: list[str], mode: str) -> Node:
+    rounding = {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
+    return _node(node, "Resize", inputs, node.outputs, mode=mode, **rounding)
+
+
+@adapter("Softmax", "LogSoftmax", before=13)
+def _softmax(node: Node, graph: _Importer) -> list[Node]:
+    """Before opset 13 all axes from `axis` on were one."""
+    axis = node.attributes.get("axis", 1)
+    shape = graph.specs[node.inputs[0]].shape
+    if shape is not None and axis in (-1, len(shape) - 1):
+        return [_node(node, node.op, node.inputs, node.outputs, axis=-1)]
+    old, flat, done = (graph.value_name(node.outputs[0]) for _ in range(3))
+    return [
+        _node(node, "Shape", node.inputs, [old]),
+        _node(node, "Flatten", node.inputs, [flat], axis=axis),
+        _node(node, node.op, [flat], [done], axis=1),
+        _node(node, "Reshape", [done, old], node.outputs),
+    ]
+
+
+@adapter("Squeeze", "Unsqueeze", before=13)
+def _axes(node: Node, graph: _Importer) -> None:
+    _to_input(node, graph, "axes", 1)
+
+
+@adapter(*(f"Reduce{kind}" for kind in ("Max", "Min", "Mean", "Prod", "SumSquare", "L1", "L2", "LogSum", "Sum")), before=18)
+def _reduce_axes(node: Node, graph: _Importer) -> None:
+    _to_input(node, graph, "axes", 1)
+
+
+@adapter("Slice", before=10)
+def _slice(node: Node, graph: _Importer) -> None:
+    for position, name in enumerate(("starts", "ends", "axes"), 1):
+        _to_input(node, graph, name, position)
+
+
+@adapter("Pad", before=11)
+def _pad(node: Node, graph: _Importer) -> None:
+    if "paddings" in node.attributes:
+        node.attributes["pads"] = node.attributes.pop("paddings")
+    _to_input(node, graph, "pads", 1)
+    _to_input(node, graph, "value", 2, _dtype(node, graph))
+
+
+@adapter("Split")
+def _split(node: Node, graph: _Importer) -> None:
+    _to_input(node, graph, "split", 1)
+    node.attributes["num_outputs"] = len(node.outputs)
+
+
+@adapter("Reshape", before=5)
+def _reshape(node: Node, graph: _Importer) -> None:
+    _to_input(node, graph, "shape", 1)
+
+
+@adapter("Gemm")
+def _gemm(node: Node, graph: _Importer) -> None:
+    node.attributes.pop("broadcast", None)
+
+
+@adapter("Add", "Sub", "Mul", "Div", "Pow", "And", "Or", "Xor", "Equal", "Greater", "Less", "PRelu", before=7)
+def _old_broadcast(node: Node, graph: _Importer) -> list[Node] | None:
+    """Before opset 7 a second operand was aligned at `axis`, not at the end."""
+    axis = node.attributes.pop("axis", 1 if node.op == "PRelu" else None)
+    broadcast = node.attributes.pop("broadcast", node.op == "PRelu")
+    first, second = (graph.specs[name].shape for name in node.inputs)
+    if not broadcast or axis is None or first is None or second is None or len(first) == len(second):
+        return None
+    trailing = len(first) - len(second) - axis
+    if trailing <= 0 or not second:
+        return None
+    aligned = graph.value_name(node.inputs[1])
+    axes = graph.constant(range(len(second), len(second) + trailing), np.int64)
+    binary = _node(node, node.op, [node.inputs[0], aligned], node.outputs, **node.attributes)
+    return [_node(node, "Unsqueeze", [node.inputs[1], axes], [aligned]), binary]
+
+
+@adapter("Sum", "Max", "Min", "Mean")
+def _variadic(node: Node, graph: _Importer) -> list[Node] | None:
+    """Any number of operands: a chain of two at a time."""
+    op = {"Sum": "Add", "Mean": "Add"}.get(node.op, node.op)
+    if node.op == op and len(node.inputs) == 2:
+        return None
+    if len(node.inputs) == 1:
+        return [_node(node, "Identity", node.inputs, node.outputs)]
+    chain, running = [], node.inputs[0]
+    for other in node.inputs[1:]:
+        result = graph.value_name(node.outputs[0])
+        chain.append(_node(node, op, [running, other], [result]))
+        running = result
+    if node.op == "Mean":
+        count = graph.constant(len(node.inputs), _dtype(node, graph))
+        chain.append(_node(node, "Div", [running, count], node.outputs))
+    else:
+        chain[-1].outputs = node.outputs
+    return chain
+
+
+@adapter("Cast")
+def _cast(node: Node, graph: _Importer) -> None:
+    from perframe.importers.onnx import data_type
+
+    to = node.attributes["to"]
+    if isinstance(to, str):  # opset 1 named the type
+        to = {"FLOAT": 1, "UINT8": 2, "INT8": 3, "UINT16": 4, "INT16": 5, "INT32": 6, "INT64": 7, "BOOL": 9, "DOUBLE": 11}[to]
+    if not isinstance(to, DataType):
+        node.attributes["to"] = data_type(int(to))

@@ -1,0 +1,1 @@
+"""The layers, by family: declarations, shape rules, formulas. No kernels."""

@@ -1,0 +1,162 @@
+"""How a layer is declared: one function that gives its outputs' shapes, and what the families need besides.
+
+A declaration's positional parameters are the layer's inputs (None where an optional one is absent), its keyword-only parameters
+the attributes with their defaults. The registry finds the declarations by importing every file of this folder.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from perframe.errors import InferenceError, ModelError
+from perframe.spec import PartialTensor
+from perframe.tensor import DataType, TensorShape
+
+Attributes = Mapping[str, Any]
+Infer = Callable[..., PartialTensor | tuple[PartialTensor, ...]]
+
+
+class Known(Protocol):
+    """An input or output whose shape and dtype are known, and its values if they are constant."""
+
+    @property
+    def shape(self) -> TensorShape:
+        """The concrete shape."""
+
+    @property
+    def dtype(self) -> DataType:
+        """The data type that the model declares."""
+
+    @property
+    def value(self) -> Any | None:
+        """The values as an ndarray where they are known before the run."""
+
+
+@dataclass(eq=False)
+class Declaration:
+    """All that is known of an operator: its inputs, attributes, shape rule, and the form its family's kernels take.
+
+    `host` names the inputs whose values must be known before the layer can be planned (a shape, axes, ...). `alias` says that
+    the output is the first input's data with another shape. `form` gives the family's canonical form for concrete shapes.
+    """
+
+    name: str
+    family: str
+    infer: Infer
+    host: frozenset[str] = frozenset()
+    alias: bool = False
+    pure: bool = True
+    formula: Callable[..., Any] | None = None
+    choose: Callable[..., Callable[..., Any]] | None = None
+    domain: tuple[tuple[float, float], ...] = ()
+    dtypes: str = "float"
+    form_of: Callable[..., Any] | None = None
+    inputs: tuple[str, ...] = field(init=False)
+    variadic: bool = field(init=False)
+    required: int = field(init=False)
+    attributes: dict[str, Any] = field(init=False)
+
+    def __post_init__(self) -> None:
+        parameters = inspect.signature(self.formula or self.infer).parameters.values()
+        positional = [p for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
+        self.variadic = any(p.kind is p.VAR_POSITIONAL for p in parameters)
+        self.inputs = tuple(p.name for p in positional)
+        self.required = sum(p.default is p.empty for p in positional)
+        self.attributes = {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
+
+    def __call__(self, *inputs: Any, **attributes: Any) -> Any:
+        """The formula on arrays, with NumPy: what every kernel of it is compared with."""
+        if self.formula is None:
+            raise ModelError(f"{self.name} has no formula")
+        return self.formula(*inputs, **attributes)
+
+    def form(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Declare the canonical form: `function(inputs, outputs, **attributes)`."""
+        self.form_of = function
+        return function
+
+    def bind(self, attributes: Attributes) -> dict[str, Any]:
+        """The attributes with their defaults filled in. Raises ModelError for unknown or missing ones."""
+        unknown = set(attributes) - set(self.attributes)
+        if unknown:
+            raise ModelError(f"{self.name} has no attribute {', '.join(sorted(unknown))}; it has {sorted(self.attributes)}")
+        bound = {**self.attributes, **attributes}
+        missing = [name for name, value in bound.items() if value is inspect.Parameter.empty]
+        if missing:
+            raise ModelError(f"{self.name} needs the attribute {', '.join(missing)}")
+        return bound
+
+    def is_host(self, index: int) -> bool:
+        """Whether the values of input `index` must be known before the layer is planned."""
+        return index < len(self.inputs) and self.inputs[index] in self.host
+
+    def outputs_for(self, inputs: Sequence[PartialTensor | None], attributes: Attributes) -> tuple[PartialTensor, ...]:
+        """What is known of the outputs. Raises InferenceError with a reason."""
+        if len(inputs) < self.required or any(value is None for value in inputs[: self.required]):
+            raise InferenceError(f"{self.name} needs {self.required} input(s) {self.inputs}, and has {len(inputs)}")
+        if len(inputs) > len(self.inputs) and not self.variadic:
+            raise InferenceError(f"{self.name} takes at most {len(self.inputs)} input(s), and has {len(inputs)}")
+        result = self.infer(*inputs, **self.bind(attributes))
+        return result if isinstance(result, tuple) else (result,)
+
+
+_REGISTRY: dict[str, Declaration] = {}
+
+
+def register(declaration: Declaration) -> Declaration:
+    """Add a declaration; a name can be declared once."""
+    if declaration.name in _REGISTRY:
+        raise ValueError(f"layer {declaration.name} is declared twice")
+    _REGISTRY[declaration.name] = declaration
+    return declaration
+
+
+def layer(
+    *, host: Sequence[str] = (), alias: bool = False, pure: bool = True, family: str | None = None
+) -> Callable[[Infer], Declaration]:
+    """Declare a layer by its shape rule. The family is the name of the file, unless said otherwise."""
+
+    def declare(infer: Infer) -> Declaration:
+        home = family or infer.__module__.rsplit(".", 1)[-1]
+        return register(Declaration(infer.__name__, home, infer, frozenset(host), alias, pure))
+
+    return declare
+
+
+@functools.cache
+def registry() -> Mapping[str, Declaration]:
+    """All declarations, by operator name."""
+    import perframe.layers as package
+
+    for module in pkgutil.iter_modules(package.__path__):
+        importlib.import_module(f"perframe.layers.{module.name}")
+    return _REGISTRY
+
+
+def declaration(name: str) -> Declaration:
+    """The declaration of an operator. Raises ModelError."""
+    found = registry().get(name)
+    if found is None:
+        raise ModelError(f"there is no layer {name!r}")
+    return found
+
+
+def normalize_axis(axis: int, rank: int) -> int:
+    """An axis counted from the front. Raises InferenceError."""
+    if not -rank <= axis < max(rank, 1):
+        raise InferenceError(f"axis {axis} is outside a tensor of rank {rank}")
+    return axis % rank if rank else 0
+
+
+def normalize_axes(axes: Sequence[int], rank: int) -> tuple[int, ...]:
+    """Axes counted from the front, in ascending order. Raises InferenceError."""
+    result = tuple(sorted(normalize_axis(axis, rank) for axis in axes))
+    if len(set(result)) != len(result):
+        raise InferenceError(f"axes {tuple(axes)} name one axis twice")
+    return result

@@ -1,0 +1,182 @@
+"""Convolution and its transpose."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from perframe.errors import InferenceError
+from perframe.layers.base import Known, layer
+from perframe.layers.geometry import Ints, Window, window
+from perframe.spec import Dim, PartialTensor
+
+
+@dataclass(frozen=True)
+class Convolution:
+    """A (batch, channels, *size) input, weights (outputs, channels / groups, *kernel), a (batch, outputs, *output) result.
+
+    The transpose takes weights of (channels, outputs / groups, *kernel), and its window slides over the output.
+    """
+
+    window: Window
+    groups: int
+    batch: int
+    channels: int
+    outputs: int
+    size: Ints
+    output: Ints
+
+
+def _spatial(x: PartialTensor, w: PartialTensor, kernel_shape: Sequence[int] | None) -> tuple[Dim, ...] | None:
+    if kernel_shape is not None:
+        return tuple(kernel_shape)
+    return None if w.shape is None else w.shape[2:]
+
+
+@layer()
+def Conv(
+    x: PartialTensor,
+    w: PartialTensor,
+    b: PartialTensor | None = None,
+    *,
+    kernel_shape: Sequence[int] | None = None,
+    strides: Sequence[int] | None = None,
+    dilations: Sequence[int] | None = None,
+    pads: Sequence[int] | None = None,
+    auto_pad: str = "NOTSET",
+    group: int = 1,
+) -> PartialTensor:
+    kernel = _spatial(x, w, kernel_shape)
+    if kernel is None:
+        return x.with_shape(None if x.shape is None else (None,) * len(x.shape))
+    channels, outputs = (None, None) if w.shape is None else (w.shape[1], w.shape[0])
+    if x.shape is None:
+        return x.with_shape((None, outputs, *(None,) * len(kernel)))
+    if len(x.shape) != len(kernel) + 2:
+        raise InferenceError(f"x is {x}, but the weights {w} are for {len(kernel)} spatial dims")
+    if isinstance(x.shape[1], int) and isinstance(channels, int) and x.shape[1] != channels * group:
+        raise InferenceError(f"x is {x}, but the weights {w} in {group} group(s) want {channels * group} channels")
+    dims: list[Dim] = []
+    for axis, dim in enumerate(x.shape[2:]):
+        chosen = _axis_window(axis, dim, kernel, strides, dilations, pads, auto_pad)
+        dims.append(chosen.output((dim,))[0] if chosen is not None and isinstance(dim, int) else None)
+    return x.with_shape((x.shape[0], outputs, *dims))
+
+
+def _axis_window(
+    axis: int,
+    dim: Dim,
+    kernel: Sequence[Dim],
+    strides: Sequence[int] | None,
+    dilations: Sequence[int] | None,
+    pads: Sequence[int] | None,
+    auto_pad: str,
+) -> Window | None:
+    """The window of one axis; None where its kernel is unknown."""
+    size, rank = kernel[axis], len(kernel)
+    if not isinstance(size, int):
+        return None
+    pick = [None if part is None else (part[axis],) for part in (strides, dilations)]
+    return window((dim,), (size,), pick[0], pick[1], (pads[axis], pads[axis + rank]) if pads else None, auto_pad)
+
+
+@Conv.form
+def _conv(
+    inputs: Sequence[Known],
+    outputs: Sequence[Known],
+    *,
+    kernel_shape: Sequence[int] | None,
+    strides: Sequence[int] | None,
+    dilations: Sequence[int] | None,
+    pads: Sequence[int] | None,
+    auto_pad: str,
+    group: int,
+) -> Convolution:
+    x, w, y = inputs[0], inputs[1], outputs[0]
+    chosen = window(x.shape[2:], w.shape[2:], strides, dilations, pads, auto_pad)
+    assert chosen is not None
+    return Convolution(chosen, group, x.shape[0], x.shape[1], w.shape[0], tuple(x.shape[2:]), tuple(y.shape[2:]))
+
+
+def _transposed_pads(
+    size: Sequence[Dim],
+    kernel: Sequence[int],
+    strides: Sequence[int],
+    dilations: Sequence[int],
+    pads: Sequence[int] | None,
+    auto_pad: str,
+    output_padding: Sequence[int],
+    output_shape: Sequence[int] | None,
+) -> tuple[list[int], list[Dim]]:
+    """The padding at the begin of each axis and the output's dims."""
+    begin: list[int] = []
+    dims: list[Dim] = []
+    rank = len(kernel)
+    for axis, dim in enumerate(size):
+        extent = dilations[axis] * (kernel[axis] - 1) + 1
+        if not isinstance(dim, int):
+            begin.append(pads[axis] if pads else 0)
+            dims.append(output_shape[axis] if output_shape else None)
+            continue
+        full = strides[axis] * (dim - 1) + extent + output_padding[axis]
+        wanted = output_shape[axis] if output_shape else None
+        if wanted is None and auto_pad in ("SAME_UPPER", "SAME_LOWER"):
+            wanted = dim * strides[axis]
+        if wanted is None:
+            first, last = (pads[axis], pads[axis + rank]) if pads and auto_pad == "NOTSET" else (0, 0)
+            begin.append(first)
+            dims.append(max(0, full - first - last))
+        else:
+            total = max(0, full - wanted)
+            begin.append(total - total // 2 if auto_pad == "SAME_LOWER" else total // 2)
+            dims.append(wanted)
+    return begin, dims
+
+
+@layer(family="conv_transpose")
+def ConvTranspose(
+    x: PartialTensor,
+    w: PartialTensor,
+    b: PartialTensor | None = None,
+    *,
+    kernel_shape: Sequence[int] | None = None,
+    strides: Sequence[int] | None = None,
+    dilations: Sequence[int] | None = None,
+    pads: Sequence[int] | None = None,
+    auto_pad: str = "NOTSET",
+    output_padding: Sequence[int] | None = None,
+    output_shape: Sequence[int] | None = None,
+    group: int = 1,
+) -> PartialTensor:
+    kernel = _spatial(x, w, kernel_shape)
+    if x.shape is None or kernel is None or not all(isinstance(dim, int) for dim in kernel):
+        return x.with_shape(None if x.shape is None else (None,) * len(x.shape))
+    sizes = [dim for dim in kernel if isinstance(dim, int)]
+    ones = (1,) * len(sizes)
+    outputs = w.shape[1] * group if w.shape is not None and isinstance(w.shape[1], int) else None
+    known = (strides or ones, dilations or ones, pads, auto_pad, output_padding or (0,) * len(sizes), output_shape)
+    _, dims = _transposed_pads(x.shape[2:], sizes, *known)
+    return x.with_shape((x.shape[0], outputs, *dims))
+
+
+@ConvTranspose.form
+def _conv_transpose(
+    inputs: Sequence[Known],
+    outputs: Sequence[Known],
+    *,
+    kernel_shape: Sequence[int] | None,
+    strides: Sequence[int] | None,
+    dilations: Sequence[int] | None,
+    pads: Sequence[int] | None,
+    auto_pad: str,
+    output_padding: Sequence[int] | None,
+    output_shape: Sequence[int] | None,
+    group: int,
+) -> Convolution:
+    x, w, y = inputs[0], inputs[1], outputs[0]
+    kernel = tuple(w.shape[2:])
+    steps, spread = tuple(strides or (1,) * len(kernel)), tuple(dilations or (1,) * len(kernel))
+    extra = output_padding or (0,) * len(kernel)
+    begin, _ = _transposed_pads(x.shape[2:], kernel, steps, spread, pads, auto_pad, extra, output_shape)
+    chosen = Window(kernel, steps, spread, tuple(begin), (0,) * len(kernel))
+    return Convolution(chosen, group, x.shape[0], x.shape[1], y.shape[1], tuple(x.shape[2:]), tuple(y.shape[2:]))

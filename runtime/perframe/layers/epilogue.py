@@ -1,0 +1,71 @@
+"""Formulas that a layer applies to each element it has computed, before it writes it: a fused chain of elementwise layers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from perframe.layers.base import declaration
+from perframe.layers.formula import translate
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One formula of an epilogue. `operands` holds its inputs: None is the running value, a number a constant scalar."""
+
+    op: str
+    attributes: tuple[tuple[str, Any], ...]
+    operands: tuple[float | None, ...]
+
+    @property
+    def formula(self) -> Any:
+        """The formula that these attributes and operands choose."""
+        entry = declaration(self.op)
+        if entry.choose:
+            return entry.choose(entry.bind(dict(self.attributes)), (True,) * len(self.operands), "float")
+        return entry.formula
+
+    @property
+    def names(self) -> list[str]:
+        """The attributes that the formula takes, in its order."""
+        keywords = self.formula.__kwdefaults__ or {}
+        return [name for name in keywords if name in declaration(self.op).attributes]
+
+    @property
+    def parameters(self) -> tuple[float, ...]:
+        """The numbers that kernels get as data: constant operands, then attributes."""
+        bound = declaration(self.op).bind(dict(self.attributes))
+        constants = [value for value in self.operands if value is not None]
+        return (*constants, *(float(bound[name]) for name in self.names))
+
+
+def parameters(stages: Sequence[Stage]) -> tuple[float, ...]:
+    """The numbers of all stages, in the order that `compose` gives them names."""
+    return tuple(number for stage in stages for number in stage.parameters)
+
+
+def compose(stages: Sequence[Stage], language: str) -> tuple[str, str]:
+    """The text of the functions that the stages need, and an expression over `x` and `parameter(index)`."""
+    functions: dict[str, None] = {}
+    expression, index = "x", 0
+    for stage in stages:
+        text, _ = translate(stage.formula, ["float"] * len(stage.operands), language)
+        functions[text] = None
+        arguments = []
+        for operand in stage.operands:
+            arguments.append(expression if operand is None else f"parameter({index})")
+            index += operand is not None
+        arguments += [f"parameter({index + offset})" for offset in range(len(stage.names))]
+        index += len(stage.names)
+        expression = f"{stage.formula.__name__}({', '.join(arguments)})"
+    return "\n".join(functions), expression
+
+
+def apply(stages: Sequence[Stage], x: Any) -> Any:
+    """The stages on an array, with NumPy."""
+    for stage in stages:
+        bound = declaration(stage.op).bind(dict(stage.attributes))
+        arguments = [x if operand is None else x.dtype.type(operand) for operand in stage.operands]
+        x = stage.formula(*arguments, **{name: bound[name] for name in stage.names}).astype(x.dtype)
+    return x

@@ -1,0 +1,211 @@
+"""Scalar formulas, written once: as they stand they compute with NumPy; `translate` writes them in Python for Numba or in GLSL.
+
+A formula is a function of assignments and one `return`. It may use its parameters, numbers, arithmetic, comparisons,
+`& | ^ ~ << >>`, other formulas, and the vocabulary below. `/` is for floats only and `//` and `%` for nobody: integer division
+and modulo have names of their own, because Python, C and GLSL do not agree about them. NaN: comparisons with it are false, and
+`minimum` and `maximum` return it, as NumPy's do.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import functools
+import inspect
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from perframe.errors import FormulaError
+
+Kind = str  # "float", "int" or "bool"
+
+
+@functools.cache
+def _erf() -> Any:
+    import math
+
+    return np.vectorize(math.erf, otypes=[np.float64])
+
+
+def erf(x: Any) -> Any:
+    """The error function, in the dtype of x."""
+    return _erf()(x).astype(np.result_type(x))
+
+
+def clamp(x: Any, low: Any, high: Any) -> Any:
+    """x limited to low..high; NaN stays NaN."""
+    return np.minimum(np.maximum(x, low), high)
+
+
+def trunc_div(a: Any, b: Any) -> Any:
+    """Division rounded towards zero, as C and ONNX do for integers; by zero it gives 0."""
+    if np.result_type(a, b).kind == "f":
+        return np.trunc(a / b)
+    quotient = np.floor_divide(a, b)
+    return quotient + ((quotient < 0) & (quotient * b != a)).astype(quotient.dtype)
+
+
+def to_float(x: Any) -> Any:
+    """As a float."""
+    return np.asarray(x).astype(np.float32)
+
+
+abs, floor, ceil, round_even, sign = np.abs, np.floor, np.ceil, np.rint, np.sign
+exp, log, log1p, sqrt, power = np.exp, np.log, np.log1p, np.sqrt, np.power
+sin, cos, tan, asin, acos, atan = np.sin, np.cos, np.tan, np.arcsin, np.arccos, np.arctan
+sinh, cosh, tanh, asinh, acosh, atanh = np.sinh, np.cosh, np.tanh, np.arcsinh, np.arccosh, np.arctanh
+minimum, maximum, where, is_nan, is_inf = np.minimum, np.maximum, np.where, np.isnan, np.isinf
+floor_mod, trunc_mod = np.mod, np.fmod
+
+_SAME = {"abs", "sign", "minimum", "maximum", "clamp", "trunc_div", "floor_mod", "trunc_mod", "power", "where"}
+_PREDICATES = {"is_nan", "is_inf"}
+_FLOATS = {
+    *("floor", "ceil", "round_even", "exp", "log", "log1p", "sqrt", "erf", "sin", "cos", "tan", "asin", "acos", "atan"),
+    *("sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "to_float"),
+}
+_OPERATORS: dict[type[ast.AST], str] = {
+    **{ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.LShift: "<<", ast.RShift: ">>"},
+    **{ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^", ast.USub: "-", ast.Invert: "~"},
+    **{ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!="},
+}
+_ON_BOOLS = {ast.BitAnd: ("&&", "and"), ast.BitOr: ("||", "or"), ast.BitXor: ("!=", "!="), ast.Invert: ("!", "not ")}
+_GLSL_TYPES = {"float": "float", "int": "int", "bool": "bool"}
+
+
+@functools.cache
+def _module_functions(path: str) -> dict[str, ast.FunctionDef]:
+    tree = ast.parse(Path(path).read_text(encoding="utf-8"))
+    return {node.name: node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+
+
+class _Text:
+    """Walks one formula and writes it in `language` ("python" or "glsl"); knows the kind of every expression."""
+
+    def __init__(self, function: Callable[..., Any], kinds: dict[str, Kind], language: str) -> None:
+        self.path = inspect.getfile(function)
+        self.tree = _module_functions(self.path)[function.__name__]
+        self.names = dict(kinds)
+        self.glsl = language == "glsl"
+        self.language = language
+        self.globals = function.__globals__
+        self.needed: dict[str, str] = {}
+
+    def fail(self, node: ast.AST, why: str) -> FormulaError:
+        line = getattr(node, "lineno", self.tree.lineno)
+        return FormulaError(f"{self.path}:{line}: formula {self.tree.name}: {why}")
+
+    def literal(self, value: bool | float, kind: Kind) -> str:
+        if kind == "bool":
+            return str(builtins.bool(value)).lower() if self.glsl else str(builtins.bool(value))
+        if kind == "int":
+            return str(int(value)) if self.glsl else f"int32({int(value)})"
+        text = repr(float(value))
+        return text if self.glsl else f"float32({text})"
+
+    def same(self, node: ast.AST, *parts: ast.expr) -> tuple[list[str], Kind]:
+        """All parts in one kind: literals take the kind of the others."""
+        written = [(part, None if isinstance(part, ast.Constant) else self.expression(part)) for part in parts]
+        kinds = {text[1] for _, text in written if text}
+        if len(kinds) > 1:
+            raise self.fail(node, f"mixes {' and '.join(sorted(kinds))}; convert one with to_float()")
+        kind = kinds.pop() if kinds else "float"
+        return [text[0] if text else self.literal(part.value, kind) for part, text in written], kind  # type: ignore[attr-defined]
+
+    def expression(self, node: ast.expr) -> tuple[str, Kind]:
+        if isinstance(node, ast.Constant) and isinstance(node.value, (int, float)):
+            kind = "bool" if isinstance(node.value, bool) else "float"
+            return self.literal(node.value, kind), kind
+        if isinstance(node, ast.Name):
+            if node.id not in self.names:
+                raise self.fail(node, f"unknown name {node.id!r}")
+            return node.id, self.names[node.id]
+        if isinstance(node, ast.UnaryOp) and type(node.op) in _OPERATORS:
+            if isinstance(node.operand, ast.Constant):
+                text, kind = self.expression(node.operand)
+                return f"(-{text})", kind
+            text, kind = self.expression(node.operand)
+            return f"({self.operator(node.op, kind, node)}{text})", kind
+        if isinstance(node, ast.BinOp):
+            (left, right), kind = self.same(node, node.left, node.right)
+            if isinstance(node.op, ast.Div) and kind != "float":
+                raise self.fail(node, "`/` is for floats: use trunc_div()")
+            return f"({left} {self.operator(node.op, kind, node)} {right})", kind
+        if isinstance(node, ast.Compare) and len(node.ops) == 1:
+            (left, right), _ = self.same(node, node.left, node.comparators[0])
+            return f"({left} {_OPERATORS[type(node.ops[0])]} {right})", "bool"
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            return self.call(node, node.func.id)
+        raise self.fail(node, f"does not know {ast.unparse(node)!r}")
+
+    def operator(self, op: ast.AST, kind: Kind, node: ast.AST) -> str:
+        if kind == "bool" and type(op) in _ON_BOOLS:
+            return _ON_BOOLS[type(op)][0 if self.glsl else 1]
+        if type(op) not in _OPERATORS or kind == "bool":
+            raise self.fail(node, f"does not know {type(op).__name__} of {kind}")
+        return _OPERATORS[type(op)]
+
+    def call(self, node: ast.Call, name: str) -> tuple[str, Kind]:
+        if name == "where":
+            condition, kind = self.expression(node.args[0])
+            if kind != "bool":
+                raise self.fail(node, "where() wants a comparison first")
+            (yes, no), kind = self.same(node, *node.args[1:])
+            return (f"({condition} ? {yes} : {no})" if self.glsl else f"({yes} if {condition} else {no})"), kind
+        if name == "to_float":
+            text, _ = self.expression(node.args[0])
+            return f"float({text})" if self.glsl else f"float32({text})", "float"
+        arguments, kind = self.same(node, *node.args)
+        if name in _FLOATS and kind != "float":
+            raise self.fail(node, f"{name}() is for floats, not {kind}")
+        if name in _PREDICATES:
+            return f"{name}({', '.join(arguments)})", "bool"
+        if name in _SAME or name in _FLOATS:
+            return f"{name}({', '.join(arguments)})", kind
+        other = getattr(self.globals.get(name), "formula", None)
+        if other is None:
+            raise self.fail(node, f"{name}() is neither in the vocabulary nor a formula")
+        text, kind = translate(other, [kind] * len(arguments), self.language)
+        self.needed[name] = text
+        return f"{name}({', '.join(arguments)})", kind
+
+    def write(self) -> tuple[str, Kind]:
+        lines, kind = [], "float"
+        for statement in self.tree.body:
+            if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant):
+                continue  # the docstring
+            if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
+                text, kind = self.expression(statement.value)
+                name = statement.targets[0].id
+                declared = "" if name in self.names or not self.glsl else _GLSL_TYPES[kind] + " "
+                self.names[name] = kind
+                lines.append(f"{declared}{name} = {text}")
+            elif isinstance(statement, ast.Return) and statement.value is not None:
+                text, kind = self.expression(statement.value)
+                lines.append(f"return {text}")
+            else:
+                raise self.fail(statement, f"does not know {ast.unparse(statement).splitlines()[0]!r}")
+        arguments = self.tree.args.args + self.tree.args.kwonlyargs
+        if self.glsl:
+            signature = ", ".join(f"{_GLSL_TYPES[self.names[a.arg]]} {a.arg}" for a in arguments)
+            body = " ".join(line + ";" for line in lines)
+            text = f"{_GLSL_TYPES[kind]} {self.tree.name}({signature}) {{ {body} }}"
+        else:
+            body = "".join(f"\n    {line}" for line in lines)
+            text = f"@inline\ndef {self.tree.name}({', '.join(a.arg for a in arguments)}):{body}\n"
+        return "\n".join([*self.needed.values(), text]), kind
+
+
+def translate(function: Callable[..., Any], kinds: list[Kind], language: str) -> tuple[str, Kind]:
+    """The text of a formula as a function in "python" (for Numba) or "glsl", and the kind of what it returns.
+
+    `kinds` are those of its positional parameters; keyword-only parameters (attributes) are floats. Raises FormulaError with the line.
+    """
+    signature = inspect.signature(function)
+    names: dict[str, Kind] = {}
+    given = iter(kinds)
+    for parameter in signature.parameters.values():
+        names[parameter.name] = "float" if parameter.kind is parameter.KEYWORD_ONLY else next(given)
+    return _Text(function, names, language).write()

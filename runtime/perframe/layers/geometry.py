@@ -1,0 +1,111 @@
+"""Strides: how an output element finds its inputs' elements. Every family that only moves data speaks this language."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+Ints = tuple[int, ...]
+
+
+def row_major(shape: Sequence[int]) -> Ints:
+    """Row-major strides, in elements."""
+    strides = [1] * len(shape)
+    for axis in range(len(shape) - 2, -1, -1):
+        strides[axis] = strides[axis + 1] * shape[axis + 1]
+    return tuple(strides)
+
+
+def broadcast_strides(shape: Sequence[int], target: Sequence[int]) -> Ints:
+    """The strides with which a tensor of `shape` is read as one of `target`; 0 where it repeats."""
+    strides = [0 if dim == 1 else stride for dim, stride in zip(shape, row_major(shape), strict=True)]
+    return (0,) * (len(target) - len(shape)) + tuple(strides)
+
+
+def collapse(shape: Sequence[int], strides: Sequence[Ints]) -> tuple[Ints, tuple[Ints, ...]]:
+    """The same walk with as few dims as possible: dims of 1 dropped, neighbours merged where all strides allow."""
+    dims: list[int] = []
+    steps: list[list[int]] = [[] for _ in strides]
+    for axis, dim in enumerate(shape):
+        if dim == 1:
+            continue
+        current = [stride[axis] for stride in strides]
+        if dims and all(step[-1] == now * dim for step, now in zip(steps, current, strict=True)):
+            dims[-1] *= dim
+            for step, now in zip(steps, current, strict=True):
+                step[-1] = now
+        else:
+            dims.append(dim)
+            for step, now in zip(steps, current, strict=True):
+                step.append(now)
+    return tuple(dims) or (1,), tuple(tuple(step) or (0,) for step in steps)
+
+
+@dataclass(frozen=True)
+class View:
+    """Output element at coordinate c is the input's element `offset + sum(c * strides)`."""
+
+    shape: Ints
+    strides: Ints
+    offset: int = 0
+
+    def collapsed(self) -> View:
+        """With as few dims as possible."""
+        shape, (strides,) = collapse(self.shape, (self.strides,))
+        return View(shape, strides, self.offset)
+
+    @property
+    def is_copy(self) -> bool:
+        """Whether it reads a contiguous run, in order."""
+        return math.prod(self.shape) <= 1 or self.collapsed().strides == (1,)
+
+
+@dataclass(frozen=True)
+class Window:
+    """A window that slides over the last dims: pooling and convolution. `pads` are those at each dim's begin and end."""
+
+    kernel: Ints
+    strides: Ints
+    dilations: Ints
+    begin: Ints
+    end: Ints
+
+    def output(self, size: Sequence[int], ceil_mode: bool = False) -> Ints:
+        """The spatial dims of the output."""
+        result = []
+        for axis, dim in enumerate(size):
+            extent = self.dilations[axis] * (self.kernel[axis] - 1) + 1
+            space = dim + self.begin[axis] + self.end[axis] - extent
+            steps = -(-space // self.strides[axis]) if ceil_mode else space // self.strides[axis]
+            # ceil_mode must not begin a window inside the padding at the end
+            if ceil_mode and steps * self.strides[axis] >= dim + self.begin[axis]:
+                steps -= 1
+            result.append(max(0, steps + 1))
+        return tuple(result)
+
+
+def window(
+    size: Sequence[int | str | None],
+    kernel: Sequence[int],
+    strides: Sequence[int] | None,
+    dilations: Sequence[int] | None,
+    pads: Sequence[int] | None,
+    auto_pad: str,
+) -> Window | None:
+    """ONNX's window attributes with defaults and `auto_pad` resolved; None where that needs a dim that is unknown."""
+    rank = len(kernel)
+    steps, spread = tuple(strides or (1,) * rank), tuple(dilations or (1,) * rank)
+    if auto_pad in ("SAME_UPPER", "SAME_LOWER"):
+        begin, end = [], []
+        for axis, dim in enumerate(size):
+            if not isinstance(dim, int):
+                return None
+            extent = spread[axis] * (kernel[axis] - 1) + 1
+            total = max(0, (-(-dim // steps[axis]) - 1) * steps[axis] + extent - dim)
+            first = total // 2 if auto_pad == "SAME_UPPER" else total - total // 2
+            begin.append(first)
+            end.append(total - first)
+        return Window(tuple(kernel), steps, spread, tuple(begin), tuple(end))
+    given = tuple(pads) if pads and auto_pad == "NOTSET" else (0,) * (2 * rank)
+    return Window(tuple(kernel), steps, spread, given[:rank], given[rank:])

@@ -1,0 +1,115 @@
+"""Matrix products: any strides, so that a transposed operand costs nothing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from perframe.errors import InferenceError
+from perframe.layers.base import Known, layer
+from perframe.layers.geometry import Ints, broadcast_strides, row_major
+from perframe.spec import DynamicTensorShape, PartialTensor, broadcast
+
+
+@dataclass(frozen=True)
+class Product:
+    """`batch` products of (rows, depth) by (depth, columns), plus a bias: strides in elements, 0 where an operand repeats.
+
+    `a_strides` and `b_strides` are (batch..., row or depth, depth or column), `bias_strides` (row, column).
+    """
+
+    batch: Ints
+    rows: int
+    columns: int
+    depth: int
+    a_strides: Ints
+    b_strides: Ints
+    bias_strides: Ints
+    alpha: float = 1.0
+    beta: float = 1.0
+
+    @property
+    def batches(self) -> int:
+        """How many products."""
+        return math.prod(self.batch)
+
+
+@layer()
+def MatMul(a: PartialTensor, b: PartialTensor, bias: PartialTensor | None = None) -> PartialTensor:
+    if a.shape is None or b.shape is None:
+        return a.with_shape(None)
+    if not a.shape or not b.shape:
+        raise InferenceError(f"MatMul takes no scalars: {a} and {b}")
+    left, right = a.shape, b.shape
+    depth = left[-1], right[-2] if len(right) > 1 else right[0]
+    if all(isinstance(dim, int) for dim in depth) and depth[0] != depth[1]:
+        raise InferenceError(f"{a} and {b} cannot be multiplied: {depth[0]} columns and {depth[1]} rows")
+    batch = broadcast(DynamicTensorShape(left[:-2]), DynamicTensorShape(right[:-2])) or ()
+    rows, columns = left[-2:-1], right[-1:] if len(right) > 1 else ()
+    return a.with_shape((*batch, *rows, *columns))
+
+
+@MatMul.form
+def _matmul(inputs: Sequence[Known | None], outputs: Sequence[Known]) -> Product:
+    a, b, bias = (*inputs, None)[:3]
+    assert a is not None and b is not None
+    left = (1, *a.shape) if len(a.shape) == 1 else tuple(a.shape)
+    right = (*b.shape, 1) if len(b.shape) == 1 else tuple(b.shape)
+    rank = max(len(left), len(right)) - 2
+    shapes = [(1,) * (rank + 2 - len(shape)) + shape for shape in (left, right)]
+    batch = tuple(x if y == 1 else y for x, y in zip(shapes[0][:-2], shapes[1][:-2], strict=True))
+    strides = []
+    for shape in shapes:
+        plane = shape[-2] * shape[-1]
+        steps = tuple(step * plane for step in broadcast_strides(shape[:-2], batch))
+        strides.append((*steps, *row_major(shape)[-2:]))
+    rows, columns = left[-2], right[-1]
+    return Product(batch, rows, columns, left[-1], strides[0], strides[1], _bias_strides(bias, rows, columns))
+
+
+def _bias_strides(bias: Known | None, rows: int, columns: int) -> Ints:
+    return (0, 0) if bias is None else broadcast_strides(bias.shape, (rows, columns))
+
+
+@layer()
+def Gemm(
+    a: PartialTensor,
+    b: PartialTensor,
+    c: PartialTensor | None = None,
+    *,
+    alpha: float = 1.0,
+    beta: float = 1.0,
+    transA: int = 0,
+    transB: int = 0,
+) -> PartialTensor:
+    if a.shape is None or b.shape is None:
+        return a.with_shape((None, None))
+    if len(a.shape) != 2 or len(b.shape) != 2:
+        raise InferenceError(f"Gemm takes matrices, not {a} and {b}")
+    left, right = a.shape[::-1] if transA else a.shape, b.shape[::-1] if transB else b.shape
+    if isinstance(left[1], int) and isinstance(right[0], int) and left[1] != right[0]:
+        raise InferenceError(f"{a} and {b} cannot be multiplied (transA={transA}, transB={transB})")
+    return a.with_shape((left[0], right[1]))
+
+
+@Gemm.form
+def _gemm(
+    inputs: Sequence[Known | None], outputs: Sequence[Known], *, alpha: float, beta: float, transA: int, transB: int
+) -> Product:
+    a, b, c = (*inputs, None)[:3]
+    assert a is not None and b is not None
+    rows, columns = outputs[0].shape
+    depth = a.shape[0] if transA else a.shape[1]
+    a_strides, b_strides = row_major(a.shape), row_major(b.shape)
+    return Product(
+        (),
+        rows,
+        columns,
+        depth,
+        a_strides[::-1] if transA else a_strides,
+        b_strides[::-1] if transB else b_strides,
+        _bias_strides(c, rows, columns),
+        alpha,
+        beta,
+    )

@@ -1,0 +1,143 @@
+"""Reductions: a formula before, one of four ways to combine, a formula after."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from perframe.layers.base import Declaration, Known, layer, normalize_axes, register
+from perframe.layers.formula import abs, log, sqrt
+from perframe.layers.geometry import Ints, collapse, row_major
+from perframe.spec import Dim, DynamicTensorShape, PartialTensor
+
+
+def identity(x: Any) -> Any:
+    """As it is."""
+    return x
+
+
+def _square(x: Any) -> Any:
+    return x * x
+
+
+def _absolute(x: Any) -> Any:
+    return abs(x)
+
+
+def keep(total: Any, count: Any) -> Any:
+    """The total, as it is."""
+    return total
+
+
+def _average(total: Any, count: Any) -> Any:
+    return total / count
+
+
+def _root(total: Any, count: Any) -> Any:
+    return sqrt(total)
+
+
+def _logarithm(total: Any, count: Any) -> Any:
+    return log(total)
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """Output element o sums up (or multiplies, or takes the largest of) `prepare(x)` over the reduced dims.
+
+    `kept` and `reduced` are collapsed dims with the input's strides; `finish(total, count)` gives the result.
+    """
+
+    combine: str  # sum, product, largest, smallest
+    prepare: Callable[..., Any]
+    finish: Callable[..., Any]
+    kept: Ints
+    kept_strides: Ints
+    reduced: Ints
+    reduced_strides: Ints
+    axes: Ints
+
+    @property
+    def count(self) -> int:
+        """How many elements one output element takes in."""
+        return math.prod(self.reduced)
+
+
+def _infer(
+    x: PartialTensor, axes: PartialTensor | None = None, *, keepdims: int = 1, noop_with_empty_axes: int = 0
+) -> PartialTensor:
+    if x.shape is None:
+        return x.with_shape(None)
+    chosen = _axes(len(x.shape), None if axes is None else axes.ints(), noop_with_empty_axes)
+    if axes is not None and axes.ints() is None:
+        return x.with_shape((None,) * len(x.shape) if keepdims else None)
+    dims: list[Dim] = [1 if axis in chosen else dim for axis, dim in enumerate(x.shape)]
+    return x.with_shape(dims if keepdims else [dim for axis, dim in enumerate(dims) if axis not in chosen])
+
+
+def _axes(rank: int, axes: Sequence[int] | None, noop: int) -> Ints:
+    if not axes:
+        return () if noop else tuple(range(rank))
+    return normalize_axes(axes, rank)
+
+
+def _reduction(
+    shape: Sequence[int], axes: Ints, combine: str, prepare: Callable[..., Any], finish: Callable[..., Any]
+) -> Reduction:
+    strides = row_major(shape)
+    kept = [axis for axis in range(len(shape)) if axis not in axes]
+    kept_shape, (kept_strides,) = collapse([shape[a] for a in kept], [tuple(strides[a] for a in kept)])
+    red_shape, (red_strides,) = collapse([shape[a] for a in axes], [tuple(strides[a] for a in axes)])
+    return Reduction(combine, prepare, finish, kept_shape, kept_strides, red_shape, red_strides, axes)
+
+
+def _declare(name: str, combine: str, prepare: Callable[..., Any] = identity, finish: Callable[..., Any] = keep) -> None:
+    entry = register(Declaration(name, "reduce", _infer, frozenset({"axes"})))
+
+    @entry.form
+    def form(
+        inputs: Sequence[Known | None], outputs: Sequence[Known], *, keepdims: int, noop_with_empty_axes: int
+    ) -> Reduction:
+        x, axes = (*inputs, None)[:2]
+        assert x is not None
+        given = None if axes is None or axes.value is None else [int(v) for v in axes.value.ravel()]
+        return _reduction(x.shape, _axes(len(x.shape), given, noop_with_empty_axes), combine, prepare, finish)
+
+
+_declare("ReduceSum", "sum")
+_declare("ReduceMean", "sum", finish=_average)
+_declare("ReduceMax", "largest")
+_declare("ReduceMin", "smallest")
+_declare("ReduceProd", "product")
+_declare("ReduceSumSquare", "sum", _square)
+_declare("ReduceL1", "sum", _absolute)
+_declare("ReduceL2", "sum", _square, _root)
+_declare("ReduceLogSum", "sum", finish=_logarithm)
+
+
+def _pool_shape(x: PartialTensor) -> PartialTensor:
+    if x.shape is None:
+        return x.with_shape(None)
+    return PartialTensor(x.dtype, DynamicTensorShape((*x.shape[:2], *(1,) * (len(x.shape) - 2))))
+
+
+@layer()
+def GlobalAveragePool(x: PartialTensor) -> PartialTensor:
+    return _pool_shape(x)
+
+
+@GlobalAveragePool.form
+def _global_average(inputs: Sequence[Known], outputs: Sequence[Known]) -> Reduction:
+    return _reduction(inputs[0].shape, tuple(range(2, len(inputs[0].shape))), "sum", identity, _average)
+
+
+@layer()
+def GlobalMaxPool(x: PartialTensor) -> PartialTensor:
+    return _pool_shape(x)
+
+
+@GlobalMaxPool.form
+def _global_largest(inputs: Sequence[Known], outputs: Sequence[Known]) -> Reduction:
+    return _reduction(inputs[0].shape, tuple(range(2, len(inputs[0].shape))), "largest", identity, keep)

@@ -1,0 +1,190 @@
+"""Resampling. Each axis becomes a table of taps (which input elements, with which weights): one kernel serves every mode."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perframe.errors import InferenceError
+from perframe.layers.base import Known, layer, normalize_axis
+from perframe.spec import Dim, PartialTensor
+
+
+@dataclass(frozen=True)
+class AxisTaps:
+    """One axis from `size` to `indices.shape[0]` elements: each output element is a weighted sum of K input elements."""
+
+    axis: int
+    outer: int
+    size: int
+    inner: int
+    indices: NDArray[np.int32]  # (output, K)
+    weights: NDArray[np.float32]  # (output, K)
+
+
+@layer(host=("roi", "scales", "sizes"))
+def Resize(
+    x: PartialTensor,
+    roi: PartialTensor | None = None,
+    scales: PartialTensor | None = None,
+    sizes: PartialTensor | None = None,
+    *,
+    mode: str = "nearest",
+    coordinate_transformation_mode: str = "half_pixel",
+    cubic_coeff_a: float = -0.75,
+    exclude_outside: int = 0,
+    extrapolation_value: float = 0.0,
+    nearest_mode: str = "round_prefer_floor",
+    antialias: int = 0,
+    axes: Sequence[int] | None = None,
+    keep_aspect_ratio_policy: str = "stretch",
+) -> PartialTensor:
+    if mode not in ("nearest", "linear", "cubic"):
+        raise InferenceError(f"Resize has no mode {mode!r}")
+    if x.shape is None:
+        return x.with_shape(None)
+    given = sizes if sizes is not None and sizes.shape != (0,) else scales
+    if given is None or given.value is None or not x.shape.is_static:
+        return x.with_shape((None,) * len(x.shape))
+    targets = _targets(x.shape.to_shape(), scales, sizes, axes, keep_aspect_ratio_policy)
+    return x.with_shape(size for size, _ in targets)
+
+
+def _targets(
+    shape: Sequence[int],
+    scales: PartialTensor | Known | None,
+    sizes: PartialTensor | Known | None,
+    axes: Sequence[int] | None,
+    policy: str,
+) -> list[tuple[int, float]]:
+    """For each axis its output size and scale."""
+    chosen = list(range(len(shape))) if axes is None else [normalize_axis(axis, len(shape)) for axis in axes]
+    result = [(dim, 1.0) for dim in shape]
+    if sizes is not None and sizes.value is not None and sizes.value.size:
+        wanted = [int(size) for size in sizes.value.ravel()]
+        ratios = [size / shape[axis] if shape[axis] else 1.0 for axis, size in zip(chosen, wanted, strict=True)]
+        if policy != "stretch":
+            ratio = min(ratios) if policy == "not_larger" else max(ratios)
+            ratios = [ratio] * len(chosen)
+            wanted = [math.floor(ratio * shape[axis] + 0.5) for axis in chosen]
+        for axis, size, ratio in zip(chosen, wanted, ratios, strict=True):
+            result[axis] = (size, ratio)
+    elif scales is not None and scales.value is not None:
+        for axis, scale in zip(chosen, scales.value.ravel(), strict=True):
+            result[axis] = (math.floor(shape[axis] * float(scale)), float(scale))
+    return result
+
+
+def _coordinates(mode: str, size: int, output: int, scale: float, roi: tuple[float, float]) -> NDArray[np.float64]:
+    """Where each output element lies in the input."""
+    at = np.arange(output, dtype=np.float64)
+    if mode == "asymmetric":
+        return at / scale
+    if mode == "align_corners":
+        return at * (size - 1) / (output - 1) if output > 1 else np.zeros(output)
+    if mode == "pytorch_half_pixel":
+        return (at + 0.5) / scale - 0.5 if output > 1 else np.zeros(output)
+    if mode == "tf_half_pixel_for_nn":
+        return (at + 0.5) / scale
+    if mode == "half_pixel_symmetric":
+        adjustment = output / (scale * size)
+        return size / 2 * (1 - adjustment) + (at + 0.5) / scale - 0.5
+    if mode == "tf_crop_and_resize":
+        first, last = roi
+        if output > 1:
+            return first * (size - 1) + at * (last - first) * (size - 1) / (output - 1)
+        return np.full(output, 0.5 * (first + last) * (size - 1))
+    if mode == "half_pixel":
+        return (at + 0.5) / scale - 0.5
+    raise InferenceError(f"Resize has no coordinate_transformation_mode {mode!r}")
+
+
+_ROUNDINGS = {
+    "round_prefer_floor": lambda x: np.ceil(x - 0.5),
+    "round_prefer_ceil": lambda x: np.floor(x + 0.5),
+    "floor": np.floor,
+    "ceil": np.ceil,
+}
+
+
+def _kernel(mode: str, distance: NDArray[np.float64], a: float) -> NDArray[np.float64]:
+    """The weight of an input element at a distance: the triangle, or Keys' cubic (1981)."""
+    d = np.abs(distance)
+    if mode == "linear":
+        return np.maximum(0, 1 - d)
+    near = (a + 2) * d**3 - (a + 3) * d**2 + 1
+    far = a * d**3 - 5 * a * d**2 + 8 * a * d - 4 * a
+    return np.where(d <= 1, near, np.where(d < 2, far, 0.0))
+
+
+def taps(
+    mode: str,
+    size: int,
+    output: int,
+    scale: float,
+    coordinate_mode: str,
+    nearest_mode: str,
+    cubic_a: float,
+    exclude_outside: bool,
+    antialias: bool,
+    roi: tuple[float, float],
+) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    """The taps of one axis: (output, K) indices and weights."""
+    where = _coordinates(coordinate_mode, size, output, scale, roi)
+    if mode == "nearest":
+        indices = np.clip(_ROUNDINGS[nearest_mode](where), 0, size - 1)[:, None]
+        return indices.astype(np.int32), np.ones((output, 1), np.float32)
+    reach = 1 if mode == "linear" else 2
+    stretch = max(1.0, 1.0 / scale) if antialias else 1.0
+    count = 2 * math.ceil(reach * stretch)
+    first = np.floor(where).astype(int) - count // 2 + 1
+    indices = first[:, None] + np.arange(count)
+    weights = _kernel(mode, (indices - where[:, None]) / stretch, cubic_a)
+    if exclude_outside or antialias:
+        weights = np.where((indices < 0) | (indices >= size), 0, weights)
+    if exclude_outside or antialias or mode == "cubic":
+        total = weights.sum(1, keepdims=True)
+        weights = weights / np.where(total == 0, 1, total)
+    return np.clip(indices, 0, size - 1).astype(np.int32), weights.astype(np.float32)
+
+
+@Resize.form
+def _resize(inputs: Sequence[Known | None], outputs: Sequence[Known], **attributes: Any) -> list[AxisTaps]:
+    x, roi, scales, sizes = (*inputs, None, None, None)[:4]
+    assert x is not None
+    targets = _targets(x.shape, scales, sizes, attributes["axes"], attributes["keep_aspect_ratio_policy"])
+    rank = len(x.shape)
+    region = np.array([0.0] * rank + [1.0] * rank) if roi is None or roi.value is None else np.ravel(roi.value)
+    result, shape = [], list(x.shape)
+    for axis, (output, scale) in enumerate(targets):
+        bounds = (0.0, 1.0) if region.size < 2 * rank else (float(region[axis]), float(region[axis + rank]))
+        if output == shape[axis] and scale == 1.0 and bounds == (0.0, 1.0):
+            continue
+        indices, weights = taps(
+            attributes["mode"],
+            shape[axis],
+            output,
+            scale,
+            attributes["coordinate_transformation_mode"],
+            attributes["nearest_mode"],
+            attributes["cubic_coeff_a"],
+            bool(attributes["exclude_outside"]),
+            bool(attributes["antialias"]),
+            bounds,
+        )
+        result.append(AxisTaps(axis, math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :]), indices, weights))
+        shape[axis] = output
+    return result
+
+
+def output_dims(taps_: Sequence[AxisTaps], shape: Sequence[Dim]) -> tuple[Dim, ...]:
+    """The shape after each axis was resampled."""
+    dims = list(shape)
+    for one in taps_:
+        dims[one.axis] = one.indices.shape[0]
+    return tuple(dims)

@@ -1,0 +1,32 @@
+"""`load`: from a file to a model that is ready for a worker."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import IO, Any
+
+from perframe.backends import evaluator
+from perframe.model import Model
+
+
+def load(
+    source: str | Path | bytes | IO[bytes] | Any,
+    optimize: bool = True,
+    dims: Mapping[str, int] | None = None,
+) -> Model:
+    """Import a model from a path, bytes, a file object or an `onnx.ModelProto`.
+
+    `dims` gives named dims their values; `optimize=False` leaves the layers as they are in the file. Raises FileNotFoundError,
+    ModelError, and UnsupportedOperatorError, which lists every node that cannot be imported.
+    """
+    from perframe.importers.onnx import load_onnx
+
+    model = load_onnx(source)
+    if dims:
+        model.bind(dims)
+    if optimize:
+        from perframe.passes import optimize as run_passes
+
+        run_passes(model, evaluator())
+    return model

@@ -1,0 +1,173 @@
+"""A model: inputs, outputs, layers in run order, constants. Values are known by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perframe.errors import InferenceError, ModelError
+from perframe.layers.base import Declaration, Known, declaration
+from perframe.layers.epilogue import Stage
+from perframe.spec import DynamicTensorShape, PartialTensor
+from perframe.tensor import DataType
+
+Array = NDArray[Any]
+Evaluate = Callable[["Layer", Sequence[Array | None]], list[Array]]
+
+
+@dataclass(frozen=True)
+class Value:
+    """A model's input or output: its name, dtype and shape (None: the rank is unknown)."""
+
+    name: str
+    dtype: DataType
+    shape: DynamicTensorShape | None
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.dtype} {'of unknown rank' if self.shape is None else self.shape}"
+
+
+@dataclass(eq=False)
+class Layer:
+    """One operation. Inputs and outputs are names of values; an absent optional one is "".
+
+    `epilogue` is applied to each element of the first output. `on_host` says that it is shape arithmetic, which runs on the CPU
+    whatever the backend.
+    """
+
+    op: str
+    name: str
+    inputs: list[str]
+    outputs: list[str]
+    attributes: dict[str, Any] = field(default_factory=dict)
+    epilogue: tuple[Stage, ...] = ()
+    on_host: bool = False
+
+    @property
+    def declaration(self) -> Declaration:
+        """What is declared of its operator."""
+        return declaration(self.op)
+
+    @property
+    def family(self) -> str:
+        """The family whose kernels run it."""
+        return self.declaration.family
+
+    def form(self, inputs: Sequence[Known | None], outputs: Sequence[Known | None]) -> Any:
+        """The canonical form of its family for these shapes."""
+        entry = self.declaration
+        if entry.form_of is None:
+            raise ModelError(f"layer {self.name!r} ({self.op}) has no form of its own")
+        return entry.form_of(inputs, outputs, **entry.bind(self.attributes))
+
+    def infer(self, inputs: Sequence[PartialTensor | None]) -> tuple[PartialTensor, ...]:
+        """What is known of its outputs. Raises InferenceError that names the layer and its inputs."""
+        trimmed = list(inputs)
+        while trimmed and trimmed[-1] is None:
+            trimmed.pop()
+        try:
+            return self.declaration.outputs_for(trimmed, self.attributes)
+        except (InferenceError, ModelError) as error:
+            listed = ", ".join(f"{n or '(absent)'}: {v}" for n, v in zip(self.inputs, inputs, strict=False))
+            raise InferenceError(f"layer {self.name!r} ({self.op}): {error} [inputs {listed}]") from None
+
+    def __str__(self) -> str:
+        return f"{self.op} {self.name!r}: {', '.join(self.inputs)} -> {', '.join(self.outputs)}"
+
+
+class Model:
+    """A network that can be optimised, saved, and run by a worker. Passes change it; workers only read it."""
+
+    def __init__(
+        self,
+        inputs: Sequence[Value],
+        outputs: Sequence[Value],
+        layers: Sequence[Layer],
+        constants: Mapping[str, Array],
+        name: str = "model",
+    ) -> None:
+        self.name = name
+        self.inputs = list(inputs)
+        self.outputs = list(outputs)
+        self.layers = list(layers)
+        self.constants = dict(constants)
+
+    def producers(self) -> dict[str, Layer]:
+        """For each value that a layer makes, the layer."""
+        return {name: layer for layer in self.layers for name in layer.outputs if name}
+
+    def users(self) -> dict[str, list[Layer]]:
+        """For each value, the layers that read it, once each."""
+        users: dict[str, list[Layer]] = {}
+        for layer in self.layers:
+            for name in dict.fromkeys(layer.inputs):
+                if name:
+                    users.setdefault(name, []).append(layer)
+        return users
+
+    @property
+    def output_names(self) -> list[str]:
+        """The names of the outputs, in order."""
+        return [value.name for value in self.outputs]
+
+    def rename(self, old: str, new: str) -> None:
+        """Let every layer that reads `old` read `new`."""
+        for layer in self.layers:
+            layer.inputs = [new if name == old else name for name in layer.inputs]
+
+    def add_constant(self, name: str, value: Array) -> str:
+        """Add a constant under a name of its own, which is returned."""
+        unique, count = name, 0
+        while unique in self.constants:
+            count += 1
+            unique = f"{name}_{count}"
+        self.constants[unique] = value
+        return unique
+
+    def bind(self, dims: Mapping[str, int]) -> None:
+        """Give named dims of the inputs and outputs their values. Raises ModelError for a name that no input has."""
+        known = {dim for value in self.inputs for dim in value.shape or () if isinstance(dim, str)}
+        unknown = set(dims) - known
+        if unknown:
+            raise ModelError(
+                f"{self.name} has no dim named {', '.join(sorted(unknown))}; its named dims are {sorted(known) or 'none'}"
+            )
+        for values in (self.inputs, self.outputs):
+            values[:] = [Value(v.name, v.dtype, v.shape.bind(dims) if v.shape is not None else None) for v in values]
+
+    def infer(self, inputs: Mapping[str, PartialTensor] | None = None) -> dict[str, PartialTensor]:
+        """What is known of every value, from what is known of the inputs. Raises InferenceError."""
+        known = {name: PartialTensor.of(value) for name, value in self.constants.items()}
+        known |= {value.name: PartialTensor(value.dtype, value.shape) for value in self.inputs}
+        known |= inputs or {}
+        for layer in self.layers:
+            results = layer.infer([known[name] if name else None for name in layer.inputs])
+            known.update((name, spec) for name, spec in zip(layer.outputs, results, strict=False) if name)
+        return known
+
+    def verify(self) -> None:
+        """Raise ModelError if a value is read before it is made, made twice, or missing."""
+        made = {value.name for value in self.inputs} | set(self.constants)
+        for layer in self.layers:
+            missing = [name for name in layer.inputs if name and name not in made]
+            if missing:
+                raise ModelError(f"{self.name}: layer {layer.name!r} ({layer.op}) reads {missing[0]!r}, which nothing makes before it")
+            for name in layer.outputs:
+                if name and name in made:
+                    raise ModelError(f"{self.name}: {name!r} is made twice, the second time by layer {layer.name!r}")
+                made.add(name)
+        missing = [name for name in self.output_names if name not in made]
+        if missing:
+            raise ModelError(f"{self.name}: no layer makes the output {missing[0]!r}")
+
+    @property
+    def parameter_count(self) -> int:
+        """How many numbers the constants hold."""
+        return sum(int(np.size(value)) for value in self.constants.values())
+
+    def __repr__(self) -> str:
+        return f"Model({self.name!r}, {len(self.layers)} layers, {self.parameter_count} parameters)"

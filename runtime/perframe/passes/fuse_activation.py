@@ -1,0 +1,47 @@
+"""An elementwise layer with constant scalars joins the epilogue of the layer that makes its input."""
+
+from __future__ import annotations
+
+from perframe.layers.epilogue import Stage
+from perframe.model import Evaluate, Layer, Model
+from perframe.passes.match import Graph, scalar
+from perframe.tensor import DataType
+
+# families whose kernels apply an epilogue
+FAMILIES = ("conv", "conv_transpose", "matmul", "elementwise")
+MAX_STAGES = 4
+
+
+def _stage(graph: Graph, layer: Layer, source: str) -> Stage | None:
+    """The layer as a stage of an epilogue of `source`; None when it is none."""
+    entry = layer.declaration
+    specs = [graph.specs[name] for name in (*layer.inputs, *layer.outputs) if name]
+    if layer.family != "elementwise" or "result" in entry.attributes or "to" in entry.attributes or layer.epilogue:
+        return None
+    if any(spec.dtype is not DataType.FLOAT32 for spec in specs) or "" in layer.inputs or layer.inputs.count(source) != 1:
+        return None
+    operands = [None if name == source else scalar(graph.constant(name)) for name in layer.inputs]
+    if sum(operand is None for operand in operands) != 1:
+        return None
+    if graph.specs[source].shape != graph.specs[layer.outputs[0]].shape or graph.specs[source].shape is None:
+        return None
+    return Stage(layer.op, tuple(sorted(layer.attributes.items())), tuple(operands))
+
+
+def run(model: Model, evaluate: Evaluate) -> int:
+    """Fuse; returns how many layers went."""
+    graph, fused = Graph(model), 0
+    for layer in list(model.layers):
+        for source in dict.fromkeys(layer.inputs):
+            target = graph.producer_for(source, *FAMILIES)
+            if target is None or target.outputs[1:] or len(target.epilogue) >= MAX_STAGES:
+                continue
+            if graph.specs[target.inputs[0]].dtype is not DataType.FLOAT32:
+                continue
+            stage = _stage(graph, layer, source)
+            if stage is not None:
+                target.epilogue = (*target.epilogue, stage)
+                graph.absorb(target, layer)
+                fused += 1
+                break
+    return fused

@@ -1,0 +1,46 @@
+"""A constant that is added to a convolution's or a product's result becomes its bias."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from perframe.model import Evaluate, Layer, Model
+from perframe.passes.match import Graph, channel_vector
+
+
+def run(model: Model, evaluate: Evaluate) -> int:
+    """Fuse; returns how many layers went."""
+    graph, fused = Graph(model), 0
+    for layer in list(model.layers):
+        if layer.op != "Add" or layer.epilogue:
+            continue
+        for source, other in (layer.inputs, layer.inputs[::-1]):
+            target = graph.producer_for(source, "conv", "conv_transpose", "matmul")
+            if target is not None and not target.epilogue and _fuse(graph, target, layer, other):
+                fused += 1
+                break
+    return fused
+
+
+def _fuse(graph: Graph, target: Layer, layer: Layer, other: str) -> bool:
+    weights, addend = graph.constant(target.inputs[1]), graph.constant(other)
+    if weights is None or addend is None or target.op == "Gemm":
+        return False
+    made, result = graph.specs[target.outputs[0]], graph.specs[layer.outputs[0]]
+    if made.shape is None or result.shape is None or len(made.shape) != len(result.shape):
+        return False
+    axis = len(made.shape) - 1 if target.family == "matmul" else 1
+    channels = made.shape[axis]
+    if not isinstance(channels, int) or made.shape != result.shape:
+        return False
+    vector = channel_vector(addend, channels, len(made.shape), axis)
+    if vector is None or (target.family == "matmul" and weights.ndim < 2):
+        return False
+    if len(target.inputs) > 2 and target.inputs[2]:
+        old = graph.constant(target.inputs[2])
+        if old is None:
+            return False
+        vector = (old + vector).astype(np.float32)
+    target.inputs = [*target.inputs[:2], graph.model.add_constant(f"{target.name}+{layer.name}", vector)]
+    graph.absorb(target, layer)
+    return True

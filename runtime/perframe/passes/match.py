@@ -1,0 +1,74 @@
+"""What passes ask of a model: who reads a value, and whether it may be changed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perframe.model import Layer, Model
+from perframe.spec import PartialTensor
+
+
+class Graph:
+    """A model's producers, users and specs, as they were when a pass began; `refresh` after a change."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Look again."""
+        self.producers, self.users = self.model.producers(), self.model.users()
+        self._specs: dict[str, PartialTensor] | None = None
+
+    @property
+    def specs(self) -> dict[str, PartialTensor]:
+        """What is known of each value."""
+        if self._specs is None:
+            self._specs = self.model.infer()
+        return self._specs
+
+    def constant(self, name: str) -> NDArray[Any] | None:
+        """The value of a constant."""
+        return self.model.constants.get(name)
+
+    def only_user(self, name: str) -> Layer | None:
+        """The one layer that reads a value which is no output of the model; None otherwise."""
+        users = self.users.get(name, [])
+        return users[0] if len(users) == 1 and name not in self.model.output_names else None
+
+    def producer_for(self, name: str, *families: str) -> Layer | None:
+        """The layer of one of these families that makes `name` as its first output for one reader only."""
+        layer = self.producers.get(name)
+        if layer is None or layer.family not in families or layer.outputs[0] != name or not self.only_user(name):
+            return None
+        return layer
+
+    def absorb(self, kept: Layer, gone: Layer) -> None:
+        """`kept` makes now what `gone`, its only reader, made; it moves to the place of `gone`."""
+        kept.outputs[0] = gone.outputs[0]
+        layers = self.model.layers
+        layers.remove(kept)
+        layers[layers.index(gone)] = kept
+        self.refresh()
+
+
+def scalar(value: NDArray[Any] | None) -> float | None:
+    """The number in a constant of one float32 element."""
+    if value is None or value.size != 1 or value.dtype != np.float32:
+        return None
+    return float(value.reshape(()))
+
+
+def channel_vector(value: NDArray[Any] | None, channels: int, rank: int, axis: int) -> NDArray[Any] | None:
+    """A constant that broadcasts over a tensor of `rank` only along `axis`, as a vector of `channels` numbers."""
+    if value is None or value.dtype != np.float32:
+        return None
+    if value.size == 1 and value.ndim <= rank:
+        return np.full(channels, value.reshape(()), np.float32)
+    shape = (1,) * (rank - value.ndim) + value.shape
+    if value.ndim > rank or value.size != channels or shape[axis] != channels:
+        return None
+    return value.reshape(channels)

@@ -1,0 +1,87 @@
+"""A pending download: poll it, await it, or say that you want to wait."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Generator
+from typing import TYPE_CHECKING, Any, Protocol
+
+from perframe.errors import ReadbackPending
+
+if TYPE_CHECKING:
+    import numpy as np
+
+log = logging.getLogger("perframe")
+
+_POLL_SECONDS = 0.0005
+
+
+class Pending(Protocol):
+    """What a backend returns for a download that it has begun."""
+
+    def poll(self) -> bool:
+        """Whether the values have arrived. Never blocks."""
+
+    def wait(self) -> None:
+        """Block until they have."""
+
+    def take(self) -> np.ndarray[Any, Any]:
+        """The values; only once `poll` has said yes."""
+
+
+class FrameState:
+    """Which frame the host is in, so that readbacks know it and blocking calls inside one can be reported."""
+
+    index: int = 0
+    inside: bool = False
+    _reported: bool = False
+
+    @classmethod
+    def blocking(cls, call: str) -> None:
+        """Log once that `call` blocked inside a frame."""
+        if cls.inside and not cls._reported:
+            cls._reported = True
+            log.warning(
+                "%s blocked inside frame %d: use readback_request() and poll it, or await readback_and_clone_async()",
+                call,
+                cls.index,
+            )
+
+
+class Readback:
+    """A download that was asked for and may not have arrived yet. `frame` is the host's frame in which it was asked."""
+
+    def __init__(self, pending: Pending, name: str = "") -> None:
+        self.frame = FrameState.index
+        self.name = name
+        self._pending = pending
+        self._result: np.ndarray[Any, Any] | None = None
+
+    @property
+    def done(self) -> bool:
+        """Whether `result()` has the values. Never blocks."""
+        return self._result is not None or self._pending.poll()
+
+    def result(self, wait: bool = False) -> np.ndarray[Any, Any]:
+        """The values as an array. Raises ReadbackPending before `done`, unless `wait`, which blocks."""
+        if self._result is None:
+            if not self._pending.poll():
+                if not wait:
+                    raise ReadbackPending(
+                        f"the readback of {self.name or 'a tensor'} asked in frame {self.frame} has not arrived: "
+                        "poll .done, await it, or call result(wait=True), which blocks"
+                    )
+                FrameState.blocking("Readback.result(wait=True)")
+                self._pending.wait()
+            self._result = self._pending.take()
+        return self._result
+
+    def __await__(self) -> Generator[Any, None, np.ndarray[Any, Any]]:
+        in_asyncio = asyncio._get_running_loop() is not None
+        while not self.done:
+            if in_asyncio:
+                yield from asyncio.sleep(_POLL_SECONDS).__await__()
+            else:  # the host's loop resumes a bare yield once a frame
+                yield
+        return self.result()

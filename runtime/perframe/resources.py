@@ -1,0 +1,16 @@
+"""Where shaders, demos and assets lie: beside the package in a wheel, at the top of the tree in a checkout."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+_PACKAGE = Path(__file__).resolve().parent
+
+
+def resource(*parts: str) -> Path:
+    """The path of a shipped file, e.g. `resource("shaders", "pool.glsl")`. Raises FileNotFoundError."""
+    for root in (_PACKAGE, _PACKAGE.parents[1]):
+        path = root.joinpath(*parts)
+        if path.exists():
+            return path
+    raise FileNotFoundError(f"{'/'.join(parts)} is not shipped with this installation of perframe ({_PACKAGE})")

@@ -1,0 +1,96 @@
+"""What all tests share: the backends, one OpenGL context a process, and the files beside the checkout.
+
+PERFRAME_BACKENDS=cpu,gpu_pixel restricts the backends. One that cannot be had here fails in CI and skips elsewhere.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+ALL_BACKENDS = ("cpu", "gpu_compute", "gpu_pixel")
+BACKENDS = tuple(name for name in os.environ.get("PERFRAME_BACKENDS", ",".join(ALL_BACKENDS)).split(",") if name)
+INSTALL_GL = "apt-get install libegl1 libgl1 libgl1-mesa-dri"
+
+if unknown := set(BACKENDS) - set(ALL_BACKENDS):
+    raise pytest.UsageError(f"PERFRAME_BACKENDS names {', '.join(unknown)}; there are {', '.join(ALL_BACKENDS)}")
+
+
+@pytest.hookimpl(tryfirst=True)  # before -m selects
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks tests by what they use, so that `-m backend` and `-m "not gl"` need no decorators."""
+    for item in items:
+        fixtures = getattr(item, "fixturenames", ())
+        if "backend" in fixtures:
+            item.add_marker("backend")
+        if "gl_context" in fixtures:
+            item.add_marker("gl")
+
+
+def unavailable(reason: str) -> NoReturn:
+    """Skips the test, with the reason; fails it in CI, where everything must run."""
+    if os.environ.get("CI"):
+        pytest.fail(reason, pytrace=False)
+    pytest.skip(reason)
+
+
+@cache
+def create_gl_context() -> Any:
+    """The process's one context, GL 4.3 or else 3.3; the exception where there is none."""
+    import moderngl
+
+    for version in (430, 330):
+        try:
+            return moderngl.create_context(standalone=True, backend="egl", require=version)
+        except Exception as error:  # moderngl raises Exception itself
+            failure = error
+    return failure
+
+
+@pytest.fixture(scope="session")
+def gl_session() -> Iterator[Any]:
+    """The context of `gl_context`, for fixtures that live as long."""
+    context = create_gl_context()
+    if isinstance(context, Exception):
+        unavailable(f"no OpenGL context: {context}; try: {INSTALL_GL}")
+    yield context
+    context.release()
+
+
+@pytest.fixture
+def gl_context(gl_session: Any) -> Any:
+    """A headless OpenGL context, shared by all tests of the process, and current."""
+    gl_session.__enter__()  # an earlier test may have made another one current
+    return gl_session
+
+
+@pytest.fixture(params=BACKENDS)
+def backend(request: pytest.FixtureRequest) -> str:
+    """The name of a backend; the test runs once for each."""
+    name: str = request.param
+    if name != "cpu":
+        context = request.getfixturevalue("gl_context")
+        if name == "gpu_compute" and context.version_code < 430:
+            unavailable(f"gpu_compute needs GL 4.3; this is {context.version_code / 100:.1f}")
+    return name
+
+
+@pytest.fixture
+def backend_context(request: pytest.FixtureRequest, backend: str) -> Any:
+    """The `ctx` for a worker on `backend`: the shared OpenGL context, or None for the CPU."""
+    return None if backend == "cpu" else request.getfixturevalue("gl_context")
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """The folder of models and pictures beside the checkout, which are not the project's own."""
+    path = ROOT.parent / "shared"
+    if not path.is_dir():
+        pytest.skip(f"{path} is not here: real models and pictures to test with")
+    return path

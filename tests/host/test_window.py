@@ -1,0 +1,174 @@
+"""The glfw window, on a display of the test's own."""
+
+from __future__ import annotations
+
+import os
+import select
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from conftest import unavailable
+from perframe.errors import PerframeError
+from perframe.host import App, CloseEvent, Event, Frame, KeyEvent, ManualClock, ResizeEvent, Script
+
+pytestmark = [pytest.mark.window, pytest.mark.skipif(sys.platform != "linux", reason="Xvfb is for Linux")]
+
+SECONDS_TO_START = 20
+
+
+@pytest.fixture(scope="module")
+def display() -> Iterator[None]:
+    """A virtual screen; DISPLAY names it."""
+    if shutil.which("Xvfb") is None:
+        unavailable("Xvfb is not installed; try: apt-get install xvfb")
+    reader, writer = os.pipe()
+    command = ["Xvfb", "-displayfd", str(writer), "-screen", "0", "1024x768x24", "-nolisten", "tcp"]
+    server = subprocess.Popen(command, pass_fds=[writer], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    os.close(writer)
+    try:
+        ready, _, _ = select.select([reader], [], [], SECONDS_TO_START)
+        number = os.read(reader, 16).decode().strip() if ready else ""
+        if not number:
+            unavailable("Xvfb does not start")
+        with pytest.MonkeyPatch.context() as monkeypatch:
+            monkeypatch.setenv("DISPLAY", f":{number}")
+            monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
+            yield
+    finally:
+        os.close(reader)
+        server.terminate()
+        server.wait()
+
+
+@pytest.fixture
+def app(display: None, gl_context: Any) -> Iterator[App]:
+    with App(size=(160, 120), title="test", headless=False, clock=ManualClock(1 / 60), vsync=False) as app:
+        yield app
+
+
+class TopIsRed(Script):
+    """Clears the window to green and its upper half to red, takes a picture, and keeps the events."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.events: list[Event] = []
+
+    def on_event(self, event: Event) -> None:
+        self.events.append(event)
+
+    def update(self, frame: Frame) -> None:
+        self.app.screenshot(self.path)
+
+    def render(self, frame: Frame) -> None:
+        framebuffer = self.app.framebuffer
+        assert framebuffer is not None
+        width, height = frame.size
+        framebuffer.clear(0.0, 1.0, 0.0)
+        framebuffer.clear(1.0, 0.0, 0.0, viewport=(0, height // 2, width, height // 2))
+
+
+def assert_top_is_red(path: Path, size: tuple[int, int]) -> None:
+    image = Image.open(path)
+    assert image.size == size
+    pixels = np.asarray(image)
+    assert (pixels[: size[1] // 2] == (255, 0, 0)).all()
+    assert (pixels[size[1] // 2 :] == (0, 255, 0)).all()
+
+
+def handle(app: App) -> Any:
+    return app.surface._handle  # type: ignore[attr-defined]
+
+
+def test_a_window_draws_and_reads_with_the_top_row_first(app: App, tmp_path: Path) -> None:
+    assert app.ctx is not None and app.ctx.version_code >= 330
+    assert app.ctx.mglo._context.load("glFenceSync")
+    app.run(TopIsRed(tmp_path / "window.png"), frames=3)
+    assert_top_is_red(tmp_path / "window.png", (160, 120))
+    assert app.ctx.error == "GL_NO_ERROR"
+
+
+def test_present_shows_a_picture_upright(app: App) -> None:
+    picture = np.random.default_rng(0).integers(0, 256, (120, 160, 3), np.uint8)
+
+    class Presenter(Script):
+        def render(self, frame: Frame) -> None:
+            self.app.surface.present(picture)
+            self.seen = self.app.surface.read_pixels()
+
+    presenter = Presenter()
+    app.run(presenter, frames=2)
+    assert np.array_equal(presenter.seen, picture)
+    assert app.ctx is not None and app.ctx.error == "GL_NO_ERROR"
+
+
+def test_nothing_can_be_read_once_it_is_shown(app: App, tmp_path: Path) -> None:
+    app.loop_once()
+    with pytest.raises(PerframeError, match="in a hook"):
+        app.screenshot(tmp_path / "late.png")
+
+
+def test_a_resized_window_is_drawn_and_read_whole(app: App, tmp_path: Path) -> None:
+    import glfw
+
+    script = TopIsRed(tmp_path / "resized.png")
+    app.run(script, frames=1)
+    glfw.set_window_size(handle(app), 320, 90)
+    for _ in range(200):
+        if app.loop_once().size == (320, 90):
+            break
+    app.loop_once()
+    assert ResizeEvent((320, 90)) in script.events
+    assert_top_is_red(tmp_path / "resized.png", (320, 90))
+
+
+def test_keys_and_the_close_button(app: App, tmp_path: Path) -> None:
+    import glfw
+
+    script = TopIsRed(tmp_path / "close.png")
+    app.run(script, frames=1)
+    surface: Any = app.surface
+    surface._on_key(handle(app), glfw.KEY_LEFT_SHIFT, 50, glfw.PRESS, glfw.MOD_SHIFT)
+    surface._on_key(handle(app), glfw.KEY_UNKNOWN, 77, glfw.RELEASE, 0)
+    surface._on_mouse_button(handle(app), glfw.MOUSE_BUTTON_RIGHT, glfw.PRESS, 0)
+    surface._on_mouse_move(handle(app), 80.0, 30.0)
+    surface._on_scroll(handle(app), 0.0, -1.0)
+    surface._on_close(handle(app))
+    app.run()
+    assert KeyEvent("left_shift", True, False, frozenset({"shift"})) in script.events
+    assert KeyEvent("scancode_77", False) in script.events
+    assert script.events[-1] == CloseEvent()
+    assert app.input.buttons == {"right"} and app.input.keys == {"left_shift"}
+    assert app.input.mouse_position == (80.0, 30.0) and app.input.scroll == (0.0, -1.0)
+    assert app.frame is not None and app.frame.index == 1
+    glfw.set_window_should_close(handle(app), True)
+    app.run(frames=5)
+    assert app.frame.index == 1
+
+
+def test_a_window_lives_beside_a_headless_context(app: App, gl_context: Any, tmp_path: Path) -> None:
+    app.add(TopIsRed(tmp_path / "beside.png"))
+    with App(size=(8, 8), headless=True) as headless:
+        for _ in range(2):
+            headless.loop_once()
+            app.loop_once()
+    gl_context.__enter__()
+    app.loop_once()
+    assert_top_is_red(tmp_path / "beside.png", (160, 120))
+
+
+def test_two_windows(app: App, tmp_path: Path) -> None:
+    with App(size=(64, 64), title="second", headless=None, vsync=False) as second:
+        app.add(TopIsRed(tmp_path / "first.png"))
+        for _ in range(2):
+            app.loop_once()
+            second.loop_once()
+    app.loop_once()
+    assert_top_is_red(tmp_path / "first.png", (160, 120))

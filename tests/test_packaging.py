@@ -1,0 +1,77 @@
+"""What is shipped, what an import costs, and the wheel in an environment of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import zipfile
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+import perframe
+from perframe.resources import resource
+
+ROOT = Path(__file__).resolve().parents[1]
+HEAVY = {"numba", "llvmlite", "onnx", "moderngl", "glfw", "numpy"}
+
+
+def run(*command: object, folder: Path = ROOT) -> str:
+    """The output of a command. Fails the test with all that it printed."""
+    clean = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run([*map(str, command)], cwd=folder, env=clean, capture_output=True, text=True)
+    assert done.returncode == 0, f"{' '.join(map(str, command))}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+def test_the_version_is_stated_once() -> None:
+    assert metadata.version("perframe") == perframe.__version__
+
+
+def test_resources_are_found_in_the_checkout() -> None:
+    for folder in ("shaders", "demos", "assets"):
+        assert resource(folder) == ROOT / folder
+    with pytest.raises(FileNotFoundError, match="nothing/here"):
+        resource("nothing", "here")
+
+
+def test_import_costs_nothing() -> None:
+    code = "import time; t = time.perf_counter(); import perframe, sys; print(time.perf_counter() - t, *sys.modules)"
+    runs = [run(sys.executable, "-c", code).split() for _ in range(5)]
+    assert not HEAVY & set(runs[0])
+    assert min(float(seconds) for seconds, *_ in runs) < 0.15
+
+
+def test_every_public_name_exists() -> None:
+    for name in perframe.__all__:
+        assert getattr(perframe, name) is not None
+
+
+def test_files_stay_short() -> None:
+    files = [path for folder in ("runtime", "demos", "shaders", "tests") for path in (ROOT / folder).rglob("*")]
+    lines = {path: len(path.read_text().splitlines()) for path in files if path.suffix in (".py", ".glsl")}
+    assert not {str(path.relative_to(ROOT)): count for path, count in lines.items() if count > 400}
+
+
+@pytest.mark.wheel
+def test_the_wheel_works_outside_the_checkout(tmp_path: Path) -> None:
+    run(sys.executable, "-m", "build", "--wheel", "--outdir", tmp_path)
+    (wheel,) = tmp_path.glob("perframe-*.whl")
+    names = set(zipfile.ZipFile(wheel).namelist())
+    assert "perframe/demos/painter/__main__.py" in names or "perframe/demos/painter.py" in names
+    assert any(name.startswith("perframe/shaders/") and name.endswith(".glsl") for name in names)
+    assert any(name.startswith("perframe/assets/painter/") and name.endswith(".onnx") for name in names)
+    assert not {name for name in names if "__pycache__" in name or name.startswith(("tests/", "tools/"))}
+
+    environment = tmp_path / "environment"
+    run(sys.executable, "-m", "venv", environment)
+    scripts = environment / ("Scripts" if os.name == "nt" else "bin")
+    run(scripts / "python", "-m", "pip", "install", "--quiet", wheel)
+    away = tmp_path / "away"
+    away.mkdir()
+    assert str(environment) in run(scripts / "python", "-c", "import perframe; print(perframe.__file__)", folder=away)
+    assert "All that is needed is here" in run(scripts / "perframe", "doctor", folder=away)
+    run(scripts / "perframe", "demo", "painter", "--headless", "--frames", 3, "--save", "out.png", folder=away)
+    assert (away / "out.png").stat().st_size > 10_000

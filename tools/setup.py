@@ -1,0 +1,99 @@
+"""Sets up a checkout: virtual environment, packages, and the system's libraries that are missing.
+
+`python tools/setup.py EXTRA...` works with nothing but a Python. The Makefile calls it when pyproject.toml is newer
+than the environment. A library that cannot be installed stops nothing: the command to install it is printed.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+VENV = ROOT / ".venv"
+BIN = VENV / ("Scripts" if os.name == "nt" else "bin")
+
+GL_PACKAGES = ("libegl1", "libgl1", "libgl1-mesa-dri")
+DISPLAY_PACKAGES = ("xvfb", "libxcursor1", "libxi6", "libxinerama1", "libxrandr2")
+# What perframe itself asks for first; a driver that cannot give this cannot run it.
+OPEN_GL = "import moderngl; moderngl.create_context(standalone=True, backend='egl', require=330)"
+
+
+def say(text: str) -> None:
+    print(f"setup: {text}", flush=True)
+
+
+def succeeds(command: Sequence[str | Path]) -> bool:
+    return subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0
+
+
+def apt_install(packages: Sequence[str], why: str) -> bool:
+    """Installs Debian packages as root or through a sudo that asks nothing; else says how to, and returns False."""
+    command = ["apt-get", "install", "-y", "--no-install-recommends", *packages]
+    by_hand = f"sudo apt-get update && sudo {' '.join(command)}"
+    if not shutil.which("apt-get"):
+        say(f"{why}; install your system's equivalent of: {' '.join(packages)}")
+        return False
+    prefix: list[str] = []
+    if os.geteuid() != 0:
+        if not shutil.which("sudo") or not succeeds(["sudo", "-n", "true"]):
+            say(f"{why}; to install it, run:\n\n    {by_hand}\n")
+            return False
+        prefix = ["sudo", "-n"]
+    say(f"{why}; installing {' '.join(packages)}")
+    quiet_apt = [*prefix, "env", "DEBIAN_FRONTEND=noninteractive"]
+    subprocess.run([*quiet_apt, "apt-get", "update", "-qq"])
+    if subprocess.run([*quiet_apt, *command, "-qq"]).returncode == 0:
+        return True
+    say(f"apt-get failed; when it can reach its packages, run:\n\n    {by_hand}\n")
+    return False
+
+
+def make_environment() -> None:
+    """Creates .venv unless a working one is there."""
+    if (BIN / "python").exists() and succeeds([BIN / "python", "-m", "pip", "--version"]):
+        return
+    say(f"creating {VENV.name} with Python {sys.version.split()[0]}")
+    create = [sys.executable, "-m", "venv", "--clear", VENV]
+    if succeeds([sys.executable, "-c", "import venv, ensurepip"]):
+        subprocess.run(create, check=True)
+        return
+    package = f"python{sys.version_info.major}.{sys.version_info.minor}-venv"
+    if not apt_install([package], "this Python cannot make virtual environments"):
+        sys.exit(1)
+    subprocess.run(create, check=True)
+
+
+def install(extras: Sequence[str]) -> None:
+    """Installs the checkout, editable, with its extras."""
+    say(f"installing perframe with {', '.join(extras)} (a minute or two the first time)")
+    target = f"{ROOT}[{','.join(extras)}]"
+    pip = [BIN / "python", "-m", "pip", "--disable-pip-version-check"]
+    if subprocess.run([*pip, "install", "--quiet", "--editable", target]).returncode != 0:
+        sys.exit("setup: pip could not install the packages; its message is above")
+
+
+def provide_libraries(with_display: bool) -> None:
+    """Installs OpenGL where no context can be made, and Xvfb where windows are to be tested without a display."""
+    if not sys.platform.startswith("linux"):
+        return
+    if not succeeds([BIN / "python", "-c", OPEN_GL]):
+        apt_install(GL_PACKAGES, "no OpenGL context can be made here, so only the CPU backend works")
+        if not succeeds([BIN / "python", "-c", OPEN_GL]):
+            say("going on with the CPU; `.venv/bin/perframe doctor` tells what is missing")
+    if with_display and not shutil.which("Xvfb"):
+        apt_install(DISPLAY_PACKAGES, "window tests need a display, or Xvfb")
+
+
+def main(extras: Sequence[str]) -> None:
+    make_environment()
+    install(extras)
+    provide_libraries(with_display="dev" in extras)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:] or ["demos"])
