@@ -153,10 +153,14 @@ def test_bench_compares_with_a_peer(perframe: Command, model: Path, tmp_path: Pa
     assert ours["difference"] < 1e-5
 
 
-def test_bench_reports_a_side_that_fails(perframe: Command, tmp_path: Path) -> None:
+def test_bench_goes_on_after_a_model_that_fails(perframe: Command, model: Path, tmp_path: Path) -> None:
     broken = tmp_path / "broken.onnx"
     broken.write_bytes(b"no model")
-    assert perframe("bench", broken, "--rounds", 1).status == 1
+    outcome = perframe("bench", broken, model, "--rounds", 1, "--json", tmp_path / "bench.json")
+    failed, measured = json.loads((tmp_path / "bench.json").read_text())["timings"]
+    assert outcome.status == 1
+    assert "broken.onnx" in failed["error"] and failed["steady"] is None
+    assert measured["error"] is None and measured["steady"] > 0
 
 
 def test_doctor_reports_and_exits_by_what_is_missing(perframe: Command, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -125,7 +125,7 @@ def landscape(noise: Noise, width: int, height: int) -> tuple[np.ndarray, np.nda
     scale = 2 * SPREAD / width
     x = ((np.arange(width) + 0.5) * scale - SPREAD).astype(np.float32)
     y = ((HORIZON * height - np.arange(height) - 0.5) * scale).astype(np.float32)
-    distances = np.geomspace(8, 100, 1900).astype(np.float32)
+    distances = np.geomspace(13, 100, 1500).astype(np.float32)
     ground = terrain(noise, x[None] * distances[:, None], np.broadcast_to(distances[:, None], (len(distances), width)))
     seen = (np.maximum(ground, 0) - EYE) / distances[:, None]
     highest = np.maximum.accumulate(seen, axis=0)

@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import metadata, util
+from itertools import groupby
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
@@ -29,7 +30,7 @@ from perframe.sources import input_arrays, named_model
 from perframe.units import seconds_text
 
 if TYPE_CHECKING:
-    from rich.table import Table
+    from rich.console import Console
 
 PEERS = ("onnxruntime",)
 WARM_UP_SECONDS = 0.5
@@ -176,13 +177,20 @@ def measure(
     strict: bool = False,
     progress: Progress = lambda _what, _fraction: None,
 ) -> Iterator[list[Timing]]:
-    """Measures model after model, and yields the timings of each. Raises PerframeError when nothing can be measured."""
+    """Measures model after model, and yields the timings of each; a side that fails has its error there.
+
+    Raises MissingExtraError where the peer is not installed.
+    """
     if against and not util.find_spec(against):
         raise MissingExtraError(against, "bench", f"a benchmark against {against}")
     for name in models:
         with tempfile.TemporaryDirectory(prefix="perframe-bench-") as folder:
             progress(f"{name}: reading", 0)
-            task = make_task(name, Path(folder), dims or {}, seed)
+            try:
+                task = make_task(name, Path(folder), dims or {}, seed)
+            except PerframeError as error:
+                yield [Timing(name, backend, error=str(error)) for backend in backends]
+                continue
             yield _measure_one(task, backends, against, rounds, strict, Path(folder), progress)
 
 
@@ -284,23 +292,29 @@ def as_json(timings: Sequence[Timing], settings: Mapping[str, Any]) -> str:
     return json.dumps({"machine": machine, "settings": dict(settings), "timings": listed}, indent=2)
 
 
-def table(timings: Sequence[Timing]) -> Table:
-    """The timings for a person."""
+def show(timings: Sequence[Timing], console: Console) -> None:
+    """The timings for a person, and below them what failed. The ratio is that of the steady times, peer / ours."""
     from rich.table import Table
     from rich.text import Text
 
-    shown = Table("model", "side", header_style="dim", box=None, padding=(0, 2, 0, 0))
-    for column in ("load", "first", "new shape", "steady", "peer / ours", "difference"):
-        shown.add_column(column, justify="right")
+    for model, group in groupby(timings, lambda timing: timing.model):
+        table = Table(
+            title=model, title_justify="left", title_style="bold", header_style="dim", box=None, pad_edge=False
+        )
+        table.add_column("", min_width=16, no_wrap=True)
+        for column in ("load", "first", "new shape", "steady", "ratio", "difference"):
+            table.add_column(column, justify="right", min_width=8, no_wrap=True)
+        for timing in group:
+            times = [seconds_text(value) for value in (timing.load, timing.first, timing.new_shape, timing.steady)]
+            ratio, difference = timing.ratio.get("steady"), timing.difference
+            faster = Text("" if ratio is None else f"{ratio:.2f}", "green" if ratio and ratio >= 1 else "yellow")
+            close = Text("" if difference is None else f"{difference:.1e}", "" if (difference or 0) <= 1e-3 else "red")
+            table.add_row(_side_text(timing), *times, faster, close)
+        console.print(table, "")
     for timing in timings:
-        side = timing.side if timing.threads is None else f"{timing.side}, {timing.threads} threads"
-        if timing.steady is None:
-            shown.add_row(timing.model, side, Text(timing.error or "", "red"))
-            continue
-        times = [seconds_text(value) for value in (timing.load, timing.first, timing.new_shape, timing.steady)]
-        ratio = timing.ratio.get("steady")
-        faster = "" if ratio is None else Text(f"{ratio:.2f}", "green" if ratio >= 1 else "yellow")
-        close = timing.difference is None or timing.difference <= 1e-3
-        difference = "" if timing.difference is None else Text(f"{timing.difference:.1e}", "" if close else "red")
-        shown.add_row(timing.model, side, *times, faster, timing.error or difference)
-    return shown
+        if timing.error:
+            console.print(Text(f"{timing.model}, {_side_text(timing)}: {timing.error}", "red"))
+
+
+def _side_text(timing: Timing) -> str:
+    return timing.side if timing.threads is None else f"{timing.side} ×{timing.threads}"

@@ -107,7 +107,7 @@ def bench(
     """Time backends, and another runtime beside them."""
     from rich.progress import Progress
 
-    from perframe.bench import PEERS, as_json, measure, table
+    from perframe.bench import PEERS, as_json, measure, show
     from perframe.sources import parse_dims
 
     backends = _check_backends(backend.split(","))
@@ -122,19 +122,11 @@ def bench(
 
         for measured in measure(models, backends, against, rounds, parse_dims(dims), seed, strict, step):
             timings += measured
-    settings = {
-        "models": models,
-        "backends": backends,
-        "against": against,
-        "rounds": rounds,
-        "dims": dims,
-        "seed": seed,
-    }
     if json_file:
-        text = as_json(timings, settings)
+        text = as_json(timings, {"rounds": rounds, "dims": dims, "seed": seed, "strict": strict})
         typer.echo(text) if str(json_file) == "-" else json_file.write_text(text)
     if str(json_file) != "-":
-        _console().print(table(timings))
+        show(timings, _console())
     if any(timing.error for timing in timings):
         raise typer.Exit(1)
 

@@ -29,10 +29,14 @@ class ValueFacts:
 
 @dataclass(frozen=True)
 class LayerFacts:
-    """One layer: `shapes` of its outputs (None where they cannot be inferred), `parameters` among its inputs."""
+    """One layer: `shapes` of its outputs (None where they cannot be inferred), `parameters` among its inputs.
+
+    `epilogue` names the operators that were fused behind it.
+    """
 
     name: str
     op: str
+    epilogue: list[str]
     inputs: list[str]
     outputs: list[str]
     shapes: list[Dims]
@@ -75,6 +79,7 @@ def examine(name: str, optimize: bool = True, dims: dict[str, int] | None = None
             LayerFacts(
                 name=layer.name,
                 op=layer.op,
+                epilogue=[stage.op for stage in layer.epilogue],
                 inputs=list(layer.inputs),
                 outputs=list(layer.outputs),
                 shapes=[shape_of(value) for value in layer.outputs],
@@ -112,7 +117,8 @@ def show(facts: ModelFacts, console: Console) -> None:
     table.add_column("parameters", justify="right")
     for layer in facts.layers:
         shapes = "  ".join(shape_text(shape) for shape in layer.shapes)
-        table.add_row(Text(layer.name), layer.op, shapes, f"{layer.parameters:,}" if layer.parameters else "")
+        operators = " + ".join([layer.op, *layer.epilogue])
+        table.add_row(Text(layer.name), operators, shapes, f"{layer.parameters:,}" if layer.parameters else "")
     console.print(table)
     _show_passes(facts, console)
 

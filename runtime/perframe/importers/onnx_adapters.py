@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from onnx import TensorProto
 
 from perframe.tensor import DataType
 
@@ -101,6 +102,21 @@ def _upsample(node: Node, graph: _Importer) -> list[Node]:
 @adapter("Resize", before=11)
 def _resize(node: Node, graph: _Importer) -> list[Node]:
     return [_old_resize(node, [node.inputs[0], "", node.inputs[1]], node.attributes.get("mode", "nearest"))]
+
+
+@adapter("Resize")
+def _extrapolation(node: Node, graph: _Importer) -> list[Node] | None:
+    """Our layer gives 0 outside a crop: take another value off before, and add it afterwards."""
+    value = node.attributes.pop("extrapolation_value", 0.0)
+    if not value or node.attributes.get("coordinate_transformation_mode") != "tf_crop_and_resize":
+        return None
+    shifted, resized = (graph.value_name(node.outputs[0]) for _ in range(2))
+    constant = graph.constant(value, _dtype(node, graph))
+    return [
+        _node(node, "Sub", [node.inputs[0], constant], [shifted]),
+        _node(node, "Resize", [shifted, *node.inputs[1:]], [resized], **node.attributes),
+        _node(node, "Add", [resized, constant], node.outputs),
+    ]
 
 
 def _old_resize(node: Node, inputs: list[str], mode: str) -> Node:
@@ -207,7 +223,12 @@ def _cast(node: Node, graph: _Importer) -> None:
     from perframe.importers.onnx import data_type
 
     to = node.attributes["to"]
-    if isinstance(to, str):  # opset 1 named the type
-        to = {"FLOAT": 1, "UINT8": 2, "INT8": 3, "UINT16": 4, "INT16": 5, "INT32": 6, "INT64": 7, "BOOL": 9, "DOUBLE": 11}[to]
-    if not isinstance(to, DataType):
-        node.attributes["to"] = data_type(int(to))
+    if isinstance(to, DataType):
+        return
+    number = TensorProto.DataType.Value(to) if isinstance(to, str) else int(to)  # opset 1 named the type
+    node.attributes["to"] = data_type(number)
+
+
+@adapter("CastLike")
+def _cast_like(node: Node, graph: _Importer) -> list[Node]:
+    return [_node(node, "Cast", node.inputs[:1], node.outputs, to=graph.specs[node.inputs[1]].dtype)]

@@ -112,15 +112,19 @@ def Mish(x):
     return x * tanh(Softplus(x))
 
 
+def _exact_gelu(x):
+    return 0.5 * x * (1 + erf(x * 0.7071067811865476))
+
+
 def _tanh_gelu(x):
     return 0.5 * x * (1 + tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)))
 
 
 @elementwise(
-    (-9, 9), choose=lambda attributes, _p, _k: _tanh_gelu if attributes["approximate"] == "tanh" else Gelu.formula
+    (-9, 9), choose=lambda attributes, _p, _k: _tanh_gelu if attributes["approximate"] == "tanh" else _exact_gelu
 )
 def Gelu(x, *, approximate="none"):
-    return 0.5 * x * (1 + erf(x * 0.7071067811865476))
+    return _exact_gelu(x)
 
 
 @elementwise((-9, 9))

@@ -128,7 +128,7 @@ def _transposed_pads(
             dims.append(max(0, full - first - last))
         else:
             total = max(0, full - wanted)
-            begin.append(total - total // 2 if auto_pad == "SAME_LOWER" else total // 2)
+            begin.append(total // 2 if auto_pad == "SAME_UPPER" else total - total // 2)
             dims.append(wanted)
     return begin, dims
 

@@ -71,15 +71,19 @@ def Div(a, b):
     return a / b
 
 
+def _floored_mod(a, b):
+    return floor_mod(a, b)
+
+
 def _truncated_mod(a, b):
     return trunc_mod(a, b)
 
 
 @elementwise(
-    (-9, 9), (1, 9), dtypes="int", choose=lambda attributes, _p, _k: _truncated_mod if attributes["fmod"] else Mod.formula
+    (-9, 9), (1, 9), dtypes="int", choose=lambda attributes, _p, _k: _truncated_mod if attributes["fmod"] else _floored_mod
 )
 def Mod(a, b, *, fmod=0):
-    return floor_mod(a, b)
+    return _floored_mod(a, b)
 
 
 @elementwise((0.1, 4), (-3, 3))
@@ -295,6 +299,10 @@ def BitwiseNot(x):
     return ~x
 
 
+def _shift_left(a, b):
+    return a << b
+
+
 def _shift_right(a, b):
     return a >> b
 
@@ -303,10 +311,10 @@ def _shift_right(a, b):
     (0, 99),
     (0, 5),
     dtypes="int",
-    choose=lambda attributes, _p, _k: _shift_right if attributes["direction"] == "RIGHT" else BitShift.formula,
+    choose=lambda attributes, _p, _k: _shift_right if attributes["direction"] == "RIGHT" else _shift_left,
 )
 def BitShift(a, b, *, direction):
-    return a << b
+    return _shift_left(a, b)
 
 
 # --- conversion and normalization with known statistics -----------------------------------------------------------------
@@ -314,11 +322,6 @@ def BitShift(a, b, *, direction):
 
 @elementwise((-9, 9), result="to", dtypes="float int bool")
 def Cast(x):
-    return x
-
-
-@elementwise((-9, 9), result="target", dtypes="float int bool")
-def CastLike(x, target):
     return x
 
 

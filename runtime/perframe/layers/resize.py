@@ -38,7 +38,6 @@ def Resize(
     coordinate_transformation_mode: str = "half_pixel",
     cubic_coeff_a: float = -0.75,
     exclude_outside: int = 0,
-    extrapolation_value: float = 0.0,
     nearest_mode: str = "round_prefer_floor",
     antialias: int = 0,
     axes: Sequence[int] | None = None,
@@ -134,22 +133,25 @@ def taps(
     antialias: bool,
     roi: tuple[float, float],
 ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-    """The taps of one axis: (output, K) indices and weights."""
+    """The taps of one axis: (output, K) indices and weights; all weights are 0 where a crop leaves the input."""
     where = _coordinates(coordinate_mode, size, output, scale, roi)
+    rounded = where.astype(np.float32)  # scales are of this precision: what should be a tie is one again
+    outside = (rounded < 0) | (rounded > size - 1) if coordinate_mode == "tf_crop_and_resize" else np.zeros(output, bool)
     if mode == "nearest":
-        indices = np.clip(_ROUNDINGS[nearest_mode](where), 0, size - 1)[:, None]
-        return indices.astype(np.int32), np.ones((output, 1), np.float32)
+        indices = np.clip(_ROUNDINGS[nearest_mode](rounded), 0, size - 1)[:, None]
+        return indices.astype(np.int32), np.where(outside, 0, 1).astype(np.float32)[:, None]
     reach = 1 if mode == "linear" else 2
     stretch = max(1.0, 1.0 / scale) if antialias else 1.0
     count = 2 * math.ceil(reach * stretch)
     first = np.floor(where).astype(int) - count // 2 + 1
     indices = first[:, None] + np.arange(count)
     weights = _kernel(mode, (indices - where[:, None]) / stretch, cubic_a)
-    if exclude_outside or antialias:
+    if exclude_outside:
         weights = np.where((indices < 0) | (indices >= size), 0, weights)
     if exclude_outside or antialias or mode == "cubic":
         total = weights.sum(1, keepdims=True)
         weights = weights / np.where(total == 0, 1, total)
+    weights[outside] = 0
     return np.clip(indices, 0, size - 1).astype(np.int32), weights.astype(np.float32)
 
 

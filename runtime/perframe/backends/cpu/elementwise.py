@@ -21,12 +21,12 @@ from perframe.tensor import DataType
 def compute(layer: LayerLike, form: Elementwise, inputs: Sequence[Any], outputs: Sequence[Operand]) -> list[Any]:
     """The formula itself, on broadcast arrays."""
     given = [inputs[index] for index in form.operands]
-    target = tuple(outputs[0].shape)
     views = []
     for array, strides in zip(given, form.strides, strict=True):
         flat = np.ascontiguousarray(array).reshape(-1)
         steps = tuple(step * flat.itemsize for step in strides)
-        views.append(np.lib.stride_tricks.as_strided(flat, form.shape, steps) if math.prod(target) else array)
+        strided = np.lib.stride_tricks.as_strided
+        views.append(strided(flat, form.shape, steps) if math.prod(form.shape) else np.empty(form.shape, flat.dtype))
     names = [name for name in (form.formula.__kwdefaults__ or {})]
     if any(value.dtype.kind not in "biufcO" for value in views):  # ml_dtypes compute in float32
         views = [value.astype(np.float32) if value.dtype.kind not in "biufcO" else value for value in views]
@@ -34,7 +34,7 @@ def compute(layer: LayerLike, form: Elementwise, inputs: Sequence[Any], outputs:
     wanted = outputs[0].dtype
     if wanted is DataType.STRING:
         return [np.asarray(result).astype(object)]
-    return [np.broadcast_to(np.asarray(result).astype(wanted.numpy), form.shape if math.prod(target) else target)]
+    return [np.broadcast_to(np.asarray(result).astype(wanted.numpy), form.shape)]
 
 
 def lower(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Sequence
 from typing import Any
@@ -18,7 +19,8 @@ from perframe.layers.pool import Pooling
 def compute(layer: LayerLike, form: Pooling, inputs: Sequence[Any], outputs: Sequence[Operand]) -> list[Any]:
     """Tap by tap over the whole output. MaxPool's second output holds where the largest was found."""
     w, x = form.window, inputs[0].reshape(form.planes, *form.size)
-    total = np.zeros((form.planes, *form.output), x.dtype)
+    sums = np.promote_types(x.dtype, np.float32) if form.kind == "average" else x.dtype
+    total = np.zeros((form.planes, *form.output), sums)
     found = np.full((form.planes, *form.output), -1, np.int64)
     count = np.zeros(form.output, np.int64)
     strides = row_major(form.size)
@@ -33,12 +35,11 @@ def compute(layer: LayerLike, form: Pooling, inputs: Sequence[Any], outputs: Seq
         inside = [(a >= 0) & (a < size) for a, size in zip(at, form.size, strict=True)]
         padded = [a < size + end for a, size, end in zip(at, form.size, w.end, strict=True)]
         grid = np.ix_(*(np.clip(a, 0, size - 1) for a, size in zip(at, form.size, strict=True)))
-        here = np.logical_and.reduce(np.ix_(*inside)) if len(inside) > 1 else inside[0]
+        here = _all(inside)
         values = x[(slice(None), *grid)]
         if form.kind == "average":
             total = total + np.where(here, values, x.dtype.type(0))
-            counted = np.logical_and.reduce(np.ix_(*padded)) if len(padded) > 1 else padded[0]
-            count += counted if form.count_padding else here
+            count += _all(padded) if form.count_padding else here
         else:
             place = sum(g * s for g, s in zip(grid, strides, strict=True))
             better = here & (first | (values > total) | (values != values))
@@ -48,6 +49,11 @@ def compute(layer: LayerLike, form: Pooling, inputs: Sequence[Any], outputs: Seq
         return [(total / count).astype(x.dtype)]
     plane = np.arange(form.planes).reshape(-1, *(1,) * len(form.size)) * int(np.prod(form.size))
     return [total, found + plane]
+
+
+def _all(along: Sequence[Any]) -> Any:
+    """Where the conditions along all axes hold."""
+    return functools.reduce(np.logical_and, np.meshgrid(*along, indexing="ij", sparse=True))
 
 
 def lower(

@@ -19,7 +19,7 @@ def compute(layer: LayerLike, form: list[AxisTaps], inputs: Sequence[Any], outpu
     whole = result.dtype.kind in "biu"
     for one in form:
         planes = result.reshape(one.outer, one.size, one.inner)
-        if one.indices.shape[1] == 1:
+        if one.indices.shape[1] == 1 and one.weights.all():
             result = planes[:, one.indices[:, 0]]
             continue
         taken = planes[:, one.indices.reshape(-1)].reshape(one.outer, *one.indices.shape, one.inner)

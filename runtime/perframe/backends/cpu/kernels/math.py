@@ -192,4 +192,4 @@ def floor_mod(a, b):
 
 @inline
 def trunc_mod(a, b):
-    return math.fmod(a, b)
+    return np.fmod(a, b)

@@ -28,9 +28,9 @@ def softmax() -> Any:
                 out[first + i * inner] = value
                 total += value
             if logarithm:
-                shift = largest + log(total)
+                shift = log(total)
                 for i in range(size):
-                    out[first + i * inner] = x[first + i * inner] - shift
+                    out[first + i * inner] = (x[first + i * inner] - largest) - shift
             else:
                 for i in range(size):
                     out[first + i * inner] /= total

@@ -1,0 +1,121 @@
+"""What the two GL backends share: lowering by family, submission, and the way between their storages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import import_module, util
+from typing import Any, Protocol
+
+import numpy as np
+
+from perframe.backends.base import LayerLike, Operand, Program, Scratch, Step
+from perframe.backends.gl.context import Device
+from perframe.backends.gl.steps import Binding, GLProgram, GLStep, unsupported
+from perframe.tensor import BackendType, DataType, Storage
+
+
+class Launcher(Protocol):
+    """How a backend makes a binding a step."""
+
+    def bind(self, binding: Binding) -> GLStep:
+        """A bound step."""
+
+
+class GLBackend:
+    """A backend over one device. Subclasses say what storage is and how a kernel is launched."""
+
+    backend_type: BackendType
+    max_elements: int
+
+    def __init__(self, device: Device) -> None:
+        self.device = device
+
+    def alloc(self, shape: Sequence[int], dtype: DataType) -> Storage:
+        """New storage of undefined values."""
+        raise AssertionError("subclasses allocate")
+
+    def bind(self, binding: Binding) -> GLStep:
+        """A bound step of this backend."""
+        raise AssertionError("subclasses bind")
+
+    def supports(self, layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand]) -> str:
+        """Why it cannot run this layer; "" when it can."""
+        reason = unsupported(layer, inputs, outputs)
+        if reason:
+            return reason
+        largest = max((v.shape.size for v in (*inputs, *outputs) if v is not None), default=0)
+        if largest > self.max_elements:
+            return f"{largest} elements are more than this driver's {self.max_elements}"
+        name = f"perframe.backends.gl.{layer.family}"
+        if util.find_spec(name) is None:
+            return f"the family {layer.family!r} has no GL kernels"
+        family = import_module(name)
+        found: str = family.supports(layer, inputs, outputs) if hasattr(family, "supports") else ""
+        return found
+
+    def lower(
+        self, layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand], scratch: Scratch
+    ) -> list[Step]:
+        """The family's bindings, bound; outputs without elements need none."""
+        if not any(value.shape.size for value in outputs):
+            return []
+        form = layer.form(inputs, outputs) if layer.declaration.form_of else None
+        family = import_module(f"perframe.backends.gl.{layer.family}")
+
+        def constant(array: Any) -> Operand:
+            values = np.ascontiguousarray(array)
+            operand = scratch(values.shape, DataType.of(values.dtype))
+            operand.storage.upload(values)
+            return operand
+
+        with self.device.using():
+            bindings: list[Binding] = family.lower(layer, form, inputs, outputs, scratch, constant)
+            return [self.bind(binding) for binding in bindings]
+
+    def program(self, steps: Sequence[Step]) -> Program:
+        """Steps with their uniform buffer."""
+        return GLProgram(self.device, [step for step in steps if hasattr(step, "block")])
+
+    def submit(
+        self, program: Program, begin: int, end: int, reads: Sequence[Storage], writes: Sequence[Storage]
+    ) -> None:
+        """GL orders what it is given by itself."""
+        program.run(begin, end)
+
+    def flush(self) -> None:
+        """Hand what was submitted to the GPU."""
+        with self.device.current():
+            self.device.gl.glFlush()
+
+    def close(self) -> None:
+        """GL frees what the GPU still uses when it no longer does."""
+        with self.device.current():
+            self.device.collect()
+
+
+class StagedReadback:
+    """A download through a staging buffer and a fence."""
+
+    def __init__(self, device: Device, buffer: Any, size: int, kind: str, convert: Any) -> None:
+        self._device, self._buffer, self._size, self._kind, self._convert = device, buffer, size, kind, convert
+        self._fence = device.make_fence()
+
+    def poll(self) -> bool:
+        """Whether the fence is signaled. Never blocks."""
+        return bool(self._fence.done)
+
+    def wait(self) -> None:
+        """Block until it is."""
+        self._fence.wait()
+
+    def take(self) -> Any:
+        """The values; the staging buffer goes back to its pool."""
+        with self._device.using():
+            data = self._buffer.read(self._size)
+        self._device.give_staging(self._buffer)
+        self._buffer = None
+        return self._convert(np.frombuffer(data, np.float32 if self._kind == "float" else np.int32))
+
+    def __del__(self) -> None:
+        if self._buffer is not None:
+            self._device.give_staging(self._buffer)

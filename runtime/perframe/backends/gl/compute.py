@@ -1,0 +1,161 @@
+"""GPU_COMPUTE: tensors are storage buffers, kernels are compute shaders of GL 4.3."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from perframe.backends.gl.backend import GLBackend, StagedReadback
+from perframe.backends.gl.context import Device, device_for
+from perframe.backends.gl.program import compose, load_kernel
+from perframe.backends.gl.steps import Array, Binding, from_gpu, kind_of, to_gpu
+from perframe.errors import BackendError, ClosedError
+from perframe.tensor import BackendType, DataType, Storage, Tensor, TensorShape
+
+_STORAGE_BUFFER, _UNIFORM_BUFFER, _COPY_READ, _COPY_WRITE = 0x90D2, 0x8A11, 0x8F36, 0x8F37
+_ALL_BARRIERS = 0xFFFFFFFF
+_STORAGE_BARRIER = 0x2000
+_GROUP = 64
+_MAX_GROUPS = 65535
+_OUTPUT = 7  # the binding of a kernel's output, after its inputs
+
+
+class BufferStorage:
+    """A tensor in a storage buffer, four bytes an element, rounded up to whole vec4s."""
+
+    backend_type = BackendType.GPU_COMPUTE
+
+    def __init__(self, device: Device, shape: Sequence[int], dtype: DataType) -> None:
+        self.device, self.dtype = device, dtype
+        self.size = TensorShape(shape).size
+        self._capacity = max(1, (self.size + 3) // 4) * 4
+        with device.using():
+            self.buffer: Any = device.buffer(self._capacity * 4)
+
+    @property
+    def max_capacity(self) -> int:
+        """How many elements fit."""
+        return self._capacity
+
+    @property
+    def glo(self) -> int:
+        """The buffer's GL name. Raises ClosedError after release()."""
+        if self.buffer is None:
+            raise ClosedError("a tensor on gpu_compute was used after its release")
+        return int(self.buffer.glo)
+
+    def upload(self, array: Array) -> None:
+        """Write the values of `array`."""
+        if array.size and self.glo:
+            with self.device.using():
+                self.buffer.write(to_gpu(array))
+
+    def request(self, shape: Sequence[int], dtype: DataType) -> StagedReadback:
+        """Copy to a staging buffer on the GPU and set a fence."""
+        size = TensorShape(shape).size * 4
+        with self.device.using() as gl:
+            staging = self.device.take_staging(size)
+            if size:
+                gl.glMemoryBarrier(_ALL_BARRIERS)
+                gl.glBindBuffer(_COPY_READ, self.glo)
+                gl.glBindBuffer(_COPY_WRITE, staging.glo)
+                gl.glCopyBufferSubData(_COPY_READ, _COPY_WRITE, 0, 0, size)
+            return StagedReadback(
+                self.device, staging, size, kind_of(dtype), lambda values: from_gpu(values, shape, dtype)
+            )
+
+    def download(self, shape: Sequence[int] | None = None, dtype: DataType | None = None) -> Array:
+        """The values; blocks until the GPU has them."""
+        pending = self.request((self.size,) if shape is None else shape, dtype or self.dtype)
+        pending.wait()
+        result: Array = pending.take()
+        return result
+
+    def like(self, shape: Sequence[int], dtype: DataType) -> BufferStorage:
+        """New storage in the same context."""
+        return BufferStorage(self.device, shape, dtype)
+
+    def pin(self, tensor: Tensor) -> Storage:
+        """Move `tensor`'s data into a buffer of this context."""
+        return tensor.pin_like(self)
+
+    def release(self) -> None:
+        """Free the buffer, on the GL thread."""
+        if self.buffer is not None:
+            self.device.drop(self.buffer)
+        self.buffer = None
+
+    def __del__(self) -> None:
+        if getattr(self, "buffer", None) is not None:
+            self.device.drop(self.buffer)
+
+
+class ComputeStep:
+    """One dispatch: a program, its numbers, buffers in and a buffer out."""
+
+    def __init__(self, device: Device, binding: Binding) -> None:
+        kernel = load_kernel(binding.kernel)
+        accessors, self._inputs = [], []
+        for index, name in enumerate(name for name in kernel.inputs if name in binding.inputs):
+            operand = binding.inputs[name]
+            kind = kind_of(operand.dtype)
+            accessors.append(
+                f"layout(std430, binding = {index}) readonly buffer {name}_block {{ {kind} {name}_data[]; }};\n"
+                f"{kind} {name}(int i) {{ return {name}_data[i]; }}"
+            )
+            self._inputs.append(operand.storage)
+        text = compose(kernel, "compute", accessors, binding.all_defines, binding.functions)
+        self._program = device.programs.get(text, [], kernel.name).glo
+        self._output = binding.output.storage
+        self.layer, self.block, self.offset = binding.layer, binding.block, 0
+        size = binding.output.shape.size
+        invocations = (size + 3) // 4 if "#define TEXEL" in kernel.body else size
+        groups = -(-invocations // _GROUP)
+        self._groups = (groups, 1) if groups <= _MAX_GROUPS else (_MAX_GROUPS, -(-groups // _MAX_GROUPS))
+
+    def replace(self, old: Storage, new: Storage) -> None:
+        """Read `new` wherever `old` was read."""
+        self._inputs = [new if storage is old else storage for storage in self._inputs]
+
+    def run(self, gl: Any, uniforms: int) -> None:
+        """Bind and dispatch; what follows sees the result."""
+        gl.glUseProgram(self._program)
+        gl.glBindBufferRange(_UNIFORM_BUFFER, 0, uniforms, self.offset, len(self.block))
+        for index, storage in enumerate(self._inputs):
+            gl.glBindBufferBase(_STORAGE_BUFFER, index, storage.glo)  # type: ignore[attr-defined]
+        gl.glBindBufferBase(_STORAGE_BUFFER, _OUTPUT, self._output.glo)  # type: ignore[attr-defined]
+        gl.glDispatchCompute(*self._groups, 1)
+        gl.glMemoryBarrier(_STORAGE_BARRIER)
+
+
+class ComputeBackend(GLBackend):
+    """Compute shaders over storage buffers."""
+
+    backend_type = BackendType.GPU_COMPUTE
+
+    def __init__(self, device: Device) -> None:
+        super().__init__(device)
+        self.max_elements = device.limits["storage_block"] // 4
+
+    def alloc(self, shape: Sequence[int], dtype: DataType) -> BufferStorage:
+        """A storage buffer."""
+        return BufferStorage(self.device, shape, dtype)
+
+    def capacity(self, shape: Sequence[int], dtype: DataType) -> tuple[str, int]:
+        """Any buffer with enough elements will do."""
+        return "buffer", max(1, (TensorShape(shape).size + 3) // 4) * 4
+
+    def bind(self, binding: Binding) -> ComputeStep:
+        """A dispatch."""
+        return ComputeStep(self.device, binding)
+
+
+def open_backend(ctx: Any) -> ComputeBackend:
+    """The backend in the caller's context, or in a headless one. Raises BackendError where GL 4.3 is missing."""
+    device = device_for(ctx)
+    if not device.has_compute:
+        raise BackendError(
+            f"gpu_compute needs OpenGL 4.3, and this context has {device.ctx.version_code / 100:.1f}: use gpu_pixel"
+        )
+    with device.current():
+        return ComputeBackend(device)

@@ -1,0 +1,209 @@
+"""A GL context as both backends see it: its limits, its programs, fences, staging buffers, and what waits to be freed."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+import threading
+import weakref
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cached_property
+from typing import Any
+
+import moderngl
+
+from perframe.backends.gl.entries import Entries, get
+from perframe.backends.gl.program import ProgramCache
+from perframe.backends.gl.state import StateGuard
+from perframe.errors import BackendError
+
+MAX_INPUTS = 7
+_ALREADY_SIGNALED, _CONDITION_SATISFIED, _WAIT_FAILED = 0x911A, 0x911C, 0x911D
+_COMMANDS_COMPLETE, _FLUSH_BIT = 0x9117, 1
+_WAIT_NANOSECONDS = 10**9
+
+
+class Fence:
+    """Finished when the GPU has done all that was submitted before it."""
+
+    def __init__(self, device: Device) -> None:
+        self._device = device
+        self._sync = device.gl.glFenceSync(_COMMANDS_COMPLETE, 0)
+        self._flush = _FLUSH_BIT
+
+    @property
+    def done(self) -> bool:
+        """Whether the GPU got there. Never blocks."""
+        return self._sync is None or self._poll(0)
+
+    def wait(self) -> None:
+        """Block until it did. Raises BackendError if the context was lost."""
+        while self._sync is not None and not self._poll(_WAIT_NANOSECONDS):
+            pass
+
+    def _poll(self, nanoseconds: int) -> bool:
+        with self._device.current():
+            gl = self._device.gl
+            status = gl.glClientWaitSync(self._sync, self._flush, nanoseconds)
+            self._flush = 0
+            if status == _WAIT_FAILED:
+                raise BackendError("glClientWaitSync failed: the GL context was lost or released")
+            if status not in (_ALREADY_SIGNALED, _CONDITION_SATISFIED):
+                return False
+            gl.glDeleteSync(self._sync)
+            self._sync = None
+            return True
+
+
+class Device:
+    """One moderngl context and all that workers and converters in it share."""
+
+    def __init__(self, ctx: moderngl.Context, owned: bool) -> None:
+        self.ctx, self.owned = ctx, owned
+        self.thread = threading.get_ident()
+        self.has_compute = ctx.version_code >= 430
+        self.gl: Any = Entries(ctx.mglo._context.load, self.has_compute)
+        self.make_fence: Callable[[], Any] = lambda: Fence(self)  # a test may put a fence of its own here
+        self._garbage: deque[Any] = deque()
+        self._staging: dict[int, list[moderngl.Buffer]] = {}
+        self._inside = 0
+        self.allocations = 0  # buffers and textures made so far; tests look
+        self.programs = ProgramCache(ctx)
+
+    @cached_property
+    def limits(self) -> dict[str, int]:
+        """What this driver allows."""
+        names = {"texture_size": 0x0D33, "uniform_alignment": 0x8A34, "uniform_block": 0x8A30}
+        if self.has_compute:
+            names |= {"storage_block": 0x90DE, "storage_alignment": 0x90DF}
+        return {name: get(self.gl, number) for name, number in names.items()}
+
+    @cached_property
+    def texture_shift(self) -> int:
+        """Tensors lie in textures of 2 ** shift texels a row."""
+        return min(12, self.limits["texture_size"].bit_length() - 1)
+
+    @cached_property
+    def vertex_array(self) -> int:
+        """An empty one, which core profiles want bound for a draw."""
+        name = ctypes.c_uint()
+        self.gl.glGenVertexArrays(1, ctypes.byref(name))
+        return int(name.value)
+
+    @contextmanager
+    def current(self) -> Iterator[None]:
+        """The context is current inside, and the one before it afterwards. A caller's own is current already."""
+        if self._inside or not self.owned:
+            if threading.get_ident() != self.thread and self.owned:
+                raise BackendError("a GL worker was used from another thread than the one that made it")
+            yield
+            return
+        if threading.get_ident() != self.thread:
+            raise BackendError(
+                "a GL worker was used from another thread than the one that made it: GL contexts belong to one thread"
+            )
+        previous = _current_egl()
+        self._inside += 1
+        try:
+            self.ctx.__enter__()  # type: ignore[no-untyped-call]
+            yield
+        finally:
+            self._inside -= 1
+            if previous is not None:
+                previous()
+
+    @contextmanager
+    def using(self) -> Iterator[Any]:
+        """The context is current, dropped objects are freed, and the caller's state is put back at the end."""
+        with self.current(), StateGuard(self.gl, MAX_INPUTS, MAX_INPUTS + 1 if self.has_compute else 0):
+            self.collect()
+            yield self.gl
+
+    def buffer(self, size: int) -> moderngl.Buffer:
+        """A new buffer of `size` bytes."""
+        self.allocations += 1
+        return self.ctx.buffer(reserve=size)
+
+    def texture(self, size: tuple[int, int], kind: str) -> moderngl.Texture:
+        """A new texture of four "float" or "int" numbers a texel."""
+        self.allocations += 1
+        texture = self.ctx.texture(size, 4, dtype="f4" if kind == "float" else "i4")
+        texture.filter = (moderngl.NEAREST, moderngl.NEAREST)
+        return texture
+
+    def take_staging(self, size: int) -> moderngl.Buffer:
+        """A buffer to read back through; give it back when it has been read."""
+        rounded = max(256, 1 << (size - 1).bit_length())
+        free = self._staging.setdefault(rounded, [])
+        return free.pop() if free else self.buffer(rounded)
+
+    def give_staging(self, buffer: moderngl.Buffer) -> None:
+        """A staging buffer may be used again."""
+        self._staging.setdefault(buffer.size, []).append(buffer)
+
+    def drop(self, *objects: Any) -> None:
+        """Free GL objects the next time that this device is used, on its thread."""
+        self._garbage.extend(objects)
+
+    def collect(self) -> None:
+        """Free what was dropped."""
+        while self._garbage:
+            self._garbage.popleft().release()
+
+
+_devices: weakref.WeakKeyDictionary[moderngl.Context, Device] = weakref.WeakKeyDictionary()
+_default: dict[int, Device] = {}
+
+
+def device_for(ctx: Any) -> Device:
+    """The device of the caller's context; without one, this thread's own headless context."""
+    if ctx is None:
+        key = threading.get_ident()
+        if key not in _default:
+            previous = _current_egl()
+            _default[key] = Device(create_headless(), owned=True)
+            if previous is not None:
+                previous()
+        return _default[key]
+    if not isinstance(ctx, moderngl.Context):
+        raise BackendError(f"ctx must be a moderngl.Context, not {type(ctx).__name__}")
+    if ctx not in _devices:
+        _devices[ctx] = Device(ctx, owned=False)
+    return _devices[ctx]
+
+
+def create_headless() -> moderngl.Context:
+    """A context without a screen: GL 4.3 where it can be had, else 3.3. Raises BackendError that says what to install."""
+    settings: dict[str, Any] = {"backend": "egl"} if sys.platform.startswith("linux") else {}
+    reasons = []
+    for version in (430, 330):
+        try:
+            return moderngl.create_context(require=version, standalone=True, **settings)
+        except Exception as error:  # moderngl raises Exception itself
+            reasons.append(f"GL {version / 100:.1f}: {error}")
+    raise BackendError(
+        f"no OpenGL context can be made here ({'; '.join(reasons)}): install a driver "
+        "(apt install libegl1 libgl1 libgl1-mesa-dri gives one that needs no GPU), or use backend 'cpu'"
+    )
+
+
+def _current_egl() -> Callable[[], None] | None:
+    """A function that makes the thread's present EGL context current again; None where there is none."""
+    if not sys.platform.startswith("linux"):
+        return None
+    try:
+        egl = ctypes.CDLL("libEGL.so.1")
+    except OSError:
+        return None
+    pointer = ctypes.c_void_p
+    for name, arguments in {"eglGetCurrentContext": [], "eglGetCurrentDisplay": [], "eglGetCurrentSurface": [ctypes.c_int]}.items():
+        function = getattr(egl, name)
+        function.restype, function.argtypes = pointer, arguments
+    context, display = egl.eglGetCurrentContext(), egl.eglGetCurrentDisplay()
+    if not context or not display:
+        return None
+    draw, read = egl.eglGetCurrentSurface(0x3059), egl.eglGetCurrentSurface(0x305A)
+    egl.eglMakeCurrent.argtypes = [pointer] * 4
+    return lambda: egl.eglMakeCurrent(display, draw, read, context)

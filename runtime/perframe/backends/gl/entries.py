@@ -1,0 +1,85 @@
+"""The GL entry points that steps call directly, loaded by name through the context's own loader (EGL, GLX, WGL and CGL alike)."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from typing import Any
+
+_U, _I, _P, _L = ctypes.c_uint, ctypes.c_int, ctypes.c_void_p, ctypes.c_ssize_t
+_B = ctypes.c_ubyte
+
+_SIGNATURES: dict[str, tuple[Any, ...]] = {
+    "glActiveTexture": (None, _U),
+    "glBindBuffer": (None, _U, _U),
+    "glBindBufferBase": (None, _U, _U, _U),
+    "glBindBufferRange": (None, _U, _U, _U, _L, _L),
+    "glBindFramebuffer": (None, _U, _U),
+    "glBindSampler": (None, _U, _U),
+    "glBindTexture": (None, _U, _U),
+    "glBindVertexArray": (None, _U),
+    "glClientWaitSync": (_U, _P, _U, ctypes.c_uint64),
+    "glColorMask": (None, _B, _B, _B, _B),
+    "glCopyBufferSubData": (None, _U, _U, _L, _L, _L),
+    "glDeleteSync": (None, _P),
+    "glDisable": (None, _U),
+    "glDispatchCompute": (None, _U, _U, _U),
+    "glDrawArrays": (None, _U, _I, _I),
+    "glEnable": (None, _U),
+    "glFenceSync": (_P, _U, _U),
+    "glFlush": (None,),
+    "glGenVertexArrays": (None, _I, _P),
+    "glGetBooleanv": (None, _U, _P),
+    "glGetError": (_U,),
+    "glGetIntegeri_v": (None, _U, _U, _P),
+    "glGetInteger64i_v": (None, _U, _U, _P),
+    "glGetIntegerv": (None, _U, _P),
+    "glIsEnabled": (_B, _U),
+    "glMemoryBarrier": (None, _U),
+    "glPixelStorei": (None, _U, _I),
+    "glReadPixels": (None, _I, _I, _I, _I, _U, _U, _P),
+    "glTexSubImage2D": (None, _U, _I, _I, _I, _I, _I, _U, _U, _P),
+    "glUseProgram": (None, _U),
+    "glViewport": (None, _I, _I, _I, _I),
+}
+_COMPUTE_ONLY = {"glDispatchCompute", "glMemoryBarrier"}
+
+
+class Entries:
+    """`gl.glUseProgram(...)` and its kind, for one context."""
+
+    def __init__(self, load: Callable[[str], int], compute: bool) -> None:
+        for name, (result, *arguments) in _SIGNATURES.items():
+            if compute or name not in _COMPUTE_ONLY:
+                setattr(self, name, ctypes.CFUNCTYPE(result, *arguments)(load(name)))
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        raise AttributeError(f"{name} is not loaded in this GL context")
+
+
+def get(gl: Any, name: int) -> int:
+    """An integer of GL's state."""
+    value = (ctypes.c_int * 4)()
+    gl.glGetIntegerv(name, value)
+    return int(value[0])
+
+
+def get_four(gl: Any, name: int) -> tuple[int, int, int, int]:
+    """Four integers of GL's state: a viewport, a mask."""
+    value = (ctypes.c_int * 4)()
+    gl.glGetIntegerv(name, value)
+    return value[0], value[1], value[2], value[3]
+
+
+def get_indexed(gl: Any, name: int, index: int) -> int:
+    """An integer of an indexed binding."""
+    value = ctypes.c_int()
+    gl.glGetIntegeri_v(name, index, ctypes.byref(value))
+    return value.value
+
+
+def get_range(gl: Any, name: int, index: int) -> int:
+    """An offset or size of an indexed binding."""
+    value = ctypes.c_int64()
+    gl.glGetInteger64i_v(name, index, ctypes.byref(value))
+    return value.value

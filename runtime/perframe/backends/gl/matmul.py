@@ -1,0 +1,49 @@
+"""Matrix products on GL."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from perframe.backends.base import LayerLike, Operand, Scratch
+from perframe.backends.gl.steps import Binding, epilogue_functions, ints
+from perframe.layers.epilogue import parameters
+from perframe.layers.matmul import Product
+from perframe.tensor import DataType
+
+
+def supports(layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand]) -> str:
+    """float32."""
+    return "" if outputs[0].dtype is DataType.FLOAT32 else "products of integers have no GL kernel"
+
+
+def lower(
+    layer: LayerLike,
+    form: Product,
+    inputs: Sequence[Operand | None],
+    outputs: Sequence[Operand],
+    scratch: Scratch,
+    constant: Callable[[Any], Operand],
+) -> list[Binding]:
+    """One kernel, with bias and epilogue in it."""
+    a, b, bias = (*inputs, None)[:3]
+    assert a is not None and b is not None
+    rank = len(form.batch)
+    params = {
+        "batch": ints(form.batch),
+        "a_batch": ints(form.a_strides[:rank]),
+        "b_batch": ints(form.b_strides[:rank]),
+        "a_step": form.a_strides[rank:],
+        "b_step": form.b_strides[rank:],
+        "c_step": form.bias_strides,
+        "rank": rank,
+        "rows": form.rows,
+        "columns": form.columns,
+        "depth": form.depth,
+        "has_bias": int(bias is not None),
+        "alpha": form.alpha,
+        "beta": form.beta,
+        "p": parameters(layer.epilogue),
+    }
+    given = {"A": a, "B": b, "C": bias or a}
+    return [Binding(layer.name, "matmul", given, outputs[0], params, {}, epilogue_functions(layer.epilogue))]

@@ -1,0 +1,34 @@
+"""Padding on GL."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from perframe.backends.base import LayerLike, Operand, Scratch
+from perframe.backends.gl.steps import Binding, ints
+from perframe.layers.move import Padding
+
+_MODES = {"constant": 0, "reflect": 1, "edge": 2, "wrap": 3}
+
+
+def lower(
+    layer: LayerLike,
+    form: Padding,
+    inputs: Sequence[Operand | None],
+    outputs: Sequence[Operand],
+    scratch: Scratch,
+    constant: Callable[[Any], Operand],
+) -> list[Binding]:
+    """One kernel for all modes."""
+    x = inputs[0]
+    assert x is not None
+    params = {
+        "size": ints(form.input_shape),
+        "shape": ints(form.output_shape),
+        "before": ints(form.before),
+        "rank": len(form.before),
+        "mode": _MODES[form.mode],
+        "value": form.value,
+    }
+    return [Binding(layer.name, "pad", {"X": x}, outputs[0], params)]

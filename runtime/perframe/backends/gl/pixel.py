@@ -1,0 +1,177 @@
+"""GPU_PIXEL: tensors are float or int textures, kernels are pixel shaders of GL 3.3 that blit into them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from perframe.backends.gl.backend import GLBackend, StagedReadback
+from perframe.backends.gl.context import Device, device_for
+from perframe.backends.gl.program import compose, load_kernel
+from perframe.backends.gl.steps import Array, Binding, from_gpu, kind_of, to_gpu
+from perframe.errors import ClosedError
+from perframe.tensor import BackendType, DataType, Storage, Tensor, TensorShape
+
+_UNIFORM_BUFFER, _TEXTURE0, _TEXTURE_2D, _FRAMEBUFFER, _TRIANGLES = 0x8A11, 0x84C0, 0x0DE1, 0x8D40, 4
+
+
+def texture_size(elements: int, shift: int) -> tuple[int, int]:
+    """Width and height of the texture for so many elements, four a texel: one row, or rows of 2 ** shift texels."""
+    texels = max(1, (elements + 3) // 4)
+    width = 1 << shift
+    return (texels, 1) if texels <= width else (width, -(-texels // width))
+
+
+class TextureStorage:
+    """A tensor in an RGBA32F or RGBA32I texture; texel t lies at (t mod width, t div width)."""
+
+    backend_type = BackendType.GPU_PIXEL
+
+    def __init__(self, device: Device, shape: Sequence[int], dtype: DataType) -> None:
+        self.device, self.dtype, self.kind = device, dtype, kind_of(dtype)
+        self.size = TensorShape(shape).size
+        with device.using():
+            self.texture: Any = device.texture(texture_size(self.size, device.texture_shift), self.kind)
+            self.framebuffer: Any = device.ctx.framebuffer([self.texture])
+
+    @property
+    def max_capacity(self) -> int:
+        """How many elements fit."""
+        return int(self.texture.width * self.texture.height * 4) if self.texture is not None else 0
+
+    @property
+    def glo(self) -> int:
+        """The texture's GL name. Raises ClosedError after release()."""
+        if self.texture is None:
+            raise ClosedError("a tensor on gpu_pixel was used after its release")
+        return int(self.texture.glo)
+
+    def upload(self, array: Array) -> None:
+        """Write the values of `array`."""
+        if not array.size or not self.glo:
+            return
+        width, height = texture_size(array.size, self.device.texture_shift)
+        values = to_gpu(array)
+        padded = np.zeros(width * height * 4, values.dtype)
+        padded[: values.size] = values
+        with self.device.using():
+            self.texture.write(padded, viewport=(0, 0, width, height))
+
+    def request(self, shape: Sequence[int], dtype: DataType) -> StagedReadback:
+        """Read into a pixel buffer on the GPU and set a fence."""
+        size = TensorShape(shape).size
+        width, height = texture_size(size, self.device.texture_shift)
+        with self.device.using():
+            if self.glo and size:
+                staging = self.device.take_staging(width * height * 16)
+                layout = "f4" if self.kind == "float" else "i4"
+                self.framebuffer.read_into(staging, (0, 0, width, height), 4, dtype=layout)
+            else:
+                staging = self.device.take_staging(1)
+            return StagedReadback(
+                self.device, staging, size * 4, self.kind, lambda values: from_gpu(values, shape, dtype)
+            )
+
+    def download(self, shape: Sequence[int] | None = None, dtype: DataType | None = None) -> Array:
+        """The values; blocks until the GPU has them."""
+        pending = self.request((self.size,) if shape is None else shape, dtype or self.dtype)
+        pending.wait()
+        result: Array = pending.take()
+        return result
+
+    def like(self, shape: Sequence[int], dtype: DataType) -> TextureStorage:
+        """New storage in the same context."""
+        return TextureStorage(self.device, shape, dtype)
+
+    def pin(self, tensor: Tensor) -> Storage:
+        """Move `tensor`'s data into a texture of this context."""
+        return tensor.pin_like(self)
+
+    def release(self) -> None:
+        """Free the texture, on the GL thread."""
+        if self.texture is not None:
+            self.device.drop(self.framebuffer, self.texture)
+        self.texture = self.framebuffer = None
+
+    def __del__(self) -> None:
+        if getattr(self, "texture", None) is not None:
+            self.device.drop(self.framebuffer, self.texture)
+
+
+class PixelStep:
+    """One blit: a program, its numbers, textures in and a framebuffer out."""
+
+    def __init__(self, device: Device, binding: Binding) -> None:
+        kernel = load_kernel(binding.kernel)
+        present = [name for name in kernel.inputs if name in binding.inputs]
+        accessors = [
+            texture_accessor(name, kind_of(binding.inputs[name].dtype), device.texture_shift) for name in present
+        ]
+        self._inputs = [binding.inputs[name].storage for name in present]
+        defines = {"TEXTURE_SHIFT": str(device.texture_shift), **binding.all_defines}
+        text = compose(kernel, "pixel", accessors, defines, binding.functions)
+        self._program = device.programs.get(text, [f"{name}_texture" for name in present], kernel.name).glo
+        self._output: Any = binding.output.storage
+        self._vertex_array = device.vertex_array
+        self._size = texture_size(binding.output.shape.size, device.texture_shift)
+        self.layer, self.block, self.offset = binding.layer, binding.block, 0
+
+    def replace(self, old: Storage, new: Storage) -> None:
+        """Read `new` wherever `old` was read."""
+        self._inputs = [new if storage is old else storage for storage in self._inputs]
+
+    def run(self, gl: Any, uniforms: int) -> None:
+        """Bind and draw a triangle that covers the output's texels."""
+        gl.glUseProgram(self._program)
+        gl.glBindBufferRange(_UNIFORM_BUFFER, 0, uniforms, self.offset, len(self.block))
+        for unit, storage in enumerate(self._inputs):
+            gl.glActiveTexture(_TEXTURE0 + unit)
+            gl.glBindTexture(_TEXTURE_2D, storage.glo)  # type: ignore[attr-defined]
+            gl.glBindSampler(unit, 0)
+        gl.glBindFramebuffer(_FRAMEBUFFER, self._output.framebuffer.glo)
+        gl.glViewport(0, 0, *self._size)
+        gl.glBindVertexArray(self._vertex_array)
+        gl.glDrawArrays(_TRIANGLES, 0, 3)
+
+
+def texture_accessor(name: str, kind: str, shift: int) -> str:
+    """GLSL that declares a tensor's texture and reads its elements."""
+    sampler = "sampler2D" if kind == "float" else "isampler2D"
+    width = (1 << shift) - 1
+    return (
+        f"uniform {sampler} {name}_texture;\n"
+        f"{kind} {name}(int i) {{ int t = i >> 2; "
+        f"return texelFetch({name}_texture, ivec2(t & {width}, t >> {shift}), 0)[i & 3]; }}"
+    )
+
+
+class PixelBackend(GLBackend):
+    """Pixel shaders over textures."""
+
+    backend_type = BackendType.GPU_PIXEL
+
+    def __init__(self, device: Device) -> None:
+        super().__init__(device)
+        self.max_elements = 4 * device.limits["texture_size"] << device.texture_shift
+
+    def alloc(self, shape: Sequence[int], dtype: DataType) -> TextureStorage:
+        """A texture with its framebuffer."""
+        return TextureStorage(self.device, shape, dtype)
+
+    def capacity(self, shape: Sequence[int], dtype: DataType) -> tuple[str, int]:
+        """A texture of the same kind of numbers with enough texels will do."""
+        width, height = texture_size(TensorShape(shape).size, self.device.texture_shift)
+        return kind_of(dtype), width * height
+
+    def bind(self, binding: Binding) -> PixelStep:
+        """A blit."""
+        return PixelStep(self.device, binding)
+
+
+def open_backend(ctx: Any) -> PixelBackend:
+    """The backend in the caller's context, or in a headless one. Raises BackendError where there is no GL 3.3."""
+    device = device_for(ctx)
+    with device.current():
+        return PixelBackend(device)

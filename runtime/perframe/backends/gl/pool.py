@@ -1,0 +1,47 @@
+"""Pooling on GL."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from perframe.backends.base import LayerLike, Operand, Scratch
+from perframe.backends.gl.steps import Binding
+from perframe.layers.pool import Pooling
+
+
+def supports(layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand]) -> str:
+    """Values, in one or two spatial dims."""
+    if len(outputs) > 1:
+        return "MaxPool's indices have no GL kernel"
+    return "pooling over more than two dims has no GL kernel" if len(outputs[0].shape) > 4 else ""
+
+
+def two(values: Sequence[int], missing: int) -> list[int]:
+    """One spatial dim as two."""
+    return [missing, *values] if len(values) == 1 else list(values)
+
+
+def lower(
+    layer: LayerLike,
+    form: Pooling,
+    inputs: Sequence[Operand | None],
+    outputs: Sequence[Operand],
+    scratch: Scratch,
+    constant: Callable[[Any], Operand],
+) -> list[Binding]:
+    """One kernel."""
+    x, w = inputs[0], form.window
+    assert x is not None
+    params = {
+        "size": two(form.size, 1),
+        "output_": two(form.output, 1),
+        "kernel": two(w.kernel, 1),
+        "stride": two(w.strides, 1),
+        "dilation": two(w.dilations, 1),
+        "begin": two(w.begin, 0),
+        "end": two(w.end, 0),
+        "average": int(form.kind == "average"),
+        "count_padding": int(form.count_padding),
+    }
+    return [Binding(layer.name, "pool", {"X": x}, outputs[0], params)]

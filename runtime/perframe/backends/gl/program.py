@@ -1,0 +1,162 @@
+"""Shader text: a body, its declared inputs and parameters, a shell, and the defines of a variant. Programs are cached by text."""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from string import Template
+from typing import Any
+
+import moderngl
+
+from perframe.errors import BackendError
+from perframe.resources import resource
+
+Number = int | float
+Numbers = Number | Sequence[Number]
+
+_COMPONENTS = {"int": 1, "float": 1, "ivec2": 2, "vec2": 2, "ivec4": 4, "vec4": 4, "mat3": 12}
+_DECLARATION = re.compile(r"^//@ (input|param|texture) (.+)$")
+_PARAM = re.compile(r"^(\w+) (\w+)(?:\[(\d+)\])?$")
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A number, or some, that a kernel reads from its uniform block; laid out as std140 says."""
+
+    type: str
+    name: str
+    count: int | None
+
+    def declaration(self) -> str:
+        """Its line in the block."""
+        return f"    {self.type} {self.name}{'' if self.count is None else f'[{self.count}]'};"
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A shader body and what its `//@` lines declare: tensors it reads, the caller's textures it samples, numbers it is given."""
+
+    name: str
+    inputs: tuple[str, ...]
+    textures: tuple[str, ...]
+    parameters: tuple[Parameter, ...]
+    body: str
+
+    def pack(self, values: Mapping[str, Numbers], o_type: str) -> bytes:
+        """The uniform block's bytes. Raises BackendError for a value that is missing or too many."""
+        data = bytearray()
+        unused = set(values) - {p.name for p in self.parameters}
+        if unused:
+            raise BackendError(f"kernel {self.name} has no parameter {', '.join(sorted(unused))}")
+        for parameter in self.parameters:
+            if parameter.name not in values:
+                raise BackendError(f"kernel {self.name} was given no value for its parameter {parameter.name!r}")
+            kind = o_type if parameter.type == "O_TYPE" else parameter.type
+            given = values[parameter.name]
+            numbers = list(given) if isinstance(given, Sequence) else [given]
+            size = _COMPONENTS[kind] * (parameter.count or 1)
+            if len(numbers) > size:
+                raise BackendError(f"kernel {self.name}: {len(numbers)} numbers do not fit {parameter.declaration().strip()}")
+            numbers += [0] * (size - len(numbers))
+            alignment = 16 if parameter.count is not None or size > 2 else 4 * size
+            data += bytes(-len(data) % alignment)
+            whole = kind in ("int", "ivec2", "ivec4")
+            data += struct.pack(f"{size}{'i' if whole else 'f'}", *(int(n) if whole else float(n) for n in numbers))
+        return bytes(data) + bytes(-len(data) % 16)
+
+
+@cache
+def load_kernel(name: str) -> Kernel:
+    """A kernel from `shaders/`. `O_size`, the number of output elements, is every kernel's first parameter."""
+    text = resource("shaders", *f"{name}.glsl".split("/")).read_text(encoding="utf-8")
+    inputs, textures, parameters, body = [], [], [Parameter("int", "O_size", None)], []
+    for line in text.splitlines():
+        found = _DECLARATION.match(line)
+        if found is None:
+            body.append(line)
+        elif found[1] == "input":
+            inputs.append(found[2])
+        elif found[1] == "texture":
+            textures.append(found[2])
+        elif (declared := _PARAM.match(found[2])) is not None:
+            parameters.append(Parameter(declared[1], declared[2], int(declared[3]) if declared[3] else None))
+        else:
+            raise BackendError(f"shaders/{name}.glsl: cannot read {line!r}")
+    return Kernel(name, tuple(inputs), tuple(textures), tuple(parameters), "\n".join(body))
+
+
+@cache
+def _shell(name: str) -> Template:
+    return Template(resource("shaders", "shell", f"{name}.glsl").read_text(encoding="utf-8"))
+
+
+@cache
+def _math() -> str:
+    return resource("shaders", "lib", "math.glsl").read_text(encoding="utf-8")
+
+
+def compose(
+    kernel: Kernel,
+    shell: str,
+    accessors: Sequence[str],
+    defines: Mapping[str, str],
+    functions: str,
+) -> str:
+    """The whole shader. A define or accessor that the body needs and nobody gives fails in the compiler, by name."""
+    texel = re.search(r"^#define TEXEL$", kernel.body, re.MULTILINE) is not None
+    vector = {"float": "vec4", "int": "ivec4"}[defines["O_TYPE"]]
+    lines = [f"#define {name} {value}" for name, value in defines.items()]
+    lines += [f"#define O_VECTOR {vector}"]
+    if shell == "compute":
+        lines.append(
+            f"layout(std430, binding = 7) writeonly buffer O_block {{ {vector if texel else defines['O_TYPE']} O_data[]; }};"
+        )
+    elif shell == "pixel":
+        lines.append("out O_VECTOR O_texel;")
+    else:
+        lines.append("out vec4 O_color;")
+    lines += ["layout(std140) uniform Params {", *(p.declaration() for p in kernel.parameters), "};", *accessors]
+    # a body's own TEXEL line must reach the shell's main(), which stands after it
+    return _shell(shell).substitute(declarations="\n".join(lines), math=_math(), functions=functions, body=kernel.body)
+
+
+class ProgramCache:
+    """Compiled programs of one context, by their text."""
+
+    def __init__(self, ctx: moderngl.Context) -> None:
+        self._ctx = ctx
+        self._programs: dict[str, Any] = {}
+        self.compiled = 0  # how many were compiled so far; tests look
+
+    def get(self, text: str, samplers: Sequence[str], name: str) -> Any:
+        """The program of this text, with its uniform block at binding 0 and its samplers at units 0, 1, ..."""
+        program = self._programs.get(text)
+        if program is None:
+            try:
+                if text.startswith("#version 430"):
+                    program = self._ctx.compute_shader(text)
+                else:
+                    triangle = resource("shaders", "shell", "triangle.glsl").read_text(encoding="utf-8")
+                    program = self._ctx.program(vertex_shader=triangle, fragment_shader=text)
+            except Exception as error:  # moderngl's own
+                raise BackendError(f"shader {name} does not compile: {error}\n{_excerpt(text, str(error))}") from None
+            self.compiled += 1
+            for unit, sampler in enumerate(samplers):
+                if (uniform := program.get(sampler, None)) is not None:
+                    uniform.value = unit
+            if (block := program.get("Params", None)) is not None:
+                block.binding = 0
+            self._programs[text] = program
+        return program
+
+
+def _excerpt(text: str, error: str) -> str:
+    """The lines of a shader that the driver's message names, by Mesa's and NVIDIA's habits, with their neighbours."""
+    lines = text.splitlines()
+    named = {int(n) for n in re.findall(r"\b0[:(](\d+)", error)}
+    near = sorted({n + d for n in named for d in (-1, 0, 1) if 0 < n + d <= len(lines)})
+    return "\n".join(f"{n:4} {lines[n - 1]}" for n in near)

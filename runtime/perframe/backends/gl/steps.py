@@ -1,0 +1,149 @@
+"""What compute and pixel steps have in common: how a kernel, its operands and its numbers become a bound step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import moderngl
+import numpy as np
+from numpy.typing import NDArray
+
+from perframe.backends.base import LayerLike, Operand
+from perframe.backends.gl.context import Device
+from perframe.backends.gl.program import Numbers, load_kernel
+from perframe.layers.epilogue import Stage, compose
+from perframe.tensor import DataType, Storage
+
+Array = NDArray[Any]
+
+GPU_DTYPES = (DataType.FLOAT32, DataType.INT32, DataType.INT64, DataType.BOOL)
+
+
+def kind_of(dtype: DataType) -> str:
+    """How a dtype lives on the GPU: "float", or "int" for integers and bools."""
+    return "float" if dtype is DataType.FLOAT32 else "int"
+
+
+def to_gpu(array: Array) -> Array:
+    """The values as the GPU holds them, flat: float32 or int32."""
+    wanted = np.float32 if array.dtype == np.float32 else np.int32
+    return np.ascontiguousarray(array).astype(wanted, copy=False).reshape(-1)
+
+
+def from_gpu(values: Array, shape: Sequence[int], dtype: DataType) -> Array:
+    """What the GPU held, in the dtype that the model declares."""
+    result = values.reshape(tuple(shape))
+    if dtype is DataType.BOOL:
+        return result != 0
+    return np.ascontiguousarray(result.astype(dtype.numpy))
+
+
+@dataclass
+class Binding:
+    """A kernel with everything it needs, before a backend has made it a step of its own."""
+
+    layer: str
+    kernel: str
+    inputs: dict[str, Operand]
+    output: Operand
+    params: Mapping[str, Numbers]
+    defines: dict[str, str] = field(default_factory=dict)
+    functions: str = ""
+
+    @property
+    def o_type(self) -> str:
+        """The type of an output element in GLSL."""
+        return kind_of(self.output.dtype)
+
+    @property
+    def block(self) -> bytes:
+        """The uniform block's bytes."""
+        return load_kernel(self.kernel).pack({"O_size": self.output.shape.size, **self.params}, self.o_type)
+
+    @property
+    def all_defines(self) -> dict[str, str]:
+        """The variant: the output's type and what the lowering declares."""
+        return {"O_TYPE": self.o_type, **self.defines}
+
+
+class GLStep(Protocol):
+    """A bound step: its place in the uniform buffer is set when its program is made."""
+
+    layer: str
+    block: bytes
+    offset: int
+
+    def replace(self, old: Storage, new: Storage) -> None:
+        """Read `new` wherever `old` was read."""
+
+    def run(self, gl: Any, uniforms: int) -> None:
+        """Bind and launch."""
+
+
+class GLProgram:
+    """Bound steps and one uniform buffer with the numbers of all of them."""
+
+    def __init__(self, device: Device, steps: Sequence[GLStep]) -> None:
+        self._device, self._steps = device, list(steps)
+        alignment = max(16, device.limits["uniform_alignment"])
+        data = bytearray()
+        for step in steps:
+            step.offset = len(data)
+            data += step.block + bytes(-len(step.block) % alignment)
+        self._uniforms: moderngl.Buffer | None = None
+        if data:
+            with device.using():
+                self._uniforms = device.buffer(len(data))
+                self._uniforms.write(bytes(data))
+
+    def __len__(self) -> int:
+        return len(self._steps)
+
+    def run(self, begin: int, end: int) -> None:
+        """Submit the steps from `begin` up to `end`."""
+        if self._uniforms is None:
+            return
+        uniforms = self._uniforms.glo
+        with self._device.using() as gl:
+            for step in self._steps[begin:end]:
+                step.run(gl, uniforms)
+
+    def __del__(self) -> None:
+        if self._uniforms is not None:
+            self._device.drop(self._uniforms)
+
+
+def parameter_name(index: int) -> str:
+    """Parameter `index` of a kernel that declares `vec4 p[4]`."""
+    return f"p[{index >> 2}].{'xyzw'[index & 3]}"
+
+
+def epilogue_functions(stages: Sequence[Stage], first: int = 0) -> str:
+    """The text of `float epilogue(float x)`; its parameters begin at `first`."""
+    functions, expression = compose(stages, "glsl")
+    for index in reversed(range(64)):
+        expression = expression.replace(f"parameter({index})", parameter_name(index + first))
+    return f"{functions}\nfloat epilogue(float x) {{ return {expression}; }}"
+
+
+def ints(values: Sequence[int], length: int = 8) -> list[int]:
+    """Dims or strides, padded with zeros for a kernel's fixed arrays. Raises where there are more."""
+    if len(values) > length:
+        raise ValueError(f"{len(values)} dims are more than a kernel's {length}")
+    return [*values, *(0,) * (length - len(values))]
+
+
+def unsupported(layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand]) -> str:
+    """Why no GL backend can run this layer whatever its family; "" if there is no such reason."""
+    host = layer.declaration
+    for index, value in enumerate((*inputs, *outputs)):
+        if value is None or (index < len(inputs) and host.is_host(index)):
+            continue
+        if value.dtype not in GPU_DTYPES:
+            return f"{value.name!r} is {value.dtype}, and the GPU holds {', '.join(GPU_DTYPES)}"
+        known = value.value
+        if known is not None and known.dtype == np.int64 and known.size and np.abs(known).max() > np.iinfo(np.int32).max:
+            return f"{value.name!r} holds numbers outside int32"
+    return ""

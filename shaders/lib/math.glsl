@@ -1,0 +1,71 @@
+// The formulas' vocabulary where GLSL has no word, another meaning, or no promise about NaN.
+bool is_nan(float x) { return (floatBitsToUint(x) & 0x7fffffffu) > 0x7f800000u; }
+bool is_inf(float x) { return (floatBitsToUint(x) & 0x7fffffffu) == 0x7f800000u; }
+float minimum(float a, float b) { return is_nan(a) || a < b ? a : b; }
+float maximum(float a, float b) { return is_nan(a) || a > b ? a : b; }
+int minimum(int a, int b) { return min(a, b); }
+int maximum(int a, int b) { return max(a, b); }
+float limit(float x, float low, float high) { return minimum(maximum(x, low), high); }
+int limit(int x, int low, int high) { return min(max(x, low), high); }
+#define clamp limit
+float round_even(float x) { return is_inf(x) || abs(x) >= 8388608.0 ? x : roundEven(x); }
+float log1p(float x) {
+    float u = 1.0 + x;
+    return u == 1.0 ? x : (is_inf(u) ? u : log(u) * x / (u - 1.0));
+}
+float expm1_small(float x) { return x * (1.0 + x * (0.5 + x * (1.0 / 6.0 + x * (1.0 / 24.0 + x * (1.0 / 120.0 + x / 720.0))))); }
+float sinh_(float x) {
+    float s = x * x;
+    return abs(x) < 0.5 ? x * (1.0 + s * (1.0 / 6.0 + s * (1.0 / 120.0 + s / 5040.0))) : 0.5 * (exp(x) - exp(-x));
+}
+#define sinh sinh_
+float cosh_(float x) { return 0.5 * (exp(x) + exp(-x)); }
+#define cosh cosh_
+float tanh_(float x) {
+    float s = x * x;
+    if (s < 0.0225) return x * (1.0 + s * (-0.333333333 + s * (0.133333333 + s * -0.053968254)));
+    float e = exp(-2.0 * abs(x));
+    float q = (1.0 - e) / (1.0 + e);
+    return is_nan(x) ? x : (x < 0.0 ? -q : q);
+}
+#define tanh tanh_
+float asinh_(float x) {
+    float a = abs(x), s = x * x;
+    float r = a < 0.2 ? a * (1.0 + s * (-1.0 / 6.0 + s * (3.0 / 40.0 + s * (-15.0 / 336.0)))) : log(a + sqrt(s + 1.0));
+    return x < 0.0 ? -r : r;
+}
+#define asinh asinh_
+float acosh_(float x) { return log(x + sqrt((x - 1.0) * (x + 1.0))); }
+#define acosh acosh_
+float atanh_(float x) { return 0.5 * (log1p(x) - log1p(-x)); }
+#define atanh atanh_
+// |x| < 0.84: fdlibm's rational; beyond, Abramowitz and Stegun 7.1.26, 1.5e-7 of a value near 1.
+float erf(float x) {
+    float a = abs(x), z = x * x;
+    if (a < 0.84375) {
+        float p = 1.28379167095512558561e-01 + z * (-3.25042107247001499370e-01 + z * (-2.84817495755985104766e-02 + z * (-5.77027029648944159157e-03 + z * -2.37630166566501626084e-05)));
+        float q = 1.0 + z * (3.97917223959155352819e-01 + z * (6.50222499887672944485e-02 + z * (5.08130628187576562776e-03 + z * (1.32494738004321644526e-04 + z * -3.96022827877536812320e-06))));
+        return x + x * (p / q);
+    }
+    float t = 1.0 / (1.0 + 0.3275911 * a);
+    float y = 1.0 - ((((1.061405429 * t - 1.453152027) * t + 1.421413741) * t - 0.284496736) * t + 0.254829592) * t * exp(-z);
+    return is_nan(x) ? x : (x < 0.0 ? -y : y);
+}
+float power(float a, float b) {
+    if (b == 0.0 || a == 1.0) return 1.0;
+    float magnitude = a == 0.0 ? (b > 0.0 ? 0.0 : 1.0 / 0.0) : pow(abs(a), b);
+    if (a >= 0.0) return magnitude;
+    if (floor(b) != b) return 0.0 / 0.0 * a;
+    return mod(b, 2.0) == 0.0 ? magnitude : -magnitude;
+}
+int power(int a, int b) {
+    int result = 1;
+    for (int n = b; n > 0; n >>= 1, a *= a) if ((n & 1) == 1) result *= a;
+    return b < 0 ? (a == 1 ? 1 : (a == -1 ? ((b & 1) == 1 ? -1 : 1) : 0)) : result;
+}
+int trunc_div(int a, int b) { return b == 0 ? 0 : a / b; }
+float trunc_div(float a, float b) { return trunc(a / b); }
+int trunc_mod(int a, int b) { return b == 0 ? 0 : a - b * (a / b); }
+float trunc_mod(float a, float b) { return a - b * trunc(a / b); }
+int floor_mod(int a, int b) { int r = trunc_mod(a, b); return r != 0 && (r < 0) != (b < 0) ? r + b : r; }
+float floor_mod(float a, float b) { return a - b * floor(a / b); }

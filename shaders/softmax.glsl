@@ -1,0 +1,11 @@
+//@ input X
+//@ input S
+//@ param int size
+//@ param int inner
+//@ param int logarithm
+// From each row's largest element and sum of exponentials (norm.glsl) to its softmax.
+float element(int o) {
+    int row = o / (size * inner) * inner + o % inner;
+    float shifted = X(o) - S(row * 2);
+    return logarithm == 1 ? shifted - log(S(row * 2 + 1)) : exp(shifted) / S(row * 2 + 1);
+}

@@ -1,0 +1,143 @@
+"""Elementwise layers. The cases come from the registry: a declared formula is tested without a line here."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import onnx.defs
+import pytest
+from layers.runner import GL_DTYPES, OPSET, Case, Draw, check
+
+from perframe.layers.base import Declaration, registry
+
+Shapes = tuple[tuple[int, ...], ...]
+
+LAYERS = {name: entry for name, entry in registry().items() if entry.family == "elementwise"}
+
+ALONE: tuple[Shapes, ...] = (((),), ((1,),), ((7,),), ((0,),), ((2, 0, 3),), ((3, 5),), ((2, 3, 5, 7),), ((2, 1, 3, 1, 5),))
+PAIRS: tuple[Shapes, ...] = (
+    ((), ()),
+    ((), (4,)),
+    ((7,), (1,)),
+    ((1,), (0,)),
+    ((0, 3), (1, 3)),
+    ((3, 5), (5,)),
+    ((5,), (3, 5)),
+    ((3, 1), (1, 5)),
+    ((2, 3, 4, 5), (3, 1, 1)),
+    ((2, 3, 1, 5), (3, 7, 1)),
+    ((1, 7, 1), (2, 1, 3, 1, 5)),
+    ((3, 2, 13), (3, 2, 13)),
+)
+TRIPLES: tuple[Shapes, ...] = (
+    ((), (), ()),
+    ((3, 5), (3, 5), (3, 5)),
+    ((3, 1), (5,), ()),
+    ((2, 1, 1, 7), (3, 1, 1), (1, 5, 1)),
+    ((5,), (2, 3, 1), (1,)),
+    ((0,), (1,), (2, 1)),
+)
+BY_ARITY = {1: ALONE, 2: PAIRS, 3: TRIPLES}
+
+# where ONNX does not let all inputs broadcast
+SHAPES: dict[str, tuple[Shapes, ...]] = {
+    "PRelu": (((3, 5), ()), ((2, 3, 5, 7), (3, 1, 1)), ((3, 5), (5,)), ((2, 7), (2, 1)), ((0, 3), (3,)), ((4,), (4,))),
+    "Clip": tuple((shape, (), ()) for (shape,) in ALONE),
+    "BatchNormalization": tuple((shape, (3,), (3,), (3,), (3,)) for shape in ((2, 3), (1, 3, 5), (2, 3, 5, 7), (0, 3, 2))),
+}
+# attributes to test besides the defaults
+ATTRIBUTES: dict[str, list[dict[str, Any]]] = {
+    "Mod": [{"fmod": 0}, {"fmod": 1}],
+    "BitShift": [{"direction": "LEFT"}, {"direction": "RIGHT"}],
+    "Cast": [{"to": onnx.TensorProto.DataType.Value(name)} for name in ("FLOAT", "INT32", "INT64", "BOOL")],
+    "IsInf": [{}, {"detect_negative": 0}, {"detect_positive": 0}, {"detect_negative": 0, "detect_positive": 0}],
+    "Gelu": [{}, {"approximate": "tanh"}],
+    "LeakyRelu": [{}, {"alpha": 0.3}],
+    "ThresholdedRelu": [{}, {"alpha": 2.5}],
+    "Elu": [{}, {"alpha": 0.7}],
+    "Celu": [{}, {"alpha": 1.7}],
+    "Selu": [{}, {"alpha": 1.5, "gamma": 1.2}],
+    "HardSigmoid": [{}, {"alpha": 0.1, "beta": 0.6}],
+    "Swish": [{}, {"alpha": 1.5}],
+    "Shrink": [{}, {"lambd": 2.0, "bias": 1.5}],
+    "BatchNormalization": [{}, {"epsilon": 0.1}],
+}
+DTYPES = ("float32", "float64", "float16", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool")
+# against whom ONNX's reference is wrong, or has nothing to say
+REFERENCES: dict[str, Any] = {"Softsign": lambda x: x / (1 + np.abs(x))}
+# float16 and cancellation
+TOLERANCES = {"float32": (1e-5, 2e-6), "float64": (1e-6, 1e-6), "float16": (4e-3, 4e-3)}
+
+
+def onnx_dtypes(name: str, index: int) -> list[str]:
+    """The dtypes that ONNX lets an input have, as far as NumPy has them."""
+    schema = onnx.defs.get_schema(name, OPSET)
+    allowed = schema.inputs[min(index, len(schema.inputs) - 1)].types
+    names = {"float": "float32", "double": "float64"}
+    found = {kind.removeprefix("tensor(").removesuffix(")") for kind in allowed}
+    return [dtype for dtype in DTYPES if dtype in {names.get(kind, kind) for kind in found}]
+
+
+def same_type(name: str) -> list[int]:
+    """The inputs that must have the dtype of the first of many values: those not of a type of their own."""
+    types = [value.type_str for value in onnx.defs.get_schema(name, OPSET).inputs]
+    types += [types[-1]] * 2  # the last of them may repeat
+    return [index for index, kind in enumerate(types) if kind == types[_main(name)]]
+
+
+def _main(name: str) -> int:
+    return 1 if name == "Where" else 0
+
+
+def cases(name: str, entry: Declaration) -> Iterator[Case]:
+    """Every shape in the first dtype, every dtype in one shape, every attribute set in both."""
+    arity = 2 if entry.variadic else len(entry.inputs)
+    shapes = SHAPES.get(name) or BY_ARITY[arity]
+    dtypes = onnx_dtypes(name, _main(name))
+    first = "float32" if "float32" in dtypes else "int32" if "int32" in dtypes else dtypes[0]
+    draw = Draw(len(name))
+    for attributes in ATTRIBUTES.get(name, [{}]):
+        for shape in shapes if attributes == ATTRIBUTES.get(name, [{}])[0] else shapes[-2:]:
+            yield case(name, entry, draw, shape, first, attributes)
+        for dtype in dtypes:
+            if dtype != first:
+                yield case(name, entry, draw, shapes[-2], dtype, attributes)
+
+
+def case(name: str, entry: Declaration, draw: Draw, shapes: Shapes, dtype: str, attributes: dict[str, Any]) -> Case:
+    """Inputs from the declared domain."""
+    if name == "Mod" and np.dtype(dtype).kind == "f":
+        attributes = {"fmod": 1}  # ONNX allows no other
+    alike = same_type(name)
+    inputs = []
+    for index, shape in enumerate(shapes):
+        low, high = entry.domain[min(index, len(entry.domain) - 1)]
+        kind = dtype if index in alike else onnx_dtypes(name, index)[0]
+        inputs.append(draw(*shape, low=low, high=high, dtype=kind))
+    rtol, atol = TOLERANCES.get(dtype, (0, 0))
+    title = " ".join([dtype, ",".join("x".join(map(str, shape)) or "scalar" for shape in shapes), *_said(attributes)])
+    reference = REFERENCES.get(name, "onnx")
+    return Case(title, name, inputs, attributes, reference=reference, rtol=rtol, atol=atol)
+
+
+def _said(attributes: dict[str, Any]) -> list[str]:
+    return [f"{key}={value}" for key, value in attributes.items()]
+
+
+ALL = [one for name, entry in LAYERS.items() for one in cases(name, entry)]
+
+
+@pytest.mark.parametrize("one", ALL, ids=str)
+def test_elementwise(one: Case, backend: str, backend_context: Any) -> None:
+    if backend != "cpu" and any(value is not None and value.dtype.name not in GL_DTYPES for value in one.inputs):
+        pytest.skip("the CPU runs this dtype on every backend")
+    check(one, backend, backend_context)
+
+
+def test_every_attribute_without_default_is_drawn() -> None:
+    for name, entry in LAYERS.items():
+        needed = {key for key, value in entry.attributes.items() if value is inspect.Parameter.empty}
+        assert needed <= set(ATTRIBUTES.get(name, [{}])[0]), f"{name} wants {needed}: say them in ATTRIBUTES"

@@ -1,0 +1,78 @@
+"""Matrix products: batches that broadcast, vectors, Gemm's transposes, scales and bias shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from layers.runner import Case, Draw, check
+
+draw = Draw(23)
+
+
+def matmul(a: Sequence[int], b: Sequence[int], dtype: Any = np.float32, constant: bool = False) -> Case:
+    name = f"{tuple(a)} by {tuple(b)} {np.dtype(dtype)}{' known' if constant else ''}"
+    inputs = [draw(*shape, low=-3, high=3, dtype=dtype) for shape in (a, b)]
+    tolerance = 2e-2 if dtype == np.float16 else 1e-4
+    return Case(name, "MatMul", inputs, constants=[1] if constant else [], rtol=tolerance, atol=tolerance / 10)
+
+
+def gemm(a: Sequence[int], b: Sequence[int], c: Sequence[int] | None, dtype: Any = np.float32, known: bool = True, **attributes: Any) -> Case:
+    said = " ".join(f"{key}={value}" for key, value in attributes.items())
+    inputs = [draw(*shape, low=-3, high=3, dtype=dtype) for shape in (a, b, c) if shape is not None]
+    name = f"{tuple(a)} by {tuple(b)} plus {c} {np.dtype(dtype)} {said}"
+    constants = range(1, len(inputs)) if known else []
+    return Case(name, "Gemm", inputs, attributes, constants=constants, rtol=1e-4, atol=1e-5)
+
+
+CASES = [
+    matmul((3, 5), (5, 7)),
+    matmul((1, 1), (1, 1)),
+    matmul((1, 64), (64, 10), constant=True),
+    matmul((13, 37), (37, 11), constant=True),
+    matmul((65, 130), (130, 33)),
+    matmul((5,), (5,)),
+    matmul((5,), (5, 7)),
+    matmul((3, 5), (5,)),
+    matmul((5,), (2, 5, 7)),
+    matmul((2, 3, 5), (5,)),
+    matmul((4, 3, 5), (4, 5, 7)),
+    matmul((4, 3, 5), (5, 7), constant=True),
+    matmul((3, 5), (4, 5, 7)),
+    matmul((2, 1, 3, 5), (1, 4, 5, 2)),
+    matmul((2, 4, 3, 5), (4, 5, 2)),
+    matmul((3, 1, 2, 3, 5), (2, 1, 5, 2)),
+    matmul((0, 5), (5, 3)),
+    matmul((3, 0), (0, 4)),
+    matmul((0, 2, 3), (3, 4)),
+    matmul((3, 5), (5, 7), np.float64),
+    matmul((3, 5), (5, 7), np.float16),
+    matmul((3, 5), (5, 7), np.int32),
+    matmul((2, 3, 5), (5, 7), np.int64),
+    gemm((3, 5), (5, 7), None),
+    gemm((3, 5), (5, 7), (7,)),
+    gemm((3, 5), (5, 7), (3, 7)),
+    gemm((3, 5), (5, 7), (3, 1)),
+    gemm((3, 5), (5, 7), (1, 7)),
+    gemm((3, 5), (5, 7), (1, 1)),
+    gemm((3, 5), (5, 7), ()),
+    gemm((3, 5), (5, 7), (1,)),
+    gemm((5, 3), (5, 7), (7,), transA=1),
+    gemm((3, 5), (7, 5), (7,), transB=1),
+    gemm((5, 3), (7, 5), (3, 7), transA=1, transB=1),
+    gemm((3, 5), (7, 5), (7,), transB=1, alpha=0.5, beta=2.0),
+    gemm((3, 5), (5, 7), (3, 1), alpha=-1.5, beta=0.0),
+    gemm((3, 5), (5, 7), None, alpha=0.25),
+    gemm((1, 37), (11, 37), (11,), transB=1),
+    gemm((5, 3), (7, 5), (3, 7), known=False, transA=1, transB=1),
+    gemm((3, 5), (7, 5), (7,), np.float64, transB=1, alpha=0.5, beta=2.0),
+    gemm((3, 5), (5, 7), (7,), np.int32),
+    gemm((3, 5), (7, 5), (7,), np.int64, transB=1),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_matmul(case: Case, backend: str, backend_context: Any) -> None:
+    check(case, backend, backend_context)

@@ -1,0 +1,121 @@
+"""Pooling windows of every kind: odd strides, dilation, auto_pad, ceil_mode, padding that counts or not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from layers.runner import Case, Draw, check
+
+draw = Draw(17)
+PICTURE = (2, 3, 11, 13)
+
+
+def windows(rank: int = 2) -> list[dict[str, Any]]:
+    """Attributes that both kinds of pooling share."""
+    return [
+        {"kernel_shape": [3, 3]},
+        {"kernel_shape": [1, 1]},
+        {"kernel_shape": [11, 13]},
+        {"kernel_shape": [2, 3], "strides": [2, 1]},
+        {"kernel_shape": [2, 2], "strides": [3, 5]},
+        {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1, 1, 1, 1]},
+        {"kernel_shape": [3, 5], "strides": [2, 3], "pads": [0, 2, 1, 3]},
+        {"kernel_shape": [2, 3], "dilations": [3, 2]},
+        {"kernel_shape": [3, 2], "dilations": [2, 3], "strides": [2, 2], "pads": [2, 1, 1, 0]},
+        {"kernel_shape": [3, 3], "auto_pad": "SAME_UPPER"},
+        {"kernel_shape": [3, 4], "strides": [2, 3], "auto_pad": "SAME_UPPER"},
+        {"kernel_shape": [2, 4], "strides": [2, 3], "auto_pad": "SAME_LOWER"},
+        {"kernel_shape": [3, 3], "strides": [2, 2], "auto_pad": "VALID"},
+        {"kernel_shape": [2, 2], "strides": [2, 2], "ceil_mode": 1},
+        {"kernel_shape": [3, 3], "strides": [2, 4], "pads": [1, 1, 1, 1], "ceil_mode": 1},
+        {"kernel_shape": [2, 3], "strides": [3, 3], "pads": [1, 0, 0, 1], "ceil_mode": 1},
+        {"kernel_shape": [1, 1], "strides": [4, 5], "pads": [0, 0, 0, 0], "ceil_mode": 1},
+    ]
+
+
+def pool(op: str, shape: tuple[int, ...], attributes: dict[str, Any], dtype: Any = np.float32, **options: Any) -> Case:
+    said = " ".join(f"{key}={value}" for key, value in attributes.items())
+    x = draw(*shape, low=-9, high=9, dtype=dtype)
+    tolerance = 5e-3 if dtype == np.float16 else 1e-5
+    options = {"reference": "onnxruntime", "rtol": tolerance, "atol": tolerance, "opset": 22} | options
+    return Case(f"{shape} {np.dtype(dtype)} {said}", op, [x], attributes, **options)
+
+
+CASES = [
+    *(pool("MaxPool", PICTURE, attributes) for attributes in windows()),
+    *(pool("AveragePool", PICTURE, attributes) for attributes in windows()),
+    *(
+        pool("AveragePool", PICTURE, attributes | {"count_include_pad": 1})
+        for attributes in windows()
+        if "pads" in attributes or "auto_pad" in attributes
+    ),
+    *(
+        pool(op, (2, 3, 17), attributes)
+        for op in ("MaxPool", "AveragePool")
+        for attributes in (
+            {"kernel_shape": [3], "strides": [2], "pads": [1, 0]},
+            {"kernel_shape": [2], "dilations": [4]},
+            {"kernel_shape": [4], "strides": [3], "auto_pad": "SAME_LOWER"},
+            {"kernel_shape": [4], "strides": [3], "ceil_mode": 1},
+        )
+    ),
+    *(
+        pool(op, (2, 2, 5, 6, 7), attributes, gl=False)
+        for op in ("MaxPool", "AveragePool")
+        for attributes in (
+            {"kernel_shape": [2, 3, 2], "strides": [2, 1, 3], "pads": [1, 0, 1, 0, 1, 0]},
+            {"kernel_shape": [2, 2, 2], "dilations": [2, 1, 3], "ceil_mode": 1},
+            {"kernel_shape": [3, 3, 3], "auto_pad": "SAME_UPPER"},
+        )
+    ),
+    pool("MaxPool", (1, 2, 7, 5), {"kernel_shape": [3, 2], "strides": [2, 2], "pads": [1, 1, 0, 0]}, outputs=2, gl=False),
+    pool("MaxPool", (2, 3, 7, 5), {"kernel_shape": [2, 2], "storage_order": 1}, outputs=2, gl=False),
+    pool("MaxPool", (2, 3, 9), {"kernel_shape": [2], "dilations": [3]}, outputs=2, gl=False),
+    pool("MaxPool", (1, 2, 7, 5), {"kernel_shape": [3, 2]}, np.float64),
+    pool("MaxPool", (1, 2, 7, 5), {"kernel_shape": [3, 2]}, np.float16),
+    pool("MaxPool", (1, 2, 7, 5), {"kernel_shape": [3, 2], "pads": [1, 1, 1, 1]}, np.int8),
+    pool("MaxPool", (1, 2, 7, 5), {"kernel_shape": [3, 2]}, np.uint8),
+    pool("AveragePool", (1, 2, 7, 5), {"kernel_shape": [3, 2], "pads": [1, 0, 1, 0]}, np.float64, reference="onnx"),
+    pool("AveragePool", (1, 2, 7, 5), {"kernel_shape": [3, 2]}, np.float16, reference="onnx"),
+    pool("MaxPool", (0, 3, 5, 5), {"kernel_shape": [3, 3]}, reference=lambda x: np.zeros((0, 3, 3, 3), np.float32)),
+    pool("MaxPool", (1, 37, 3, 3), {"kernel_shape": [2, 2]}),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_pool(case: Case, backend: str, backend_context: Any) -> None:
+    check(case, backend, backend_context)
+
+
+@given(st.data())
+@settings(deadline=None, max_examples=30)
+def test_window_arithmetic_agrees_with_onnxruntime(data: Any) -> None:
+    """Any window that onnxruntime takes gives its shape and its values."""
+
+    def two(low: int, high: int) -> list[int]:
+        return data.draw(st.lists(st.integers(low, high), min_size=2, max_size=2))
+
+    size, kernel, strides, dilations = two(1, 9), two(1, 4), two(1, 4), two(1, 3)
+    extent = [spread * (k - 1) + 1 for spread, k in zip(dilations, kernel, strict=True)]
+    attributes: dict[str, Any] = {"kernel_shape": kernel, "strides": strides, "dilations": dilations}
+    auto_pad = data.draw(st.sampled_from(["NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"]))
+    begin, end = two(0, 3), two(0, 3)
+    if auto_pad == "NOTSET":
+        assume(all(pad < k for pad, k in zip([*begin, *end], kernel * 2, strict=True)))
+        attributes |= {"pads": [*begin, *end], "ceil_mode": data.draw(st.integers(0, 1))}
+        assume(all(s + a + b >= e for s, a, b, e in zip(size, begin, end, extent, strict=True)))
+    else:
+        attributes["auto_pad"] = auto_pad
+        if auto_pad == "VALID":
+            assume(all(s >= e for s, e in zip(size, extent, strict=True)))
+        else:  # onnxruntime takes neither dilation nor gaps between windows here
+            assume(dilations == [1, 1] and all(s <= k for s, k in zip(strides, kernel, strict=True)))
+    x = np.arange(2 * size[0] * size[1], dtype=np.float32).reshape(1, 2, *size)
+    op = data.draw(st.sampled_from(["MaxPool", "AveragePool"]))
+    if op == "AveragePool":
+        attributes["count_include_pad"] = data.draw(st.integers(0, 1))
+    check(Case("drawn", op, [x], attributes, reference="onnxruntime", opset=22), "cpu")
