@@ -327,6 +327,10 @@ class Tensor:
         """Where its data lies; CPU where that is undecided."""
         return self._storage.backend_type if self._storage else BackendType.CPU
 
+    def place(self, storage: Storage) -> None:
+        """Give a tensor that has no data yet its storage."""
+        self._storage = storage
+
     def pin_like(self, storage: Storage) -> Storage:
         """Move the data to `storage`'s backend. Blocks when values must go from a GPU through the host."""
         target = storage.like(self.shape, self.dtype)

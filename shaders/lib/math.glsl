@@ -8,12 +8,12 @@ int maximum(int a, int b) { return max(a, b); }
 float limit(float x, float low, float high) { return minimum(maximum(x, low), high); }
 int limit(int x, int low, int high) { return min(max(x, low), high); }
 #define clamp limit
+ivec2 clamp_to_edge(ivec2 at, ivec2 size) { return min(max(at, ivec2(0)), size - 1); }
 float round_even(float x) { return is_inf(x) || abs(x) >= 8388608.0 ? x : roundEven(x); }
 float log1p(float x) {
     float u = 1.0 + x;
     return u == 1.0 ? x : (is_inf(u) ? u : log(u) * x / (u - 1.0));
 }
-float expm1_small(float x) { return x * (1.0 + x * (0.5 + x * (1.0 / 6.0 + x * (1.0 / 24.0 + x * (1.0 / 120.0 + x / 720.0))))); }
 float sinh_(float x) {
     float s = x * x;
     return abs(x) < 0.5 ? x * (1.0 + s * (1.0 / 6.0 + s * (1.0 / 120.0 + s / 5040.0))) : 0.5 * (exp(x) - exp(-x));

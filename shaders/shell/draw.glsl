@@ -1,4 +1,4 @@
-#version 330
+#version $version
 // One fragment a pixel of the caller's texture or framebuffer; the body defines vec4 color(ivec2 pixel).
 $declarations
 $math

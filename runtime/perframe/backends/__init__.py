@@ -37,3 +37,8 @@ def evaluator() -> Callable[[LayerLike, Sequence[Any]], list[Any]]:
     """The function that computes one layer on arrays with NumPy, as constant folding wants it."""
     found: Callable[[LayerLike, Sequence[Any]], list[Any]] = import_module("perframe.backends.cpu.reference").evaluate
     return found
+
+
+def texture_passes(ctx: Any) -> Any:
+    """The GL passes between textures and tensors, in the caller's context."""
+    return import_module("perframe.backends.gl.convert").TexturePasses(ctx)

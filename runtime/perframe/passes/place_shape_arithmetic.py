@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from perframe.model import Evaluate, Model
+from perframe.model import Evaluate, Layer, Model
 from perframe.passes.match import Graph
+
+
+def _is_arithmetic(layer: Layer) -> bool:
+    """Whether it computes on the CPU with its inputs' values; who asks only for a shape leaves them where they are."""
+    return layer.on_host and layer.op not in ("Shape", "Size")
 
 
 def run(model: Model, evaluate: Evaluate) -> int:
@@ -12,8 +17,14 @@ def run(model: Model, evaluate: Evaluate) -> int:
     for layer in reversed(model.layers):
         if layer.on_host or outputs & set(layer.outputs):
             continue
-        readers = [(user, i) for name in layer.outputs for user in graph.users.get(name, []) for i, n in enumerate(user.inputs) if n == name]
-        if readers and all(user.on_host or user.declaration.is_host(index) or user.op in ("Shape", "Size") for user, index in readers):
+        readers = [
+            (user, index)
+            for name in layer.outputs
+            for user in graph.users.get(name, [])
+            for index, read in enumerate(user.inputs)
+            if read == name
+        ]
+        if readers and all(_is_arithmetic(user) or user.declaration.is_host(index) for user, index in readers):
             layer.on_host = True
             placed += 1
     return placed

@@ -13,6 +13,7 @@ from perframe.errors import BackendError, ClosedError
 from perframe.tensor import BackendType, DataType, Storage, Tensor, TensorShape
 
 _STORAGE_BUFFER, _UNIFORM_BUFFER, _COPY_READ, _COPY_WRITE = 0x90D2, 0x8A11, 0x8F36, 0x8F37
+_TEXTURE0, _TEXTURE_2D = 0x84C0, 0x0DE1
 _ALL_BARRIERS = 0xFFFFFFFF
 _STORAGE_BARRIER = 0x2000
 _GROUP = 64
@@ -99,13 +100,11 @@ class ComputeStep:
         for index, name in enumerate(name for name in kernel.inputs if name in binding.inputs):
             operand = binding.inputs[name]
             kind = kind_of(operand.dtype)
-            accessors.append(
-                f"layout(std430, binding = {index}) readonly buffer {name}_block {{ {kind} {name}_data[]; }};\n"
-                f"{kind} {name}(int i) {{ return {name}_data[i]; }}"
-            )
+            accessors.append(buffer_accessor(name, kind, index))
             self._inputs.append(operand.storage)
         text = compose(kernel, "compute", accessors, binding.all_defines, binding.functions)
-        self._program = device.programs.get(text, [], kernel.name).glo
+        self._program = device.programs.get(text, kernel.textures, kernel.name).glo
+        self.textures = list(binding.textures.values())
         self._output = binding.output.storage
         self.layer, self.block, self.offset = binding.layer, binding.block, 0
         size = binding.output.shape.size
@@ -123,9 +122,21 @@ class ComputeStep:
         gl.glBindBufferRange(_UNIFORM_BUFFER, 0, uniforms, self.offset, len(self.block))
         for index, storage in enumerate(self._inputs):
             gl.glBindBufferBase(_STORAGE_BUFFER, index, storage.glo)  # type: ignore[attr-defined]
+        for unit, texture in enumerate(self.textures):
+            gl.glActiveTexture(_TEXTURE0 + unit)
+            gl.glBindTexture(_TEXTURE_2D, texture)
+            gl.glBindSampler(unit, 0)
         gl.glBindBufferBase(_STORAGE_BUFFER, _OUTPUT, self._output.glo)  # type: ignore[attr-defined]
         gl.glDispatchCompute(*self._groups, 1)
         gl.glMemoryBarrier(_STORAGE_BARRIER)
+
+
+def buffer_accessor(name: str, kind: str, binding: int) -> str:
+    """GLSL that declares a tensor's storage buffer and reads its elements."""
+    return (
+        f"layout(std430, binding = {binding}) readonly buffer {name}_block {{ {kind} {name}_data[]; }};\n"
+        f"{kind} {name}(int i) {{ return {name}_data[i]; }}"
+    )
 
 
 class ComputeBackend(GLBackend):

@@ -34,6 +34,7 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "glGetIntegeri_v": (None, _U, _U, _P),
     "glGetInteger64i_v": (None, _U, _U, _P),
     "glGetIntegerv": (None, _U, _P),
+    "glGetTexLevelParameteriv": (None, _U, _I, _U, _P),
     "glIsEnabled": (_B, _U),
     "glMemoryBarrier": (None, _U),
     "glPixelStorei": (None, _U, _I),

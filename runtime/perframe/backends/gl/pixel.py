@@ -112,7 +112,10 @@ class PixelStep:
         self._inputs = [binding.inputs[name].storage for name in present]
         defines = {"TEXTURE_SHIFT": str(device.texture_shift), **binding.all_defines}
         text = compose(kernel, "pixel", accessors, defines, binding.functions)
-        self._program = device.programs.get(text, [f"{name}_texture" for name in present], kernel.name).glo
+        self._program = device.programs.get(
+            text, [*(f"{name}_texture" for name in present), *kernel.textures], kernel.name
+        ).glo
+        self.textures = list(binding.textures.values())
         self._output: Any = binding.output.storage
         self._vertex_array = device.vertex_array
         self._size = texture_size(binding.output.shape.size, device.texture_shift)
@@ -126,9 +129,9 @@ class PixelStep:
         """Bind and draw a triangle that covers the output's texels."""
         gl.glUseProgram(self._program)
         gl.glBindBufferRange(_UNIFORM_BUFFER, 0, uniforms, self.offset, len(self.block))
-        for unit, storage in enumerate(self._inputs):
+        for unit, texture in enumerate([*(storage.glo for storage in self._inputs), *self.textures]):  # type: ignore[attr-defined]
             gl.glActiveTexture(_TEXTURE0 + unit)
-            gl.glBindTexture(_TEXTURE_2D, storage.glo)  # type: ignore[attr-defined]
+            gl.glBindTexture(_TEXTURE_2D, texture)
             gl.glBindSampler(unit, 0)
         gl.glBindFramebuffer(_FRAMEBUFFER, self._output.framebuffer.glo)
         gl.glViewport(0, 0, *self._size)

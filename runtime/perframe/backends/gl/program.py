@@ -105,6 +105,7 @@ def compose(
     accessors: Sequence[str],
     defines: Mapping[str, str],
     functions: str,
+    version: int = 330,
 ) -> str:
     """The whole shader. A define or accessor that the body needs and nobody gives fails in the compiler, by name."""
     texel = re.search(r"^#define TEXEL$", kernel.body, re.MULTILINE) is not None
@@ -119,9 +120,10 @@ def compose(
         lines.append("out O_VECTOR O_texel;")
     else:
         lines.append("out vec4 O_color;")
+    accessors = [*accessors, *(f"uniform sampler2D {name};" for name in kernel.textures)]
     lines += ["layout(std140) uniform Params {", *(p.declaration() for p in kernel.parameters), "};", *accessors]
-    # a body's own TEXEL line must reach the shell's main(), which stands after it
-    return _shell(shell).substitute(declarations="\n".join(lines), math=_math(), functions=functions, body=kernel.body)
+    parts = {"math": _math(), "functions": functions, "body": kernel.body, "version": version}
+    return _shell(shell).substitute(parts, declarations="\n".join(lines))
 
 
 class ProgramCache:
@@ -137,7 +139,7 @@ class ProgramCache:
         program = self._programs.get(text)
         if program is None:
             try:
-                if text.startswith("#version 430"):
+                if "\nlayout(local_size_x" in text:
                     program = self._ctx.compute_shader(text)
                 else:
                     triangle = resource("shaders", "shell", "triangle.glsl").read_text(encoding="utf-8")

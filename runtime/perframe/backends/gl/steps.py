@@ -51,6 +51,7 @@ class Binding:
     params: Mapping[str, Numbers]
     defines: dict[str, str] = field(default_factory=dict)
     functions: str = ""
+    textures: dict[str, int] = field(default_factory=dict)  # the caller's, by their GL names
 
     @property
     def o_type(self) -> str:

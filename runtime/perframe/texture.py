@@ -1,0 +1,298 @@
+"""Textures to tensors and back, in one pass: region, resampling, swizzle, origin, mean and deviation, layout."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perframe.backends import backend_type as backend_type_of
+from perframe.backends import texture_passes
+from perframe.errors import InputError
+from perframe.readback import FrameState
+from perframe.tensor import BackendType, DataType, Storage, Tensor
+
+Array = NDArray[Any]
+_CHANNELS = "rgba"
+
+
+@dataclass(frozen=True)
+class TextureTransform:
+    """How a texture's pixels become a tensor's elements, and the other way round. Each setter returns a changed copy.
+
+    A tensor's first row is always the picture's top. Pixels are 0..1 for the usual texture formats.
+    """
+
+    region: tuple[float, float, float, float] | None = None
+    resample: str = "linear"
+    swizzle: str = "rgba"
+    coord_origin: str = "top_left"
+    mean: tuple[float, ...] = (0.0,)
+    std: tuple[float, ...] = (1.0,)
+    layout: str = "NCHW"
+
+    def set_region(self, x: float, y: float, width: float, height: float) -> TextureTransform:
+        """Only this part of the texture: pixels, counted from the picture's top left. It may reach over the edge."""
+        if width <= 0 or height <= 0:
+            raise InputError(f"a region must have a size, not {width} x {height}")
+        return replace(self, region=(float(x), float(y), float(width), float(height)))
+
+    def set_resample(self, mode: str) -> TextureTransform:
+        """"linear" or "nearest", where sizes differ."""
+        return replace(self, resample=_one_of("resample", mode, ("linear", "nearest")))
+
+    def set_swizzle(self, channels: str) -> TextureTransform:
+        """Which of the texture's channels the tensor's channels are, in order: "rgba" (the default), "bgr", "a", ..."""
+        if not 1 <= len(channels) <= 4 or set(channels) - set(_CHANNELS):
+            raise InputError(f"a swizzle names one to four of r, g, b and a, not {channels!r}")
+        return replace(self, swizzle=channels)
+
+    def set_coord_origin(self, origin: str) -> TextureTransform:
+        """Where the texture's first row of texels lies in the picture.
+
+        "top_left" (the default): at the top, as for an array that was uploaded. "bottom_left": at the bottom, as for what GL drew.
+        """
+        return replace(self, coord_origin=_one_of("coord_origin", origin, ("top_left", "bottom_left")))
+
+    def set_normalization(self, mean: float | Sequence[float], std: float | Sequence[float]) -> TextureTransform:
+        """element = (pixel - mean) / std, for all channels or for each; drawing a tensor undoes it."""
+        means, deviations = _floats(mean), _floats(std)
+        if 0.0 in deviations:
+            raise InputError("std must not be 0")
+        return replace(self, mean=means, std=deviations)
+
+    def set_tensor_layout(self, layout: str) -> TextureTransform:
+        """"NCHW" (the default) or "NHWC"."""
+        return replace(self, layout=_one_of("layout", layout, ("NCHW", "NHWC")))
+
+    def dims(self, tensor: Tensor) -> tuple[int, int, int]:
+        """A tensor's channels, height and width. Raises InputError where it is no picture."""
+        shape = tuple(tensor.shape)
+        if len(shape) == 4 and shape[0] == 1:
+            shape = shape[1:]
+        if len(shape) != 3 or tensor.dtype is not DataType.FLOAT32:
+            raise InputError(
+                f"a picture is a float32 tensor of rank 3, or 4 with a batch of 1; {tensor.name!r} is {tensor.dtype} {tensor.shape}"
+            )
+        channels, height, width = shape if self.layout == "NCHW" else (shape[2], shape[0], shape[1])
+        if not 1 <= channels <= 4:
+            raise InputError(f"a picture has one to four channels, not {channels}: {tensor.shape} as {self.layout}")
+        return channels, height, width
+
+    def each(self, values: tuple[float, ...]) -> list[float]:
+        """Four numbers, one a channel."""
+        return [*values, *values[-1:] * (4 - len(values))]
+
+
+def _one_of(what: str, value: str, allowed: tuple[str, ...]) -> str:
+    if value not in allowed:
+        raise InputError(f"{what} is one of {', '.join(allowed)}, not {value!r}")
+    return value
+
+
+def _floats(value: float | Sequence[float]) -> tuple[float, ...]:
+    numbers = tuple(float(v) for v in np.ravel(value))
+    if not 1 <= len(numbers) <= 4:
+        raise InputError(f"one number, or one for each of up to four channels, not {len(numbers)}")
+    return numbers
+
+
+class TextureConverter:
+    """Converts in the caller's GL context. Without one (`TextureConverter(None)`) pictures are arrays, H x W x C, uint8 or float32.
+
+    `backend` says where a tensor that has no storage yet is put: by default on compute shaders where the context has them.
+    """
+
+    def __init__(self, ctx: Any = None, backend: BackendType | str | None = None) -> None:
+        self._passes = texture_passes(ctx) if ctx is not None else None
+        self._backend = backend_type_of(backend) if backend is not None else None
+
+    def to_tensor(self, texture: Any, tensor: Tensor, transform: TextureTransform | None = None) -> Tensor:
+        """Sample a texture into a tensor, without leaving the GPU; returns the tensor.
+
+        For a tensor on the CPU the frame waits for the values to come over. Raises InputError.
+        """
+        how = transform or TextureTransform()
+        channels, height, width = how.dims(tensor)
+        if isinstance(texture, np.ndarray):
+            values = _sample(texture, how, channels, height, width)
+            tensor.upload(np.ascontiguousarray(values, np.float32).reshape(tensor.shape))
+            return tensor
+        passes = self._require_passes()
+        target = self._storage(tensor)
+        size = passes.texture_size(texture)
+        passes.to_tensor(texture, tensor, target, _to_tensor_params(how, size, channels, height, width))
+        if tensor.backend_type is BackendType.CPU:
+            FrameState.blocking("TextureConverter.to_tensor() into a tensor on the CPU")
+            tensor.upload(target.download(tensor.shape, tensor.dtype))
+        return tensor
+
+    def to_texture(self, tensor: Tensor, texture: Any, transform: TextureTransform | None = None) -> None:
+        """Draw a tensor into a texture, or into its region; sizes may differ. Raises InputError."""
+        how = transform or TextureTransform()
+        channels, height, width = how.dims(tensor)
+        if isinstance(texture, np.ndarray):
+            _paint(tensor.download_to_array(), texture, how, channels, height, width)
+            return
+        size = tuple(int(n) for n in texture.size)
+        self._draw(tensor, texture, how, (size[0], size[1]), (channels, height, width))
+
+    def render_to_screen(
+        self,
+        tensor: Tensor,
+        transform: TextureTransform | None = None,
+        viewport: tuple[int, int, int, int] | None = None,
+        framebuffer: Any = None,
+    ) -> None:
+        """Draw a tensor upright into the bound framebuffer (or another), filling its viewport (or another: x, y, width, height)."""
+        how = (transform or TextureTransform()).set_coord_origin("bottom_left")
+        dims = how.dims(tensor)
+        passes = self._require_passes()
+        area = viewport or passes.viewport(framebuffer)
+        moved = replace(how, region=None)
+        self._draw(tensor, framebuffer, moved, (area[2], area[3]), dims, area)
+
+    def _draw(
+        self,
+        tensor: Tensor,
+        target: Any,
+        how: TextureTransform,
+        size: tuple[int, int],
+        dims: tuple[int, int, int],
+        viewport: tuple[int, int, int, int] | None = None,
+    ) -> None:
+        passes = self._require_passes()
+        storage = self._storage(tensor)
+        if tensor.backend_type is BackendType.CPU:
+            storage.upload(tensor.download_to_array())
+        params, region = _draw_params(how, size, *dims)
+        offset = viewport[:2] if viewport else (0, 0)
+        x, y, width, height = region
+        passes.draw(tensor, storage, target, params, (offset[0] + x, offset[1] + y, width, height), offset)
+
+    def _storage(self, tensor: Tensor) -> Storage:
+        """The tensor's GPU storage; one that stands in for it where it lies on the CPU."""
+        passes = self._require_passes()
+        if not tensor.is_pinned and self._backend is not BackendType.CPU:
+            tensor.place(passes.alloc(self._backend or passes.default, tensor))
+        if tensor.backend_type is BackendType.CPU:
+            stand_in: Storage = passes.own_storage(tensor)
+            return stand_in
+        return tensor.data_on_backend
+
+    def _require_passes(self) -> Any:
+        if self._passes is None:
+            raise InputError("this TextureConverter has no GL context: give it one, or give it pictures as arrays")
+        return self._passes
+
+    def release(self) -> None:
+        """Free what the passes hold on the GPU."""
+        if self._passes is not None:
+            self._passes.release()
+
+    def __enter__(self) -> TextureConverter:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+
+def _to_tensor_params(how: TextureTransform, size: tuple[int, int], channels: int, height: int, width: int) -> dict[str, Any]:
+    """What the sampling pass is told."""
+    x, y, w, h = how.region or (0.0, 0.0, float(size[0]), float(size[1]))
+    flipped = how.coord_origin == "bottom_left"
+    return {
+        "texture_size": size,
+        "origin": (x, size[1] - y) if flipped else (x, y),
+        "scale": (w / width, -h / height if flipped else h / height),
+        "swizzle": [_CHANNELS.index(c) for c in how.swizzle],
+        "mean": how.each(how.mean),
+        "factor": [1.0 / s for s in how.each(how.std)],
+        "channels": channels,
+        "height": height,
+        "width": width,
+        "channels_last": int(how.layout == "NHWC"),
+        "smooth_": int(how.resample == "linear"),
+    }
+
+
+def _draw_params(
+    how: TextureTransform, size: tuple[int, int], channels: int, height: int, width: int
+) -> tuple[dict[str, Any], tuple[int, int, int, int]]:
+    """What the drawing pass is told, and the pixels that it covers: x, y from the first texel, width, height."""
+    x, y, w, h = how.region or (0.0, 0.0, float(size[0]), float(size[1]))
+    flipped = how.coord_origin == "bottom_left"
+    first = size[1] - y - h if flipped else y
+    swizzle = [-1] * 4
+    for index, name in enumerate(how.swizzle[:channels]):
+        swizzle[_CHANNELS.index(name)] = index
+    if channels == 1 and how.swizzle == "rgba":  # grey
+        swizzle = [0, 0, 0, -1]
+    means, deviations = how.each(how.mean), how.each(how.std)
+    params = {
+        "origin": (x, first + h) if flipped else (x, first),
+        "scale": (width / w, -height / h if flipped else height / h),
+        "swizzle": swizzle,
+        "mean": [means[c] if c >= 0 else 0.0 for c in swizzle],
+        "factor": [deviations[c] if c >= 0 else 0.0 for c in swizzle],
+        "channels": channels,
+        "height": height,
+        "width": width,
+        "channels_last": int(how.layout == "NHWC"),
+        "smooth_": int(how.resample == "linear"),
+    }
+    return params, (round(x), round(first), round(w), round(h))
+
+
+def _bilinear(image: Array, xs: Array, ys: Array, linear: bool) -> Array:
+    """Sample an H x W x C float array at pixel coordinates (centres at .5), clamped to the edge."""
+    height, width = image.shape[:2]
+    if not linear:
+        rows, columns = np.floor(ys).astype(int), np.floor(xs).astype(int)
+        return image[np.clip(rows, 0, height - 1)][:, np.clip(columns, 0, width - 1)]
+    xs, ys = xs - 0.5, ys - 0.5
+    x0, y0 = np.floor(xs).astype(int), np.floor(ys).astype(int)
+    fx, fy = (xs - x0)[None, :, None], (ys - y0)[:, None, None]
+    left, right = np.clip(x0, 0, width - 1), np.clip(x0 + 1, 0, width - 1)
+    upper, lower = image[np.clip(y0, 0, height - 1)], image[np.clip(y0 + 1, 0, height - 1)]
+    top = upper[:, left] * (1 - fx) + upper[:, right] * fx
+    bottom = lower[:, left] * (1 - fx) + lower[:, right] * fx
+    sampled: Array = top * (1 - fy) + bottom * fy
+    return sampled
+
+
+def _sample(picture: Array, how: TextureTransform, channels: int, height: int, width: int) -> Array:
+    """`to_tensor` with NumPy: what the shaders are compared with."""
+    image = picture if picture.ndim == 3 else picture[..., None]
+    image = image.astype(np.float32) / (255.0 if picture.dtype == np.uint8 else 1.0)
+    if image.shape[2] < 4:  # as GL fills missing channels
+        missing = np.zeros((*image.shape[:2], 4 - image.shape[2]), np.float32)
+        missing[..., -1] = 1.0
+        image = np.concatenate([image, missing], 2)
+    params = _to_tensor_params(how, (image.shape[1], image.shape[0]), channels, height, width)
+    xs = params["origin"][0] + (np.arange(width) + 0.5) * params["scale"][0]
+    ys = params["origin"][1] + (np.arange(height) + 0.5) * params["scale"][1]
+    chosen = [*params["swizzle"], *(3,) * 4][:channels]
+    colors = _bilinear(image, xs, ys, how.resample == "linear")[..., chosen]
+    result = (colors - np.array(params["mean"][:channels])) * np.array(params["factor"][:channels])
+    return result if how.layout == "NHWC" else result.transpose(2, 0, 1)
+
+
+def _paint(values: Array, picture: Array, how: TextureTransform, channels: int, height: int, width: int) -> None:
+    """`to_texture` with NumPy, into an array."""
+    image = values.reshape((height, width, channels) if how.layout == "NHWC" else (channels, height, width))
+    image = image if how.layout == "NHWC" else image.transpose(1, 2, 0)
+    params, (x, y, w, h) = _draw_params(how, (picture.shape[1], picture.shape[0]), channels, height, width)
+    columns, rows = np.arange(max(x, 0), min(x + w, picture.shape[1])), np.arange(max(y, 0), min(y + h, picture.shape[0]))
+    xs = (columns + 0.5 - params["origin"][0]) * params["scale"][0]
+    ys = (rows + 0.5 - params["origin"][1]) * params["scale"][1]
+    sampled = _bilinear(image.astype(np.float32), xs, ys, how.resample == "linear")
+    for target in range(picture.shape[2]):
+        source = params["swizzle"][target]
+        color = sampled[..., source] * params["factor"][target] + params["mean"][target] if source >= 0 else float(target == 3)
+        if picture.dtype == np.uint8:
+            color = np.rint(np.clip(color, 0, 1) * 255)
+        picture[rows[:, None], columns, target] = color

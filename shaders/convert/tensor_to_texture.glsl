@@ -1,0 +1,32 @@
+//@ input X
+//@ param vec2 origin
+//@ param vec2 scale
+//@ param ivec4 swizzle
+//@ param vec4 mean
+//@ param vec4 factor
+//@ param int channels
+//@ param int height
+//@ param int width
+//@ param int channels_last
+//@ param int smooth_
+// A pixel samples the tensor where its centre lies; each channel is value * factor + mean. Without alpha it is opaque.
+float at_(int c, ivec2 p) {
+    p = clamp_to_edge(p, ivec2(width, height));
+    return channels_last == 1 ? X((p.y * width + p.x) * channels + c) : X((c * height + p.y) * width + p.x);
+}
+vec4 color(ivec2 pixel) {
+    vec2 at = (vec2(pixel) + 0.5 - origin) * scale;
+    ivec2 low = ivec2(floor(at - 0.5)), nearest = ivec2(floor(at));
+    vec2 part = at - 0.5 - floor(at - 0.5);
+    vec4 result = vec4(0.0, 0.0, 0.0, 1.0);
+    for (int k = 0; k < 4; ++k) {
+        int c = swizzle[k];
+        if (c < 0 || c >= channels) continue;
+        float value = smooth_ == 1
+            ? mix(mix(at_(c, low), at_(c, low + ivec2(1, 0)), part.x),
+                  mix(at_(c, low + ivec2(0, 1)), at_(c, low + ivec2(1, 1)), part.x), part.y)
+            : at_(c, nearest);
+        result[k] = value * factor[k] + mean[k];
+    }
+    return result;
+}
