@@ -10,59 +10,52 @@
 //@ param int channels
 //@ param int outputs
 //@ param int depth
+//@ param ivec4 weight
 //@ param int has_bias
 //@ param vec4 p[4]
-// Direct convolution. Four outputs of one row share every weight; a texel that spans rows computes its elements one by one.
+// Direct convolution, four output elements at once. `weight` holds the weights' strides: output channel, depth, row, column of
+// the kernel. A tap's four inputs are four in a row of X where the outputs are; loops count once for all four, because llvmpipe
+// ends a shader after 65,535 rounds.
 #define TEXEL
-int group_of(int m) { return m / (outputs * depth / channels); }
-float at_row(int line, int x) { return x >= 0 && x < size.y ? X(line + x) : 0.0; }
-float one(int o) {
-    int column = o % output_.y, rest = o / output_.y;
-    int row = rest % output_.x;
-    rest /= output_.x;
-    int m = rest % outputs, n = rest / outputs;
-    int plane = (n * channels + group_of(m) * depth) * size.x;
-    float total = has_bias == 1 ? B(m) : 0.0;
-    int w = m * depth * kernel.x * kernel.y;
-    for (int c = 0; c < depth; ++c)
-        for (int i = 0; i < kernel.x; ++i) {
-            int y = row * stride.x - begin.x + i * dilation.x;
-            if (y < 0 || y >= size.x) { w += kernel.y; continue; }
-            int line = (plane + c * size.x + y) * size.y;
-            for (int j = 0; j < kernel.y; ++j)
-                total += W(w++) * at_row(line, column * stride.y - begin.y + j * dilation.y);
-        }
-    return total;
-}
 vec4 texel(int t) {
-    int o = t * 4;
-    int column = o % output_.y, rest = o / output_.y;
+    ivec4 o = t * 4 + ivec4(0, 1, 2, 3);
+    ivec4 rest = o / output_.y;
+    ivec4 left = (o - rest * output_.y) * stride.y - begin.y;
+    ivec4 planes = rest / output_.x;
+    ivec4 top = (rest - planes * output_.x) * stride.x - begin.x;
+    ivec4 n = planes / outputs;
+    ivec4 m = planes - n * outputs;
+    ivec4 first = (n * channels + m / (outputs * depth / channels) * depth) * (size.x * size.y);
+    bool one_channel = m.x == m.w;
+    int plane = size.x * size.y;
     vec4 total = vec4(0.0);
-    if (column + 3 < output_.y) {
-        int row = rest % output_.x;
-        rest /= output_.x;
-        int m = rest % outputs, n = rest / outputs;
-        int plane = (n * channels + group_of(m) * depth) * size.x;
-        if (has_bias == 1) total = vec4(B(m));
-        int w = m * depth * kernel.x * kernel.y, s = stride.y;
-        for (int c = 0; c < depth; ++c)
-            for (int i = 0; i < kernel.x; ++i) {
-                int y = row * stride.x - begin.x + i * dilation.x;
-                if (y < 0 || y >= size.x) { w += kernel.y; continue; }
-                int line = (plane + c * size.x + y) * size.y;
-                for (int j = 0; j < kernel.y; ++j) {
-                    int x = column * s - begin.y + j * dilation.y;
-                    float weight = W(w++);
-                    if (x >= 0 && x + 3 * s < size.y) {
-                        int k = line + x;
-                        total += weight * vec4(X(k), X(k + s), X(k + 2 * s), X(k + 3 * s));
-                    } else {
-                        total += weight * vec4(at_row(line, x), at_row(line, x + s), at_row(line, x + 2 * s), at_row(line, x + 3 * s));
+    if (has_bias == 1) total = vec4(B(m.x), B(m.y), B(m.z), B(m.w));
+    for (int i = 0; i < kernel.x; ++i) {
+        ivec4 y = top + i * dilation.x;
+        for (int j = 0; j < kernel.y; ++j) {
+            ivec4 x = left + j * dilation.y;
+            bvec4 inside = equal(ivec4(greaterThanEqual(x, ivec4(0))) * ivec4(lessThan(x, ivec4(size.y)))
+                * ivec4(greaterThanEqual(y, ivec4(0))) * ivec4(lessThan(y, ivec4(size.x))), ivec4(1));
+            ivec4 at = first + ivec4(inside) * (y * size.y + x);
+            ivec4 w = m * weight.x + i * weight.z + j * weight.w;
+            vec4 sum = vec4(0.0);
+            if (one_channel && all(inside) && at.w == at.x + 3) {
+                int c = 0, k = at.x;
+                if (weight.y == 1)
+                    for (; c + 3 < depth; c += 4, k += 4 * plane) {
+                        vec4 v = W_four(w.x + c);
+                        sum += v.x * X_four(k) + v.y * X_four(k + plane) + v.z * X_four(k + 2 * plane) + v.w * X_four(k + 3 * plane);
                     }
+                for (; c < depth; ++c, k += plane) sum += W(w.x + c * weight.y) * X_four(k);
+            } else {
+                for (int c = 0; c < depth; ++c) {
+                    ivec4 v = w + c * weight.y, k = at + c * plane;
+                    vec4 factor = one_channel ? vec4(W(v.x)) : vec4(W(v.x), W(v.y), W(v.z), W(v.w));
+                    sum += factor * vec4(X(k.x), X(k.y), X(k.z), X(k.w));
                 }
             }
-    } else {
-        for (int k = 0; k < 4; ++k) if (o + k < O_size) total[k] = one(o + k);
+            total += mix(vec4(0.0), sum, inside);
+        }
     }
     return vec4(epilogue(total.x), epilogue(total.y), epilogue(total.z), epilogue(total.w));
 }

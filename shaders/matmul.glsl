@@ -15,7 +15,7 @@
 //@ param float alpha
 //@ param float beta
 //@ param vec4 p[4]
-// Four columns of one row share every element of A.
+// Four output elements at once; in one row they share every element of A.
 #define TEXEL
 ivec2 planes(int index) {
     ivec2 at = ivec2(0);
@@ -32,27 +32,34 @@ float finish(float total, int row, int column) {
     if (has_bias == 1) value += beta * C(row * c_step.x + column * c_step.y);
     return epilogue(value);
 }
-float one(int o) {
-    int column = o % columns, row = o / columns % rows;
-    ivec2 at = planes(o / columns / rows) + ivec2(row * a_step.x, column * b_step.y);
-    float total = 0.0;
-    for (int k = 0; k < depth; ++k) total += A(at.x + k * a_step.y) * B(at.y + k * b_step.x);
-    return finish(total, row, column);
-}
 vec4 texel(int t) {
-    int o = t * 4, column = o % columns;
-    vec4 result = vec4(0.0);
-    if (column + 3 < columns) {
-        int row = o / columns % rows, s = b_step.y;
-        ivec2 at = planes(o / columns / rows) + ivec2(row * a_step.x, column * s);
-        vec4 total = vec4(0.0);
-        for (int k = 0; k < depth; ++k) {
-            int b = at.y + k * b_step.x;
-            total += A(at.x + k * a_step.y) * vec4(B(b), B(b + s), B(b + 2 * s), B(b + 3 * s));
-        }
-        for (int k = 0; k < 4; ++k) result[k] = finish(total[k], row, column + k);
-    } else {
-        for (int k = 0; k < 4; ++k) if (o + k < O_size) result[k] = one(o + k);
+    ivec4 o = min(t * 4 + ivec4(0, 1, 2, 3), ivec4(O_size - 1));
+    ivec4 rest = o / columns, column = o - rest * columns;
+    ivec4 plane = rest / rows, row = rest - plane * rows;
+    ivec4 a, b;
+    for (int k = 0; k < 4; ++k) {
+        ivec2 at = planes(plane[k]);
+        a[k] = at.x + row[k] * a_step.x;
+        b[k] = at.y + column[k] * b_step.y;
     }
+    vec4 total = vec4(0.0);
+    bool one_row = rest.x == rest.w;
+    if (one_row && b_step.y == 1 && column.w == column.x + 3) {
+        for (int k = 0; k < depth; ++k) total += A(a.x + k * a_step.y) * B_four(b.x + k * b_step.x);
+    } else if (one_row) {
+        for (int k = 0; k < depth; ++k) {
+            total += A(a.x) * vec4(B(b.x), B(b.y), B(b.z), B(b.w));
+            a += a_step.y;
+            b += b_step.x;
+        }
+    } else {
+        for (int k = 0; k < depth; ++k) {
+            total += vec4(A(a.x), A(a.y), A(a.z), A(a.w)) * vec4(B(b.x), B(b.y), B(b.z), B(b.w));
+            a += a_step.y;
+            b += b_step.x;
+        }
+    }
+    vec4 result = vec4(0.0);
+    for (int k = 0; k < 4; ++k) result[k] = finish(total[k], row[k], column[k]);
     return result;
 }

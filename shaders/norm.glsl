@@ -1,14 +1,18 @@
 //@ input X
 //@ param int size
 //@ param int inner
-// The two numbers of each row that softmax needs: its largest element and the sum of the exponentials of the rest to it.
+//@ param int run
+//@ param int parts
+// Two numbers for each part of each row: its largest element, and the sum of the exponentials of the others to it.
 float element(int o) {
-    int row = o >> 1;
+    int pair = o >> 1;
+    int row = pair / parts, begin = (pair - row * parts) * run;
     int first = row / inner * size * inner + row % inner;
-    float largest = X(first);
-    for (int i = 1; i < size; ++i) largest = maximum(largest, X(first + i * inner));
+    int end = min(begin + run, size);
+    float largest = X(first + begin * inner);
+    for (int i = begin + 1; i < end; ++i) largest = maximum(largest, X(first + i * inner));
     if ((o & 1) == 0) return largest;
     float total = 0.0;
-    for (int i = 0; i < size; ++i) total += exp(X(first + i * inner) - largest);
+    for (int i = begin; i < end; ++i) total += exp(X(first + i * inner) - largest);
     return total;
 }

@@ -6,7 +6,10 @@
 //@ param int kept_rank
 //@ param int reduced_rank
 //@ param int count
-// O[o] = finish(prepare(x) joined over the reduced dims, how many those were).
+//@ param int run
+//@ param int parts
+//@ param int divisor
+// O[o, part] = finish(prepare(x) joined over a run of the reduced dims, divisor). Long reductions are done in parts, and those again.
 int place(int o, int rank, ivec4 low_shape, ivec4 high_shape, ivec4 low, ivec4 high) {
     int at = 0;
     for (int d = rank - 1; d >= 0; --d) {
@@ -18,17 +21,13 @@ int place(int o, int rank, ivec4 low_shape, ivec4 high_shape, ivec4 low, ivec4 h
     return at;
 }
 O_TYPE element(int o) {
-    int first = place(o, kept_rank, kept[0], kept[1], kept_strides[0], kept_strides[1]);
+    int k = o / parts, begin = (o - k * parts) * run;
+    int first = place(k, kept_rank, kept[0], kept[1], kept_strides[0], kept_strides[1]);
     O_TYPE total = START;
-    // partial sums keep float32's rounding small over long runs
-    for (int i = 0; i < count;) {
-        O_TYPE part = START;
-        for (int stop = min(i + 64, count); i < stop; ++i) {
-            int at = reduced_rank == 1 ? i * reduced_strides[0][0]
-                : place(i, reduced_rank, reduced[0], reduced[1], reduced_strides[0], reduced_strides[1]);
-            part = JOIN(part, formula(X(first + at)));
-        }
-        total = JOIN(total, part);
+    for (int i = begin; i < min(begin + run, count); ++i) {
+        int at = reduced_rank == 1 ? i * reduced_strides[0][0]
+            : place(i, reduced_rank, reduced[0], reduced[1], reduced_strides[0], reduced_strides[1]);
+        total = JOIN(total, formula(X(first + at)));
     }
-    return O_TYPE(epilogue(total, O_TYPE(count)));
+    return O_TYPE(epilogue(total, O_TYPE(divisor)));
 }

@@ -2,10 +2,10 @@
 
     python train.py --out painter.onnx [--minutes 18] [--seed 0]
 
-The training set is random patches of the free pictures that come inside scikit-image (public domain or CC0) and of two
-landscapes by `scene.py`, rescaled, recoloured and mirrored, each with what the filter makes of it. The right-hand part
-of every picture is kept away from training and serves to measure the network. Needs torch, onnx, scikit-image, scipy,
-numba and Pillow; runs on a CPU.
+The training set is random patches of the free pictures that come inside scikit-image (public domain, CC0, or no known
+restrictions) and of two landscapes by `scene.py`, rescaled, recoloured and mirrored, each with what the filter makes of
+it. The right-hand part of every picture is kept away from training and serves to measure the network. Needs torch,
+onnx, scikit-image, scipy, numba and Pillow; runs on a CPU.
 """
 
 from __future__ import annotations

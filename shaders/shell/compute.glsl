@@ -1,5 +1,5 @@
 #version 430
-// One invocation an output element, or a texel of four where the body defines texel().
+// One invocation an output element, a texel of four where the body defines texel(), or a tile that stores for itself.
 layout(local_size_x = 64) in;
 $declarations
 $math
@@ -7,7 +7,9 @@ $functions
 $body
 void main() {
     int o = int(gl_GlobalInvocationID.x + gl_GlobalInvocationID.y * gl_NumWorkGroups.x * gl_WorkGroupSize.x);
-#ifdef TEXEL
+#if defined(TILE)
+    if (o < O_tiles) tile(o);
+#elif defined(TEXEL)
     if (o < (O_size + 3) / 4) O_data[o] = texel(o);
 #else
     if (o < O_size) O_data[o] = element(o);

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
@@ -55,7 +55,7 @@ def read(source: str | Path | bytes | IO[bytes] | onnx.ModelProto) -> tuple[onnx
 
 
 def _read_external_data(proto: onnx.ModelProto, name: str, folder: Path | None) -> None:
-    tensors = [t for t in proto.graph.initializer if t.data_location == onnx.TensorProto.EXTERNAL]
+    tensors = [t for t in _tensors(proto.graph) if t.data_location == onnx.TensorProto.EXTERNAL]
     if not tensors:
         return
     if folder is None:
@@ -64,10 +64,26 @@ def _read_external_data(proto: onnx.ModelProto, name: str, folder: Path | None) 
         location = next((entry.value for entry in tensor.external_data if entry.key == "location"), "")
         target = (folder / location).resolve()
         if not target.is_relative_to(folder.resolve()):
-            raise ModelError(f"{name}: initializer {tensor.name!r} points outside the model's folder: {location!r}")
+            raise ModelError(f"{name}: tensor {tensor.name!r} points outside the model's folder: {location!r}")
         if not target.is_file():
-            raise ModelError(f"{name}: initializer {tensor.name!r} wants {location!r}, which is not beside the model")
-    onnx.load_external_data_for_model(proto, str(folder))
+            raise ModelError(f"{name}: tensor {tensor.name!r} wants {location!r}, which is not beside the model")
+        try:
+            onnx.external_data_helper.load_external_data_for_tensor(tensor, str(folder))
+        except (OSError, ValueError, onnx.checker.ValidationError) as error:
+            raise ModelError(f"{name}: tensor {tensor.name!r} cannot be read from {location!r}: {error}") from None
+        tensor.data_location = onnx.TensorProto.DEFAULT
+        del tensor.external_data[:]
+
+
+def _tensors(graph: onnx.GraphProto) -> Iterator[onnx.TensorProto]:
+    """The initializers of a graph and its inner graphs, and the tensors that are attributes."""
+    yield from graph.initializer
+    for attribute in (attribute for node in graph.node for attribute in node.attribute):
+        if attribute.HasField("t"):
+            yield attribute.t
+        yield from attribute.tensors
+        for inner in (*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs):
+            yield from _tensors(inner)
 
 
 def load_onnx(source: str | Path | bytes | IO[bytes] | onnx.ModelProto) -> Model:

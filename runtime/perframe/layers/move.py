@@ -64,6 +64,8 @@ def Reshape(x: PartialTensor, shape: PartialTensor, *, allowzero: int = 0) -> Pa
 def Flatten(x: PartialTensor, *, axis: int = 1) -> PartialTensor:
     if x.shape is None:
         return x.with_shape((None, None))
+    if not -len(x.shape) <= axis <= len(x.shape):
+        raise InferenceError(f"axis {axis} is outside {x}")
     at = axis + len(x.shape) if axis < 0 else axis
     return x.with_shape((_product(x.shape[:at]), _product(x.shape[at:])))
 
@@ -270,11 +272,16 @@ def _view_of_blocks(sizes: Ints, order: Ints) -> View:
     return View(tuple(sizes[axis] for axis in order), tuple(strides[axis] for axis in order))
 
 
+def _picture(x: PartialTensor) -> Sequence[Dim]:
+    """Batch, channels, height and width."""
+    if x.shape is not None and len(x.shape) != 4:
+        raise InferenceError(f"{x} does not have the 4 dims of pictures")
+    return x.shape or (None,) * 4
+
+
 @layer()
 def DepthToSpace(x: PartialTensor, *, blocksize: int, mode: str = "DCR") -> PartialTensor:
-    if x.shape is None or len(x.shape) != 4:
-        return x.with_shape((None,) * 4)
-    n, c, h, w = x.shape
+    n, c, h, w = _picture(x)
     if isinstance(c, int) and c % (blocksize * blocksize):
         raise InferenceError(f"the channels of {x} are no multiple of {blocksize * blocksize}")
     grown = [dim * blocksize if isinstance(dim, int) else None for dim in (h, w)]
@@ -292,9 +299,7 @@ def _depth_to_space(inputs: Sequence[Known], outputs: Sequence[Known], *, blocks
 
 @layer()
 def SpaceToDepth(x: PartialTensor, *, blocksize: int) -> PartialTensor:
-    if x.shape is None or len(x.shape) != 4:
-        return x.with_shape((None,) * 4)
-    n, c, h, w = x.shape
+    n, c, h, w = _picture(x)
     shrunk = [dim // blocksize if isinstance(dim, int) else None for dim in (h, w)]
     return x.with_shape((n, c * blocksize**2 if isinstance(c, int) else None, *shrunk))
 

@@ -26,9 +26,15 @@ def _form(x: Known, axis: int, logarithm: bool) -> Softmaxing:
     return Softmaxing(math.prod(x.shape[:at]), size, math.prod(x.shape[at + 1 :]), logarithm)
 
 
+def _same(x: PartialTensor, axis: int) -> PartialTensor:
+    if x.shape is not None:
+        normalize_axis(axis, len(x.shape))
+    return x.with_shape(x.shape)
+
+
 @layer()
 def Softmax(x: PartialTensor, *, axis: int = -1) -> PartialTensor:
-    return x.with_shape(x.shape)
+    return _same(x, axis)
 
 
 @Softmax.form
@@ -38,7 +44,7 @@ def _softmax(inputs: Sequence[Known], outputs: Sequence[Known], *, axis: int) ->
 
 @layer()
 def LogSoftmax(x: PartialTensor, *, axis: int = -1) -> PartialTensor:
-    return x.with_shape(x.shape)
+    return _same(x, axis)
 
 
 @LogSoftmax.form

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from perframe.model import Evaluate, Layer, Model
+from perframe.model import Array, Evaluate, Layer, Model
+from perframe.spec import PartialTensor
 
 MAX_BYTES = 64 << 20  # what folding may add to a model for one layer
+
+
+def _bytes(layer: Layer, given: Sequence[Array | None]) -> int:
+    """How much its outputs would take."""
+    specs = layer.infer([None if value is None else PartialTensor.of(value) for value in given])
+    return sum((spec.shape.size or 0) * spec.dtype.numpy.itemsize for spec in specs if spec.shape is not None)
 
 
 def run(model: Model, evaluate: Evaluate) -> int:
@@ -18,10 +27,11 @@ def run(model: Model, evaluate: Evaluate) -> int:
         if not known or not layer.declaration.pure or outputs & set(layer.outputs):
             kept.append(layer)
             continue
-        values = evaluate(layer, [model.constants[name] if name else None for name in layer.inputs])
-        if sum(value.nbytes for value in values) > MAX_BYTES:
+        given = [model.constants[name] if name else None for name in layer.inputs]
+        if _bytes(layer, given) > MAX_BYTES:
             kept.append(layer)
             continue
+        values = evaluate(layer, given)
         for name, value in zip(layer.outputs, values, strict=False):
             if name:
                 model.constants[name] = np.ascontiguousarray(value).reshape(value.shape)

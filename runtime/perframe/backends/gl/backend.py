@@ -4,21 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from importlib import import_module, util
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from perframe.backends.base import LayerLike, Operand, Program, Scratch, Step
 from perframe.backends.gl.context import Device
-from perframe.backends.gl.steps import Binding, GLProgram, GLStep, unsupported
+from perframe.backends.gl.steps import Binding, GLProgram, GLStep, Tools, unsupported
 from perframe.tensor import BackendType, DataType, Storage
-
-
-class Launcher(Protocol):
-    """How a backend makes a binding a step."""
-
-    def bind(self, binding: Binding) -> GLStep:
-        """A bound step."""
 
 
 class GLBackend:
@@ -26,6 +19,7 @@ class GLBackend:
 
     backend_type: BackendType
     max_elements: int
+    stores_anywhere = False
 
     def __init__(self, device: Device) -> None:
         self.device = device
@@ -68,8 +62,9 @@ class GLBackend:
             operand.storage.upload(values)
             return operand
 
+        tools = Tools(scratch, constant, self.stores_anywhere)
         with self.device.using():
-            bindings: list[Binding] = family.lower(layer, form, inputs, outputs, scratch, constant)
+            bindings: list[Binding] = family.lower(layer, form, inputs, outputs, tools)
             return [self.bind(binding) for binding in bindings]
 
     def program(self, steps: Sequence[Step]) -> Program:

@@ -108,7 +108,7 @@ class ComputeStep:
         self._output = binding.output.storage
         self.layer, self.block, self.offset = binding.layer, binding.block, 0
         size = binding.output.shape.size
-        invocations = (size + 3) // 4 if "#define TEXEL" in kernel.body else size
+        invocations = {"element": size, "texel": (size + 3) // 4, "tile": binding.tiles}[kernel.unit]
         groups = -(-invocations // _GROUP)
         self._groups = (groups, 1) if groups <= _MAX_GROUPS else (_MAX_GROUPS, -(-groups // _MAX_GROUPS))
 
@@ -132,10 +132,15 @@ class ComputeStep:
 
 
 def buffer_accessor(name: str, kind: str, binding: int) -> str:
-    """GLSL that declares a tensor's storage buffer and reads its elements."""
+    """GLSL that declares a tensor's storage buffer and reads its elements: one, four from anywhere, or a texel of four."""
+    vector = "vec4" if kind == "float" else "ivec4"
+    data = f"{name}_data"
     return (
-        f"layout(std430, binding = {binding}) readonly buffer {name}_block {{ {kind} {name}_data[]; }};\n"
-        f"{kind} {name}(int i) {{ return {name}_data[i]; }}"
+        f"layout(std430, binding = {binding}) readonly buffer {name}_block {{ {kind} {data}[]; }};\n"
+        f"layout(std430, binding = {binding}) readonly buffer {name}_texels {{ {vector} {name}_vectors[]; }};\n"
+        f"{kind} {name}(int i) {{ return {data}[i]; }}\n"
+        f"{vector} {name}_four(int i) {{ return {vector}({data}[i], {data}[i + 1], {data}[i + 2], {data}[i + 3]); }}\n"
+        f"{vector} {name}_texel(int t) {{ return {name}_vectors[t]; }}"
     )
 
 
@@ -143,6 +148,7 @@ class ComputeBackend(GLBackend):
     """Compute shaders over storage buffers."""
 
     backend_type = BackendType.GPU_COMPUTE
+    stores_anywhere = True
 
     def __init__(self, device: Device) -> None:
         super().__init__(device)

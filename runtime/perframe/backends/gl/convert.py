@@ -164,7 +164,7 @@ class TexturePasses:
         text = compose(kernel, "draw", [accessor], {"O_TYPE": "float"}, "", 430 if compute else 330)
         with self._device.using():
             program = self._device.programs.get(text, [] if compute else ["X_texture"], kernel.name)
-            block = kernel.pack({"O_size": 0, **params}, "float")
+            block = kernel.pack({"O_size": 0, "O_tiles": 0, **params}, "float")
             return _Draw("to_texture", program.glo, block, storage, self._device.vertex_array)
 
     def _keep(self, key: Any, step: Any) -> tuple[Any, GLProgram]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from perframe.backends.base import LayerLike, Operand, Scratch
-from perframe.backends.gl.steps import Binding, epilogue_functions, ints, kind_of, parameter_name
+from perframe.backends.base import LayerLike, Operand
+from perframe.backends.gl.steps import Binding, Tools, epilogue_functions, ints, kind_of, parameter_name
 from perframe.layers.broadcasting import Elementwise
 from perframe.layers.epilogue import parameters
 from perframe.layers.formula import translate
@@ -43,8 +43,7 @@ def lower(
     form: Elementwise,
     inputs: Sequence[Operand | None],
     outputs: Sequence[Operand],
-    scratch: Scratch,
-    constant: Callable[[Any], Operand],
+    tools: Tools,
 ) -> list[Binding]:
     """One kernel."""
     operands = [value for index, value in enumerate(inputs) if index in form.operands and value is not None]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from perframe.backends.base import LayerLike, Operand, Scratch
-from perframe.backends.gl.steps import Binding
+from perframe.backends.base import LayerLike, Operand
+from perframe.backends.gl.steps import Binding, Tools
 from perframe.layers.gather import Indexing
 
 
@@ -15,8 +15,7 @@ def lower(
     form: Indexing,
     inputs: Sequence[Operand | None],
     outputs: Sequence[Operand],
-    scratch: Scratch,
-    constant: Callable[[Any], Operand],
+    tools: Tools,
 ) -> list[Binding]:
     """One kernel."""
     x, indices = inputs[0], inputs[1]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from perframe.backends.base import LayerLike, Operand, Scratch
-from perframe.backends.gl.steps import Binding, epilogue_functions, ints
+from perframe.backends.base import LayerLike, Operand
+from perframe.backends.gl.steps import ROUNDS, Binding, Tools, epilogue_functions, ints
 from perframe.layers.epilogue import parameters
 from perframe.layers.matmul import Product
 from perframe.tensor import DataType
@@ -14,7 +14,10 @@ from perframe.tensor import DataType
 
 def supports(layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand]) -> str:
     """float32."""
-    return "" if outputs[0].dtype is DataType.FLOAT32 else "products of integers have no GL kernel"
+    if outputs[0].dtype is not DataType.FLOAT32:
+        return "products of integers have no GL kernel"
+    form: Product = layer.form(inputs, outputs)
+    return "" if form.depth <= ROUNDS // 2 else f"{form.depth} products for one element are too many for one shader"
 
 
 def lower(
@@ -22,8 +25,7 @@ def lower(
     form: Product,
     inputs: Sequence[Operand | None],
     outputs: Sequence[Operand],
-    scratch: Scratch,
-    constant: Callable[[Any], Operand],
+    tools: Tools,
 ) -> list[Binding]:
     """One kernel, with bias and epilogue in it."""
     a, b, bias = (*inputs, None)[:3]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from perframe.backends.base import LayerLike, Operand, Scratch
-from perframe.backends.gl.steps import Binding, ints
+from perframe.backends.base import LayerLike, Operand
+from perframe.backends.gl.steps import Binding, Tools, ints
 from perframe.layers.geometry import View
 
 
@@ -21,8 +21,7 @@ def lower(
     form: list[View],
     inputs: Sequence[Operand | None],
     outputs: Sequence[Operand],
-    scratch: Scratch,
-    constant: Callable[[Any], Operand],
+    tools: Tools,
 ) -> list[Binding]:
     """A strided copy for each output that has elements."""
     x = inputs[0]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from perframe.backends.base import LayerLike, Operand, Scratch
-from perframe.backends.gl.steps import Binding, ints
+from perframe.backends.base import LayerLike, Operand
+from perframe.backends.gl.steps import Binding, Tools, ints
 from perframe.layers.move import Padding
 
 _MODES = {"constant": 0, "reflect": 1, "edge": 2, "wrap": 3}
@@ -17,8 +17,7 @@ def lower(
     form: Padding,
     inputs: Sequence[Operand | None],
     outputs: Sequence[Operand],
-    scratch: Scratch,
-    constant: Callable[[Any], Operand],
+    tools: Tools,
 ) -> list[Binding]:
     """One kernel for all modes."""
     x = inputs[0]

@@ -140,13 +140,19 @@ class PixelStep:
 
 
 def texture_accessor(name: str, kind: str, shift: int) -> str:
-    """GLSL that declares a tensor's texture and reads its elements."""
-    sampler = "sampler2D" if kind == "float" else "isampler2D"
+    """GLSL that declares a tensor's texture and reads its elements: one, four from anywhere, or a texel of four."""
+    sampler, vector = ("sampler2D", "vec4") if kind == "float" else ("isampler2D", "ivec4")
     width = (1 << shift) - 1
     return (
         f"uniform {sampler} {name}_texture;\n"
-        f"{kind} {name}(int i) {{ int t = i >> 2; "
-        f"return texelFetch({name}_texture, ivec2(t & {width}, t >> {shift}), 0)[i & 3]; }}"
+        f"{vector} {name}_texel(int t) {{ return texelFetch({name}_texture, ivec2(t & {width}, t >> {shift}), 0); }}\n"
+        f"{kind} {name}(int i) {{ return {name}_texel(i >> 2)[i & 3]; }}\n"
+        f"{vector} {name}_four(int i) {{\n"
+        f"    {vector} a = {name}_texel(i >> 2);\n"
+        f"    if ((i & 3) == 0) return a;\n"
+        f"    {vector} b = {name}_texel((i >> 2) + 1);\n"
+        f"    return (i & 3) == 1 ? {vector}(a.yzw, b.x) : ((i & 3) == 2 ? {vector}(a.zw, b.xy) : {vector}(a.w, b.xyz));\n"
+        f"}}"
     )
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Sequence
 from typing import Any
 
-from perframe.backends.base import LayerLike, Operand, Scratch
-from perframe.backends.gl.steps import Binding
+from perframe.backends.base import LayerLike, Operand
+from perframe.backends.gl.steps import ROUNDS, Binding, Tools
 from perframe.layers.pool import Pooling
 
 
@@ -14,7 +15,10 @@ def supports(layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequen
     """Values, in one or two spatial dims."""
     if len(outputs) > 1:
         return "MaxPool's indices have no GL kernel"
-    return "pooling over more than two dims has no GL kernel" if len(outputs[0].shape) > 4 else ""
+    if len(outputs[0].shape) > 4:
+        return "pooling over more than two dims has no GL kernel"
+    form: Pooling = layer.form(inputs, outputs)
+    return "" if 8 * math.prod(form.window.kernel) <= ROUNDS else f"a window of {form.window.kernel} is too large for one shader"
 
 
 def two(values: Sequence[int], missing: int) -> list[int]:
@@ -27,8 +31,7 @@ def lower(
     form: Pooling,
     inputs: Sequence[Operand | None],
     outputs: Sequence[Operand],
-    scratch: Scratch,
-    constant: Callable[[Any], Operand],
+    tools: Tools,
 ) -> list[Binding]:
     """One kernel."""
     x, w = inputs[0], form.window

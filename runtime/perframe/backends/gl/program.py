@@ -46,6 +46,12 @@ class Kernel:
     parameters: tuple[Parameter, ...]
     body: str
 
+    @property
+    def unit(self) -> str:
+        """What one invocation computes: an "element", a "texel" of four, or a "tile" that it stores for itself."""
+        found = re.search(r"^#define (TEXEL|TILE)$", self.body, re.MULTILINE)
+        return found[1].lower() if found else "element"
+
     def pack(self, values: Mapping[str, Numbers], o_type: str) -> bytes:
         """The uniform block's bytes. Raises BackendError for a value that is missing or too many."""
         data = bytearray()
@@ -71,9 +77,10 @@ class Kernel:
 
 @cache
 def load_kernel(name: str) -> Kernel:
-    """A kernel from `shaders/`. `O_size`, the number of output elements, is every kernel's first parameter."""
+    """A kernel from `shaders/`. Every kernel's first parameters are the numbers of output elements and of tiles."""
     text = resource("shaders", *f"{name}.glsl".split("/")).read_text(encoding="utf-8")
-    inputs, textures, parameters, body = [], [], [Parameter("int", "O_size", None)], []
+    inputs, textures, body = [], [], []
+    parameters = [Parameter("int", "O_size", None), Parameter("int", "O_tiles", None)]
     for line in text.splitlines():
         found = _DECLARATION.match(line)
         if found is None:
@@ -108,14 +115,14 @@ def compose(
     version: int = 330,
 ) -> str:
     """The whole shader. A define or accessor that the body needs and nobody gives fails in the compiler, by name."""
-    texel = re.search(r"^#define TEXEL$", kernel.body, re.MULTILINE) is not None
     vector = {"float": "vec4", "int": "ivec4"}[defines["O_TYPE"]]
     lines = [f"#define {name} {value}" for name, value in defines.items()]
     lines += [f"#define O_VECTOR {vector}"]
     if shell == "compute":
-        lines.append(
-            f"layout(std430, binding = 7) writeonly buffer O_block {{ {vector if texel else defines['O_TYPE']} O_data[]; }};"
-        )
+        element = vector if kernel.unit == "texel" else defines["O_TYPE"]
+        lines.append(f"layout(std430, binding = 7) writeonly buffer O_block {{ {element} O_data[]; }};")
+        if kernel.unit == "tile":
+            lines.append("void store(int o, O_TYPE value) { O_data[o] = value; }")
     elif shell == "pixel":
         lines.append("out O_VECTOR O_texel;")
     else:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
-from perframe.backends.base import LayerLike, Operand, Scratch
-from perframe.backends.gl.steps import Binding, ints, kind_of
+from perframe.backends.base import LayerLike, Operand
+from perframe.backends.gl.steps import RUN, Binding, Tools, ints, kind_of
 from perframe.layers.formula import translate
-from perframe.layers.reduce import Reduction
+from perframe.layers.reduce import Reduction, identity, keep
 
 _JOIN = {"sum": "((a) + (b))", "product": "((a) * (b))", "largest": "maximum(a, b)", "smallest": "minimum(a, b)"}
 _START = {
@@ -37,16 +39,35 @@ def lower(
     form: Reduction,
     inputs: Sequence[Operand | None],
     outputs: Sequence[Operand],
-    scratch: Scratch,
-    constant: Callable[[Any], Operand],
+    tools: Tools,
 ) -> list[Binding]:
-    """One kernel text for all of them; the formulas and the way to combine are its variants."""
+    """One kernel; a long reduction in parts, which are reduced again."""
     x = inputs[0]
     assert x is not None
+    if form.count <= RUN:
+        return [_binding(layer, form, x, outputs[0], form.finish, 1, form.count)]
+    kept, parts = math.prod(form.kept), -(-form.count // RUN)
+    partial = tools.scratch((kept * parts,), x.dtype)
+    rest = replace(
+        form, prepare=identity, kept=(kept,), kept_strides=(parts,), reduced=(parts,), reduced_strides=(1,)
+    )
+    bindings = [_binding(layer, form, x, partial, keep, parts, form.count)]
+    while rest.count > RUN:
+        parts = -(-rest.count // RUN)
+        shorter = tools.scratch((kept * parts,), x.dtype)
+        bindings.append(_binding(layer, rest, partial, shorter, keep, parts, form.count))
+        rest, partial = replace(rest, kept_strides=(parts,), reduced=(parts,)), shorter
+    return [*bindings, _binding(layer, rest, partial, outputs[0], form.finish, 1, form.count)]
+
+
+def _binding(
+    layer: LayerLike, form: Reduction, x: Operand, y: Operand, finish: Callable[..., Any], parts: int, divisor: int
+) -> Binding:
+    """One kernel text for all reductions; the formulas and the way to combine are its variants."""
     kind = kind_of(x.dtype)
     prepare, _ = translate(form.prepare, [kind], "glsl")
-    finish, _ = translate(form.finish, [kind, kind], "glsl")
-    functions = f"{prepare}\n{finish}\n#define formula {form.prepare.__name__}\n#define epilogue {form.finish.__name__}"
+    end, _ = translate(finish, [kind, kind], "glsl")
+    functions = f"{prepare}\n{end}\n#define formula {form.prepare.__name__}\n#define epilogue {finish.__name__}"
     defines = {"JOIN(a, b)": _JOIN[form.combine], "START": _START[form.combine, kind]}
     params = {
         "kept": ints(form.kept),
@@ -56,5 +77,8 @@ def lower(
         "kept_rank": len(form.kept),
         "reduced_rank": len(form.reduced),
         "count": form.count,
+        "run": -(-form.count // parts),
+        "parts": parts,
+        "divisor": divisor,
     }
-    return [Binding(layer.name, "reduce", {"X": x}, outputs[0], params, defines, functions)]
+    return Binding(layer.name, "reduce", {"X": x}, y, params, defines, functions)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from perframe.backends.base import LayerLike, Operand, Scratch
-from perframe.backends.gl.steps import Binding
+from perframe.backends.base import LayerLike, Operand
+from perframe.backends.gl.steps import Binding, Tools
 from perframe.layers.resize import AxisTaps
 from perframe.tensor import DataType
 
@@ -23,8 +23,7 @@ def lower(
     form: list[AxisTaps],
     inputs: Sequence[Operand | None],
     outputs: Sequence[Operand],
-    scratch: Scratch,
-    constant: Callable[[Any], Operand],
+    tools: Tools,
 ) -> list[Binding]:
     """One kernel an axis; where no axis changes, one that copies."""
     x = inputs[0]
@@ -33,8 +32,8 @@ def lower(
     bindings = []
     for index, one in enumerate(passes):
         outputs_, taps = one.indices.shape
-        y = outputs[0] if index == len(passes) - 1 else scratch((one.outer, outputs_, one.inner), x.dtype)
-        given = {"X": x, "I": constant(one.indices), "W": constant(one.weights)}
+        y = outputs[0] if index == len(passes) - 1 else tools.scratch((one.outer, outputs_, one.inner), x.dtype)
+        given = {"X": x, "I": tools.constant(one.indices), "W": tools.constant(one.weights)}
         params = {"size": one.size, "inner": one.inner, "outputs": outputs_, "taps": taps}
         bindings.append(Binding(layer.name, "resize", given, y, params))
         x = y

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -10,7 +10,7 @@ import moderngl
 import numpy as np
 from numpy.typing import NDArray
 
-from perframe.backends.base import LayerLike, Operand
+from perframe.backends.base import LayerLike, Operand, Scratch
 from perframe.backends.gl.context import Device
 from perframe.backends.gl.program import Numbers, load_kernel
 from perframe.layers.epilogue import Stage, compose
@@ -19,6 +19,11 @@ from perframe.tensor import DataType, Storage
 Array = NDArray[Any]
 
 GPU_DTYPES = (DataType.FLOAT32, DataType.INT32, DataType.INT64, DataType.BOOL)
+
+
+RUN = 1024  # elements that one invocation takes in; longer reductions are done in parts
+# rounds of all its loops after which llvmpipe silently ends a shader are 65,535; a pixel shader computes four elements
+ROUNDS = 60_000
 
 
 def kind_of(dtype: DataType) -> str:
@@ -52,6 +57,7 @@ class Binding:
     defines: dict[str, str] = field(default_factory=dict)
     functions: str = ""
     textures: dict[str, int] = field(default_factory=dict)  # the caller's, by their GL names
+    tiles: int = 0  # how many invocations a kernel wants that stores for itself
 
     @property
     def o_type(self) -> str:
@@ -61,12 +67,21 @@ class Binding:
     @property
     def block(self) -> bytes:
         """The uniform block's bytes."""
-        return load_kernel(self.kernel).pack({"O_size": self.output.shape.size, **self.params}, self.o_type)
+        return load_kernel(self.kernel).pack({"O_size": self.output.shape.size, "O_tiles": self.tiles, **self.params}, self.o_type)
 
     @property
     def all_defines(self) -> dict[str, str]:
         """The variant: the output's type and what the lowering declares."""
         return {"O_TYPE": self.o_type, **self.defines}
+
+
+@dataclass
+class Tools:
+    """What a family may use to lower a layer: storage between its kernels, constants, and what this backend can do."""
+
+    scratch: Scratch
+    constant: Callable[[Any], Operand]
+    stores_anywhere: bool  # an invocation may store several elements, wherever it likes
 
 
 class GLStep(Protocol):

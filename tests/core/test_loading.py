@@ -1,0 +1,247 @@
+"""Files that cannot be used: each ends in a typed error that says what, where, and what to do."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from onnx import TensorProto, helper, numpy_helper
+
+import perframe as pf
+
+
+def model(*nodes: Any, opsets: dict[str, int] | None = None, **options: Any) -> onnx.ModelProto:
+    """x, float32 (n, 3), to y."""
+    graph = helper.make_graph(
+        list(nodes),
+        "small",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 3])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+        [numpy_helper.from_array(np.ones((3, 2), np.float32), "w")],
+    )
+    domains = opsets or {"": 21}
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid(d, v) for d, v in domains.items()], **options)
+
+
+RELU = helper.make_node("Relu", ["x"], ["y"], name="activation")
+WHOLE = model(RELU).SerializeToString()
+
+
+def test_no_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="nowhere.onnx"):
+        pf.load(tmp_path / "nowhere.onnx")
+    with pytest.raises(FileNotFoundError):
+        pf.load(tmp_path)
+
+
+@pytest.mark.parametrize("kept", [1, 10, len(WHOLE) // 2, len(WHOLE) - 1])
+def test_a_truncated_file(kept: int, tmp_path: Path) -> None:
+    path = tmp_path / "cut.onnx"
+    path.write_bytes(WHOLE[:kept])
+    with pytest.raises(pf.ModelError, match=r"cut\.onnx"):
+        pf.load(path)
+
+
+@pytest.mark.parametrize("data", [b"", b"\x89PNG\r\n\x1a\n" + bytes(64), b"GIF89a", b"{}", b"\x00" * 100, b"#!/bin/sh\necho"])
+def test_what_is_no_onnx_file(data: bytes) -> None:
+    with pytest.raises(pf.ModelError, match=r"ONNX"):
+        pf.load(data)
+
+
+def test_what_is_no_source() -> None:
+    with pytest.raises(pf.ModelError, match="int"):
+        pf.load(42)
+
+
+@given(st.integers(0, len(WHOLE) - 1), st.integers(0, 255))
+@settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.too_slow])
+def test_a_damaged_file_loads_or_says_why(position: int, value: int) -> None:
+    """One byte changed: nothing but our own errors."""
+    data = bytearray(WHOLE)
+    data[position] = value
+    try:
+        pf.load(bytes(data))
+    except pf.PerframeError:
+        pass
+
+
+def test_a_file_object_is_read() -> None:
+    assert [layer.op for layer in pf.load(io.BytesIO(WHOLE)).layers] == ["Relu"]
+
+
+def test_unsupported_operators_are_all_reported_at_once() -> None:
+    nodes = [
+        helper.make_node("NoSuchOperator", ["x"], ["a"], name="first"),
+        helper.make_node("Relu", ["a"], ["b"], name="between"),
+        helper.make_node("FancyGelu", ["b"], ["c"], name="second", domain="com.example"),
+        helper.make_node("NoSuchOperator", ["c"], ["d"], name="third"),
+        helper.make_node("BatchNormalization", ["d"] * 5, ["y"], name="fourth", training_mode=1),
+    ]
+    with pytest.raises(pf.UnsupportedOperatorError) as caught:
+        pf.load(model(*nodes, opsets={"": 21, "com.example": 3}))
+    problems = caught.value.problems
+    assert [problem.node for problem in problems] == ["first", "second", "third", "fourth"]
+    assert [problem.opset for problem in problems] == [21, 3, 21, 21]
+    text = str(caught.value)
+    for words in ("4 node(s) of 3 kind(s)", "com.example::FancyGelu", "opset 3", "'third'", "training_mode", "add-a-layer"):
+        assert words in text
+
+
+def test_an_unsupported_operator_whose_shape_matters_is_still_reported() -> None:
+    """What comes after it must not fail first, whatever its inputs would have been."""
+    nodes = [
+        helper.make_node("NoSuchOperator", ["x"], ["a", "b"], name="first"),
+        helper.make_node("Reshape", ["x", "a"], ["c"], name="reshape"),
+        helper.make_node("MatMul", ["c", "w"], ["d"], name="product"),
+        helper.make_node("Concat", ["d", "b"], ["e"], name="join", axis=1),
+        helper.make_node("NoSuchEither", ["e"], ["y"], name="second"),
+    ]
+    with pytest.raises(pf.UnsupportedOperatorError) as caught:
+        pf.load(model(*nodes))
+    assert [problem.node for problem in caught.value.problems] == ["first", "second"]
+
+
+def test_a_value_that_nothing_makes() -> None:
+    with pytest.raises(pf.ModelError, match=r"activation.*'ghost'"):
+        pf.load(model(helper.make_node("Add", ["x", "ghost"], ["y"], name="activation")))
+
+
+def test_an_output_that_nothing_makes() -> None:
+    with pytest.raises(pf.ModelError, match="'y'"):
+        pf.load(model(helper.make_node("Relu", ["x"], ["z"])))
+
+
+def test_a_value_that_is_made_twice() -> None:
+    with pytest.raises(pf.ModelError, match="twice"):
+        pf.load(model(RELU, helper.make_node("Neg", ["x"], ["y"], name="again")))
+
+
+def test_nodes_out_of_order() -> None:
+    nodes = [helper.make_node("Relu", ["a"], ["y"], name="early"), helper.make_node("Neg", ["x"], ["a"])]
+    with pytest.raises(pf.ModelError, match="early"):
+        pf.load(model(*nodes))
+
+
+def test_shapes_that_do_not_fit_name_the_layer_and_both() -> None:
+    first = helper.make_node("MatMul", ["x", "w"], ["a"], name="fits")
+    second = helper.make_node("MatMul", ["a", "w"], ["y"], name="product")
+    with pytest.raises(pf.InferenceError, match=r"product.*MatMul.*\(n, 2\).*\(3, 2\)"):
+        pf.load(model(first, second))
+
+
+@pytest.mark.parametrize(
+    ("node", "words"),
+    [
+        (helper.make_node("Relu", ["x"], ["y"], name="odd", colour=3), "colour"),
+        (helper.make_node("Relu", ["x", "w"], ["y"], name="odd"), "at most 1"),
+        (helper.make_node("Add", ["x"], ["y"], name="odd"), "needs 2"),
+        (helper.make_node("Relu", ["x"], ["y", "z"], name="odd"), "2 outputs"),
+        (helper.make_node("Transpose", ["x"], ["y"], name="odd", perm=[0, 0]), "perm"),
+        (helper.make_node("Flatten", ["x"], ["y"], name="odd", axis=5), "axis"),
+        (helper.make_node("Concat", ["x", "w"], ["y"], name="odd", axis=7), "axis 7"),
+        (helper.make_node("DepthToSpace", ["x"], ["y"], name="odd", blocksize=2), "4"),
+        (helper.make_node("MaxPool", ["x"], ["y"], name="odd", kernel_shape=[2, 2]), "kernel_shape"),
+        (helper.make_node("MaxPool", ["x"], ["y"], name="odd"), "kernel_shape"),
+        (helper.make_node("Conv", ["x", "w"], ["y"], name="odd", strides=[0]), "odd"),
+        (helper.make_node("Softmax", ["x"], ["y"], name="odd", axis=4), "axis 4"),
+    ],
+    ids=lambda value: getattr(value, "op_type", None),
+)
+def test_a_malformed_node_is_named(node: Any, words: str) -> None:
+    with pytest.raises(pf.ModelError, match="odd") as caught:
+        pf.load(model(node))
+    assert words in str(caught.value)
+
+
+def test_a_model_without_opset() -> None:
+    proto = model(RELU)
+    del proto.opset_import[:]
+    with pytest.raises(pf.ModelError, match="opset"):
+        pf.load(proto.SerializeToString())
+
+
+def test_dims_bind_names_and_refuse_others() -> None:
+    assert pf.load(WHOLE, dims={"n": 4}).inputs[0].shape == (4, 3)
+    with pytest.raises(pf.ModelError, match=r"'?m'?.*\['n'\]"):
+        pf.load(WHOLE, dims={"m": 4})
+
+
+def with_external_weights(location: str) -> onnx.ModelProto:
+    proto = model(helper.make_node("MatMul", ["x", "w"], ["y"]))
+    tensor = proto.graph.initializer[0]
+    tensor.ClearField("raw_data")
+    tensor.data_location = TensorProto.EXTERNAL
+    tensor.external_data.add(key="location", value=location)
+    return proto
+
+
+def test_external_data_beside_the_model_is_read(tmp_path: Path) -> None:
+    weights = np.arange(6, dtype=np.float32).reshape(3, 2)
+    (tmp_path / "weights.bin").write_bytes(weights.tobytes())
+    (tmp_path / "m.onnx").write_bytes(with_external_weights("weights.bin").SerializeToString())
+    np.testing.assert_array_equal(pf.load(tmp_path / "m.onnx").constants["w"], weights)
+
+
+@pytest.mark.parametrize("location", ["../secret.bin", "/etc/passwd", "inner/../../secret.bin"])
+def test_external_data_outside_the_folder_is_not_read(location: str, tmp_path: Path) -> None:
+    folder = tmp_path / "models"
+    (folder / "inner").mkdir(parents=True)
+    (tmp_path / "secret.bin").write_bytes(bytes(24))
+    (folder / "m.onnx").write_bytes(with_external_weights(location).SerializeToString())
+    with pytest.raises(pf.ModelError, match="outside"):
+        pf.load(folder / "m.onnx")
+
+
+def test_external_data_through_a_link_is_not_read(tmp_path: Path) -> None:
+    folder = tmp_path / "models"
+    folder.mkdir()
+    (tmp_path / "secret.bin").write_bytes(bytes(24))
+    (folder / "weights.bin").symlink_to(tmp_path / "secret.bin")
+    (folder / "m.onnx").write_bytes(with_external_weights("weights.bin").SerializeToString())
+    with pytest.raises(pf.ModelError, match="outside"):
+        pf.load(folder / "m.onnx")
+
+
+def test_external_data_that_is_missing_or_short(tmp_path: Path) -> None:
+    path = tmp_path / "m.onnx"
+    path.write_bytes(with_external_weights("weights.bin").SerializeToString())
+    with pytest.raises(pf.ModelError, match=r"weights\.bin"):
+        pf.load(path)
+    (tmp_path / "weights.bin").write_bytes(bytes(7))
+    with pytest.raises(pf.ModelError, match="'w'"):
+        pf.load(path)
+
+
+def test_external_data_wants_a_path() -> None:
+    with pytest.raises(pf.ModelError, match="path"):
+        pf.load(with_external_weights("weights.bin").SerializeToString())
+
+
+def test_external_data_in_an_attribute_is_not_read(tmp_path: Path) -> None:
+    """A Constant's tensor may point at a file, too."""
+    tensor = with_external_weights("/etc/passwd").graph.initializer[0]
+    node = helper.make_node("Constant", [], ["c"], value=tensor)
+    path = tmp_path / "m.onnx"
+    path.write_bytes(model(node, helper.make_node("MatMul", ["x", "c"], ["y"])).SerializeToString())
+    with pytest.raises(pf.ModelError):
+        pf.load(path)
+
+
+def test_an_initializer_of_the_wrong_size() -> None:
+    proto = model(helper.make_node("MatMul", ["x", "w"], ["y"]))
+    proto.graph.initializer[0].raw_data = bytes(7)
+    with pytest.raises(pf.ModelError, match="'w'"):
+        pf.load(proto)
+
+
+def test_initializers_listed_as_inputs_are_constants() -> None:
+    proto = model(helper.make_node("MatMul", ["x", "w"], ["y"]))
+    proto.graph.input.append(helper.make_tensor_value_info("w", TensorProto.FLOAT, [3, 2]))
+    loaded = pf.load(proto)
+    assert [value.name for value in loaded.inputs] == ["x"] and list(loaded.constants) == ["w"]

@@ -1,0 +1,142 @@
+"""Downloads that may not have arrived: polled, awaited, or waited for by who says so. The tests hold the fence."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import Generator
+
+import numpy as np
+import pytest
+
+import perframe as pf
+from perframe.readback import FrameState, Readback
+
+
+class ManualFence:
+    """A fence that a test opens; it counts who waited."""
+
+    def __init__(self) -> None:
+        self.done = False
+        self.waits = 0
+
+    def wait(self) -> None:
+        """A wait that a test did not ask for would hang; here it ends."""
+        self.waits += 1
+        self.done = True
+
+
+@pytest.fixture
+def fence() -> ManualFence:
+    return ManualFence()
+
+
+@pytest.fixture
+def tensor(fence: ManualFence) -> pf.Tensor:
+    """A tensor that is still being written until the fence opens."""
+    tensor = pf.Tensor(np.zeros(3, np.float32))
+    tensor.name = "scores"
+    tensor.data_on_backend.write = fence  # type: ignore[attr-defined]
+    return tensor
+
+
+def write(tensor: pf.Tensor, value: float) -> None:
+    tensor.data_on_backend.view((3,), pf.DataType.FLOAT32)[:] = value  # type: ignore[attr-defined]
+
+
+def test_a_request_never_waits(tensor: pf.Tensor, fence: ManualFence) -> None:
+    readback = tensor.readback_request()
+    assert not readback.done and not tensor.is_readback_request_done()
+    with pytest.raises(pf.ReadbackPending, match=r"scores.*wait=True"):
+        readback.result()
+    assert fence.waits == 0
+    write(tensor, 5)
+    fence.done = True
+    assert readback.done and tensor.is_readback_request_done()
+    np.testing.assert_array_equal(readback.result(), [5, 5, 5])
+    assert fence.waits == 0
+
+
+def test_only_wait_blocks(tensor: pf.Tensor, fence: ManualFence) -> None:
+    readback = tensor.readback_request()
+    write(tensor, 2)
+    np.testing.assert_array_equal(readback.result(wait=True), [2, 2, 2])
+    assert fence.waits == 1
+    np.testing.assert_array_equal(readback.result(), [2, 2, 2])
+
+
+def test_the_values_are_those_of_the_request(tensor: pf.Tensor, fence: ManualFence) -> None:
+    """The next writer waits until the snapshot is taken."""
+    readback = tensor.readback_request()
+    write(tensor, 1)
+    fence.done = True
+    for pending in tensor.data_on_backend.fences:  # type: ignore[attr-defined]
+        pending.wait()
+    write(tensor, 9)
+    np.testing.assert_array_equal(readback.result(), [1, 1, 1])
+
+
+def test_an_upload_lets_the_readback_have_its_values(tensor: pf.Tensor, fence: ManualFence) -> None:
+    readback = tensor.readback_request()
+    write(tensor, 4)
+    tensor.upload(np.full(3, 8, np.float32))
+    np.testing.assert_array_equal(readback.result(), [4, 4, 4])
+    np.testing.assert_array_equal(tensor.download_to_array(), [8, 8, 8])
+
+
+def test_no_request_is_not_done() -> None:
+    assert not pf.Tensor(np.zeros(3)).is_readback_request_done()
+
+
+def test_it_knows_the_frame_it_was_asked_in(tensor: pf.Tensor, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(FrameState, "index", 41)
+    assert tensor.readback_request().frame == 41
+
+
+def test_await_in_asyncio(tensor: pf.Tensor, fence: ManualFence) -> None:
+    async def main() -> pf.Tensor:
+        def finish() -> None:
+            write(tensor, 3)
+            fence.done = True
+
+        asyncio.get_running_loop().call_soon(finish)
+        return await tensor.readback_and_clone_async()
+
+    clone = asyncio.run(main())
+    np.testing.assert_array_equal(clone.download_to_array(), [3, 3, 3])
+    assert fence.waits == 0
+
+
+def test_await_in_another_loop_gives_way_once_a_frame(tensor: pf.Tensor, fence: ManualFence) -> None:
+    steps: Generator[None, None, np.ndarray] = Readback(tensor.data_on_backend.request((3,), tensor.dtype)).__await__()
+    assert next(steps) is None
+    assert next(steps) is None
+    fence.done = True
+    with pytest.raises(StopIteration) as ended:
+        next(steps)
+    assert ended.value.value.shape == (3,)
+
+
+def test_blocking_inside_a_frame_is_reported_once(
+    tensor: pf.Tensor, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(FrameState, "inside", True)
+    monkeypatch.setattr(FrameState, "_reported", False)
+    with caplog.at_level(logging.WARNING, "perframe"):
+        for _ in range(3):
+            tensor.data_on_backend.write = ManualFence()  # type: ignore[attr-defined]
+            tensor.readback_request().result(wait=True)
+    assert len(caplog.records) == 1 and "result(wait=True)" in caplog.text
+
+
+def test_many_threads_may_poll(tensor: pf.Tensor, fence: ManualFence) -> None:
+    readback = tensor.readback_request()
+    write(tensor, 6)
+    threads = [threading.Thread(target=lambda: readback.done) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    fence.done = True
+    for thread in threads:
+        thread.join()
+    np.testing.assert_array_equal(readback.result(), [6, 6, 6])

@@ -1,0 +1,101 @@
+"""Shapes with unknown dims, and what is known of a tensor before it exists."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import perframe as pf
+from perframe.spec import broadcast
+
+Dynamic = pf.DynamicTensorShape
+
+
+def test_dims_are_ints_names_and_unknowns() -> None:
+    shape = Dynamic(("batch", np.int64(3), None))
+    assert shape.rank == 3 and not shape.is_static and shape.size is None
+    assert repr(shape) == "(batch, 3, ?)"
+    assert type(shape[1]) is int
+
+
+def test_bind_names_dims() -> None:
+    assert Dynamic(("batch", 3, "width")).bind({"batch": 2}) == (2, 3, "width")
+    assert Dynamic(("batch", 3)).bind({"batch": 2}).to_shape() == (2, 3)
+
+
+def test_to_shape_wants_all_dims() -> None:
+    with pytest.raises(pf.InferenceError, match="batch"):
+        Dynamic(("batch", 3)).to_shape()
+
+
+@pytest.mark.parametrize(
+    ("shape", "concrete", "fits"),
+    [
+        (("n", 3), (5, 3), True),
+        (("n", 3), (5, 4), False),
+        (("n", "n"), (5, 5), True),
+        (("n", "n"), (5, 4), False),
+        ((None, None), (5, 4), True),
+        ((None,), (5, 4), False),
+        ((), (), True),
+    ],
+)
+def test_accepts(shape: Any, concrete: Any, fits: bool) -> None:
+    assert Dynamic(shape).accepts(concrete) is fits
+
+
+def test_partial_tensor_of_a_value_knows_it() -> None:
+    known = pf.PartialTensor.of(np.array([2, 3]))
+    assert known.elements == (2, 3) and known.ints() == (2, 3) and known.is_static()
+    assert known.dtype is pf.DataType.INT64
+
+
+def test_partial_elements_may_be_unknown() -> None:
+    known = pf.PartialTensor(pf.DataType.INT64, Dynamic((2,)), None, ("n", 3))
+    assert known.elements == ("n", 3) and known.ints() is None
+
+
+def test_elements_of_a_matrix_or_of_floats_are_nobodys() -> None:
+    assert pf.PartialTensor.of(np.ones((2, 2), np.int64)).elements is None
+    assert pf.PartialTensor.of(np.ones(2, np.float32)).elements is None
+
+
+SHAPES = st.lists(st.integers(0, 4), max_size=4).map(tuple)
+
+
+@given(SHAPES, SHAPES)
+@settings(deadline=None, max_examples=100)
+def test_broadcast_agrees_with_numpy(a: tuple[int, ...], b: tuple[int, ...]) -> None:
+    try:
+        want = np.broadcast_shapes(a, b)
+    except ValueError:
+        with pytest.raises(pf.InferenceError, match="do not broadcast"):
+            broadcast(Dynamic(a), Dynamic(b))
+        return
+    assert broadcast(Dynamic(a), Dynamic(b)) == want
+
+
+@given(SHAPES, SHAPES, st.lists(st.booleans(), min_size=8, max_size=8))
+@settings(deadline=None, max_examples=100)
+def test_broadcast_of_less_known_shapes_accepts_what_comes(a: tuple[int, ...], b: tuple[int, ...], hidden: list[bool]) -> None:
+    """Hiding dims never makes a wrong claim."""
+    try:
+        want = np.broadcast_shapes(a, b)
+    except ValueError:
+        return
+    left = Dynamic(None if hide else dim for dim, hide in zip(a, hidden, strict=False))
+    right = Dynamic(None if hide else dim for dim, hide in zip(b, hidden[4:], strict=False))
+    made = broadcast(left, right)
+    assert made is not None and made.accepts(want)
+
+
+def test_broadcast_keeps_names() -> None:
+    assert broadcast(Dynamic(("n", 3)), Dynamic((1, 1))) == ("n", 3)
+    assert broadcast(Dynamic(("n", 3)), Dynamic(("n", 3))) == ("n", 3)
+    assert broadcast(Dynamic(("n",)), Dynamic(("m",))) == (None,)
+    assert broadcast(Dynamic(("n",)), Dynamic((5,))) == (5,)
+    assert broadcast(Dynamic((2,)), None) is None
