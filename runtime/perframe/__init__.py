@@ -21,7 +21,7 @@ _HOME = {
     "Layer": "model",
     "Model": "model",
     "Value": "model",
-    "load": "load",
+    "load": "loading",
     "Worker": "worker",
     "run": "worker",
     "TextureConverter": "texture",
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from perframe.host import App as App
     from perframe.host import Frame as Frame
     from perframe.host import Script as Script
-    from perframe.load import load as load
+    from perframe.loading import load as load
     from perframe.model import Layer as Layer
     from perframe.model import Model as Model
     from perframe.model import Value as Value

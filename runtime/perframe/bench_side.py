@@ -1,8 +1,8 @@
 """One side of a benchmark, in a process of its own: reads requests from stdin and answers on stdout, a JSON line each.
 
-    {"do": "open", "side": "cpu", "model": "m.onnx"}      → {"seconds": 0.1}
-    {"do": "run", "feed": "x.npz", "times": 10}            → {"samples": [0.01, ...]}
-    {"do": "save", "feed": "x.npz", "path": "y.npz"}       → {}
+{"do": "open", "side": "cpu", "model": "m.onnx"}      → {"seconds": 0.1}
+{"do": "run", "feed": "x.npz", "times": 10}            → {"samples": [0.01, ...]}
+{"do": "save", "feed": "x.npz", "path": "y.npz"}       → {}
 
 A side is a perframe backend or "onnxruntime". What fails is answered with {"error": ...}.
 """

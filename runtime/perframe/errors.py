@@ -31,7 +31,8 @@ class UnsupportedOperatorError(ModelError):
         self.file = file
         self.problems = tuple(problems)
         lines = [
-            f"  {p.domain or 'ai.onnx'}::{p.operator} (opset {p.opset}), node {p.node!r}: {p.reason}" for p in self.problems
+            f"  {p.domain or 'ai.onnx'}::{p.operator} (opset {p.opset}), node {p.node!r}: {p.reason}"
+            for p in self.problems
         ]
         kinds = len({(p.domain, p.operator) for p in self.problems})
         super().__init__(

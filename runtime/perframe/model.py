@@ -35,8 +35,8 @@ class Value:
 class Layer:
     """One operation. Inputs and outputs are names of values; an absent optional one is "".
 
-    `epilogue` is applied to each element of the first output. `on_host` says that it is shape arithmetic, which runs on the CPU
-    whatever the backend.
+    `epilogue` is applied to each element of the first output. `on_host` says that it is shape arithmetic, which
+    runs on the CPU whatever the backend.
     """
 
     op: str
@@ -134,7 +134,7 @@ class Model:
         unknown = set(dims) - known
         if unknown:
             raise ModelError(
-                f"{self.name} has no dim named {', '.join(sorted(unknown))}; its named dims are {sorted(known) or 'none'}"
+                f"{self.name} has no dim named {', '.join(sorted(unknown))}; it has {sorted(known) or 'no named dims'}"
             )
         for values in (self.inputs, self.outputs):
             values[:] = [Value(v.name, v.dtype, v.shape.bind(dims) if v.shape is not None else None) for v in values]
@@ -155,7 +155,9 @@ class Model:
         for layer in self.layers:
             missing = [name for name in layer.inputs if name and name not in made]
             if missing:
-                raise ModelError(f"{self.name}: layer {layer.name!r} ({layer.op}) reads {missing[0]!r}, which nothing makes before it")
+                raise ModelError(
+                    f"{self.name}: layer {layer.name!r} ({layer.op}) reads {missing[0]!r}, made by nothing before it"
+                )
             for name in layer.outputs:
                 if name and name in made:
                     raise ModelError(f"{self.name}: {name!r} is made twice, the second time by layer {layer.name!r}")

@@ -1,7 +1,7 @@
-"""A plan: what a model becomes for one backend and one set of input shapes. A frame only binds its inputs and runs its stretches.
+"""A plan: a model made ready for one backend and one set of input shapes; a frame binds its inputs and runs it.
 
-Making one infers all shapes, computes what depends on nothing but shapes, decides where each layer runs, gives every value its
-storage (reused once nobody needs it any more), and lowers every layer to bound steps.
+Making one infers all shapes, computes what depends on nothing but shapes, decides where each layer runs, gives every
+value its storage (reused once nobody needs it any more), and lowers every layer to bound steps.
 """
 
 from __future__ import annotations
@@ -139,10 +139,12 @@ class Plan:
         self.outputs = {name: self._output(name) for name in model.output_names}
         self._finish()
 
-    # --- before anything runs ----------------------------------------------------------------------------------------------
+    # --- before anything runs ---
 
     def _infer(self, evaluate: Evaluate) -> list[Layer]:
-        """All shapes; layers whose values follow from shapes and constants are computed here, and the others returned."""
+        """All shapes; layers whose values follow from shapes and constants are computed here, and the others
+        returned.
+        """
         remaining = []
         for layer in self._model.layers:
             given = [self._known[name] if name else None for name in layer.inputs]
@@ -178,7 +180,7 @@ class Plan:
             last[self._roots.get(name, name)] = len(layers)
         return last
 
-    # --- storage -----------------------------------------------------------------------------------------------------------
+    # --- storage ---
 
     def _lasting(self, name: str, spec: PartialTensor, backend: Backend) -> Operand:
         """An operand whose storage no other value uses, made when it is first asked for."""
@@ -245,7 +247,7 @@ class Plan:
         self.stretches.append(Transfer(name, source, target))
         return target
 
-    # --- steps -------------------------------------------------------------------------------------------------------------
+    # --- steps ---
 
     def _place(self, index: int, layer: Layer) -> None:
         """Decide where a layer runs, and lower it there."""
@@ -270,7 +272,10 @@ class Plan:
         self._release_after(index, layer)
 
     def _described(self, name: str) -> Operand:
-        """A value without its storage. An output that nobody wants has a name of no value, and is left out by its layer."""
+        """A value without its storage.
+
+        An output that nobody wants has a name of no value, and is left out by its layer.
+        """
         spec = self._known[name]
         assert spec.shape is not None
         return Operand(name, spec.shape.to_shape(), spec.dtype, spec.value)
@@ -285,15 +290,19 @@ class Plan:
         where = self._backend.backend_type
         if self._strict:
             raise FallbackError(
-                f"layer {layer.name!r} ({layer.op}) cannot run on {where}: {reason}; without strict=True it runs on the CPU"
+                f"layer {layer.name!r} ({layer.op}) cannot run on {where}: {reason}; without strict it runs on the CPU"
             )
         if (layer.name, where) not in _reported:
             _reported.add((layer.name, where))
             size = sum(spec.shape.size or 0 for n in layer.outputs if (spec := self._known[n]).shape is not None)
             log.warning(
-                "layer %r (%s) runs on the CPU instead of %s: %s; its %d elements cross over and the frame waits for them",
-                layer.name, layer.op, where, reason, size,
-            )  # fmt: skip
+                "layer %r (%s) runs on the CPU instead of %s: %s; the frame waits while its %d elements cross over",
+                layer.name,
+                layer.op,
+                where,
+                reason,
+                size,
+            )
 
     def _append(self, backend: Backend, steps: Sequence[Step], layer: str) -> None:
         last = self.stretches[-1] if self.stretches else None
@@ -353,7 +362,7 @@ class Plan:
                 stretch.reads = list(self.bound.values())
                 stretch.writes = [s for s in shared if s.backend_type == where and s not in stretch.reads]
 
-    # --- every frame -------------------------------------------------------------------------------------------------------
+    # --- every frame ---
 
     def bind(self, name: str, storage: Storage) -> None:
         """Let the steps read an input from `storage`."""
@@ -382,4 +391,3 @@ def _complete(spec: PartialTensor) -> PartialTensor:
     if known is None or spec.shape is None or not spec.shape.is_static:
         return spec
     return PartialTensor(spec.dtype, spec.shape, np.array(known, spec.dtype.numpy).reshape(spec.shape.to_shape()))
-

@@ -20,6 +20,7 @@ class DynamicTensorShape(tuple[Dim, ...]):
     """A shape of ints, named dims (str) and unknowns (None)."""
 
     def __new__(cls, dims: Iterable[Dim] = ()) -> DynamicTensorShape:
+        """Of ints, names and None."""
         return super().__new__(cls, (int(d) if isinstance(d, (int, np.integer)) else d for d in dims))
 
     @property
@@ -49,7 +50,8 @@ class DynamicTensorShape(tuple[Dim, ...]):
 
     def accepts(self, shape: Iterable[int]) -> bool:
         """Whether a concrete shape fits: the same rank, the known dims equal, a name always the same value."""
-        concrete, names = tuple(shape), {}
+        concrete = tuple(shape)
+        names: dict[str, int] = {}
         if len(concrete) != len(self):
             return False
         for want, have in zip(self, concrete, strict=True):

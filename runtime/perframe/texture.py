@@ -41,7 +41,7 @@ class TextureTransform:
         return replace(self, region=(float(x), float(y), float(width), float(height)))
 
     def set_resample(self, mode: str) -> TextureTransform:
-        """"linear" or "nearest", where sizes differ."""
+        """ "linear" or "nearest", where sizes differ."""
         return replace(self, resample=_one_of("resample", mode, ("linear", "nearest")))
 
     def set_swizzle(self, channels: str) -> TextureTransform:
@@ -53,7 +53,7 @@ class TextureTransform:
     def set_coord_origin(self, origin: str) -> TextureTransform:
         """Where the texture's first row of texels lies in the picture.
 
-        "top_left" (the default): at the top, as for an array that was uploaded. "bottom_left": at the bottom, as for what GL drew.
+        "top_left" (the default): at the top, as in an uploaded array. "bottom_left": at the bottom, as GL draws.
         """
         return replace(self, coord_origin=_one_of("coord_origin", origin, ("top_left", "bottom_left")))
 
@@ -65,7 +65,7 @@ class TextureTransform:
         return replace(self, mean=means, std=deviations)
 
     def set_tensor_layout(self, layout: str) -> TextureTransform:
-        """"NCHW" (the default) or "NHWC"."""
+        """ "NCHW" (the default) or "NHWC"."""
         return replace(self, layout=_one_of("layout", layout, ("NCHW", "NHWC")))
 
     def dims(self, tensor: Tensor) -> tuple[int, int, int]:
@@ -75,7 +75,8 @@ class TextureTransform:
             shape = shape[1:]
         if len(shape) != 3 or tensor.dtype is not DataType.FLOAT32:
             raise InputError(
-                f"a picture is a float32 tensor of rank 3, or 4 with a batch of 1; {tensor.name!r} is {tensor.dtype} {tensor.shape}"
+                "a picture is a float32 tensor of rank 3, or of rank 4 with a batch of 1; "
+                f"{tensor.name!r} is {tensor.dtype} {tensor.shape}"
             )
         channels, height, width = shape if self.layout == "NCHW" else (shape[2], shape[0], shape[1])
         if not 1 <= channels <= 4:
@@ -101,9 +102,10 @@ def _floats(value: float | Sequence[float]) -> tuple[float, ...]:
 
 
 class TextureConverter:
-    """Converts in the caller's GL context. Without one (`TextureConverter(None)`) pictures are arrays, H x W x C, uint8 or float32.
+    """Converts in the caller's GL context. Without one pictures are arrays, H x W x C, uint8 or float32.
 
-    `backend` says where a tensor that has no storage yet is put: by default on compute shaders where the context has them.
+    `backend` says where a tensor that has no storage yet is put: by default on compute shaders where the context has
+    them.
     """
 
     def __init__(self, ctx: Any = None, backend: BackendType | str | None = None) -> None:
@@ -147,7 +149,9 @@ class TextureConverter:
         viewport: tuple[int, int, int, int] | None = None,
         framebuffer: Any = None,
     ) -> None:
-        """Draw a tensor upright into the bound framebuffer (or another), filling its viewport (or another: x, y, width, height)."""
+        """Draw a tensor upright into the bound framebuffer (or another), filling its viewport (or another: x, y,
+        width, height).
+        """
         how = (transform or TextureTransform()).set_coord_origin("bottom_left")
         dims = how.dims(tensor)
         passes = self._require_passes()
@@ -200,7 +204,9 @@ class TextureConverter:
         self.release()
 
 
-def _to_tensor_params(how: TextureTransform, size: tuple[int, int], channels: int, height: int, width: int) -> dict[str, Any]:
+def _to_tensor_params(
+    how: TextureTransform, size: tuple[int, int], channels: int, height: int, width: int
+) -> dict[str, Any]:
     """What the sampling pass is told."""
     x, y, w, h = how.region or (0.0, 0.0, float(size[0]), float(size[1]))
     flipped = how.coord_origin == "bottom_left"
@@ -252,7 +258,8 @@ def _bilinear(image: Array, xs: Array, ys: Array, linear: bool) -> Array:
     height, width = image.shape[:2]
     if not linear:
         rows, columns = np.floor(ys).astype(int), np.floor(xs).astype(int)
-        return image[np.clip(rows, 0, height - 1)][:, np.clip(columns, 0, width - 1)]
+        nearest: Array = image[np.clip(rows, 0, height - 1)][:, np.clip(columns, 0, width - 1)]
+        return nearest
     xs, ys = xs - 0.5, ys - 0.5
     x0, y0 = np.floor(xs).astype(int), np.floor(ys).astype(int)
     fx, fy = (xs - x0)[None, :, None], (ys - y0)[:, None, None]
@@ -277,7 +284,7 @@ def _sample(picture: Array, how: TextureTransform, channels: int, height: int, w
     ys = params["origin"][1] + (np.arange(height) + 0.5) * params["scale"][1]
     chosen = [*params["swizzle"], *(3,) * 4][:channels]
     colors = _bilinear(image, xs, ys, how.resample == "linear")[..., chosen]
-    result = (colors - np.array(params["mean"][:channels])) * np.array(params["factor"][:channels])
+    result: Array = (colors - np.array(params["mean"][:channels])) * np.array(params["factor"][:channels])
     return result if how.layout == "NHWC" else result.transpose(2, 0, 1)
 
 
@@ -286,13 +293,20 @@ def _paint(values: Array, picture: Array, how: TextureTransform, channels: int, 
     image = values.reshape((height, width, channels) if how.layout == "NHWC" else (channels, height, width))
     image = image if how.layout == "NHWC" else image.transpose(1, 2, 0)
     params, (x, y, w, h) = _draw_params(how, (picture.shape[1], picture.shape[0]), channels, height, width)
-    columns, rows = np.arange(max(x, 0), min(x + w, picture.shape[1])), np.arange(max(y, 0), min(y + h, picture.shape[0]))
+    columns, rows = (
+        np.arange(max(x, 0), min(x + w, picture.shape[1])),
+        np.arange(max(y, 0), min(y + h, picture.shape[0])),
+    )
     xs = (columns + 0.5 - params["origin"][0]) * params["scale"][0]
     ys = (rows + 0.5 - params["origin"][1]) * params["scale"][1]
     sampled = _bilinear(image.astype(np.float32), xs, ys, how.resample == "linear")
     for target in range(picture.shape[2]):
         source = params["swizzle"][target]
-        color = sampled[..., source] * params["factor"][target] + params["mean"][target] if source >= 0 else float(target == 3)
+        color = (
+            sampled[..., source] * params["factor"][target] + params["mean"][target]
+            if source >= 0
+            else float(target == 3)
+        )
         if picture.dtype == np.uint8:
             color = np.rint(np.clip(color, 0, 1) * 255)
         picture[rows[:, None], columns, target] = color

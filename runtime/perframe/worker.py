@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from perframe.backends import backend_type as backend_type_of
 from perframe.backends import evaluator, open_backend
 from perframe.errors import ClosedError, InputError
-from perframe.load import load
+from perframe.loading import load
 from perframe.model import Model, Value
 from perframe.plan import ConstantPool, Plan
 from perframe.spec import DynamicTensorShape, PartialTensor
@@ -31,8 +31,9 @@ MAX_HOST_VALUES = 1024  # an input that decides shapes is part of a plan's key, 
 class Worker:
     """Runs a model on one backend. `schedule` returns before the values exist; outputs belong to the worker.
 
-    `ctx` is the caller's moderngl context (a GPU worker without one makes its own, headless). With `strict`, a layer that cannot
-    run on the backend raises FallbackError instead of running on the CPU; shape arithmetic may always do that.
+    `ctx` is the caller's moderngl context (a GPU worker without one makes its own, headless). With `strict`, a
+    layer that cannot run on the backend raises FallbackError instead of running on the CPU; shape arithmetic may
+    always do that.
     """
 
     def __init__(
@@ -56,7 +57,7 @@ class Worker:
         self._names = [value.name for value in model.inputs]
         self._host_inputs = _host_inputs(model)
 
-    # --- inputs ------------------------------------------------------------------------------------------------------------
+    # --- inputs ---
 
     def set_input(self, name: str | int, value: Given) -> None:
         """Keep an input for the next schedules. Raises InputError for a name that the model does not have."""
@@ -100,7 +101,7 @@ class Worker:
             raise InputError(f"{self.model.name} still needs the input(s) {', '.join(missing)}")
         return {value.name: _checked(self.model.name, value, given[value.name]) for value in self.model.inputs}
 
-    # --- runs --------------------------------------------------------------------------------------------------------------
+    # --- runs ---
 
     def schedule(self, *inputs: Any) -> Worker:
         """Begin a run, and return before its values exist. Inputs by position, or one dict by name, or set before.
@@ -173,7 +174,10 @@ class Worker:
         return plan
 
     def peek_output(self, name: str | int | None = None) -> Tensor:
-        """An output of the last run: by name, by index, or the first. The worker owns it, and its values may still be pending."""
+        """An output of the last run: by name, by index, or the first.
+
+        The worker owns it, and its values may still be pending.
+        """
         self._check_open()
         if self._plan is None:
             raise InputError(f"{self.model.name} has no outputs before the first schedule()")
@@ -188,7 +192,7 @@ class Worker:
             raise InputError(f"{self.model.name} has no output {name!r}; its outputs are {', '.join(names)}")
         return self._plan.outputs[name]
 
-    # --- the end -----------------------------------------------------------------------------------------------------------
+    # --- the end ---
 
     def _check_open(self) -> None:
         if self._closed:
@@ -223,7 +227,9 @@ def _checked(model: str, value: Value, given: Given) -> Tensor | Array:
         array = array.astype(object)
     dtype = DataType.of(array.dtype)
     if dtype is not value.dtype:
-        raise InputError(f"{model}: input {value.name!r} is {value.dtype}, and got {dtype} {tuple(array.shape)}: convert it first")
+        raise InputError(
+            f"{model}: input {value.name!r} is {value.dtype}, and got {dtype} {tuple(array.shape)}: convert it first"
+        )
     if value.shape is not None and not value.shape.accepts(array.shape):
         raise InputError(f"{model}: input {value.name!r} has the shape {value.shape}, and got {tuple(array.shape)}")
     return array
@@ -259,4 +265,3 @@ def run(
         worker.schedule(dict(inputs))
         outputs = [worker.peek_output(name) for name in loaded.output_names]
         return {y.name: y.data_on_backend.download(y.shape, y.dtype) for y in outputs}
-

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -245,3 +247,9 @@ def test_initializers_listed_as_inputs_are_constants() -> None:
     proto.graph.input.append(helper.make_tensor_value_info("w", TensorProto.FLOAT, [3, 2]))
     loaded = pf.load(proto)
     assert [value.name for value in loaded.inputs] == ["x"] and list(loaded.constants) == ["w"]
+
+
+def test_the_public_name_is_the_function_in_any_order() -> None:
+    """A module of a public function's name would take its place once it is imported."""
+    script = "import perframe as pf; pf.Worker; assert all(callable(getattr(pf, n)) for n in ('load', 'run', 'Worker', 'Tensor'))"
+    subprocess.run([sys.executable, "-c", script], check=True)

@@ -1,4 +1,6 @@
-"""What a backend is. None of its methods is named after an operator: families find their lowering by the stem of their file."""
+"""What a backend is. None of its methods is named after an operator: families find their lowering by the stem of
+their file.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ Array = NDArray[Any]
 
 
 class Operand:
-    """A value as a lowering sees it: shape, dtype, values where they are known, and storage, made when it is first asked for."""
+    """A value as a lowering sees it: shape, dtype, values where they are known, and storage, made when it is first
+    asked for.
+    """
 
     def __init__(
         self,
@@ -25,7 +29,8 @@ class Operand:
         make_storage: Callable[[], Storage] | None = None,
     ) -> None:
         self.name, self.shape, self.dtype, self.value = name, TensorShape(shape), dtype, value
-        self._make_storage, self._storage = make_storage, None
+        self._make_storage = make_storage
+        self._storage: Storage | None = None
 
     @classmethod
     def of(cls, array: Array) -> Operand:
@@ -106,7 +111,9 @@ class Backend(Protocol):
         """New storage of undefined values."""
 
     def capacity(self, shape: Sequence[int], dtype: DataType) -> tuple[str, int]:
-        """The class of storage that a value needs, and how much; storage of one class that is large enough can be reused."""
+        """The class of storage that a value needs, and how much; storage of one class that is large enough can be
+        reused.
+        """
 
     def supports(self, layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand]) -> str:
         """Why it cannot run this layer; "" when it can."""

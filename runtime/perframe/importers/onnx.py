@@ -39,7 +39,9 @@ def read(source: str | Path | bytes | IO[bytes] | onnx.ModelProto) -> tuple[onnx
     elif hasattr(source, "read"):
         name, data = str(getattr(source, "name", "file object")), source.read()
     else:
-        raise ModelError(f"cannot load a model from {type(source).__name__}: give a path, bytes, a file object or a ModelProto")
+        raise ModelError(
+            f"cannot load a model from {type(source).__name__}: give a path, bytes, a file object or a ModelProto"
+        )
     proto = onnx.ModelProto()
     try:
         proto.ParseFromString(data)
@@ -159,7 +161,10 @@ class _Importer:
         return model
 
     def add(self, node: Node, domain: str = "") -> None:
-        """Adapt a node to the newest opset and make it a layer. What cannot be imported is noted and imported no further."""
+        """Adapt a node to the newest opset and make it a layer.
+
+        What cannot be imported is noted and imported no further.
+        """
         known_domain = domain in ("", "ai.onnx")
         if known_domain:
             try:
@@ -179,13 +184,17 @@ class _Importer:
         missing = [name for name in layer.inputs if name and name not in self.specs]
         if missing:
             if not self.problems:
-                raise ModelError(f"{self.name}: node {node.name!r} ({node.op}) reads {missing[0]!r}, which nothing makes before it")
+                raise ModelError(
+                    f"{self.name}: node {node.name!r} ({node.op}) reads {missing[0]!r}, which nothing makes before it"
+                )
             for name in node.outputs:  # its producer was not imported; shapes end here, and the report goes on
                 self.specs[name] = PartialTensor(DataType.FLOAT32)
             return
         results = layer.infer([self.specs[name] if name else None for name in layer.inputs])
         if len(node.outputs) > len(results):
-            raise ModelError(f"{self.name}: node {node.name!r} ({node.op}) has {len(node.outputs)} outputs, {len(results)} expected")
+            raise ModelError(
+                f"{self.name}: node {node.name!r} ({node.op}) has {len(node.outputs)} outputs, {len(results)} expected"
+            )
         self.specs.update((name, spec) for name, spec in zip(node.outputs, results, strict=False) if name)
         self.layers.append(layer)
 
@@ -214,7 +223,9 @@ class _Importer:
     def _value(self, info: onnx.ValueInfoProto) -> Value:
         kind = info.type
         if not kind.HasField("tensor_type"):
-            raise ModelError(f"{self.name}: input or output {info.name!r} is no tensor, and perframe takes only tensors")
+            raise ModelError(
+                f"{self.name}: input or output {info.name!r} is no tensor, and perframe takes only tensors"
+            )
         dtype = data_type(kind.tensor_type.elem_type)
         if not kind.tensor_type.HasField("shape"):
             return Value(info.name, dtype, None)

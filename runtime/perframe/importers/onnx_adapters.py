@@ -1,4 +1,7 @@
-"""Older forms of ONNX operators, brought to the newest. An adapter changes the node, or returns the nodes that replace it."""
+"""Older forms of ONNX operators, brought to the newest.
+
+An adapter changes the node, or returns the nodes that replace it.
+"""
 
 from __future__ import annotations
 
@@ -145,7 +148,9 @@ def _axes(node: Node, graph: _Importer) -> None:
     _to_input(node, graph, "axes", 1)
 
 
-@adapter(*(f"Reduce{kind}" for kind in ("Max", "Min", "Mean", "Prod", "SumSquare", "L1", "L2", "LogSum", "Sum")), before=18)
+@adapter(
+    *(f"Reduce{kind}" for kind in ("Max", "Min", "Mean", "Prod", "SumSquare", "L1", "L2", "LogSum", "Sum")), before=18
+)
 def _reduce_axes(node: Node, graph: _Importer) -> None:
     _to_input(node, graph, "axes", 1)
 

@@ -2,45 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from perframe.layers.base import Attributes
 from perframe.layers.broadcasting import Formula, elementwise
 from perframe.layers.formula import (
     abs,
-    acos,
-    acosh,
-    asin,
-    asinh,
-    atan,
-    atanh,
-    ceil,
     clamp,
-    cos,
-    cosh,
     erf,
     exp,
-    floor,
-    floor_mod,
-    is_inf,
-    is_nan,
-    log,
     log1p,
     maximum,
     minimum,
-    power,
-    round_even,
-    sign,
-    sin,
-    sinh,
-    sqrt,
-    tan,
     tanh,
-    trunc_div,
-    trunc_mod,
     where,
 )
-from perframe.tensor import DataType
+
 
 @elementwise((-9, 9), dtypes="float int")
 def Relu(x):
@@ -144,16 +119,18 @@ def _clip_none(x):
     return x
 
 
-_CLIPS = {(True, False): _clip_min, (False, True): _clip_max, (False, False): _clip_none}
+_CLIPS: dict[tuple[bool, bool], Formula] = {
+    (True, False): _clip_min,
+    (False, True): _clip_max,
+    (False, False): _clip_none,
+}
 
 
-def _choose_clip(_attributes: Attributes, present: tuple[bool, ...], _kind: str) -> Formula:
+def _choose_clip(_attributes: Attributes, present: tuple[bool, ...], _kind: str) -> Formula | None:
     bounds = (*present, False, False)[1:3]
-    return _CLIPS.get((bounds[0], bounds[1]), Clip.formula or _clip_none)
+    return _CLIPS.get((bounds[0], bounds[1]))
 
 
 @elementwise((-9, 9), (-3, 0), (0, 3), dtypes="float int", choose=_choose_clip)
 def Clip(x, low=None, high=None):
     return where(x > high, high, where(x < low, low, x))
-
-

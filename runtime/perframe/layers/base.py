@@ -1,7 +1,8 @@
 """How a layer is declared: one function that gives its outputs' shapes, and what the families need besides.
 
-A declaration's positional parameters are the layer's inputs (None where an optional one is absent), its keyword-only parameters
-the attributes with their defaults. The registry finds the declarations by importing every file of this folder.
+A declaration's positional parameters are the layer's inputs (None where an optional one is absent), its keyword-
+only parameters the attributes with their defaults. The registry finds the declarations by importing every file of
+this folder.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from perframe.errors import InferenceError, ModelError
+from perframe.errors import InferenceError, ModelError, PerframeError
 from perframe.spec import PartialTensor
 from perframe.tensor import DataType, TensorShape
 
@@ -42,8 +43,9 @@ class Known(Protocol):
 class Declaration:
     """All that is known of an operator: its inputs, attributes, shape rule, and the form its family's kernels take.
 
-    `host` names the inputs whose values must be known before the layer can be planned (a shape, axes, ...). `alias` says that
-    the output is the first input's data with another shape. `form` gives the family's canonical form for concrete shapes.
+    `host` names the inputs whose values must be known before the layer can be planned (a shape, axes, ...). `alias`
+    says that the output is the first input's data with another shape. `form` gives the family's canonical form for
+    concrete shapes.
     """
 
     name: str
@@ -53,7 +55,7 @@ class Declaration:
     alias: bool = False
     pure: bool = True
     formula: Callable[..., Any] | None = None
-    choose: Callable[..., Callable[..., Any]] | None = None
+    choose: Callable[..., Callable[..., Any] | None] | None = None
     domain: tuple[tuple[float, float], ...] = ()
     dtypes: str = "float"
     form_of: Callable[..., Any] | None = None
@@ -85,7 +87,9 @@ class Declaration:
         """The attributes with their defaults filled in. Raises ModelError for unknown or missing ones."""
         unknown = set(attributes) - set(self.attributes)
         if unknown:
-            raise ModelError(f"{self.name} has no attribute {', '.join(sorted(unknown))}; it has {sorted(self.attributes)}")
+            raise ModelError(
+                f"{self.name} has no attribute {', '.join(sorted(map(str, unknown)))}; it has {sorted(self.attributes)}"
+            )
         bound = {**self.attributes, **attributes}
         missing = [name for name, value in bound.items() if value is inspect.Parameter.empty]
         if missing:
@@ -102,8 +106,18 @@ class Declaration:
             raise InferenceError(f"{self.name} needs {self.required} input(s) {self.inputs}, and has {len(inputs)}")
         if len(inputs) > len(self.inputs) and not self.variadic:
             raise InferenceError(f"{self.name} takes at most {len(self.inputs)} input(s), and has {len(inputs)}")
-        result = self.infer(*inputs, **self.bind(attributes))
-        return result if isinstance(result, tuple) else (result,)
+        bound = self.bind(attributes)
+        try:
+            result = self.infer(*inputs, **bound)
+        except PerframeError:
+            raise
+        except (ArithmeticError, LookupError, TypeError, ValueError) as error:  # a file may say anything
+            raise InferenceError(f"malformed inputs or attributes {attributes}: {error}") from error
+        outputs = result if isinstance(result, tuple) else (result,)
+        for output in outputs:
+            if any(isinstance(dim, int) and dim < 0 for dim in output.shape or ()):
+                raise InferenceError(f"an output would be {output}, and no dim may be negative")
+        return outputs
 
 
 _REGISTRY: dict[str, Declaration] = {}

@@ -13,7 +13,7 @@ from perframe.spec import Dim, PartialTensor
 
 @dataclass(frozen=True)
 class Convolution:
-    """A (batch, channels, *size) input, weights (outputs, channels / groups, *kernel), a (batch, outputs, *output) result.
+    """A (batch, channels, *size) input, (outputs, channels / groups, *kernel) weights, (batch, outputs, *output).
 
     The transpose takes weights of (channels, outputs / groups, *kernel), and its window slides over the output.
     """

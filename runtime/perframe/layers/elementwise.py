@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from perframe.layers.base import Attributes
-from perframe.layers.broadcasting import Formula, elementwise
+from perframe.layers.broadcasting import elementwise
 from perframe.layers.formula import (
     abs,
     acos,
@@ -15,7 +12,6 @@ from perframe.layers.formula import (
     atan,
     atanh,
     ceil,
-    clamp,
     cos,
     cosh,
     erf,
@@ -25,7 +21,6 @@ from perframe.layers.formula import (
     is_inf,
     is_nan,
     log,
-    log1p,
     maximum,
     minimum,
     power,
@@ -42,7 +37,7 @@ from perframe.layers.formula import (
 )
 from perframe.tensor import DataType
 
-# --- arithmetic ---------------------------------------------------------------------------------------------------------
+# --- arithmetic ---
 
 
 @elementwise((-9, 9), dtypes="float int")
@@ -64,9 +59,7 @@ def _integer_div(a, b):
     return trunc_div(a, b)
 
 
-@elementwise(
-    (-9, 9), (1, 9), dtypes="float int", choose=lambda _a, _p, kind: _integer_div if kind == "int" else Div.formula
-)
+@elementwise((-9, 9), (1, 9), dtypes="float int", choose=lambda _a, _p, kind: _integer_div if kind == "int" else None)
 def Div(a, b):
     return a / b
 
@@ -80,7 +73,10 @@ def _truncated_mod(a, b):
 
 
 @elementwise(
-    (-9, 9), (1, 9), dtypes="int", choose=lambda attributes, _p, _k: _truncated_mod if attributes["fmod"] else _floored_mod
+    (-9, 9),
+    (1, 9),
+    dtypes="int",
+    choose=lambda attributes, _p, _k: _truncated_mod if attributes["fmod"] else _floored_mod,
 )
 def Mod(a, b, *, fmod=0):
     return _floored_mod(a, b)
@@ -216,7 +212,7 @@ def Atanh(x):
     return atanh(x)
 
 
-# --- comparison and logic -----------------------------------------------------------------------------------------------
+# --- comparison and logic ---
 
 
 @elementwise((-3, 3), result=DataType.BOOL, dtypes="float int")
@@ -317,7 +313,7 @@ def BitShift(a, b, *, direction):
     return _shift_left(a, b)
 
 
-# --- conversion and normalization with known statistics -----------------------------------------------------------------
+# --- conversion and normalization with known statistics ---
 
 
 @elementwise((-9, 9), result="to", dtypes="float int bool")

@@ -1,4 +1,6 @@
-"""Formulas that a layer applies to each element it has computed, before it writes it: a fused chain of elementwise layers."""
+"""Formulas that a layer applies to each element it has computed, before it writes it: a fused chain of elementwise
+layers.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,10 @@ from perframe.layers.formula import translate
 
 @dataclass(frozen=True)
 class Stage:
-    """One formula of an epilogue. `operands` holds its inputs: None is the running value, a number a constant scalar."""
+    """One formula of an epilogue.
+
+    `operands` holds its inputs: None is the running value, a number a constant scalar.
+    """
 
     op: str
     attributes: tuple[tuple[str, Any], ...]
@@ -22,9 +27,9 @@ class Stage:
     def formula(self) -> Any:
         """The formula that these attributes and operands choose."""
         entry = declaration(self.op)
-        if entry.choose:
-            return entry.choose(entry.bind(dict(self.attributes)), (True,) * len(self.operands), "float")
-        return entry.formula
+        present = (True,) * len(self.operands)
+        chosen = entry.choose(entry.bind(dict(self.attributes)), present, "float") if entry.choose else None
+        return chosen or entry.formula
 
     @property
     def names(self) -> list[str]:

@@ -1,9 +1,9 @@
-"""Scalar formulas, written once: as they stand they compute with NumPy; `translate` writes them in Python for Numba or in GLSL.
+"""Scalar formulas, written once: as they stand they compute with NumPy; `translate` writes them for Numba or in GLSL.
 
 A formula is a function of assignments and one `return`. It may use its parameters, numbers, arithmetic, comparisons,
-`& | ^ ~ << >>`, other formulas, and the vocabulary below. `/` is for floats only and `//` and `%` for nobody: integer division
-and modulo have names of their own, because Python, C and GLSL do not agree about them. NaN: comparisons with it are false, and
-`minimum` and `maximum` return it, as NumPy's do.
+`& | ^ ~ << >>`, other formulas, and the vocabulary below. `/` is for floats only, `//` and `%` for nobody: integer
+division and modulo have names of their own, because Python, C and GLSL do not agree. NaN: comparisons with it
+are false, and `minimum` and `maximum` return it, as NumPy's do.
 """
 
 from __future__ import annotations
@@ -201,7 +201,8 @@ class _Text:
 def translate(function: Callable[..., Any], kinds: list[Kind], language: str) -> tuple[str, Kind]:
     """The text of a formula as a function in "python" (for Numba) or "glsl", and the kind of what it returns.
 
-    `kinds` are those of its positional parameters; keyword-only parameters (attributes) are floats. Raises FormulaError with the line.
+    `kinds` are those of its positional parameters; keyword-only parameters (attributes) are floats. Raises
+    FormulaError with the line.
     """
     signature = inspect.signature(function)
     names: dict[str, Kind] = {}

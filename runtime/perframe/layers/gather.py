@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from perframe.layers.base import Known, layer, normalize_axis
 from perframe.spec import DynamicTensorShape, PartialTensor
-from perframe.tensor import DataType
 
 
 @dataclass(frozen=True)

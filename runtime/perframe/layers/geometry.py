@@ -63,7 +63,10 @@ class View:
 
 @dataclass(frozen=True)
 class Window:
-    """A window that slides over the last dims: pooling and convolution. `pads` are those at each dim's begin and end."""
+    """A window that slides over the last dims: pooling and convolution.
+
+    `pads` are those at each dim's begin and end.
+    """
 
     kernel: Ints
     strides: Ints

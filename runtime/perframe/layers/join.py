@@ -39,7 +39,9 @@ def Concat(*inputs: PartialTensor, axis: int) -> PartialTensor:
             continue
         different = {dim for dim in column if isinstance(dim, int)}
         if len(different) > 1:
-            raise InferenceError(f"{' and '.join(map(str, shapes))} cannot be joined on axis {at}: axis {position} differs")
+            raise InferenceError(
+                f"{' and '.join(map(str, shapes))} cannot be joined on axis {at}: axis {position} differs"
+            )
         dims.append(different.pop() if different else column[0])
     part: tuple[Dim, ...] | None = None
     if rank == 1 and all(value.elements is not None for value in inputs):

@@ -14,7 +14,7 @@ from perframe.spec import DynamicTensorShape, PartialTensor, broadcast
 
 @dataclass(frozen=True)
 class Product:
-    """`batch` products of (rows, depth) by (depth, columns), plus a bias: strides in elements, 0 where an operand repeats.
+    """`batch` products of (rows, depth) by (depth, columns), plus a bias. Strides are in elements, 0 where one repeats.
 
     `a_strides` and `b_strides` are (batch..., row or depth, depth or column), `bias_strides` (row, column).
     """

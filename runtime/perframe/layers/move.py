@@ -24,7 +24,7 @@ def _product(dims: Sequence[Dim]) -> Dim:
     return math.prod(known) if len(known) == len(rest) else None
 
 
-# --- the same data with another shape -----------------------------------------------------------------------------------
+# --- the same data with another shape ---
 
 
 @layer(alias=True)
@@ -86,7 +86,10 @@ def Squeeze(x: PartialTensor, axes: PartialTensor | None = None) -> PartialTenso
         if isinstance(x.shape[axis], int) and x.shape[axis] != 1:
             raise InferenceError(f"axis {axis} of {x} is not 1 and cannot be squeezed")
     return PartialTensor(
-        x.dtype, DynamicTensorShape(d for i, d in enumerate(x.shape) if i not in drop), None, _small(x, len(x.shape) - len(drop))
+        x.dtype,
+        DynamicTensorShape(d for i, d in enumerate(x.shape) if i not in drop),
+        None,
+        _small(x, len(x.shape) - len(drop)),
     )
 
 
@@ -124,7 +127,7 @@ def _copy(inputs: Sequence[Known], outputs: Sequence[Known]) -> list[View]:
     return [View(tuple(outputs[0].shape), row_major(outputs[0].shape))]
 
 
-# --- views --------------------------------------------------------------------------------------------------------------
+# --- views ---
 
 
 @layer()
@@ -215,7 +218,9 @@ def Slice(
     cuts = _slices(x.shape, [None if value is None else value.ints() for value in (starts, ends, axes, steps)])
     if cuts is None:
         return x.with_shape((None,) * len(x.shape))
-    dims = [dim if count == -1 else None if count == -2 else count for dim, (_, count, _) in zip(x.shape, cuts, strict=True)]
+    dims = [
+        dim if count == -1 else None if count == -2 else count for dim, (_, count, _) in zip(x.shape, cuts, strict=True)
+    ]
     part = None
     if x.elements is not None and len(cuts) == 1 and cuts[0][1] >= 0:
         first, count, step = cuts[0]
@@ -231,7 +236,9 @@ def _slice(inputs: Sequence[Known | None], outputs: Sequence[Known]) -> list[Vie
     cuts = _slices(x.shape, bounds) or []
     strides = row_major(x.shape)
     offset = sum(first * stride for (first, _, _), stride in zip(cuts, strides, strict=True))
-    return [View(tuple(outputs[0].shape), tuple(s * step for (_, _, step), s in zip(cuts, strides, strict=True)), offset)]
+    return [
+        View(tuple(outputs[0].shape), tuple(s * step for (_, _, step), s in zip(cuts, strides, strict=True)), offset)
+    ]
 
 
 @layer(host=("split",))
@@ -311,7 +318,7 @@ def _space_to_depth(inputs: Sequence[Known], outputs: Sequence[Known], *, blocks
     return [_view_of_blocks((n, c, h // b, b, w // b, b), (0, 3, 5, 1, 2, 4))]
 
 
-# --- padding ------------------------------------------------------------------------------------------------------------
+# --- padding ---
 
 
 @dataclass(frozen=True)

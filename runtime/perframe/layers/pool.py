@@ -84,7 +84,9 @@ def _max_pool(
     ceil_mode: int,
     storage_order: int,
 ) -> Pooling:
-    return _pooling("largest", inputs[0], outputs[0], _window(inputs[0], kernel_shape, strides, dilations, pads, auto_pad))
+    return _pooling(
+        "largest", inputs[0], outputs[0], _window(inputs[0], kernel_shape, strides, dilations, pads, auto_pad)
+    )
 
 
 def _pooling(kind: str, x: Known, y: Known, window_: Window | None, count_padding: bool = False) -> Pooling:

@@ -93,7 +93,9 @@ def _reduction(
     return Reduction(combine, prepare, finish, kept_shape, kept_strides, red_shape, red_strides, axes)
 
 
-def _declare(name: str, combine: str, prepare: Callable[..., Any] = identity, finish: Callable[..., Any] = keep) -> None:
+def _declare(
+    name: str, combine: str, prepare: Callable[..., Any] = identity, finish: Callable[..., Any] = keep
+) -> None:
     entry = register(Declaration(name, "reduce", _infer, frozenset({"axes"})))
 
     @entry.form

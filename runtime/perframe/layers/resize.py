@@ -1,9 +1,11 @@
-"""Resampling. Each axis becomes a table of taps (which input elements, with which weights): one kernel serves every mode."""
+"""Resampling. Each axis becomes a table of taps (which input elements, with which weights): one kernel serves
+every mode.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +19,9 @@ from perframe.spec import Dim, PartialTensor
 
 @dataclass(frozen=True)
 class AxisTaps:
-    """One axis from `size` to `indices.shape[0]` elements: each output element is a weighted sum of K input elements."""
+    """One axis from `size` to `indices.shape[0]` elements: each output element is a weighted sum of K input
+    elements.
+    """
 
     axis: int
     outer: int
@@ -103,7 +107,7 @@ def _coordinates(mode: str, size: int, output: int, scale: float, roi: tuple[flo
     raise InferenceError(f"Resize has no coordinate_transformation_mode {mode!r}")
 
 
-_ROUNDINGS = {
+_ROUNDINGS: dict[str, Callable[[Any], Any]] = {
     "round_prefer_floor": lambda x: np.ceil(x - 0.5),
     "round_prefer_ceil": lambda x: np.floor(x + 0.5),
     "floor": np.floor,
@@ -115,7 +119,7 @@ def _kernel(mode: str, distance: NDArray[np.float64], a: float) -> NDArray[np.fl
     """The weight of an input element at a distance: the triangle, or Keys' cubic (1981)."""
     d = np.abs(distance)
     if mode == "linear":
-        return np.maximum(0, 1 - d)
+        return np.asarray(np.maximum(0, 1 - d))
     near = (a + 2) * d**3 - (a + 3) * d**2 + 1
     far = a * d**3 - 5 * a * d**2 + 8 * a * d - 4 * a
     return np.where(d <= 1, near, np.where(d < 2, far, 0.0))
@@ -136,7 +140,9 @@ def taps(
     """The taps of one axis: (output, K) indices and weights; all weights are 0 where a crop leaves the input."""
     where = _coordinates(coordinate_mode, size, output, scale, roi)
     rounded = where.astype(np.float32)  # scales are of this precision: what should be a tie is one again
-    outside = (rounded < 0) | (rounded > size - 1) if coordinate_mode == "tf_crop_and_resize" else np.zeros(output, bool)
+    outside = (
+        (rounded < 0) | (rounded > size - 1) if coordinate_mode == "tf_crop_and_resize" else np.zeros(output, bool)
+    )
     if mode == "nearest":
         indices = np.clip(_ROUNDINGS[nearest_mode](rounded), 0, size - 1)[:, None]
         return indices.astype(np.int32), np.where(outside, 0, 1).astype(np.float32)[:, None]
@@ -179,7 +185,9 @@ def _resize(inputs: Sequence[Known | None], outputs: Sequence[Known], **attribut
             bool(attributes["antialias"]),
             bounds,
         )
-        result.append(AxisTaps(axis, math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :]), indices, weights))
+        result.append(
+            AxisTaps(axis, math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :]), indices, weights)
+        )
         shape[axis] = output
     return result
 

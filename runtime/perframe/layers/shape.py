@@ -1,4 +1,7 @@
-"""Layers that make small tensors out of shapes and numbers. The plan evaluates them; no backend has a kernel for them."""
+"""Layers that make small tensors out of shapes and numbers.
+
+The plan evaluates them; no backend has a kernel for them.
+"""
 
 from __future__ import annotations
 

@@ -18,7 +18,11 @@ def _stage(graph: Graph, layer: Layer, source: str) -> Stage | None:
     specs = [graph.specs[name] for name in (*layer.inputs, *layer.outputs) if name]
     if layer.family != "elementwise" or "result" in entry.attributes or "to" in entry.attributes or layer.epilogue:
         return None
-    if any(spec.dtype is not DataType.FLOAT32 for spec in specs) or "" in layer.inputs or layer.inputs.count(source) != 1:
+    if (
+        any(spec.dtype is not DataType.FLOAT32 for spec in specs)
+        or "" in layer.inputs
+        or layer.inputs.count(source) != 1
+    ):
         return None
     operands = [None if name == source else scalar(graph.constant(name)) for name in layer.inputs]
     if sum(operand is None for operand in operands) != 1:

@@ -1,4 +1,6 @@
-"""A BatchNormalization, or a multiplication by a constant for each channel, goes into the weights of the convolution before it."""
+"""A BatchNormalization, or a multiplication by a constant for each channel, goes into the weights of the
+convolution before it.
+"""
 
 from __future__ import annotations
 

@@ -21,7 +21,9 @@ def compute(layer: LayerLike, form: Convolution, inputs: Sequence[Any], outputs:
     window, groups, rank = form.window, form.groups, len(form.size)
     last = [
         (out - 1) * stride + (kernel - 1) * spread + 1
-        for out, stride, kernel, spread in zip(form.output, window.strides, window.kernel, window.dilations, strict=True)
+        for out, stride, kernel, spread in zip(
+            form.output, window.strides, window.kernel, window.dilations, strict=True
+        )
     ]
     widths = [
         (begin, max(0, need - size - begin)) for begin, need, size in zip(window.begin, last, form.size, strict=True)
@@ -29,12 +31,16 @@ def compute(layer: LayerLike, form: Convolution, inputs: Sequence[Any], outputs:
     padded = np.pad(x, [(0, 0), (0, 0), *((max(0, a), c) for a, c in widths)])
     padded = padded.reshape(form.batch, groups, form.channels // groups, *padded.shape[2:])
     weights = w.reshape(groups, form.outputs // groups, form.channels // groups, *window.kernel)
-    accumulate = np.float64 if x.dtype == np.float64 else np.result_type(x.dtype, np.float32 if x.dtype.kind == "f" else x.dtype)
+    accumulate = (
+        np.float64 if x.dtype == np.float64 else np.result_type(x.dtype, np.float32 if x.dtype.kind == "f" else x.dtype)
+    )
     result = np.zeros((form.batch, groups, form.outputs // groups, *form.output), accumulate)
     for tap in itertools.product(*(range(k) for k in window.kernel)):
         cut = tuple(
             slice(t * d + max(0, -begin), t * d + max(0, -begin) + (out - 1) * s + 1, s)
-            for t, d, out, s, begin in zip(tap, window.dilations, form.output, window.strides, window.begin, strict=True)
+            for t, d, out, s, begin in zip(
+                tap, window.dilations, form.output, window.strides, window.begin, strict=True
+            )
         )
         part = padded[(slice(None),) * 3 + cut]
         result += np.einsum("ngc...,goc->ngo...", part, weights[(slice(None),) * 3 + tap], optimize=True)

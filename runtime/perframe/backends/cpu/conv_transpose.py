@@ -36,7 +36,9 @@ def compute(layer: LayerLike, form: Convolution, inputs: Sequence[Any], outputs:
         part = np.einsum("ngc...,gco->ngo...", given, weights[(slice(None),) * 3 + tap], optimize=True)
         result[(slice(None),) * 3 + cut] += part
     result = result.reshape(form.batch, form.outputs, *full)
-    result = result[(slice(None),) * 2 + tuple(slice(a, a + out) for a, out in zip(window.begin, form.output, strict=True))]
+    result = result[
+        (slice(None),) * 2 + tuple(slice(a, a + out) for a, out in zip(window.begin, form.output, strict=True))
+    ]
     return [result if b is None else result + b.reshape(-1, *(1,) * rank)]
 
 

@@ -72,5 +72,3 @@ def lower(
             [numbers],
         )
     ]
-
-

@@ -25,7 +25,13 @@ def lower(
 ) -> list[NativeStep] | None:
     """A kernel for known int64 indices, which are checked here; unknown ones are NumPy's to check."""
     x, indices = inputs[0], inputs[1]
-    if x is None or indices is None or indices.dtype is not DataType.INT64 or not four_bytes(x) or indices.value is None:
+    if (
+        x is None
+        or indices is None
+        or indices.dtype is not DataType.INT64
+        or not four_bytes(x)
+        or indices.value is None
+    ):
         return None
     if indices.value.size and (indices.value.min() < -form.size or indices.value.max() >= form.size):
         return None

@@ -1,7 +1,7 @@
-"""Compiled kernels: Numba compiles one once, its object code lies on disk by content, and later processes link it without Numba.
+"""Compiled kernels: Numba compiles each once; its object code is kept on disk, and later processes link that.
 
-A kernel is `build(**functions)` in a file of `kernels/`; it returns a function of (numbers, begin, end), addresses and indices
-as int64. The name of the object file is a hash of all kernel sources, the variant's text, the CPU and Numba's version.
+A kernel is `build(**functions)` in a file of `kernels/`; it returns a function of (numbers, begin, end), addresses and
+indices as int64. an object file is named by a hash of kernel sources, the variant's text, the CPU and Numba's version.
 """
 
 from __future__ import annotations

@@ -17,7 +17,9 @@ def _matrices(array: Any, batch: Sequence[int], rows: int, columns: int, strides
     flat = np.ascontiguousarray(array).reshape(-1)
     if not flat.size or not rows or not columns or 0 in batch:
         return np.zeros((*batch, rows, columns), flat.dtype)
-    return np.lib.stride_tricks.as_strided(flat, (*batch, rows, columns), tuple(step * flat.itemsize for step in strides))
+    return np.lib.stride_tricks.as_strided(
+        flat, (*batch, rows, columns), tuple(step * flat.itemsize for step in strides)
+    )
 
 
 def compute(layer: LayerLike, form: Product, inputs: Sequence[Any], outputs: Sequence[Operand]) -> list[Any]:

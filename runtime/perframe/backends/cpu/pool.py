@@ -69,6 +69,12 @@ def lower(
     def pair(values: Sequence[int], missing: int) -> list[int]:
         return [missing, *values] if one else list(values)
 
-    numbers = [int(form.count_padding), *pair(form.size, 1), *pair(form.output, 1), *pair(w.kernel, 1), *pair(w.strides, 1)]
+    numbers = [
+        int(form.count_padding),
+        *pair(form.size, 1),
+        *pair(form.output, 1),
+        *pair(w.kernel, 1),
+        *pair(w.strides, 1),
+    ]
     numbers += [*pair(w.dilations, 1), *pair(w.begin, 0), *pair(w.end, 0)]
     return [step(layer, f"pool.{form.kind}", [x, outputs[0]], numbers, form.planes)]

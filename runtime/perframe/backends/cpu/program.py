@@ -44,14 +44,18 @@ class PythonStep:
 
     def replace(self, old: Storage, new: Storage) -> None:
         """Read `new` wherever `old` was read."""
-        self.operands = [new if operand is old and isinstance(new, HostStorage) else operand for operand in self.operands]
+        self.operands = [
+            new if operand is old and isinstance(new, HostStorage) else operand for operand in self.operands
+        ]
 
 
 CpuStep = NativeStep | PythonStep
 
 
 class CpuProgram:
-    """Steps in order. A run of native ones is a table of (kernel, numbers, items), which native code walks without the GIL."""
+    """Steps in order. A run of native ones is a table of (kernel, numbers, items), which native code walks without
+    the GIL.
+    """
 
     def __init__(self, steps: Sequence[CpuStep]) -> None:
         self._steps = list(steps)

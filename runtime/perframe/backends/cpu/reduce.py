@@ -33,7 +33,9 @@ def compute(layer: LayerLike, form: Reduction, inputs: Sequence[Any], outputs: S
         shape = [1 if axis in form.axes else dim for axis, dim in enumerate(x.shape)]
         total = np.full(shape, start, x.dtype)
     else:
-        total = combine.reduce(prepared, axis=form.axes, keepdims=True, dtype=None if combine in (np.maximum, np.minimum) else x.dtype)
+        total = combine.reduce(
+            prepared, axis=form.axes, keepdims=True, dtype=None if combine in (np.maximum, np.minimum) else x.dtype
+        )
     return [form.finish(total, np.asarray(form.count).astype(x.dtype))]
 
 

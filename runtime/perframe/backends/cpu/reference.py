@@ -1,4 +1,6 @@
-"""Every layer on arrays, with NumPy: the definition that kernels are compared with, and the long tail that needs none."""
+"""Every layer on arrays, with NumPy: the definition that kernels are compared with, and the long tail that needs
+none.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +18,7 @@ from perframe.spec import PartialTensor
 Array = NDArray[Any]
 
 
-def compute(
-    layer: LayerLike, form: Any, inputs: Sequence[Array | None], outputs: Sequence[Operand]
-) -> list[Array]:
+def compute(layer: LayerLike, form: Any, inputs: Sequence[Array | None], outputs: Sequence[Operand]) -> list[Array]:
     """The outputs of a layer whose form is known, in the dtypes that `outputs` declare."""
     family = import_module(f"perframe.backends.cpu.{layer.family}")
     with np.errstate(all="ignore"):
@@ -26,7 +26,8 @@ def compute(
         if layer.epilogue:
             values[0] = apply(layer.epilogue, values[0])
         return [
-            np.asarray(value, known.dtype.numpy).reshape(known.shape) for value, known in zip(values, outputs, strict=False)
+            np.asarray(value, known.dtype.numpy).reshape(known.shape)
+            for value, known in zip(values, outputs, strict=False)
         ]
 
 

@@ -49,7 +49,7 @@ class GLBackend:
 
     def lower(
         self, layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand], scratch: Scratch
-    ) -> list[Step]:
+    ) -> list[Any]:
         """The family's bindings, bound; outputs without elements need none."""
         if not any(value.shape.size for value in outputs):
             return []
@@ -69,7 +69,8 @@ class GLBackend:
 
     def program(self, steps: Sequence[Step]) -> Program:
         """Steps with their uniform buffer."""
-        return GLProgram(self.device, [step for step in steps if hasattr(step, "block")])
+        bound: Sequence[Any] = steps  # they are what `lower` made
+        return GLProgram(self.device, bound)
 
     def submit(
         self, program: Program, begin: int, end: int, reads: Sequence[Storage], writes: Sequence[Storage]

@@ -132,7 +132,9 @@ class ComputeStep:
 
 
 def buffer_accessor(name: str, kind: str, binding: int) -> str:
-    """GLSL that declares a tensor's storage buffer and reads its elements: one, four from anywhere, or a texel of four."""
+    """GLSL that declares a tensor's storage buffer and reads its elements: one, four from anywhere, or a texel of
+    four.
+    """
     vector = "vec4" if kind == "float" else "ivec4"
     data = f"{name}_data"
     return (

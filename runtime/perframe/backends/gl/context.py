@@ -1,4 +1,6 @@
-"""A GL context as both backends see it: its limits, its programs, fences, staging buffers, and what waits to be freed."""
+"""A GL context as both backends see it: its limits, its programs, fences, staging buffers, and what waits to be
+freed.
+"""
 
 from __future__ import annotations
 
@@ -175,7 +177,10 @@ def device_for(ctx: Any) -> Device:
 
 
 def create_headless() -> moderngl.Context:
-    """A context without a screen: GL 4.3 where it can be had, else 3.3. Raises BackendError that says what to install."""
+    """A context without a screen: GL 4.3 where it can be had, else 3.3.
+
+    Raises BackendError that says what to install.
+    """
     settings: dict[str, Any] = {"backend": "egl"} if sys.platform.startswith("linux") else {}
     reasons = []
     for version in (430, 330):
@@ -198,7 +203,11 @@ def _current_egl() -> Callable[[], None] | None:
     except OSError:
         return None
     pointer = ctypes.c_void_p
-    for name, arguments in {"eglGetCurrentContext": [], "eglGetCurrentDisplay": [], "eglGetCurrentSurface": [ctypes.c_int]}.items():
+    for name, arguments in {
+        "eglGetCurrentContext": [],
+        "eglGetCurrentDisplay": [],
+        "eglGetCurrentSurface": [ctypes.c_int],
+    }.items():
         function = getattr(egl, name)
         function.restype, function.argtypes = pointer, arguments
     context, display = egl.eglGetCurrentContext(), egl.eglGetCurrentDisplay()

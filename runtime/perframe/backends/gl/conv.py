@@ -20,7 +20,9 @@ def supports(layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequen
     if len(outputs[0].shape) > 4:
         return "convolution over more than two dims has no GL kernel"
     form: Convolution = layer.form(inputs, outputs)
-    rounds = math.prod(form.window.kernel) * (form.channels // form.groups + 4) * (4 if layer.op == "ConvTranspose" else 1)
+    rounds = (
+        math.prod(form.window.kernel) * (form.channels // form.groups + 4) * (4 if layer.op == "ConvTranspose" else 1)
+    )
     return "" if rounds <= ROUNDS else f"{rounds} products for one element are too many for one shader"
 
 
@@ -67,7 +69,9 @@ def lower(
 
 
 def _blocks(weights: Any, groups: int, blocks: int) -> Any:
-    """Weights packed (group, block of four outputs, kernel row, column, depth, output in block), missing outputs zero."""
+    """Weights packed (group, block of four outputs, kernel row, column, depth, output in block), missing outputs
+    zero.
+    """
     outputs, depth = weights.shape[:2]
     kernel = (1, *weights.shape[2:]) if weights.ndim == 3 else weights.shape[2:]
     padded = np.zeros((groups, blocks * 4, depth, *kernel), np.float32)

@@ -160,7 +160,9 @@ class TexturePasses:
     def _draw_step(self, storage: Storage, params: Mapping[str, Numbers]) -> _Draw:
         kernel = load_kernel("convert/tensor_to_texture")
         compute = storage.backend_type == BackendType.GPU_COMPUTE
-        accessor = buffer_accessor("X", "float", 0) if compute else texture_accessor("X", "float", self._device.texture_shift)
+        accessor = (
+            buffer_accessor("X", "float", 0) if compute else texture_accessor("X", "float", self._device.texture_shift)
+        )
         text = compose(kernel, "draw", [accessor], {"O_TYPE": "float"}, "", 430 if compute else 330)
         with self._device.using():
             program = self._device.programs.get(text, [] if compute else ["X_texture"], kernel.name)
@@ -198,5 +200,3 @@ class TexturePasses:
 
 def _frozen(params: Mapping[str, Numbers]) -> tuple[Any, ...]:
     return tuple((name, tuple(value) if isinstance(value, (list, tuple)) else value) for name, value in params.items())
-
-

@@ -1,4 +1,6 @@
-"""The GL entry points that steps call directly, loaded by name through the context's own loader (EGL, GLX, WGL and CGL alike)."""
+"""The GL entry points that steps call directly, loaded by name through the context's own loader (EGL, GLX, WGL and
+CGL alike).
+"""
 
 from __future__ import annotations
 

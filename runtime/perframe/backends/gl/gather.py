@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from perframe.backends.base import LayerLike, Operand
 from perframe.backends.gl.steps import Binding, Tools

@@ -27,7 +27,11 @@ def lower(
         runs = [run for _, run in now]
         total = sum(runs)
         target = tools.scratch((form.outer * total,), outputs[0].dtype) if parts else outputs[0]
-        params = {"first": ints([sum(runs[:k]) for k in range(len(runs))]), "run": ints(runs), "total": total}
+        params: dict[str, Any] = {
+            "first": ints([sum(runs[:k]) for k in range(len(runs))]),
+            "run": ints(runs),
+            "total": total,
+        }
         given = {f"X{k}": value for k, (value, _) in enumerate(now)}
         bindings.append(Binding(layer.name, "join", given, target, params, {"OPERANDS": str(len(now))}))
         if not parts:

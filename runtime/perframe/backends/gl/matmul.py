@@ -31,7 +31,7 @@ def lower(
     a, b, bias = (*inputs, None)[:3]
     assert a is not None and b is not None
     rank = len(form.batch)
-    params = {
+    params: dict[str, Any] = {
         "batch": ints(form.batch),
         "a_batch": ints(form.a_strides[:rank]),
         "b_batch": ints(form.b_strides[:rank]),

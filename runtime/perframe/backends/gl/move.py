@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 from perframe.backends.base import LayerLike, Operand
 from perframe.backends.gl.steps import Binding, Tools, ints

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from perframe.backends.base import LayerLike, Operand
 from perframe.backends.gl.steps import RUN, Binding, Tools
@@ -29,5 +28,7 @@ def lower(
         joined = tools.scratch((rows * 2,), x.dtype)
         bindings.append(Binding(layer.name, "norm_join", {"S": numbers}, joined, {"parts": parts}))
         numbers = joined
-    last = Binding(layer.name, "softmax", {"X": x, "S": numbers}, outputs[0], {**walk, "logarithm": int(form.logarithm)})
+    last = Binding(
+        layer.name, "softmax", {"X": x, "S": numbers}, outputs[0], {**walk, "logarithm": int(form.logarithm)}
+    )
     return [*bindings, last]

@@ -22,7 +22,7 @@ def lower(
     """One kernel for all modes."""
     x = inputs[0]
     assert x is not None
-    params = {
+    params: dict[str, Any] = {
         "size": ints(form.input_shape),
         "shape": ints(form.output_shape),
         "before": ints(form.before),

@@ -151,7 +151,8 @@ def texture_accessor(name: str, kind: str, shift: int) -> str:
         f"    {vector} a = {name}_texel(i >> 2);\n"
         f"    if ((i & 3) == 0) return a;\n"
         f"    {vector} b = {name}_texel((i >> 2) + 1);\n"
-        f"    return (i & 3) == 1 ? {vector}(a.yzw, b.x) : ((i & 3) == 2 ? {vector}(a.zw, b.xy) : {vector}(a.w, b.xyz));\n"
+        f"    if ((i & 3) == 1) return {vector}(a.yzw, b.x);\n"
+        f"    return (i & 3) == 2 ? {vector}(a.zw, b.xy) : {vector}(a.w, b.xyz);\n"
         f"}}"
     )
 

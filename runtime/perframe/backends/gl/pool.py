@@ -18,7 +18,11 @@ def supports(layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequen
     if len(outputs[0].shape) > 4:
         return "pooling over more than two dims has no GL kernel"
     form: Pooling = layer.form(inputs, outputs)
-    return "" if 8 * math.prod(form.window.kernel) <= ROUNDS else f"a window of {form.window.kernel} is too large for one shader"
+    return (
+        ""
+        if 8 * math.prod(form.window.kernel) <= ROUNDS
+        else f"a window of {form.window.kernel} is too large for one shader"
+    )
 
 
 def two(values: Sequence[int], missing: int) -> list[int]:
@@ -36,7 +40,7 @@ def lower(
     """One kernel."""
     x, w = inputs[0], form.window
     assert x is not None
-    params = {
+    params: dict[str, Any] = {
         "size": two(form.size, 1),
         "output_": two(form.output, 1),
         "kernel": two(w.kernel, 1),

@@ -1,4 +1,7 @@
-"""Shader text: a body, its declared inputs and parameters, a shell, and the defines of a variant. Programs are cached by text."""
+"""Shader text: a body, its declared inputs and parameters, a shell, and the defines of a variant.
+
+Programs are cached by text.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +41,9 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Kernel:
-    """A shader body and what its `//@` lines declare: tensors it reads, the caller's textures it samples, numbers it is given."""
+    """A shader body and what its `//@` lines declare: tensors it reads, the caller's textures it samples, numbers
+    it is given.
+    """
 
     name: str
     inputs: tuple[str, ...]
@@ -66,7 +71,9 @@ class Kernel:
             numbers = list(given) if isinstance(given, Sequence) else [given]
             size = _COMPONENTS[kind] * (parameter.count or 1)
             if len(numbers) > size:
-                raise BackendError(f"kernel {self.name}: {len(numbers)} numbers do not fit {parameter.declaration().strip()}")
+                raise BackendError(
+                    f"kernel {self.name}: {len(numbers)} numbers do not fit {parameter.declaration().strip()}"
+                )
             numbers += [0] * (size - len(numbers))
             alignment = 16 if parameter.count is not None or size > 2 else 4 * size
             data += bytes(-len(data) % alignment)
@@ -143,7 +150,7 @@ class ProgramCache:
 
     def get(self, text: str, samplers: Sequence[str], name: str) -> Any:
         """The program of this text, with its uniform block at binding 0 and its samplers at units 0, 1, ..."""
-        program = self._programs.get(text)
+        program: Any = self._programs.get(text)
         if program is None:
             try:
                 if "\nlayout(local_size_x" in text:
@@ -155,10 +162,10 @@ class ProgramCache:
                 raise BackendError(f"shader {name} does not compile: {error}\n{_excerpt(text, str(error))}") from None
             self.compiled += 1
             for unit, sampler in enumerate(samplers):
-                if (uniform := program.get(sampler, None)) is not None:
-                    uniform.value = unit
-            if (block := program.get("Params", None)) is not None:
-                block.binding = 0
+                if sampler in program:  # the compiler drops what a variant does not read
+                    program[sampler].value = unit
+            if "Params" in program:
+                program["Params"].binding = 0
             self._programs[text] = program
         return program
 

@@ -48,9 +48,7 @@ def lower(
         return [_binding(layer, form, x, outputs[0], form.finish, 1, form.count)]
     kept, parts = math.prod(form.kept), -(-form.count // RUN)
     partial = tools.scratch((kept * parts,), x.dtype)
-    rest = replace(
-        form, prepare=identity, kept=(kept,), kept_strides=(parts,), reduced=(parts,), reduced_strides=(1,)
-    )
+    rest = replace(form, prepare=identity, kept=(kept,), kept_strides=(parts,), reduced=(parts,), reduced_strides=(1,))
     bindings = [_binding(layer, form, x, partial, keep, parts, form.count)]
     while rest.count > RUN:
         parts = -(-rest.count // RUN)
@@ -69,7 +67,7 @@ def _binding(
     end, _ = translate(finish, [kind, kind], "glsl")
     functions = f"{prepare}\n{end}\n#define formula {form.prepare.__name__}\n#define epilogue {finish.__name__}"
     defines = {"JOIN(a, b)": _JOIN[form.combine], "START": _START[form.combine, kind]}
-    params = {
+    params: dict[str, Any] = {
         "kept": ints(form.kept),
         "kept_strides": ints(form.kept_strides),
         "reduced": ints(form.reduced),

@@ -13,7 +13,8 @@ UNIFORM_BUFFER, UNIFORM_BINDING, UNIFORM_START, UNIFORM_SIZE = 0x8A11, 0x8A28, 0
 STORAGE_BUFFER, STORAGE_BINDING, STORAGE_START, STORAGE_SIZE = 0x90D2, 0x90D3, 0x90D4, 0x90D5
 COLOR_WRITEMASK = 0x0C23
 _BUFFERS = {0x8892: 0x8894, 0x88EB: 0x88ED, 0x88EC: 0x88EF, 0x8F36: 0x8F36, 0x8F37: 0x8F37}  # array, pack, unpack, copy
-# blend, depth, stencil, scissor, cull, logic op, polygon offset, sRGB, discard, sample mask, sample coverage, alpha to coverage
+# blend, depth, stencil, scissor, cull, logic op, polygon offset, sRGB, discard, sample mask, sample coverage, alpha
+# to coverage
 _SWITCHES = (0x0BE2, 0x0B71, 0x0B90, 0x0C11, 0x0B44, 0x0BF2, 0x8037, 0x8DB9, 0x8C89, 0x8E51, 0x80A0, 0x809E)
 # unpack: row length, skip rows, skip pixels, alignment; pack: the same
 _PIXEL_STORE = {0x0CF2: 0, 0x0CF3: 0, 0x0CF4: 0, 0x0CF5: 4, 0x0D02: 0, 0x0D03: 0, 0x0D04: 0, 0x0D05: 4}

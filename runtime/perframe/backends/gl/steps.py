@@ -10,11 +10,11 @@ import moderngl
 import numpy as np
 from numpy.typing import NDArray
 
-from perframe.backends.base import LayerLike, Operand, Scratch
+from perframe.backends.base import LayerLike, Operand, Scratch, Step
 from perframe.backends.gl.context import Device
 from perframe.backends.gl.program import Numbers, load_kernel
 from perframe.layers.epilogue import Stage, compose
-from perframe.tensor import DataType, Storage
+from perframe.tensor import DataType
 
 Array = NDArray[Any]
 
@@ -34,14 +34,15 @@ def kind_of(dtype: DataType) -> str:
 def to_gpu(array: Array) -> Array:
     """The values as the GPU holds them, flat: float32 or int32."""
     wanted = np.float32 if array.dtype == np.float32 else np.int32
-    return np.ascontiguousarray(array).astype(wanted, copy=False).reshape(-1)
+    flat: Array = np.ascontiguousarray(array).astype(wanted, copy=False).reshape(-1)
+    return flat
 
 
 def from_gpu(values: Array, shape: Sequence[int], dtype: DataType) -> Array:
     """What the GPU held, in the dtype that the model declares."""
-    result = values.reshape(tuple(shape))
+    result: Array = values.reshape(tuple(shape))
     if dtype is DataType.BOOL:
-        return result != 0
+        return np.asarray(result != 0)
     return np.ascontiguousarray(result.astype(dtype.numpy))
 
 
@@ -67,7 +68,9 @@ class Binding:
     @property
     def block(self) -> bytes:
         """The uniform block's bytes."""
-        return load_kernel(self.kernel).pack({"O_size": self.output.shape.size, "O_tiles": self.tiles, **self.params}, self.o_type)
+        return load_kernel(self.kernel).pack(
+            {"O_size": self.output.shape.size, "O_tiles": self.tiles, **self.params}, self.o_type
+        )
 
     @property
     def all_defines(self) -> dict[str, str]:
@@ -84,15 +87,11 @@ class Tools:
     stores_anywhere: bool  # an invocation may store several elements, wherever it likes
 
 
-class GLStep(Protocol):
+class GLStep(Step, Protocol):
     """A bound step: its place in the uniform buffer is set when its program is made."""
 
-    layer: str
     block: bytes
     offset: int
-
-    def replace(self, old: Storage, new: Storage) -> None:
-        """Read `new` wherever `old` was read."""
 
     def run(self, gl: Any, uniforms: int) -> None:
         """Bind and launch."""
@@ -160,6 +159,11 @@ def unsupported(layer: LayerLike, inputs: Sequence[Operand | None], outputs: Seq
         if value.dtype not in GPU_DTYPES:
             return f"{value.name!r} is {value.dtype}, and the GPU holds {', '.join(GPU_DTYPES)}"
         known = value.value
-        if known is not None and known.dtype == np.int64 and known.size and np.abs(known).max() > np.iinfo(np.int32).max:
+        if (
+            known is not None
+            and known.dtype == np.int64
+            and known.size
+            and np.abs(known).max() > np.iinfo(np.int32).max
+        ):
             return f"{value.name!r} holds numbers outside int32"
     return ""

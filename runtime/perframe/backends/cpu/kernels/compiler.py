@@ -9,7 +9,8 @@ from numba import njit, types
 
 SIGNATURE = types.void(types.int64, types.int64, types.int64)
 
-# division by zero gives infinity, as in NumPy and GLSL; NaN and infinity keep their meaning, so no fast-math, only contraction
+# division by zero gives infinity, as in NumPy and GLSL; NaN and infinity keep their meaning, so no fast-math, only
+# contraction
 OPTIONS: dict[str, Any] = {"error_model": "numpy", "fastmath": {"contract"}, "boundscheck": False}
 
 

@@ -26,7 +26,8 @@ def _last(pad, offset, stride, size, columns):
 def build(epilogue: Any) -> Any:
     """Items are (batch, output channel) planes.
 
-    [x, w, b, out, p, channels, outputs, groups, height, width, rows, columns, kernel y, x, stride y, x, dilation y, x, pad y, x]
+    [x, w, b, out, p, channels, outputs, groups, height, width, rows, columns, kernel y, x, stride y, x, dilation y,
+    x, pad y, x]
     """
 
     def kernel(numbers, begin, end):

@@ -1,4 +1,7 @@
-"""The formulas' vocabulary for Numba, in float32 throughout. `exp` and what follows from it vectorise: they are polynomials."""
+"""The formulas' vocabulary for Numba, in float32 throughout.
+
+`exp` and what follows from it vectorise: they are polynomials.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,9 @@ _LN2_LOW = float32(1.42860677e-06)
 
 @inline
 def exp(x):
-    """Cody-Waite reduction to |r| <= ln(2)/2 and a polynomial of degree 6; overflow gives inf, underflow 0, NaN stays."""
+    """Cody-Waite reduction to |r| <= ln(2)/2 and a polynomial of degree 6; overflow gives inf, underflow 0, NaN
+    stays.
+    """
     limited = float32(89.0) if x > float32(89.0) else (float32(-104.0) if x < float32(-104.0) else x)
     limited = limited if limited == limited else float32(0.0)
     shifted = limited * _LOG2E + float32(12582912.0)  # 1.5 * 2**23: rounds to an integer in the low bits
@@ -70,7 +75,9 @@ def clamp(x, low, high):
 def tanh(x):
     small = x * x
     # Taylor's series where the quotient would cancel
-    series = x * (float32(1.0) + small * (float32(-0.333333333) + small * (float32(0.133333333) + small * float32(-0.053968254))))
+    series = x * (
+        float32(1.0) + small * (float32(-0.333333333) + small * (float32(0.133333333) + small * float32(-0.053968254)))
+    )
     e = exp(float32(-2.0) * (x if x > float32(0.0) else -x))
     quotient = (float32(1.0) - e) / (float32(1.0) + e)
     quotient = quotient if x > float32(0.0) else -quotient

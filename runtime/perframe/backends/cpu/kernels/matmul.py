@@ -12,7 +12,8 @@ from perframe.backends.cpu.kernels.memory import floats, int64s
 def build(epilogue: Any) -> Any:
     """Items are output rows: out[r, :] = alpha * a[r, :] @ b + beta * bias.
 
-    [a, b, bias, out, p, scales, has bias, rows, columns, depth, rank, batch..., a strides (batch..., row, depth), b strides
+    [a, b, bias, out, p, scales, has bias, rows, columns, depth, rank, batch..., a strides (batch..., row, depth), b
+    strides
     (batch..., depth, column), bias row, bias column]
     """
 

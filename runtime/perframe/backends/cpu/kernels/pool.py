@@ -15,7 +15,8 @@ def _pool(average: bool) -> Any:
     def build() -> Any:
         """Items are planes.
 
-        [x, out, count padding, height, width, rows, columns, kernel y, x, stride y, x, dilation y, x, pad y, x, end pad y, x]
+        [x, out, count padding, height, width, rows, columns, kernel y, x, stride y, x, dilation y, x, pad y, x, end
+        pad y, x]
         """
 
         def kernel(numbers, begin, end):

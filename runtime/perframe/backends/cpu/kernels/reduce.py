@@ -26,7 +26,9 @@ def _times(a, b):
 
 def _reduction(combine: str) -> Any:
     def build(formula: Any, epilogue: Any) -> Any:
-        """[x, out, kept rank, kept shape..., strides..., reduced rank, shape..., strides...]; items are output elements."""
+        """[x, out, kept rank, kept shape..., strides..., reduced rank, shape..., strides...]; items are output
+        elements.
+        """
         start = float32(_START[combine])
         join = {"sum": _add, "product": _times, "largest": maximum, "smallest": minimum}[combine]
 

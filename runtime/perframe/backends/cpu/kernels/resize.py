@@ -10,7 +10,9 @@ from perframe.backends.cpu.kernels.memory import floats, int64s
 
 
 def build() -> Any:
-    """One axis by taps: [x, out, indices, weights, size, inner, outputs, taps]; items are (outer, output) rows of `inner`."""
+    """One axis by taps: [x, out, indices, weights, size, inner, outputs, taps]; items are (outer, output) rows of
+    `inner`.
+    """
 
     def kernel(numbers, begin, end):
         n = int64s(numbers)

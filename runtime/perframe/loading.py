@@ -17,8 +17,8 @@ def load(
 ) -> Model:
     """Import a model from a path, bytes, a file object or an `onnx.ModelProto`.
 
-    `dims` gives named dims their values; `optimize=False` leaves the layers as they are in the file. Raises FileNotFoundError,
-    ModelError, and UnsupportedOperatorError, which lists every node that cannot be imported.
+    `dims` gives named dims their values; `optimize=False` leaves the layers as they are in the file. Raises
+    FileNotFoundError, ModelError, and UnsupportedOperatorError, which lists every node that cannot be imported.
     """
     from perframe.importers.onnx import load_onnx
 

@@ -1,0 +1,175 @@
+"""Where a tensor's data lies: the protocol that every backend's storage follows, and host memory."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perframe.dtypes import Array, BackendType, DataType
+from perframe.readback import Pending
+
+if TYPE_CHECKING:
+    from perframe.tensor import Tensor
+
+
+@runtime_checkable
+class Fence(Protocol):
+    """Something that will be finished: a job, a GL fence."""
+
+    @property
+    def done(self) -> bool:
+        """Whether it is. Never blocks."""
+
+    def wait(self) -> None:
+        """Block until it is."""
+
+
+class Storage(Protocol):
+    """A tensor's data on a backend."""
+
+    @property
+    def backend_type(self) -> BackendType:
+        """Where the data lies."""
+
+    @property
+    def max_capacity(self) -> int:
+        """How many elements fit."""
+
+    def upload(self, array: Array) -> None:
+        """Write the values of `array`; later work on this backend sees them."""
+
+    def download(self, shape: Sequence[int] | None = None, dtype: DataType | None = None) -> Array:
+        """The values; blocks. Without a shape, all of the storage, flat."""
+
+    def request(self, shape: Sequence[int], dtype: DataType) -> Pending:
+        """Begin a download; never blocks."""
+
+    def like(self, shape: Sequence[int], dtype: DataType) -> Storage:
+        """New storage on the same backend."""
+
+    def pin(self, tensor: Tensor) -> Storage:
+        """Move `tensor`'s data to this storage's backend and return its new storage there."""
+
+    def release(self) -> None:
+        """Free the memory."""
+
+
+def aligned_bytes(size: int) -> NDArray[np.uint8]:
+    """`size` bytes that begin at a multiple of 64, what the widest vector load wants."""
+    raw = np.empty(size + 64, np.uint8)
+    start = -raw.ctypes.data % 64
+    return raw[start : start + size]
+
+
+class HostStorage:
+    """A tensor's data in host memory. `write` is the last job that writes it, `reads` those that read it since."""
+
+    backend_type = BackendType.CPU
+
+    def __init__(self, shape: Sequence[int], dtype: DataType) -> None:
+        self.dtype = dtype
+        self.size = math.prod(shape)
+        if dtype is DataType.STRING:
+            self.memory: Array = np.full(self.size, "", object)
+        else:
+            self.memory = aligned_bytes(max(1, self.size * dtype.numpy.itemsize))
+        self.write: Fence | None = None
+        self.reads: list[Fence] = []
+
+    @property
+    def max_capacity(self) -> int:
+        """How many elements of its own dtype fit."""
+        return self.size
+
+    @property
+    def address(self) -> int:
+        """Where the data begins."""
+        return int(self.memory.ctypes.data)
+
+    @property
+    def fences(self) -> list[Fence]:
+        """All that must be finished before the data may be written."""
+        pending = [*self.reads, *([self.write] if self.write else [])]
+        return [fence for fence in pending if not fence.done]
+
+    def view(self, shape: Sequence[int], dtype: DataType) -> Array:
+        """The memory as an array, without waiting for whom writes it."""
+        if dtype is DataType.STRING:
+            return self.memory[: math.prod(shape)].reshape(shape)
+        size = math.prod(shape) * dtype.numpy.itemsize
+        return self.memory[:size].view(dtype.numpy).reshape(shape)
+
+    def upload(self, array: Array) -> None:
+        """Write the values of `array`; waits for work that still uses the old ones."""
+        for fence in self.fences:
+            fence.wait()
+        self.reads, self.write = [], None
+        np.copyto(self.view(array.shape, self.dtype), array)
+
+    def download(self, shape: Sequence[int] | None = None, dtype: DataType | None = None) -> Array:
+        """A copy of the values; waits for them."""
+        if self.write:
+            self.write.wait()
+        return self.view((self.size,) if shape is None else shape, dtype or self.dtype).copy()
+
+    def request(self, shape: Sequence[int], dtype: DataType) -> Pending:
+        """A download that is taken when whoever writes has finished, and before anyone writes again."""
+        pending = HostPending(self, shape, dtype)
+        self.reads = [fence for fence in self.reads if not fence.done]
+        if not pending.done:
+            self.reads.append(pending)
+        return pending
+
+    def like(self, shape: Sequence[int], dtype: DataType) -> HostStorage:
+        """New host memory."""
+        return HostStorage(shape, dtype)
+
+    def pin(self, tensor: Tensor) -> Storage:
+        """Move `tensor`'s data into host memory; blocks if it lies on a GPU."""
+        return tensor.pin_like(self)
+
+    def release(self) -> None:
+        """Forget the memory; NumPy frees it with its last view."""
+        self.memory = np.empty(0, np.uint8)
+        self.size = 0
+
+
+class HostPending:
+    """A snapshot of host memory once `write` is done. It is itself a fence that the next writer waits for."""
+
+    def __init__(self, storage: HostStorage, shape: Sequence[int], dtype: DataType) -> None:
+        self._storage, self._shape, self._dtype = storage, tuple(shape), dtype
+        self._write = storage.write
+        self._values: Array | None = None
+        self._lock = threading.Lock()  # the next writer's thread may ask while the user polls
+        self.poll()
+
+    def poll(self) -> bool:
+        """Whether the writer has finished; takes the snapshot when it has."""
+        with self._lock:
+            if self._values is None and (self._write is None or self._write.done):
+                self._values = self._storage.view(self._shape, self._dtype).copy()
+                self._write = None
+            return self._values is not None
+
+    @property
+    def done(self) -> bool:
+        """The same, as a fence."""
+        return self.poll()
+
+    def wait(self) -> None:
+        """Block until the snapshot is taken."""
+        write = self._write
+        if write is not None:
+            write.wait()
+        self.poll()
+
+    def take(self) -> Array:
+        """The snapshot."""
+        assert self._values is not None, "take() before poll()"
+        return self._values
