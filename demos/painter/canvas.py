@@ -92,7 +92,8 @@ class GLCanvas:
     def draw(self, surface: Surface, window: Window, split: float, text: str | None) -> None:
         """Draw into the framebuffer that is bound."""
         label = self._labelled(surface.size, text)
-        x, y, width, height = area = middle(surface.size, self.painting.size)
+        area = middle(surface.size, self.painting.size)
+        width, height = area[2:]
         columns, rows = self.source.size
         self._set("window", (window[0] / columns, window[1] / rows, window[2] / columns, window[3] / rows))
         self._set("area", area)

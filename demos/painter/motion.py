@@ -1,4 +1,4 @@
-"""Where the demo looks, and where its split line is: functions of time alone, so that a recording is always the same."""
+"""Where the demo looks, and where its split line is: functions of time alone, so that recordings are all the same."""
 
 from __future__ import annotations
 
@@ -27,4 +27,4 @@ def pan_and_zoom(size: Size, aspect: float, time: float) -> Window:
 
 def sweep(time: float) -> float:
     """Where the split line is, 0 at the left edge and 1 at the right one."""
-    return 0.5 + 0.35 * sin(tau * time / 24)
+    return 0.5 - 0.35 * sin(tau * time / 24)

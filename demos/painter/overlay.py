@@ -8,7 +8,7 @@ from time import perf_counter
 
 from PIL import Image, ImageDraw, ImageFont
 
-_WIDEST = "gpu_compute  ·  0000×0000  ·  00000.0 ms"
+_WIDEST = "gpu_compute  ·  0000 x 0000  ·  00000.0 ms"
 _PAPER, _INK = (12, 14, 20, 165), (255, 255, 255, 255)
 
 
@@ -34,7 +34,7 @@ class Label:
 
 
 class FrameTimer:
-    """The time from one painting to the next: the median of the last ones, so that a first one that compiles is forgotten."""
+    """The time from one painting to the next: the median of the last ones, which a first one that compiles leaves alone."""
 
     def __init__(self, kept: int = 31, seconds_between_updates: float = 0.3) -> None:
         self._times: deque[float] = deque(maxlen=kept)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import count
 from pathlib import Path
 from queue import Empty, Full, Queue
@@ -185,10 +186,8 @@ class Stream:
                 return True
             except Full:
                 if self._is_live and not isinstance(item, Exception):
-                    try:
+                    with suppress(Empty):
                         self._queue.get_nowait()
-                    except Empty:
-                        pass
         return False
 
 

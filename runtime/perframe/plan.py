@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from perframe.backends.base import Backend, Operand, Program, Step
+from perframe.backends.base import Access, Backend, Operand, Program, Step
 from perframe.errors import FallbackError, InferenceError
 from perframe.model import Evaluate, Layer, Model
 from perframe.readback import FrameState
@@ -23,6 +23,8 @@ from perframe.tensor import DataType, Storage, Tensor, TensorShape
 
 log = logging.getLogger("perframe")
 Array = NDArray[Any]
+
+MAX_IN_FLIGHT = 3  # runs of one plan that may be under way before an upload waits
 
 _reported: set[tuple[str, str]] = set()
 
@@ -43,8 +45,7 @@ class Stretch:
     backend: Backend
     steps: list[Step] = field(default_factory=list)
     layers: list[str] = field(default_factory=list)
-    reads: list[Storage] = field(default_factory=list)
-    writes: list[Storage] = field(default_factory=list)
+    access: Access = field(default_factory=Access)
     program: Program | None = None
 
     def __len__(self) -> int:
@@ -53,7 +54,7 @@ class Stretch:
     def run(self, begin: int, end: int) -> None:
         """Submit some of the steps."""
         assert self.program is not None
-        self.backend.submit(self.program, begin, end, self.reads, self.writes)
+        self.backend.submit(self.program, begin, end, self.access)
 
 
 class Transfer:
@@ -127,6 +128,7 @@ class Plan:
         self.stretches: list[Stretch | Transfer] = []
         self.inputs: dict[str, Operand] = {}
         self.bound: dict[str, Storage] = {}
+        self._rings: dict[str, list[Storage]] = {}
         layers = self._infer(evaluate)
         self._roots = self._aliases(layers)
         self._last_use = self._lifetimes(layers)
@@ -359,8 +361,8 @@ class Plan:
             if isinstance(stretch, Stretch):
                 where = stretch.backend.backend_type
                 stretch.program = stretch.backend.program(stretch.steps)
-                stretch.reads = list(self.bound.values())
-                stretch.writes = [s for s in shared if s.backend_type == where and s not in stretch.reads]
+                stretch.access.reads = list(self.bound.values())
+                stretch.access.writes = [s for s in shared if s.backend_type == where and s not in self.bound.values()]
 
     # --- every frame ---
 
@@ -372,11 +374,22 @@ class Plan:
         for stretch in self.stretches:
             if isinstance(stretch, Transfer):
                 stretch.replace(old, storage)
-                continue
-            for step in stretch.steps:
-                step.replace(old, storage)
-            stretch.reads = [storage if read is old else read for read in stretch.reads]
+            else:
+                stretch.access.rebind(old, storage)
         self.bound[name] = storage
+
+    def input_storage(self, name: str) -> Storage:
+        """Storage to upload an input to: one that no run under way still reads, of up to three."""
+        ring = self._rings.setdefault(name, [self.inputs[name].storage])
+        for storage in ring:
+            if not storage.busy:
+                return storage
+        if len(ring) < MAX_IN_FLIGHT:
+            operand = self.inputs[name]
+            ring.append(ring[0].like(operand.shape, operand.dtype))
+            self._owned.append(ring[-1])
+            return ring[-1]
+        return ring[0]
 
     def release(self) -> None:
         """Free all storage that is the plan's own."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
+import sys
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -78,9 +78,10 @@ class Readback:
         return self._result
 
     def __await__(self) -> Generator[Any, None, np.ndarray[Any, Any]]:
-        in_asyncio = asyncio._get_running_loop() is not None
+        asyncio = sys.modules.get("asyncio")  # whoever runs its loop has imported it
+        in_asyncio = asyncio is not None and asyncio._get_running_loop() is not None
         while not self.done:
-            if in_asyncio:
+            if asyncio is not None and in_asyncio:
                 yield from asyncio.sleep(_POLL_SECONDS).__await__()
             else:  # the host's loop resumes a bare yield once a frame
                 yield

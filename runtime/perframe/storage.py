@@ -40,6 +40,10 @@ class Storage(Protocol):
     def max_capacity(self) -> int:
         """How many elements fit."""
 
+    @property
+    def busy(self) -> bool:
+        """Whether an upload would have to wait for work that is under way."""
+
     def upload(self, array: Array) -> None:
         """Write the values of `array`; later work on this backend sees them."""
 
@@ -96,6 +100,11 @@ class HostStorage:
         """All that must be finished before the data may be written."""
         pending = [*self.reads, *([self.write] if self.write else [])]
         return [fence for fence in pending if not fence.done]
+
+    @property
+    def busy(self) -> bool:
+        """Whether a job still reads or writes it."""
+        return bool(self.fences)
 
     def view(self, shape: Sequence[int], dtype: DataType) -> Array:
         """The memory as an array, without waiting for whom writes it."""

@@ -254,37 +254,39 @@ def _draw_params(
 
 
 def _bilinear(image: Array, xs: Array, ys: Array, linear: bool) -> Array:
-    """Sample an H x W x C float array at pixel coordinates (centres at .5), clamped to the edge."""
+    """Sample an H x W x C array at pixel coordinates (centres at .5), clamped to the edge, as float32."""
     height, width = image.shape[:2]
+
+    def texels(rows: Array, columns: Array) -> Array:
+        chosen = image[np.clip(rows, 0, height - 1)][:, np.clip(columns, 0, width - 1)]
+        return chosen.astype(np.float32)  # after the choice: most pixels of a large picture are not needed
+
     if not linear:
-        rows, columns = np.floor(ys).astype(int), np.floor(xs).astype(int)
-        nearest: Array = image[np.clip(rows, 0, height - 1)][:, np.clip(columns, 0, width - 1)]
-        return nearest
-    xs, ys = xs - 0.5, ys - 0.5
-    x0, y0 = np.floor(xs).astype(int), np.floor(ys).astype(int)
-    fx, fy = (xs - x0)[None, :, None], (ys - y0)[:, None, None]
-    left, right = np.clip(x0, 0, width - 1), np.clip(x0 + 1, 0, width - 1)
-    upper, lower = image[np.clip(y0, 0, height - 1)], image[np.clip(y0 + 1, 0, height - 1)]
-    top = upper[:, left] * (1 - fx) + upper[:, right] * fx
-    bottom = lower[:, left] * (1 - fx) + lower[:, right] * fx
-    sampled: Array = top * (1 - fy) + bottom * fy
+        return texels(np.floor(ys).astype(int), np.floor(xs).astype(int))
+    x, y = np.floor(xs - 0.5).astype(int), np.floor(ys - 0.5).astype(int)
+    across = (xs - 0.5 - x).astype(np.float32)[None, :, None]
+    down = (ys - 0.5 - y).astype(np.float32)[:, None, None]
+    top, bottom = (texels(row, x) * (1 - across) + texels(row, x + 1) * across for row in (y, y + 1))
+    sampled: Array = top * (1 - down) + bottom * down
     return sampled
 
 
 def _sample(picture: Array, how: TextureTransform, channels: int, height: int, width: int) -> Array:
     """`to_tensor` with NumPy: what the shaders are compared with."""
     image = picture if picture.ndim == 3 else picture[..., None]
-    image = image.astype(np.float32) / (255.0 if picture.dtype == np.uint8 else 1.0)
-    if image.shape[2] < 4:  # as GL fills missing channels
-        missing = np.zeros((*image.shape[:2], 4 - image.shape[2]), np.float32)
-        missing[..., -1] = 1.0
-        image = np.concatenate([image, missing], 2)
     params = _to_tensor_params(how, (image.shape[1], image.shape[0]), channels, height, width)
     xs = params["origin"][0] + (np.arange(width) + 0.5) * params["scale"][0]
     ys = params["origin"][1] + (np.arange(height) + 0.5) * params["scale"][1]
+    colors = _bilinear(image, xs, ys, how.resample == "linear")
+    if picture.dtype == np.uint8:
+        colors *= np.float32(1 / 255)
+    if colors.shape[2] < 4:  # as GL fills missing channels
+        missing = np.zeros((height, width, 4 - colors.shape[2]), np.float32)
+        missing[..., -1] = 1.0
+        colors = np.concatenate([colors, missing], 2)
     chosen = [*params["swizzle"], *(3,) * 4][:channels]
-    colors = _bilinear(image, xs, ys, how.resample == "linear")[..., chosen]
-    result: Array = (colors - np.array(params["mean"][:channels])) * np.array(params["factor"][:channels])
+    mean, factor = (np.array(params[name][:channels], np.float32) for name in ("mean", "factor"))
+    result = (colors[..., chosen] - mean) * factor
     return result if how.layout == "NHWC" else result.transpose(2, 0, 1)
 
 

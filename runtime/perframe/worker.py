@@ -137,17 +137,14 @@ class Worker:
         values = self._gather(inputs)
         plan = self._plan_for(values)
         for name, value in values.items():
-            operand = plan.inputs[name]
             if name not in plan.bound:
                 continue
             if isinstance(value, Tensor) and value.is_pinned and value.backend_type is self.backend_type:
                 plan.bind(name, value.data_on_backend)
                 continue
-            plan.bind(name, operand.storage)
-            if isinstance(value, Tensor):
-                operand.storage.upload(value.download_to_array())
-            else:
-                operand.storage.upload(value)
+            storage = plan.input_storage(name)
+            storage.upload(value.download_to_array() if isinstance(value, Tensor) else value)
+            plan.bind(name, storage)
         self._plan = plan
         return plan
 

@@ -5,6 +5,7 @@ their file.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from numpy.typing import NDArray
@@ -98,8 +99,30 @@ class Program(Protocol):
     def __len__(self) -> int:
         """How many steps."""
 
+    def replace(self, old: Storage, new: Storage) -> None:
+        """Read `new` wherever `old` was read."""
+
     def run(self, begin: int, end: int) -> None:
         """Run some of them, in order; the caller sees to what they depend on."""
+
+
+@dataclass
+class Access:
+    """What a program shares with others. `rebinds` (old, new) are made before its next run, never during one."""
+
+    reads: list[Storage] = field(default_factory=list)
+    writes: list[Storage] = field(default_factory=list)
+    rebinds: list[tuple[Storage, Storage]] = field(default_factory=list)
+
+    def rebind(self, old: Storage, new: Storage) -> None:
+        """From the next run on read `new` instead of `old`."""
+        self.rebinds.append((old, new))
+        self.reads = [new if storage is old else storage for storage in self.reads]
+
+    def take_rebinds(self) -> list[tuple[Storage, Storage]]:
+        """What is to be bound anew, once."""
+        taken, self.rebinds = self.rebinds, []
+        return taken
 
 
 class Backend(Protocol):
@@ -126,10 +149,8 @@ class Backend(Protocol):
     def program(self, steps: Sequence[Step]) -> Program:
         """Make steps ready to run."""
 
-    def submit(
-        self, program: Program, begin: int, end: int, reads: Sequence[Storage], writes: Sequence[Storage]
-    ) -> None:
-        """Begin to run some steps and return; who reads `writes` afterwards waits for them."""
+    def submit(self, program: Program, begin: int, end: int, access: Access) -> None:
+        """Begin to run some steps and return; who reads `access.writes` afterwards waits for them."""
 
     def flush(self) -> None:
         """See to it that what was submitted makes progress without further calls."""

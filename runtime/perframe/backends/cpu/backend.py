@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from perframe.backends.base import LayerLike, Operand, Program, Scratch, Step
+from perframe.backends.base import Access, LayerLike, Operand, Program, Scratch, Step
 from perframe.backends.cpu import jobs, reference
 from perframe.backends.cpu.program import CpuProgram, CpuStep, NativeStep, PythonStep
 from perframe.tensor import BackendType, DataType, Fence, HostStorage, Storage, TensorShape
@@ -51,16 +51,14 @@ class CpuBackend:
         """A table for the native walker."""
         return CpuProgram([step for step in steps if isinstance(step, CpuStep)])
 
-    def submit(
-        self, program: Program, begin: int, end: int, reads: Sequence[Storage], writes: Sequence[Storage]
-    ) -> None:
+    def submit(self, program: Program, begin: int, end: int, access: Access) -> None:
         """Run the steps as a job, after the last one and after all that touches the same storage."""
         fences: list[Fence] = [self._last] if self._last else []
-        sources = [storage for storage in reads if isinstance(storage, HostStorage)]
-        targets = [storage for storage in writes if isinstance(storage, HostStorage)]
+        sources = [storage for storage in access.reads if isinstance(storage, HostStorage)]
+        targets = [storage for storage in access.writes if isinstance(storage, HostStorage)]
         fences += [storage.write for storage in sources if storage.write]
         fences += [fence for storage in targets for fence in storage.fences]
-        job = jobs.schedule(program.run, begin, end, depends_on=fences)
+        job = jobs.schedule(_run, program, begin, end, access.take_rebinds(), depends_on=fences)
         for storage in sources:
             storage.reads = [fence for fence in storage.reads if not fence.done]
             storage.reads.append(job)
@@ -75,6 +73,12 @@ class CpuBackend:
         """Wait for the last job."""
         if self._last is not None and not self._last.done:
             self._last.wait()
+
+
+def _run(program: Program, begin: int, end: int, rebinds: Sequence[tuple[Storage, Storage]]) -> None:
+    for old, new in rebinds:
+        program.replace(old, new)
+    program.run(begin, end)
 
 
 def _python_step(

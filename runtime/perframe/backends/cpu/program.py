@@ -70,6 +70,11 @@ class CpuProgram:
     def __len__(self) -> int:
         return len(self._steps)
 
+    def replace(self, old: Storage, new: Storage) -> None:
+        """Read `new` wherever `old` was read."""
+        for step in self._steps:
+            step.replace(old, new)
+
     def run(self, begin: int, end: int) -> None:
         """Run the steps from `begin` up to `end` in this thread."""
         at = begin

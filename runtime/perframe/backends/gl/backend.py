@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from perframe.backends.base import LayerLike, Operand, Program, Scratch, Step
+from perframe.backends.base import Access, LayerLike, Operand, Program, Scratch, Step
 from perframe.backends.gl.context import Device
 from perframe.backends.gl.steps import Binding, GLProgram, GLStep, Tools, unsupported
 from perframe.tensor import BackendType, DataType, Storage
@@ -72,10 +72,10 @@ class GLBackend:
         bound: Sequence[Any] = steps  # they are what `lower` made
         return GLProgram(self.device, bound)
 
-    def submit(
-        self, program: Program, begin: int, end: int, reads: Sequence[Storage], writes: Sequence[Storage]
-    ) -> None:
+    def submit(self, program: Program, begin: int, end: int, access: Access) -> None:
         """GL orders what it is given by itself."""
+        for old, new in access.take_rebinds():
+            program.replace(old, new)
         program.run(begin, end)
 
     def flush(self) -> None:

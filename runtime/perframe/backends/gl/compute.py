@@ -39,6 +39,11 @@ class BufferStorage:
         return self._capacity
 
     @property
+    def busy(self) -> bool:
+        """Never: GL orders an upload after what was submitted before it."""
+        return False
+
+    @property
     def glo(self) -> int:
         """The buffer's GL name. Raises ClosedError after release()."""
         if self.buffer is None:

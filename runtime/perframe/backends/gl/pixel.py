@@ -42,6 +42,11 @@ class TextureStorage:
         return int(self.texture.width * self.texture.height * 4) if self.texture is not None else 0
 
     @property
+    def busy(self) -> bool:
+        """Never: GL orders an upload after what was submitted before it."""
+        return False
+
+    @property
     def glo(self) -> int:
         """The texture's GL name. Raises ClosedError after release()."""
         if self.texture is None:

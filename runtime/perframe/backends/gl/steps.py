@@ -14,7 +14,7 @@ from perframe.backends.base import LayerLike, Operand, Scratch, Step
 from perframe.backends.gl.context import Device
 from perframe.backends.gl.program import Numbers, load_kernel
 from perframe.layers.epilogue import Stage, compose
-from perframe.tensor import DataType
+from perframe.tensor import DataType, Storage
 
 Array = NDArray[Any]
 
@@ -115,6 +115,11 @@ class GLProgram:
 
     def __len__(self) -> int:
         return len(self._steps)
+
+    def replace(self, old: Storage, new: Storage) -> None:
+        """Read `new` wherever `old` was read."""
+        for step in self._steps:
+            step.replace(old, new)
 
     def run(self, begin: int, end: int) -> None:
         """Submit the steps from `begin` up to `end`."""
