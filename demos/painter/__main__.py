@@ -6,19 +6,17 @@ import argparse
 import sys
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from perframe.errors import BackendError, InputError, PerframeError
 
 if TYPE_CHECKING:
-    from perframe.host import Surface
-    from perframe.tensor import BackendType
+    from perframe.host import App, Surface
 
-    from .view import PainterView
+    from .view import PainterView, Recording
 
 FRAMES = 30  # of a recording, unless it is said
 STEP = 1 / 30  # seconds that a frame of a recording stands for
-SOFTWARE = ("llvmpipe", "softpipe", "swrast", "swiftshader", "software", "gdi generic", "basic render")
 
 
 def main(argv: list[str]) -> int:
@@ -82,10 +80,13 @@ def _run(options: argparse.Namespace) -> None:
     from perframe.host import App, ManualClock
     from perframe.resources import resource
 
+    from .backend import choose
     from .sources import open_source
     from .view import PainterView, Recording
 
     width, height = options.size
+    if options.save and not options.save.absolute().parent.is_dir():
+        raise InputError(f"--save {options.save}: there is no folder {options.save.absolute().parent}")
     with ExitStack() as stack:
         name = options.source or str(resource("assets", "painter", "scene.png"))
         source = open_source(name, (width * 5 // 2, height * 5 // 2))  # sharp beside the painting, yet never aliased
@@ -93,16 +94,14 @@ def _run(options: argparse.Namespace) -> None:
         enlarged = max(1, min(1280 // width, 720 // height))
         surface, is_window = _open_surface((width * enlarged, height * enlarged), options.headless)
         stack.callback(surface.release)
-        backend = _backend(options.backend, surface.ctx)
+        backend = choose(options.backend, surface.ctx)
         recording = Recording(options.frames, options.save, in_step=not is_window)
         if not is_window:
             recording.frames, recording.save = options.frames or FRAMES, options.save or Path("painter.png")
-        if recording.save and not recording.save.absolute().parent.is_dir():
-            raise InputError(f"--save {recording.save}: there is no folder {recording.save.absolute().parent}")
         view = PainterView(source, backend, options.size, recording)
         app = App(surface=surface, clock=None if is_window else ManualClock(STEP))
         if is_window:
-            app.run(view, frames=recording.frames)
+            app.run(view)
         else:
             _record(app, view, recording)
     if view.timer.milliseconds is not None:
@@ -111,14 +110,15 @@ def _run(options: argparse.Namespace) -> None:
         print(f"the picture is in {recording.save.absolute()}")
 
 
-def _record(app: Any, view: PainterView, recording: Any) -> None:
+def _record(app: App, view: PainterView, recording: Recording) -> None:
     from rich.console import Console
     from rich.progress import Progress
 
-    with Progress(console=Console(stderr=True), transient=True) as progress:
+    console = Console(stderr=True)
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task("painting", total=recording.frames)
         recording.on_frame = lambda: progress.advance(task)
-        app.run(view, frames=recording.frames)
+        app.run(view)
 
 
 def _open_surface(size: tuple[int, int], headless: bool) -> tuple[Surface, bool]:
@@ -136,27 +136,6 @@ def _open_surface(size: tuple[int, int], headless: bool) -> tuple[Surface, bool]
     except BackendError as error:
         print(f"drawing without OpenGL: {error}")
     return BlankSurface(size), False
-
-
-def _backend(asked: str, ctx: Any) -> BackendType:
-    """The backend that was asked for, or the fastest one here; says which and why."""
-    from perframe.tensor import BackendType
-
-    if asked != "auto":
-        if ctx is None and asked != BackendType.CPU:
-            raise BackendError(f"--backend {asked} needs OpenGL, and there is none here: --backend cpu does without")
-        return BackendType(asked)
-    renderer = ctx.info["GL_RENDERER"] if ctx else ""
-    if ctx is None:
-        chosen, reason = BackendType.CPU, "there is no OpenGL here"
-    elif any(name in renderer.lower() for name in SOFTWARE):
-        chosen, reason = BackendType.CPU, f"OpenGL is only emulated here, by {renderer}"
-    elif ctx.version_code < 430:
-        chosen, reason = BackendType.GPU_PIXEL, f"{renderer} has OpenGL {ctx.version_code / 100:.1f}"
-    else:
-        chosen, reason = BackendType.GPU_COMPUTE, f"{renderer} has compute shaders"
-    print(f"painting on {chosen}: {reason}")
-    return chosen
 
 
 if __name__ == "__main__":  # python demos/painter

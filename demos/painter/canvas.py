@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, np.dtype[np.uint8]]
 
+_EDGE = 1 / 160  # the network pads with black, which shows at the edge of its painting
 _TRIANGLE = """#version 330
 void main() { gl_Position = vec4(gl_VertexID == 1 ? 3.0 : -1.0, gl_VertexID == 2 ? 3.0 : -1.0, 0.0, 1.0); }
 """
@@ -71,6 +72,7 @@ class GLCanvas:
         self._triangle = ctx.vertex_array(self._program, [])
         for unit, name in enumerate(("before", "after", "label")):
             self._set(name, unit)
+        self._set("edge", _EDGE)
 
     @property
     def source(self) -> moderngl.Texture:
@@ -149,10 +151,8 @@ class ArrayCanvas:
         after = Image.fromarray(self.painting).convert("RGB")
         x, y, width, height = middle(surface.size, after.size)
         column = round(split * width)
-        left, top, wide, high = window
-        seen = (left, top, left + wide * column / width, top + high)
-        view = after.resize((width, height), Image.Resampling.BICUBIC)
-        view.paste(self._before.resize((column, height), Image.Resampling.BICUBIC, seen))
+        view = after.resize((width, height), Image.Resampling.BICUBIC, _seen((0, 0, *after.size)))
+        view.paste(self._before.resize((column, height), Image.Resampling.BICUBIC, _seen(window, column / width)))
         pixels = np.array(view)
         _rule(pixels, column)
         view = Image.fromarray(pixels)
@@ -169,6 +169,13 @@ class ArrayCanvas:
             label = self._label[0] if self._label else Label(size)
             self._label = label, label.draw(text or "")
         return self._label
+
+
+def _seen(window: Window, part: float = 1.0) -> tuple[float, float, float, float]:
+    """What is shown of a window, or the left part of that: left, top, right, bottom."""
+    x, y, width, height = window
+    left, shown = x + width * _EDGE, width * (1 - 2 * _EDGE)
+    return left, y + height * _EDGE, left + shown * part, y + height * (1 - _EDGE)
 
 
 def _rule(pixels: Array, column: int) -> None:

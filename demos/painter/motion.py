@@ -21,7 +21,7 @@ def pan_and_zoom(size: Size, aspect: float, time: float) -> Window:
     _, _, width, height = whole(size, aspect)
     zoom = 1.22 - 0.12 * cos(tau * time / 37)
     width, height = width / zoom, height / zoom
-    across, down = 0.5 + 0.5 * sin(tau * time / 53), 0.5 + 0.5 * sin(tau * time / 41)
+    across, down = 0.5 + 0.5 * sin(tau * time / 53), 0.5 + 0.5 * sin(tau * time / 41 - 0.5)  # faces are rather high up
     return (size[0] - width) * across, (size[1] - height) * down, width, height
 
 

@@ -25,16 +25,19 @@ class Label:
 
     def draw(self, text: str) -> Image.Image:
         """The label as an RGBA picture; what the text leaves free is transparent."""
-        picture = Image.new("RGBA", self.size)
-        pen = ImageDraw.Draw(picture)
         width = min(self.size[0], int(self._font.getlength(text)) + 4 * self._pad)
-        pen.rounded_rectangle((0, 0, width - 1, self.size[1] - 1), radius=self.size[1] // 2, fill=_PAPER)
+        large = Image.new("L", (self.size[0] * 4, self.size[1] * 4))  # and then small, for smooth corners
+        box = (0, 0, width * 4 - 1, self.size[1] * 4 - 1)
+        ImageDraw.Draw(large).rounded_rectangle(box, radius=self.size[1] * 2, fill=_PAPER[3])
+        picture = Image.new("RGBA", self.size, _PAPER)
+        picture.putalpha(large.resize(self.size, Image.Resampling.BOX))
+        pen = ImageDraw.Draw(picture)
         pen.text((2 * self._pad, self.size[1] / 2), text, fill=_INK, font=self._font, anchor="lm")
         return picture
 
 
 class FrameTimer:
-    """The time from one painting to the next: the median of the last ones, which a first one that compiles leaves alone."""
+    """The time from one painting to the next: the median of the last ones, so that one that compiles does not count."""
 
     def __init__(self, kept: int = 31, seconds_between_updates: float = 0.3) -> None:
         self._times: deque[float] = deque(maxlen=kept)

@@ -55,7 +55,8 @@ def open_source(name: str, enough: Size) -> Source:
         return _open_camera(name.partition(":")[2] or "0", enough)
     path = Path(name).expanduser()
     if not path.is_file():
-        raise InputError(f"there is no file {str(path)!r}; --source takes a picture, a video, or camera")
+        fault = "is a folder" if path.is_dir() else "does not exist"
+        raise InputError(f"{str(path)!r} {fault}; a source is a picture, a video, or camera")
     try:
         return Still(path, enough)
     except UnidentifiedImageError:

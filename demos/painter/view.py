@@ -11,6 +11,7 @@ import perframe as pf
 from perframe.host import CloseEvent, Event, KeyEvent
 from perframe.resources import resource
 
+from .backend import is_emulated
 from .canvas import ArrayCanvas, Canvas, GLCanvas, middle
 from .motion import Size, Window, pan_and_zoom, sweep, whole
 from .overlay import FrameTimer
@@ -19,7 +20,7 @@ from .sources import Source
 
 @dataclass
 class Recording:
-    """What is to be kept: `frames` of them (None: until the user ends it), and the last one as a picture.
+    """What is to be kept: so many `frames` with a new painting (None: until the user ends it), the last as a picture.
 
     `in_step` waits for each painting, so that every run gives the same picture. A window never waits.
     """
@@ -40,6 +41,7 @@ class PainterView(pf.Script):
         self._is_new = False  # whether the canvas does not have the source's picture yet
         self._window: Window | None = None  # what is being painted
         self._painted: Window | None = None
+        self._paintings = 0
         self._arrived: pf.Readback | None = None
         self._split: float | None = None  # where the user put it
 
@@ -48,6 +50,8 @@ class PainterView(pf.Script):
         ctx = self.app.ctx
         model = pf.load(resource("assets", "painter", "painter.onnx"))
         self._worker = pf.Worker(model, self._backend, None if self._on_cpu else ctx)
+        # Without a GPU, a frame that shows nothing new would only take time from the painting.
+        self._waits = self._recording.in_step or ctx is None or is_emulated(ctx)
         self._canvas: Canvas = GLCanvas(ctx, self._size) if ctx else ArrayCanvas(self._size)
         # The CPU has the picture at hand as an array: sampled there, nothing must come back from the GPU first.
         self._sampler = pf.TextureConverter(None) if self._on_cpu else self._canvas.converter
@@ -69,17 +73,14 @@ class PainterView(pf.Script):
             self._canvas.draw(self.app.surface, self._painted, split, self._text() if self.timer.is_due() else None)
         if self._recording.in_step and self.app.ctx:
             self.app.ctx.finish()  # so that the time that is told is the time that it takes
-        self._recording.on_frame()
-        if frame.index + 1 == self._recording.frames:
-            self._keep()
+        if self._paintings == self._recording.frames:
+            self._end()
 
     def on_event(self, event: Event) -> None:
         """The user ends it."""
-        if isinstance(event, KeyEvent) and event.pressed and event.key in ("escape", "q"):
-            self.app.quit()
-            self._keep()
-        elif isinstance(event, CloseEvent):
-            self._keep()
+        escaped = isinstance(event, KeyEvent) and event.pressed and event.key in ("escape", "q")
+        if escaped or isinstance(event, CloseEvent):
+            self._end()
 
     def destroy(self) -> None:
         """Free everything on the GL thread."""
@@ -105,7 +106,7 @@ class PainterView(pf.Script):
         painting = self._worker.schedule(self._tensor).peek_output()
         if self._on_cpu:  # on a GPU, what is drawn next comes after it anyway
             self._arrived = painting.readback_request()
-            while self._recording.in_step and not self._arrived.done:
+            while self._waits and not self._arrived.done:
                 sleep(0.0005)
 
     def _finish(self) -> None:
@@ -113,6 +114,8 @@ class PainterView(pf.Script):
         self._publish()
         self._canvas.converter.to_texture(self._worker.peek_output(), self._canvas.painting)
         self._painted, self._arrived = self._window, None
+        self._paintings += 1
+        self._recording.on_frame()
         self.timer.tick()
 
     def _publish(self) -> None:
@@ -131,6 +134,8 @@ class PainterView(pf.Script):
             parts.append(f"{self.timer.milliseconds:.1f} ms")
         return "  ·  ".join(parts)
 
-    def _keep(self) -> None:
+    def _end(self) -> None:
+        """This frame is the last one."""
+        self.app.quit()
         if self._recording.save:
             self.app.screenshot(self._recording.save)

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from perframe.backends.base import Access, Backend, Operand, Program, Step
+from perframe.backends.base import Backend, Operand, Step
 from perframe.errors import FallbackError, InferenceError
 from perframe.model import Evaluate, Layer, Model
-from perframe.readback import FrameState
 from perframe.spec import PartialTensor
+from perframe.stretch import ConstantPool, Stretch, Transfer
 from perframe.tensor import DataType, Storage, Tensor, TensorShape
 
 log = logging.getLogger("perframe")
@@ -36,73 +36,6 @@ class _Slot:
     kind: str
     size: int
     storage: Storage
-
-
-@dataclass
-class Stretch:
-    """Consecutive steps on one backend, and what they read and write of lasting storage."""
-
-    backend: Backend
-    steps: list[Step] = field(default_factory=list)
-    layers: list[str] = field(default_factory=list)
-    access: Access = field(default_factory=Access)
-    program: Program | None = None
-
-    def __len__(self) -> int:
-        return len(self.steps)
-
-    def run(self, begin: int, end: int) -> None:
-        """Submit some of the steps."""
-        assert self.program is not None
-        self.backend.submit(self.program, begin, end, self.access)
-
-
-class Transfer:
-    """A value's way from one backend to another. It blocks when it comes from a GPU; the plan has reported that."""
-
-    def __init__(self, name: str, source: Operand, target: Operand) -> None:
-        self.layers = [f"transfer of {name}"]
-        self._value = source
-        self.source, self._to = source.storage, target.storage
-
-    def __len__(self) -> int:
-        return 1
-
-    def run(self, begin: int, end: int) -> None:
-        """Download here and upload there."""
-        if self.source.backend_type != "cpu":
-            FrameState.blocking(self.layers[0])
-        self._to.upload(self.source.download(self._value.shape, self._value.dtype))
-
-    def replace(self, old: Storage, new: Storage) -> None:
-        """Read `new` wherever `old` was read."""
-        if self.source is old:
-            self.source = new
-
-
-class ConstantPool:
-    """A model's constants on the backends of one worker: uploaded when first used, shared by all its plans."""
-
-    def __init__(self, constants: Mapping[str, Array]) -> None:
-        self._constants = constants
-        self._storages: dict[tuple[str, str], Storage] = {}
-
-    def storage(self, backend: Backend, name: str, value: Array) -> Storage:
-        """The constant's storage on a backend."""
-        key = (backend.backend_type, name)
-        if name in self._constants and key in self._storages:
-            return self._storages[key]
-        storage = backend.alloc(value.shape, DataType.of(value.dtype))
-        storage.upload(value)
-        if name in self._constants:
-            self._storages[key] = storage
-        return storage
-
-    def release(self) -> None:
-        """Free them."""
-        for storage in self._storages.values():
-            storage.release()
-        self._storages.clear()
 
 
 class Plan:
@@ -132,12 +65,12 @@ class Plan:
         layers = self._infer(evaluate)
         self._roots = self._aliases(layers)
         self._last_use = self._lifetimes(layers)
+        places = [self._choose(layer) for layer in layers]
         for value in model.inputs:
-            spec = self._known[value.name]
-            assert spec.shape is not None
-            self.inputs[value.name] = self._lasting(value.name, spec, backend)
-        for index, layer in enumerate(layers):
-            self._place(index, layer)
+            home = self._input_home(value.name, layers, places)
+            self.inputs[value.name] = self._lasting(value.name, self._known[value.name], home)
+        for index, (layer, place) in enumerate(zip(layers, places, strict=True)):
+            self._lower(index, layer, place)
         self.outputs = {name: self._output(name) for name in model.output_names}
         self._finish()
 
@@ -251,26 +184,38 @@ class Plan:
 
     # --- steps ---
 
-    def _place(self, index: int, layer: Layer) -> None:
-        """Decide where a layer runs, and lower it there."""
-        if layer.declaration.alias and layer.outputs[0] in self._roots:
-            self._release_after(index, layer)
-            return
+    def _choose(self, layer: Layer) -> Backend:
+        """Where a layer runs: on the plan's backend, unless it is shape arithmetic or the backend refuses it."""
+        if layer.on_host or self._backend is self._host or self._is_alias(layer):
+            return self._host if layer.on_host else self._backend
         inputs = [self._described(name) if name else None for name in layer.inputs]
-        outputs = [self._described(name) for name in layer.outputs]
-        backend = self._host if layer.on_host else self._backend
-        if backend is not self._host:
-            reason = backend.supports(layer, inputs, outputs)
-            if reason:
-                self._fall_back(layer, reason)
-                backend = self._host
-        given = [self._operand(name, backend) if name else None for name in layer.inputs]
-        made = []
-        for name in layer.outputs:
-            lasting = self._roots.get(name, name) in self._model.output_names or name in self._model.output_names
-            made.append((self._lasting if lasting else self._shared)(name, self._known[name], backend))
-        steps = backend.lower(layer, given, made, lambda shape, dtype: self._scratch(shape, dtype, backend))
-        self._append(backend, steps, layer.name)
+        reason = self._backend.supports(layer, inputs, [self._described(name) for name in layer.outputs])
+        if not reason:
+            return self._backend
+        self._fall_back(layer, reason)
+        return self._host
+
+    def _input_home(self, name: str, layers: Sequence[Layer], places: Sequence[Backend]) -> Backend:
+        """Where a model's input is uploaded: to the backend if any layer reads it there, else to the host."""
+        for layer, place in zip(layers, places, strict=True):
+            reads = any(self._roots.get(n, n) == name for n in layer.inputs)
+            if reads and place is self._backend and not self._is_alias(layer):
+                return self._backend
+        return self._host
+
+    def _is_alias(self, layer: Layer) -> bool:
+        return layer.outputs[0] in self._roots
+
+    def _lower(self, index: int, layer: Layer, backend: Backend) -> None:
+        """Give a layer's outputs storage and bind its steps."""
+        if not self._is_alias(layer):
+            given = [self._operand(name, backend) if name else None for name in layer.inputs]
+            made = []
+            for name in layer.outputs:
+                lasting = self._roots.get(name, name) in self._model.output_names or name in self._model.output_names
+                made.append((self._lasting if lasting else self._shared)(name, self._known[name], backend))
+            steps = backend.lower(layer, given, made, lambda shape, dtype: self._scratch(shape, dtype, backend))
+            self._append(backend, steps, layer.name)
         self._release_after(index, layer)
 
     def _described(self, name: str) -> Operand:
@@ -330,19 +275,17 @@ class Plan:
         root = self._roots.get(name, name)
         shape = spec.shape.to_shape()
         if spec.value is not None or root in self.inputs or self._outputs_share(root, name):
-            backend = self._backend if spec.dtype is not DataType.STRING else self._host
-            source = self._operand(name, backend)
-            target = self._lasting(f"{name}:output", spec, backend)
             copy = Layer("Copy", f"copy of {name}", [name], [name])
             plain = Operand(name, shape, spec.dtype)
-            if backend is not self._host and backend.supports(copy, [plain], [plain]):
-                backend = self._host
-                source, target = self._operand(name, backend), self._lasting(f"{name}:output", spec, backend)
+            where = self._backend if not self._backend.supports(copy, [plain], [plain]) else self._host
+            target = self._lasting(f"{name}:output", spec, where)
             if shape.size:
-                self._append(backend, backend.lower(copy, [source], [target], self._no_scratch), copy.name)
-            return Tensor.over(target.storage, shape, spec.dtype, name)
-        where = self._backend if (root, self._backend.backend_type) in self._operands else self._host
-        return Tensor.over(self._operand(name, where).storage, shape, spec.dtype, name)
+                steps = where.lower(copy, [self._operand(name, where)], [target], self._no_scratch)
+                self._append(where, steps, copy.name)
+        else:
+            where = self._backend if (root, self._backend.backend_type) in self._operands else self._host
+            target = self._operand(name, where)
+        return Tensor.over(target.storage, shape, spec.dtype, name)
 
     def _outputs_share(self, root: str, name: str) -> bool:
         """Whether an earlier output of the model already owns this data."""

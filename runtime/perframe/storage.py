@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
@@ -115,10 +116,15 @@ class HostStorage:
 
     def upload(self, array: Array) -> None:
         """Write the values of `array`; waits for work that still uses the old ones."""
-        for fence in self.fences:
-            fence.wait()
-        self.reads, self.write = [], None
+        self._settle()
         np.copyto(self.view(array.shape, self.dtype), array)
+
+    def _settle(self) -> None:
+        """Wait for all that still uses the values, whether it succeeds or fails."""
+        for fence in self.fences:
+            with suppress(Exception):
+                fence.wait()
+        self.reads, self.write = [], None
 
     def download(self, shape: Sequence[int] | None = None, dtype: DataType | None = None) -> Array:
         """A copy of the values; waits for them."""
@@ -143,7 +149,8 @@ class HostStorage:
         return tensor.pin_like(self)
 
     def release(self) -> None:
-        """Forget the memory; NumPy frees it with its last view."""
+        """Forget the memory once nothing uses it; NumPy frees it with its last view."""
+        self._settle()
         self.memory = np.empty(0, np.uint8)
         self.size = 0
 
@@ -155,16 +162,26 @@ class HostPending:
         self._storage, self._shape, self._dtype = storage, tuple(shape), dtype
         self._write = storage.write
         self._values: Array | None = None
+        self._failure: Exception | None = None
         self._lock = threading.Lock()  # the next writer's thread may ask while the user polls
         self.poll()
 
     def poll(self) -> bool:
         """Whether the writer has finished; takes the snapshot when it has."""
         with self._lock:
-            if self._values is None and (self._write is None or self._write.done):
-                self._values = self._storage.view(self._shape, self._dtype).copy()
+            if not self._taken and (self._write is None or self._write.done):
+                try:
+                    if self._write is not None:
+                        self._write.wait()  # at once, and raises what the writer raised
+                    self._values = self._storage.view(self._shape, self._dtype).copy()
+                except Exception as error:
+                    self._failure = error
                 self._write = None
-            return self._values is not None
+            return self._taken
+
+    @property
+    def _taken(self) -> bool:
+        return self._values is not None or self._failure is not None
 
     @property
     def done(self) -> bool:
@@ -175,10 +192,13 @@ class HostPending:
         """Block until the snapshot is taken."""
         write = self._write
         if write is not None:
-            write.wait()
+            with suppress(Exception):  # take() raises it
+                write.wait()
         self.poll()
 
     def take(self) -> Array:
-        """The snapshot."""
+        """The snapshot. Raises what the writer raised."""
+        if self._failure is not None:
+            raise self._failure
         assert self._values is not None, "take() before poll()"
         return self._values

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from perframe.backends import backend_type as backend_type_of
 from perframe.backends import texture_passes
-from perframe.errors import InputError
+from perframe.errors import ClosedError, InputError
 from perframe.readback import FrameState
 from perframe.tensor import BackendType, DataType, Storage, Tensor
 
@@ -79,8 +80,12 @@ class TextureTransform:
                 f"{tensor.name!r} is {tensor.dtype} {tensor.shape}"
             )
         channels, height, width = shape if self.layout == "NCHW" else (shape[2], shape[0], shape[1])
-        if not 1 <= channels <= 4:
-            raise InputError(f"a picture has one to four channels, not {channels}: {tensor.shape} as {self.layout}")
+        if not 1 <= channels <= 4 or not height or not width:
+            raise InputError(f"a picture has one to four channels, and pixels; {tensor.shape} as {self.layout} has not")
+        if channels > len(self.swizzle):
+            raise InputError(
+                f"the swizzle {self.swizzle!r} says nothing of channel {len(self.swizzle)} of {tensor.shape}"
+            )
         return channels, height, width
 
     def each(self, values: tuple[float, ...]) -> list[float]:
@@ -110,6 +115,7 @@ class TextureConverter:
 
     def __init__(self, ctx: Any = None, backend: BackendType | str | None = None) -> None:
         self._passes = texture_passes(ctx) if ctx is not None else None
+        self._closed = False
         self._backend = backend_type_of(backend) if backend is not None else None
 
     def to_tensor(self, texture: Any, tensor: Tensor, transform: TextureTransform | None = None) -> Tensor:
@@ -117,15 +123,16 @@ class TextureConverter:
 
         For a tensor on the CPU the frame waits for the values to come over. Raises InputError.
         """
+        self._check_open()
         how = transform or TextureTransform()
         channels, height, width = how.dims(tensor)
         if isinstance(texture, np.ndarray):
-            values = _sample(texture, how, channels, height, width)
+            values = _sample(_picture(texture), how, channels, height, width)
             tensor.upload(np.ascontiguousarray(values, np.float32).reshape(tensor.shape))
             return tensor
         passes = self._require_passes()
-        target = self._storage(tensor)
         size = passes.texture_size(texture)
+        target = self._storage(tensor)
         passes.to_tensor(texture, tensor, target, _to_tensor_params(how, size, channels, height, width))
         if tensor.backend_type is BackendType.CPU:
             FrameState.blocking("TextureConverter.to_tensor() into a tensor on the CPU")
@@ -134,13 +141,14 @@ class TextureConverter:
 
     def to_texture(self, tensor: Tensor, texture: Any, transform: TextureTransform | None = None) -> None:
         """Draw a tensor into a texture, or into its region; sizes may differ. Raises InputError."""
+        self._check_open()
         how = transform or TextureTransform()
         channels, height, width = how.dims(tensor)
         if isinstance(texture, np.ndarray):
-            _paint(tensor.download_to_array(), texture, how, channels, height, width)
+            _paint(tensor.download_to_array(), _picture(texture), how, channels, height, width)
             return
-        size = tuple(int(n) for n in texture.size)
-        self._draw(tensor, texture, how, (size[0], size[1]), (channels, height, width))
+        size = self._require_passes().texture_size(texture)
+        self._draw(tensor, texture, how, size, (channels, height, width))
 
     def render_to_screen(
         self,
@@ -152,6 +160,7 @@ class TextureConverter:
         """Draw a tensor upright into the bound framebuffer (or another), filling its viewport (or another: x, y,
         width, height).
         """
+        self._check_open()
         how = (transform or TextureTransform()).set_coord_origin("bottom_left")
         dims = how.dims(tensor)
         passes = self._require_passes()
@@ -192,8 +201,13 @@ class TextureConverter:
             raise InputError("this TextureConverter has no GL context: give it one, or give it pictures as arrays")
         return self._passes
 
+    def _check_open(self) -> None:
+        if self._closed:
+            raise ClosedError("this TextureConverter was released")
+
     def release(self) -> None:
-        """Free what the passes hold on the GPU."""
+        """Free what the passes hold on the GPU. Further calls raise ClosedError."""
+        self._closed = True
         if self._passes is not None:
             self._passes.release()
 
@@ -250,7 +264,26 @@ def _draw_params(
         "channels_last": int(how.layout == "NHWC"),
         "smooth_": int(how.resample == "linear"),
     }
-    return params, (round(x), round(first), round(w), round(h))
+    left, right = _covered(x, w, size[0])
+    low, high = _covered(first, h, size[1])
+    return params, (left, low, right - left, high - low)
+
+
+def _covered(begin: float, length: float, size: int) -> tuple[int, int]:
+    """The first pixel whose centre lies within, and the one after the last."""
+    first = min(max(math.ceil(begin - 0.5), 0), size)
+    return first, min(max(math.ceil(begin + length - 0.5), first), size)
+
+
+def _picture(array: Array) -> Array:
+    """An array as height x width x channels, still the caller's memory. Raises InputError."""
+    picture = array[..., None] if array.ndim == 2 else array
+    if picture.ndim != 3 or not picture.size or picture.shape[2] > 4 or picture.dtype not in (np.uint8, np.float32):
+        raise InputError(
+            "a picture is an array of height x width, or with one to four channels, of uint8 or float32; "
+            f"this is {array.dtype} {array.shape}"
+        )
+    return picture
 
 
 def _bilinear(image: Array, xs: Array, ys: Array, linear: bool) -> Array:
@@ -258,7 +291,7 @@ def _bilinear(image: Array, xs: Array, ys: Array, linear: bool) -> Array:
     height, width = image.shape[:2]
 
     def texels(rows: Array, columns: Array) -> Array:
-        chosen = image[np.clip(rows, 0, height - 1)][:, np.clip(columns, 0, width - 1)]
+        chosen: Array = image[np.clip(rows, 0, height - 1)][:, np.clip(columns, 0, width - 1)]
         return chosen.astype(np.float32)  # after the choice: most pixels of a large picture are not needed
 
     if not linear:
@@ -273,20 +306,19 @@ def _bilinear(image: Array, xs: Array, ys: Array, linear: bool) -> Array:
 
 def _sample(picture: Array, how: TextureTransform, channels: int, height: int, width: int) -> Array:
     """`to_tensor` with NumPy: what the shaders are compared with."""
-    image = picture if picture.ndim == 3 else picture[..., None]
-    params = _to_tensor_params(how, (image.shape[1], image.shape[0]), channels, height, width)
+    params = _to_tensor_params(how, (picture.shape[1], picture.shape[0]), channels, height, width)
     xs = params["origin"][0] + (np.arange(width) + 0.5) * params["scale"][0]
     ys = params["origin"][1] + (np.arange(height) + 0.5) * params["scale"][1]
-    colors = _bilinear(image, xs, ys, how.resample == "linear")
+    colors = _bilinear(picture, xs, ys, how.resample == "linear")
     if picture.dtype == np.uint8:
         colors *= np.float32(1 / 255)
     if colors.shape[2] < 4:  # as GL fills missing channels
         missing = np.zeros((height, width, 4 - colors.shape[2]), np.float32)
         missing[..., -1] = 1.0
         colors = np.concatenate([colors, missing], 2)
-    chosen = [*params["swizzle"], *(3,) * 4][:channels]
+    chosen = params["swizzle"][:channels]
     mean, factor = (np.array(params[name][:channels], np.float32) for name in ("mean", "factor"))
-    result = (colors[..., chosen] - mean) * factor
+    result: Array = (colors[..., chosen] - mean) * factor
     return result if how.layout == "NHWC" else result.transpose(2, 0, 1)
 
 
@@ -295,10 +327,7 @@ def _paint(values: Array, picture: Array, how: TextureTransform, channels: int, 
     image = values.reshape((height, width, channels) if how.layout == "NHWC" else (channels, height, width))
     image = image if how.layout == "NHWC" else image.transpose(1, 2, 0)
     params, (x, y, w, h) = _draw_params(how, (picture.shape[1], picture.shape[0]), channels, height, width)
-    columns, rows = (
-        np.arange(max(x, 0), min(x + w, picture.shape[1])),
-        np.arange(max(y, 0), min(y + h, picture.shape[0])),
-    )
+    columns, rows = np.arange(x, x + w), np.arange(y, y + h)
     xs = (columns + 0.5 - params["origin"][0]) * params["scale"][0]
     ys = (rows + 0.5 - params["origin"][1]) * params["scale"][1]
     sampled = _bilinear(image.astype(np.float32), xs, ys, how.resample == "linear")

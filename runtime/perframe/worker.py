@@ -16,8 +16,9 @@ from perframe.backends import evaluator, open_backend
 from perframe.errors import ClosedError, InputError
 from perframe.loading import load
 from perframe.model import Model, Value
-from perframe.plan import ConstantPool, Plan
+from perframe.plan import Plan
 from perframe.spec import DynamicTensorShape, PartialTensor
+from perframe.stretch import ConstantPool
 from perframe.tensor import BackendType, DataType, Tensor
 
 log = logging.getLogger("perframe")
@@ -139,7 +140,8 @@ class Worker:
         for name, value in values.items():
             if name not in plan.bound:
                 continue
-            if isinstance(value, Tensor) and value.is_pinned and value.backend_type is self.backend_type:
+            home = plan.bound[name].backend_type
+            if isinstance(value, Tensor) and value.is_pinned and value.backend_type is home:
                 plan.bind(name, value.data_on_backend)
                 continue
             storage = plan.input_storage(name)

@@ -10,6 +10,9 @@ int limit(int x, int low, int high) { return min(max(x, low), high); }
 #define clamp limit
 ivec2 clamp_to_edge(ivec2 at, ivec2 size) { return min(max(at, ivec2(0)), size - 1); }
 float round_even(float x) { return is_inf(x) || abs(x) >= 8388608.0 ? x : roundEven(x); }
+float sign_(float x) { return is_nan(x) ? x : sign(x); }
+int sign_(int x) { return sign(x); }
+#define sign sign_
 float log1p(float x) {
     float u = 1.0 + x;
     return u == 1.0 ? x : (is_inf(u) ? u : log(u) * x / (u - 1.0));
@@ -39,6 +42,35 @@ float acosh_(float x) { return log(x + sqrt((x - 1.0) * (x + 1.0))); }
 #define acosh acosh_
 float atanh_(float x) { return 0.5 * (log1p(x) - log1p(-x)); }
 #define atanh atanh_
+// Cephes' asinf: the drivers' own are good to three digits.
+float asin_small(float x) {
+    float z = x * x;
+    return x + x * z * ((((4.2163199048e-2 * z + 2.4181311049e-2) * z + 4.5470025998e-2) * z + 7.4953002686e-2) * z + 1.6666752422e-1);
+}
+float asin_(float x) {
+    float a = abs(x);
+    float r = a > 0.5 ? 1.5707963267948966 - 2.0 * asin_small(sqrt(0.5 * (1.0 - a))) : asin_small(a);
+    return x < 0.0 ? -r : r;
+}
+#define asin asin_
+float acos_(float x) {
+    if (x > 0.5) return 2.0 * asin_small(sqrt(0.5 * (1.0 - x)));
+    if (x < -0.5) return 3.141592653589793 - 2.0 * asin_small(sqrt(0.5 * (1.0 + x)));
+    return 1.5707963267948966 - asin_small(x);
+}
+#define acos acos_
+// fdlibm's rational for asinf; GLSL promises three digits.
+float asin_(float x) {
+    float a = abs(x), z = a < 0.5 ? a * a : 0.5 * (1.0 - a), s = a < 0.5 ? a : sqrt(z);
+    float r = z * (1.6666586697e-01 + z * (-4.2743422091e-02 + z * -8.6563630030e-03)) / (1.0 - 7.0662963390e-01 * z);
+    float y = a < 0.5 ? a + a * r : 1.5707963267948966 - 2.0 * (s + s * r);
+    return x < 0.0 ? -y : y;
+}
+#define asin asin_
+float acos_(float x) { return x > 0.5 ? 2.0 * asin(sqrt(0.5 * (1.0 - x))) : 1.5707963267948966 - asin(x); }
+#define acos acos_
+float atan_(float x) { return is_nan(x) ? x : atan(x); }
+#define atan atan_
 // |x| < 0.84: fdlibm's rational; beyond, Abramowitz and Stegun 7.1.26, 1.5e-7 of a value near 1.
 float erf(float x) {
     float a = abs(x), z = x * x;

@@ -18,7 +18,7 @@ from perframe.layers import base
 from perframe.layers.broadcasting import elementwise
 from perframe.layers.formula import translate
 
-HEADER = "from perframe.layers.activation import Softplus\nfrom perframe.layers.formula import *\n\n"
+HEADER = "from perframe.layers.activation import Softplus\nfrom perframe.layers.vocabulary import *\n\n"
 BOUNDED = settings(
     deadline=None, max_examples=25, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )

@@ -15,7 +15,7 @@ from perframe.readback import FrameState, Readback
 
 
 class ManualFence:
-    """A fence that a test opens; it counts who waited."""
+    """A fence that a test opens; it counts who waited for it while it was closed."""
 
     def __init__(self) -> None:
         self.done = False
@@ -23,7 +23,7 @@ class ManualFence:
 
     def wait(self) -> None:
         """A wait that a test did not ask for would hang; here it ends."""
-        self.waits += 1
+        self.waits += not self.done
         self.done = True
 
 

@@ -16,7 +16,8 @@ def matmul(a: Sequence[int], b: Sequence[int], dtype: Any = np.float32, constant
     name = f"{tuple(a)} by {tuple(b)} {np.dtype(dtype)}{' known' if constant else ''}"
     inputs = [draw(*shape, low=-3, high=3, dtype=dtype) for shape in (a, b)]
     tolerance = 2e-2 if dtype == np.float16 else 1e-4
-    return Case(name, "MatMul", inputs, constants=[1] if constant else [], rtol=tolerance, atol=tolerance / 10)
+    options: dict[str, Any] = {"rtol": tolerance, "atol": tolerance / 10, "gl": np.dtype(dtype).kind == "f"}
+    return Case(name, "MatMul", inputs, constants=[1] if constant else [], **options)
 
 
 def gemm(a: Sequence[int], b: Sequence[int], c: Sequence[int] | None, dtype: Any = np.float32, known: bool = True, **attributes: Any) -> Case:
@@ -24,7 +25,8 @@ def gemm(a: Sequence[int], b: Sequence[int], c: Sequence[int] | None, dtype: Any
     inputs = [draw(*shape, low=-3, high=3, dtype=dtype) for shape in (a, b, c) if shape is not None]
     name = f"{tuple(a)} by {tuple(b)} plus {c} {np.dtype(dtype)} {said}"
     constants = range(1, len(inputs)) if known else []
-    return Case(name, "Gemm", inputs, attributes, constants=constants, rtol=1e-4, atol=1e-5)
+    options: dict[str, Any] = {"rtol": 1e-4, "atol": 1e-5, "gl": np.dtype(dtype).kind == "f"}
+    return Case(name, "Gemm", inputs, attributes, constants=constants, **options)
 
 
 CASES = [

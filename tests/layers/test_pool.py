@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from layers.runner import Case, Draw, check
 
@@ -92,7 +92,7 @@ def test_pool(case: Case, backend: str, backend_context: Any) -> None:
 
 
 @given(st.data())
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.filter_too_much])
 def test_window_arithmetic_agrees_with_onnxruntime(data: Any) -> None:
     """Any window that onnxruntime takes gives its shape and its values."""
 

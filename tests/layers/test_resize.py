@@ -33,7 +33,8 @@ def resize(
     if attributes.get("coordinate_transformation_mode") == "align_corners":
         reference = "onnxruntime"  # ONNX's takes a length that is not whole, where the specification's is the tensor's
     name = f"{shape} {np.dtype(dtype)} {'by' if sizes is None else 'to'} {scales or sizes} {said}"
-    return Case(name, "Resize", [x, *given], attributes, rtol=1e-4, atol=1e-4, reference=reference)
+    options: dict[str, Any] = {"rtol": 1e-4, "atol": 1e-4, "gl": np.dtype(dtype).kind == "f"}
+    return Case(name, "Resize", [x, *given], attributes, reference=reference, **options)
 
 
 COORDINATES = ("half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from perframe.layers.base import Attributes
 from perframe.layers.broadcasting import Formula, elementwise
-from perframe.layers.formula import (
+from perframe.layers.vocabulary import (
     abs,
     clamp,
     erf,
@@ -19,7 +19,7 @@ from perframe.layers.formula import (
 
 @elementwise((-9, 9), dtypes="float int")
 def Relu(x):
-    return where(x < 0, 0, x)
+    return maximum(x, 0)
 
 
 @elementwise((-9, 9))
@@ -108,11 +108,11 @@ def Shrink(x, *, lambd=0.5, bias=0.0):
 
 
 def _clip_min(x, low):
-    return where(x < low, low, x)
+    return maximum(x, low)
 
 
 def _clip_max(x, high):
-    return where(x > high, high, x)
+    return minimum(x, high)
 
 
 def _clip_none(x):
@@ -133,4 +133,4 @@ def _choose_clip(_attributes: Attributes, present: tuple[bool, ...], _kind: str)
 
 @elementwise((-9, 9), (-3, 0), (0, 3), dtypes="float int", choose=_choose_clip)
 def Clip(x, low=None, high=None):
-    return where(x > high, high, where(x < low, low, x))
+    return clamp(x, low, high)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from perframe.errors import InferenceError
 from perframe.layers.base import Known, layer
@@ -81,21 +82,13 @@ def _axis_window(
 
 
 @Conv.form
-def _conv(
-    inputs: Sequence[Known],
-    outputs: Sequence[Known],
-    *,
-    kernel_shape: Sequence[int] | None,
-    strides: Sequence[int] | None,
-    dilations: Sequence[int] | None,
-    pads: Sequence[int] | None,
-    auto_pad: str,
-    group: int,
-) -> Convolution:
+def _conv(inputs: Sequence[Known], outputs: Sequence[Known], **attributes: Any) -> Convolution:
     x, w, y = inputs[0], inputs[1], outputs[0]
-    chosen = window(x.shape[2:], w.shape[2:], strides, dilations, pads, auto_pad)
+    names = ("strides", "dilations", "pads", "auto_pad")
+    chosen = window(x.shape[2:], w.shape[2:], *(attributes[name] for name in names))
     assert chosen is not None
-    return Convolution(chosen, group, x.shape[0], x.shape[1], w.shape[0], tuple(x.shape[2:]), tuple(y.shape[2:]))
+    groups = attributes["group"]
+    return Convolution(chosen, groups, x.shape[0], x.shape[1], w.shape[0], tuple(x.shape[2:]), tuple(y.shape[2:]))
 
 
 def _transposed_pads(
@@ -160,23 +153,18 @@ def ConvTranspose(
 
 
 @ConvTranspose.form
-def _conv_transpose(
-    inputs: Sequence[Known],
-    outputs: Sequence[Known],
-    *,
-    kernel_shape: Sequence[int] | None,
-    strides: Sequence[int] | None,
-    dilations: Sequence[int] | None,
-    pads: Sequence[int] | None,
-    auto_pad: str,
-    output_padding: Sequence[int] | None,
-    output_shape: Sequence[int] | None,
-    group: int,
-) -> Convolution:
+def _conv_transpose(inputs: Sequence[Known], outputs: Sequence[Known], **attributes: Any) -> Convolution:
     x, w, y = inputs[0], inputs[1], outputs[0]
     kernel = tuple(w.shape[2:])
-    steps, spread = tuple(strides or (1,) * len(kernel)), tuple(dilations or (1,) * len(kernel))
-    extra = output_padding or (0,) * len(kernel)
-    begin, _ = _transposed_pads(x.shape[2:], kernel, steps, spread, pads, auto_pad, extra, output_shape)
-    chosen = Window(kernel, steps, spread, tuple(begin), (0,) * len(kernel))
-    return Convolution(chosen, group, x.shape[0], x.shape[1], y.shape[1], tuple(x.shape[2:]), tuple(y.shape[2:]))
+    ones, zeros = (1,) * len(kernel), (0,) * len(kernel)
+    steps, spread = tuple(attributes["strides"] or ones), tuple(attributes["dilations"] or ones)
+    known = (
+        attributes["pads"],
+        attributes["auto_pad"],
+        attributes["output_padding"] or zeros,
+        attributes["output_shape"],
+    )
+    begin, _ = _transposed_pads(x.shape[2:], kernel, steps, spread, *known)
+    chosen = Window(kernel, steps, spread, tuple(begin), zeros)
+    groups = attributes["group"]
+    return Convolution(chosen, groups, x.shape[0], x.shape[1], y.shape[1], tuple(x.shape[2:]), tuple(y.shape[2:]))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from perframe.layers.broadcasting import elementwise
-from perframe.layers.formula import (
+from perframe.layers.vocabulary import (
     abs,
     acos,
     acosh,

@@ -1,7 +1,7 @@
 """Scalar formulas, written once: as they stand they compute with NumPy; `translate` writes them for Numba or in GLSL.
 
 A formula is a function of assignments and one `return`. It may use its parameters, numbers, arithmetic, comparisons,
-`& | ^ ~ << >>`, other formulas, and the vocabulary below. `/` is for floats only, `//` and `%` for nobody: integer
+`& | ^ ~ << >>`, other formulas, and the words of vocabulary.py. `/` is for floats, `//` and `%` for nobody: integer
 division and modulo have names of their own, because Python, C and GLSL do not agree. NaN: comparisons with it
 are false, and `minimum` and `maximum` return it, as NumPy's do.
 """
@@ -16,49 +16,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from perframe.errors import FormulaError
 
 Kind = str  # "float", "int" or "bool"
 
-
-@functools.cache
-def _erf() -> Any:
-    import math
-
-    return np.vectorize(math.erf, otypes=[np.float64])
-
-
-def erf(x: Any) -> Any:
-    """The error function, in the dtype of x."""
-    return _erf()(x).astype(np.result_type(x))
-
-
-def clamp(x: Any, low: Any, high: Any) -> Any:
-    """x limited to low..high; NaN stays NaN."""
-    return np.minimum(np.maximum(x, low), high)
-
-
-def trunc_div(a: Any, b: Any) -> Any:
-    """Division rounded towards zero, as C and ONNX do for integers; by zero it gives 0."""
-    if np.result_type(a, b).kind == "f":
-        return np.trunc(a / b)
-    quotient = np.floor_divide(a, b)
-    return quotient + ((quotient < 0) & (quotient * b != a)).astype(quotient.dtype)
-
-
-def to_float(x: Any) -> Any:
-    """As a float."""
-    return np.asarray(x).astype(np.float32)
-
-
-abs, floor, ceil, round_even, sign = np.abs, np.floor, np.ceil, np.rint, np.sign
-exp, log, log1p, sqrt, power = np.exp, np.log, np.log1p, np.sqrt, np.power
-sin, cos, tan, asin, acos, atan = np.sin, np.cos, np.tan, np.arcsin, np.arccos, np.arctan
-sinh, cosh, tanh, asinh, acosh, atanh = np.sinh, np.cosh, np.tanh, np.arcsinh, np.arccosh, np.arctanh
-minimum, maximum, where, is_nan, is_inf = np.minimum, np.maximum, np.where, np.isnan, np.isinf
-floor_mod, trunc_mod = np.mod, np.fmod
 
 _SAME = {"abs", "sign", "minimum", "maximum", "clamp", "trunc_div", "floor_mod", "trunc_mod", "power", "where"}
 _PREDICATES = {"is_nan", "is_inf"}
@@ -72,7 +33,6 @@ _OPERATORS: dict[type[ast.AST], str] = {
     **{ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!="},
 }
 _ON_BOOLS = {ast.BitAnd: ("&&", "and"), ast.BitOr: ("||", "or"), ast.BitXor: ("!=", "!="), ast.Invert: ("!", "not ")}
-_GLSL_TYPES = {"float": "float", "int": "int", "bool": "bool"}
 
 
 @functools.cache
@@ -179,7 +139,7 @@ class _Text:
             if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
                 text, kind = self.expression(statement.value)
                 name = statement.targets[0].id
-                declared = "" if name in self.names or not self.glsl else _GLSL_TYPES[kind] + " "
+                declared = "" if name in self.names or not self.glsl else f"{kind} "
                 self.names[name] = kind
                 lines.append(f"{declared}{name} = {text}")
             elif isinstance(statement, ast.Return) and statement.value is not None:
@@ -189,9 +149,9 @@ class _Text:
                 raise self.fail(statement, f"does not know {ast.unparse(statement).splitlines()[0]!r}")
         arguments = self.tree.args.args + self.tree.args.kwonlyargs
         if self.glsl:
-            signature = ", ".join(f"{_GLSL_TYPES[self.names[a.arg]]} {a.arg}" for a in arguments)
+            signature = ", ".join(f"{self.names[a.arg]} {a.arg}" for a in arguments)
             body = " ".join(line + ";" for line in lines)
-            text = f"{_GLSL_TYPES[kind]} {self.tree.name}({signature}) {{ {body} }}"
+            text = f"{kind} {self.tree.name}({signature}) {{ {body} }}"
         else:
             body = "".join(f"\n    {line}" for line in lines)
             text = f"@inline\ndef {self.tree.name}({', '.join(a.arg for a in arguments)}):{body}\n"

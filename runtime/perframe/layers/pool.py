@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from perframe.errors import InferenceError
 from perframe.layers.base import Known, layer
@@ -71,29 +72,6 @@ def MaxPool(
     return y, y.with_shape(y.shape, DataType.INT64)
 
 
-@MaxPool.form
-def _max_pool(
-    inputs: Sequence[Known],
-    outputs: Sequence[Known],
-    *,
-    kernel_shape: Sequence[int],
-    strides: Sequence[int] | None,
-    dilations: Sequence[int] | None,
-    pads: Sequence[int] | None,
-    auto_pad: str,
-    ceil_mode: int,
-    storage_order: int,
-) -> Pooling:
-    return _pooling(
-        "largest", inputs[0], outputs[0], _window(inputs[0], kernel_shape, strides, dilations, pads, auto_pad)
-    )
-
-
-def _pooling(kind: str, x: Known, y: Known, window_: Window | None, count_padding: bool = False) -> Pooling:
-    assert window_ is not None
-    return Pooling(kind, window_, x.shape[0] * x.shape[1], tuple(x.shape[2:]), tuple(y.shape[2:]), count_padding)
-
-
 @layer()
 def AveragePool(
     x: PartialTensor,
@@ -109,18 +87,17 @@ def AveragePool(
     return _output(x, kernel_shape, ceil_mode, _window(x, kernel_shape, strides, dilations, pads, auto_pad))
 
 
-@AveragePool.form
-def _average_pool(
-    inputs: Sequence[Known],
-    outputs: Sequence[Known],
-    *,
-    kernel_shape: Sequence[int],
-    strides: Sequence[int] | None,
-    dilations: Sequence[int] | None,
-    pads: Sequence[int] | None,
-    auto_pad: str,
-    ceil_mode: int,
-    count_include_pad: int,
-) -> Pooling:
-    chosen = _window(inputs[0], kernel_shape, strides, dilations, pads, auto_pad)
-    return _pooling("average", inputs[0], outputs[0], chosen, bool(count_include_pad))
+def _form(kind: str) -> Callable[..., Pooling]:
+    def form(inputs: Sequence[Known], outputs: Sequence[Known], **attributes: Any) -> Pooling:
+        x, y = inputs[0], outputs[0]
+        names = ("kernel_shape", "strides", "dilations", "pads", "auto_pad")
+        chosen = _window(x, *(attributes[name] for name in names))
+        assert chosen is not None
+        counting = bool(attributes.get("count_include_pad", 0))
+        return Pooling(kind, chosen, x.shape[0] * x.shape[1], tuple(x.shape[2:]), tuple(y.shape[2:]), counting)
+
+    return form
+
+
+MaxPool.form(_form("largest"))
+AveragePool.form(_form("average"))

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from perframe.layers.base import Declaration, Known, layer, normalize_axes, register
-from perframe.layers.formula import abs, log, sqrt
 from perframe.layers.geometry import Ints, collapse, row_major
+from perframe.layers.vocabulary import abs, log, sqrt
 from perframe.spec import Dim, DynamicTensorShape, PartialTensor
 
 

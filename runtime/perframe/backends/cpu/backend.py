@@ -11,6 +11,7 @@ import numpy as np
 from perframe.backends.base import Access, LayerLike, Operand, Program, Scratch, Step
 from perframe.backends.cpu import jobs, reference
 from perframe.backends.cpu.program import CpuProgram, CpuStep, NativeStep, PythonStep
+from perframe.errors import BackendError
 from perframe.tensor import BackendType, DataType, Fence, HostStorage, Storage, TensorShape
 
 
@@ -53,12 +54,12 @@ class CpuBackend:
 
     def submit(self, program: Program, begin: int, end: int, access: Access) -> None:
         """Run the steps as a job, after the last one and after all that touches the same storage."""
-        fences: list[Fence] = [self._last] if self._last else []
         sources = [storage for storage in access.reads if isinstance(storage, HostStorage)]
         targets = [storage for storage in access.writes if isinstance(storage, HostStorage)]
-        fences += [storage.write for storage in sources if storage.write]
-        fences += [fence for storage in targets for fence in storage.fences]
-        job = jobs.schedule(_run, program, begin, end, access.take_rebinds(), depends_on=fences)
+        last = [self._last] if self._last else []
+        needed = [*(last if begin else []), *(storage.write for storage in sources if storage.write)]
+        after = [*needed, *last, *(fence for storage in targets for fence in storage.fences)]
+        job = jobs.schedule(_run, program, begin, end, access.take_rebinds(), needed, after=after)
         for storage in sources:
             storage.reads = [fence for fence in storage.reads if not fence.done]
             storage.reads.append(job)
@@ -75,9 +76,13 @@ class CpuBackend:
             self._last.wait()
 
 
-def _run(program: Program, begin: int, end: int, rebinds: Sequence[tuple[Storage, Storage]]) -> None:
+def _run(
+    program: Program, begin: int, end: int, rebinds: Sequence[tuple[Storage, Storage]], needed: Sequence[Fence]
+) -> None:
     for old, new in rebinds:
         program.replace(old, new)
+    for fence in needed:
+        fence.wait()  # it is done; what failed to make our inputs fails this run
     program.run(begin, end)
 
 
@@ -90,7 +95,11 @@ def _python_step(
     def run(storages: list[HostStorage]) -> None:
         views = iter([s.view(v.shape, v.dtype) for s, v in zip(storages, (*given, *outputs), strict=True)])
         arrays = [next(views) if there else None for there in present]
-        for target, value in zip(views, reference.compute(layer, form, arrays, outputs), strict=False):
+        try:
+            values = reference.compute(layer, form, arrays, outputs)
+        except Exception as error:
+            raise BackendError(f"layer {layer.name!r} ({layer.op}) failed: {error}") from error
+        for target, value in zip(views, values, strict=False):
             np.copyto(target, value)
 
     return PythonStep(layer.name, [value.storage for value in (*given, *outputs)], run)

@@ -106,8 +106,10 @@ class StagedReadback:
 
     def take(self) -> Any:
         """The values; the staging buffer goes back to its pool."""
-        with self._device.using():
-            data = self._buffer.read(self._size)
+        data = b""
+        if self._size:
+            with self._device.using():
+                data = self._buffer.read(self._size)
         self._device.give_staging(self._buffer)
         self._buffer = None
         return self._convert(np.frombuffer(data, np.float32 if self._kind == "float" else np.int32))

@@ -53,7 +53,8 @@ class BufferStorage:
     def upload(self, array: Array) -> None:
         """Write the values of `array`."""
         if array.size and self.glo:
-            with self.device.using():
+            with self.device.using() as gl:
+                gl.glMemoryBarrier(_ALL_BARRIERS)  # after a dispatch that wrote here
                 self.buffer.write(to_gpu(array))
 
     def request(self, shape: Sequence[int], dtype: DataType) -> StagedReadback:
@@ -109,8 +110,8 @@ class ComputeStep:
             self._inputs.append(operand.storage)
         text = compose(kernel, "compute", accessors, binding.all_defines, binding.functions)
         self._program = device.programs.get(text, kernel.textures, kernel.name).glo
-        self.textures = list(binding.textures.values())
-        self._output = binding.output.storage
+        self.textures, self._sampler = list(binding.textures.values()), device.sampler
+        self.output: Any = binding.output.storage
         self.layer, self.block, self.offset = binding.layer, binding.block, 0
         size = binding.output.shape.size
         invocations = {"element": size, "texel": (size + 3) // 4, "tile": binding.tiles}[kernel.unit]
@@ -130,8 +131,8 @@ class ComputeStep:
         for unit, texture in enumerate(self.textures):
             gl.glActiveTexture(_TEXTURE0 + unit)
             gl.glBindTexture(_TEXTURE_2D, texture)
-            gl.glBindSampler(unit, 0)
-        gl.glBindBufferBase(_STORAGE_BUFFER, _OUTPUT, self._output.glo)  # type: ignore[attr-defined]
+            gl.glBindSampler(unit, self._sampler)
+        gl.glBindBufferBase(_STORAGE_BUFFER, _OUTPUT, self.output.glo)
         gl.glDispatchCompute(*self._groups, 1)
         gl.glMemoryBarrier(_STORAGE_BARRIER)
 

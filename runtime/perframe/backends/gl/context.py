@@ -90,8 +90,24 @@ class Device:
     @cached_property
     def vertex_array(self) -> int:
         """An empty one, which core profiles want bound for a draw."""
+        return self._generate("VertexArrays")
+
+    @cached_property
+    def framebuffer(self) -> int:
+        """To draw into a texture of the caller's, which is attached for one draw."""
+        return self._generate("Framebuffers")
+
+    @cached_property
+    def sampler(self) -> int:
+        """Reads single texels of any texture; one without mipmaps is complete for it, whatever its own filter says."""
+        name = self._generate("Samplers")
+        for parameter in (0x2800, 0x2801):  # magnification and minification
+            self.gl.glSamplerParameteri(name, parameter, 0x2600)  # nearest
+        return name
+
+    def _generate(self, kind: str) -> int:
         name = ctypes.c_uint()
-        self.gl.glGenVertexArrays(1, ctypes.byref(name))
+        getattr(self.gl, f"glGen{kind}")(1, ctypes.byref(name))
         return int(name.value)
 
     @contextmanager
@@ -119,7 +135,8 @@ class Device:
     @contextmanager
     def using(self) -> Iterator[Any]:
         """The context is current, dropped objects are freed, and the caller's state is put back at the end."""
-        with self.current(), StateGuard(self.gl, MAX_INPUTS, MAX_INPUTS + 1 if self.has_compute else 0):
+        units = (*range(MAX_INPUTS), self.ctx.default_texture_unit)  # moderngl binds to the latter
+        with self.current(), StateGuard(self.gl, units, MAX_INPUTS + 1 if self.has_compute else 0):
             self.collect()
             yield self.gl
 

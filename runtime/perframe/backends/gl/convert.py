@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import moderngl
@@ -12,44 +12,69 @@ import moderngl
 from perframe.backends.base import Operand
 from perframe.backends.gl.backend import GLBackend
 from perframe.backends.gl.compute import ComputeBackend, buffer_accessor
-from perframe.backends.gl.context import device_for
+from perframe.backends.gl.context import Device, device_for
 from perframe.backends.gl.entries import get, get_four
 from perframe.backends.gl.pixel import PixelBackend, texture_accessor
-from perframe.backends.gl.program import Numbers, compose, load_kernel
+from perframe.backends.gl.program import Kernel, Numbers, compose, load_kernel
 from perframe.backends.gl.state import DRAW_BINDING, VIEWPORT
-from perframe.backends.gl.steps import Binding, GLProgram
+from perframe.backends.gl.steps import Binding
 from perframe.errors import BackendError, InputError
 from perframe.tensor import BackendType, Storage, Tensor
 
-_TEXTURE_2D, _TEXTURE0, _WIDTH, _HEIGHT = 0x0DE1, 0x84C0, 0x1000, 0x1001
+_TEXTURE_2D, _TEXTURE0, _WIDTH, _HEIGHT, _RED_TYPE = 0x0DE1, 0x84C0, 0x1000, 0x1001, 0x8C10
 _DRAW_FRAMEBUFFER, _UNIFORM_BUFFER, _STORAGE_BUFFER, _TRIANGLES = 0x8CA9, 0x8A11, 0x90D2, 4
+_COLOR_ATTACHMENT, _COMPLETE = 0x8CE0, 0x8CD5
+_INTEGERS = (0x1404, 0x1405)
 _BARRIERS = 0xFFFFFFFF
 _MAX_BOUND = 64  # passes that stay bound; the least lately used go
 
 
+class _Pass:
+    """A bound step with a uniform buffer of its own, which is written when its numbers have changed."""
+
+    def __init__(self, device: Device, kernel: Kernel, step: Any, size: int) -> None:
+        self.step = step
+        self._device, self._kernel, self._size = device, kernel, size
+        self._block = b""
+        self._uniforms: Any = None
+
+    def run(self, gl: Any, params: Mapping[str, Numbers]) -> None:
+        """Submit it with these numbers."""
+        block = self._kernel.pack({"O_size": self._size, "O_tiles": 0, **params}, "float")
+        if self._uniforms is None:
+            self._uniforms = self._device.buffer(len(block))
+        if block != self._block:
+            self._uniforms.write(block)
+            self._block = block
+        self.step.run(gl, self._uniforms.glo)
+
+    def __del__(self) -> None:
+        if self._uniforms is not None:
+            self._device.drop(self._uniforms)
+
+
 class _Draw:
-    """A pass from a tensor to pixels, as a step of a program."""
+    """A step from a tensor to pixels."""
 
-    def __init__(self, layer: str, program: int, block: bytes, storage: Any, vertex_array: int) -> None:
-        self.layer, self.block, self.offset = layer, block, 0
-        self._program, self._storage, self._vertex_array = program, storage, vertex_array
+    def __init__(self, device: Device, compute: bool) -> None:
+        self.kernel = load_kernel("convert/tensor_to_texture")
+        accessor = buffer_accessor("X", "float", 0) if compute else texture_accessor("X", "float", device.texture_shift)
+        text = compose(self.kernel, "draw", [accessor], {"O_TYPE": "float"}, "", 430 if compute else 330)
+        self._program = device.programs.get(text, [] if compute else ["X_texture"], self.kernel.name).glo
+        self._vertex_array, self._compute = device.vertex_array, compute
+        self.input: Any = None
         self.target, self.viewport = 0, (0, 0, 0, 0)
-
-    def replace(self, old: Storage, new: Storage) -> None:
-        """Read `new` wherever `old` was read."""
-        if self._storage is old:
-            self._storage = new
 
     def run(self, gl: Any, uniforms: int) -> None:
         """Bind and draw."""
         gl.glUseProgram(self._program)
-        gl.glBindBufferRange(_UNIFORM_BUFFER, 0, uniforms, self.offset, len(self.block))
-        if self._storage.backend_type == BackendType.GPU_COMPUTE:
+        gl.glBindBufferBase(_UNIFORM_BUFFER, 0, uniforms)
+        if self._compute:
             gl.glMemoryBarrier(_BARRIERS)
-            gl.glBindBufferBase(_STORAGE_BUFFER, 0, self._storage.glo)
+            gl.glBindBufferBase(_STORAGE_BUFFER, 0, self.input.glo)
         else:
             gl.glActiveTexture(_TEXTURE0)
-            gl.glBindTexture(_TEXTURE_2D, self._storage.glo)
+            gl.glBindTexture(_TEXTURE_2D, self.input.glo)
             gl.glBindSampler(0, 0)
         gl.glBindFramebuffer(_DRAW_FRAMEBUFFER, self.target)
         gl.glViewport(*self.viewport)
@@ -67,8 +92,7 @@ class TexturePasses:
             if self._device.has_compute:
                 backends.insert(0, ComputeBackend(self._device))
         self._backends = {backend.backend_type: backend for backend in backends}
-        self._bound: OrderedDict[Any, tuple[Any, GLProgram]] = OrderedDict()
-        self._framebuffers: dict[int, Any] = {}
+        self._bound: OrderedDict[Any, _Pass] = OrderedDict()
         self._own: dict[Any, Storage] = {}
 
     @property
@@ -91,50 +115,53 @@ class TexturePasses:
 
     def texture_size(self, texture: Any) -> tuple[int, int]:
         """Width and height of the caller's texture: an object, or a GL name. Raises InputError."""
-        if hasattr(texture, "size"):
-            width, height = texture.size
-            return int(width), int(height)
+        if isinstance(texture, moderngl.Texture):
+            if texture.dtype[0] in "iu" or texture.samples:
+                kind = f"{texture.dtype} texture" + (f" of {texture.samples} samples" if texture.samples else "")
+                raise InputError(f"a {kind} holds no picture: its values must be float, or 0..1 in bytes")
+            return int(texture.width), int(texture.height)
         if not isinstance(texture, int):
             raise InputError(f"a texture is a moderngl.Texture or a GL name, not {type(texture).__name__}")
         value = ctypes.c_int()
+        found = []
         with self._device.using() as gl:
             gl.glActiveTexture(_TEXTURE0)
             gl.glBindTexture(_TEXTURE_2D, texture)
-            sizes = []
-            for name in (_WIDTH, _HEIGHT):
+            for name in (_WIDTH, _HEIGHT, _RED_TYPE):
                 gl.glGetTexLevelParameteriv(_TEXTURE_2D, 0, name, ctypes.byref(value))
-                sizes.append(value.value)
-        if not all(sizes):
-            raise InputError(f"GL name {texture} is no 2D texture with pixels")
-        return sizes[0], sizes[1]
+                found.append(value.value)
+        if not found[0] or not found[1] or found[2] in _INTEGERS:
+            raise InputError(f"GL name {texture} is no 2D texture with pixels of floats, or of 0..1 in bytes")
+        return found[0], found[1]
 
-    def to_tensor(self, texture: Any, tensor: Tensor, storage: Storage, params: Mapping[str, Numbers]) -> None:
+    def to_tensor(self, texture: Any, tensor: Tensor, storage: Any, params: Mapping[str, Numbers]) -> None:
         """Sample a texture into a tensor's storage."""
-        name = texture if isinstance(texture, int) else int(texture.glo)
-        key = ("to_tensor", id(storage), tensor.shape, _frozen(params))
-        bound = self._bound.get(key)
-        if bound is None:
+        self._check_device(tensor, storage)
+
+        def make() -> _Pass:
             output = Operand("tensor", tensor.shape, tensor.dtype, None, lambda: storage)
-            binding = Binding("to_tensor", "convert/texture_to_tensor", {}, output, params, {}, "", {"T": name})
-            with self._device.using():
-                step: Any = self._backends[storage.backend_type].bind(binding)
-            bound = self._keep(key, step)
-        step, program = bound
-        step.textures[0] = name
-        self._bound.move_to_end(key)
-        program.run(0, 1)
+            binding = Binding("to_tensor", "convert/texture_to_tensor", {}, output, params, {}, "", {"T": 0})
+            step: Any = self._backends[storage.backend_type].bind(binding)
+            return _Pass(self._device, load_kernel(binding.kernel), step, tensor.shape.size)
+
+        with self._device.using() as gl:
+            found = self._pass(("to_tensor", storage.backend_type, tensor.shape), make)
+            found.step.textures[0] = _name(texture)
+            found.step.output = storage
+            found.run(gl, params)
+            found.step.output = None  # so that a tensor which is dropped is freed
 
     def viewport(self, framebuffer: Any) -> tuple[int, int, int, int]:
         """The bound viewport, or the whole of the caller's framebuffer."""
         if framebuffer is not None:
-            return (0, 0, *framebuffer.size)
+            return (0, 0, *self._framebuffer(framebuffer).size)
         with self._device.current():
             return get_four(self._device.gl, VIEWPORT)
 
     def draw(
         self,
         tensor: Tensor,
-        storage: Storage,
+        storage: Any,
         target: Any,
         params: Mapping[str, Numbers],
         viewport: tuple[int, int, int, int],
@@ -144,59 +171,66 @@ class TexturePasses:
 
         `viewport` is what it covers; `offset` is where the pixel that `params` count from lies.
         """
+        self._check_device(tensor, storage)
         origin: Any = params["origin"]
         params = {**params, "origin": (origin[0] + offset[0], origin[1] + offset[1])}
-        key = ("draw", id(storage), tensor.shape, _frozen(params))
-        bound = self._bound.get(key)
-        if bound is None:
-            bound = self._keep(key, self._draw_step(storage, params))
-        step, program = bound
-        with self._device.current():
-            step.target = get(self._device.gl, DRAW_BINDING) if target is None else self._framebuffer(target)
-        step.viewport = viewport
+
+        def make() -> _Pass:
+            step = _Draw(self._device, storage.backend_type == BackendType.GPU_COMPUTE)
+            return _Pass(self._device, step.kernel, step, 0)
+
+        with self._device.using() as gl:
+            found = self._pass(("draw", storage.backend_type), make)
+            step = found.step
+            if target is None:
+                step.target = get(gl, DRAW_BINDING)
+            elif isinstance(target, (moderngl.Texture, int)):
+                step.target = self._attach(gl, target)
+            else:
+                step.target = self._framebuffer(target).glo
+            step.input, step.viewport = storage, viewport
+            found.run(gl, params)
+            step.input = None
+            if step.target == self._device.framebuffer:
+                gl.glFramebufferTexture2D(_DRAW_FRAMEBUFFER, _COLOR_ATTACHMENT, _TEXTURE_2D, 0, 0)
+
+    def _attach(self, gl: Any, texture: Any) -> int:
+        """Our framebuffer, with the caller's texture in it."""
+        gl.glBindFramebuffer(_DRAW_FRAMEBUFFER, self._device.framebuffer)
+        gl.glFramebufferTexture2D(_DRAW_FRAMEBUFFER, _COLOR_ATTACHMENT, _TEXTURE_2D, _name(texture), 0)
+        if gl.glCheckFramebufferStatus(_DRAW_FRAMEBUFFER) != _COMPLETE:
+            gl.glFramebufferTexture2D(_DRAW_FRAMEBUFFER, _COLOR_ATTACHMENT, _TEXTURE_2D, 0, 0)
+            raise InputError(f"this driver cannot draw into {texture}: use a texture of one, two or four channels")
+        return self._device.framebuffer
+
+    def _framebuffer(self, target: Any) -> Any:
+        if not isinstance(target, moderngl.Framebuffer):
+            raise InputError(f"tensors are drawn into a moderngl.Framebuffer, not {type(target).__name__}")
+        return target
+
+    def _check_device(self, tensor: Tensor, storage: Any) -> None:
+        if storage.device is not self._device:
+            raise InputError(
+                f"tensor {tensor.name!r} {tensor.shape} lies in another GL context: give its worker and the "
+                "TextureConverter the same ctx"
+            )
+
+    def _pass(self, key: Any, make: Callable[[], _Pass]) -> _Pass:
+        found = self._bound.get(key)
+        if found is None:
+            found = self._bound[key] = make()
+            if len(self._bound) > _MAX_BOUND:
+                self._bound.popitem(last=False)
         self._bound.move_to_end(key)
-        program.run(0, 1)
-
-    def _draw_step(self, storage: Storage, params: Mapping[str, Numbers]) -> _Draw:
-        kernel = load_kernel("convert/tensor_to_texture")
-        compute = storage.backend_type == BackendType.GPU_COMPUTE
-        accessor = (
-            buffer_accessor("X", "float", 0) if compute else texture_accessor("X", "float", self._device.texture_shift)
-        )
-        text = compose(kernel, "draw", [accessor], {"O_TYPE": "float"}, "", 430 if compute else 330)
-        with self._device.using():
-            program = self._device.programs.get(text, [] if compute else ["X_texture"], kernel.name)
-            block = kernel.pack({"O_size": 0, "O_tiles": 0, **params}, "float")
-            return _Draw("to_texture", program.glo, block, storage, self._device.vertex_array)
-
-    def _keep(self, key: Any, step: Any) -> tuple[Any, GLProgram]:
-        self._bound[key] = (step, GLProgram(self._device, [step]))
-        if len(self._bound) > _MAX_BOUND:
-            self._bound.popitem(last=False)
-        return self._bound[key]
-
-    def _framebuffer(self, target: Any) -> int:
-        """The framebuffer to draw into for a texture or a framebuffer of the caller's."""
-        if isinstance(target, moderngl.Framebuffer):
-            return int(target.glo)
-        if not isinstance(target, moderngl.Texture):
-            raise InputError(f"tensors are drawn into a moderngl.Texture or Framebuffer, not {type(target).__name__}")
-        kept = self._framebuffers.get(target.glo)
-        if kept is None or kept[1] is not target:
-            with self._device.using():
-                kept = (self._device.ctx.framebuffer([target]), target)
-            self._framebuffers[target.glo] = kept
-        return int(kept[0].glo)
+        return found
 
     def release(self) -> None:
         """Free what the passes hold."""
         self._bound.clear()
-        self._device.drop(*(framebuffer for framebuffer, _ in self._framebuffers.values()))
-        self._framebuffers.clear()
         for storage in self._own.values():
             storage.release()
         self._own.clear()
 
 
-def _frozen(params: Mapping[str, Numbers]) -> tuple[Any, ...]:
-    return tuple((name, tuple(value) if isinstance(value, (list, tuple)) else value) for name, value in params.items())
+def _name(texture: Any) -> int:
+    return texture if isinstance(texture, int) else int(texture.glo)

@@ -20,27 +20,36 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "glBindSampler": (None, _U, _U),
     "glBindTexture": (None, _U, _U),
     "glBindVertexArray": (None, _U),
+    "glCheckFramebufferStatus": (_U, _U),
     "glClientWaitSync": (_U, _P, _U, ctypes.c_uint64),
-    "glColorMask": (None, _B, _B, _B, _B),
+    "glColorMaski": (None, _U, _B, _B, _B, _B),
     "glCopyBufferSubData": (None, _U, _U, _L, _L, _L),
     "glDeleteSync": (None, _P),
     "glDisable": (None, _U),
+    "glDisablei": (None, _U, _U),
     "glDispatchCompute": (None, _U, _U, _U),
     "glDrawArrays": (None, _U, _I, _I),
     "glEnable": (None, _U),
+    "glEnablei": (None, _U, _U),
     "glFenceSync": (_P, _U, _U),
     "glFlush": (None,),
+    "glFramebufferTexture2D": (None, _U, _U, _U, _U, _I),
+    "glGenFramebuffers": (None, _I, _P),
+    "glGenSamplers": (None, _I, _P),
     "glGenVertexArrays": (None, _I, _P),
-    "glGetBooleanv": (None, _U, _P),
+    "glGetBooleani_v": (None, _U, _U, _P),
     "glGetError": (_U,),
     "glGetIntegeri_v": (None, _U, _U, _P),
     "glGetInteger64i_v": (None, _U, _U, _P),
     "glGetIntegerv": (None, _U, _P),
     "glGetTexLevelParameteriv": (None, _U, _I, _U, _P),
     "glIsEnabled": (_B, _U),
+    "glIsEnabledi": (_B, _U, _U),
     "glMemoryBarrier": (None, _U),
     "glPixelStorei": (None, _U, _I),
+    "glPolygonMode": (None, _U, _U),
     "glReadPixels": (None, _I, _I, _I, _I, _U, _U, _P),
+    "glSamplerParameteri": (None, _U, _U, _I),
     "glTexSubImage2D": (None, _U, _I, _I, _I, _I, _I, _U, _U, _P),
     "glUseProgram": (None, _U),
     "glViewport": (None, _I, _I, _I, _I),
@@ -71,6 +80,13 @@ def get_four(gl: Any, name: int) -> tuple[int, int, int, int]:
     """Four integers of GL's state: a viewport, a mask."""
     value = (ctypes.c_int * 4)()
     gl.glGetIntegerv(name, value)
+    return value[0], value[1], value[2], value[3]
+
+
+def get_mask(gl: Any) -> tuple[int, int, int, int]:
+    """The color mask of the first draw buffer."""
+    value = (_B * 4)()
+    gl.glGetBooleani_v(0x0C23, 0, value)
     return value[0], value[1], value[2], value[3]
 
 

@@ -120,8 +120,8 @@ class PixelStep:
         self._program = device.programs.get(
             text, [*(f"{name}_texture" for name in present), *kernel.textures], kernel.name
         ).glo
-        self.textures = list(binding.textures.values())
-        self._output: Any = binding.output.storage
+        self.textures, self._sampler = list(binding.textures.values()), device.sampler
+        self.output: Any = binding.output.storage
         self._vertex_array = device.vertex_array
         self._size = texture_size(binding.output.shape.size, device.texture_shift)
         self.layer, self.block, self.offset = binding.layer, binding.block, 0
@@ -137,8 +137,8 @@ class PixelStep:
         for unit, texture in enumerate([*(storage.glo for storage in self._inputs), *self.textures]):  # type: ignore[attr-defined]
             gl.glActiveTexture(_TEXTURE0 + unit)
             gl.glBindTexture(_TEXTURE_2D, texture)
-            gl.glBindSampler(unit, 0)
-        gl.glBindFramebuffer(_FRAMEBUFFER, self._output.framebuffer.glo)
+            gl.glBindSampler(unit, self._sampler)
+        gl.glBindFramebuffer(_FRAMEBUFFER, self.output.framebuffer.glo)
         gl.glViewport(0, 0, *self._size)
         gl.glBindVertexArray(self._vertex_array)
         gl.glDrawArrays(_TRIANGLES, 0, 3)

@@ -2,41 +2,44 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from perframe.backends.gl.entries import get, get_four, get_indexed, get_range
+from perframe.backends.gl.entries import get, get_four, get_indexed, get_mask, get_range
 
 CURRENT_PROGRAM, VERTEX_ARRAY, ACTIVE_TEXTURE, VIEWPORT = 0x8B8D, 0x85B5, 0x84E0, 0x0BA2
 DRAW_FRAMEBUFFER, READ_FRAMEBUFFER, DRAW_BINDING, READ_BINDING = 0x8CA9, 0x8CA8, 0x8CA6, 0x8CAA
 TEXTURE_2D, TEXTURE0, TEXTURE_2D_BINDING, SAMPLER_BINDING = 0x0DE1, 0x84C0, 0x8069, 0x8919
 UNIFORM_BUFFER, UNIFORM_BINDING, UNIFORM_START, UNIFORM_SIZE = 0x8A11, 0x8A28, 0x8A29, 0x8A2A
 STORAGE_BUFFER, STORAGE_BINDING, STORAGE_START, STORAGE_SIZE = 0x90D2, 0x90D3, 0x90D4, 0x90D5
-COLOR_WRITEMASK = 0x0C23
+BLEND, POLYGON_MODE, FRONT_AND_BACK, FILL = 0x0BE2, 0x0B40, 0x0408, 0x1B02
 _BUFFERS = {0x8892: 0x8894, 0x88EB: 0x88ED, 0x88EC: 0x88EF, 0x8F36: 0x8F36, 0x8F37: 0x8F37}  # array, pack, unpack, copy
-# blend, depth, stencil, scissor, cull, logic op, polygon offset, sRGB, discard, sample mask, sample coverage, alpha
-# to coverage
-_SWITCHES = (0x0BE2, 0x0B71, 0x0B90, 0x0C11, 0x0B44, 0x0BF2, 0x8037, 0x8DB9, 0x8C89, 0x8E51, 0x80A0, 0x809E)
-# unpack: row length, skip rows, skip pixels, alignment; pack: the same
-_PIXEL_STORE = {0x0CF2: 0, 0x0CF3: 0, 0x0CF4: 0, 0x0CF5: 4, 0x0D02: 0, 0x0D03: 0, 0x0D04: 0, 0x0D05: 4}
+# depth, stencil, scissor, cull, logic op, polygon offset, sRGB, discard, sample mask, sample coverage, alpha to it
+_SWITCHES = (0x0B71, 0x0B90, 0x0C11, 0x0B44, 0x0BF2, 0x8037, 0x8DB9, 0x8C89, 0x8E51, 0x80A0, 0x809E)
+_CLIP_DISTANCES = tuple(range(0x3000, 0x3008))
+# unpack: swap bytes, row length, skip rows, skip pixels, alignment; pack: the same
+_UNPACK, _PACK = (0x0CF0, 0x0CF2, 0x0CF3, 0x0CF4, 0x0CF5), (0x0D00, 0x0D02, 0x0D03, 0x0D04, 0x0D05)
+_PIXEL_STORE = dict(zip(_UNPACK + _PACK, (0, 0, 0, 0, 4) * 2, strict=True))
 
 
 class StateGuard:
     """Saves on entry and restores on exit; in between all switches that would spoil a blit are off."""
 
-    def __init__(self, gl: Any, units: int, storage_bindings: int) -> None:
+    def __init__(self, gl: Any, units: Sequence[int], storage_bindings: int) -> None:
         self._gl, self._units, self._storage_bindings = gl, units, storage_bindings
 
     def __enter__(self) -> None:
         gl = self._gl
         self._program, self._array = get(gl, CURRENT_PROGRAM), get(gl, VERTEX_ARRAY)
         self._draw, self._read = get(gl, DRAW_BINDING), get(gl, READ_BINDING)
-        self._viewport, self._mask = get_four(gl, VIEWPORT), get_four(gl, COLOR_WRITEMASK)
+        self._viewport, self._mask = get_four(gl, VIEWPORT), get_mask(gl)
+        self._blend, self._polygons = gl.glIsEnabledi(BLEND, 0), get(gl, POLYGON_MODE)
         self._buffers = {target: get(gl, binding) for target, binding in _BUFFERS.items()}
-        self._on = [switch for switch in _SWITCHES if gl.glIsEnabled(switch)]
+        self._on = [switch for switch in _SWITCHES + _CLIP_DISTANCES if gl.glIsEnabled(switch)]
         self._store = {name: get(gl, name) for name in _PIXEL_STORE}
         self._active = get(gl, ACTIVE_TEXTURE)
         self._textures = []
-        for unit in range(self._units):
+        for unit in self._units:
             gl.glActiveTexture(TEXTURE0 + unit)
             self._textures.append((get(gl, TEXTURE_2D_BINDING), get(gl, SAMPLER_BINDING)))
         self._uniform_target, self._uniform = get(gl, UNIFORM_BINDING), self._indexed(UNIFORM_BINDING, UNIFORM_START, 0)
@@ -51,7 +54,9 @@ class StateGuard:
                 gl.glPixelStorei(name, value)
         for target in (0x88EB, 0x88EC):
             gl.glBindBuffer(target, 0)
-        gl.glColorMask(1, 1, 1, 1)
+        gl.glDisablei(BLEND, 0)
+        gl.glColorMaski(0, 1, 1, 1, 1)
+        gl.glPolygonMode(FRONT_AND_BACK, FILL)
 
     def _indexed(self, binding: int, start: int, index: int) -> tuple[int, int, int]:
         gl = self._gl
@@ -71,8 +76,11 @@ class StateGuard:
         gl.glBindFramebuffer(DRAW_FRAMEBUFFER, self._draw)
         gl.glBindFramebuffer(READ_FRAMEBUFFER, self._read)
         gl.glViewport(*self._viewport)
-        gl.glColorMask(*self._mask)
-        for unit, (texture, sampler) in enumerate(self._textures):
+        gl.glColorMaski(0, *self._mask)
+        gl.glPolygonMode(FRONT_AND_BACK, self._polygons)
+        if self._blend:
+            gl.glEnablei(BLEND, 0)
+        for unit, (texture, sampler) in zip(self._units, self._textures, strict=True):
             gl.glActiveTexture(TEXTURE0 + unit)
             gl.glBindTexture(TEXTURE_2D, texture)
             gl.glBindSampler(unit, sampler)
@@ -86,7 +94,6 @@ class StateGuard:
         for target, name in self._buffers.items():
             gl.glBindBuffer(target, name)
         for name, value in self._store.items():
-            if value != _PIXEL_STORE[name]:
-                gl.glPixelStorei(name, value)
+            gl.glPixelStorei(name, value)
         for switch in self._on:
             gl.glEnable(switch)

@@ -43,7 +43,7 @@ def from_gpu(values: Array, shape: Sequence[int], dtype: DataType) -> Array:
     result: Array = values.reshape(tuple(shape))
     if dtype is DataType.BOOL:
         return np.asarray(result != 0)
-    return np.ascontiguousarray(result.astype(dtype.numpy))
+    return result.astype(dtype.numpy)
 
 
 @dataclass

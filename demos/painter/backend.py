@@ -1,0 +1,43 @@
+"""Which backend paints."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from perframe.errors import BackendError
+from perframe.tensor import BackendType
+
+if TYPE_CHECKING:
+    import moderngl
+
+_SOFTWARE = ("llvmpipe", "softpipe", "swrast", "swiftshader", "software", "gdi generic", "basic render")
+
+
+def is_emulated(ctx: moderngl.Context) -> bool:
+    """Whether OpenGL runs on the CPU here, and takes its time from everything else."""
+    return any(name in _renderer(ctx).lower() for name in _SOFTWARE)
+
+
+def choose(asked: str, ctx: moderngl.Context | None) -> BackendType:
+    """The backend that was asked for; for "auto" the fastest one here, and a line that says which and why.
+
+    Raises BackendError where it needs OpenGL and there is none.
+    """
+    if asked != "auto":
+        if ctx is None and asked != BackendType.CPU:
+            raise BackendError(f"--backend {asked} needs OpenGL, and there is none here: --backend cpu does without")
+        return BackendType(asked)
+    if ctx is None:
+        chosen, reason = BackendType.CPU, "there is no OpenGL here"
+    elif is_emulated(ctx):
+        chosen, reason = BackendType.CPU, f"OpenGL is only emulated here, by {_renderer(ctx)}"
+    elif ctx.version_code < 430:
+        chosen, reason = BackendType.GPU_PIXEL, f"{_renderer(ctx)} has OpenGL {ctx.version_code / 100:.1f}"
+    else:
+        chosen, reason = BackendType.GPU_COMPUTE, f"{_renderer(ctx)} has compute shaders"
+    print(f"painting on {chosen}: {reason}")
+    return chosen
+
+
+def _renderer(ctx: moderngl.Context) -> str:
+    return str(ctx.info["GL_RENDERER"])

@@ -1,0 +1,41 @@
+"""The words of formulas, by their meaning in NumPy; `lib/math.glsl` and the CPU kernels' `math.py` say the same."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+_erf = np.vectorize(math.erf, otypes=[np.float64])
+
+
+def erf(x: Any) -> Any:
+    """The error function, in the dtype of x."""
+    return _erf(x).astype(np.result_type(x))
+
+
+def clamp(x: Any, low: Any, high: Any) -> Any:
+    """x limited to low..high; NaN stays NaN."""
+    return np.minimum(np.maximum(x, low), high)
+
+
+def trunc_div(a: Any, b: Any) -> Any:
+    """Division rounded towards zero, as C and ONNX do for integers; by zero it gives 0."""
+    if np.result_type(a, b).kind == "f":
+        return np.trunc(a / b)
+    quotient = np.floor_divide(a, b)
+    return quotient + ((quotient < 0) & (quotient * b != a)).astype(quotient.dtype)
+
+
+def to_float(x: Any) -> Any:
+    """As a float."""
+    return np.asarray(x).astype(np.float32)
+
+
+abs, floor, ceil, round_even, sign = np.abs, np.floor, np.ceil, np.rint, np.sign
+exp, log, log1p, sqrt, power = np.exp, np.log, np.log1p, np.sqrt, np.power
+sin, cos, tan, asin, acos, atan = np.sin, np.cos, np.tan, np.arcsin, np.arccos, np.arctan
+sinh, cosh, tanh, asinh, acosh, atanh = np.sinh, np.cosh, np.tanh, np.arcsinh, np.arccosh, np.arctanh
+minimum, maximum, where, is_nan, is_inf = np.minimum, np.maximum, np.where, np.isnan, np.isinf
+floor_mod, trunc_mod = np.mod, np.fmod

@@ -1,0 +1,82 @@
+"""What a plan is made of: stretches of steps on one backend, transfers between them, and the constants they read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from numpy.typing import NDArray
+
+from perframe.backends.base import Access, Backend, Operand, Program, Step
+from perframe.readback import FrameState
+from perframe.tensor import DataType, Storage
+
+Array = NDArray[Any]
+
+
+@dataclass
+class Stretch:
+    """Consecutive steps on one backend, and what they read and write of lasting storage."""
+
+    backend: Backend
+    steps: list[Step] = field(default_factory=list)
+    layers: list[str] = field(default_factory=list)
+    access: Access = field(default_factory=Access)
+    program: Program | None = None
+
+    def __len__(self) -> int:
+        return len(self.steps)
+
+    def run(self, begin: int, end: int) -> None:
+        """Submit some of the steps."""
+        assert self.program is not None
+        self.backend.submit(self.program, begin, end, self.access)
+
+
+class Transfer:
+    """A value's way from one backend to another. It blocks when it comes from a GPU; the plan has reported that."""
+
+    def __init__(self, name: str, source: Operand, target: Operand) -> None:
+        self.layers = [f"transfer of {name}"]
+        self._value = source
+        self.source, self._to = source.storage, target.storage
+
+    def __len__(self) -> int:
+        return 1
+
+    def run(self, begin: int, end: int) -> None:
+        """Download here and upload there."""
+        if self.source.backend_type != "cpu":
+            FrameState.blocking(self.layers[0])
+        self._to.upload(self.source.download(self._value.shape, self._value.dtype))
+
+    def replace(self, old: Storage, new: Storage) -> None:
+        """Read `new` wherever `old` was read."""
+        if self.source is old:
+            self.source = new
+
+
+class ConstantPool:
+    """A model's constants on the backends of one worker: uploaded when first used, shared by all its plans."""
+
+    def __init__(self, constants: Mapping[str, Array]) -> None:
+        self._constants = constants
+        self._storages: dict[tuple[str, str], Storage] = {}
+
+    def storage(self, backend: Backend, name: str, value: Array) -> Storage:
+        """The constant's storage on a backend."""
+        key = (backend.backend_type, name)
+        if name in self._constants and key in self._storages:
+            return self._storages[key]
+        storage = backend.alloc(value.shape, DataType.of(value.dtype))
+        storage.upload(value)
+        if name in self._constants:
+            self._storages[key] = storage
+        return storage
+
+    def release(self) -> None:
+        """Free them."""
+        for storage in self._storages.values():
+            storage.release()
+        self._storages.clear()

@@ -1,0 +1,109 @@
+"""Every GL state that we touch is as the caller left it, and the caller's state does not reach our results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import moderngl
+import numpy as np
+import pytest
+
+import perframe as pf
+from gl.graphs import network
+from gl.raw import Application
+
+PICTURE = np.random.default_rng(3).integers(0, 256, (12, 16, 4), np.uint8)
+WANTED = np.maximum(PICTURE[..., :3].transpose(2, 0, 1)[None] / np.float32(255) * 2 - 0.5, 0)
+
+
+@pytest.fixture
+def application(gl_context: Any) -> Iterator[Application]:
+    """An application in a context of its own."""
+    ctx = moderngl.create_context(standalone=True, backend="egl", require=gl_context.version_code)
+    application = Application(ctx)
+    ctx.error  # noqa: B018 - forget what setting up left behind
+    yield application
+    ctx.release()
+    gl_context.__enter__()
+
+
+class Watch:
+    """Runs what we do and lists what it changed."""
+
+    def __init__(self, application: Application) -> None:
+        self._gl = application.gl
+        self.changes: list[str] = []
+
+    def __call__(self, what: str, action: Callable[[], Any]) -> Any:
+        """Run one action between two looks at the state."""
+        before = self._gl.state()
+        assert self._gl.errors() == []
+        result = action()
+        errors, after = self._gl.errors(), self._gl.state()
+        self.changes += [f"{what}: GL error 0x{error:X}" for error in errors]
+        self.changes += [f"{what}: {n} was {before[n]}, is {after[n]}" for n in before if before[n] != after[n]]
+        return result
+
+
+@pytest.mark.parametrize("hostile", [True, False], ids=["hostile", "default"])
+@pytest.mark.parametrize("backend", ["gpu_compute", "gpu_pixel"])
+def test_a_frame_leaves_no_trace(application: Application, backend: str, hostile: bool) -> None:
+    ctx = application.ctx
+    if backend == "gpu_compute" and ctx.version_code < 430:
+        pytest.skip("no compute shaders here")
+    picture, target = ctx.texture((16, 12), 4, PICTURE.tobytes()), ctx.texture((16, 12), 4)
+    (application.set_hostile if hostile else application.set_default)()
+    watch = Watch(application)
+    converter = watch("converter", lambda: pf.TextureConverter(ctx, backend))
+    worker = watch("worker", lambda: pf.Worker(network(), backend, ctx, strict=True))
+    x = watch("empty_input", lambda: worker.empty_input("x", (1, 3, 12, 16)))
+    ones = np.ones((1, 3, 12, 16), np.float32)
+    results = []
+    for _ in range(2):
+        watch("to_tensor", lambda: converter.to_tensor(picture, x))
+        watch("schedule", lambda: worker.schedule(x))
+        request = watch("readback_request", worker.peek_output().readback_request)
+        watch("poll", partial(getattr, request, "done"))
+        results.append(watch("result", partial(request.result, wait=True)))
+        watch("to_texture", lambda: converter.to_texture(worker.peek_output(), target))
+        watch("upload", lambda: x.upload(ones / 2))
+        watch("schedule arrays", lambda: worker.schedule(ones))
+        results.append(watch("download", worker.peek_output().download_to_array))
+        watch("schedule another shape", lambda: worker.schedule(ones[..., :5, :7]))
+        watch("schedule_iterable", lambda: list(worker.schedule_iterable(x)))
+        results.append(watch("download", worker.peek_output().download_to_array))
+    y = worker.peek_output()
+    if hostile:
+        watch("render_to_screen", lambda: converter.render_to_screen(y))
+    watch("render into a framebuffer", lambda: converter.render_to_screen(y, framebuffer=application.read))
+    watch("release", lambda: (converter.release(), worker.release()))
+    watch("collection", lambda: pf.Worker(network(), backend, ctx).release())
+    assert not watch.changes, "\n".join(watch.changes)
+
+    for camera, whole, halves in (results[:3], results[3:]):
+        np.testing.assert_allclose(camera, WANTED, atol=1e-6)
+        np.testing.assert_allclose(whole, 1.5)
+        np.testing.assert_allclose(halves, 0.5)
+    with application.calm():
+        drawn = np.frombuffer(target.read(), np.uint8).reshape(12, 16, 4)
+        screen = np.frombuffer(application.canvas.read(), np.uint8).reshape(23, 37, 4)
+    assert np.abs(drawn[..., :3] / 255 - np.clip(WANTED[0], 0, 1).transpose(1, 2, 0)).max() < 0.003
+    if hostile:  # the viewport was (3, 2, 17, 11), and the last tensor was one half everywhere
+        assert np.abs(screen[2:13, 3:20, :3].astype(int) - 128).max() <= 1
+        outside = screen.copy()
+        outside[2:13, 3:20] = 0
+        assert not outside.any()
+
+
+def test_the_watch_sees_a_change(application: Application) -> None:
+    """The instrument itself works."""
+    watch = Watch(application)
+    watch("mischief", lambda: (application.gl.glViewport(1, 2, 3, 4), application.gl.glEnable(0x0C11)))
+    watch("error", lambda: application.gl.glEnable(0xFFFF))
+    assert [change.split(" was ")[0] for change in watch.changes] == [
+        "mischief: viewport",
+        "mischief: scissor is on",
+        "error: GL error 0x500",
+    ]
