@@ -60,7 +60,7 @@ def open_source(name: str, enough: Size) -> Source:
     try:
         return Still(path, enough)
     except UnidentifiedImageError:
-        return Stream(_open_video(path), str(path), enough)
+        return Stream(_open_video(path), repr(str(path)), enough)
 
 
 def covering(size: Size, enough: Size) -> Size:
