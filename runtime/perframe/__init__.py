@@ -12,6 +12,7 @@ __version__ = "0.1.0"
 
 _HOME = {
     "BackendType": "tensor",
+    "CommandBuffer": "commands",
     "DataType": "tensor",
     "Tensor": "tensor",
     "TensorShape": "tensor",
@@ -45,6 +46,7 @@ _HOME = {
 __all__ = [*_HOME, "__version__"]
 
 if TYPE_CHECKING:
+    from perframe.commands import CommandBuffer as CommandBuffer
     from perframe.errors import BackendError as BackendError
     from perframe.errors import ClosedError as ClosedError
     from perframe.errors import FallbackError as FallbackError

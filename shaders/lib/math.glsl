@@ -42,23 +42,6 @@ float acosh_(float x) { return log(x + sqrt((x - 1.0) * (x + 1.0))); }
 #define acosh acosh_
 float atanh_(float x) { return 0.5 * (log1p(x) - log1p(-x)); }
 #define atanh atanh_
-// Cephes' asinf: the drivers' own are good to three digits.
-float asin_small(float x) {
-    float z = x * x;
-    return x + x * z * ((((4.2163199048e-2 * z + 2.4181311049e-2) * z + 4.5470025998e-2) * z + 7.4953002686e-2) * z + 1.6666752422e-1);
-}
-float asin_(float x) {
-    float a = abs(x);
-    float r = a > 0.5 ? 1.5707963267948966 - 2.0 * asin_small(sqrt(0.5 * (1.0 - a))) : asin_small(a);
-    return x < 0.0 ? -r : r;
-}
-#define asin asin_
-float acos_(float x) {
-    if (x > 0.5) return 2.0 * asin_small(sqrt(0.5 * (1.0 - x)));
-    if (x < -0.5) return 3.141592653589793 - 2.0 * asin_small(sqrt(0.5 * (1.0 + x)));
-    return 1.5707963267948966 - asin_small(x);
-}
-#define acos acos_
 // fdlibm's rational for asinf; GLSL promises three digits.
 float asin_(float x) {
     float a = abs(x), z = a < 0.5 ? a * a : 0.5 * (1.0 - a), s = a < 0.5 ? a : sqrt(z);
