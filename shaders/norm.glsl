@@ -3,16 +3,22 @@
 //@ param int inner
 //@ param int run
 //@ param int parts
-// Two numbers for each part of each row: its largest element, and the sum of the exponentials of the others to it.
+//@ param int paired
+// Two numbers for each part of each row: its largest element, and the sum of the exponentials of all to it.
+// Long rows are done in parts, and the pairs of a row's parts (paired) once more.
 float element(int o) {
     int pair = o >> 1;
     int row = pair / parts, begin = (pair - row * parts) * run;
-    int first = row / inner * size * inner + row % inner;
-    int end = min(begin + run, size);
-    float largest = X(first + begin * inner);
-    for (int i = begin + 1; i < end; ++i) largest = maximum(largest, X(first + i * inner));
+    int first = paired == 1 ? row * size * 2 : row / inner * size * inner + row % inner;
+    int stride = paired == 1 ? 2 : inner, end = min(begin + run, size);
+    float largest = X(first + begin * stride);
+    for (int i = begin + 1; i < end; ++i) largest = maximum(largest, X(first + i * stride));
     if ((o & 1) == 0) return largest;
     float total = 0.0;
-    for (int i = begin; i < end; ++i) total += exp(X(first + i * inner) - largest);
+    for (int i = begin; i < end; ++i) {
+        float x = X(first + i * stride);
+        if (x != -1.0 / 0.0) // a part of nothing else has that for its largest, too
+            total += exp(x - largest) * (paired == 1 ? X(first + i * stride + 1) : 1.0);
+    }
     return total;
 }

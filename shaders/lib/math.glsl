@@ -13,9 +13,11 @@ float round_even(float x) { return is_inf(x) || abs(x) >= 8388608.0 ? x : roundE
 float sign_(float x) { return is_nan(x) ? x : sign(x); }
 int sign_(int x) { return sign(x); }
 #define sign sign_
+// As 2 atanh(x / (2 + x)) near 0: compilers may take 1 + x - 1 for x.
 float log1p(float x) {
-    float u = 1.0 + x;
-    return u == 1.0 ? x : (is_inf(u) ? u : log(u) * x / (u - 1.0));
+    float s = x / (2.0 + x), z = s * s;
+    float near = 2.0 * s * (1.0 + z * (1.0 / 3.0 + z * (1.0 / 5.0 + z * (1.0 / 7.0 + z / 9.0))));
+    return abs(x) < 0.3 ? near : log(1.0 + x);
 }
 float sinh_(float x) {
     float s = x * x;

@@ -90,14 +90,6 @@ def test_a_worker_may_feed_itself(double: pf.Model) -> None:
         np.testing.assert_array_equal(state.download_to_array(), [32, 64, 96])
 
 
-def test_its_own_output_is_an_input_that_it_reads_before_it_overwrites() -> None:
-    """Reversed, so that element-by-element order cannot save it."""
-    model = load([node("Slice", "x s e a t", "y")], {"x": [4]}, constants={k: np.array([v]) for k, v in {"s": 3, "e": -5, "a": 0, "t": -1}.items()})
-    with pf.Worker(model) as worker:
-        y = worker.schedule(row(1, 2, 3, 4)).peek_output()
-        np.testing.assert_array_equal(worker.schedule(y).peek_output().download_to_array(), [1, 2, 3, 4])
-
-
 def test_await_an_output(double: pf.Model) -> None:
     async def main() -> pf.Tensor:
         with pf.Worker(double) as worker:

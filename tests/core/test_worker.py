@@ -203,6 +203,19 @@ def test_values_that_decide_shapes_make_plans_of_their_own(backend: str, backend
             worker.schedule(x, np.array([4, 2]))
 
 
+def test_its_own_output_is_an_input_of_the_next_frame(backend: str, backend_context: Any) -> None:
+    """State that is fed back. Reversed, so that no order of elements makes overwriting it early come out right."""
+    bounds = {"s": -1, "e": -1000, "a": 0, "t": -1}
+    nodes = [node("Slice", "x s e a t", "r"), node("Add", "r step", "y")]
+    model = load(nodes, {"x": [64]}, constants={name: np.array([value]) for name, value in bounds.items()} | {"step": row(1)})
+    state = np.arange(64, dtype=np.float32)
+    with pf.Worker(model, backend, backend_context) as worker:
+        output = worker.schedule(state).peek_output()
+        for _ in range(3):
+            output = worker.schedule(output).peek_output()
+        np.testing.assert_array_equal(output.download_to_array(), state + 4)
+
+
 # --- outputs that no layer makes ----------------------------------------------------------------------------------------
 
 

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import gc
+from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import moderngl
 import numpy as np
 import pytest
 
 import perframe as pf
 from gl.graphs import graph, network
+from perframe import storage
 from perframe.backends.cpu import jit
+from perframe.backends.gl.context import device_for
 
 Shape = tuple[int, ...]
 
@@ -110,7 +115,9 @@ CASES = (
         pool,
         ((1, 3, 8, 8), (2, 3, 2, 2), (1, 3, 17, 5)),
     ),
-    Growing("matmul", lambda: one("MatMul", ("n", "m", 6), {"w": WEIGHTS}), lambda x: x @ WEIGHTS, ((1, 4, 6), (3, 1, 6))),
+    Growing(
+        "matmul", lambda: one("MatMul", ("n", "m", 6), {"w": WEIGHTS}), lambda x: x @ WEIGHTS, ((1, 4, 6), (3, 1, 6))
+    ),
     Growing("softmax", lambda: one("Softmax", ("n", "m")), softmax, ((3, 7), (1, 1), (5, 1), (2, 3000), (2, 1024))),
     Growing(
         "softmax-inside",
@@ -147,8 +154,6 @@ def compilations(backend: str, ctx: Any) -> int:
     """How many kernels were compiled so far for a backend."""
     if backend == "cpu":
         return len(jit.compiled)
-    from perframe.backends.gl.context import device_for
-
     return device_for(ctx).programs.compiled
 
 
@@ -160,8 +165,6 @@ def fresh(backend: str, backend_context: Any, tmp_path: Any, monkeypatch: pytest
         jit.kernel.cache_clear()
         yield None
         return
-    from perframe.backends.gl.context import device_for
-
     programs = device_for(backend_context).programs
     monkeypatch.setattr(programs, "_programs", {})
     yield backend_context
@@ -181,3 +184,124 @@ def test_another_shape_compiles_nothing(case: Growing, backend: str, fresh: Any)
     made = np.diff(counts)
     assert made[0] > 0, "the first shape compiled nothing: this test does not see compilations"
     assert not made[1:].any(), f"new kernels for each of {case.shapes}: {made}"
+
+
+class Allocations:
+    """Counts what is made: through moderngl, through raw GL, and host memory."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, ctx: Any) -> None:
+        self.made: list[str] = []
+        for name in ("buffer", "texture", "framebuffer", "sampler", "vertex_array", "external_texture", "program"):
+            self._count(monkeypatch, moderngl.Context, name)
+        self._count(monkeypatch, storage, "aligned_bytes")
+        self.device = None if ctx is None else device_for(ctx)
+        if self.device is not None:
+            for name in [name for name in vars(self.device.gl) if name.startswith("glGen")]:
+                self._count(monkeypatch, self.device.gl, name)
+
+    def _count(self, monkeypatch: pytest.MonkeyPatch, owner: Any, name: str) -> None:
+        original = getattr(owner, name)
+
+        def counted(*args: Any, **options: Any) -> Any:
+            self.made.append(name)
+            return original(*args, **options)
+
+        monkeypatch.setattr(owner, name, counted)
+
+    @property
+    def total(self) -> int:
+        """How many in all."""
+        return len(self.made) + (self.device.allocations if self.device else 0)
+
+
+def steady(frame: Callable[[int], object], count: Allocations) -> list[str]:
+    """What seven frames make once three have passed."""
+    for index in range(3):
+        frame(index)
+    before, known = count.total, len(count.made)
+    assert before > 0, "the first frames made nothing: this test does not see what is made"
+    for index in range(3, 10):
+        frame(index)
+    gc.collect()
+    frame(10)
+    return count.made[known:] or ["counted by the device"] * (count.total - before)
+
+
+def test_a_frame_of_arrays_allocates_nothing(
+    backend: str, backend_context: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    count = Allocations(monkeypatch, backend_context)
+    in_flight = 1 if backend == "cpu" else 3  # a CPU worker that is still reading gives the next run other memory
+    with pf.Worker(network(), backend, backend_context) as worker:
+        waiting: deque[tuple[int, pf.Readback]] = deque()
+
+        def frame(index: int) -> None:
+            worker.schedule(np.full((1, 3, 30, 40), index, np.float32))
+            waiting.append((index, worker.peek_output().readback_request()))
+            if len(waiting) == in_flight:
+                asked, readback = waiting.popleft()
+                np.testing.assert_array_equal(readback.result(wait=True), max(2 * asked - 0.5, 0))
+
+        assert steady(frame, count) == []
+
+
+@pytest.mark.parametrize("where", ["gpu_compute", "gpu_pixel"])
+def test_a_frame_of_textures_allocates_nothing(where: str, gl_context: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A camera that pans and zooms, a network, and the screen, with tensors that the frame itself makes among them."""
+    ctx = gl_context
+    if where == "gpu_compute" and ctx.version_code < 430:
+        pytest.skip("no compute shaders here")
+    pictures = [ctx.texture((64, 48), 4, np.full((48, 64, 4), 51 * k, np.uint8).tobytes()) for k in range(5)]
+    shown, screen = ctx.texture((20, 10), 4), ctx.framebuffer([ctx.texture((33, 21), 4)])
+    count = Allocations(monkeypatch, ctx)
+    with pf.TextureConverter(ctx, where) as converter, pf.Worker(network(), where, ctx, strict=True) as worker:
+        x = worker.empty_input("x", (1, 3, 24, 32))
+
+        def frame(index: int) -> None:
+            window = pf.TextureTransform().set_region(index, 2 * index, 64 / (1 + index), 48 / (1 + index))
+            converter.to_tensor(pictures[index % 5], x, window)
+            y = worker.schedule(x).peek_output()
+            converter.to_texture(
+                y, shown if index % 2 else shown.glo, window.set_region(index % 3, 0, 9, 9 - index % 4)
+            )
+            screen.use()
+            converter.render_to_screen(y, viewport=(index, 0, 20, 21))
+            converter.render_to_screen(y, framebuffer=screen)
+            wanted = max(2 * 0.2 * (index % 5) - 0.5, 0)
+            np.testing.assert_allclose(y.readback_request().result(wait=True), wanted, atol=1e-6)
+
+        assert steady(frame, count) == []
+
+
+@pytest.mark.parametrize("where", ["gpu_compute", "gpu_pixel"])
+def test_fences_are_deleted(where: str, gl_context: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of readbacks that were taken, and of those that nobody wanted any more."""
+    if where == "gpu_compute" and gl_context.version_code < 430:
+        pytest.skip("no compute shaders here")
+    gl, living = device_for(gl_context).gl, set()
+    make, delete = gl.glFenceSync, gl.glDeleteSync
+
+    def made(*args: Any) -> int:
+        sync = make(*args)
+        living.add(sync)
+        return sync
+
+    def deleted(sync: int) -> None:
+        living.discard(sync)  # one of an earlier test may be among them
+        delete(sync)
+
+    monkeypatch.setattr(gl, "glFenceSync", made)
+    monkeypatch.setattr(gl, "glDeleteSync", deleted)
+    with pf.Worker(network(), where, gl_context) as worker:
+        y = worker.schedule(random(1, 3, 4, 5)).peek_output()
+        y.readback_request().result(wait=True)
+        for _ in range(5):
+            y.readback_request()
+        y.download_to_array()
+        y.readback_request()
+        assert living, "this test does not see fences"
+    del y, worker
+    gc.collect()
+    with device_for(gl_context).using():  # what was dropped is freed the next time that the device is used
+        pass
+    assert not living

@@ -92,6 +92,9 @@ CASES = [
         Case(f"to {np.dtype(dtype)}", "CastLike", [draw(3, 5, low=-9, high=9), np.zeros(2, dtype)])
         for dtype in (np.float32, np.float64, np.float16, np.int32, np.int64, np.int8, bool)
     ),
+    Case("of integers", "Pow", [np.array([2, 3, -2, 0], np.int32), np.array([3, 0, 3, 2], np.int32)]),
+    Case("float by int64", "Pow", [draw(4, low=0.5, high=2), np.array([3, 0, -2, 1])]),
+    Case("int64 by float", "Pow", [np.array([2, 3, 9, 4]), np.array([3, 0, 0.5, 0.5], np.float32)]),
     Case("from int64", "CastLike", [draw(3, 5, high=9, dtype=np.int64), np.zeros((2, 2), np.float32)]),
 ]
 

@@ -27,7 +27,7 @@ def LeakyRelu(x, *, alpha=0.01):
     return where(x < 0, alpha * x, x)
 
 
-@elementwise((-9, 9), (-1, 1))
+@elementwise((-9, 9), (-1, 1), dtypes="float int")
 def PRelu(x, slope):
     return where(x < 0, slope * x, x)
 

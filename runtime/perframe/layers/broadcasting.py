@@ -44,8 +44,9 @@ def elementwise(
 
     `domain` gives the range of each input (the last repeats) that tests draw from; `result` is the dtype of the
     output, or the name of the input that gives it (the first, unless said); `dtypes` says which of "float int bool"
-    the layer takes; inputs in `channelwise` hold a value for each channel (axis 1). `choose(attributes, present,
-    kind)` picks another formula than the declared one, for an attribute that selects and for absent inputs.
+    the formula takes (one of floats alone gets integers as floats); inputs in `channelwise` hold a value for each
+    channel (axis 1). `choose(attributes, present, kind)` picks another formula than the declared one, for an attribute
+    that selects and for absent inputs.
     """
 
     def declare(formula: Formula) -> Declaration:
@@ -64,6 +65,8 @@ def elementwise(
             operands = tuple(index for index, value in enumerate(inputs) if value is not None)
             given = [value for value in inputs if value is not None]
             kinds = operand_kinds([value.dtype for value in given])
+            if dtypes == "float":
+                kinds = tuple("float" if kind == "int" else kind for kind in kinds)
             chosen = (choose(attributes, present, kinds[-1]) if choose else None) or formula
             target = outputs[0].shape
             strides = []

@@ -82,7 +82,7 @@ def Mod(a, b, *, fmod=0):
     return _floored_mod(a, b)
 
 
-@elementwise((0.1, 4), (-3, 3))
+@elementwise((0.1, 4), (-3, 3), dtypes="float int")
 def Pow(a, b):
     return power(a, b)
 

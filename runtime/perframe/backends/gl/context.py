@@ -11,7 +11,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import moderngl
@@ -58,6 +58,10 @@ class Fence:
             self._sync = None
             return True
 
+    def __del__(self) -> None:
+        if self._sync is not None:  # nobody polled until the end
+            self._device.free_later(partial(self._device.gl.glDeleteSync, self._sync))
+
 
 class Device:
     """One moderngl context and all that workers and converters in it share."""
@@ -68,7 +72,7 @@ class Device:
         self.has_compute = ctx.version_code >= 430
         self.gl: Any = Entries(ctx.mglo._context.load, self.has_compute)
         self.make_fence: Callable[[], Any] = lambda: Fence(self)  # a test may put a fence of its own here
-        self._garbage: deque[Any] = deque()
+        self._garbage: deque[Callable[[], Any]] = deque()
         self._staging: dict[int, list[moderngl.Buffer]] = {}
         self._inside = 0
         self.allocations = 0  # buffers and textures made so far; tests look
@@ -164,12 +168,16 @@ class Device:
 
     def drop(self, *objects: Any) -> None:
         """Free GL objects the next time that this device is used, on its thread."""
-        self._garbage.extend(objects)
+        self._garbage.extend(thing.release for thing in objects)
+
+    def free_later(self, free: Callable[[], Any]) -> None:
+        """The same, for what moderngl does not have."""
+        self._garbage.append(free)
 
     def collect(self) -> None:
         """Free what was dropped."""
         while self._garbage:
-            self._garbage.popleft().release()
+            self._garbage.popleft()()
 
 
 _devices: weakref.WeakKeyDictionary[moderngl.Context, Device] = weakref.WeakKeyDictionary()

@@ -16,19 +16,19 @@ def lower(
     outputs: Sequence[Operand],
     tools: Tools,
 ) -> list[Binding]:
-    """Two kernels; three where the rows are long."""
+    """Two kernels, the first of them again where the rows are long."""
     x = inputs[0]
     assert x is not None
-    rows, walk = form.outer * form.inner, {"size": form.size, "inner": form.inner}
-    parts = -(-form.size // RUN)
+    rows, size = form.outer * form.inner, form.size
+    parts = -(-size // RUN)
+    params = {"size": size, "inner": form.inner, "run": -(-size // parts), "parts": parts, "paired": 0}
     numbers = tools.scratch((rows * parts * 2,), x.dtype)
-    run = {"run": -(-form.size // parts), "parts": parts}
-    bindings = [Binding(layer.name, "norm", {"X": x}, numbers, {**walk, **run})]
-    if parts > 1:
-        joined = tools.scratch((rows * 2,), x.dtype)
-        bindings.append(Binding(layer.name, "norm_join", {"S": numbers}, joined, {"parts": parts}))
+    bindings = [Binding(layer.name, "norm", {"X": x}, numbers, params)]
+    while parts > 1:
+        size, parts = parts, -(-parts // RUN)
+        params = {"size": size, "inner": 1, "run": -(-size // parts), "parts": parts, "paired": 1}
+        joined = tools.scratch((rows * parts * 2,), x.dtype)
+        bindings.append(Binding(layer.name, "norm", {"X": numbers}, joined, params))
         numbers = joined
-    last = Binding(
-        layer.name, "softmax", {"X": x, "S": numbers}, outputs[0], {**walk, "logarithm": int(form.logarithm)}
-    )
-    return [*bindings, last]
+    walk = {"size": form.size, "inner": form.inner, "logarithm": int(form.logarithm)}
+    return [*bindings, Binding(layer.name, "softmax", {"X": x, "S": numbers}, outputs[0], walk)]
