@@ -1,4 +1,4 @@
-"""The formula compiler: random formulas agree with NumPy on every backend, and what it does not know has a line number."""
+"""The formula compiler: drawn formulas agree with NumPy on every backend; what it does not know has a line number."""
 
 from __future__ import annotations
 
@@ -46,7 +46,9 @@ def run(tmp_path: Path, backend: str, backend_context: Any) -> Iterator[Callable
         function = formula(tmp_path, source)
         elementwise((-1, 1), dtypes=dtypes)(function)
         try:
-            values = [pf.Value(f"x{i}", pf.DataType.of(x.dtype), pf.DynamicTensorShape(x.shape)) for i, x in enumerate(inputs)]
+            values = [
+                pf.Value(f"x{i}", pf.DataType.of(x.dtype), pf.DynamicTensorShape(x.shape)) for i, x in enumerate(inputs)
+            ]
             layer = pf.Layer("Drawn", "drawn", [value.name for value in values], ["y"])
             model = pf.Model(values, [pf.Value("y", values[0].dtype, None)], [layer], {})
             fed = {value.name: x for value, x in zip(values, inputs, strict=True)}
@@ -68,7 +70,12 @@ def of(template: str, *parts: Any) -> Any:
 
 
 NUMBERS = st.sampled_from(["0.5", "2", "-1.25", "3", "0"])
-CONDITIONS = of("{0} {1} {2}", st.sampled_from("xy"), st.sampled_from(["<", "<=", ">", ">=", "==", "!="]), st.sampled_from(["x", "y", "0.5"]))
+CONDITIONS = of(
+    "{0} {1} {2}",
+    st.sampled_from("xy"),
+    st.sampled_from(["<", "<=", ">", ">=", "==", "!="]),
+    st.sampled_from(["x", "y", "0.5"]),
+)
 FLOATS = expressions(
     st.one_of(st.sampled_from("xyk"), NUMBERS),
     lambda e: st.one_of(
@@ -101,7 +108,10 @@ INTS = expressions(
         of("where({} < {}, {}, x)", e, e, e),
     ),
 )
-X, Y = (side.reshape(-1) for side in np.meshgrid(np.linspace(-2, 2, 17, dtype=np.float32), np.linspace(-1.5, 2.5, 13, dtype=np.float32)))
+X, Y = (
+    side.reshape(-1)
+    for side in np.meshgrid(np.linspace(-2, 2, 17, dtype=np.float32), np.linspace(-1.5, 2.5, 13, dtype=np.float32))
+)
 
 
 @given(first=FLOATS, second=FLOATS)
@@ -156,7 +166,9 @@ WRONG = {
 
 @pytest.mark.parametrize("language", ["python", "glsl"])
 @pytest.mark.parametrize(("source", "line", "words"), WRONG.values(), ids=WRONG)
-def test_what_it_does_not_know_is_an_error_with_a_line(source: str, line: int, words: str, language: str, tmp_path: Path) -> None:
+def test_what_it_does_not_know_is_an_error_with_a_line(
+    source: str, line: int, words: str, language: str, tmp_path: Path
+) -> None:
     function = formula(tmp_path, source)
     with pytest.raises(pf.FormulaError) as caught:
         translate(function, ["float"], language)

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from core.small import Gate, load, node, row
 
 import perframe as pf
+from core.small import Gate, load, node, row
 from perframe.backends.cpu import jobs
 
 
@@ -125,7 +125,7 @@ def test_a_job_may_depend_on_a_tensor(double: pf.Model) -> None:
     assert seen == [[2, 4, 6]]
 
 
-# --- what fails while it runs ---------------------------------------------------------------------------------------------
+# --- what fails while it runs -----------------------------------------------------------------------------------------
 
 
 @pytest.fixture

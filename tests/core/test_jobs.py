@@ -6,8 +6,8 @@ import threading
 from pathlib import Path
 
 import pytest
-from core.small import Gate
 
+from core.small import Gate
 from perframe.backends.cpu import jit, jobs
 
 
@@ -93,7 +93,9 @@ def test_a_kernel_is_compiled_once_and_kept(cache: Path) -> None:
     assert compiled("join") == 0
 
 
-@pytest.mark.parametrize("damage", [lambda data: data[:-7], lambda data: b"", lambda data: data[:80] + b"\0" + data[81:]])
+@pytest.mark.parametrize(
+    "damage", [lambda data: data[:-7], lambda data: b"", lambda data: data[:80] + b"\0" + data[81:]]
+)
 def test_a_damaged_object_file_is_compiled_again(cache: Path, damage: object) -> None:
     assert compiled("join") == 1
     (path,) = cache.iterdir()

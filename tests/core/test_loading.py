@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,7 @@ WHOLE = model(RELU).SerializeToString()
 
 
 def test_no_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match="nowhere.onnx"):
+    with pytest.raises(FileNotFoundError, match=r"nowhere\.onnx"):
         pf.load(tmp_path / "nowhere.onnx")
     with pytest.raises(FileNotFoundError):
         pf.load(tmp_path)
@@ -50,7 +51,9 @@ def test_a_truncated_file(kept: int, tmp_path: Path) -> None:
         pf.load(path)
 
 
-@pytest.mark.parametrize("data", [b"", b"\x89PNG\r\n\x1a\n" + bytes(64), b"GIF89a", b"{}", b"\x00" * 100, b"#!/bin/sh\necho"])
+@pytest.mark.parametrize(
+    "data", [b"", b"\x89PNG\r\n\x1a\n" + bytes(64), b"GIF89a", b"{}", b"\x00" * 100, b"#!/bin/sh\necho"]
+)
 def test_what_is_no_onnx_file(data: bytes) -> None:
     with pytest.raises(pf.ModelError, match=r"ONNX"):
         pf.load(data)
@@ -67,10 +70,8 @@ def test_a_damaged_file_loads_or_says_why(position: int, value: int) -> None:
     """One byte changed: nothing but our own errors."""
     data = bytearray(WHOLE)
     data[position] = value
-    try:
+    with suppress(pf.PerframeError):
         pf.load(bytes(data))
-    except pf.PerframeError:
-        pass
 
 
 def test_a_file_object_is_read() -> None:
@@ -91,8 +92,23 @@ def test_unsupported_operators_are_all_reported_at_once() -> None:
     assert [problem.node for problem in problems] == ["first", "second", "third", "fourth"]
     assert [problem.opset for problem in problems] == [21, 3, 21, 21]
     text = str(caught.value)
-    for words in ("4 node(s) of 3 kind(s)", "com.example::FancyGelu", "opset 3", "'third'", "training_mode", "add-a-layer"):
+    for words in (
+        "4 node(s) of 3 kind(s)",
+        "com.example::FancyGelu",
+        "opset 3",
+        "'third'",
+        "training_mode",
+        "add-a-layer",
+    ):
         assert words in text
+
+
+def test_a_dropout_that_trains_is_refused() -> None:
+    proto = model(helper.make_node("Dropout", ["x", "ratio", "training"], ["y"]))
+    proto.graph.initializer.append(numpy_helper.from_array(np.float32(0.5), "ratio"))
+    proto.graph.initializer.append(numpy_helper.from_array(np.array(True), "training"))
+    with pytest.raises(pf.UnsupportedOperatorError, match="training_mode"):
+        pf.load(proto)
 
 
 def test_an_unsupported_operator_whose_shape_matters_is_still_reported() -> None:
@@ -249,7 +265,20 @@ def test_initializers_listed_as_inputs_are_constants() -> None:
     assert [value.name for value in loaded.inputs] == ["x"] and list(loaded.constants) == ["w"]
 
 
+def test_outputs_that_nobody_reads_are_left_out() -> None:
+    nodes = [
+        helper.make_node("Dropout", ["x"], ["a", "mask"]),
+        helper.make_node("Split", ["a"], ["b", "c", "d"], axis=1, num_outputs=3),
+        helper.make_node("Relu", ["c"], ["y"]),
+    ]
+    loaded = pf.load(model(*nodes), optimize=False)
+    assert [layer.outputs for layer in loaded.layers] == [["a"], ["b", "c"], ["y"]]
+    x = np.array([[1, 2, 3], [-4, -5, 6]], np.float32)
+    np.testing.assert_array_equal(pf.run(loaded, {"x": x})["y"], [[2], [0]])
+
+
 def test_the_public_name_is_the_function_in_any_order() -> None:
     """A module of a public function's name would take its place once it is imported."""
-    script = "import perframe as pf; pf.Worker; assert all(callable(getattr(pf, n)) for n in ('load', 'run', 'Worker', 'Tensor'))"
+    names = ("load", "run", "Worker", "Tensor")
+    script = f"import perframe as pf; pf.Worker; assert all(callable(getattr(pf, n)) for n in {names})"
     subprocess.run([sys.executable, "-c", script], check=True)

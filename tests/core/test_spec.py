@@ -81,7 +81,9 @@ def test_broadcast_agrees_with_numpy(a: tuple[int, ...], b: tuple[int, ...]) -> 
 
 @given(SHAPES, SHAPES, st.lists(st.booleans(), min_size=8, max_size=8))
 @settings(deadline=None, max_examples=100)
-def test_broadcast_of_less_known_shapes_accepts_what_comes(a: tuple[int, ...], b: tuple[int, ...], hidden: list[bool]) -> None:
+def test_broadcast_of_less_known_shapes_accepts_what_comes(
+    a: tuple[int, ...], b: tuple[int, ...], hidden: list[bool]
+) -> None:
     """Hiding dims never makes a wrong claim."""
     try:
         want = np.broadcast_shapes(a, b)

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from core.small import load, node, row
 
 import perframe as pf
+from core.small import load, node, row
 
 
 @pytest.fixture
@@ -162,7 +162,7 @@ def test_run_gives_outputs_in_order(difference: pf.Model, backend: str, backend_
     assert all(isinstance(value, np.ndarray) and value.dtype == np.float32 for value in made.values())
 
 
-# --- plans --------------------------------------------------------------------------------------------------------------
+# --- plans ------------------------------------------------------------------------------------------------------------
 
 
 def test_shapes_share_one_worker(worker: pf.Worker) -> None:
@@ -205,18 +205,17 @@ def test_values_that_decide_shapes_make_plans_of_their_own(backend: str, backend
 
 def test_its_own_output_is_an_input_of_the_next_frame(backend: str, backend_context: Any) -> None:
     """State that is fed back. Reversed, so that no order of elements makes overwriting it early come out right."""
-    bounds = {"s": -1, "e": -1000, "a": 0, "t": -1}
-    nodes = [node("Slice", "x s e a t", "r"), node("Add", "r step", "y")]
-    model = load(nodes, {"x": [64]}, constants={name: np.array([value]) for name, value in bounds.items()} | {"step": row(1)})
+    bounds = {"s": np.array([-1]), "e": np.array([-1000]), "a": np.array([0]), "t": np.array([-1])}
+    model = load([node("Slice", "x s e a t", "y")], {"x": [64]}, constants=bounds)
     state = np.arange(64, dtype=np.float32)
     with pf.Worker(model, backend, backend_context) as worker:
         output = worker.schedule(state).peek_output()
-        for _ in range(3):
+        for _ in range(4):
             output = worker.schedule(output).peek_output()
-        np.testing.assert_array_equal(output.download_to_array(), state + 4)
+        np.testing.assert_array_equal(output.download_to_array(), state[::-1])
 
 
-# --- outputs that no layer makes ----------------------------------------------------------------------------------------
+# --- outputs that no layer makes --------------------------------------------------------------------------------------
 
 
 X = row(1, -2, 3)

@@ -43,6 +43,9 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
 }
 _RESULTS: dict[str, tuple[Any, ...]] = {
     "glGetError": (U,),
+    "glIsBuffer": (ctypes.c_ubyte, U),
+    "glIsFramebuffer": (ctypes.c_ubyte, U),
+    "glIsTexture": (ctypes.c_ubyte, U),
     "glIsEnabled": (ctypes.c_ubyte, U),
     "glIsEnabledi": (ctypes.c_ubyte, U, U),
 }

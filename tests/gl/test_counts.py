@@ -245,12 +245,9 @@ def test_a_frame_of_arrays_allocates_nothing(
         assert steady(frame, count) == []
 
 
-@pytest.mark.parametrize("where", ["gpu_compute", "gpu_pixel"])
 def test_a_frame_of_textures_allocates_nothing(where: str, gl_context: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """A camera that pans and zooms, a network, and the screen, with tensors that the frame itself makes among them."""
     ctx = gl_context
-    if where == "gpu_compute" and ctx.version_code < 430:
-        pytest.skip("no compute shaders here")
     pictures = [ctx.texture((64, 48), 4, np.full((48, 64, 4), 51 * k, np.uint8).tobytes()) for k in range(5)]
     shown, screen = ctx.texture((20, 10), 4), ctx.framebuffer([ctx.texture((33, 21), 4)])
     count = Allocations(monkeypatch, ctx)
@@ -273,11 +270,8 @@ def test_a_frame_of_textures_allocates_nothing(where: str, gl_context: Any, monk
         assert steady(frame, count) == []
 
 
-@pytest.mark.parametrize("where", ["gpu_compute", "gpu_pixel"])
 def test_fences_are_deleted(where: str, gl_context: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of readbacks that were taken, and of those that nobody wanted any more."""
-    if where == "gpu_compute" and gl_context.version_code < 430:
-        pytest.skip("no compute shaders here")
     gl, living = device_for(gl_context).gl, set()
     make, delete = gl.glFenceSync, gl.glDeleteSync
 

@@ -1,7 +1,7 @@
 """Case × backend: one node as an ONNX model, run and compared with ONNX's reference evaluator.
 
-A case holds its tolerance and who is right about it. `check` asserts values, dtypes and shapes, that `infer` gave the shape and
-dtype which came out, and that it says nothing wrong where it is told less.
+A case holds its tolerance and who is right about it. `check` asserts values, dtypes and shapes, that `infer` gave the
+shape and dtype which came out, and that it says nothing wrong where it is told less.
 """
 
 from __future__ import annotations
@@ -31,8 +31,9 @@ GL_DTYPES = {"float32", "int32", "int64", "bool"}  # what the GL backends hold; 
 class Case:
     """One node, its inputs (None: absent) and what its result is compared with.
 
-    `constants` are the inputs that are initializers: those whose values decide shapes, unless said. `reference` is "onnx",
-    "onnxruntime", or a function of the inputs that returns the outputs. `gl` says whether a GL backend runs it without the CPU.
+    `constants` are the inputs that are initializers: those whose values decide shapes, unless said. `reference` is
+    "onnx", "onnxruntime", or a function of the inputs that returns the outputs. `gl` says whether a GL backend runs it
+    without the CPU.
     """
 
     name: str
@@ -129,7 +130,7 @@ def check(case: Case, backend: str, ctx: Any = None) -> None:
 
 
 def check_inference(model: pf.Model, case: Case, actual: dict[str, Array]) -> None:
-    """All that `infer` says is true of what came out: exactly of known inputs, and of inputs with unknown dims or rank."""
+    """All that `infer` says is true of what came out, exactly; also where dims or ranks of the inputs are unknown."""
     given = {value.name: value for value in model.inputs}
     known = {name: pf.PartialTensor.of(value) for name, value in case.fed.items()}
     dims = {

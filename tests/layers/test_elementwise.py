@@ -9,15 +9,24 @@ from typing import Any
 import numpy as np
 import onnx.defs
 import pytest
-from layers.runner import GL_DTYPES, OPSET, Case, Draw, check
 
+from layers.runner import GL_DTYPES, OPSET, Case, Draw, check
 from perframe.layers.base import Declaration, registry
 
 Shapes = tuple[tuple[int, ...], ...]
 
 LAYERS = {name: entry for name, entry in registry().items() if entry.family == "elementwise"}
 
-ALONE: tuple[Shapes, ...] = (((),), ((1,),), ((7,),), ((0,),), ((2, 0, 3),), ((3, 5),), ((2, 3, 5, 7),), ((2, 1, 3, 1, 5),))
+ALONE: tuple[Shapes, ...] = (
+    ((),),
+    ((1,),),
+    ((7,),),
+    ((0,),),
+    ((2, 0, 3),),
+    ((3, 5),),
+    ((2, 3, 5, 7),),
+    ((2, 1, 3, 1, 5),),
+)
 PAIRS: tuple[Shapes, ...] = (
     ((), ()),
     ((), (4,)),
@@ -46,7 +55,9 @@ BY_ARITY = {1: ALONE, 2: PAIRS, 3: TRIPLES}
 SHAPES: dict[str, tuple[Shapes, ...]] = {
     "PRelu": (((3, 5), ()), ((2, 3, 5, 7), (3, 1, 1)), ((3, 5), (5,)), ((2, 7), (2, 1)), ((0, 3), (3,)), ((4,), (4,))),
     "Clip": tuple((shape, (), ()) for (shape,) in ALONE),
-    "BatchNormalization": tuple((shape, (3,), (3,), (3,), (3,)) for shape in ((2, 3), (1, 3, 5), (2, 3, 5, 7), (0, 3, 2))),
+    "BatchNormalization": tuple(
+        (shape, (3,), (3,), (3,), (3,)) for shape in ((2, 3), (1, 3, 5), (2, 3, 5, 7), (0, 3, 2))
+    ),
 }
 # attributes to test besides the defaults
 ATTRIBUTES: dict[str, list[dict[str, Any]]] = {
@@ -65,7 +76,20 @@ ATTRIBUTES: dict[str, list[dict[str, Any]]] = {
     "Shrink": [{}, {"lambd": 2.0, "bias": 1.5}],
     "BatchNormalization": [{}, {"epsilon": 0.1}],
 }
-DTYPES = ("float32", "float64", "float16", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool")
+DTYPES = (
+    "float32",
+    "float64",
+    "float16",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "bool",
+)
 # against whom ONNX's reference is wrong, or has nothing to say
 REFERENCES: dict[str, Any] = {"Softsign": lambda x: x / (1 + np.abs(x))}
 # float16 and cancellation

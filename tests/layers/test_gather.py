@@ -6,14 +6,19 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from layers.runner import Case, Draw, check
 
 draw = Draw(11)
 
 
-def gather(axis: int, shape: tuple[int, ...], indices: Any, dtype: Any = np.float32, kind: Any = np.int64, known: bool = True) -> Case:
+def gather(
+    axis: int, shape: tuple[int, ...], indices: Any, dtype: Any = np.float32, kind: Any = np.int64, known: bool = True
+) -> Case:
     at = np.asarray(indices, kind)
-    name = f"{shape} on {axis} by {at.shape} {np.dtype(kind)} of {np.dtype(dtype)} {'known' if known else 'at run time'}"
+    name = (
+        f"{shape} on {axis} by {at.shape} {np.dtype(kind)} of {np.dtype(dtype)} {'known' if known else 'at run time'}"
+    )
     x = draw(*shape, high=99, dtype=dtype)
     return Case(name, "Gather", [x, at], {"axis": axis}, constants=[1] if known else [])
 

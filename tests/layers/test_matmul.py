@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from layers.runner import Case, Draw, check
 
 draw = Draw(23)
@@ -20,7 +21,14 @@ def matmul(a: Sequence[int], b: Sequence[int], dtype: Any = np.float32, constant
     return Case(name, "MatMul", inputs, constants=[1] if constant else [], **options)
 
 
-def gemm(a: Sequence[int], b: Sequence[int], c: Sequence[int] | None, dtype: Any = np.float32, known: bool = True, **attributes: Any) -> Case:
+def gemm(
+    a: Sequence[int],
+    b: Sequence[int],
+    c: Sequence[int] | None,
+    dtype: Any = np.float32,
+    known: bool = True,
+    **attributes: Any,
+) -> Case:
     said = " ".join(f"{key}={value}" for key, value in attributes.items())
     inputs = [draw(*shape, low=-3, high=3, dtype=dtype) for shape in (a, b, c) if shape is not None]
     name = f"{tuple(a)} by {tuple(b)} plus {c} {np.dtype(dtype)} {said}"

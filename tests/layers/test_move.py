@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from layers.runner import Case, Draw, check, ints
 from onnx import TensorProto, helper, numpy_helper
 
 import perframe as pf
+from layers.runner import Case, Draw, check, ints
 
 draw = Draw(3)
 HUGE = 2**63 - 1
@@ -23,11 +23,15 @@ def transpose(perm: Sequence[int] | None, *shape: int, dtype: Any = np.float32) 
     return Case(f"{shape} by {perm} {np.dtype(dtype)}", "Transpose", [draw(*shape, high=99, dtype=dtype)], attributes)
 
 
-def slices(shape: Sequence[int], starts: Any, ends: Any, axes: Any = None, steps: Any = None, dtype: Any = np.float32) -> Case:
+def slices(
+    shape: Sequence[int], starts: Any, ends: Any, axes: Any = None, steps: Any = None, dtype: Any = np.float32
+) -> Case:
     bounds = [None if value is None else ints(*value) for value in (starts, ends, axes, steps)]
     while bounds[-1] is None:
         bounds.pop()
-    return Case(f"{tuple(shape)} {starts} {ends} {axes} {steps}", "Slice", [draw(*shape, high=99, dtype=dtype), *bounds])
+    return Case(
+        f"{tuple(shape)} {starts} {ends} {axes} {steps}", "Slice", [draw(*shape, high=99, dtype=dtype), *bounds]
+    )
 
 
 def reshape(shape: Sequence[int], wanted: Sequence[int], **attributes: Any) -> Case:
@@ -178,7 +182,10 @@ def test_reshape_finds_minus_one_and_zero(shape: list[int], data: Any) -> None:
         target.append(factor)
         rest //= factor
     target.append(rest)
-    said = [0 if axis < x.ndim and dim == shape[axis] and data.draw(st.booleans()) else dim for axis, dim in enumerate(target)]
+    said = [
+        0 if axis < x.ndim and dim == shape[axis] and data.draw(st.booleans()) else dim
+        for axis, dim in enumerate(target)
+    ]
     if data.draw(st.booleans()):
         said[data.draw(st.integers(0, len(said) - 1))] = -1
     model = chain([helper.make_node("Reshape", ["x", "shape"], ["y"])], x, {"shape": ints(*said)}, "y")

@@ -6,12 +6,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from layers.runner import Case, Draw, check, ints
 
 draw = Draw(5)
 
 
-def pad(name: str, shape: tuple[int, ...], pads: list[int], mode: str = "constant", *more: Any, dtype: Any = np.float32) -> Case:
+def pad(
+    name: str, shape: tuple[int, ...], pads: list[int], mode: str = "constant", *more: Any, dtype: Any = np.float32
+) -> Case:
     x = draw(*shape, high=9, dtype=dtype)
     reference = "onnxruntime" if min(pads) < 0 else "onnx"  # ONNX's takes no negative pads
     return Case(f"{mode} {name}", "Pad", [x, ints(*pads), *more], {"mode": mode}, reference=reference)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
+
 from layers.runner import Case, Draw, check
 
 draw = Draw(17)
@@ -72,7 +73,9 @@ CASES = [
             {"kernel_shape": [3, 3, 3], "auto_pad": "SAME_UPPER"},
         )
     ),
-    pool("MaxPool", (1, 2, 7, 5), {"kernel_shape": [3, 2], "strides": [2, 2], "pads": [1, 1, 0, 0]}, outputs=2, gl=False),
+    pool(
+        "MaxPool", (1, 2, 7, 5), {"kernel_shape": [3, 2], "strides": [2, 2], "pads": [1, 1, 0, 0]}, outputs=2, gl=False
+    ),
     pool("MaxPool", (2, 3, 7, 5), {"kernel_shape": [2, 2], "storage_order": 1}, outputs=2, gl=False),
     pool("MaxPool", (2, 3, 9), {"kernel_shape": [2], "dilations": [3]}, outputs=2, gl=False),
     pool("MaxPool", (1, 2, 7, 5), {"kernel_shape": [3, 2]}, np.float64),

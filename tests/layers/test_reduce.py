@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import onnx.defs
 import pytest
-from layers.runner import OPSET, Case, Draw, check, ints
 
+from layers.runner import OPSET, Case, Draw, check, ints
 from perframe.layers.base import registry
 
 draw = Draw(13)
@@ -56,7 +56,11 @@ def cases(op: str) -> list[Case]:
     schema = onnx.defs.get_schema(op, OPSET)
     for dtype in (np.float64, np.float16, np.int32, np.int64, np.uint8, np.int8, bool):
         kind = {"float64": "double"}.get(np.dtype(dtype).name, np.dtype(dtype).name)
-        whole = np.dtype(dtype).kind in "iu" and op in ("ReduceL2", "ReduceLogSum", "ReduceMean")  # rounding is nobody's promise
+        whole = np.dtype(dtype).kind in "iu" and op in (
+            "ReduceL2",
+            "ReduceLogSum",
+            "ReduceMean",
+        )  # rounding is nobody's promise
         if f"tensor({kind})" in schema.inputs[0].types and not whole:
             found.append(reduce(op, (3, 5), [1], dtype))
     return found
@@ -72,7 +76,6 @@ EMPTY_AXES = [
     }.items()
 ]
 CASES = [case for op in REDUCTIONS for case in cases(op)] + EMPTY_AXES
-
 
 
 def over_planes(reduction: Any) -> Any:

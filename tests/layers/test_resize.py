@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from layers.runner import Case, Draw, check, ints
 
 draw = Draw(31)
@@ -53,7 +54,11 @@ CASES = [
         for coordinates in ("half_pixel", "asymmetric", "align_corners")
         for scales in ([1, 1, 2, 2], [1, 1, 0.5, 1.5])
     ),
-    *(resize(scales=scales, mode=mode, antialias=1) for mode in ("linear", "cubic") for scales in ([1, 1, 0.6, 0.4], [1, 1, 2, 0.3])),
+    *(
+        resize(scales=scales, mode=mode, antialias=1)
+        for mode in ("linear", "cubic")
+        for scales in ([1, 1, 0.6, 0.4], [1, 1, 2, 0.3])
+    ),
     *(
         resize(sizes=[1, 2, 3, 4], mode=mode, antialias=1, exclude_outside=exclude)
         for mode in ("linear", "cubic")
@@ -67,7 +72,6 @@ CASES = [
     resize(sizes=[1, 2, 1, 1], mode="linear", coordinate_transformation_mode="pytorch_half_pixel"),
     resize(sizes=[1, 2, 1, 1], mode="linear", coordinate_transformation_mode="align_corners"),
     resize(sizes=[1, 2, 5, 7], mode="linear"),
-    
     resize(scales=[2, 0.5], mode="linear", axes=[2, 3]),
     resize(scales=[2, 0.5], mode="nearest", axes=[-1, -2], reference="onnxruntime"),
     resize(sizes=[9, 3], mode="linear", axes=[3, 2]),
@@ -83,7 +87,12 @@ CASES = [
     resize((1, 2, 3, 4, 3), scales=[1, 1, 2, 0.5, 2], mode="linear"),
     resize((1, 2, 3, 4, 3), scales=[1, 1, 2, 2, 2], mode="nearest"),
     *(
-        resize(sizes=[1, 2, 4, 6], roi=[0, 0, 0.2, 0.1, 1, 1, 0.7, 0.9], mode=mode, coordinate_transformation_mode="tf_crop_and_resize")
+        resize(
+            sizes=[1, 2, 4, 6],
+            roi=[0, 0, 0.2, 0.1, 1, 1, 0.7, 0.9],
+            mode=mode,
+            coordinate_transformation_mode="tf_crop_and_resize",
+        )
         for mode in ("nearest", "linear", "cubic")
     ),
     resize(
@@ -100,22 +109,53 @@ CASES = [
     resize(scales=[1, 1, 0.5, 2], mode="cubic", dtype=np.float64),
 ]
 OLDER = [
-    Case(f"{mode} by attribute", "Upsample", [draw(*PICTURE)], {"mode": mode, "scales": [1.0, 1.0, 2.0, 3.0]}, opset=7, reference=reference)
+    Case(
+        f"{mode} by attribute",
+        "Upsample",
+        [draw(*PICTURE)],
+        {"mode": mode, "scales": [1.0, 1.0, 2.0, 3.0]},
+        opset=7,
+        reference=reference,
+    )
     for mode, reference in (("nearest", lambda x: x.repeat(2, 2).repeat(3, 3)), ("linear", "onnxruntime"))
 ]
 OLDER += [
-    Case(f"{mode} opset {opset}", op, [draw(*PICTURE), np.array(scales, np.float32)], {"mode": mode}, constants=[1], opset=opset, reference="onnxruntime")
+    Case(
+        f"{mode} opset {opset}",
+        op,
+        [draw(*PICTURE), np.array(scales, np.float32)],
+        {"mode": mode},
+        constants=[1],
+        opset=opset,
+        reference="onnxruntime",
+    )
     for op, opset in (("Upsample", 9), ("Resize", 10))
     for mode in ("nearest", "linear")
     for scales in ([1, 1, 2, 3], [1, 1, 1, 2])
 ]
 OLDER += [
-    Case(f"{mode} {coordinates} opset 11", "Resize", [draw(*PICTURE), np.zeros(0, np.float32), np.array([1, 1, 1.5, 0.7], np.float32)], {"mode": mode, "coordinate_transformation_mode": coordinates}, opset=11, reference="onnxruntime", rtol=1e-4)
+    Case(
+        f"{mode} {coordinates} opset 11",
+        "Resize",
+        [draw(*PICTURE), np.zeros(0, np.float32), np.array([1, 1, 1.5, 0.7], np.float32)],
+        {"mode": mode, "coordinate_transformation_mode": coordinates},
+        opset=11,
+        reference="onnxruntime",
+        rtol=1e-4,
+    )
     for mode in ("nearest", "linear")
     for coordinates in ("half_pixel", "asymmetric", "align_corners")
 ]
 OLDER += [
-    Case("sizes opset 11", "Resize", [draw(*PICTURE), np.zeros(0, np.float32), np.zeros(0, np.float32), ints(1, 2, 9, 3)], {"mode": "linear"}, opset=11, reference="onnxruntime", rtol=1e-4)
+    Case(
+        "sizes opset 11",
+        "Resize",
+        [draw(*PICTURE), np.zeros(0, np.float32), np.zeros(0, np.float32), ints(1, 2, 9, 3)],
+        {"mode": "linear"},
+        opset=11,
+        reference="onnxruntime",
+        rtol=1e-4,
+    )
 ]
 
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from layers.runner import Case, Draw, check, ints
 from onnx import TensorProto, helper, numpy_helper
 
 import perframe as pf
+from layers.runner import Case, Draw, check, ints
 
 draw = Draw(37)
 
@@ -33,7 +33,12 @@ CASES = [
     Case("float16", "ConstantOfShape", [ints(3)], {"value": numpy_helper.from_array(np.array([1.5], np.float16))}),
     Case("given at run time", "ConstantOfShape", [ints(2, 3)], constants=()),
     *(
-        Case(f"{start} {limit} {delta} {np.dtype(dtype)}", "Range", [np.asarray(v, dtype) for v in (start, limit, delta)], constants=at)
+        Case(
+            f"{start} {limit} {delta} {np.dtype(dtype)}",
+            "Range",
+            [np.asarray(v, dtype) for v in (start, limit, delta)],
+            constants=at,
+        )
         for at in ((0, 1, 2), ())
         for dtype, start, limit, delta in (
             (np.int64, 0, 7, 1),

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from models.zoo import ZOO, Entry, expected, given
 
 import perframe as pf
+from models.zoo import ZOO, Entry, expected, given
 
 TOLERANCE = 1e-3  # of the largest output
 IMAGES = (None, "astronaut.png", "coffee.png")
@@ -27,12 +27,12 @@ def compare(entry: Entry, actual: dict[str, Any], image: str | None) -> None:
         assert worst <= TOLERANCE, f"{name} differs by {worst:.2g} of its largest value"
 
 
-@pytest.mark.parametrize("entry", ZOO, ids=str)
+@pytest.mark.parametrize("entry", [pytest.param(e, marks=[] if e.small else pytest.mark.slow) for e in ZOO], ids=str)
 def test_outputs_are_those_of_onnxruntime(entry: Entry, backend: str, backend_context: Any) -> None:
     """One worker, three frames: what a frame leaves behind must not reach the next."""
     model = pf.load(entry.file)
     with pf.Worker(model, backend, backend_context, strict=backend != "cpu") as worker:
-        for image in IMAGES:
+        for image in IMAGES if entry.small else IMAGES[:2]:
             worker.schedule(given(entry, image))
             actual = {name: worker.peek_output(name).download_to_array() for name in model.output_names}
             compare(entry, actual, image)

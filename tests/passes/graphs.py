@@ -53,14 +53,18 @@ def ops(model: pf.Model) -> list[str]:
     return ["+".join([layer.op, *(stage.op for stage in layer.epilogue)]) for layer in model.layers]
 
 
-def check_numbers_stay(model: onnx.ModelProto, fed: Mapping[str, Any], backend: str, ctx: Any, tolerance: float = 1e-5) -> None:
+def check_numbers_stay(
+    model: onnx.ModelProto, fed: Mapping[str, Any], backend: str, ctx: Any, tolerance: float = 1e-5
+) -> None:
     """The optimised model computes what the one in the file does."""
     plain = pf.run(pf.load(model, optimize=False), fed, backend="cpu")
     optimized = pf.run(pf.load(model), fed, backend=backend, ctx=ctx)
     assert list(optimized) == list(plain)
     for name, want in plain.items():
         assert (optimized[name].dtype, optimized[name].shape) == (want.dtype, want.shape)
-        np.testing.assert_allclose(optimized[name], want, tolerance, tolerance * np.abs(want).max(initial=1), err_msg=name)
+        np.testing.assert_allclose(
+            optimized[name], want, tolerance, tolerance * np.abs(want).max(initial=1), err_msg=name
+        )
 
 
 def random(*shape: int, seed: int = 0) -> Any:

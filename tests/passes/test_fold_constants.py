@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from passes.graphs import apply, check_numbers_stay, graph, node, ops, random
 
 CONSTANTS = {"a": random(3, seed=1), "b": random(3, seed=2)}

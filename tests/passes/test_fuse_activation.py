@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from passes.graphs import apply, check_numbers_stay, graph, node, ops, random
 
+from passes.graphs import apply, check_numbers_stay, graph, node, ops, random
 from perframe.layers.base import registry
 
 CONSTANTS: dict[str, Any] = {
@@ -34,13 +34,21 @@ FUSED = {
     "Conv+Sub": picture(node("Sub", "low a", "y")),
     "Conv+Div": picture(node("Div", "number a", "y")),
     "Conv+Gelu": picture(node("Gelu", "a", "y", approximate="tanh")),
-    "Conv+Sigmoid+Mul+LeakyRelu": picture(node("Sigmoid", "a", "b"), node("Mul", "b number", "c"), node("LeakyRelu", "c", "y", alpha=0.3)),
-    "Conv+HardSigmoid+Clip": picture(node("HardSigmoid", "a", "b", alpha=0.1, beta=0.4), node("Clip", "b low high", "y")),
-    "ConvTranspose+Relu": graph([node("ConvTranspose", "x t", "a"), node("Relu", "a", "y")], {"x": [2, 3, 5, 5]}, CONSTANTS),
+    "Conv+Sigmoid+Mul+LeakyRelu": picture(
+        node("Sigmoid", "a", "b"), node("Mul", "b number", "c"), node("LeakyRelu", "c", "y", alpha=0.3)
+    ),
+    "Conv+HardSigmoid+Clip": picture(
+        node("HardSigmoid", "a", "b", alpha=0.1, beta=0.4), node("Clip", "b low high", "y")
+    ),
+    "ConvTranspose+Relu": graph(
+        [node("ConvTranspose", "x t", "a"), node("Relu", "a", "y")], {"x": [2, 3, 5, 5]}, CONSTANTS
+    ),
     "MatMul+Tanh": graph([node("MatMul", "x m", "a"), node("Tanh", "a", "y")], {"x": [3, 7]}, CONSTANTS),
     "Gemm+Elu": graph([node("Gemm", "x m", "a"), node("Elu", "a", "y", alpha=0.7)], {"x": [3, 7]}, CONSTANTS),
     "Add+Relu": graph([node("Add", "x z", "a"), node("Relu", "a", "y")], {"x": [3, 1], "z": [1, 5]}, CONSTANTS),
-    "LeakyRelu+Clip": graph([node("LeakyRelu", "x", "a", alpha=0.3), node("Clip", "a low high", "y")], {"x": [3, 7]}, CONSTANTS),
+    "LeakyRelu+Clip": graph(
+        [node("LeakyRelu", "x", "a", alpha=0.3), node("Clip", "a low high", "y")], {"x": [3, 7]}, CONSTANTS
+    ),
 }
 KEPT = {
     "a second reader": picture(node("Relu", "a", "y"), node("Neg", "a", "z"), outputs="y z"),
@@ -92,7 +100,10 @@ def test_numbers_stay(model: onnx.ModelProto, backend: str, backend_context: Any
 ALONE = sorted(
     name
     for name, entry in registry().items()
-    if entry.family == "elementwise" and len(entry.inputs) == 1 and "float" in entry.dtypes and "to" not in entry.attributes
+    if entry.family == "elementwise"
+    and len(entry.inputs) == 1
+    and "float" in entry.dtypes
+    and "to" not in entry.attributes
 )
 
 

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
+
 from passes.graphs import apply, check_numbers_stay, graph, node, ops, random
 
 CONSTANTS: dict[str, Any] = {
@@ -23,7 +24,9 @@ CONSTANTS: dict[str, Any] = {
 NORMALIZATION = node("BatchNormalization", "a scale shift mean variance", "y", epsilon=0.01)
 
 
-def pair(first: onnx.NodeProto, second: onnx.NodeProto, *more: onnx.NodeProto, channels: int = 3, outputs: str = "y") -> onnx.ModelProto:
+def pair(
+    first: onnx.NodeProto, second: onnx.NodeProto, *more: onnx.NodeProto, channels: int = 3, outputs: str = "y"
+) -> onnx.ModelProto:
     return graph([first, second, *more], {"x": [2, channels, 7, 7]}, CONSTANTS, outputs)
 
 

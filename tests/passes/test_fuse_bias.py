@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
+
 from passes.graphs import apply, check_numbers_stay, graph, node, ops, random
 
 CONSTANTS: dict[str, Any] = {
@@ -42,7 +43,9 @@ FUSED = {
 KEPT = {
     "columns of a picture": picture(node("Conv", "x w b", "a"), node("Add", "a columns", "y")),
     "twice itself": picture(node("Conv", "x w b", "a"), node("Add", "a a", "y")),
-    "a second reader": picture(node("Conv", "x w", "a"), node("Add", "a channels", "y"), node("Relu", "a", "z"), outputs="y z"),
+    "a second reader": picture(
+        node("Conv", "x w", "a"), node("Add", "a channels", "y"), node("Relu", "a", "z"), outputs="y z"
+    ),
     "an output of the model": picture(node("Conv", "x w", "a"), node("Add", "a channels", "y"), outputs="y a"),
     "rows of a product": matrix(node("MatMul", "x m", "a"), node("Add", "a rows", "y")),
     "more than the product has": matrix(node("MatMul", "x m", "a"), node("Add", "a wide", "y")),

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
+
 from passes.graphs import apply, check_numbers_stay, graph, node, ops, random
 
 CONSTANTS: dict[str, Any] = {

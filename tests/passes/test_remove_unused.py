@@ -3,6 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+
 from passes.graphs import apply, check_numbers_stay, graph, node, ops, random
 
 LONELY = graph(

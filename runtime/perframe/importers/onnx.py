@@ -156,6 +156,7 @@ class _Importer:
         if self.problems:
             raise UnsupportedOperatorError(self.name, self.problems)
         outputs = [self._output(info) for info in self.graph.output]
+        self._leave_out_unread()
         model = Model(inputs, outputs, self.layers, self.constants, self.name)
         model.verify()
         return model
@@ -197,6 +198,13 @@ class _Importer:
             )
         self.specs.update((name, spec) for name, spec in zip(node.outputs, results, strict=False) if name)
         self.layers.append(layer)
+
+    def _leave_out_unread(self) -> None:
+        """Optional outputs at the end of a layer's list (a Dropout's mask) that nobody reads need not be made."""
+        read = {name for layer in self.layers for name in layer.inputs} | {info.name for info in self.graph.output}
+        for layer in self.layers:
+            while len(layer.outputs) > 1 and layer.outputs[-1] not in read:
+                layer.outputs.pop()
 
     def _problem(self, node: Node, domain: str, reason: str) -> None:
         self.problems.append(Problem(node.name, node.op, domain, node.opset, reason))

@@ -74,6 +74,9 @@ def _constant(node: Node, graph: _Importer) -> list[Node]:
 
 @adapter("Dropout")
 def _dropout(node: Node, graph: _Importer) -> None:
+    training = graph.constants.get(node.inputs[2]) if len(node.inputs) > 2 else None
+    if training is not None and training.any():
+        raise NotImplementedError("training_mode=True drops values; export the model for inference")
     for name in ("ratio", "is_test"):
         node.attributes.pop(name, None)
 

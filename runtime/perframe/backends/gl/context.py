@@ -16,6 +16,7 @@ from typing import Any
 
 import moderngl
 
+from perframe.backends.gl import egl
 from perframe.backends.gl.entries import Entries, get
 from perframe.backends.gl.program import ProgramCache
 from perframe.backends.gl.state import StateGuard
@@ -25,6 +26,10 @@ MAX_INPUTS = 7
 _ALREADY_SIGNALED, _CONDITION_SATISFIED, _WAIT_FAILED = 0x911A, 0x911C, 0x911D
 _COMMANDS_COMPLETE, _FLUSH_BIT = 0x9117, 1
 _WAIT_NANOSECONDS = 10**9
+_BESIDE_A_WINDOW = (
+    "a window's GL context is current in this thread, and a headless one cannot be beside it: give the worker the "
+    "window's, ctx=moderngl.create_context()"
+)
 
 
 class Fence:
@@ -69,12 +74,13 @@ class Device:
     def __init__(self, ctx: moderngl.Context, owned: bool) -> None:
         self.ctx, self.owned = ctx, owned
         self.thread = threading.get_ident()
+        self._egl_context = egl.current().context
         self.has_compute = ctx.version_code >= 430
         self.gl: Any = Entries(ctx.mglo._context.load, self.has_compute)
         self.make_fence: Callable[[], Any] = lambda: Fence(self)  # a test may put a fence of its own here
         self._garbage: deque[Callable[[], Any]] = deque()
         self._staging: dict[int, list[moderngl.Buffer]] = {}
-        self._inside = 0
+        self._inside, self._is_guarded = 0, False
         self.allocations = 0  # buffers and textures made so far; tests look
         self.programs = ProgramCache(ctx)
 
@@ -116,33 +122,46 @@ class Device:
 
     @contextmanager
     def current(self) -> Iterator[None]:
-        """The context is current inside, and the one before it afterwards. A caller's own is current already."""
-        if self._inside or not self.owned:
-            if threading.get_ident() != self.thread and self.owned:
-                raise BackendError("a GL worker was used from another thread than the one that made it")
-            yield
-            return
+        """Our own context is current inside, and the one before it afterwards. A caller's own is current already."""
         if threading.get_ident() != self.thread:
             raise BackendError(
-                "a GL worker was used from another thread than the one that made it: GL contexts belong to one thread"
+                "a GL worker or tensor was used from another thread than the one that made it: a GL context belongs to "
+                "one thread"
             )
-        previous = _current_egl()
+        if self._inside or not self.owned:
+            yield
+            return
+        previous = egl.current()
         self._inside += 1
         try:
-            self.ctx.__enter__()  # type: ignore[no-untyped-call]
-            yield
+            with self.ctx:
+                if egl.current().context != self._egl_context:
+                    raise BackendError(_BESIDE_A_WINDOW)
+                yield
         finally:
             self._inside -= 1
-            if previous is not None:
-                previous()
+            egl.restore(previous)
 
     @contextmanager
     def using(self) -> Iterator[Any]:
         """The context is current, dropped objects are freed, and the caller's state is put back at the end."""
-        units = (*range(MAX_INPUTS), self.ctx.default_texture_unit)  # moderngl binds to the latter
-        with self.current(), StateGuard(self.gl, units, MAX_INPUTS + 1 if self.has_compute else 0):
+        with self.current(), self._guarded():
             self.collect()
             yield self.gl
+
+    @contextmanager
+    def _guarded(self) -> Iterator[None]:
+        """A guard around the caller's state; in a context of our own, and inside of a guard, there is none to keep."""
+        if self.owned or self._is_guarded:
+            yield
+            return
+        units = (*range(MAX_INPUTS), self.ctx.default_texture_unit)  # moderngl binds to the latter
+        self._is_guarded = True
+        try:
+            with StateGuard(self.gl, units, MAX_INPUTS + 1 if self.has_compute else 0):
+                yield
+        finally:
+            self._is_guarded = False
 
     def buffer(self, size: int) -> moderngl.Buffer:
         """A new buffer of `size` bytes."""
@@ -189,10 +208,13 @@ def device_for(ctx: Any) -> Device:
     if ctx is None:
         key = threading.get_ident()
         if key not in _default:
-            previous = _current_egl()
-            _default[key] = Device(create_headless(), owned=True)
-            if previous is not None:
-                previous()
+            previous = egl.current()
+            try:
+                ctx = create_headless()
+                _default[key] = Device(ctx, owned=True)
+                ctx.__exit__(None, None, None)
+            finally:
+                egl.restore(previous)
         return _default[key]
     if not isinstance(ctx, moderngl.Context):
         raise BackendError(f"ctx must be a moderngl.Context, not {type(ctx).__name__}")
@@ -210,34 +232,14 @@ def create_headless() -> moderngl.Context:
     reasons = []
     for version in (430, 330):
         try:
-            return moderngl.create_context(require=version, standalone=True, **settings)
+            ctx = moderngl.create_context(require=version, standalone=True, **settings)
         except Exception as error:  # moderngl raises Exception itself
             reasons.append(f"GL {version / 100:.1f}: {error}")
+            continue
+        if settings and egl.current().context is None:  # what it speaks to then is the window's context
+            raise BackendError(_BESIDE_A_WINDOW)
+        return ctx
     raise BackendError(
         f"no OpenGL context can be made here ({'; '.join(reasons)}): install a driver "
         "(apt install libegl1 libgl1 libgl1-mesa-dri gives one that needs no GPU), or use backend 'cpu'"
     )
-
-
-def _current_egl() -> Callable[[], None] | None:
-    """A function that makes the thread's present EGL context current again; None where there is none."""
-    if not sys.platform.startswith("linux"):
-        return None
-    try:
-        egl = ctypes.CDLL("libEGL.so.1")
-    except OSError:
-        return None
-    pointer = ctypes.c_void_p
-    for name, arguments in {
-        "eglGetCurrentContext": [],
-        "eglGetCurrentDisplay": [],
-        "eglGetCurrentSurface": [ctypes.c_int],
-    }.items():
-        function = getattr(egl, name)
-        function.restype, function.argtypes = pointer, arguments
-    context, display = egl.eglGetCurrentContext(), egl.eglGetCurrentDisplay()
-    if not context or not display:
-        return None
-    draw, read = egl.eglGetCurrentSurface(0x3059), egl.eglGetCurrentSurface(0x305A)
-    egl.eglMakeCurrent.argtypes = [pointer] * 4
-    return lambda: egl.eglMakeCurrent(display, draw, read, context)

@@ -1,0 +1,102 @@
+"""Tensors past one row of texels, one dispatch, one run of a loop; and sizes that are no multiple of four."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import perframe as pf
+from gl.graphs import graph
+from perframe.backends.gl.context import device_for
+from perframe.backends.gl.pixel import texture_size
+
+ROW = 4096 * 4  # elements in a row of texels
+
+
+def sequence(*shape: int) -> Any:
+    """Numbers that differ from their neighbours, exact in float32."""
+    return (np.arange(np.prod(shape)) % 65521).astype(np.float32).reshape(shape)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5, ROW - 1, ROW, ROW + 1, 2 * ROW - 3, 3 * ROW + 2])
+def test_sizes_around_texels_and_rows(size: int, where: str, gl_context: Any) -> None:
+    """Flat, reversed (each element comes from another texel and row), and shifted by one."""
+    nodes = [
+        ("Slice", ["x", "end", "begin", "axis", "back"], ["reversed"]),
+        ("Concat", ["x", "reversed"], ["joined"], {"axis": 0}),
+        ("Mul", ["joined", "two"], ["y"]),
+    ]
+    constants = {
+        "end": np.array([-1]),
+        "begin": np.array([-(2**31)]),
+        "axis": np.array([0]),
+        "back": np.array([-1]),
+        "two": np.float32(2),
+    }
+    model = graph(nodes, {"x": ("n",)}, ["y", "reversed"], constants)
+    x = sequence(size)
+    outputs = pf.run(model, {"x": x}, where, strict=True, ctx=gl_context)
+    np.testing.assert_array_equal(outputs["reversed"], x[::-1])
+    np.testing.assert_array_equal(outputs["y"], 2 * np.concatenate([x, x[::-1]]))
+
+
+@pytest.mark.parametrize("size", [65535 * 64 - 1, 65535 * 64 + 1, 5_000_003])
+def test_more_than_one_dimension_of_groups(size: int, where: str, gl_context: Any) -> None:
+    model = graph([("Add", ["x", "one"], ["y"])], {"x": ("n",)}, constants={"one": np.float32(1)})
+    with pf.Worker(model, where, gl_context, strict=True) as worker:
+        y = worker.schedule(sequence(size)).peek_output().download_to_array()
+    np.testing.assert_array_equal(y, sequence(size) + 1)
+
+
+def test_a_row_of_texels_is_what_these_tests_think(gl_context: Any) -> None:
+    shift = device_for(gl_context).texture_shift
+    assert texture_size(ROW, shift) == (4096, 1) and texture_size(ROW + 1, shift) == (4096, 2)
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.int64, bool])
+def test_whole_numbers_come_back_as_declared(dtype: Any, where: str, gl_context: Any) -> None:
+    """Through storage that is int32 on the GPU, over more than one row."""
+    model = graph([("Transpose", ["x"], ["y"])], {"x": ("n", "m")}, dtype=dtype)
+    x = (np.arange(130 * 131) - 5000).reshape(130, 131)
+    x[0, :2] = -(2**31), 2**31 - 1
+    x = (x % 3 == 0) if dtype is bool else x.astype(dtype)
+    y = pf.run(model, {"x": x}, where, strict=True, ctx=gl_context)["y"]
+    assert y.dtype == x.dtype
+    np.testing.assert_array_equal(y, x.T)
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+@pytest.mark.parametrize("size", [1023, 1025, 5000, 1_100_000])
+def test_long_rows(rows: int, size: int, where: str, gl_context: Any) -> None:
+    """Softmax and a mean in parts, some of which hold nothing but minus infinity, as attention masks do."""
+    nodes = [("Softmax", ["x"], ["s"]), ("ReduceMean", ["s", "axis"], ["m"], {"keepdims": 0})]
+    model = graph(nodes, {"x": ("n", "m")}, ["s", "m"], {"axis": np.array([1])})
+    x = np.random.default_rng(5).normal(0, 3, (rows, size)).astype(np.float32)
+    x[:, size // 4 :] = -np.inf
+    outputs = pf.run(model, {"x": x}, where, strict=True, ctx=gl_context)
+    e = np.exp(x.astype(np.float64) - x.max(1, keepdims=True))
+    expected = e / e.sum(1, keepdims=True)
+    np.testing.assert_allclose(outputs["s"], expected, rtol=1e-4, atol=1e-9)
+    np.testing.assert_allclose(outputs["m"], expected.mean(1), rtol=1e-4)
+
+
+def test_a_mask_of_nothing_is_not_a_number_as_elsewhere(backend: str, backend_context: Any) -> None:
+    model = graph([("Softmax", ["x"], ["y"])], {"x": ("n", "m")})
+    x = np.full((2, 3000), -np.inf, np.float32)
+    x[1, 7] = 0
+    y = pf.run(model, {"x": x}, backend, ctx=backend_context)["y"]
+    assert np.isnan(y[0]).all()
+    assert y[1, 7] == 1 and y[1].sum() == 1
+
+
+def test_too_large_for_the_driver_falls_back_or_says_so(
+    where: str, gl_context: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = graph([("Tanh", ["x"], ["y"])], {"x": ("n",)})
+    with pf.Worker(model, where, gl_context, strict=True) as worker:
+        monkeypatch.setattr(worker._backend, "max_elements", 100)
+        with pytest.raises(pf.FallbackError, match="101 elements are more than"):
+            worker.schedule(sequence(101))
+        assert worker.schedule(sequence(100)).peek_output().shape == (100,)
