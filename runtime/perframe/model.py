@@ -122,7 +122,8 @@ class Model:
     def add_constant(self, name: str, value: Array) -> str:
         """Add a constant under a name of its own, which is returned."""
         unique, count = name, 0
-        while unique in self.constants:
+        taken = self.constants.keys() | {value.name for value in self.inputs} | self.producers().keys()
+        while unique in taken:
             count += 1
             unique = f"{name}_{count}"
         self.constants[unique] = value

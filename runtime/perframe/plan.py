@@ -62,7 +62,7 @@ class Plan:
         self.inputs: dict[str, Operand] = {}
         self.bound: dict[str, Storage] = {}
         self._rings: dict[str, list[Storage]] = {}
-        layers = self._infer(evaluate)
+        layers = self._needed(self._infer(evaluate))
         self._roots = self._aliases(layers)
         self._last_use = self._lifetimes(layers)
         places = [self._choose(layer) for layer in layers]
@@ -97,6 +97,16 @@ class Plan:
                     )
                 self._known[name] = spec
         return remaining
+
+    def _needed(self, layers: Sequence[Layer]) -> list[Layer]:
+        """The layers that an output still needs, now that what follows from shapes is known."""
+        wanted = {name for name in self._model.output_names if self._known[name].value is None}
+        kept = []
+        for layer in reversed(layers):
+            if not wanted.isdisjoint(layer.outputs):
+                kept.append(layer)
+                wanted.update(name for name in layer.inputs if name and self._known[name].value is None)
+        return kept[::-1]
 
     def _aliases(self, layers: Sequence[Layer]) -> dict[str, str]:
         """For each value that is another's data with its own shape, the name of that data."""
@@ -320,6 +330,10 @@ class Plan:
             else:
                 stretch.access.rebind(old, storage)
         self.bound[name] = storage
+
+    def writes(self, tensor: Tensor) -> bool:
+        """Whether a run overwrites the tensor's data: it is one of the plan's outputs, and must be copied."""
+        return any(output.data_on_backend is tensor.data_on_backend for output in self.outputs.values())
 
     def input_storage(self, name: str) -> Storage:
         """Storage to upload an input to: one that no run under way still reads, of up to three."""

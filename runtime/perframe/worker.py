@@ -141,7 +141,7 @@ class Worker:
             if name not in plan.bound:
                 continue
             home = plan.bound[name].backend_type
-            if isinstance(value, Tensor) and value.is_pinned and value.backend_type is home:
+            if isinstance(value, Tensor) and value.is_pinned and value.backend_type is home and not plan.writes(value):
                 plan.bind(name, value.data_on_backend)
                 continue
             storage = plan.input_storage(name)

@@ -6,10 +6,17 @@ from collections.abc import Sequence
 from typing import Any
 
 from perframe.backends.base import LayerLike, Operand
-from perframe.backends.gl.steps import Binding, Tools, ints
+from perframe.backends.gl.steps import Binding, Tools, ints, kind_of
 from perframe.layers.move import Padding
 
 _MODES = {"constant": 0, "reflect": 1, "edge": 2, "wrap": 3}
+
+
+def supports(layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand]) -> str:
+    """Values that the GPU can hold."""
+    form: Padding = layer.form(inputs, outputs)
+    fits = kind_of(outputs[0].dtype) == "float" or abs(form.value) <= 2**31 - 1
+    return "" if fits else f"the value {form.value} lies outside int32"
 
 
 def lower(
