@@ -16,12 +16,15 @@ from onnx import numpy_helper
 
 from perframe.errors import InferenceError, ModelError, Problem, UnsupportedOperatorError
 from perframe.importers.onnx_adapters import ADAPTERS, IGNORED_ATTRIBUTES
+from perframe.importers.onnx_functions import inline, local_functions, standard_body
 from perframe.layers.base import registry
 from perframe.model import Layer, Model, Value
 from perframe.spec import Dim, DynamicTensorShape, PartialTensor
 from perframe.tensor import DataType
 
 Array = NDArray[Any]
+
+MAX_CALL_DEPTH = 32  # functions within functions; a model may bring one that calls itself
 
 
 def read(source: str | Path | bytes | IO[bytes] | onnx.ModelProto) -> tuple[onnx.ModelProto, str]:
@@ -107,6 +110,8 @@ class Node:
     outputs: list[str]
     attributes: dict[str, Any] = field(default_factory=dict)
     opset: int = 0
+    domain: str = ""
+    proto: onnx.NodeProto | None = None  # as it stands in the file; None for what an adapter made
 
 
 class _Importer:
@@ -119,6 +124,7 @@ class _Importer:
         self.specs: dict[str, PartialTensor] = {}
         self.layers: list[Layer] = []
         self.problems: list[Problem] = []
+        self.functions = local_functions(proto)
         self._fresh = itertools.count()
 
     def constant(self, value: Any, dtype: Any = None) -> str:
@@ -144,15 +150,7 @@ class _Importer:
         for value in inputs:
             self.specs[value.name] = PartialTensor(value.dtype, value.shape)
         for index, proto in enumerate(self.graph.node):
-            node = Node(
-                proto.op_type,
-                proto.name or f"{proto.op_type}_{index}",
-                list(proto.input),
-                list(proto.output),
-                {a.name: self._attribute(a) for a in proto.attribute if a.name not in IGNORED_ATTRIBUTES},
-                self.opsets.get(proto.domain or "ai.onnx", 0),
-            )
-            self.add(node, proto.domain)
+            self.add(self._node(proto, proto.name or f"{proto.op_type}_{index}", self.opsets))
         if self.problems:
             raise UnsupportedOperatorError(self.name, self.problems)
         outputs = [self._output(info) for info in self.graph.output]
@@ -161,13 +159,18 @@ class _Importer:
         model.verify()
         return model
 
-    def add(self, node: Node, domain: str = "") -> None:
-        """Adapt a node to the newest opset and make it a layer.
+    def _node(self, proto: onnx.NodeProto, name: str, opsets: Mapping[str, int]) -> Node:
+        attributes = {a.name: self._attribute(a) for a in proto.attribute if a.name not in IGNORED_ATTRIBUTES}
+        domain = "" if proto.domain == "ai.onnx" else proto.domain
+        opset = opsets.get(domain or "ai.onnx", 0)
+        return Node(proto.op_type, name, list(proto.input), list(proto.output), attributes, opset, domain, proto)
+
+    def add(self, node: Node) -> None:
+        """Adapt a node to the newest opset and make it a layer, or the layers that its function is made of.
 
         What cannot be imported is noted and imported no further.
         """
-        known_domain = domain in ("", "ai.onnx")
-        if known_domain:
+        if not node.domain:
             try:
                 for adapter in ADAPTERS.get(node.op, ()):
                     replaced = adapter(node, self)
@@ -176,10 +179,11 @@ class _Importer:
                             self.add(other)
                         return
             except (KeyError, NotImplementedError) as error:
-                self._problem(node, domain, str(error))
+                self._problem(node, str(error))
                 return
-        if not known_domain or node.op not in registry():
-            self._problem(node, domain, "perframe has no such layer")
+        if node.domain or node.op not in registry():
+            if not self._inline(node):
+                self._problem(node, "perframe has no such layer")
             return
         layer = Layer(node.op, node.name, node.inputs, node.outputs, node.attributes)
         missing = [name for name in layer.inputs if name and name not in self.specs]
@@ -199,6 +203,21 @@ class _Importer:
         self.specs.update((name, spec) for name, spec in zip(node.outputs, results, strict=False) if name)
         self.layers.append(layer)
 
+    def _inline(self, node: Node) -> bool:
+        """Import a call by the body of its function, if it has one."""
+        if node.proto is None:
+            return False
+        function = self.functions.get((node.domain, node.op))
+        if function is None:
+            specs = [self.specs.get(name) for name in node.inputs]
+            function = standard_body(node.proto, node.opset, specs)
+        if function is None or node.name.count("/") > MAX_CALL_DEPTH:
+            return False
+        opsets = self.opsets | {entry.domain or "ai.onnx": entry.version for entry in function.opset_import}
+        for inner in inline(function, node.proto, node.name):
+            self.add(self._node(inner, inner.name, opsets))
+        return True
+
     def _leave_out_unread(self) -> None:
         """Optional outputs at the end of a layer's list (a Dropout's mask) that nobody reads need not be made."""
         read = {name for layer in self.layers for name in layer.inputs} | {info.name for info in self.graph.output}
@@ -206,8 +225,8 @@ class _Importer:
             while len(layer.outputs) > 1 and layer.outputs[-1] not in read:
                 layer.outputs.pop()
 
-    def _problem(self, node: Node, domain: str, reason: str) -> None:
-        self.problems.append(Problem(node.name, node.op, domain, node.opset, reason))
+    def _problem(self, node: Node, reason: str) -> None:
+        self.problems.append(Problem(node.name, node.op, node.domain, node.opset, reason))
         for name in node.outputs:
             self.specs[name] = PartialTensor(DataType.FLOAT32)
 
