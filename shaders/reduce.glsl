@@ -9,7 +9,10 @@
 //@ param int run
 //@ param int parts
 //@ param int divisor
-// O[o, part] = finish(prepare(x) joined over a run of the reduced dims, divisor). Long reductions are done in parts, and those again.
+//@ param int prepared
+//@ param int finished
+// O[o, part] = finish(prepare(x) joined over a run of the reduced dims, divisor). Long reductions are done in parts, and those
+// again: what is prepared already is not prepared twice, and only the last is finished.
 int place(int o, int rank, ivec4 low_shape, ivec4 high_shape, ivec4 low, ivec4 high) {
     int at = 0;
     for (int d = rank - 1; d >= 0; --d) {
@@ -27,7 +30,8 @@ O_TYPE element(int o) {
     for (int i = begin; i < min(begin + run, count); ++i) {
         int at = reduced_rank == 1 ? i * reduced_strides[0][0]
             : place(i, reduced_rank, reduced[0], reduced[1], reduced_strides[0], reduced_strides[1]);
-        total = JOIN(total, formula(X(first + at)));
+        O_TYPE x = X(first + at);
+        total = JOIN(total, prepared == 1 ? x : O_TYPE(formula(x)));
     }
-    return O_TYPE(epilogue(total, O_TYPE(divisor)));
+    return finished == 1 ? O_TYPE(epilogue(total, O_TYPE(divisor))) : total;
 }

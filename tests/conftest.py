@@ -9,9 +9,11 @@ import os
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import pytest
+
+from support import unavailable
 
 ROOT = Path(__file__).resolve().parents[1]
 ALL_BACKENDS = ("cpu", "gpu_compute", "gpu_pixel")
@@ -31,13 +33,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("backend")
         if "gl_context" in fixtures:
             item.add_marker("gl")
-
-
-def unavailable(reason: str) -> NoReturn:
-    """Skips the test, with the reason; fails it in CI, where everything must run."""
-    if os.environ.get("CI"):
-        pytest.fail(reason, pytrace=False)
-    pytest.skip(reason)
 
 
 @cache

@@ -61,14 +61,15 @@ class Plan:
         self.stretches: list[Stretch | Transfer] = []
         self.inputs: dict[str, Operand] = {}
         self.bound: dict[str, Storage] = {}
+        self._homes: dict[str, Backend] = {}
         self._rings: dict[str, list[Storage]] = {}
         layers = self._needed(self._infer(evaluate))
         self._roots = self._aliases(layers)
         self._last_use = self._lifetimes(layers)
         places = [self._choose(layer) for layer in layers]
         for value in model.inputs:
-            home = self._input_home(value.name, layers, places)
-            self.inputs[value.name] = self._lasting(value.name, self._known[value.name], home)
+            self._homes[value.name] = self._input_home(value.name, layers, places)
+            self.inputs[value.name] = self._lasting(value.name, self._known[value.name], self._homes[value.name])
         for index, (layer, place) in enumerate(zip(layers, places, strict=True)):
             self._lower(index, layer, place)
         self.outputs = {name: self._output(name) for name in model.output_names}
@@ -331,9 +332,11 @@ class Plan:
                 stretch.access.rebind(old, storage)
         self.bound[name] = storage
 
-    def writes(self, tensor: Tensor) -> bool:
-        """Whether a run overwrites the tensor's data: it is one of the plan's outputs, and must be copied."""
-        return any(output.data_on_backend is tensor.data_on_backend for output in self.outputs.values())
+    def takes(self, name: str, tensor: Tensor) -> bool:
+        """Whether steps can read an input where the tensor lies: on the right backend, in no output of this plan."""
+        if not tensor.is_pinned or not self._homes[name].owns(tensor.data_on_backend):
+            return False
+        return all(output.data_on_backend is not tensor.data_on_backend for output in self.outputs.values())
 
     def input_storage(self, name: str) -> Storage:
         """Storage to upload an input to: one that no run under way still reads, of up to three."""

@@ -140,8 +140,7 @@ class Worker:
         for name, value in values.items():
             if name not in plan.bound:
                 continue
-            home = plan.bound[name].backend_type
-            if isinstance(value, Tensor) and value.is_pinned and value.backend_type is home and not plan.writes(value):
+            if isinstance(value, Tensor) and plan.takes(name, value):
                 plan.bind(name, value.data_on_backend)
                 continue
             storage = plan.input_storage(name)
@@ -202,6 +201,7 @@ class Worker:
         if self._closed:
             return
         self._closed = True
+        self._plan = None
         self._host.close()
         for plan in self._plans.values():
             plan.release()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -20,6 +21,7 @@ from gl.graphs import network
 from gl.raw import Raw
 from perframe.backends.gl import context, egl
 from perframe.backends.gl.context import device_for
+from support import unavailable
 
 ONES = np.ones((1, 3, 4, 5), np.float32)
 pytestmark = pytest.mark.usefixtures("gl_context")
@@ -124,6 +126,44 @@ def test_a_window_in_the_way_is_an_error(monkeypatch: pytest.MonkeyPatch) -> Non
             pf.Worker(network(), "gpu_pixel")
         monkeypatch.undo()
         assert worker.schedule(ONES).peek_output().download_to_array().max() == 1.5
+
+
+BESIDE_A_WINDOW = """
+import glfw, moderngl, numpy as np, perframe as pf
+from gl.graphs import network
+
+x = np.ones((1, 3, 4, 5), np.float32)
+worker = pf.Worker(network(), "gpu_pixel")
+assert worker.schedule(x).peek_output().download_to_array().max() == 1.5
+assert glfw.init()
+for hint, value in ((glfw.VISIBLE, False), (glfw.CONTEXT_VERSION_MAJOR, 3), (glfw.CONTEXT_VERSION_MINOR, 3)):
+    glfw.window_hint(hint, value)
+glfw.make_context_current(glfw.create_window(64, 64, "window", None, None))
+ctx = moderngl.create_context()
+for use in (lambda: worker.schedule(x), lambda: pf.Worker(network(), "gpu_compute")):
+    try:
+        use()
+    except pf.BackendError as error:
+        assert "ctx=" in str(error)
+    else:
+        raise AssertionError("it ran in the window's context")
+assert ctx.error == "GL_NO_ERROR"
+with pf.Worker(network(), "gpu_pixel", ctx) as ours:
+    assert ours.schedule(x).peek_output().download_to_array().max() == 1.5
+glfw.make_context_current(None)
+assert worker.schedule(x).peek_output().download_to_array().max() == 1.5
+"""
+
+
+@pytest.mark.window
+def test_a_real_window_before_and_after() -> None:
+    """One that opens after a worker of its own has run, and one that is current when it runs."""
+    if not shutil.which("xvfb-run"):
+        unavailable("no xvfb-run: apt-get install xvfb xauth")
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = ["xvfb-run", "-a", sys.executable, "-c", BESIDE_A_WINDOW]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("own", [True, False], ids=["own", "callers"])
@@ -303,3 +343,14 @@ def test_a_shader_that_does_not_compile_shows_its_lines(gl_context: Any) -> None
         assert "nonsense' undeclared" in str(caught.value)
     assert device.programs.compiled == known
     assert pf.run(network(), {"x": ONES}, "gpu_pixel", ctx=gl_context)["y"].max() == 1.5
+
+
+@pytest.mark.parametrize("name", ["gpu_compute", "gpu_pixel"])
+def test_a_tensor_of_another_context_goes_through_the_host(gl_context: Any, name: str) -> None:
+    if name == "gpu_compute" and gl_context.version_code < 430:
+        unavailable("compute shaders need GL 4.3")
+    white = gl_context.texture((5, 4), 4, np.full((4, 5, 4), 255, np.uint8).tobytes())
+    with pf.TextureConverter(gl_context, name) as converter, pf.Worker(network(), name) as worker:
+        x = converter.to_tensor(white, pf.Tensor.empty((1, 3, 4, 5)))
+        y = worker.schedule(x).peek_output().download_to_array()
+    np.testing.assert_allclose(y, pf.run(network(), {"x": np.ones((1, 3, 4, 5), np.float32)})["y"])

@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from conftest import unavailable
 from perframe.errors import PerframeError
 from perframe.host import App, CloseEvent, Event, Frame, KeyEvent, ManualClock, ResizeEvent, Script
+from support import unavailable
 
 pytestmark = [pytest.mark.window, pytest.mark.skipif(sys.platform != "linux", reason="Xvfb is for Linux")]
 

@@ -22,19 +22,20 @@ Array = Any
 
 
 @pytest.fixture(params=["texture", "array"])
-def sample(request: pytest.FixtureRequest, backend: str, gl_context: Any) -> Callable[..., Array]:
+def sample(request: pytest.FixtureRequest, backend: str) -> Callable[..., Array]:
     """`sample(picture, shape, transform)`: a tensor of that shape on a backend, filled from a texture or an array."""
     with_gl = request.param == "texture"
+    ctx = request.getfixturevalue("gl_context") if with_gl or backend != "cpu" else None
 
     def sample(picture: Array, shape: tuple[int, ...], how: pf.TextureTransform = TRANSFORM) -> Array:
-        converter = pf.TextureConverter(gl_context, backend)
+        converter = pf.TextureConverter(ctx, backend)
         x = pf.Tensor.empty(shape)
         given = picture
         if with_gl:
             dtype = "f1" if picture.dtype == np.uint8 else "f4"
-            given = gl_context.texture(picture.shape[1::-1], picture.shape[2], picture.tobytes(), dtype=dtype)
+            given = ctx.texture(picture.shape[1::-1], picture.shape[2], picture.tobytes(), dtype=dtype)
         elif backend != "cpu":
-            with pf.Worker(copy_model(shape), backend, gl_context) as worker:
+            with pf.Worker(copy_model(shape), backend, ctx) as worker:
                 x = worker.empty_input("x")
         assert converter.to_tensor(given, x, how) is x
         assert x.backend_type == backend

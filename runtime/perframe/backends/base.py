@@ -133,6 +133,9 @@ class Backend(Protocol):
     def alloc(self, shape: Sequence[int], dtype: DataType) -> Storage:
         """New storage of undefined values."""
 
+    def owns(self, storage: Storage) -> bool:
+        """Whether its steps can read this storage: it is of its kind, and of its GL context."""
+
     def capacity(self, shape: Sequence[int], dtype: DataType) -> tuple[str, int]:
         """The class of storage that a value needs, and how much; storage of one class that is large enough can be
         reused.

@@ -160,6 +160,8 @@ class _Importer:
         return model
 
     def _node(self, proto: onnx.NodeProto, name: str, opsets: Mapping[str, int]) -> Node:
+        if not all(isinstance(t, str) for t in (proto.op_type, proto.domain, name, *proto.input, *proto.output)):
+            raise ModelError(f"{self.name}: node {name!r} has names that are no text: the file is damaged")
         attributes = {a.name: self._attribute(a) for a in proto.attribute if a.name not in IGNORED_ATTRIBUTES}
         domain = "" if proto.domain == "ai.onnx" else proto.domain
         opset = opsets.get(domain or "ai.onnx", 0)

@@ -27,6 +27,10 @@ class CpuBackend:
         """Host memory of undefined values."""
         return HostStorage(shape, dtype)
 
+    def owns(self, storage: Storage) -> bool:
+        """All host memory."""
+        return isinstance(storage, HostStorage)
+
     def capacity(self, shape: Sequence[int], dtype: DataType) -> tuple[str, int]:
         """Any memory that has enough bytes will do; strings have their own."""
         size = TensorShape(shape).size

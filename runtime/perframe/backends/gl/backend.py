@@ -32,6 +32,10 @@ class GLBackend:
         """A bound step of this backend."""
         raise AssertionError("subclasses bind")
 
+    def owns(self, storage: Storage) -> bool:
+        """What lies in this context, in this backend's way."""
+        return storage.backend_type is self.backend_type and getattr(storage, "device", None) is self.device
+
     def supports(self, layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand]) -> str:
         """Why it cannot run this layer; "" when it can."""
         reason = unsupported(layer, inputs, outputs)

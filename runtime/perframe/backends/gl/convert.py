@@ -16,7 +16,7 @@ from perframe.backends.gl.context import Device, device_for
 from perframe.backends.gl.entries import get, get_four
 from perframe.backends.gl.pixel import PixelBackend, texture_accessor
 from perframe.backends.gl.program import Kernel, Numbers, compose, load_kernel
-from perframe.backends.gl.state import DRAW_BINDING, VIEWPORT
+from perframe.backends.gl.state import DRAW_BINDING, TEXTURE_2D_BINDING, VIEWPORT
 from perframe.backends.gl.steps import Binding
 from perframe.errors import BackendError, InputError
 from perframe.tensor import BackendType, Storage, Tensor
@@ -126,7 +126,11 @@ class TexturePasses:
         found = []
         with self._device.using() as gl:
             gl.glActiveTexture(_TEXTURE0)
-            gl.glBindTexture(_TEXTURE_2D, texture)
+            gl.glBindTexture(_TEXTURE_2D, 0)
+            if gl.glIsTexture(texture):
+                gl.glBindTexture(_TEXTURE_2D, texture)
+                if get(gl, TEXTURE_2D_BINDING) != texture:
+                    gl.glGetError()  # ours: it is one of another kind
             for name in (_WIDTH, _HEIGHT, _RED_TYPE):
                 gl.glGetTexLevelParameteriv(_TEXTURE_2D, 0, name, ctypes.byref(value))
                 found.append(value.value)

@@ -45,12 +45,11 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "glGetTexLevelParameteriv": (None, _U, _I, _U, _P),
     "glIsEnabled": (_B, _U),
     "glIsEnabledi": (_B, _U, _U),
+    "glIsTexture": (_B, _U),
     "glMemoryBarrier": (None, _U),
     "glPixelStorei": (None, _U, _I),
     "glPolygonMode": (None, _U, _U),
-    "glReadPixels": (None, _I, _I, _I, _I, _U, _U, _P),
     "glSamplerParameteri": (None, _U, _U, _I),
-    "glTexSubImage2D": (None, _U, _I, _I, _I, _I, _I, _U, _U, _P),
     "glUseProgram": (None, _U),
     "glViewport": (None, _I, _I, _I, _I),
 }

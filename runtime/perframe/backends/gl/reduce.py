@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from perframe.backends.base import LayerLike, Operand
 from perframe.backends.gl.steps import RUN, Binding, Tools, ints, kind_of
 from perframe.layers.formula import translate
-from perframe.layers.reduce import Reduction, identity, keep
+from perframe.layers.reduce import Reduction
 
 _JOIN = {"sum": "((a) + (b))", "product": "((a) * (b))", "largest": "maximum(a, b)", "smallest": "minimum(a, b)"}
 _START = {
@@ -45,27 +45,34 @@ def lower(
     x = inputs[0]
     assert x is not None
     if form.count <= RUN:
-        return [_binding(layer, form, x, outputs[0], form.finish, 1, form.count)]
+        return [_binding(layer, form, x, outputs[0], 1, form.count)]
     kept, parts = math.prod(form.kept), -(-form.count // RUN)
     partial = tools.scratch((kept * parts,), x.dtype)
-    rest = replace(form, prepare=identity, kept=(kept,), kept_strides=(parts,), reduced=(parts,), reduced_strides=(1,))
-    bindings = [_binding(layer, form, x, partial, keep, parts, form.count)]
+    rest = replace(form, kept=(kept,), kept_strides=(parts,), reduced=(parts,), reduced_strides=(1,))
+    bindings = [_binding(layer, form, x, partial, parts, form.count, finished=0)]
     while rest.count > RUN:
         parts = -(-rest.count // RUN)
         shorter = tools.scratch((kept * parts,), x.dtype)
-        bindings.append(_binding(layer, rest, partial, shorter, keep, parts, form.count))
+        bindings.append(_binding(layer, rest, partial, shorter, parts, form.count, prepared=1, finished=0))
         rest, partial = replace(rest, kept_strides=(parts,), reduced=(parts,)), shorter
-    return [*bindings, _binding(layer, rest, partial, outputs[0], form.finish, 1, form.count)]
+    return [*bindings, _binding(layer, rest, partial, outputs[0], 1, form.count, prepared=1)]
 
 
 def _binding(
-    layer: LayerLike, form: Reduction, x: Operand, y: Operand, finish: Callable[..., Any], parts: int, divisor: int
+    layer: LayerLike,
+    form: Reduction,
+    x: Operand,
+    y: Operand,
+    parts: int,
+    divisor: int,
+    prepared: int = 0,
+    finished: int = 1,
 ) -> Binding:
-    """One kernel text for all reductions; the formulas and the way to combine are its variants."""
+    """One kernel text for a reduction of any length; the formulas and the way to combine are its variants."""
     kind = kind_of(x.dtype)
     prepare, _ = translate(form.prepare, [kind], "glsl")
-    end, _ = translate(finish, [kind, kind], "glsl")
-    functions = f"{prepare}\n{end}\n#define formula {form.prepare.__name__}\n#define epilogue {finish.__name__}"
+    end, _ = translate(form.finish, [kind, kind], "glsl")
+    functions = f"{prepare}\n{end}\n#define formula {form.prepare.__name__}\n#define epilogue {form.finish.__name__}"
     defines = {"JOIN(a, b)": _JOIN[form.combine], "START": _START[form.combine, kind]}
     params: dict[str, Any] = {
         "kept": ints(form.kept),
@@ -78,5 +85,7 @@ def _binding(
         "run": -(-form.count // parts),
         "parts": parts,
         "divisor": divisor,
+        "prepared": prepared,
+        "finished": finished,
     }
     return Binding(layer.name, "reduce", {"X": x}, y, params, defines, functions)

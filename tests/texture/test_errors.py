@@ -1,0 +1,189 @@
+"""What is no picture, and what cannot be drawn into, is said before anything is done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import moderngl
+import numpy as np
+import pytest
+
+import perframe as pf
+from support import unavailable
+
+PICTURE = np.zeros((4, 5, 3), np.uint8)
+TRANSFORM = pf.TextureTransform()
+
+
+@pytest.mark.parametrize(
+    ("shape", "dtype", "says"),
+    [
+        ((4, 5), "float32", "rank 3"),
+        ((2, 3, 4, 5), "float32", "batch of 1"),
+        ((1, 1, 3, 4, 5), "float32", "rank 3"),
+        ((3, 4, 5), "int32", "float32 tensor"),
+        ((3, 4, 5), "float16", "float32 tensor"),
+        ((5, 4, 5), "float32", "one to four channels"),
+        ((0, 4, 5), "float32", "one to four channels"),
+        ((3, 0, 5), "float32", "pixels"),
+    ],
+)
+@pytest.mark.parametrize("with_gl", [True, False], ids=["gl", "arrays"])
+def test_tensors_that_are_no_pictures(shape: Any, dtype: str, says: str, with_gl: bool, gl_context: Any) -> None:
+    converter = pf.TextureConverter(gl_context if with_gl else None)
+    texture: Any = gl_context.texture((5, 4), 3) if with_gl else PICTURE.copy()
+    tensor = pf.Tensor.empty(shape, dtype)
+    with pytest.raises(pf.InputError, match=says):
+        converter.to_tensor(texture, tensor)
+    with pytest.raises(pf.InputError, match=says):
+        converter.to_texture(tensor, texture)
+    with pytest.raises(pf.InputError, match=says):
+        converter.render_to_screen(tensor)
+    assert not tensor.is_pinned
+
+
+def test_a_swizzle_must_name_every_channel(gl_context: Any) -> None:
+    for converter, texture in (
+        (pf.TextureConverter(gl_context), gl_context.texture((5, 4), 4)),
+        (pf.TextureConverter(), PICTURE),
+    ):
+        with pytest.raises(pf.InputError, match="'bgr' says nothing of channel 3"):
+            converter.to_tensor(texture, pf.Tensor.empty((4, 4, 5)), TRANSFORM.set_swizzle("bgr"))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda: TRANSFORM.set_region(0, 0, 0, 4),
+        lambda: TRANSFORM.set_region(0, 0, 4, -1),
+        lambda: TRANSFORM.set_resample("cubic"),
+        lambda: TRANSFORM.set_swizzle("rgbx"),
+        lambda: TRANSFORM.set_swizzle(""),
+        lambda: TRANSFORM.set_swizzle("rgbar"),
+        lambda: TRANSFORM.set_coord_origin("middle"),
+        lambda: TRANSFORM.set_normalization(0.5, 0.0),
+        lambda: TRANSFORM.set_normalization(0.5, [1, 0, 1]),
+        lambda: TRANSFORM.set_normalization([1] * 5, 1),
+        lambda: TRANSFORM.set_normalization([], 1),
+        lambda: TRANSFORM.set_tensor_layout("CHW"),
+    ],
+)
+def test_transforms(change: Callable[[], Any]) -> None:
+    with pytest.raises(pf.InputError):
+        change()
+
+
+def test_setters_return_copies() -> None:
+    changed = TRANSFORM.set_region(1, 2, 3, 4).set_swizzle("bgr")
+    assert TRANSFORM == pf.TextureTransform() != changed
+    assert (changed.region, changed.swizzle) == ((1, 2, 3, 4), "bgr")
+
+
+@pytest.mark.parametrize(
+    "picture",
+    [
+        np.zeros(5, np.uint8),
+        np.zeros((1, 4, 5, 3), np.uint8),
+        np.zeros((4, 5, 5), np.uint8),
+        np.zeros((0, 5, 3), np.uint8),
+        np.zeros((4, 5, 3), np.uint16),
+        np.zeros((4, 5, 3), np.float64),
+        np.zeros((4, 5, 3), bool),
+    ],
+    ids=lambda picture: f"{picture.dtype}-{picture.shape}",
+)
+def test_arrays_that_are_no_pictures(picture: Any) -> None:
+    converter = pf.TextureConverter()
+    x = pf.Tensor(np.zeros((3, 4, 5), np.float32))
+    with pytest.raises(pf.InputError, match="uint8 or float32"):
+        converter.to_tensor(picture, x)
+    with pytest.raises(pf.InputError, match="uint8 or float32"):
+        converter.to_texture(x, picture)
+
+
+def test_a_grey_array_needs_no_third_dim() -> None:
+    converter, x = pf.TextureConverter(), pf.Tensor.empty((1, 4, 5))
+    grey = np.arange(20, dtype=np.uint8).reshape(4, 5)
+    converter.to_tensor(grey, x)
+    np.testing.assert_allclose(x.download_to_array()[0] * 255, grey, atol=1e-4)
+    drawn = np.zeros((4, 5), np.uint8)
+    converter.to_texture(x, drawn)
+    np.testing.assert_array_equal(drawn, grey)
+
+
+def test_textures_need_a_context(gl_context: Any) -> None:
+    converter, texture, x = (
+        pf.TextureConverter(),
+        gl_context.texture((5, 4), 3),
+        pf.Tensor(np.zeros((3, 4, 5), np.float32)),
+    )
+    for use in (
+        lambda: converter.to_tensor(texture, x),
+        lambda: converter.to_texture(x, texture),
+        lambda: converter.to_tensor(7, x),
+        lambda: converter.render_to_screen(x),
+    ):
+        with pytest.raises(pf.InputError, match="no GL context"):
+            use()
+
+
+def test_things_that_are_no_textures(backend: str, gl_context: Any) -> None:
+    x = pf.Tensor(np.zeros((3, 4, 5), np.float32))
+    whole, many = gl_context.texture((5, 4), 4, dtype="u1"), gl_context.texture((5, 4), 4, samples=4)
+    with pf.TextureConverter(gl_context, backend) as converter:
+        for texture in (
+            "picture.png",
+            None,
+            3.5,
+            gl_context.buffer(reserve=80),
+            10**6,
+            0,
+            whole,
+            whole.glo,
+            many,
+            many.glo,
+        ):
+            with pytest.raises(pf.InputError):
+                converter.to_tensor(texture, pf.Tensor.empty((3, 4, 5)))
+            with pytest.raises(pf.InputError):
+                converter.to_texture(x, texture)
+        with pytest.raises(pf.InputError, match="Framebuffer, not Texture"):
+            converter.render_to_screen(x, framebuffer=gl_context.texture((5, 4), 4))
+    assert gl_context.error == "GL_NO_ERROR"
+
+
+def test_a_texture_that_cannot_be_drawn_into(gl_context: Any) -> None:
+    """Compressed and shared-exponent formats, for one."""
+    texture = gl_context.texture((4, 4), 3, dtype="f4", internal_format=0x8C3D)  # RGB9_E5
+    gl_context.error  # noqa: B018
+    with pf.TextureConverter(gl_context) as converter, pytest.raises(pf.InputError, match="cannot draw into"):
+        converter.to_texture(pf.Tensor(np.zeros((3, 4, 4), np.float32)), texture)
+
+
+def test_backends() -> None:
+    with pytest.raises(pf.InputError, match="no backend 'gpu'"):
+        pf.TextureConverter(None, "gpu")
+
+
+@pytest.mark.parametrize("where", ["gpu_compute", "gpu_pixel"])
+def test_a_tensor_of_another_context(where: str, gl_context: Any) -> None:
+    """Names mean other things there: the values would go anywhere."""
+    if where == "gpu_compute" and gl_context.version_code < 430:
+        unavailable("gpu_compute needs GL 4.3")
+    other = moderngl.create_context(standalone=True, backend="egl", require=gl_context.version_code)
+    with pf.TextureConverter(other, where) as converter:
+        x = converter.to_tensor(other.texture((5, 4), 4), pf.Tensor.empty((3, 4, 5)))
+        gl_context.__enter__()
+        texture = gl_context.texture((5, 4), 4)
+        with pf.TextureConverter(gl_context) as ours:
+            for use in (
+                lambda: ours.to_tensor(texture, x),
+                lambda: ours.to_texture(x, texture),
+                lambda: ours.render_to_screen(x),
+            ):
+                with pytest.raises(pf.InputError, match=r"another GL context.*same ctx"):
+                    use()
+        other.__enter__()
+    other.release()
+    gl_context.__enter__()
