@@ -184,7 +184,7 @@ def _create_window(size: tuple[int, int], title: str) -> Any:
     with warnings.catch_warnings():  # what glfw warns of is in the error that is raised
         warnings.simplefilter("ignore", glfw.GLFWError)
         if not glfw.init():
-            raise BackendError(f"no window: {_reason()}; a display is needed, or Xvfb (xvfb-run), or headless=True")
+            raise BackendError(f"no window: {_reason()}; a display is needed, or Xvfb (xvfb-run)")
         reasons = []
         for api, (major, minor) in itertools.product(_APIS, _VERSIONS):
             glfw.default_window_hints()
