@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from onnx import numpy_helper
 
 from perframe.errors import InferenceError, ModelError, Problem, UnsupportedOperatorError
-from perframe.importers.onnx_adapters import ADAPTERS, IGNORED_ATTRIBUTES
+from perframe.importers.adapters import IGNORED_ATTRIBUTES, adapters
 from perframe.importers.onnx_functions import inline, local_functions, standard_body
 from perframe.layers.base import registry
 from perframe.model import Layer, Model, Value
@@ -95,7 +95,7 @@ def load_onnx(source: str | Path | bytes | IO[bytes] | onnx.ModelProto) -> Model
     """Import an ONNX model. Raises ModelError; UnsupportedOperatorError lists all nodes that cannot be imported."""
     proto, name = read(source)
     try:
-        return _Importer(proto, name).run()
+        return Importer(proto, name).run()
     except InferenceError as error:
         raise InferenceError(f"{name}: {error}") from None
 
@@ -114,7 +114,7 @@ class Node:
     proto: onnx.NodeProto | None = None  # as it stands in the file; None for what an adapter made
 
 
-class _Importer:
+class Importer:
     """One graph's way into a model. Adapters see it as their context."""
 
     def __init__(self, proto: onnx.ModelProto, name: str) -> None:
@@ -142,6 +142,7 @@ class _Importer:
         return f"{like}:{next(self._fresh)}"
 
     def run(self) -> Model:
+        """The model. Raises ModelError."""
         if not self.opsets.get("ai.onnx"):
             raise ModelError(f"{self.name}: the model does not say which opset of ai.onnx it uses")
         for tensor in self.graph.initializer:
@@ -174,7 +175,7 @@ class _Importer:
         """
         if not node.domain:
             try:
-                for adapter in ADAPTERS.get(node.op, ()):
+                for adapter in adapters().get(node.op, ()):
                     replaced = adapter(node, self)
                     if replaced is not None:
                         for other in replaced:

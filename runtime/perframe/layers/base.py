@@ -44,8 +44,9 @@ class Declaration:
     """All that is known of an operator: its inputs, attributes, shape rule, and the form its family's kernels take.
 
     `host` names the inputs whose values must be known before the layer can be planned (a shape, axes, ...). `alias`
-    says that the output is the first input's data with another shape. `form` gives the family's canonical form for
-    concrete shapes.
+    says that the output is the first input's data with another shape, `on_host` that the layer runs between plans, on
+    arrays, because its output's shape depends on data or its values are no tensors. `form` gives the family's
+    canonical form for concrete shapes.
     """
 
     name: str
@@ -54,6 +55,7 @@ class Declaration:
     host: frozenset[str] = frozenset()
     alias: bool = False
     pure: bool = True
+    on_host: bool = False
     formula: Callable[..., Any] | None = None
     choose: Callable[..., Callable[..., Any] | None] | None = None
     domain: tuple[tuple[float, float], ...] = ()
@@ -132,13 +134,18 @@ def register(declaration: Declaration) -> Declaration:
 
 
 def layer(
-    *, host: Sequence[str] = (), alias: bool = False, pure: bool = True, family: str | None = None
+    *,
+    host: Sequence[str] = (),
+    alias: bool = False,
+    pure: bool = True,
+    on_host: bool = False,
+    family: str | None = None,
 ) -> Callable[[Infer], Declaration]:
     """Declare a layer by its shape rule. The family is the name of the file, unless said otherwise."""
 
     def declare(infer: Infer) -> Declaration:
         home = family or infer.__module__.rsplit(".", 1)[-1]
-        return register(Declaration(infer.__name__, home, infer, frozenset(host), alias, pure))
+        return register(Declaration(infer.__name__, home, infer, frozenset(host), alias, pure, on_host))
 
     return declare
 

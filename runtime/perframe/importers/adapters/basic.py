@@ -1,62 +1,21 @@
-"""Older forms of ONNX operators, brought to the newest.
-
-An adapter changes the node, or returns the nodes that replace it.
-"""
+"""Adapters of elementwise, moving and pooling operators, and of the constants."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from onnx import TensorProto
 
+from perframe.importers.adapters import adapter, dtype_of, node_like, to_input
 from perframe.tensor import DataType
 
 if TYPE_CHECKING:
-    from perframe.importers.onnx import Node, _Importer
-
-Adapter = Callable[["Node", "_Importer"], "list[Node] | None"]
-
-ADAPTERS: dict[str, list[Adapter]] = {}
-
-# hints of old opsets to training frameworks, which no inference needs
-IGNORED_ATTRIBUTES = {"consumed_inputs", "saturate", "round_mode"}
-
-
-def adapter(*ops: str, before: int = 10**6) -> Callable[[Adapter], Adapter]:
-    """Declare an adapter for these operators, in opsets before the given one."""
-
-    def declare(function: Adapter) -> Adapter:
-        for op in ops:
-            ADAPTERS.setdefault(op, []).append(
-                lambda node, graph: function(node, graph) if node.opset < before else None
-            )
-        return function
-
-    return declare
-
-
-def _to_input(node: Node, graph: _Importer, attribute: str, position: int, dtype: Any = np.int64) -> None:
-    """What was an attribute is an input now."""
-    if attribute in node.attributes:
-        value = node.attributes.pop(attribute)
-        node.inputs += [""] * (position + 1 - len(node.inputs))
-        node.inputs[position] = graph.constant(value, dtype)
-
-
-def _node(like: Node, op: str, inputs: list[str], outputs: list[str], **attributes: Any) -> Node:
-    from perframe.importers.onnx import Node
-
-    return Node(op, f"{like.name}/{op}" if op != like.op else like.name, inputs, outputs, attributes, 10**5)
-
-
-def _dtype(node: Node, graph: _Importer) -> Any:
-    return graph.specs[node.inputs[0]].dtype.numpy
+    from perframe.importers.onnx import Importer, Node
 
 
 @adapter("Constant")
-def _constant(node: Node, graph: _Importer) -> list[Node]:
+def _constant(node: Node, graph: Importer) -> list[Node]:
     (name, value), *_ = node.attributes.items()
     if name == "value":
         array = np.asarray(value)
@@ -73,7 +32,7 @@ def _constant(node: Node, graph: _Importer) -> list[Node]:
 
 
 @adapter("Dropout")
-def _dropout(node: Node, graph: _Importer) -> None:
+def _dropout(node: Node, graph: Importer) -> None:
     training = graph.constants.get(node.inputs[2]) if len(node.inputs) > 2 else None
     if training is not None and training.any():
         raise NotImplementedError("training_mode=True drops values; export the model for inference")
@@ -82,13 +41,13 @@ def _dropout(node: Node, graph: _Importer) -> None:
 
 
 @adapter("Clip", before=11)
-def _clip(node: Node, graph: _Importer) -> None:
+def _clip(node: Node, graph: Importer) -> None:
     for name, position in (("min", 1), ("max", 2)):
-        _to_input(node, graph, name, position, _dtype(node, graph))
+        to_input(node, graph, name, position, dtype_of(node, graph))
 
 
 @adapter("BatchNormalization")
-def _batch_normalization(node: Node, graph: _Importer) -> None:
+def _batch_normalization(node: Node, graph: Importer) -> None:
     if node.attributes.pop("training_mode", 0):
         raise NotImplementedError("training_mode=1 trains; export the model for inference")
     if not node.attributes.pop("spatial", 1):
@@ -99,97 +58,97 @@ def _batch_normalization(node: Node, graph: _Importer) -> None:
 
 
 @adapter("Upsample")
-def _upsample(node: Node, graph: _Importer) -> list[Node]:
+def _upsample(node: Node, graph: Importer) -> list[Node]:
     scales = node.inputs[1] if len(node.inputs) > 1 else graph.constant(node.attributes["scales"], np.float32)
     mode = node.attributes.get("mode", "nearest")
     return [_old_resize(node, [node.inputs[0], "", scales], mode)]
 
 
 @adapter("Resize", before=11)
-def _resize(node: Node, graph: _Importer) -> list[Node]:
+def _resize(node: Node, graph: Importer) -> list[Node]:
     return [_old_resize(node, [node.inputs[0], "", node.inputs[1]], node.attributes.get("mode", "nearest"))]
 
 
 @adapter("Resize")
-def _extrapolation(node: Node, graph: _Importer) -> list[Node] | None:
+def _extrapolation(node: Node, graph: Importer) -> list[Node] | None:
     """Our layer gives 0 outside a crop: take another value off before, and add it afterwards."""
     value = node.attributes.pop("extrapolation_value", 0.0)
     if not value or node.attributes.get("coordinate_transformation_mode") != "tf_crop_and_resize":
         return None
     shifted, resized = (graph.value_name(node.outputs[0]) for _ in range(2))
-    constant = graph.constant(value, _dtype(node, graph))
+    constant = graph.constant(value, dtype_of(node, graph))
     return [
-        _node(node, "Sub", [node.inputs[0], constant], [shifted]),
-        _node(node, "Resize", [shifted, *node.inputs[1:]], [resized], **node.attributes),
-        _node(node, "Add", [resized, constant], node.outputs),
+        node_like(node, "Sub", [node.inputs[0], constant], [shifted]),
+        node_like(node, "Resize", [shifted, *node.inputs[1:]], [resized], **node.attributes),
+        node_like(node, "Add", [resized, constant], node.outputs),
     ]
 
 
 def _old_resize(node: Node, inputs: list[str], mode: str) -> Node:
     rounding = {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
-    return _node(node, "Resize", inputs, node.outputs, mode=mode, **rounding)
+    return node_like(node, "Resize", inputs, node.outputs, mode=mode, **rounding)
 
 
 @adapter("Softmax", "LogSoftmax", before=13)
-def _softmax(node: Node, graph: _Importer) -> list[Node]:
+def _softmax(node: Node, graph: Importer) -> list[Node]:
     """Before opset 13 all axes from `axis` on were one."""
     axis = node.attributes.get("axis", 1)
     shape = graph.specs[node.inputs[0]].shape
     if shape is not None and axis in (-1, len(shape) - 1):
-        return [_node(node, node.op, node.inputs, node.outputs, axis=-1)]
+        return [node_like(node, node.op, node.inputs, node.outputs, axis=-1)]
     old, flat, done = (graph.value_name(node.outputs[0]) for _ in range(3))
     return [
-        _node(node, "Shape", node.inputs, [old]),
-        _node(node, "Flatten", node.inputs, [flat], axis=axis),
-        _node(node, node.op, [flat], [done], axis=1),
-        _node(node, "Reshape", [done, old], node.outputs),
+        node_like(node, "Shape", node.inputs, [old]),
+        node_like(node, "Flatten", node.inputs, [flat], axis=axis),
+        node_like(node, node.op, [flat], [done], axis=1),
+        node_like(node, "Reshape", [done, old], node.outputs),
     ]
 
 
 @adapter("Squeeze", "Unsqueeze", before=13)
-def _axes(node: Node, graph: _Importer) -> None:
-    _to_input(node, graph, "axes", 1)
+def _axes(node: Node, graph: Importer) -> None:
+    to_input(node, graph, "axes", 1)
 
 
 @adapter(
     *(f"Reduce{kind}" for kind in ("Max", "Min", "Mean", "Prod", "SumSquare", "L1", "L2", "LogSum", "Sum")), before=18
 )
-def _reduce_axes(node: Node, graph: _Importer) -> None:
-    _to_input(node, graph, "axes", 1)
+def _reduce_axes(node: Node, graph: Importer) -> None:
+    to_input(node, graph, "axes", 1)
 
 
 @adapter("Slice", before=10)
-def _slice(node: Node, graph: _Importer) -> None:
+def _slice(node: Node, graph: Importer) -> None:
     for position, name in enumerate(("starts", "ends", "axes"), 1):
-        _to_input(node, graph, name, position)
+        to_input(node, graph, name, position)
 
 
 @adapter("Pad", before=11)
-def _pad(node: Node, graph: _Importer) -> None:
+def _pad(node: Node, graph: Importer) -> None:
     if "paddings" in node.attributes:
         node.attributes["pads"] = node.attributes.pop("paddings")
-    _to_input(node, graph, "pads", 1)
-    _to_input(node, graph, "value", 2, _dtype(node, graph))
+    to_input(node, graph, "pads", 1)
+    to_input(node, graph, "value", 2, dtype_of(node, graph))
 
 
 @adapter("Split")
-def _split(node: Node, graph: _Importer) -> None:
-    _to_input(node, graph, "split", 1)
+def _split(node: Node, graph: Importer) -> None:
+    to_input(node, graph, "split", 1)
     node.attributes["num_outputs"] = len(node.outputs)
 
 
 @adapter("Reshape", before=5)
-def _reshape(node: Node, graph: _Importer) -> None:
-    _to_input(node, graph, "shape", 1)
+def _reshape(node: Node, graph: Importer) -> None:
+    to_input(node, graph, "shape", 1)
 
 
 @adapter("Gemm")
-def _gemm(node: Node, graph: _Importer) -> None:
+def _gemm(node: Node, graph: Importer) -> None:
     node.attributes.pop("broadcast", None)
 
 
 @adapter("Add", "Sub", "Mul", "Div", "Pow", "And", "Or", "Xor", "Equal", "Greater", "Less", "PRelu", before=7)
-def _old_broadcast(node: Node, graph: _Importer) -> list[Node] | None:
+def _old_broadcast(node: Node, graph: Importer) -> list[Node] | None:
     """Before opset 7 a second operand was aligned at `axis`, not at the end."""
     axis = node.attributes.pop("axis", 1 if node.op == "PRelu" else None)
     broadcast = node.attributes.pop("broadcast", node.op == "PRelu")
@@ -201,33 +160,33 @@ def _old_broadcast(node: Node, graph: _Importer) -> list[Node] | None:
         return None
     aligned = graph.value_name(node.inputs[1])
     axes = graph.constant(range(len(second), len(second) + trailing), np.int64)
-    binary = _node(node, node.op, [node.inputs[0], aligned], node.outputs, **node.attributes)
-    return [_node(node, "Unsqueeze", [node.inputs[1], axes], [aligned]), binary]
+    binary = node_like(node, node.op, [node.inputs[0], aligned], node.outputs, **node.attributes)
+    return [node_like(node, "Unsqueeze", [node.inputs[1], axes], [aligned]), binary]
 
 
 @adapter("Sum", "Max", "Min", "Mean")
-def _variadic(node: Node, graph: _Importer) -> list[Node] | None:
+def _variadic(node: Node, graph: Importer) -> list[Node] | None:
     """Any number of operands: a chain of two at a time."""
     op = {"Sum": "Add", "Mean": "Add"}.get(node.op, node.op)
     if node.op == op and len(node.inputs) == 2:
         return None
     if len(node.inputs) == 1:
-        return [_node(node, "Identity", node.inputs, node.outputs)]
+        return [node_like(node, "Identity", node.inputs, node.outputs)]
     chain, running = [], node.inputs[0]
     for other in node.inputs[1:]:
         result = graph.value_name(node.outputs[0])
-        chain.append(_node(node, op, [running, other], [result]))
+        chain.append(node_like(node, op, [running, other], [result]))
         running = result
     if node.op == "Mean":
-        count = graph.constant(len(node.inputs), _dtype(node, graph))
-        chain.append(_node(node, "Div", [running, count], node.outputs))
+        count = graph.constant(len(node.inputs), dtype_of(node, graph))
+        chain.append(node_like(node, "Div", [running, count], node.outputs))
     else:
         chain[-1].outputs = node.outputs
     return chain
 
 
 @adapter("Cast")
-def _cast(node: Node, graph: _Importer) -> None:
+def _cast(node: Node, graph: Importer) -> None:
     from perframe.importers.onnx import data_type
 
     to = node.attributes["to"]
@@ -238,5 +197,5 @@ def _cast(node: Node, graph: _Importer) -> None:
 
 
 @adapter("CastLike")
-def _cast_like(node: Node, graph: _Importer) -> list[Node]:
-    return [_node(node, "Cast", node.inputs[:1], node.outputs, to=graph.specs[node.inputs[1]].dtype)]
+def _cast_like(node: Node, graph: Importer) -> list[Node]:
+    return [node_like(node, "Cast", node.inputs[:1], node.outputs, to=graph.specs[node.inputs[1]].dtype)]

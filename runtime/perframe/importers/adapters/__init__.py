@@ -1,0 +1,65 @@
+"""Older forms of ONNX operators, brought to the newest, and composites made of others, by groups of families.
+
+An adapter changes the node, or returns the nodes that replace it.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import pkgutil
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from perframe.importers.onnx import Importer, Node
+
+Adapter = Callable[["Node", "Importer"], "list[Node] | None"]
+
+_ADAPTERS: dict[str, list[Adapter]] = {}
+
+# hints of old opsets to training frameworks, which no inference needs
+IGNORED_ATTRIBUTES = {"consumed_inputs", "saturate", "round_mode"}
+
+
+def adapter(*ops: str, before: int = 10**6) -> Callable[[Adapter], Adapter]:
+    """Declare an adapter for these operators, in opsets before the given one."""
+
+    def declare(function: Adapter) -> Adapter:
+        for op in ops:
+            _ADAPTERS.setdefault(op, []).append(
+                lambda node, graph: function(node, graph) if node.opset < before else None
+            )
+        return function
+
+    return declare
+
+
+def to_input(node: Node, graph: Importer, attribute: str, position: int, dtype: Any = np.int64) -> None:
+    """What was an attribute is an input now."""
+    if attribute in node.attributes:
+        value = node.attributes.pop(attribute)
+        node.inputs += [""] * (position + 1 - len(node.inputs))
+        node.inputs[position] = graph.constant(value, dtype)
+
+
+def node_like(like: Node, op: str, inputs: list[str], outputs: list[str], **attributes: Any) -> Node:
+    """A node of the newest opset in the place of another."""
+    from perframe.importers.onnx import Node
+
+    return Node(op, f"{like.name}/{op}" if op != like.op else like.name, inputs, outputs, attributes, 10**5)
+
+
+def dtype_of(node: Node, graph: Importer) -> Any:
+    """The NumPy dtype of a node's first input."""
+    return graph.specs[node.inputs[0]].dtype.numpy
+
+
+@functools.cache
+def adapters() -> Mapping[str, Sequence[Adapter]]:
+    """All adapters, by operator, in the order in which they are declared."""
+    for module in pkgutil.iter_modules(__path__):
+        importlib.import_module(f"{__name__}.{module.name}")
+    return _ADAPTERS
