@@ -71,7 +71,7 @@ def test_no_size_is_refused() -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems always have a display")
 def test_a_window_without_a_display_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     without_display(monkeypatch)
-    with pytest.raises(BackendError, match=r"DISPLAY.*xvfb-run.*headless=True"):
+    with pytest.raises(BackendError, match=r"DISPLAY.*xvfb-run"):
         open_surface((4, 4), "no display", headless=False)
 
 
