@@ -26,6 +26,7 @@ class Value:
     name: str
     dtype: DataType
     shape: DynamicTensorShape | None
+    kind: str = "tensor"  # or "sequence" of tensors, or "optional"
 
     def __str__(self) -> str:
         return f"{self.name}: {self.dtype} {'of unknown rank' if self.shape is None else self.shape}"

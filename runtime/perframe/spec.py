@@ -76,6 +76,8 @@ class PartialTensor:
     shape: DynamicTensorShape | None = None
     value: NDArray[Any] | None = None
     partial: tuple[Dim, ...] | None = None
+    kind: str = "tensor"  # or "sequence" of tensors, or "optional"
+    element_kind: str = "tensor"  # of an optional
 
     @classmethod
     def of(cls, value: NDArray[Any]) -> PartialTensor:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
@@ -12,21 +11,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from perframe.backends import backend_type as backend_type_of
-from perframe.backends import evaluator, open_backend
+from perframe.backends import evaluator, host_runner, open_backend
+from perframe.control import ControlPart
 from perframe.errors import ClosedError, InputError
 from perframe.loading import load
 from perframe.model import Model, Value
-from perframe.plan import Plan
-from perframe.spec import DynamicTensorShape, PartialTensor
-from perframe.stretch import ConstantPool
+from perframe.parts import Machine, Parts, Values, on_host
+from perframe.spec import DynamicTensorShape
 from perframe.tensor import BackendType, DataType, Tensor
 
 log = logging.getLogger("perframe")
 Array = NDArray[Any]
 Given = Tensor | ArrayLike
-
-MAX_PLANS = 8  # plans for input shapes that were not used lately are freed
-MAX_HOST_VALUES = 1024  # an input that decides shapes is part of a plan's key, up to this many elements
 
 
 class Worker:
@@ -47,16 +43,13 @@ class Worker:
         self.model = model
         self.backend_type = backend_type_of(backend_type)
         self._closed = False
-        self._strict = strict
         self._backend = open_backend(self.backend_type, ctx)
         self._host = self._backend if self.backend_type is BackendType.CPU else open_backend(BackendType.CPU)
-        self._constants = ConstantPool(model.constants)
-        self._evaluate = evaluator()
-        self._plans: OrderedDict[Any, Plan] = OrderedDict()
-        self._plan: Plan | None = None
+        machine = Machine(self._backend, self._host, evaluator(), host_runner(), ControlPart, strict)
+        self._parts = Parts(model, machine)
+        self._outputs: dict[str, Any] | None = None
         self._set: dict[str, Given] = {}
         self._names = [value.name for value in model.inputs]
-        self._host_inputs = _host_inputs(model)
 
     # --- inputs ---
 
@@ -88,7 +81,7 @@ class Worker:
             raise InputError(f"{self.model.name} has no input {name!r}; its inputs are {listed}")
         return name
 
-    def _gather(self, positional: tuple[Any, ...]) -> dict[str, Tensor | Array]:
+    def _gather(self, positional: tuple[Any, ...]) -> dict[str, Any]:
         """The inputs of one run by name, checked against the model."""
         given = dict(self._set)
         if len(positional) == 1 and isinstance(positional[0], Mapping):
@@ -107,77 +100,33 @@ class Worker:
     def schedule(self, *inputs: Any) -> Worker:
         """Begin a run, and return before its values exist. Inputs by position, or one dict by name, or set before.
 
-        The first run with new input shapes makes a plan; the ones after only bind and submit.
+        The first run with new input shapes makes a plan; the ones after only bind and submit. A model with layers whose
+        shapes depend on data waits for what these need.
         """
-        plan = self._prepare(inputs)
-        for stretch in plan.stretches:
-            stretch.run(0, len(stretch))
-        self._backend.flush()
+        self._check_open()
+        for _ in self._advance(self._gather(inputs), whole=True):
+            pass
         return self
 
     def schedule_iterable(self, *inputs: Any) -> Iterator[str]:
         """The same, one layer at each step of the iterator, which yields the layer's name."""
-        plan = self._prepare(inputs)
-        return self._advance(plan)
+        self._check_open()
+        return self._advance(self._gather(inputs), whole=False)
 
-    def _advance(self, plan: Plan) -> Iterator[str]:
-        for stretch in plan.stretches:
-            begin = 0
-            while begin < len(stretch):
-                end = begin + 1
-                while end < len(stretch) and stretch.layers[end] == stretch.layers[begin]:
-                    end += 1
-                self._check_open()
-                stretch.run(begin, end)
-                yield stretch.layers[begin]
-                begin = end
+    def _advance(self, values: Values, whole: bool) -> Iterator[str]:
+        for name in self._parts.advance(values, whole):
+            yield name
+            self._check_open()
+        self._outputs = {name: _as_output(name, values[name]) for name in self.model.output_names}
         self._backend.flush()
 
-    def _prepare(self, inputs: tuple[Any, ...]) -> Plan:
-        self._check_open()
-        values = self._gather(inputs)
-        plan = self._plan_for(values)
-        for name, value in values.items():
-            if name not in plan.bound:
-                continue
-            if isinstance(value, Tensor) and plan.takes(name, value):
-                plan.bind(name, value.data_on_backend)
-                continue
-            storage = plan.input_storage(name)
-            storage.upload(value.download_to_array() if isinstance(value, Tensor) else value)
-            plan.bind(name, storage)
-        self._plan = plan
-        return plan
-
-    def _plan_for(self, values: Mapping[str, Tensor | Array]) -> Plan:
-        decisive = {name: np.asarray(_host_value(values[name])) for name in self._host_inputs}
-        key = (
-            tuple(tuple(value.shape) for value in values.values()),
-            tuple((value.tobytes(), value.shape) for value in decisive.values()),
-        )
-        plan = self._plans.get(key)
-        if plan is not None:
-            self._plans.move_to_end(key)
-            return plan
-        specs = {}
-        for value in self.model.inputs:
-            shape = DynamicTensorShape(values[value.name].shape)
-            specs[value.name] = PartialTensor(value.dtype, shape, decisive.get(value.name))
-        plan = Plan(self.model, self._backend, self._host, self._constants, self._evaluate, specs, self._strict)
-        self._plans[key] = plan
-        if len(self._plans) > MAX_PLANS:
-            _, old = self._plans.popitem(last=False)
-            self._backend.close()  # what is under way may still use it
-            old.release()
-        return plan
-
-    def peek_output(self, name: str | int | None = None) -> Tensor:
+    def peek_output(self, name: str | int | None = None) -> Any:
         """An output of the last run: by name, by index, or the first.
 
         The worker owns it, and its values may still be pending.
         """
         self._check_open()
-        if self._plan is None:
+        if self._outputs is None:
             raise InputError(f"{self.model.name} has no outputs before the first schedule()")
         names = self.model.output_names
         if name is None:
@@ -188,7 +137,7 @@ class Worker:
             name = names[name]
         if name not in names:
             raise InputError(f"{self.model.name} has no output {name!r}; its outputs are {', '.join(names)}")
-        return self._plan.outputs[name]
+        return self._outputs[name]
 
     # --- the end ---
 
@@ -201,12 +150,9 @@ class Worker:
         if self._closed:
             return
         self._closed = True
-        self._plan = None
+        self._outputs = None
         self._host.close()
-        for plan in self._plans.values():
-            plan.release()
-        self._plans.clear()
-        self._constants.release()
+        self._parts.release()
         self._backend.close()
 
     def __enter__(self) -> Worker:
@@ -219,8 +165,12 @@ class Worker:
         return f"Worker({self.model.name!r} on {self.backend_type}{', closed' if self._closed else ''})"
 
 
-def _checked(model: str, value: Value, given: Given) -> Tensor | Array:
+def _checked(model: str, value: Value, given: Any) -> Any:
     """An input of the right dtype and a shape that fits. Raises InputError."""
+    if value.kind == "sequence" or (value.kind == "optional" and isinstance(given, list)):
+        return [np.asarray(item) for item in given]
+    if value.kind == "optional" and given is None:
+        return None
     array: Tensor | Array = given if isinstance(given, Tensor) else np.asarray(given)
     if not isinstance(array, Tensor) and array.dtype.kind in "US":
         array = array.astype(object)
@@ -234,21 +184,13 @@ def _checked(model: str, value: Value, given: Given) -> Tensor | Array:
     return array
 
 
-def _host_inputs(model: Model) -> list[str]:
-    """The inputs of the model whose values decide shapes: those that a layer must know before it can be planned."""
-    needed: set[str] = set()
-    for layer in reversed(model.layers):
-        if needed & set(layer.outputs) and layer.op not in ("Shape", "Size"):
-            needed.update(layer.inputs)
-        needed.update(name for index, name in enumerate(layer.inputs) if layer.declaration.is_host(index))
-    return [value.name for value in model.inputs if value.name in needed]
-
-
-def _host_value(value: Tensor | Array) -> Array:
-    array = value.download_to_array() if isinstance(value, Tensor) else value
-    if array.size > MAX_HOST_VALUES:
-        raise InputError(f"an input that decides shapes may have {MAX_HOST_VALUES} elements, and got {array.size}")
-    return array
+def _as_output(name: str, value: Any) -> Any:
+    """A tensor; what was computed on the host becomes one, sequences and empty optionals stay as they are."""
+    if not isinstance(value, np.ndarray):
+        return value
+    tensor = Tensor(value)
+    tensor.name = name
+    return tensor
 
 
 def run(
@@ -262,5 +204,4 @@ def run(
     loaded = model if isinstance(model, Model) else load(model)
     with Worker(loaded, backend, ctx, strict) as worker:
         worker.schedule(dict(inputs))
-        outputs = [worker.peek_output(name) for name in loaded.output_names]
-        return {y.name: y.data_on_backend.download(y.shape, y.dtype) for y in outputs}
+        return {name: on_host(worker.peek_output(name)) for name in loaded.output_names}

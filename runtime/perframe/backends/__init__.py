@@ -39,6 +39,13 @@ def evaluator() -> Callable[[LayerLike, Sequence[Any]], list[Any]]:
     return found
 
 
+def host_runner() -> Callable[[LayerLike, Sequence[Any]], list[Any]]:
+    """The function that runs a layer between plans: its values may be lists, and shapes may come from data."""
+    module = import_module("perframe.backends.cpu.reference")
+    found: Callable[[LayerLike, Sequence[Any]], list[Any]] = module.run_on_host
+    return found
+
+
 def texture_passes(ctx: Any) -> Any:
     """The GL passes between textures and tensors, in the caller's context."""
     return import_module("perframe.backends.gl.convert").TexturePasses(ctx)

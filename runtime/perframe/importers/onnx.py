@@ -119,6 +119,8 @@ class Importer:
 
     def __init__(self, proto: onnx.ModelProto, name: str) -> None:
         self.name, self.graph = name, proto.graph
+        self.outer: Importer | None = None  # of the graph around a body
+        self.captures: dict[str, PartialTensor] = {}  # what a body reads of the graphs around it
         self.opsets = {entry.domain or "ai.onnx": entry.version for entry in proto.opset_import}
         self.constants: dict[str, Array] = {}
         self.specs: dict[str, PartialTensor] = {}
@@ -149,16 +151,54 @@ class Importer:
             self.define(tensor.name, self._array(tensor))
         inputs = [self._value(info) for info in self.graph.input if info.name not in self.constants]
         for value in inputs:
-            self.specs[value.name] = PartialTensor(value.dtype, value.shape)
+            self.specs[value.name] = PartialTensor(value.dtype, value.shape, kind=value.kind)
         for index, proto in enumerate(self.graph.node):
             self.add(self._node(proto, proto.name or f"{proto.op_type}_{index}", self.opsets))
         if self.problems:
             raise UnsupportedOperatorError(self.name, self.problems)
+        for info in self.graph.output:
+            self.find(info.name)
         outputs = [self._output(info) for info in self.graph.output]
+        inputs += [Value(name, spec.dtype, spec.shape, spec.kind) for name, spec in self.captures.items()]
         self._leave_out_unread()
         model = Model(inputs, outputs, self.layers, self.constants, self.name)
         model.verify()
         return model
+
+    def find(self, name: str) -> PartialTensor | None:
+        """What is known of a value of this graph, or of one around it, which then becomes an input of this one."""
+        if name in self.specs or self.outer is None:
+            return self.specs.get(name)
+        found = self.outer.find(name)
+        if found is None:
+            return None
+        if name in self.outer.constants:
+            self.define(name, self.outer.constants[name])
+        else:
+            self.specs[name] = self.captures[name] = PartialTensor(
+                found.dtype, found.shape, kind=found.kind, element_kind=found.element_kind
+            )
+        return self.specs[name]
+
+    def _bodies(self, node: Node) -> None:
+        """Import a node's graphs; what they read of this graph becomes inputs of the node."""
+        graphs = {k: v for k, v in node.attributes.items() if isinstance(v, onnx.GraphProto)}
+        if not graphs:
+            return
+        bodies: dict[str, Model] = {}
+        captures: dict[str, None] = {}
+        for attribute, graph in graphs.items():
+            del node.attributes[attribute]
+            inner = Importer(onnx.ModelProto(graph=graph), f"{self.name}, {attribute} of {node.name!r}")
+            inner.outer, inner.opsets, inner.functions = self, self.opsets, self.functions
+            try:
+                bodies[attribute] = inner.run()
+            except UnsupportedOperatorError as error:
+                self.problems += error.problems
+                bodies[attribute] = Model([], [], [], {})
+            captures |= dict.fromkeys(inner.captures)
+        node.attributes |= {"bodies": bodies, "captures": tuple(captures)}
+        node.inputs += captures
 
     def _node(self, proto: onnx.NodeProto, name: str, opsets: Mapping[str, int]) -> Node:
         if not all(isinstance(t, str) for t in (proto.op_type, proto.domain, name, *proto.input, *proto.output)):
@@ -188,8 +228,9 @@ class Importer:
             if not self._inline(node):
                 self._problem(node, "perframe has no such layer")
             return
+        self._bodies(node)
         layer = Layer(node.op, node.name, node.inputs, node.outputs, node.attributes)
-        missing = [name for name in layer.inputs if name and name not in self.specs]
+        missing = [name for name in layer.inputs if name and self.find(name) is None]
         if missing:
             if not self.problems:
                 raise ModelError(
@@ -252,10 +293,11 @@ class Importer:
 
     def _value(self, info: onnx.ValueInfoProto) -> Value:
         kind = info.type
+        if kind.HasField("sequence_type") or kind.HasField("optional_type"):
+            what = "sequence" if kind.HasField("sequence_type") else "optional"
+            return Value(info.name, _element_type(kind), None, what)
         if not kind.HasField("tensor_type"):
-            raise ModelError(
-                f"{self.name}: input or output {info.name!r} is no tensor, and perframe takes only tensors"
-            )
+            raise ModelError(f"{self.name}: input or output {info.name!r} is neither tensor, sequence nor optional")
         dtype = data_type(kind.tensor_type.elem_type)
         if not kind.tensor_type.HasField("shape"):
             return Value(info.name, dtype, None)
@@ -270,10 +312,17 @@ class Importer:
         spec = self.specs.get(info.name)
         if spec is None:
             raise ModelError(f"{self.name}: no node makes the output {info.name!r}")
-        if spec.shape is not None and spec.shape.is_static:
-            return Value(info.name, spec.dtype, spec.shape)
+        if spec.kind != "tensor" or (spec.shape is not None and spec.shape.is_static):
+            return Value(info.name, spec.dtype, spec.shape, spec.kind)
         declared = self._value(info) if info.type.HasField("tensor_type") else Value(info.name, spec.dtype, None)
         return Value(info.name, spec.dtype, declared.shape or spec.shape)
+
+
+def _element_type(kind: onnx.TypeProto) -> DataType:
+    """The dtype of the tensors in a sequence or an optional."""
+    while not kind.HasField("tensor_type"):
+        kind = kind.sequence_type.elem_type if kind.HasField("sequence_type") else kind.optional_type.elem_type
+    return data_type(kind.tensor_type.elem_type)
 
 
 def data_type(number: int) -> DataType:

@@ -32,6 +32,9 @@ def load_pass(name: str) -> Pass:
 def optimize(model: Model, evaluate: Evaluate) -> dict[str, int]:
     """Run all passes until none changes anything, and verify the model after each. Returns the changes by pass."""
     changes = dict.fromkeys(PASSES, 0)
+    for layer in model.layers:
+        for body in layer.attributes.get("bodies", {}).values():
+            optimize(body, evaluate)
     while True:
         before = sum(changes.values())
         for name in PASSES:

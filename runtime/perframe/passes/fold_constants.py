@@ -24,7 +24,7 @@ def run(model: Model, evaluate: Evaluate) -> int:
     kept: list[Layer] = []
     for layer in model.layers:
         known = all(not name or name in model.constants for name in layer.inputs)
-        if not known or not layer.declaration.pure or outputs & set(layer.outputs):
+        if not known or not layer.declaration.pure or layer.declaration.on_host or outputs & set(layer.outputs):
             kept.append(layer)
             continue
         given = [model.constants[name] if name else None for name in layer.inputs]

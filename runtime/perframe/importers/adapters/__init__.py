@@ -21,7 +21,7 @@ Adapter = Callable[["Node", "Importer"], "list[Node] | None"]
 _ADAPTERS: dict[str, list[Adapter]] = {}
 
 # hints of old opsets to training frameworks, which no inference needs
-IGNORED_ATTRIBUTES = {"consumed_inputs", "saturate", "round_mode"}
+IGNORED_ATTRIBUTES = {"consumed_inputs"}
 
 
 def adapter(*ops: str, before: int = 10**6) -> Callable[[Adapter], Adapter]:

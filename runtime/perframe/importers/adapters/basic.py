@@ -198,4 +198,5 @@ def _cast(node: Node, graph: Importer) -> None:
 
 @adapter("CastLike")
 def _cast_like(node: Node, graph: Importer) -> list[Node]:
-    return [node_like(node, "Cast", node.inputs[:1], node.outputs, to=graph.specs[node.inputs[1]].dtype)]
+    dtype = graph.specs[node.inputs[1]].dtype
+    return [node_like(node, "Cast", node.inputs[:1], node.outputs, to=dtype, **node.attributes)]

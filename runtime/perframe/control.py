@@ -1,0 +1,125 @@
+"""Control flow: branches and loops whose bodies are models, run on the worker's backend."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from perframe.errors import InputError
+from perframe.model import Layer
+from perframe.parts import Machine, Parts, Values, on_host
+
+
+class ControlPart:
+    """One control layer. Its first inputs are the operator's, the rest what its bodies read around them."""
+
+    def __init__(self, layer: Layer, machine: Machine) -> None:
+        self._layer = layer
+        self._captures: Sequence[str] = layer.attributes.get("captures", ())
+        self._bodies = {name: Parts(body, machine) for name, body in layer.attributes["bodies"].items()}
+
+    def advance(self, values: Values, whole: bool) -> Iterator[str]:
+        """Run the bodies that the conditions choose, and add the outputs."""
+        own = len(self._layer.inputs) - len(self._captures)
+        given = [values[name] if name else None for name in self._layer.inputs]
+        captured = dict(zip(self._captures, given[own:], strict=True))
+        made = _KINDS[self._layer.op](self, given[:own], captured)
+        values.update((name, value) for name, value in zip(self._layer.outputs, made, strict=False) if name)
+        yield self._layer.name
+
+    def body(self, name: str) -> Parts:
+        """A body by its attribute's name."""
+        return self._bodies[name]
+
+    def run(self, name: str, inputs: Sequence[Any], captured: Values) -> list[Any]:
+        """A body's outputs."""
+        body = self._bodies[name]
+        names = [value.name for value in body.model.inputs if value.name not in captured]
+        return body.run({**captured, **dict(zip(names, inputs, strict=True))})
+
+    def attribute(self, name: str, default: Any = None) -> Any:
+        """An attribute of the layer."""
+        return self._layer.attributes.get(name, default)
+
+    def release(self) -> None:
+        """Free what the bodies hold."""
+        for body in self._bodies.values():
+            body.release()
+
+
+def _if(part: ControlPart, given: Sequence[Any], captured: Values) -> list[Any]:
+    chosen = "then_branch" if bool(np.asarray(on_host(given[0])).reshape(-1)[0]) else "else_branch"
+    return part.run(chosen, [], captured)
+
+
+def _loop(part: ControlPart, given: Sequence[Any], captured: Values) -> list[Any]:
+    """Iterate while the condition holds, at most as often as the trip count says."""
+    trips = None if given[0] is None else int(np.asarray(on_host(given[0])).reshape(-1)[0])
+    going = given[1] is None or bool(np.asarray(on_host(given[1])).reshape(-1)[0])
+    carried = list(given[2:])
+    collected: list[list[Any]] = [[] for _ in part.body("body").model.outputs[1 + len(carried) :]]
+    count = 0
+    while going and (trips is None or count < trips):
+        results = part.run("body", [np.array(count, np.int64), np.array(True), *carried], captured)
+        going = bool(np.asarray(on_host(results[0])).reshape(-1)[0])
+        carried = [on_host(value) for value in results[1 : 1 + len(carried)]]
+        for rows, value in zip(collected, results[1 + len(carried) :], strict=True):
+            rows.append(on_host(value))
+        count += 1
+    outputs = part.body("body").model.outputs[1 + len(carried) :]
+    return [*carried, *(_stack(rows, value.dtype.numpy) for rows, value in zip(collected, outputs, strict=True))]
+
+
+def _stack(rows: list[Any], dtype: Any, axis: int = 0) -> Any:
+    return np.stack(rows, axis) if rows else np.zeros((0,), dtype)
+
+
+def _scan(part: ControlPart, given: Sequence[Any], captured: Values) -> list[Any]:
+    """Iterate over slices of the scanned inputs; states go from one iteration to the next."""
+    scanned = int(part.attribute("num_scan_inputs"))
+    arrays = [on_host(value) for value in given]
+    if not part.attribute("batched", 0):
+        return _scan_one(part, arrays, scanned, captured)
+    lengths, arrays = arrays[0], arrays[1:]
+    states = len(arrays) - scanned
+    batches = []
+    for index in range(arrays[-1].shape[0]):
+        row = [array[index] for array in arrays]
+        if lengths is not None:
+            row = [*row[:states], *(x[: int(lengths[index])] for x in row[states:])]
+        batches.append(_scan_one(part, row, scanned, captured))
+    return [np.stack(column) for column in zip(*batches, strict=True)]
+
+
+def _scan_one(part: ControlPart, arrays: Sequence[Any], scanned: int, captured: Values) -> list[Any]:
+    states, inputs = list(arrays[: len(arrays) - scanned]), list(arrays[len(arrays) - scanned :])
+    outputs = part.body("body").model.outputs[len(states) :]
+    axes = part.attribute("scan_input_axes") or (0,) * scanned
+    out_axes = part.attribute("scan_output_axes") or (0,) * len(outputs)
+    directions = part.attribute("scan_input_directions") or (0,) * scanned
+    out_directions = part.attribute("scan_output_directions") or (0,) * len(outputs)
+    lengths = {array.shape[axis] for array, axis in zip(inputs, axes, strict=True)}
+    if len(lengths) != 1:
+        raise InputError(f"Scan's inputs have different lengths along their axes: {sorted(lengths)}")
+    length = lengths.pop()
+    collected: list[list[Any]] = [[] for _ in outputs]
+    for step in range(length):
+        at = [length - 1 - step if backward else step for backward in directions]
+        slices = [np.take(x, i, axis) for x, i, axis in zip(inputs, at, axes, strict=True)]
+        results = [on_host(value) for value in part.run("body", [*states, *slices], captured)]
+        states = results[: len(states)]
+        for rows, value in zip(collected, results[len(states) :], strict=True):
+            rows.append(value)
+    made = []
+    for rows, axis, backward, value in zip(collected, out_axes, out_directions, outputs, strict=True):
+        made.append(_stack(rows[::-1] if backward else rows, value.dtype.numpy, axis))
+    return [*states, *made]
+
+
+_KINDS: dict[str, Callable[[ControlPart, Sequence[Any], Values], list[Any]]] = {
+    "If": _if,
+    "Loop": _loop,
+    "Scan": _scan,
+}

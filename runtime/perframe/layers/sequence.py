@@ -1,0 +1,73 @@
+"""Sequences and optionals: lists of tensors, and None, on the host. A spec has their elements' dtype and no shape."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from perframe.layers.base import layer
+from perframe.spec import DynamicTensorShape, PartialTensor
+from perframe.tensor import DataType
+
+
+@layer(on_host=True)
+def SequenceConstruct(*inputs: PartialTensor) -> PartialTensor:
+    return PartialTensor(inputs[0].dtype, kind="sequence")
+
+
+@layer(on_host=True)
+def SequenceEmpty(*, dtype: DataType = DataType.FLOAT32) -> PartialTensor:
+    return PartialTensor(dtype, kind="sequence")
+
+
+@layer(on_host=True)
+def SequenceAt(sequence: PartialTensor, position: PartialTensor) -> PartialTensor:
+    return PartialTensor(sequence.dtype)
+
+
+@layer(on_host=True)
+def SequenceInsert(
+    sequence: PartialTensor, tensor: PartialTensor, position: PartialTensor | None = None
+) -> PartialTensor:
+    return PartialTensor(tensor.dtype, kind="sequence")
+
+
+@layer(on_host=True)
+def SequenceErase(sequence: PartialTensor, position: PartialTensor | None = None) -> PartialTensor:
+    return PartialTensor(sequence.dtype, kind="sequence")
+
+
+@layer(on_host=True)
+def SequenceLength(sequence: PartialTensor) -> PartialTensor:
+    return PartialTensor(DataType.INT64, DynamicTensorShape(()))
+
+
+@layer(on_host=True)
+def ConcatFromSequence(sequence: PartialTensor, *, axis: int, new_axis: int = 0) -> PartialTensor:
+    return PartialTensor(sequence.dtype)
+
+
+@layer(on_host=True)
+def SplitToSequence(
+    x: PartialTensor, split: PartialTensor | None = None, *, axis: int = 0, keepdims: int = 1
+) -> PartialTensor:
+    return PartialTensor(x.dtype, kind="sequence")
+
+
+@layer(on_host=True)
+def Optional(x: PartialTensor | None = None, *, type: Any = None) -> PartialTensor:
+    return PartialTensor(x.dtype if x is not None else DataType.FLOAT32, kind="optional")
+
+
+@layer(on_host=True)
+def OptionalHasElement(x: PartialTensor | None = None) -> PartialTensor:
+    return PartialTensor(DataType.BOOL, DynamicTensorShape(()))
+
+
+@layer(on_host=True)
+def OptionalGetElement(x: PartialTensor) -> PartialTensor:
+    return PartialTensor(x.dtype, x.shape, kind=x.element_kind)
+
+
+@layer(on_host=True)
+def Pass(x: PartialTensor) -> PartialTensor:
+    return PartialTensor(x.dtype, x.shape, kind=x.kind, element_kind=x.element_kind)
