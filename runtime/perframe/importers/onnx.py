@@ -180,11 +180,12 @@ class Importer:
             )
         return self.specs[name]
 
-    def _bodies(self, node: Node) -> None:
-        """Import a node's graphs; what they read of this graph becomes inputs of the node."""
+    def _bodies(self, node: Node) -> bool:
+        """Import a node's graphs; what they read of this graph becomes inputs of the node. False where that failed."""
         graphs = {k: v for k, v in node.attributes.items() if isinstance(v, onnx.GraphProto)}
         if not graphs:
-            return
+            return True
+        before = len(self.problems)
         bodies: dict[str, Model] = {}
         captures: dict[str, None] = {}
         for attribute, graph in graphs.items():
@@ -195,10 +196,10 @@ class Importer:
                 bodies[attribute] = inner.run()
             except UnsupportedOperatorError as error:
                 self.problems += error.problems
-                bodies[attribute] = Model([], [], [], {})
             captures |= dict.fromkeys(inner.captures)
         node.attributes |= {"bodies": bodies, "captures": tuple(captures)}
         node.inputs += captures
+        return len(self.problems) == before
 
     def _node(self, proto: onnx.NodeProto, name: str, opsets: Mapping[str, int]) -> Node:
         if not all(isinstance(t, str) for t in (proto.op_type, proto.domain, name, *proto.input, *proto.output)):
@@ -228,7 +229,9 @@ class Importer:
             if not self._inline(node):
                 self._problem(node, "perframe has no such layer")
             return
-        self._bodies(node)
+        if not self._bodies(node):
+            self._end_shapes(node)
+            return
         layer = Layer(node.op, node.name, node.inputs, node.outputs, node.attributes)
         missing = [name for name in layer.inputs if name and self.find(name) is None]
         if missing:
@@ -236,8 +239,7 @@ class Importer:
                 raise ModelError(
                     f"{self.name}: node {node.name!r} ({node.op}) reads {missing[0]!r}, which nothing makes before it"
                 )
-            for name in node.outputs:  # its producer was not imported; shapes end here, and the report goes on
-                self.specs[name] = PartialTensor(DataType.FLOAT32)
+            self._end_shapes(node)
             return
         results = layer.infer([self.specs[name] if name else None for name in layer.inputs])
         if len(node.outputs) > len(results):
@@ -271,6 +273,10 @@ class Importer:
 
     def _problem(self, node: Node, reason: str) -> None:
         self.problems.append(Problem(node.name, node.op, node.domain, node.opset, reason))
+        self._end_shapes(node)
+
+    def _end_shapes(self, node: Node) -> None:
+        """What was not imported has no known outputs; the report of problems goes on."""
         for name in node.outputs:
             self.specs[name] = PartialTensor(DataType.FLOAT32)
 

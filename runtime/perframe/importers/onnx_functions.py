@@ -49,7 +49,8 @@ def _type(spec: PartialTensor | None) -> onnx.TypeProto:
     if spec is None:
         return onnx.TypeProto()
     element = onnx.helper.np_dtype_to_tensor_dtype(spec.dtype.numpy)
-    return onnx.helper.make_tensor_type_proto(element, spec.shape)
+    tensor = onnx.helper.make_tensor_type_proto(element, spec.shape)
+    return onnx.helper.make_sequence_type_proto(tensor) if spec.kind == "sequence" else tensor
 
 
 def inline(function: onnx.FunctionProto, node: onnx.NodeProto, prefix: str) -> list[onnx.NodeProto]:

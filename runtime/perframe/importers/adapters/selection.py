@@ -1,0 +1,116 @@
+"""Adapters of selections, cumulations, normalisations, and of what gives a dtype by ONNX's number of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from onnx import TensorProto
+
+from perframe.importers.adapters import adapter, dtype_of, node_like, to_input
+from perframe.importers.adapters.basic import _softmax
+from perframe.tensor import DataType
+
+if TYPE_CHECKING:
+    from perframe.importers.onnx import Importer, Node
+
+
+def _to_data_type(node: Node, name: str) -> None:
+    from perframe.importers.onnx import data_type
+
+    number = node.attributes.get(name)
+    if number is not None and not isinstance(number, DataType):
+        node.attributes[name] = data_type(number)
+
+
+adapter("Hardmax", before=13)(_softmax)
+
+
+@adapter("TopK", before=10)
+def _top_k(node: Node, graph: Importer) -> None:
+    node.attributes["k"] = [node.attributes["k"]]
+    to_input(node, graph, "k", 1)
+
+
+@adapter("ReduceLogSumExp", before=18)
+def _reduce_axes(node: Node, graph: Importer) -> None:
+    to_input(node, graph, "axes", 1)
+
+
+@adapter("BitCast")
+def _bit_cast(node: Node, graph: Importer) -> None:
+    _to_data_type(node, "to")
+
+
+@adapter("EyeLike")
+def _eye_like(node: Node, graph: Importer) -> None:
+    _to_data_type(node, "dtype")
+
+
+@adapter("HannWindow", "HammingWindow", "BlackmanWindow")
+def _window(node: Node, graph: Importer) -> None:
+    node.attributes.setdefault("output_datatype", TensorProto.FLOAT)
+    _to_data_type(node, "output_datatype")
+
+
+@adapter("LayerNormalization", "RMSNormalization", "GroupNormalization")
+def _stash_type(node: Node, graph: Importer) -> None:
+    _to_data_type(node, "stash_type")
+
+
+@adapter("LpNormalization")
+def _lp_normalization(node: Node, graph: Importer) -> list[Node]:
+    """x / norm(x); a norm of 0 divides as 1."""
+    p = node.attributes.get("p", 2)
+    if p not in (1, 2):
+        raise NotImplementedError(f"p={p}: LpNormalization knows the norms 1 and 2")
+    norm, empty, divisor = (graph.value_name(node.outputs[0]) for _ in range(3))
+    zero, one = (graph.constant(value, dtype_of(node, graph)) for value in (0, 1))
+    axes = graph.constant([node.attributes.get("axis", -1)], np.int64)
+    return [
+        node_like(node, f"ReduceL{p}", [node.inputs[0], axes], [norm]),
+        node_like(node, "Equal", [norm, zero], [empty]),
+        node_like(node, "Where", [empty, one, norm], [divisor]),
+        node_like(node, "Div", [node.inputs[0], divisor], node.outputs),
+    ]
+
+
+@adapter("MeanVarianceNormalization")
+def _mean_variance(node: Node, graph: Importer) -> list[Node]:
+    mean, centered, square, variance, deviation, divisor = (graph.value_name(node.outputs[0]) for _ in range(6))
+    epsilon = graph.constant(1e-9, dtype_of(node, graph))
+    axes = graph.constant(node.attributes.get("axes", (0, 2, 3)), np.int64)
+    return [
+        node_like(node, "ReduceMean", [node.inputs[0], axes], [mean]),
+        node_like(node, "Sub", [node.inputs[0], mean], [centered]),
+        node_like(node, "Mul", [centered, centered], [square]),
+        node_like(node, "ReduceMean", [square, axes], [variance]),
+        node_like(node, "Sqrt", [variance], [deviation]),
+        node_like(node, "Add", [deviation, epsilon], [divisor]),
+        node_like(node, "Div", [centered, divisor], node.outputs),
+    ]
+
+
+@adapter("BatchNormalization", before=14)
+def _old_training(node: Node, graph: Importer) -> None:
+    if len(node.outputs) == 1 or not any(node.outputs[1:]):
+        return
+    raise NotImplementedError("the outputs after the first are for training; export the model for inference")
+
+
+@adapter("GlobalLpPool")
+def _global_lp_pool(node: Node, graph: Importer) -> list[Node]:
+    p, shape = node.attributes.get("p", 2), graph.specs[node.inputs[0]].shape
+    if shape is None:
+        raise NotImplementedError("the rank of its input is unknown")
+    axes = graph.constant(range(2, len(shape)), np.int64)
+    if p in (1, 2):
+        return [node_like(node, f"ReduceL{int(p)}", [node.inputs[0], axes], node.outputs)]
+    size, power, total = (graph.value_name(node.outputs[0]) for _ in range(3))
+    up, down = (graph.constant(value, dtype_of(node, graph)) for value in (p, 1 / p))
+    return [
+        node_like(node, "Abs", node.inputs, [size]),
+        node_like(node, "Pow", [size, up], [power]),
+        node_like(node, "ReduceSum", [power, axes], [total]),
+        node_like(node, "Pow", [total, down], node.outputs),
+    ]

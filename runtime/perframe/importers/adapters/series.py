@@ -1,0 +1,56 @@
+"""Adapters of recurrent layers, transforms, and layers that draw random numbers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from perframe.importers.adapters import adapter, to_input
+from perframe.tensor import DataType
+
+if TYPE_CHECKING:
+    from perframe.importers.onnx import Importer, Node
+
+
+@adapter("RNN", "GRU", "LSTM")
+def _recurrent(node: Node, graph: Importer) -> None:
+    """Outputs that the model leaves out are made nevertheless, where later ones are wanted."""
+    node.attributes.pop("output_sequence", None)  # before opset 7
+    if node.attributes.get("direction") == "foward":  # the default of opset 1, as the standard wrote it
+        node.attributes["direction"] = "forward"
+    node.outputs = [name or graph.value_name(node.name) for name in node.outputs]
+
+
+@adapter("DFT", before=20)
+def _transform(node: Node, graph: Importer) -> None:
+    node.attributes.setdefault("axis", 1)
+    to_input(node, graph, "axis", 2)
+
+
+_DRAWN = ("RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Bernoulli", "Multinomial")
+
+
+@adapter(*_DRAWN)
+def _random(node: Node, graph: Importer) -> None:
+    _data_type(node, "dtype")
+
+
+@adapter("MelWeightMatrix")
+def _mel(node: Node, graph: Importer) -> None:
+    _data_type(node, "output_datatype")
+
+
+def _data_type(node: Node, name: str) -> None:
+    """ONNX's number of a type as a DataType; the standard's default stays the layer's."""
+    from perframe.importers.onnx import data_type
+
+    value = node.attributes.get(name)
+    if isinstance(value, (int, np.integer)) and not isinstance(value, DataType):
+        node.attributes[name] = data_type(int(value))
+
+
+@adapter("StringNormalizer")
+def _words(node: Node, graph: Importer) -> None:
+    """Empty lists in an attribute have no type."""
+    node.attributes["stopwords"] = tuple(node.attributes.get("stopwords", ()))

@@ -1,0 +1,111 @@
+"""ONNX's own backend cases, as the installed onnx ships them, and the list of those that perframe does not pass."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import numpy_helper
+from onnx.backend.test.loader import load_model_tests
+
+HERE = Path(__file__).parent
+KINDS = ("node", "simple", "pytorch-converted", "pytorch-operator")
+
+
+@dataclass(frozen=True)
+class Case:
+    """One model with its data sets and tolerances."""
+
+    name: str
+    case: Any
+
+    @property
+    def model(self) -> onnx.ModelProto:
+        return self.case.model or onnx.load(Path(self.case.model_dir) / "model.onnx")
+
+    def data_sets(self) -> Iterator[tuple[dict[str, Any], list[Any]]]:
+        """Inputs by name, and outputs in order."""
+        model = self.model
+        names = [info.name for info in model.graph.input]
+        if self.case.data_sets is not None:
+            for inputs, outputs in self.case.data_sets:
+                yield dict(zip(names, map(plain, inputs), strict=False)), [plain(value) for value in outputs]
+            return
+        for folder in sorted(Path(self.case.model_dir).glob("test_data_set_*")):
+            given = [read(folder / f"input_{i}.pb", info) for i, info in enumerate(model.graph.input)]
+            made = [read(folder / f"output_{i}.pb", info) for i, info in enumerate(model.graph.output)]
+            yield {n: value for n, value in zip(names, given, strict=True) if value is not None}, made
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def read(path: Path, info: onnx.ValueInfoProto) -> Any:
+    """A value from its file; None where there is none, as for an initializer that is listed as an input."""
+    if not path.exists():
+        return None
+    kinds = {"sequence_type": onnx.SequenceProto, "optional_type": onnx.OptionalProto}
+    proto = next((kind() for field, kind in kinds.items() if info.type.HasField(field)), onnx.TensorProto())
+    proto.ParseFromString(path.read_bytes())
+    return plain(proto)
+
+
+def plain(value: Any) -> Any:
+    """Arrays, lists and None for ONNX's messages."""
+    if isinstance(value, onnx.TensorProto):
+        return numpy_helper.to_array(value)
+    if isinstance(value, onnx.SequenceProto):
+        return numpy_helper.to_list(value)
+    if isinstance(value, onnx.OptionalProto):
+        return numpy_helper.to_optional(value)
+    return value
+
+
+@cache
+def all_cases() -> list[Case]:
+    """Every case, each name once."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = {case.name: Case(case.name, case) for kind in KINDS for case in load_model_tests(kind=kind)}
+    return list(found.values())
+
+
+@cache
+def not_passed() -> dict[tuple[str, str], str]:
+    """(backend or "all", case) to the reason, from not_passed.txt."""
+    reasons, backend, reason = {}, "all", ""
+    for line in (HERE / "not_passed.txt").read_text(encoding="utf-8").splitlines():
+        if line.startswith("["):
+            backend = line.strip("[]")
+        elif line.startswith("# "):
+            reason = line[2:]
+        elif line:
+            reasons[backend, line] = reason
+    return reasons
+
+
+def compare(got: Any, want: Any, rtol: float, atol: float) -> None:
+    """Raise AssertionError where a value differs in kind, shape, dtype or by more than the tolerances."""
+    if isinstance(want, (list, tuple)):
+        assert isinstance(got, (list, tuple)) and len(got) == len(want), f"{got} is not a sequence of {len(want)}"
+        for one, other in zip(got, want, strict=True):
+            compare(one, other, rtol, atol)
+        return
+    if want is None:
+        assert got is None
+        return
+    got, want = np.asarray(got), np.asarray(want)
+    assert got.shape == want.shape, f"shape {got.shape}, {want.shape} expected"
+    if want.dtype.kind in "OUST":
+        assert np.array_equal(got.astype(str), want.astype(str))
+        return
+    assert got.dtype == want.dtype, f"{got.dtype}, {want.dtype} expected"
+    if want.dtype.kind not in "biufc":  # ml_dtypes
+        got, want = got.astype(np.float32), want.astype(np.float32)
+    np.testing.assert_allclose(got, want, rtol, atol)

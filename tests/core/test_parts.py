@@ -1,0 +1,157 @@
+"""Branches, loops and scans on every backend, and models whose shapes depend on what they compute."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper, parser
+
+import perframe as pf
+
+F, WHOLE, B = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
+
+
+def load(text: str) -> pf.Model:
+    """A model of opset 17 in ONNX's own notation."""
+    return pf.load(parser.parse_model(f'<ir_version: 9, opset_import: ["" : 17]>\n{text}'))
+
+
+BRANCH = """
+branch (float[N, 3] x, bool up) => (float[N, 3] y) {
+    double_x = Add(x, x)
+    y = If (up) <
+        then_branch = up_graph () => (float[N, 3] a) { a = Exp(double_x) },
+        else_branch = down_graph () => (float[N, 3] b) { t = Neg(x)  b = Relu(t) }
+    >
+}"""
+
+
+@pytest.mark.parametrize("up", [True, False])
+def test_a_branch_reads_what_is_around_it(backend: str, backend_context: Any, up: bool) -> None:
+    x = np.linspace(-1, 1, 6, dtype=np.float32).reshape(2, 3)
+    y = pf.run(load(BRANCH), {"x": x, "up": np.array(up)}, backend=backend, ctx=backend_context)["y"]
+    np.testing.assert_allclose(y, np.exp(2 * x) if up else np.maximum(-x, 0), rtol=1e-5)
+
+
+def test_one_worker_takes_both_branches_and_other_shapes(backend: str, backend_context: Any) -> None:
+    with pf.Worker(load(BRANCH), backend, backend_context) as worker:
+        for rows in (1, 4):
+            for up in (True, False, True):
+                x = np.full((rows, 3), 0.5, np.float32)
+                y = worker.schedule({"x": x, "up": np.array(up)}).peek_output().download_to_array()
+                np.testing.assert_allclose(y, np.exp(2 * x) if up else np.zeros_like(x), rtol=1e-5)
+
+
+def doubling() -> pf.Model:
+    """x is doubled `trips` times; every state and the largest so far come out; an outer constant is read."""
+    body = helper.make_graph(
+        [
+            helper.make_node("Mul", ["state", "factor"], ["next"]),
+            helper.make_node("Identity", ["going"], ["still"]),
+            helper.make_node("ReduceMax", ["next"], ["top"], keepdims=0),
+        ],
+        "body",
+        [
+            helper.make_tensor_value_info("count", WHOLE, []),
+            helper.make_tensor_value_info("going", B, []),
+            helper.make_tensor_value_info("state", F, [2]),
+        ],
+        [
+            helper.make_tensor_value_info("still", B, []),
+            helper.make_tensor_value_info("next", F, [2]),
+            helper.make_tensor_value_info("top", F, []),
+        ],
+    )
+    graph = helper.make_graph(
+        [helper.make_node("Loop", ["trips", "", "x"], ["last", "tops"], body=body)],
+        "doubling",
+        [helper.make_tensor_value_info("trips", WHOLE, []), helper.make_tensor_value_info("x", F, [2])],
+        [helper.make_tensor_value_info("last", F, [2]), helper.make_tensor_value_info("tops", F, ["n"])],
+        [helper.make_tensor("factor", F, (), [2.0])],
+    )
+    return pf.load(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9))
+
+
+@pytest.mark.parametrize("trips", [0, 1, 5])
+def test_a_loop_carries_its_state(backend: str, backend_context: Any, trips: int) -> None:
+    x = np.array([1.0, -3.0], np.float32)
+    inputs = {"trips": np.array(trips, np.int64), "x": x}
+    result = pf.run(doubling(), inputs, backend=backend, ctx=backend_context)
+    np.testing.assert_array_equal(result["last"], x * 2**trips)
+    np.testing.assert_array_equal(result["tops"], [2.0 ** (k + 1) for k in range(trips)])
+
+
+def test_a_shape_that_is_computed_from_data(backend: str, backend_context: Any) -> None:
+    model = load(
+        """
+        cut (float[N] x, float[M] y) => (float[A, B] z) {
+            one = Constant<value_ints = [1]>()
+            total = ReduceSum<keepdims = 1>(x)
+            rows = Cast<to = 7>(total)
+            minus = Neg(one)
+            shape = Concat<axis = 0>(rows, minus)
+            doubled = Add(y, y)
+            shaped = Reshape(doubled, shape)
+            z = Relu(shaped)
+        }"""
+    )
+    y = np.arange(-6, 6, dtype=np.float32)
+    with pf.Worker(model, backend, backend_context) as worker:
+        for rows in (2, 3, 4, 2):
+            x = np.full(rows, 1.0, np.float32)
+            z = worker.schedule({"x": x, "y": y}).peek_output()
+            assert z.shape == (rows, 12 // rows)
+            np.testing.assert_array_equal(z.download_to_array(), np.maximum(2 * y, 0).reshape(rows, -1))
+
+
+def test_sequences_go_in_and_out(backend: str, backend_context: Any) -> None:
+    graph = helper.make_graph(
+        [
+            helper.make_node("Relu", ["x"], ["r"]),
+            helper.make_node("SequenceInsert", ["s", "r"], ["longer"]),
+            helper.make_node("SequenceLength", ["longer"], ["n"]),
+            helper.make_node("ConcatFromSequence", ["longer"], ["joined"], axis=0),
+        ],
+        "sequences",
+        [
+            helper.make_tensor_sequence_value_info("s", F, None),
+            helper.make_tensor_value_info("x", F, [2]),
+        ],
+        [
+            helper.make_tensor_sequence_value_info("longer", F, None),
+            helper.make_tensor_value_info("n", WHOLE, []),
+            helper.make_tensor_value_info("joined", F, ["k"]),
+        ],
+    )
+    model = pf.load(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9))
+    given = {"s": [np.ones(1, np.float32), np.zeros(3, np.float32)], "x": np.array([-1, 2], np.float32)}
+    result = pf.run(model, given, backend=backend, ctx=backend_context)
+    assert [len(part) for part in result["longer"]] == [1, 3, 2] and result["n"] == 3
+    np.testing.assert_array_equal(result["joined"], [1, 0, 0, 0, 0, 2])
+
+
+def test_a_layer_at_a_time_through_a_branch(backend: str, backend_context: Any) -> None:
+    with pf.Worker(load(BRANCH), backend, backend_context) as worker:
+        x = np.zeros((1, 3), np.float32)
+        names = list(worker.schedule_iterable({"x": x, "up": np.array(True)}))
+        assert len(names) == 2 and worker.peek_output().download_to_array().tolist() == [[1.0, 1.0, 1.0]]
+
+
+def test_what_a_body_lacks_is_reported_with_the_rest() -> None:
+    body = helper.make_graph(
+        [helper.make_node("NoSuchOperator", ["x"], ["a"])], "g", [], [helper.make_tensor_value_info("a", F, [1])]
+    )
+    graph = helper.make_graph(
+        [
+            helper.make_node("NoSuchEither", ["x"], ["z"]),
+            helper.make_node("If", ["c"], ["y"], then_branch=body, else_branch=body),
+        ],
+        "lacking",
+        [helper.make_tensor_value_info("x", F, [1]), helper.make_tensor_value_info("c", B, [])],
+        [helper.make_tensor_value_info("y", F, [1])],
+    )
+    with pytest.raises(pf.UnsupportedOperatorError) as caught:
+        pf.load(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]))
+    assert {problem.operator for problem in caught.value.problems} == {"NoSuchOperator", "NoSuchEither"}
