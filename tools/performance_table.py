@@ -1,0 +1,35 @@
+"""The table of docs/performance.md from what `perframe bench --json` wrote: `python tools/performance_table.py OUT.json`."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+
+def seconds(value: float | None) -> str:
+    """A time in the unit that suits it."""
+    if value is None:
+        return "–"
+    for limit, factor, unit in ((1e-3, 1e6, "µs"), (1.0, 1e3, "ms")):
+        if value < limit:
+            return f"{value * factor:.3g} {unit}"
+    return f"{value:.3g} s"
+
+
+def main() -> None:
+    """Print the table."""
+    timings = json.load(open(sys.argv[1], encoding="utf-8"))["timings"]
+    print("| model | side | first run | steady | ratio, peer / ours | largest difference |")
+    print("|---|---|---|---|---|---|")
+    for row in timings:
+        peer = row["threads"] is not None
+        side = f"{row['side']}, {row['threads']} thread(s)" if peer else row["side"]
+        ratio = "" if peer else f"{row['ratio']['steady']:.3f}"
+        difference = "" if peer else f"{row['difference']:.0e}"
+        print(
+            f"| {row['model']} | {side} | {seconds(row['first'])} | {seconds(row['steady'])} | {ratio} | {difference} |"
+        )
+
+
+if __name__ == "__main__":
+    main()
