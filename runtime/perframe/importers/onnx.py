@@ -121,6 +121,7 @@ class Importer:
         self.name, self.graph = name, proto.graph
         self.outer: Importer | None = None  # of the graph around a body
         self.captures: dict[str, PartialTensor] = {}  # what a body reads of the graphs around it
+        self.formal: list[PartialTensor | None] = []  # what is known of a body's inputs from outside
         self.opsets = {entry.domain or "ai.onnx": entry.version for entry in proto.opset_import}
         self.constants: dict[str, Array] = {}
         self.specs: dict[str, PartialTensor] = {}
@@ -149,7 +150,11 @@ class Importer:
             raise ModelError(f"{self.name}: the model does not say which opset of ai.onnx it uses")
         for tensor in self.graph.initializer:
             self.define(tensor.name, self._array(tensor))
-        inputs = [self._value(info) for info in self.graph.input if info.name not in self.constants]
+        inputs = [
+            self._value(info) if info.type.WhichOneof("value") else self._untyped(info.name, index)
+            for index, info in enumerate(self.graph.input)
+            if info.name not in self.constants
+        ]
         for value in inputs:
             self.specs[value.name] = PartialTensor(value.dtype, value.shape, kind=value.kind)
         for index, proto in enumerate(self.graph.node):
@@ -180,6 +185,23 @@ class Importer:
             )
         return self.specs[name]
 
+    def _untyped(self, name: str, index: int) -> Value:
+        """A body's input that does not say its type: what goes in says it."""
+        spec = self.formal[index] if index < len(self.formal) else None
+        if spec is None:
+            raise ModelError(f"{self.name}: input {name!r} has no type")
+        return Value(name, spec.dtype, spec.shape, spec.kind)
+
+    def _formal(self, node: Node) -> list[PartialTensor | None]:
+        """What is known of the inputs of a loop's or a scan's body."""
+        given = [self.find(name) if name else None for name in node.inputs]
+        if node.op == "Loop":
+            count, going = PartialTensor(DataType.INT64, DynamicTensorShape(())), PartialTensor(DataType.BOOL)
+            return [count, going, *(None if s is None else s.with_shape(None) for s in given[2:])]
+        scanned = node.attributes.get("num_scan_inputs", 0)
+        states, inputs = given[: len(given) - scanned], given[len(given) - scanned :]
+        return [*states, *(None if s is None else s.with_shape(None) for s in inputs)]
+
     def _bodies(self, node: Node) -> bool:
         """Import a node's graphs; what they read of this graph becomes inputs of the node. False where that failed."""
         graphs = {k: v for k, v in node.attributes.items() if isinstance(v, onnx.GraphProto)}
@@ -192,6 +214,7 @@ class Importer:
             del node.attributes[attribute]
             inner = Importer(onnx.ModelProto(graph=graph), f"{self.name}, {attribute} of {node.name!r}")
             inner.outer, inner.opsets, inner.functions = self, self.opsets, self.functions
+            inner.formal = self._formal(node)
             try:
                 bodies[attribute] = inner.run()
             except UnsupportedOperatorError as error:

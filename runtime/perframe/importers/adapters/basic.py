@@ -46,17 +46,6 @@ def _clip(node: Node, graph: Importer) -> None:
         to_input(node, graph, name, position, dtype_of(node, graph))
 
 
-@adapter("BatchNormalization")
-def _batch_normalization(node: Node, graph: Importer) -> None:
-    if node.attributes.pop("training_mode", 0):
-        raise NotImplementedError("training_mode=1 trains; export the model for inference")
-    if not node.attributes.pop("spatial", 1):
-        raise NotImplementedError("spatial=0 was dropped from ONNX in opset 9")
-    for name in ("momentum", "is_test"):
-        node.attributes.pop(name, None)
-    node.outputs = node.outputs[:1]
-
-
 @adapter("Upsample")
 def _upsample(node: Node, graph: Importer) -> list[Node]:
     scales = node.inputs[1] if len(node.inputs) > 1 else graph.constant(node.attributes["scales"], np.float32)

@@ -91,11 +91,61 @@ def _mean_variance(node: Node, graph: Importer) -> list[Node]:
     ]
 
 
-@adapter("BatchNormalization", before=14)
-def _old_training(node: Node, graph: Importer) -> None:
-    if len(node.outputs) == 1 or not any(node.outputs[1:]):
-        return
-    raise NotImplementedError("the outputs after the first are for training; export the model for inference")
+@adapter("BatchNormalization")
+def _batch_normalization(node: Node, graph: Importer) -> list[Node] | None:
+    training = node.attributes.pop("training_mode", 0)
+    momentum = node.attributes.pop("momentum", 0.9)
+    node.attributes.pop("is_test", None)
+    if training:
+        return _training(node, graph, momentum)
+    node.outputs = node.outputs[:1]
+    return None if node.attributes.pop("spatial", 1) else _per_element(node, graph)
+
+
+def _training(node: Node, graph: Importer, momentum: float) -> list[Node]:
+    """By the batch's own mean and variance, which move the running ones."""
+    x, scale, bias, *running = node.inputs
+    shape = graph.specs[x].shape
+    if shape is None:
+        raise NotImplementedError("training_mode=1 needs an input of known rank")
+    mean, centered, square, variance = (graph.value_name(node.outputs[0]) for _ in range(4))
+    axes = graph.constant([axis for axis in range(len(shape)) if axis != 1], np.int64)
+    flat = graph.constant([-1], np.int64)
+    statistics = [graph.value_name(node.outputs[0]) for _ in range(2)]
+    nodes = [
+        node_like(node, "ReduceMean", [x, axes], [mean]),
+        node_like(node, "Sub", [x, mean], [centered]),
+        node_like(node, "Mul", [centered, centered], [square]),
+        node_like(node, "ReduceMean", [square, axes], [variance]),
+        node_like(node, "Reshape", [mean, flat], [statistics[0]]),
+        node_like(node, "Reshape", [variance, flat], [statistics[1]]),
+        node_like(node, "BatchNormalization", [x, scale, bias, *statistics], node.outputs[:1], **node.attributes),
+    ]
+    for old, now, output in zip(running, statistics, node.outputs[1:], strict=False):
+        if output:
+            kept, moved = (graph.value_name(output) for _ in range(2))
+            keep, move = (graph.constant(factor, graph.specs[old].dtype.numpy) for factor in (momentum, 1 - momentum))
+            nodes += [
+                node_like(node, "Mul", [old, keep], [kept]),
+                node_like(node, "Mul", [now, move], [moved]),
+                node_like(node, "Add", [kept, moved], [output]),
+            ]
+    return nodes
+
+
+def _per_element(node: Node, graph: Importer) -> list[Node]:
+    """Old opsets could have statistics of each element: spatial=0."""
+    x, scale, bias, mean, variance = node.inputs
+    centered, shifted, deviation, divided, scaled = (graph.value_name(node.outputs[0]) for _ in range(5))
+    epsilon = graph.constant(node.attributes.get("epsilon", 1e-5), dtype_of(node, graph))
+    return [
+        node_like(node, "Sub", [x, mean], [centered]),
+        node_like(node, "Add", [variance, epsilon], [shifted]),
+        node_like(node, "Sqrt", [shifted], [deviation]),
+        node_like(node, "Div", [centered, deviation], [divided]),
+        node_like(node, "Mul", [divided, scale], [scaled]),
+        node_like(node, "Add", [scaled, bias], node.outputs),
+    ]
 
 
 @adapter("GlobalLpPool")

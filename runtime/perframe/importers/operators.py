@@ -1,0 +1,87 @@
+"""Which of ONNX's operators perframe has, from the registry and the standard's own list: it cannot drift."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+import onnx
+
+from perframe.importers.adapters import adapters
+from perframe.layers.base import registry
+
+TRAINING = "ai.onnx.preview.training"
+GPU_TYPES = {"float", "int32", "int64", "bool"}
+
+
+@dataclass(frozen=True)
+class Operator:
+    """One operator of ai.onnx: since which opsets its form changed, how perframe has it, and where it runs.
+
+    `how` is "layer", "composite" (an adapter makes it of others), "function" (the standard's body does), or "missing".
+    """
+
+    name: str
+    opsets: tuple[int, ...]
+    how: str
+    family: str
+    cpu: tuple[str, ...]
+    gpu: tuple[str, ...]
+
+    @property
+    def row(self) -> tuple[str, ...]:
+        """Its row of the table."""
+        opsets = ", ".join(map(str, self.opsets))
+        gpu = ", ".join(self.gpu) or {"layer": "on the CPU", "missing": ""}.get(self.how, "by its parts")
+        return self.name, opsets, self.how, self.family, ", ".join(self.cpu), gpu
+
+
+HEADERS = ("operator", "opsets", "how", "family", "CPU dtypes", "GPU dtypes, both backends")
+
+
+@cache
+def operators(gpu_families: frozenset[str]) -> list[Operator]:
+    """All operators of ai.onnx, by name. `gpu_families` are those that have GL kernels."""
+    versions: dict[str, list[onnx.defs.OpSchema]] = {}
+    for schema in onnx.defs.get_all_schemas_with_history():
+        if schema.domain == "" and not schema.deprecated:
+            versions.setdefault(schema.name, []).append(schema)
+    return [_operator(name, schemas, gpu_families) for name, schemas in sorted(versions.items())]
+
+
+def _operator(name: str, schemas: list[onnx.defs.OpSchema], gpu_families: frozenset[str]) -> Operator:
+    newest = max(schemas, key=lambda schema: schema.since_version)
+    opsets = tuple(sorted(schema.since_version for schema in schemas))
+    entry = registry().get(name)
+    body = newest.has_function or newest.has_context_dependent_function  # type: ignore[attr-defined]
+    if entry is not None:
+        types = _types(newest)
+        gpu = types & GPU_TYPES if entry.family in gpu_families and not entry.on_host else set()
+        return Operator(name, opsets, "layer", entry.family, tuple(sorted(types)), tuple(sorted(gpu)))
+    how = "composite" if name in adapters() else "function" if body else "missing"
+    return Operator(name, opsets, how, "", () if how == "missing" else tuple(sorted(_types(newest))), ())
+
+
+def _types(schema: onnx.defs.OpSchema) -> set[str]:
+    """The element types that its first input may have; of an operator without inputs, its output."""
+    parameters = schema.inputs or schema.outputs
+    if not parameters:
+        return set()
+    found = {kind for kind in parameters[0].types if kind.startswith("tensor(")}
+    return {kind.removeprefix("tensor(").removesuffix(")") for kind in found}
+
+
+def markdown(rows: list[Operator]) -> str:
+    """The table as docs/operators.md has it."""
+    have = sum(row.how != "missing" for row in rows)
+    lines = [
+        "# Operators",
+        "",
+        f"perframe has {have} of the {len(rows)} operators of ai.onnx up to opset {onnx.defs.onnx_opset_version()},",
+        "in every opset listed. This table is made by `perframe operators --markdown`. A layer whose dtypes a GPU",
+        "does not hold runs on the CPU between two transfers, which is reported.",
+        "",
+        "| " + " | ".join(HEADERS) + " |",
+        "|" + "---|" * len(HEADERS),
+    ]
+    return "\n".join([*lines, *("| " + " | ".join(row.row) + " |" for row in rows), ""])
