@@ -1,9 +1,10 @@
-"""The table of docs/performance.md from what `perframe bench --json` wrote: `python tools/performance_table.py OUT.json`."""
+"""Prints the table of docs/performance.md: `python tools/performance_table.py OUT.json`, from `perframe bench --json`."""
 
 from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 
 
 def seconds(value: float | None) -> str:
@@ -18,7 +19,7 @@ def seconds(value: float | None) -> str:
 
 def main() -> None:
     """Print the table."""
-    timings = json.load(open(sys.argv[1], encoding="utf-8"))["timings"]
+    timings = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))["timings"]
     print("| model | side | first run | steady | ratio, peer / ours | largest difference |")
     print("|---|---|---|---|---|---|")
     for row in timings:

@@ -146,8 +146,8 @@ class Importer:
 
     def run(self) -> Model:
         """The model. Raises ModelError."""
-        if not self.opsets.get("ai.onnx"):
-            raise ModelError(f"{self.name}: the model does not say which opset of ai.onnx it uses")
+        if not self.opsets:
+            raise ModelError(f"{self.name}: the model does not say which opset it uses")
         for tensor in self.graph.initializer:
             self.define(tensor.name, self._array(tensor))
         inputs = [
@@ -237,17 +237,16 @@ class Importer:
 
         What cannot be imported is noted and imported no further.
         """
-        if not node.domain:
-            try:
-                for adapter in adapters().get(node.op, ()):
-                    replaced = adapter(node, self)
-                    if replaced is not None:
-                        for other in replaced:
-                            self.add(other)
-                        return
-            except (KeyError, NotImplementedError) as error:
-                self._problem(node, str(error))
-                return
+        try:
+            for adapter in adapters().get(f"{node.domain}::{node.op}" if node.domain else node.op, ()):
+                replaced = adapter(node, self)
+                if replaced is not None:
+                    for other in replaced:
+                        self.add(other)
+                    return
+        except (KeyError, NotImplementedError) as error:
+            self._problem(node, str(error))
+            return
         if node.domain or node.op not in registry():
             if not self._inline(node):
                 self._problem(node, "perframe has no such layer")
