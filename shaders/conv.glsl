@@ -26,7 +26,7 @@ vec4 texel(int t) {
     ivec4 n = planes / outputs;
     ivec4 m = planes - n * outputs;
     ivec4 first = (n * channels + m / (outputs * depth / channels) * depth) * (size.x * size.y);
-    bool one_channel = m.x == m.w;
+    bool one_channel = planes.x == planes.w;
     int plane = size.x * size.y;
     vec4 total = vec4(0.0);
     if (has_bias == 1) total = vec4(B(m.x), B(m.y), B(m.z), B(m.w));

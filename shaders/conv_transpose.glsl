@@ -1,35 +1,40 @@
 //@ input X
 //@ input W
 //@ input B
-//@ param ivec2 size
-//@ param ivec2 output_
-//@ param ivec2 kernel
-//@ param ivec2 stride
-//@ param ivec2 dilation
-//@ param ivec2 begin
+//@ param ivec4 size
+//@ param ivec4 output_
+//@ param ivec4 kernel
+//@ param ivec4 stride
+//@ param ivec4 dilation
+//@ param ivec4 begin
 //@ param int channels
 //@ param int outputs
 //@ param int depth
 //@ param int has_bias
 //@ param vec4 p[4]
-// Each output element gathers the input elements whose windows reach it.
+// Each output element gathers the input elements whose windows reach it, in three dims.
 float element(int o) {
-    int column = o % output_.y, rest = o / output_.y;
-    int row = rest % output_.x;
+    int column = o % output_.z, rest = o / output_.z;
+    int row = rest % output_.y;
+    rest /= output_.y;
+    int slice = rest % output_.x;
     rest /= output_.x;
     int m = rest % outputs, n = rest / outputs, per_group = outputs * depth / channels;
-    int group = m / per_group;
+    int group = m / per_group, volume = size.x * size.y * size.z, taps = kernel.x * kernel.y * kernel.z;
     float total = has_bias == 1 ? B(m) : 0.0;
     for (int i = 0; i < kernel.x; ++i) {
-        int y = row + begin.x - i * dilation.x;
-        if (y < 0 || y % stride.x != 0 || y / stride.x >= size.x) continue;
+        int z = slice + begin.x - i * dilation.x;
+        if (z < 0 || z % stride.x != 0 || z / stride.x >= size.x) continue;
         for (int j = 0; j < kernel.y; ++j) {
-            int x = column + begin.y - j * dilation.y;
-            if (x < 0 || x % stride.y != 0 || x / stride.y >= size.y) continue;
-            int at = ((n * channels + group * depth) * size.x + y / stride.x) * size.y + x / stride.y;
-            int w = ((group * depth * per_group + m % per_group) * kernel.x + i) * kernel.y + j;
-            for (int c = 0; c < depth; ++c)
-                total += X(at + c * size.x * size.y) * W(w + c * per_group * kernel.x * kernel.y);
+            int y = row + begin.y - j * dilation.y;
+            if (y < 0 || y % stride.y != 0 || y / stride.y >= size.y) continue;
+            for (int k = 0; k < kernel.z; ++k) {
+                int x = column + begin.z - k * dilation.z;
+                if (x < 0 || x % stride.z != 0 || x / stride.z >= size.z) continue;
+                int at = (n * channels + group * depth) * volume + (z / stride.x * size.y + y / stride.y) * size.z + x / stride.z;
+                int w = (group * depth * per_group + m % per_group) * taps + (i * kernel.y + j) * kernel.z + k;
+                for (int c = 0; c < depth; ++c) total += X(at + c * volume) * W(w + c * per_group * taps);
+            }
         }
     }
     return epilogue(total);

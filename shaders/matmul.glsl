@@ -27,12 +27,12 @@ ivec2 planes(int index) {
     }
     return at;
 }
-float finish(float total, int row, int column) {
-    float value = alpha * total;
-    if (has_bias == 1) value += beta * C(row * c_step.x + column * c_step.y);
+O_TYPE finish(O_TYPE total, int row, int column) {
+    O_TYPE value = O_TYPE(alpha) * total;
+    if (has_bias == 1) value += O_TYPE(beta) * C(row * c_step.x + column * c_step.y);
     return epilogue(value);
 }
-vec4 texel(int t) {
+O_VECTOR texel(int t) {
     ivec4 o = min(t * 4 + ivec4(0, 1, 2, 3), ivec4(O_size - 1));
     ivec4 rest = o / columns, column = o - rest * columns;
     ivec4 plane = rest / rows, row = rest - plane * rows;
@@ -42,24 +42,24 @@ vec4 texel(int t) {
         a[k] = at.x + row[k] * a_step.x;
         b[k] = at.y + column[k] * b_step.y;
     }
-    vec4 total = vec4(0.0);
+    O_VECTOR total = O_VECTOR(0);
     bool one_row = rest.x == rest.w;
     if (one_row && b_step.y == 1 && column.w == column.x + 3) {
         for (int k = 0; k < depth; ++k) total += A(a.x + k * a_step.y) * B_four(b.x + k * b_step.x);
     } else if (one_row) {
         for (int k = 0; k < depth; ++k) {
-            total += A(a.x) * vec4(B(b.x), B(b.y), B(b.z), B(b.w));
+            total += A(a.x) * O_VECTOR(B(b.x), B(b.y), B(b.z), B(b.w));
             a += a_step.y;
             b += b_step.x;
         }
     } else {
         for (int k = 0; k < depth; ++k) {
-            total += vec4(A(a.x), A(a.y), A(a.z), A(a.w)) * vec4(B(b.x), B(b.y), B(b.z), B(b.w));
+            total += O_VECTOR(A(a.x), A(a.y), A(a.z), A(a.w)) * O_VECTOR(B(b.x), B(b.y), B(b.z), B(b.w));
             a += a_step.y;
             b += b_step.x;
         }
     }
-    vec4 result = vec4(0.0);
+    O_VECTOR result = O_VECTOR(0);
     for (int k = 0; k < 4; ++k) result[k] = finish(total[k], row[k], column[k]);
     return result;
 }

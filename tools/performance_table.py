@@ -1,4 +1,4 @@
-"""Prints the table of docs/performance.md: `python tools/performance_table.py OUT.json`, from `perframe bench --json`."""
+"""The table of docs/performance.md, from the JSON of `perframe bench`: `python tools/performance_table.py OUT.json`."""
 
 from __future__ import annotations
 

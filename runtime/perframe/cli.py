@@ -132,6 +132,33 @@ def bench(
 
 
 @app.command()
+def operators(
+    as_json: AsJson = False,
+    as_markdown: Annotated[bool, typer.Option("--markdown", help="As docs/operators.md has it.")] = False,
+) -> None:
+    """Show which of ONNX's operators perframe has, and where they run."""
+    import json
+    from dataclasses import asdict
+
+    from rich.table import Table
+
+    from perframe.backends import gl_families
+    from perframe.importers.operators import HEADERS, markdown
+    from perframe.importers.operators import operators as all_operators
+
+    rows = all_operators(gl_families())
+    if as_json:
+        typer.echo(json.dumps([asdict(row) for row in rows], indent=1))
+    elif as_markdown:
+        typer.echo(markdown(rows), nl=False)
+    else:
+        table = Table(*HEADERS)
+        for row in rows:
+            table.add_row(*row.row)
+        _console().print(table)
+
+
+@app.command()
 def doctor(as_json: AsJson = False) -> None:
     """Show what this machine has and what is missing."""
     from perframe.doctor import as_json as to_json

@@ -83,6 +83,12 @@ int power(int a, int b) {
 int trunc_div(int a, int b) { return b == 0 ? 0 : a / b; }
 float trunc_div(float a, float b) { return trunc(a / b); }
 int trunc_mod(int a, int b) { return b == 0 ? 0 : a - b * (a / b); }
-float trunc_mod(float a, float b) { return a - b * trunc(a / b); }
+float trunc_mod(float a, float b) { return is_inf(b) && !is_inf(a) && !is_nan(a) ? a : a - b * trunc(a / b); }
 int floor_mod(int a, int b) { int r = trunc_mod(a, b); return r != 0 && (r < 0) != (b < 0) ? r + b : r; }
-float floor_mod(float a, float b) { return a - b * floor(a / b); }
+float floor_mod(float a, float b) { float r = trunc_mod(a, b); return r != 0.0 && (r < 0.0) != (b < 0.0) ? r + b : r; }
+float log_sum_exp(float a, float b) {
+    float largest = maximum(a, b);
+    return is_inf(largest) || is_nan(largest) ? largest : largest + log1p(exp(-abs(a - b)));
+}
+int shift_left(int a, int b) { return b < 0 || b > 31 ? 0 : a << b; }
+int shift_right(int a, int b) { return b < 0 || b > 31 ? (a < 0 ? -1 : 0) : a >> b; }

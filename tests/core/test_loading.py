@@ -103,14 +103,6 @@ def test_unsupported_operators_are_all_reported_at_once() -> None:
         assert words in text
 
 
-def test_a_dropout_that_trains_is_refused() -> None:
-    proto = model(helper.make_node("Dropout", ["x", "ratio", "training"], ["y"]))
-    proto.graph.initializer.append(numpy_helper.from_array(np.float32(0.5), "ratio"))
-    proto.graph.initializer.append(numpy_helper.from_array(np.array(True), "training"))
-    with pytest.raises(pf.UnsupportedOperatorError, match="training_mode"):
-        pf.load(proto)
-
-
 def test_an_unsupported_operator_whose_shape_matters_is_still_reported() -> None:
     """What comes after it must not fail first, whatever its inputs would have been."""
     nodes = [

@@ -114,6 +114,10 @@ CASES = [
     Case("CRD", "DepthToSpace", [draw(2, 12, 3, 5)], {"blocksize": 2, "mode": "CRD"}),
     Case("by 3", "DepthToSpace", [draw(1, 18, 2, 3)], {"blocksize": 3, "mode": "CRD"}),
     Case("", "SpaceToDepth", [draw(2, 3, 4, 6)], {"blocksize": 2}),
+    *(
+        Case(mode, "SpaceToDepth", [draw(2, 3, 4, 6)], {"blocksize": 2, "mode": mode}, opset=28)
+        for mode in ("DCR", "CRD")
+    ),
     Case("by 3", "SpaceToDepth", [draw(1, 2, 3, 9)], {"blocksize": 3}),
     Case("without a mask", "Dropout", [draw(3, 5)]),
     Case("with a mask", "Dropout", [draw(3, 5)], outputs=2, gl=False),

@@ -46,6 +46,22 @@ def pool(op: str, shape: tuple[int, ...], attributes: dict[str, Any], dtype: Any
     return Case(f"{shape} {np.dtype(dtype)} {said}", op, [x], attributes, **options)
 
 
+def _norms(attributes: dict[str, Any]) -> Any:
+    """By windows of a padded array; NumPy's own."""
+
+    def reference(x: Any) -> Any:
+        kernel, rank, p = attributes["kernel_shape"], x.ndim - 2, attributes["p"]
+        strides, spread = attributes.get("strides", [1] * rank), attributes.get("dilations", [1] * rank)
+        pads = attributes.get("pads", [0] * 2 * rank)
+        padded = np.pad(np.abs(x), [(0, 0), (0, 0), *zip(pads[:rank], pads[rank:], strict=True)]) ** p
+        extent = tuple(d * (k - 1) + 1 for d, k in zip(spread, kernel, strict=True))
+        views = np.lib.stride_tricks.sliding_window_view(padded, extent, axis=tuple(range(2, x.ndim)))
+        steps = (..., *(slice(None, None, s) for s in strides), *(slice(None, None, d) for d in spread))
+        return (views[steps].sum(tuple(range(-rank, 0))) ** (1 / p)).astype(x.dtype)
+
+    return reference
+
+
 CASES = [
     *(pool("MaxPool", PICTURE, attributes) for attributes in windows()),
     *(pool("AveragePool", PICTURE, attributes) for attributes in windows()),
@@ -65,7 +81,7 @@ CASES = [
         )
     ),
     *(
-        pool(op, (2, 2, 5, 6, 7), attributes, gl=False)
+        pool(op, (2, 2, 5, 6, 7), attributes)
         for op in ("MaxPool", "AveragePool")
         for attributes in (
             {"kernel_shape": [2, 3, 2], "strides": [2, 1, 3], "pads": [1, 0, 1, 0, 1, 0]},
@@ -73,11 +89,26 @@ CASES = [
             {"kernel_shape": [3, 3, 3], "auto_pad": "SAME_UPPER"},
         )
     ),
-    pool(
-        "MaxPool", (1, 2, 7, 5), {"kernel_shape": [3, 2], "strides": [2, 2], "pads": [1, 1, 0, 0]}, outputs=2, gl=False
+    pool("MaxPool", (1, 2, 7, 5), {"kernel_shape": [3, 2], "strides": [2, 2], "pads": [1, 1, 0, 0]}, outputs=2),
+    pool("MaxPool", (2, 3, 7, 5), {"kernel_shape": [2, 2], "storage_order": 1}, outputs=2),
+    pool("MaxPool", (2, 3, 9), {"kernel_shape": [2], "dilations": [3]}, outputs=2),
+    pool("MaxPool", (2, 3, 3, 4, 5), {"kernel_shape": [2, 2, 2], "strides": [1, 2, 1]}, outputs=2),
+    *(
+        pool("LpPool", shape, attributes | {"p": p}, reference=_norms(attributes | {"p": p}), rtol=1e-4)
+        for p in (1, 2, 3)
+        for shape, attributes in (
+            (PICTURE, {"kernel_shape": [3, 3]}),
+            (PICTURE, {"kernel_shape": [2, 3], "strides": [2, 1], "pads": [1, 0, 0, 2]}),
+            (PICTURE, {"kernel_shape": [2, 3], "dilations": [3, 2]}),
+            ((2, 3, 17), {"kernel_shape": [4], "strides": [3]}),
+            ((2, 2, 5, 6, 7), {"kernel_shape": [2, 3, 2]}),
+        )
     ),
-    pool("MaxPool", (2, 3, 7, 5), {"kernel_shape": [2, 2], "storage_order": 1}, outputs=2, gl=False),
-    pool("MaxPool", (2, 3, 9), {"kernel_shape": [2], "dilations": [3]}, outputs=2, gl=False),
+    *(
+        Case(f"{shape} p={p}", "GlobalLpPool", [draw(*shape)], {"p": p}, opset=2, reference="onnxruntime", rtol=1e-4)
+        for shape in ((2, 3, 5, 7), (2, 3, 9))
+        for p in (1, 2, 3)
+    ),
     pool("MaxPool", (1, 2, 7, 5), {"kernel_shape": [3, 2]}, np.float64),
     pool("MaxPool", (1, 2, 7, 5), {"kernel_shape": [3, 2]}, np.float16),
     pool("MaxPool", (1, 2, 7, 5), {"kernel_shape": [3, 2], "pads": [1, 1, 1, 1]}, np.int8),
@@ -91,6 +122,22 @@ CASES = [
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_pool(case: Case, backend: str, backend_context: Any) -> None:
+    check(case, backend, backend_context)
+
+
+_PLACES = np.array([[[[1, 3], [8, 14]]]], np.int64)
+_UNPOOLED = np.array([[[[0, 5, 0, 6], [0, 0, 0, 0], [7, 0, 0, 0], [0, 0, 8, 0]]]], np.float32)
+
+
+@pytest.mark.parametrize(
+    ("size", "expected"),
+    [(None, _UNPOOLED), ([1, 1, 5, 5], np.pad(_UNPOOLED, [(0, 0), (0, 0), (0, 1), (0, 1)]))],
+)
+def test_elements_go_back_to_where_they_were(size: Any, expected: Any, backend: str, backend_context: Any) -> None:
+    x = np.array([[[[5, 6], [7, 8]]]], np.float32)
+    inputs = [x, _PLACES, *([] if size is None else [np.array(size, np.int64)])]
+    attributes = {"kernel_shape": [2, 2], "strides": [2, 2]}
+    case = Case("", "MaxUnpool", inputs, attributes, opset=22, gl=False, reference=lambda *_: expected)
     check(case, backend, backend_context)
 
 

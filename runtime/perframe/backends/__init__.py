@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pkgutil
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -44,6 +45,14 @@ def host_runner() -> Callable[[LayerLike, Sequence[Any]], list[Any]]:
     module = import_module("perframe.backends.cpu.reference")
     found: Callable[[LayerLike, Sequence[Any]], list[Any]] = module.run_on_host
     return found
+
+
+def gl_families() -> frozenset[str]:
+    """The families of layers that have GL kernels."""
+    import perframe.backends.gl as package
+
+    shared = {"backend", "compute", "context", "convert", "egl", "entries", "pixel", "program", "state", "steps"}
+    return frozenset(module.name for module in pkgutil.iter_modules(package.__path__)) - shared
 
 
 def texture_passes(ctx: Any) -> Any:

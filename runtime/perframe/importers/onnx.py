@@ -16,7 +16,7 @@ from onnx import numpy_helper
 
 from perframe.errors import InferenceError, ModelError, Problem, UnsupportedOperatorError
 from perframe.importers.adapters import IGNORED_ATTRIBUTES, adapters
-from perframe.importers.onnx_functions import inline, local_functions, standard_body
+from perframe.importers.onnx_functions import defaults, inline, local_functions, standard_body
 from perframe.layers.base import registry
 from perframe.model import Layer, Model, Value
 from perframe.spec import Dim, DynamicTensorShape, PartialTensor
@@ -282,7 +282,7 @@ class Importer:
         if function is None or node.name.count("/") > MAX_CALL_DEPTH:
             return False
         opsets = self.opsets | {entry.domain or "ai.onnx": entry.version for entry in function.opset_import}
-        for inner in inline(function, node.proto, node.name):
+        for inner in inline(function, node.proto, node.name, defaults(node.proto, node.opset)):
             self.add(self._node(inner, inner.name, opsets))
         return True
 

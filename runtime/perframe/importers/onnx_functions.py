@@ -53,13 +53,24 @@ def _type(spec: PartialTensor | None) -> onnx.TypeProto:
     return onnx.helper.make_sequence_type_proto(tensor) if spec.kind == "sequence" else tensor
 
 
-def inline(function: onnx.FunctionProto, node: onnx.NodeProto, prefix: str) -> list[onnx.NodeProto]:
+def defaults(node: onnx.NodeProto, opset: int) -> dict[str, onnx.AttributeProto]:
+    """The attributes that the standard gives an operator where a node does not."""
+    try:
+        schema = onnx.defs.get_schema(node.op_type, opset, node.domain)
+    except onnx.defs.SchemaError:
+        return {}
+    return {name: a.default_value for name, a in schema.attributes.items() if a.default_value.name}
+
+
+def inline(
+    function: onnx.FunctionProto, node: onnx.NodeProto, prefix: str, standard: Mapping[str, onnx.AttributeProto]
+) -> list[onnx.NodeProto]:
     """The nodes that stand for a call: inner values are named after the call, attributes are filled in."""
     names = dict(zip(function.input, node.input, strict=False))
     names |= {formal: "" for formal in function.input[len(node.input) :]}
     names |= dict(zip(function.output, node.output, strict=False))
     given = {attribute.name: attribute for attribute in node.attribute}
-    given = {default.name: default for default in function.attribute_proto} | given
+    given = {**standard, **{default.name: default for default in function.attribute_proto}, **given}
     return [_renamed(inner, names, given, prefix) for inner in function.node]
 
 

@@ -321,6 +321,9 @@ def Cast(x):
     return x
 
 
+Cast.attributes |= {"saturate": 1, "round_mode": "up"}  # what only float8 asks for
+
+
 @elementwise(
     (-4, 4), (0.5, 2), (-1, 1), (-1, 1), (0.5, 2), channelwise=("scale", "bias", "mean", "variance"), result="x"
 )

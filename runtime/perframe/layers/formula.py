@@ -32,6 +32,7 @@ _OPERATORS: dict[type[ast.AST], str] = {
     **{ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^", ast.USub: "-", ast.Invert: "~"},
     **{ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!="},
 }
+_SHIFTS: dict[type[ast.AST], str] = {ast.LShift: "shift_left", ast.RShift: "shift_right"}
 _ON_BOOLS = {ast.BitAnd: ("&&", "and"), ast.BitOr: ("||", "or"), ast.BitXor: ("!=", "!="), ast.Invert: ("!", "not ")}
 
 
@@ -92,6 +93,8 @@ class _Text:
             (left, right), kind = self.same(node, node.left, node.right)
             if isinstance(node.op, ast.Div) and kind != "float":
                 raise self.fail(node, "`/` is for floats: use trunc_div()")
+            if self.glsl and type(node.op) in _SHIFTS:  # GLSL leaves shifts by more than the width undefined
+                return f"{_SHIFTS[type(node.op)]}({left}, {right})", kind
             return f"({left} {self.operator(node.op, kind, node)} {right})", kind
         if isinstance(node, ast.Compare) and len(node.ops) == 1:
             (left, right), _ = self.same(node, node.left, node.comparators[0])

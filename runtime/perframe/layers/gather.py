@@ -6,7 +6,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from perframe.errors import InferenceError
 from perframe.layers.base import Known, layer, normalize_axis
+from perframe.layers.geometry import Ints, row_major
 from perframe.spec import DynamicTensorShape, PartialTensor
 
 
@@ -38,3 +40,76 @@ def _gather(inputs: Sequence[Known], outputs: Sequence[Known], *, axis: int) -> 
     shape = inputs[0].shape
     at = normalize_axis(axis, len(shape))
     return Indexing(math.prod(shape[:at]), shape[at], math.prod(shape[at + 1 :]), math.prod(inputs[1].shape))
+
+
+@dataclass(frozen=True)
+class Elements:
+    """Output element at c is the data's at c with the coordinate on one axis replaced by the index at c.
+
+    `shape` is the indices', `strides` are the data's with 0 for the axis, which has `size` elements, `step` apart.
+    """
+
+    shape: Ints
+    strides: Ints
+    size: int
+    step: int
+
+
+@layer()
+def GatherElements(x: PartialTensor, indices: PartialTensor, *, axis: int = 0) -> PartialTensor:
+    if x.shape is not None and indices.shape is not None:
+        if len(x.shape) != len(indices.shape) or not x.shape:
+            raise InferenceError(f"the indices {indices} do not have the rank of {x}")
+        normalize_axis(axis, len(x.shape))
+    return x.with_shape(indices.shape)
+
+
+@GatherElements.form
+def _gather_elements(inputs: Sequence[Known], outputs: Sequence[Known], *, axis: int) -> Elements:
+    shape = inputs[0].shape
+    at, strides = normalize_axis(axis, len(shape)), list(row_major(shape))
+    step, strides[at] = strides[at], 0
+    return Elements(tuple(inputs[1].shape), tuple(strides), shape[at], step)
+
+
+@dataclass(frozen=True)
+class Tuples:
+    """In each of `batch` parts `count` tuples of indices; one names a row of `inner` elements in dims of `dims`."""
+
+    batch: int
+    count: int
+    dims: Ints
+    inner: int
+
+    @property
+    def rows(self) -> int:
+        """How many rows a batch has to name."""
+        return math.prod(self.dims)
+
+
+def tuples(shape: Sequence[int], indices: Sequence[int], batch_dims: int = 0) -> Tuples:
+    """Tuples of indices into data of a shape, after its batch dims."""
+    end = batch_dims + indices[-1]
+    return Tuples(
+        math.prod(shape[:batch_dims]),
+        math.prod(indices[batch_dims:-1]),
+        tuple(shape[batch_dims:end]),
+        math.prod(shape[end:]),
+    )
+
+
+@layer()
+def GatherND(x: PartialTensor, indices: PartialTensor, *, batch_dims: int = 0) -> PartialTensor:
+    if x.shape is None or indices.shape is None or not indices.shape:
+        return x.with_shape(None)
+    depth, rank = indices.shape[-1], len(x.shape)
+    if not isinstance(depth, int):
+        return x.with_shape(None)
+    if not 0 <= batch_dims < len(indices.shape) or depth + batch_dims > rank:
+        raise InferenceError(f"indices {indices} with {batch_dims} batch dims do not name elements of {x}")
+    return x.with_shape((*indices.shape[:-1], *x.shape[batch_dims + depth :]))
+
+
+@GatherND.form
+def _gather_nd(inputs: Sequence[Known], outputs: Sequence[Known], *, batch_dims: int) -> Tuples:
+    return tuples(inputs[0].shape, inputs[1].shape, batch_dims)

@@ -304,18 +304,23 @@ def _depth_to_space(inputs: Sequence[Known], outputs: Sequence[Known], *, blocks
     return [_view_of_blocks((n, rest, b, b, h, w), (0, 1, 4, 2, 5, 3))]
 
 
+_DEPTH_ORDERS: dict[str, Ints] = {"DCR": (0, 3, 5, 1, 2, 4), "CRD": (0, 1, 3, 5, 2, 4)}
+
+
 @layer()
-def SpaceToDepth(x: PartialTensor, *, blocksize: int) -> PartialTensor:
+def SpaceToDepth(x: PartialTensor, *, blocksize: int, mode: str = "DCR") -> PartialTensor:
     n, c, h, w = _picture(x)
+    if mode not in _DEPTH_ORDERS:
+        raise InferenceError(f"SpaceToDepth has no mode {mode!r}")
     shrunk = [dim // blocksize if isinstance(dim, int) else None for dim in (h, w)]
     return x.with_shape((n, c * blocksize**2 if isinstance(c, int) else None, *shrunk))
 
 
 @SpaceToDepth.form
-def _space_to_depth(inputs: Sequence[Known], outputs: Sequence[Known], *, blocksize: int) -> list[View]:
+def _space_to_depth(inputs: Sequence[Known], outputs: Sequence[Known], *, blocksize: int, mode: str) -> list[View]:
     n, c, h, w = inputs[0].shape
     b = blocksize
-    return [_view_of_blocks((n, c, h // b, b, w // b, b), (0, 3, 5, 1, 2, 4))]
+    return [_view_of_blocks((n, c, h // b, b, w // b, b), _DEPTH_ORDERS[mode])]
 
 
 # --- padding ---

@@ -1,4 +1,4 @@
-"""Normalisations along an axis."""
+"""Normalisations along an axis, and over neighbouring channels."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from perframe.errors import InferenceError
 from perframe.layers.base import Known, layer, normalize_axis
 from perframe.spec import PartialTensor
 
@@ -50,3 +51,35 @@ def LogSoftmax(x: PartialTensor, *, axis: int = -1) -> PartialTensor:
 @LogSoftmax.form
 def _log_softmax(inputs: Sequence[Known], outputs: Sequence[Known], *, axis: int) -> Softmaxing:
     return _form(inputs[0], axis, True)
+
+
+@dataclass(frozen=True)
+class Neighbours:
+    """Each element of (outer, channels, inner) is divided by (bias + alpha * sum of squares) ** beta, the sum being
+    over the channels from `before` below its own to `after` above.
+    """
+
+    outer: int
+    channels: int
+    inner: int
+    before: int
+    after: int
+    alpha: float
+    beta: float
+    bias: float
+
+
+@layer()
+def LRN(x: PartialTensor, *, size: int, alpha: float = 1e-4, beta: float = 0.75, bias: float = 1.0) -> PartialTensor:
+    if x.shape is not None and len(x.shape) < 2:
+        raise InferenceError(f"{x} has no channels")
+    return x.with_shape(x.shape)
+
+
+@LRN.form
+def _lrn(
+    inputs: Sequence[Known], outputs: Sequence[Known], *, size: int, alpha: float, beta: float, bias: float
+) -> Neighbours:
+    batch, channels, *rest = inputs[0].shape
+    before = (size - 1) // 2
+    return Neighbours(batch, channels, math.prod(rest), before, size - 1 - before, alpha / size, beta, bias)

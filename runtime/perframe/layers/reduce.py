@@ -1,4 +1,4 @@
-"""Reductions: a formula before, one of four ways to combine, a formula after."""
+"""Reductions: a formula before, one of five ways to combine, a formula after."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ def _logarithm(total: Any, count: Any) -> Any:
 
 @dataclass(frozen=True)
 class Reduction:
-    """Output element o sums up (or multiplies, or takes the largest of) `prepare(x)` over the reduced dims.
+    """Output element o sums up (or multiplies, takes the largest of, ...) `prepare(x)` over the reduced dims.
 
     `kept` and `reduced` are collapsed dims with the input's strides; `finish(total, count)` gives the result.
     """
 
-    combine: str  # sum, product, largest, smallest
+    combine: str  # sum, product, largest, smallest, log_sum_exp
     prepare: Callable[..., Any]
     finish: Callable[..., Any]
     kept: Ints
@@ -117,6 +117,7 @@ _declare("ReduceSumSquare", "sum", _square)
 _declare("ReduceL1", "sum", _absolute)
 _declare("ReduceL2", "sum", _square, _root)
 _declare("ReduceLogSum", "sum", finish=_logarithm)
+_declare("ReduceLogSumExp", "log_sum_exp")
 
 
 def _pool_shape(x: PartialTensor) -> PartialTensor:

@@ -89,7 +89,8 @@ def _coordinates(mode: str, size: int, output: int, scale: float, roi: tuple[flo
     if mode == "asymmetric":
         return at / scale
     if mode == "align_corners":
-        return at * (size - 1) / (output - 1) if output > 1 else np.zeros(output)
+        length = scale * size  # as ONNX's own cases have it, where it may be no whole number
+        return at * (size - 1) / (length - 1) if length > 1 else np.zeros(output)
     if mode == "pytorch_half_pixel":
         return (at + 0.5) / scale - 0.5 if output > 1 else np.zeros(output)
     if mode == "tf_half_pixel_for_nn":
@@ -161,16 +162,24 @@ def taps(
     return np.clip(indices, 0, size - 1).astype(np.int32), weights.astype(np.float32)
 
 
+def _regions(rank: int, roi: Known | None, axes: Sequence[int] | None) -> dict[int, tuple[float, float]]:
+    """Where each axis that `roi` speaks of begins and ends."""
+    given = [] if roi is None or roi.value is None else [float(v) for v in np.ravel(roi.value)]
+    chosen = range(rank) if axes is None else [normalize_axis(axis, rank) for axis in axes]
+    if len(given) < 2 * len(chosen):
+        return {}
+    return dict(zip(chosen, zip(given, given[len(chosen) :], strict=False), strict=False))
+
+
 @Resize.form
 def _resize(inputs: Sequence[Known | None], outputs: Sequence[Known], **attributes: Any) -> list[AxisTaps]:
     x, roi, scales, sizes = (*inputs, None, None, None)[:4]
     assert x is not None
     targets = _targets(x.shape, scales, sizes, attributes["axes"], attributes["keep_aspect_ratio_policy"])
-    rank = len(x.shape)
-    region = np.array([0.0] * rank + [1.0] * rank) if roi is None or roi.value is None else np.ravel(roi.value)
+    regions = _regions(len(x.shape), roi, attributes["axes"])
     result, shape = [], list(x.shape)
     for axis, (output, scale) in enumerate(targets):
-        bounds = (0.0, 1.0) if region.size < 2 * rank else (float(region[axis]), float(region[axis + rank]))
+        bounds = regions.get(axis, (0.0, 1.0))
         if output == shape[axis] and scale == 1.0 and bounds == (0.0, 1.0):
             continue
         indices, weights = taps(

@@ -30,7 +30,9 @@ def run(model: Model, evaluate: Evaluate) -> int:
     """Skip; returns how many layers went."""
     graph, removed = Graph(model), 0
     for layer in list(model.layers):
-        if layer.epilogue or layer.outputs[0] in model.output_names or not _is_noop(graph, layer):
+        if not layer.inputs or layer.declaration.on_host or layer.epilogue:
+            continue
+        if layer.outputs[0] in model.output_names or not _is_noop(graph, layer):
             continue
         model.layers.remove(layer)
         model.rename(layer.outputs[0], layer.inputs[0])

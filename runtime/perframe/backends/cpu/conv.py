@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from perframe.backends.base import LayerLike, Operand, Scratch
+from perframe.backends.cpu.casting import accumulator
 from perframe.backends.cpu.lowering import all_float32, epilogue, step
 from perframe.backends.cpu.program import NativeStep
 from perframe.layers.conv import Convolution
@@ -31,9 +32,9 @@ def compute(layer: LayerLike, form: Convolution, inputs: Sequence[Any], outputs:
     padded = np.pad(x, [(0, 0), (0, 0), *((max(0, a), c) for a, c in widths)])
     padded = padded.reshape(form.batch, groups, form.channels // groups, *padded.shape[2:])
     weights = w.reshape(groups, form.outputs // groups, form.channels // groups, *window.kernel)
-    accumulate = (
-        np.float64 if x.dtype == np.float64 else np.result_type(x.dtype, np.float32 if x.dtype.kind == "f" else x.dtype)
-    )
+    # whole numbers are summed up in float64, which is exact for the small ones that there are, and fast
+    accumulate = np.float64 if x.dtype.kind in "iu" else accumulator(x.dtype)
+    padded, weights = padded.astype(accumulate, copy=False), weights.astype(accumulate, copy=False)
     result = np.zeros((form.batch, groups, form.outputs // groups, *form.output), accumulate)
     for tap in itertools.product(*(range(k) for k in window.kernel)):
         cut = tuple(
@@ -47,7 +48,7 @@ def compute(layer: LayerLike, form: Convolution, inputs: Sequence[Any], outputs:
     result = result.reshape(form.batch, form.outputs, *form.output)
     if b is not None:
         result = result + b.reshape(-1, *(1,) * rank)
-    return [result.astype(x.dtype)]
+    return [result.astype(np.int64) if x.dtype.kind in "iu" else result]
 
 
 def numbers_of(form: Convolution) -> list[int] | None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from perframe.backends.base import LayerLike, Operand, Scratch
+from perframe.backends.cpu.casting import accumulator
 from perframe.backends.cpu.conv import lower_as
 from perframe.backends.cpu.program import NativeStep
 from perframe.layers.conv import Convolution
@@ -25,9 +26,10 @@ def compute(layer: LayerLike, form: Convolution, inputs: Sequence[Any], outputs:
         )
     ]
     per_group = form.outputs // groups
-    result = np.zeros((form.batch, groups, per_group, *full), x.dtype)
-    given = x.reshape(form.batch, groups, form.channels // groups, *form.size)
-    weights = w.reshape(groups, form.channels // groups, per_group, *window.kernel)
+    accumulate = accumulator(x.dtype)
+    result = np.zeros((form.batch, groups, per_group, *full), accumulate)
+    given = x.astype(accumulate, copy=False).reshape(form.batch, groups, form.channels // groups, *form.size)
+    weights = w.astype(accumulate, copy=False).reshape(groups, form.channels // groups, per_group, *window.kernel)
     for tap in itertools.product(*(range(k) for k in window.kernel)):
         cut = tuple(
             slice(t * d, t * d + (size - 1) * s + 1, s)

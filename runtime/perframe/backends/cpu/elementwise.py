@@ -10,6 +10,7 @@ import numpy as np
 
 from perframe.backends.base import LayerLike, Operand, Scratch
 from perframe.backends.cpu import jit
+from perframe.backends.cpu.casting import convert, is_native
 from perframe.backends.cpu.lowering import all_float32, float_array, step
 from perframe.backends.cpu.program import NativeStep
 from perframe.layers.broadcasting import Elementwise
@@ -21,6 +22,7 @@ from perframe.tensor import DataType
 def compute(layer: LayerLike, form: Elementwise, inputs: Sequence[Any], outputs: Sequence[Operand]) -> list[Any]:
     """The formula itself, on broadcast arrays."""
     given = [inputs[index] for index in form.operands]
+    given = [array if is_native(array.dtype) else array.astype(np.float32) for array in given]  # ml_dtypes as float32
     views = []
     for array, strides in zip(given, form.strides, strict=True):
         flat = np.ascontiguousarray(array).reshape(-1)
@@ -28,13 +30,13 @@ def compute(layer: LayerLike, form: Elementwise, inputs: Sequence[Any], outputs:
         strided = np.lib.stride_tricks.as_strided
         views.append(strided(flat, form.shape, steps) if math.prod(form.shape) else np.empty(form.shape, flat.dtype))
     names = [name for name in (form.formula.__kwdefaults__ or {})]
-    if any(value.dtype.kind not in "biufcO" for value in views):  # ml_dtypes compute in float32
-        views = [value.astype(np.float32) if value.dtype.kind not in "biufcO" else value for value in views]
     result = form.formula(*views, **dict(zip(names, form.parameters, strict=True)))
     wanted = outputs[0].dtype
     if wanted is DataType.STRING:
         return [np.asarray(result).astype(object)]
-    return [np.broadcast_to(np.asarray(result).astype(wanted.numpy), form.shape)]
+    how = layer.attributes
+    result = convert(result, wanted, bool(how.get("saturate", 1)), how.get("round_mode", "up"))
+    return [np.broadcast_to(result, form.shape)]
 
 
 def lower(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,23 +10,60 @@ import numpy as np
 from perframe.backends.base import LayerLike, Operand, Scratch
 from perframe.backends.cpu.lowering import four_bytes, step
 from perframe.backends.cpu.program import NativeStep
-from perframe.layers.gather import Indexing
+from perframe.layers.gather import Elements, Indexing, Tuples
+from perframe.layers.geometry import row_major
 from perframe.tensor import DataType
 
 
-def compute(layer: LayerLike, form: Indexing, inputs: Sequence[Any], outputs: Sequence[Operand]) -> list[Any]:
-    """Rows taken by index."""
-    rows = inputs[0].reshape(form.outer, form.size, form.inner)
-    return [np.take(rows, inputs[1].reshape(-1), axis=1)]
+def compute(layer: LayerLike, form: Any, inputs: Sequence[Any], outputs: Sequence[Operand]) -> list[Any]:
+    """Elements taken by index."""
+    return [_COMPUTE[type(form)](form, inputs[0], inputs[1])]
+
+
+def _rows(form: Indexing, x: Any, indices: Any) -> Any:
+    return np.take(x.reshape(form.outer, form.size, form.inner), indices.reshape(-1), axis=1)
+
+
+def _elements(form: Elements, x: Any, indices: Any) -> Any:
+    at = wrapped(indices, form.size) * form.step
+    for axis, (dim, stride) in enumerate(zip(form.shape, form.strides, strict=True)):
+        at = at + np.arange(dim).reshape(-1, *(1,) * (len(form.shape) - axis - 1)) * stride
+    return x.reshape(-1)[at]
+
+
+def _tuples(form: Tuples, x: Any, indices: Any) -> Any:
+    at = addresses(form, indices).reshape(form.batch, form.count) + np.arange(form.batch)[:, None] * form.rows
+    return x.reshape(form.batch * form.rows, form.inner)[at]
+
+
+_COMPUTE: dict[type, Callable[[Any, Any, Any], Any]] = {Indexing: _rows, Elements: _elements, Tuples: _tuples}
+
+
+def wrapped(indices: Any, size: int) -> Any:
+    """Indices counted from the front. Raises IndexError."""
+    if indices.size and (indices.min() < -size or indices.max() >= size):
+        raise IndexError(f"indices from {indices.min()} to {indices.max()} reach beyond {size} elements")
+    wide = indices.astype(np.int64)
+    return np.where(wide < 0, wide + size, wide)
+
+
+def addresses(form: Tuples, indices: Any) -> Any:
+    """The rows that tuples of indices name, counted within their batch."""
+    columns = indices.reshape(form.batch * form.count, len(form.dims))
+    total = np.zeros(len(columns), np.int64)
+    for column, dim, stride in zip(columns.T, form.dims, row_major(form.dims), strict=True):
+        total += wrapped(column, dim) * stride
+    return total
 
 
 def lower(
-    layer: LayerLike, form: Indexing, inputs: Sequence[Operand | None], outputs: Sequence[Operand], scratch: Scratch
+    layer: LayerLike, form: Any, inputs: Sequence[Operand | None], outputs: Sequence[Operand], scratch: Scratch
 ) -> list[NativeStep] | None:
     """A kernel for known int64 indices, which are checked here; unknown ones are NumPy's to check."""
     x, indices = inputs[0], inputs[1]
     if (
-        x is None
+        not isinstance(form, Indexing)
+        or x is None
         or indices is None
         or indices.dtype is not DataType.INT64
         or not four_bytes(x)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from perframe.backends.base import LayerLike, Operand, Scratch
+from perframe.backends.cpu.casting import accumulator
 from perframe.backends.cpu.lowering import all_float32, epilogue, float_array, step
 from perframe.backends.cpu.program import NativeStep
 from perframe.layers.matmul import Product
@@ -22,16 +23,27 @@ def _matrices(array: Any, batch: Sequence[int], rows: int, columns: int, strides
     )
 
 
+def _product(left: Any, right: Any, depth: int) -> Any:
+    """NumPy's matmul; whole numbers in float64 where that is exact, because only floats have fast products."""
+    if left.dtype.kind not in "iu":
+        wide = accumulator(left.dtype)
+        return np.matmul(left.astype(wide, copy=False), right.astype(wide, copy=False))
+    largest = [max(abs(int(x.min())), abs(int(x.max()))) if x.size else 0 for x in (left, right)]
+    if largest[0] * largest[1] * depth >= 2**53:
+        return np.matmul(left, right)
+    return np.matmul(left.astype(np.float64), right.astype(np.float64)).astype(np.int64)
+
+
 def compute(layer: LayerLike, form: Product, inputs: Sequence[Any], outputs: Sequence[Operand]) -> list[Any]:
     """NumPy's matmul of strided matrices."""
     a, b, bias = (*inputs, None)[:3]
     left = _matrices(a, form.batch, form.rows, form.depth, form.a_strides)
     right = _matrices(b, form.batch, form.depth, form.columns, form.b_strides)
-    result = np.matmul(left, right)
+    result = _product(left, right, form.depth)
     if form.alpha != 1.0:
         result = result * result.dtype.type(form.alpha)
     if bias is not None:
-        result = result + bias * bias.dtype.type(form.beta)
+        result = result + bias.astype(result.dtype) * result.dtype.type(form.beta)
     return [result]
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from perframe.backends.base import LayerLike, Operand, Scratch
+from perframe.backends.cpu.casting import is_native
 from perframe.backends.cpu.lowering import four_bytes, step
 from perframe.backends.cpu.program import NativeStep
 from perframe.layers.geometry import View
@@ -20,14 +21,17 @@ def compute(layer: LayerLike, form: list[View] | None, inputs: Sequence[Any], ou
         extra = [np.ones(value.shape, value.dtype.numpy) for value in outputs[1:]]  # Dropout's mask keeps all
         return [inputs[0].reshape(outputs[0].shape), *extra]
     flat = np.ascontiguousarray(inputs[0]).reshape(-1)
-    return [
-        np.lib.stride_tricks.as_strided(
-            flat[view.offset :], view.shape, tuple(stride * flat.itemsize for stride in view.strides)
-        )
-        if math.prod(view.shape)
-        else np.empty(view.shape, flat.dtype)
-        for view in form
-    ]
+    dtype = flat.dtype
+    if not is_native(dtype):  # NumPy cannot make strided views of all of ml_dtypes'
+        flat = flat.view(f"u{dtype.itemsize}")
+    return [_strided(flat, view).view(dtype) for view in form]
+
+
+def _strided(flat: Any, view: View) -> Any:
+    if not math.prod(view.shape):
+        return np.empty(view.shape, flat.dtype)
+    steps = tuple(stride * flat.itemsize for stride in view.strides)
+    return np.lib.stride_tricks.as_strided(flat[view.offset :], view.shape, steps)
 
 
 def lower(

@@ -4,22 +4,46 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from perframe.backends.base import LayerLike, Operand, Scratch
+from perframe.backends.cpu.casting import accumulator
 from perframe.backends.cpu.lowering import all_float32, step
 from perframe.backends.cpu.program import NativeStep
 from perframe.layers.geometry import row_major
-from perframe.layers.pool import Pooling
+from perframe.layers.pool import Pooling, Unpooling
 
 
-def compute(layer: LayerLike, form: Pooling, inputs: Sequence[Any], outputs: Sequence[Operand]) -> list[Any]:
-    """Tap by tap over the whole output. MaxPool's second output holds where the largest was found."""
-    w, x = form.window, inputs[0].reshape(form.planes, *form.size)
-    sums = np.promote_types(x.dtype, np.float32) if form.kind == "average" else x.dtype
+def compute(
+    layer: LayerLike, form: Pooling | Unpooling, inputs: Sequence[Any], outputs: Sequence[Operand]
+) -> list[Any]:
+    """Tap by tap over the whole output, or element by element to its place."""
+    if isinstance(form, Unpooling):
+        return [_unpool(form, inputs[0], inputs[1], outputs[0].shape)]
+    return _pool(layer, form, inputs[0])
+
+
+def _unpool(form: Unpooling, x: Any, indices: Any, shape: Sequence[int]) -> Any:
+    whole = np.zeros(math.prod(form.whole), x.dtype)
+    whole[indices.reshape(-1)] = x.reshape(-1)
+    if tuple(shape) == form.whole:
+        return whole
+    y = np.zeros(tuple(shape), x.dtype)
+    kept = tuple(slice(0, min(dim, out)) for dim, out in zip(form.whole, shape, strict=True))
+    y[kept] = whole.reshape(form.whole)[kept]
+    return y
+
+
+def _pool(layer: LayerLike, form: Pooling, x: Any) -> list[Any]:
+    """MaxPool's second output holds where the largest was found."""
+    w, x = form.window, x.reshape(form.planes, *form.size)
+    if form.kind == "norm":
+        x = np.abs(x.astype(accumulator(x.dtype))) ** form.p
+    sums = x.dtype if form.kind == "largest" else accumulator(x.dtype)
     total = np.zeros((form.planes, *form.output), sums)
     found = np.full((form.planes, *form.output), -1, np.int64)
     count = np.zeros(form.output, np.int64)
@@ -37,7 +61,7 @@ def compute(layer: LayerLike, form: Pooling, inputs: Sequence[Any], outputs: Seq
         grid = np.ix_(*(np.clip(a, 0, size - 1) for a, size in zip(at, form.size, strict=True)))
         here = _all(inside)
         values = x[(slice(None), *grid)]
-        if form.kind == "average":
+        if form.kind != "largest":
             total = total + np.where(here, values, x.dtype.type(0))
             count += _all(padded) if form.count_padding else here
         else:
@@ -47,6 +71,8 @@ def compute(layer: LayerLike, form: Pooling, inputs: Sequence[Any], outputs: Seq
             first = first & ~here
     if form.kind == "average":
         return [(total / count).astype(x.dtype)]
+    if form.kind == "norm":
+        return [total ** (1 / form.p)]
     plane = np.arange(form.planes).reshape(-1, *(1,) * len(form.size)) * int(np.prod(form.size))
     return [total, found + plane]
 
@@ -57,11 +83,17 @@ def _all(along: Sequence[Any]) -> Any:
 
 
 def lower(
-    layer: LayerLike, form: Pooling, inputs: Sequence[Operand | None], outputs: Sequence[Operand], scratch: Scratch
+    layer: LayerLike,
+    form: Pooling | Unpooling,
+    inputs: Sequence[Operand | None],
+    outputs: Sequence[Operand],
+    scratch: Scratch,
 ) -> list[NativeStep] | None:
     """float32, one or two spatial dims, no indices."""
     x = inputs[0]
-    if x is None or len(form.size) > 2 or len(outputs) > 1 or not all_float32([x]) or not x.shape.size:
+    if not isinstance(form, Pooling) or form.kind == "norm" or len(form.size) > 2 or len(outputs) > 1:
+        return None
+    if x is None or not all_float32([x]) or not x.shape.size:
         return None
     one = len(form.size) == 1
     w = form.window

@@ -9,34 +9,49 @@ from typing import Any
 import numpy as np
 
 from perframe.backends.base import LayerLike, Operand, Scratch
+from perframe.backends.cpu.casting import accumulator
 from perframe.backends.cpu.lowering import all_float32, step
 from perframe.backends.cpu.program import NativeStep
 from perframe.layers.formula import translate
 from perframe.layers.reduce import Reduction
 
 _COMBINE: dict[str, Any] = {"sum": np.add, "product": np.multiply, "largest": np.maximum, "smallest": np.minimum}
-_EMPTY = {"sum": 0, "product": 1, "largest": -math.inf, "smallest": math.inf}
+_EMPTY = {"sum": 0, "product": 1, "largest": -math.inf, "smallest": math.inf, "log_sum_exp": -math.inf}
 
 
 def compute(layer: LayerLike, form: Reduction, inputs: Sequence[Any], outputs: Sequence[Operand]) -> list[Any]:
     """NumPy's own reduction between the two formulas."""
-    x = inputs[0]
-    if not form.axes and x.ndim:
-        return [form.finish(form.prepare(x), x.dtype.type(1))]
-    prepared = form.prepare(x)
-    combine = _COMBINE[form.combine]
+    x = inputs[0].astype(accumulator(inputs[0].dtype), copy=False)
+    prepared, count = form.prepare(x), np.asarray(form.count).astype(x.dtype)
     if x.size == 0:
-        start = _EMPTY[form.combine]
-        if math.isinf(start) and x.dtype.kind not in "fc":
-            info = np.iinfo(x.dtype)
-            start = info.min if start < 0 else info.max
         shape = [1 if axis in form.axes else dim for axis, dim in enumerate(x.shape)]
-        total = np.full(shape, start, x.dtype)
+        total = np.full(shape, _empty(form.combine, x.dtype), x.dtype)
+    elif form.combine == "log_sum_exp":
+        total = _log_sum_exp(prepared, form.axes)
+    elif form.axes:
+        combine = _COMBINE[form.combine]
+        total = combine.reduce(prepared, axis=form.axes, keepdims=True, dtype=prepared.dtype)
     else:
-        total = combine.reduce(
-            prepared, axis=form.axes, keepdims=True, dtype=None if combine in (np.maximum, np.minimum) else x.dtype
-        )
-    return [form.finish(total, np.asarray(form.count).astype(x.dtype))]
+        total = prepared
+    return [form.finish(total, count)]
+
+
+def _empty(combine: str, dtype: Any) -> Any:
+    """What nothing adds up to: for the largest and smallest, the dtype's own smallest and largest."""
+    start = _EMPTY[combine]
+    if math.isinf(start) and dtype.kind == "b":
+        return start > 0
+    if math.isinf(start) and dtype.kind not in "fc":
+        return np.iinfo(dtype).min if start < 0 else np.iinfo(dtype).max
+    return start
+
+
+def _log_sum_exp(x: Any, axes: Sequence[int]) -> Any:
+    """Shifted by the largest, so that nothing overflows."""
+    x = x.astype(np.promote_types(x.dtype, np.float32), copy=False)
+    largest = x.max(axis=tuple(axes), keepdims=True)
+    shift = np.where(np.isinf(largest), 0, largest).astype(x.dtype)
+    return np.log(np.exp(x - shift).sum(axis=tuple(axes), keepdims=True)) + shift
 
 
 def lower(
@@ -44,7 +59,7 @@ def lower(
 ) -> list[NativeStep] | None:
     """float32 reductions of something."""
     x = inputs[0]
-    if x is None or not all_float32([x, outputs[0]]) or not x.shape.size:
+    if x is None or form.combine not in _COMBINE or not all_float32([x, outputs[0]]) or not x.shape.size:
         return None
     prepare, _ = translate(form.prepare, ["float"], "python")
     finish, _ = translate(form.finish, ["float", "float"], "python")

@@ -10,7 +10,7 @@ import numpy as np
 
 from perframe.backends.base import Access, LayerLike, Operand, Program, Scratch, Step
 from perframe.backends.gl.context import Device
-from perframe.backends.gl.steps import Binding, GLProgram, GLStep, Tools, unsupported
+from perframe.backends.gl.steps import GPU_DTYPES, Binding, GLProgram, GLStep, Tools, unsupported
 from perframe.tensor import BackendType, DataType, Storage
 
 
@@ -38,16 +38,17 @@ class GLBackend:
 
     def supports(self, layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand]) -> str:
         """Why it cannot run this layer; "" when it can."""
-        reason = unsupported(layer, inputs, outputs)
+        name = f"perframe.backends.gl.{layer.family}"
+        if util.find_spec(name) is None:
+            return unsupported(layer, inputs, outputs) or f"the family {layer.family!r} has no GL kernels"
+        family = import_module(name)
+        more: Sequence[DataType] = family.small_dtypes(layer) if hasattr(family, "small_dtypes") else ()
+        reason = unsupported(layer, inputs, outputs, (*GPU_DTYPES, *more))
         if reason:
             return reason
         largest = max((v.shape.size for v in (*inputs, *outputs) if v is not None), default=0)
         if largest > self.max_elements:
             return f"{largest} elements are more than this driver's {self.max_elements}"
-        name = f"perframe.backends.gl.{layer.family}"
-        if util.find_spec(name) is None:
-            return f"the family {layer.family!r} has no GL kernels"
-        family = import_module(name)
         found: str = family.supports(layer, inputs, outputs) if hasattr(family, "supports") else ""
         return found
 

@@ -9,20 +9,23 @@ from typing import Any
 import numpy as np
 
 from perframe.backends.base import LayerLike, Operand
-from perframe.backends.gl.pool import two
+from perframe.backends.gl.pool import padded
 from perframe.backends.gl.steps import ROUNDS, Binding, Tools, epilogue_functions
 from perframe.layers.conv import Convolution
 from perframe.layers.epilogue import parameters
+from perframe.tensor import DataType
 
 
 def supports(layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand]) -> str:
-    """One or two spatial dims."""
-    if len(outputs[0].shape) > 4:
-        return "convolution over more than two dims has no GL kernel"
+    """Up to three spatial dims, and no more products than a shader has rounds for."""
     form: Convolution = layer.form(inputs, outputs)
-    rounds = (
-        math.prod(form.window.kernel) * (form.channels // form.groups + 4) * (4 if layer.op == "ConvTranspose" else 1)
-    )
+    if len(form.size) > 3:
+        return f"convolution over {len(form.size)} dims has no GL kernel"
+    whole = outputs[0].dtype is not DataType.FLOAT32
+    if whole and layer.family == "conv_transpose":
+        return "transposed convolution of integers has no GL kernel"
+    one_by_one = whole or layer.family == "conv_transpose" or len(form.size) == 3
+    rounds = math.prod(form.window.kernel) * (form.channels // form.groups + 4) * (4 if one_by_one else 1)
     return "" if rounds <= ROUNDS else f"{rounds} products for one element are too many for one shader"
 
 
@@ -37,35 +40,38 @@ def lower(
     x, w, b = (*inputs, None)[:3]
     assert x is not None and w is not None
     window, depth = form.window, form.channels // form.groups
+    whole = outputs[0].dtype is not DataType.FLOAT32
+    dims = 3 if whole or layer.family == "conv_transpose" else max(2, len(form.size))
     params: dict[str, Any] = {
-        "size": two(form.size, 1),
-        "output_": two(form.output, 1),
-        "kernel": two(window.kernel, 1),
-        "stride": two(window.strides, 1),
-        "dilation": two(window.dilations, 1),
-        "begin": two(window.begin, 0),
+        "size": padded(form.size, 1, dims),
+        "output_": padded(form.output, 1, dims),
+        "kernel": padded(window.kernel, 1, dims),
+        "stride": padded(window.strides, 1, dims),
+        "dilation": padded(window.dilations, 1, dims),
+        "begin": padded(window.begin, 0, dims),
         "channels": form.channels,
         "outputs": form.outputs,
         "depth": depth,
         "has_bias": int(b is not None),
         "p": parameters(layer.epilogue),
     }
-    functions = epilogue_functions(layer.epilogue)
-    if tools.stores_anywhere and layer.family == "conv" and w.value is not None:
+    functions = "int epilogue(int x) { return x; }" if whole else epilogue_functions(layer.epilogue)
+    kernel = "conv_volume" if layer.family == "conv" and dims == 3 else layer.family
+    if tools.stores_anywhere and kernel == "conv" and w.value is not None:
         per_group = form.outputs // form.groups
         blocks = -(-per_group // 4)
         tiles = form.batch * form.groups * blocks * -(-math.prod(form.output) // 8)
         given = {"X": x, "W": tools.constant(_blocks(w.value, form.groups, blocks)), "B": b or w}
         params["groups"] = form.groups
         return [Binding(layer.name, "compute/conv", given, outputs[0], params, {}, functions, tiles=tiles)]
-    if layer.family == "conv":
+    if kernel == "conv":
         taps, row = math.prod(window.kernel), window.kernel[-1]
         params["weight"] = (depth * taps, taps, row, 1)
         if w.value is not None:  # depth last, so that four channels are one read
             w = tools.constant(np.moveaxis(w.value, 1, -1).reshape(-1))
             params["weight"] = (depth * taps, 1, row * depth, depth)
     given = {"X": x, "W": w, "B": b or w}
-    return [Binding(layer.name, layer.family, given, outputs[0], params, {}, functions)]
+    return [Binding(layer.name, kernel, given, outputs[0], params, {}, functions)]
 
 
 def _blocks(weights: Any, groups: int, blocks: int) -> Any:

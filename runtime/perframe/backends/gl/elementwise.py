@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from perframe.backends.base import LayerLike, Operand
-from perframe.backends.gl.steps import Binding, Tools, epilogue_functions, ints, kind_of, parameter_name
+from perframe.backends.gl.steps import SMALL_DTYPES, Binding, Tools, epilogue_functions, ints, kind_of, parameter_name
 from perframe.layers.broadcasting import Elementwise
 from perframe.layers.epilogue import parameters
 from perframe.layers.formula import translate
@@ -35,7 +35,15 @@ def _result(kind: str, dtype: DataType) -> str:
     """The macro that stores what a formula returned."""
     if dtype is DataType.BOOL and kind != "bool":
         return f"int((x) != {kind}(0))"
+    if dtype in SMALL_DTYPES:  # what does not fit wraps around
+        bits = int(dtype.value.removeprefix("u").removeprefix("int"))
+        return f"(int(x) & {2**bits - 1})" if dtype.value[0] == "u" else f"(int(x) << {32 - bits} >> {32 - bits})"
     return f"{kind_of(dtype)}(x)" if kind != kind_of(dtype) else "x"
+
+
+def small_dtypes(layer: LayerLike) -> Sequence[DataType]:
+    """All of them, where a formula leaves its operand as it is."""
+    return SMALL_DTYPES if len(layer.declaration.inputs) == 1 and "to" in layer.declaration.attributes else ()
 
 
 def lower(

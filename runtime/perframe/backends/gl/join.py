@@ -6,10 +6,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from perframe.backends.base import LayerLike, Operand
-from perframe.backends.gl.steps import Binding, Tools, ints
+from perframe.backends.gl.steps import SMALL_DTYPES, Binding, Tools, ints
 from perframe.layers.join import Joining
+from perframe.tensor import DataType
 
 _AT_ONCE = 6
+
+
+def small_dtypes(layer: LayerLike) -> Sequence[DataType]:
+    """All of them: they are only moved."""
+    return SMALL_DTYPES
 
 
 def lower(
@@ -27,13 +33,32 @@ def lower(
         runs = [run for _, run in now]
         total = sum(runs)
         target = tools.scratch((form.outer * total,), outputs[0].dtype) if parts else outputs[0]
-        params: dict[str, Any] = {
-            "first": ints([sum(runs[:k]) for k in range(len(runs))]),
-            "run": ints(runs),
-            "total": total,
-        }
-        given = {f"X{k}": value for k, (value, _) in enumerate(now)}
-        bindings.append(Binding(layer.name, "join", given, target, params, {"OPERANDS": str(len(now))}))
+        bindings.append(_binding(layer, [value for value, _ in now], runs, target))
         if not parts:
             return bindings
         parts.insert(0, (target, total))
+
+
+def joined(layer: LayerLike, parts: Sequence[Operand], outer: int, tools: Tools, bindings: list[Binding]) -> Operand:
+    """Many parts of `outer` rows each, row by row one after the other; six at once, and those again."""
+    while len(parts) > 1:
+        groups = [parts[at : at + _AT_ONCE] for at in range(0, len(parts), _AT_ONCE)]
+        made = []
+        for group in groups:
+            runs = [part.shape.size // outer for part in group]
+            target = tools.scratch((outer * sum(runs),), group[0].dtype) if len(group) > 1 else group[0]
+            if len(group) > 1:
+                bindings.append(_binding(layer, group, runs, target))
+            made.append(target)
+        parts = made
+    return parts[0]
+
+
+def _binding(layer: LayerLike, parts: Sequence[Operand], runs: Sequence[int], target: Operand) -> Binding:
+    params: dict[str, Any] = {
+        "first": ints([sum(runs[:k]) for k in range(len(runs))]),
+        "run": ints(runs),
+        "total": sum(runs),
+    }
+    given = {f"X{k}": value for k, value in enumerate(parts)}
+    return Binding(layer.name, "join", given, target, params, {"OPERANDS": str(len(parts))})

@@ -13,10 +13,10 @@ from perframe.tensor import DataType
 
 
 def supports(layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand]) -> str:
-    """float32."""
-    if outputs[0].dtype is not DataType.FLOAT32:
-        return "products of integers have no GL kernel"
+    """No more products than a shader has rounds for; whole numbers are not scaled."""
     form: Product = layer.form(inputs, outputs)
+    if outputs[0].dtype is not DataType.FLOAT32 and (form.alpha, form.beta) != (1.0, 1.0):
+        return "scaled products of integers have no GL kernel"
     return "" if form.depth <= ROUNDS // 2 else f"{form.depth} products for one element are too many for one shader"
 
 
@@ -27,7 +27,7 @@ def lower(
     outputs: Sequence[Operand],
     tools: Tools,
 ) -> list[Binding]:
-    """One kernel, with bias and epilogue in it."""
+    """One kernel, with bias and epilogue in it; what is fused into products of whole numbers is nothing."""
     a, b, bias = (*inputs, None)[:3]
     assert a is not None and b is not None
     rank = len(form.batch)
@@ -48,4 +48,6 @@ def lower(
         "p": parameters(layer.epilogue),
     }
     given = {"A": a, "B": b, "C": bias or a}
-    return [Binding(layer.name, "matmul", given, outputs[0], params, {}, epilogue_functions(layer.epilogue))]
+    whole = outputs[0].dtype is not DataType.FLOAT32
+    functions = "int epilogue(int x) { return x; }" if whole else epilogue_functions(layer.epilogue)
+    return [Binding(layer.name, "matmul", given, outputs[0], params, {}, functions)]

@@ -6,8 +6,14 @@ import math
 from collections.abc import Sequence
 
 from perframe.backends.base import LayerLike, Operand
-from perframe.backends.gl.steps import Binding, Tools, ints
+from perframe.backends.gl.steps import SMALL_DTYPES, Binding, Tools, ints
 from perframe.layers.geometry import View
+from perframe.tensor import DataType
+
+
+def small_dtypes(layer: LayerLike) -> Sequence[DataType]:
+    """All of them: they are only moved."""
+    return SMALL_DTYPES
 
 
 def supports(layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand]) -> str:

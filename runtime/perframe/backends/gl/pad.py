@@ -6,10 +6,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from perframe.backends.base import LayerLike, Operand
-from perframe.backends.gl.steps import Binding, Tools, ints, kind_of
+from perframe.backends.gl.steps import SMALL_DTYPES, Binding, Tools, ints, kind_of
 from perframe.layers.move import Padding
+from perframe.tensor import DataType
 
 _MODES = {"constant": 0, "reflect": 1, "edge": 2, "wrap": 3}
+
+
+def small_dtypes(layer: LayerLike) -> Sequence[DataType]:
+    """All of them: they are only moved."""
+    return SMALL_DTYPES
 
 
 def supports(layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand]) -> str:

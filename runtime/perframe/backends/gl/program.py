@@ -136,6 +136,8 @@ def compose(
         lines.append("out vec4 O_color;")
     accessors = [*accessors, *(f"uniform sampler2D {name};" for name in kernel.textures)]
     lines += ["layout(std140) uniform Params {", *(p.declaration() for p in kernel.parameters), "};", *accessors]
+    # a formula may stand in a layer and in its epilogue; each is one line, and GLSL wants it once
+    functions = "\n".join(dict.fromkeys(functions.splitlines()))
     parts = {"math": _math(), "functions": functions, "body": kernel.body, "version": version}
     return _shell(shell).substitute(parts, declarations="\n".join(lines))
 

@@ -11,8 +11,16 @@ from perframe.backends.base import LayerLike, Operand
 from perframe.backends.gl.steps import RUN, Binding, Tools, ints, kind_of
 from perframe.layers.formula import translate
 from perframe.layers.reduce import Reduction
+from perframe.tensor import DataType
 
-_JOIN = {"sum": "((a) + (b))", "product": "((a) * (b))", "largest": "maximum(a, b)", "smallest": "minimum(a, b)"}
+_JOIN = {
+    "sum": "((a) + (b))",
+    "product": "((a) * (b))",
+    "largest": "maximum(a, b)",
+    "smallest": "minimum(a, b)",
+    "log_sum_exp": "log_sum_exp(a, b)",
+}
+_NOTHING = {"sum": "0", "product": "1", "largest": "0", "smallest": "1"}  # what no bools join to
 _START = {
     ("sum", "float"): "0.0",
     ("sum", "int"): "0",
@@ -21,6 +29,7 @@ _START = {
     ("largest", "float"): "(-1.0 / 0.0)",
     ("largest", "int"): "(-2147483647 - 1)",
     ("smallest", "float"): "(1.0 / 0.0)",
+    ("log_sum_exp", "float"): "(-1.0 / 0.0)",
     ("smallest", "int"): "2147483647",
 }
 
@@ -29,7 +38,7 @@ def supports(layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequen
     """Integers have no quotients and no logarithms here."""
     form: Reduction = layer.form(inputs, outputs)
     kind = kind_of(outputs[0].dtype)
-    if kind == "int" and form.finish.__name__ != "keep":
+    if kind == "int" and (form.finish.__name__ != "keep" or (form.combine, kind) not in _START):
         return f"{layer.op} of {outputs[0].dtype} has no GL kernel"
     return ""
 
@@ -73,7 +82,8 @@ def _binding(
     prepare, _ = translate(form.prepare, [kind], "glsl")
     end, _ = translate(form.finish, [kind, kind], "glsl")
     functions = f"{prepare}\n{end}\n#define formula {form.prepare.__name__}\n#define epilogue {form.finish.__name__}"
-    defines = {"JOIN(a, b)": _JOIN[form.combine], "START": _START[form.combine, kind]}
+    start = _NOTHING[form.combine] if x.dtype is DataType.BOOL else _START[form.combine, kind]
+    defines = {"JOIN(a, b)": _JOIN[form.combine], "START": start}
     params: dict[str, Any] = {
         "kept": ints(form.kept),
         "kept_strides": ints(form.kept_strides),

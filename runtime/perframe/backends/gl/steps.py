@@ -19,6 +19,11 @@ from perframe.tensor import DataType, Storage
 Array = NDArray[Any]
 
 GPU_DTYPES = (DataType.FLOAT32, DataType.INT32, DataType.INT64, DataType.BOOL)
+# what a family may ask for besides: small whole numbers live as ints, and those who only move them need no more
+SMALL_DTYPES = (
+    *(DataType.INT8, DataType.UINT8, DataType.INT16, DataType.UINT16),
+    *(DataType.INT4, DataType.UINT4, DataType.INT2, DataType.UINT2),
+)
 
 
 RUN = 1024  # elements that one invocation takes in; longer reductions are done in parts
@@ -155,14 +160,21 @@ def ints(values: Sequence[int], length: int = 8) -> list[int]:
     return [*values, *(0,) * (length - len(values))]
 
 
-def unsupported(layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand]) -> str:
-    """Why no GL backend can run this layer whatever its family; "" if there is no such reason."""
+def unsupported(
+    layer: LayerLike,
+    inputs: Sequence[Operand | None],
+    outputs: Sequence[Operand],
+    dtypes: Sequence[DataType] = GPU_DTYPES,
+) -> str:
+    """Why no GL backend can run this layer whatever its kernels; "" if there is no such reason. A family may take
+    more dtypes than others do.
+    """
     host = layer.declaration
     for index, value in enumerate((*inputs, *outputs)):
         if value is None or (index < len(inputs) and host.is_host(index)):
             continue
-        if value.dtype not in GPU_DTYPES:
-            return f"{value.name!r} is {value.dtype}, and the GPU holds {', '.join(GPU_DTYPES)}"
+        if value.dtype not in dtypes:
+            return f"{value.name!r} is {value.dtype}, and the GPU holds {', '.join(dtypes)}"
         known = value.value
         if (
             known is not None

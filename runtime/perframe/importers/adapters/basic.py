@@ -31,15 +31,6 @@ def _constant(node: Node, graph: Importer) -> list[Node]:
     return []
 
 
-@adapter("Dropout")
-def _dropout(node: Node, graph: Importer) -> None:
-    training = graph.constants.get(node.inputs[2]) if len(node.inputs) > 2 else None
-    if training is not None and training.any():
-        raise NotImplementedError("training_mode=True drops values; export the model for inference")
-    for name in ("ratio", "is_test"):
-        node.attributes.pop(name, None)
-
-
 @adapter("Clip", before=11)
 def _clip(node: Node, graph: Importer) -> None:
     for name, position in (("min", 1), ("max", 2)):

@@ -1,4 +1,4 @@
-"""Adapters of selections, cumulations, normalisations, and of what gives a dtype by ONNX's number of it."""
+"""Adapters of selections, normalisations and training modes, and of what gives a dtype by ONNX's number of it."""
 
 from __future__ import annotations
 
@@ -89,6 +89,17 @@ def _mean_variance(node: Node, graph: Importer) -> list[Node]:
         node_like(node, "Add", [deviation, epsilon], [divisor]),
         node_like(node, "Div", [centered, divisor], node.outputs),
     ]
+
+
+@adapter("Dropout")
+def _dropout(node: Node, graph: Importer) -> list[Node] | None:
+    """What says at run time whether it trains, or says that it does, is a layer of its own."""
+    for name in ("ratio", "is_test"):
+        node.attributes.pop(name, None)
+    says = node.inputs[2] if len(node.inputs) > 2 else ""
+    if not says or (says in graph.constants and not graph.constants[says].any()):
+        return None
+    return [node_like(node, "TrainingDropout", node.inputs, node.outputs, **node.attributes)]
 
 
 @adapter("BatchNormalization")

@@ -47,6 +47,16 @@ def float_to_bits(typing: Any, value: Any) -> Any:
 
 
 @intrinsic
+def add_in_any_order(typing: Any, a: Any, b: Any) -> Any:
+    """a + b in a sum whose terms may be reordered: loops of it become vectors."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.fadd(args[0], args[1], flags=("reassoc", "contract"))
+
+    return types.float32(types.float32, types.float32), codegen
+
+
+@intrinsic
 def call_kernel(typing: Any, kernel: Any, numbers: Any, begin: Any, end: Any) -> Any:
     """Call the kernel at an address, by Numba's own calling convention."""
 

@@ -1,0 +1,62 @@
+"""Normalisation by mean and variance, row by row."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numba import float32
+
+from perframe.backends.cpu.kernels.math import sqrt
+from perframe.backends.cpu.kernels.memory import add_in_any_order, floats, int64s
+
+_RUN = 256  # elements whose sum is taken before it joins the row's, so that long rows stay exact
+
+
+def rows() -> Any:
+    """[x, scale, bias, out, epsilon, size, centered, has bias, scale inner, count, bias inner, count]; items are
+    rows.
+    """
+
+    def kernel(numbers, begin, end):
+        n = int64s(numbers)
+        x, scale, bias, out, epsilon = floats(n[0]), floats(n[1]), floats(n[2]), floats(n[3]), floats(n[4])[0]
+        size, centered, biased = n[5], n[6], n[7]
+        scale_inner, scale_count, bias_inner, bias_count = n[8], n[9], n[10], n[11]
+        for row in range(begin, end):
+            first = row * size
+            mean = float32(0)
+            if centered:
+                for run in range(0, size, _RUN):
+                    part = float32(0)
+                    for i in range(run, min(run + _RUN, size)):
+                        part = add_in_any_order(part, x[first + i])
+                    mean += part
+                mean /= float32(size)
+            square = float32(0)
+            for run in range(0, size, _RUN):
+                part = float32(0)
+                for i in range(run, min(run + _RUN, size)):
+                    distance = x[first + i] - mean
+                    part = add_in_any_order(part, distance * distance)
+                square += part
+            factor = float32(1) / sqrt(square / float32(size) + epsilon)
+            # runs in which the scale and the bias each stay one element, or walk one by one
+            whole = (
+                scale_inner == 1 and scale_count == size and (biased == 0 or (bias_inner == 1 and bias_count == size))
+            )
+            if whole and biased:
+                for i in range(size):
+                    out[first + i] = (x[first + i] - mean) * factor * scale[i] + bias[i]
+            elif whole:
+                for i in range(size):
+                    out[first + i] = (x[first + i] - mean) * factor * scale[i]
+            else:
+                step = min(scale_inner, bias_inner) if biased else scale_inner
+                for run in range(0, size, step):
+                    at = first + run
+                    by = factor * scale[at // scale_inner % scale_count]
+                    shift = bias[at // bias_inner % bias_count] if biased else float32(0)
+                    for i in range(at, min(at + step, first + size)):
+                        out[i] = (x[i] - mean) * by + shift
+
+    return kernel

@@ -1,0 +1,57 @@
+"""Selection along an axis on the CPU."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from perframe.backends.base import LayerLike, Operand
+from perframe.backends.cpu.casting import is_native
+from perframe.layers.select import Selection
+
+
+def _place(rows: Any, form: Selection) -> Any:
+    """Where the first of each row is; (outer, inner)."""
+    find = np.argmax if form.largest else np.argmin
+    if not form.largest and rows.dtype.kind == "f":  # NaN is the largest, and argmin would take it for the smallest
+        rows = np.where(np.isnan(rows), np.inf, rows)
+    if form.last:
+        return form.size - 1 - find(rows[:, ::-1], axis=1)
+    return find(rows, axis=1)
+
+
+def _arg(rows: Any, x: Any, form: Selection) -> list[Any]:
+    return [_place(rows, form)]
+
+
+def _hard(rows: Any, x: Any, form: Selection) -> list[Any]:
+    if not form.size:
+        return [x]
+    steps = np.arange(form.size).reshape(1, -1, 1)
+    return [(steps == _place(rows, form)[:, None, :]).astype(np.float32)]
+
+
+def _top(rows: Any, x: Any, form: Selection) -> list[Any]:
+    """A stable sort; the largest first is the reverse of a stable sort from the other end."""
+    if form.largest:
+        order = form.size - 1 - np.argsort(rows[:, ::-1], axis=1, kind="stable")[:, ::-1]
+    else:
+        order = np.argsort(rows, axis=1, kind="stable")
+    order = order[:, : form.count]
+    return [np.take_along_axis(x, order, 1), order]
+
+
+_COMPUTE: dict[str, Callable[[Any, Any, Selection], list[Any]]] = {
+    "ArgMax": _arg,
+    "ArgMin": _arg,
+    "Hardmax": _hard,
+    "TopK": _top,
+}
+
+
+def compute(layer: LayerLike, form: Selection, inputs: Sequence[Any], outputs: Sequence[Operand]) -> list[Any]:
+    """On (outer, size, inner); small floats are compared as float32."""
+    x = inputs[0].reshape(form.outer, form.size, form.inner)
+    return _COMPUTE[layer.op](x if is_native(x.dtype) else x.astype(np.float32), x, form)

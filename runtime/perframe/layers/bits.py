@@ -1,0 +1,24 @@
+"""Bits read as another dtype."""
+
+from __future__ import annotations
+
+from perframe.errors import InferenceError
+from perframe.layers.base import layer
+from perframe.spec import PartialTensor
+from perframe.tensor import DataType
+
+_WIDTHS = {
+    **dict.fromkeys((DataType.INT4, DataType.UINT4, DataType.FLOAT4E2M1), 4),
+    **dict.fromkeys((DataType.INT2, DataType.UINT2), 2),
+}
+
+
+def _width(dtype: DataType) -> int:
+    return _WIDTHS.get(dtype) or 8 * dtype.numpy.itemsize
+
+
+@layer()
+def BitCast(x: PartialTensor, *, to: DataType) -> PartialTensor:
+    if DataType.STRING in (x.dtype, to) or _width(x.dtype) != _width(to):
+        raise InferenceError(f"the bits of {x.dtype} cannot be read as {to}: they are not as many")
+    return x.with_shape(x.shape, to)

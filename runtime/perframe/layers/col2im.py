@@ -1,0 +1,79 @@
+"""Columns of sliding blocks put back into pictures: where blocks overlap, they are added up."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from perframe.errors import InferenceError
+from perframe.layers.base import Known, layer
+from perframe.layers.geometry import Ints, Window, window
+from perframe.spec import Dim, PartialTensor
+
+
+@dataclass(frozen=True)
+class Folding:
+    """(batch, channels, *kernel, *columns) becomes (batch, channels, *size); the window slides over the size."""
+
+    batch: int
+    channels: int
+    window: Window
+    size: Ints
+    columns: Ints
+
+
+@layer(host=("image_shape", "block_shape"))
+def Col2Im(
+    x: PartialTensor,
+    image_shape: PartialTensor,
+    block_shape: PartialTensor,
+    *,
+    dilations: Sequence[int] | None = None,
+    pads: Sequence[int] | None = None,
+    strides: Sequence[int] | None = None,
+) -> PartialTensor:
+    size, block = image_shape.ints(), block_shape.ints()
+    if size is None or block is None:
+        return x.with_shape(None)
+    if len(size) != len(block) or (x.shape is not None and len(x.shape) != 3):
+        raise InferenceError(f"{x} are no columns of blocks of {block} for pictures of {size}")
+    if x.shape is None:
+        return x.with_shape((None, None, *size))
+    rows, count = x.shape[1:]
+    channels: Dim = None
+    if isinstance(rows, int):
+        if rows % math.prod(block):
+            raise InferenceError(f"{rows} rows are no channels of blocks of {block}")
+        channels = rows // math.prod(block)
+    columns = _window(size, block, dilations, pads, strides).output(size)
+    if isinstance(count, int) and count != math.prod(columns):
+        raise InferenceError(f"blocks of {block} have {columns} places in pictures of {size}, not {count}")
+    return x.with_shape((x.shape[0], channels, *size))
+
+
+def _window(
+    size: Ints,
+    block: Ints,
+    dilations: Sequence[int] | None,
+    pads: Sequence[int] | None,
+    strides: Sequence[int] | None,
+) -> Window:
+    chosen = window(size, block, strides, dilations, pads, "NOTSET")
+    assert chosen is not None
+    return chosen
+
+
+@Col2Im.form
+def _col2im(
+    inputs: Sequence[Known],
+    outputs: Sequence[Known],
+    *,
+    dilations: Sequence[int] | None,
+    pads: Sequence[int] | None,
+    strides: Sequence[int] | None,
+) -> Folding:
+    batch, channels, *size = outputs[0].shape
+    block = tuple(int(v) for v in inputs[2].value.ravel())  # type: ignore[union-attr]
+    chosen = _window(tuple(size), block, dilations, pads, strides)
+    return Folding(batch, channels, chosen, tuple(size), chosen.output(size))

@@ -1,0 +1,62 @@
+"""Running sums and products along an axis."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from perframe.errors import InferenceError
+from perframe.layers.base import Known, layer, normalize_axis
+from perframe.spec import PartialTensor
+
+
+@dataclass(frozen=True)
+class Cumulation:
+    """Along rows of `size` elements, `inner` apart: each element joined with all before it (all behind it where
+    `reverse`), or, where `exclusive`, only those.
+    """
+
+    combine: str  # sum or product
+    outer: int
+    size: int
+    inner: int
+    exclusive: bool
+    reverse: bool
+
+
+def _same(x: PartialTensor, axis: PartialTensor) -> PartialTensor:
+    known = axis.ints()
+    if x.shape is not None and known is not None:
+        if len(known) != 1:
+            raise InferenceError(f"axis is {known}, and one number is expected")
+        normalize_axis(known[0], len(x.shape))
+    return x.with_shape(x.shape)
+
+
+def _form(combine: str, inputs: Sequence[Known], exclusive: int, reverse: int) -> Cumulation:
+    shape, axis = inputs[0].shape, inputs[1].value
+    assert axis is not None
+    at = normalize_axis(int(axis.ravel()[0]), len(shape))
+    size = shape[at] if shape else 1
+    return Cumulation(combine, math.prod(shape[:at]), size, math.prod(shape[at + 1 :]), bool(exclusive), bool(reverse))
+
+
+@layer(host=("axis",))
+def CumSum(x: PartialTensor, axis: PartialTensor, *, exclusive: int = 0, reverse: int = 0) -> PartialTensor:
+    return _same(x, axis)
+
+
+@CumSum.form
+def _cum_sum(inputs: Sequence[Known], outputs: Sequence[Known], *, exclusive: int, reverse: int) -> Cumulation:
+    return _form("sum", inputs, exclusive, reverse)
+
+
+@layer(host=("axis",))
+def CumProd(x: PartialTensor, axis: PartialTensor, *, exclusive: int = 0, reverse: int = 0) -> PartialTensor:
+    return _same(x, axis)
+
+
+@CumProd.form
+def _cum_prod(inputs: Sequence[Known], outputs: Sequence[Known], *, exclusive: int, reverse: int) -> Cumulation:
+    return _form("product", inputs, exclusive, reverse)

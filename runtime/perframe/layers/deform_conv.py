@@ -1,0 +1,67 @@
+"""Convolution whose taps are moved by offsets, and weighed by a mask (Zhu et al., Deformable ConvNets v2, 2019)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from perframe.errors import InferenceError
+from perframe.layers.base import Known, layer
+from perframe.layers.conv import Conv, Convolution
+from perframe.spec import PartialTensor
+
+
+@dataclass(frozen=True)
+class Deformed:
+    """A convolution; offsets are (batch, offset_groups, taps, dims, *output), the mask the same without dims."""
+
+    convolution: Convolution
+    offset_groups: int
+
+
+@layer()
+def DeformConv(
+    x: PartialTensor,
+    w: PartialTensor,
+    offset: PartialTensor,
+    b: PartialTensor | None = None,
+    mask: PartialTensor | None = None,
+    *,
+    dilations: Sequence[int] | None = None,
+    group: int = 1,
+    kernel_shape: Sequence[int] | None = None,
+    offset_group: int = 1,
+    pads: Sequence[int] | None = None,
+    strides: Sequence[int] | None = None,
+) -> PartialTensor:
+    known = {"dilations": dilations, "group": group, "kernel_shape": kernel_shape, "pads": pads, "strides": strides}
+    (result,) = Conv.outputs_for([x, w], known)
+    channels = x.shape[1] if x.shape is not None else None
+    if isinstance(channels, int) and channels % offset_group:
+        raise InferenceError(f"{channels} channels are not {offset_group} groups that share offsets")
+    return result
+
+
+@DeformConv.form
+def _deform_conv(
+    inputs: Sequence[Known | None],
+    outputs: Sequence[Known],
+    *,
+    dilations: Sequence[int] | None,
+    group: int,
+    kernel_shape: Sequence[int] | None,
+    offset_group: int,
+    pads: Sequence[int] | None,
+    strides: Sequence[int] | None,
+) -> Deformed:
+    known = {"strides": strides, "dilations": dilations, "pads": pads, "auto_pad": "NOTSET", "group": group}
+    assert Conv.form_of is not None
+    convolution: Convolution = Conv.form_of(inputs, outputs, **known)
+    offset = inputs[2]
+    assert offset is not None
+    taps, dims = math.prod(convolution.window.kernel), len(convolution.size)
+    wanted = (convolution.batch, offset_group * taps * dims, *convolution.output)
+    if tuple(offset.shape) != wanted:
+        raise InferenceError(f"offsets of {offset.shape} do not fit: {wanted} expected")
+    return Deformed(convolution, offset_group)

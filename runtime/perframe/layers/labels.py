@@ -1,0 +1,19 @@
+"""Labels: values looked up by keys, of any type."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from perframe.errors import InferenceError
+from perframe.layers.base import layer
+from perframe.spec import PartialTensor
+from perframe.tensor import DataType
+
+
+@layer()
+def LabelEncoder(x: PartialTensor, *, keys: Any, values: Any, default: Any) -> PartialTensor:
+    if keys.ndim != 1 or keys.shape != values.shape:
+        raise InferenceError(f"keys of shape {keys.shape} and values of shape {values.shape} are no pairs")
+    if DataType.of(keys.dtype) is not x.dtype:
+        raise InferenceError(f"keys are {DataType.of(keys.dtype)}, and {x} is to be looked up")
+    return x.with_shape(x.shape, DataType.of(values.dtype))

@@ -1,0 +1,108 @@
+"""Layers that make a tensor out of positions: diagonals, triangles, one-hot codes, windows of signals."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from perframe.errors import InferenceError
+from perframe.layers.base import Known, layer, normalize_axis
+from perframe.spec import Dim, DynamicTensorShape, PartialTensor
+from perframe.tensor import DataType
+
+
+@dataclass(frozen=True)
+class Diagonal:
+    """Matrices of (rows, columns) and the diagonal that lies `offset` columns right of the main one."""
+
+    rows: int
+    columns: int
+    offset: int
+    upper: bool = True
+
+
+@dataclass(frozen=True)
+class Coding:
+    """Indices of (outer, inner) become (outer, depth, inner)."""
+
+    outer: int
+    depth: int
+    inner: int
+
+
+@layer()
+def EyeLike(x: PartialTensor, *, dtype: DataType | None = None, k: int = 0) -> PartialTensor:
+    if x.shape is not None and len(x.shape) == 1:  # ONNX asks for two dims; its reference takes one
+        return x.with_shape((*x.shape, *x.shape), dtype)
+    if x.shape is not None and len(x.shape) != 2:
+        raise InferenceError(f"{x} is no matrix")
+    return x.with_shape(x.shape or (None, None), dtype)
+
+
+@EyeLike.form
+def _eye_like(inputs: Sequence[Known], outputs: Sequence[Known], *, dtype: DataType | None, k: int) -> Diagonal:
+    rows, columns = outputs[0].shape
+    return Diagonal(rows, columns, k)
+
+
+@layer(host=("k",))
+def Trilu(x: PartialTensor, k: PartialTensor | None = None, *, upper: int = 1) -> PartialTensor:
+    if x.shape is not None and len(x.shape) < 2:
+        raise InferenceError(f"{x} is no matrix, and no stack of matrices")
+    return x.with_shape(x.shape)
+
+
+@Trilu.form
+def _trilu(inputs: Sequence[Known | None], outputs: Sequence[Known], *, upper: int) -> Diagonal:
+    rows, columns = outputs[0].shape[-2:]
+    k = inputs[1] if len(inputs) > 1 else None
+    offset = 0 if k is None or k.value is None else int(k.value.ravel()[0])
+    return Diagonal(rows, columns, max(-rows, min(columns, offset)), bool(upper))
+
+
+@layer(host=("depth",))
+def OneHot(indices: PartialTensor, depth: PartialTensor, values: PartialTensor, *, axis: int = -1) -> PartialTensor:
+    if indices.shape is None:
+        return values.with_shape(None)
+    at = normalize_axis(axis, len(indices.shape) + 1)
+    known = depth.ints()
+    if known is not None and (len(known) != 1 or known[0] < 0):
+        raise InferenceError(f"depth is {known}, and one number that is not negative is expected")
+    size: Dim = known[0] if known else None
+    return values.with_shape((*indices.shape[:at], size, *indices.shape[at:]))
+
+
+@OneHot.form
+def _one_hot(inputs: Sequence[Known], outputs: Sequence[Known], *, axis: int) -> Coding:
+    shape = outputs[0].shape
+    at = normalize_axis(axis, len(shape))
+    return Coding(math.prod(shape[:at]), shape[at], math.prod(shape[at + 1 :]))
+
+
+def _window(size: PartialTensor, dtype: DataType) -> PartialTensor:
+    known = size.ints()
+    if known is not None and (len(known) != 1 or known[0] < 0):
+        raise InferenceError(f"size is {known}, and one number that is not negative is expected")
+    return PartialTensor(dtype, DynamicTensorShape((known[0] if known else None,)))
+
+
+@layer(host=("size",))
+def HannWindow(
+    size: PartialTensor, *, periodic: int = 1, output_datatype: DataType = DataType.FLOAT32
+) -> PartialTensor:
+    return _window(size, output_datatype)
+
+
+@layer(host=("size",))
+def HammingWindow(
+    size: PartialTensor, *, periodic: int = 1, output_datatype: DataType = DataType.FLOAT32
+) -> PartialTensor:
+    return _window(size, output_datatype)
+
+
+@layer(host=("size",))
+def BlackmanWindow(
+    size: PartialTensor, *, periodic: int = 1, output_datatype: DataType = DataType.FLOAT32
+) -> PartialTensor:
+    return _window(size, output_datatype)

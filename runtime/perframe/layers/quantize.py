@@ -1,0 +1,136 @@
+"""Small numbers for large ones: x is about (q - zero point) * scale, with scales for a tensor, an axis, or blocks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from perframe.errors import InferenceError
+from perframe.layers.base import Known, layer, normalize_axis
+from perframe.layers.geometry import Ints
+from perframe.spec import PartialTensor
+from perframe.tensor import DataType
+
+WHOLE_RANGES = {
+    DataType.UINT8: (0, 255),
+    DataType.INT8: (-128, 127),
+    DataType.UINT16: (0, 65535),
+    DataType.INT16: (-32768, 32767),
+    DataType.UINT4: (0, 15),
+    DataType.INT4: (-8, 7),
+    DataType.UINT2: (0, 3),
+    DataType.INT2: (-2, 1),
+}
+FLOATS = (
+    DataType.FLOAT8E4M3FN,
+    DataType.FLOAT8E4M3FNUZ,
+    DataType.FLOAT8E5M2,
+    DataType.FLOAT8E5M2FNUZ,
+    DataType.FLOAT4E2M1,
+)
+_DIVISIBLE = (DataType.FLOAT32, DataType.FLOAT16, DataType.BFLOAT16, DataType.FLOAT64)
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """Data of (outer, size, inner); the scale of (o, s, i) lies at the sum of o, s // block and i times `steps`.
+
+    `precision` is the dtype in which is divided, `saturate` keeps what does not fit a small float at its largest.
+    """
+
+    outer: int
+    size: int
+    inner: int
+    block: int
+    steps: Ints
+    precision: DataType
+    saturate: bool = True
+
+
+def _scaling(
+    x: Known, scale: Known, zero: Known | None, axis: int, block_size: int, precision: DataType, saturate: bool = True
+) -> Scaling:
+    shape, scales = x.shape, tuple(scale.shape)
+    if zero is not None and math.prod(zero.shape) != math.prod(scales):
+        raise InferenceError(f"zero points of {zero.shape} do not fit scales of {scales}")
+    if math.prod(scales) == 1 and not block_size:
+        return Scaling(1, math.prod(shape), 1, 1, (0, 0, 0), precision, saturate)
+    at = normalize_axis(axis, len(shape))
+    outer, size, inner = math.prod(shape[:at]), shape[at], math.prod(shape[at + 1 :])
+    if not block_size:
+        if scales != (size,):
+            raise InferenceError(f"scales of {scales} do not fit axis {at} of {shape}")
+        return Scaling(outer, size, inner, 1, (0, 1, 0), precision, saturate)
+    blocks = -(-size // block_size)
+    if scales != (*shape[:at], blocks, *shape[at + 1 :]):
+        raise InferenceError(f"scales of {scales} do not fit blocks of {block_size} on axis {at} of {shape}")
+    return Scaling(outer, size, inner, block_size, (blocks * inner, inner, 1), precision, saturate)
+
+
+@layer()
+def QuantizeLinear(
+    x: PartialTensor,
+    scale: PartialTensor,
+    zero_point: PartialTensor | None = None,
+    *,
+    axis: int = 1,
+    saturate: int = 1,
+    block_size: int = 0,
+    output_dtype: DataType | None = None,
+    precision: DataType | None = None,
+) -> PartialTensor:
+    dtype = output_dtype or DataType.UINT8
+    if zero_point is not None:
+        if output_dtype is not None and output_dtype is not zero_point.dtype:
+            raise InferenceError(f"output_dtype is {output_dtype}, but the zero point is {zero_point.dtype}")
+        dtype = zero_point.dtype
+    if dtype not in WHOLE_RANGES and dtype not in FLOATS:
+        raise InferenceError(f"nothing is quantized to {dtype}")
+    return x.with_shape(x.shape, dtype)
+
+
+@QuantizeLinear.form
+def _quantize(
+    inputs: Sequence[Known | None],
+    outputs: Sequence[Known],
+    *,
+    axis: int,
+    saturate: int,
+    block_size: int,
+    output_dtype: DataType | None,
+    precision: DataType | None,
+) -> Scaling:
+    x, scale, zero = (*inputs, None)[:3]
+    assert x is not None and scale is not None
+    if precision is None:  # that of the scale, where it is one to divide in
+        precision = scale.dtype if scale.dtype in _DIVISIBLE else DataType.FLOAT32
+    return _scaling(x, scale, zero, axis, block_size, precision, bool(saturate))
+
+
+@layer()
+def DequantizeLinear(
+    x: PartialTensor,
+    scale: PartialTensor,
+    zero_point: PartialTensor | None = None,
+    *,
+    axis: int = 1,
+    block_size: int = 0,
+    output_dtype: DataType | None = None,
+) -> PartialTensor:
+    wide = scale.dtype if scale.dtype in _DIVISIBLE else DataType.FLOAT32
+    return x.with_shape(x.shape, output_dtype or wide)
+
+
+@DequantizeLinear.form
+def _dequantize(
+    inputs: Sequence[Known | None],
+    outputs: Sequence[Known],
+    *,
+    axis: int,
+    block_size: int,
+    output_dtype: DataType | None,
+) -> Scaling:
+    x, scale, zero = (*inputs, None)[:3]
+    assert x is not None and scale is not None
+    return _scaling(x, scale, zero, axis, block_size, outputs[0].dtype)

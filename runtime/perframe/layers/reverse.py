@@ -1,0 +1,43 @@
+"""Reversing the beginnings of sequences, each of its own length."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from perframe.errors import InferenceError
+from perframe.layers.base import Known, layer, normalize_axis
+from perframe.layers.geometry import row_major
+from perframe.spec import PartialTensor
+
+
+@dataclass(frozen=True)
+class Reversal:
+    """The first so many of `times` elements, `time_step` apart, in reverse; the `batches` are `batch_step` apart."""
+
+    times: int
+    time_step: int
+    batches: int
+    batch_step: int
+
+
+@layer()
+def ReverseSequence(
+    x: PartialTensor, lengths: PartialTensor, *, batch_axis: int = 1, time_axis: int = 0
+) -> PartialTensor:
+    if x.shape is not None:
+        batch, time = (normalize_axis(axis, len(x.shape)) for axis in (batch_axis, time_axis))
+        if batch == time:
+            raise InferenceError(f"batch_axis and time_axis are both {batch}")
+    return x.with_shape(x.shape)
+
+
+@ReverseSequence.form
+def _reverse(inputs: Sequence[Known], outputs: Sequence[Known], *, batch_axis: int, time_axis: int) -> Reversal:
+    shape = inputs[0].shape
+    batch, time = (normalize_axis(axis, len(shape)) for axis in (batch_axis, time_axis))
+    if math.prod(inputs[1].shape) != shape[batch]:
+        raise InferenceError(f"{inputs[1].shape} lengths do not fit {shape[batch]} sequences")
+    strides = row_major(shape)
+    return Reversal(shape[time], strides[time], shape[batch], strides[batch])

@@ -1,0 +1,99 @@
+"""Layers that look for the largest or smallest along an axis: where the first is, which come first, in order."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from perframe.errors import InferenceError
+from perframe.layers.base import Known, layer, normalize_axis
+from perframe.spec import PartialTensor
+from perframe.tensor import DataType
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The `count` first of rows of `size` elements, `inner` apart; of equal ones that with the lower index comes first,
+    or with the higher (`last`). NaN counts as larger than all numbers.
+    """
+
+    outer: int
+    size: int
+    inner: int
+    count: int
+    largest: bool
+    last: bool = False
+
+
+def _form(x: Known, axis: int, count: int, largest: bool, last: bool = False) -> Selection:
+    at = normalize_axis(axis, len(x.shape))
+    size = x.shape[at] if x.shape else 1
+    return Selection(math.prod(x.shape[:at]), size, math.prod(x.shape[at + 1 :]), count, largest, last)
+
+
+def _place(x: PartialTensor, axis: int, keepdims: int) -> PartialTensor:
+    if x.shape is None:
+        return x.with_shape(None, DataType.INT64)
+    at = normalize_axis(axis, len(x.shape))
+    if x.shape and x.shape[at] == 0:
+        raise InferenceError(f"axis {at} of {x} has no elements, so none is the largest or smallest")
+    middle = [1] if keepdims and x.shape else []
+    return x.with_shape((*x.shape[:at], *middle, *x.shape[at + 1 :]), DataType.INT64)
+
+
+@layer()
+def ArgMax(x: PartialTensor, *, axis: int = 0, keepdims: int = 1, select_last_index: int = 0) -> PartialTensor:
+    return _place(x, axis, keepdims)
+
+
+@ArgMax.form
+def _arg_max(
+    inputs: Sequence[Known], outputs: Sequence[Known], *, axis: int, keepdims: int, select_last_index: int
+) -> Selection:
+    return _form(inputs[0], axis, 1, True, bool(select_last_index))
+
+
+@layer()
+def ArgMin(x: PartialTensor, *, axis: int = 0, keepdims: int = 1, select_last_index: int = 0) -> PartialTensor:
+    return _place(x, axis, keepdims)
+
+
+@ArgMin.form
+def _arg_min(
+    inputs: Sequence[Known], outputs: Sequence[Known], *, axis: int, keepdims: int, select_last_index: int
+) -> Selection:
+    return _form(inputs[0], axis, 1, False, bool(select_last_index))
+
+
+@layer()
+def Hardmax(x: PartialTensor, *, axis: int = -1) -> PartialTensor:
+    if x.shape is not None:
+        normalize_axis(axis, len(x.shape))
+    return x.with_shape(x.shape)
+
+
+@Hardmax.form
+def _hardmax(inputs: Sequence[Known], outputs: Sequence[Known], *, axis: int) -> Selection:
+    return _form(inputs[0], axis, 1, True)
+
+
+@layer(host=("k",))
+def TopK(
+    x: PartialTensor, k: PartialTensor, *, axis: int = -1, largest: int = 1, sorted: int = 1
+) -> tuple[PartialTensor, PartialTensor]:
+    if x.shape is None:
+        return x.with_shape(None), x.with_shape(None, DataType.INT64)
+    at = normalize_axis(axis, len(x.shape))
+    known = k.ints()
+    count, size = known[0] if known else None, x.shape[at]
+    if isinstance(count, int) and (count < 0 or (isinstance(size, int) and count > size)):
+        raise InferenceError(f"axis {at} of {x} has no {count} elements to select")
+    dims = (*x.shape[:at], count, *x.shape[at + 1 :])
+    return x.with_shape(dims), x.with_shape(dims, DataType.INT64)
+
+
+@TopK.form
+def _top_k(inputs: Sequence[Known], outputs: Sequence[Known], *, axis: int, largest: int, sorted: int) -> Selection:
+    at = normalize_axis(axis, len(inputs[0].shape))
+    return _form(inputs[0], axis, outputs[0].shape[at], bool(largest))

@@ -1,0 +1,134 @@
+"""Layers over strings, and over n-grams of them. Strings are objects and live on the CPU."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from perframe.errors import InferenceError
+from perframe.layers.base import layer
+from perframe.spec import Dim, PartialTensor, broadcast
+from perframe.tensor import DataType
+
+_CASES = ("NONE", "LOWER", "UPPER")
+
+# what RE2 understands and Python writes differently; classes like [:alpha:] stand inside brackets of their own
+_POSIX = {
+    "alnum": "0-9A-Za-z",
+    "alpha": "A-Za-z",
+    "ascii": r"\x00-\x7f",
+    "blank": r"\t ",
+    "cntrl": r"\x00-\x1f\x7f",
+    "digit": "0-9",
+    "graph": "!-~",
+    "lower": "a-z",
+    "print": " -~",
+    "punct": r"!-/:-@\[-`{-~",
+    "space": r"\t\n\v\f\r ",
+    "upper": "A-Z",
+    "word": "0-9A-Za-z_",
+    "xdigit": "0-9A-Fa-f",
+}
+_RE2_ONLY = re.compile(r"\\Q(?P<quoted>.*?)(?:\\E|$)|\[:(?P<posix>\w+):\]|(?P<escape>\\.)", re.DOTALL)
+
+
+def _python_syntax(match: re.Match[str]) -> str:
+    if match["quoted"] is not None:
+        return re.escape(match["quoted"])
+    if match["posix"] is not None:
+        if match["posix"] not in _POSIX:
+            raise InferenceError(f"a regular expression knows no class [:{match['posix']}:]")
+        return _POSIX[match["posix"]]
+    return r"\Z" if match["escape"] == r"\z" else match["escape"]
+
+
+def regular_expression(pattern: str) -> re.Pattern[str]:
+    """RE2's syntax, whose classes are those of ASCII, for Python. Raises InferenceError."""
+    try:
+        return re.compile(_RE2_ONLY.sub(_python_syntax, pattern), re.ASCII)
+    except re.error as error:
+        raise InferenceError(f"{pattern!r} is no regular expression: {error}") from None
+
+
+def _strings(x: PartialTensor, what: str) -> None:
+    if x.dtype is not DataType.STRING:
+        raise InferenceError(f"{what} takes strings, not {x}")
+
+
+@layer()
+def StringConcat(a: PartialTensor, b: PartialTensor) -> PartialTensor:
+    _strings(a, "StringConcat")
+    _strings(b, "StringConcat")
+    return a.with_shape(broadcast(a.shape, b.shape))
+
+
+@layer(on_host=True)
+def StringSplit(
+    x: PartialTensor, *, delimiter: str = "", maxsplit: int | None = None
+) -> tuple[PartialTensor, PartialTensor]:
+    _strings(x, "StringSplit")
+    if maxsplit is not None and maxsplit < 0:
+        raise InferenceError(f"maxsplit={maxsplit}: strings cannot be split a negative number of times")
+    return x.with_shape(None if x.shape is None else (*x.shape, None)), x.with_shape(x.shape, DataType.INT64)
+
+
+@layer(on_host=True)
+def StringNormalizer(
+    x: PartialTensor,
+    *,
+    case_change_action: str = "NONE",
+    is_case_sensitive: int = 0,
+    locale: str = "",
+    stopwords: Sequence[str] = (),
+) -> PartialTensor:
+    _strings(x, "StringNormalizer")
+    if case_change_action not in _CASES:
+        raise InferenceError(f"case_change_action {case_change_action!r} is none of {', '.join(_CASES)}")
+    if x.shape is None:
+        return x.with_shape(None)
+    if len(x.shape) not in (1, 2) or (len(x.shape) == 2 and isinstance(x.shape[0], int) and x.shape[0] != 1):
+        raise InferenceError(f"StringNormalizer takes strings of shape (count) or (1, count), not {x}")
+    return x.with_shape((None,) if len(x.shape) == 1 else (1, None))
+
+
+@layer()
+def RegexFullMatch(x: PartialTensor, *, pattern: str = "") -> PartialTensor:
+    _strings(x, "RegexFullMatch")
+    regular_expression(pattern)
+    return x.with_shape(x.shape, DataType.BOOL)
+
+
+@layer()
+def TfIdfVectorizer(
+    x: PartialTensor,
+    *,
+    mode: str,
+    ngram_indexes: Sequence[int],
+    ngram_counts: Sequence[int],
+    max_skip_count: int,
+    min_gram_length: int,
+    max_gram_length: int,
+    pool_int64s: Sequence[int] = (),
+    pool_strings: Sequence[str] = (),
+    weights: Sequence[float] = (),
+) -> PartialTensor:
+    if mode not in ("TF", "IDF", "TFIDF"):
+        raise InferenceError(f"TfIdfVectorizer has no mode {mode!r}")
+    if bool(pool_int64s) == bool(pool_strings):
+        raise InferenceError("TfIdfVectorizer needs either pool_int64s or pool_strings")
+    if (x.dtype is DataType.STRING) != bool(pool_strings):
+        raise InferenceError(f"{x} and the pool of n-grams are not of one type")
+    if not ngram_indexes or min(ngram_indexes) < 0:
+        raise InferenceError("ngram_indexes must name the output's columns, from 0")
+    if weights and len(weights) != len(ngram_indexes):
+        raise InferenceError(f"{len(weights)} weights do not fit {len(ngram_indexes)} n-grams")
+    if min_gram_length < 1 or max_gram_length < min_gram_length or max_skip_count < 0:
+        raise InferenceError(
+            f"there are no n-grams of {min_gram_length} to {max_gram_length}, {max_skip_count} skipped"
+        )
+    if x.shape is not None and len(x.shape) > 2:
+        raise InferenceError(f"{x} is no sequence, and no batch of sequences")
+    columns: tuple[Dim, ...] = (max(ngram_indexes) + 1,)
+    if x.shape is None:
+        return x.with_shape(None, DataType.FLOAT32)
+    return x.with_shape((*x.shape[:-1], *columns), DataType.FLOAT32)

@@ -1,0 +1,31 @@
+//@ input X
+//@ param int size
+//@ param int run
+//@ param int parts
+//@ param int paired
+//@ param int weight
+//@ param int total
+//@ param int centered
+// Two numbers for each part of each row: its mean (0 unless centered), and the sum of squared distances from it. Long rows are
+// done in parts, and the pairs of a row's parts (paired), which stand for `weight` of the row's `total` elements, once more.
+float element(int o) {
+    int pair = o >> 1, row = pair / parts, begin = (pair - row * parts) * run;
+    int first = row * size, end = min(begin + run, size), stride = paired == 1 ? 2 : 1;
+    float mean = 0.0, count = 0.0;
+    if (centered == 1) {
+        for (int i = begin; i < end; ++i) {
+            float elements = float(min(weight, total - i * weight));
+            mean += elements * X((first + i) * stride);
+            count += elements;
+        }
+        mean /= count;
+    }
+    if ((o & 1) == 0) return mean;
+    float square = 0.0;
+    for (int i = begin; i < end; ++i) {
+        float distance = X((first + i) * stride) - mean;
+        square += float(min(weight, total - i * weight)) * distance * distance;
+        if (paired == 1) square += X((first + i) * 2 + 1);
+    }
+    return square;
+}

@@ -1,0 +1,17 @@
+//@ input X
+//@ input S
+//@ input Z
+//@ param int size
+//@ param int inner
+//@ param int block
+//@ param ivec4 steps
+//@ param int has_zero
+//@ param ivec2 range
+// (x - zero) * scale, or the way back, of which halves round to even. A tensor, an axis or blocks of it have scales of their own.
+#define DEQUANTIZED(value, scale, zero) (float(int(value) - (zero)) * (scale))
+#define QUANTIZED(value, scale, zero) int(min(max(round_even(float(value) / (scale)) + float(zero), float(range.x)), float(range.y)))
+O_TYPE element(int o) {
+    int i = o % inner, rest = o / inner;
+    int at = rest / size * steps.x + rest % size / block * steps.y + i * steps.z;
+    return SCALED(X(o), S(at), (has_zero == 1 ? int(Z(at)) : 0));
+}

@@ -1,0 +1,11 @@
+//@ input X
+//@ input L
+//@ param int times
+//@ param int time_step
+//@ param int batches
+//@ param int batch_step
+// The first L[batch] elements along the time axis in reverse, the rest as they are.
+O_TYPE element(int o) {
+    int time = o / time_step % times, length_ = int(L(o / batch_step % batches));
+    return X(time < length_ ? o + (length_ - 1 - 2 * time) * time_step : o);
+}

@@ -1,0 +1,45 @@
+//@ input X
+//@ input R
+//@ input I
+//@ param ivec2 size
+//@ param ivec2 output_
+//@ param int channels
+//@ param int columns
+//@ param int samples
+//@ param int most
+//@ param int half_pixel
+//@ param int largest
+//@ param float scale
+// An element of a region: the mean of its samples, or the largest of their weighted corners; at most `most` samples a side.
+float element(int o) {
+    int column = o % output_.y, row = o / output_.y % output_.x, rest = o / (output_.x * output_.y);
+    int roi = rest / channels, plane = (int(I(roi)) * channels + rest % channels) * size.x * size.y;
+    vec2 begin = vec2(R(roi * columns + 1), R(roi * columns)) * scale - (half_pixel == 1 ? 0.5 : 0.0);
+    vec2 end = vec2(R(roi * columns + 3), R(roi * columns + 2)) * scale - (half_pixel == 1 ? 0.5 : 0.0);
+    vec2 extent = half_pixel == 1 ? end - begin : max(end - begin, vec2(1.0));
+    vec2 bin = extent / vec2(output_);
+    ivec2 count = samples > 0 ? ivec2(samples) : min(max(ivec2(ceil(bin)), ivec2(0)), ivec2(most));
+    float total = 0.0;
+    for (int i = 0; i < count.x; ++i) {
+        float y = begin.x + float(row) * bin.x + (float(i) + 0.5) * bin.x / float(count.x);
+        for (int j = 0; j < count.y; ++j) {
+            float x = begin.y + float(column) * bin.y + (float(j) + 0.5) * bin.y / float(count.y);
+            float a = 0.0, b = 0.0, c = 0.0, d = 0.0;
+            if (y >= -1.0 && y <= float(size.x) && x >= -1.0 && x <= float(size.y)) {
+                vec2 at = min(max(vec2(y, x), vec2(0.0)), vec2(size - 1));
+                ivec2 low = ivec2(at), high = min(low + 1, size - 1);
+                vec2 t = at - vec2(low);
+                a = (1.0 - t.x) * (1.0 - t.y) * X(plane + low.x * size.y + low.y);
+                b = (1.0 - t.x) * t.y * X(plane + low.x * size.y + high.y);
+                c = t.x * (1.0 - t.y) * X(plane + high.x * size.y + low.y);
+                d = t.x * t.y * X(plane + high.x * size.y + high.y);
+            }
+            if (largest == 0) total += a + b + c + d;
+            else {
+                float best = max(max(a, b), max(c, d));
+                total = i + j == 0 ? best : max(total, best);
+            }
+        }
+    }
+    return largest == 1 ? total : total / float(max(count.x * count.y, 1));
+}

@@ -1,0 +1,32 @@
+//@ input X
+//@ input I
+//@ param int size
+//@ param int inner
+//@ param int count
+//@ param int run
+//@ param int parts
+//@ param int chained
+//@ param int largest
+//@ param int last
+// Where the largest or smallest of each part of each row is. Long rows are done in parts, and the `count` places that
+// these found (chained, in I) once more. before() says which of two comes first; NaN is the largest.
+bool lost(float x) { return is_nan(x); }
+bool lost(int x) { return false; }
+bool before(T a, T b) {
+    if (lost(a) || lost(b)) return lost(a) != lost(b) && lost(a) == (largest == 1);
+    return largest == 1 ? a > b : a < b;
+}
+int element(int o) {
+    int row = o / parts, begin = (o - row * parts) * run;
+    int first = row / inner * size * inner + row % inner, found = 0;
+    T best = T(0);
+    for (int i = begin; i < min(begin + run, count); ++i) {
+        int at = chained == 1 ? int(I(row * count + i)) : i;
+        T x = X(first + at * inner);
+        if (i == begin || before(x, best) || (last == 1 && !before(best, x))) {
+            best = x;
+            found = at;
+        }
+    }
+    return found;
+}

@@ -1,0 +1,12 @@
+//@ input R
+//@ param int size
+//@ param int inner
+//@ param int count
+// Which element of its row has the rank of each output element.
+int element(int o) {
+    int rank = o / inner % count, first = o / inner / count * size * inner + o % inner;
+    int found = 0;
+    for (int i = 0; i < size; ++i)
+        if (int(R(first + i * inner)) == rank) found = i;
+    return found;
+}

@@ -1,0 +1,20 @@
+//@ input X
+//@ param int size
+//@ param int inner
+//@ param int largest
+// How many elements of its row come before each element; of equal ones those with lower indices do.
+bool lost(float x) { return is_nan(x); }
+bool lost(int x) { return false; }
+bool before(T a, T b) {
+    if (lost(a) || lost(b)) return lost(a) != lost(b) && lost(a) == (largest == 1);
+    return largest == 1 ? a > b : a < b;
+}
+int element(int o) {
+    int at = o / inner % size, first = o - at * inner, rank = 0;
+    T x = X(o);
+    for (int i = 0; i < size; ++i) {
+        T other = X(first + i * inner);
+        if (before(other, x) || (i < at && !before(x, other))) ++rank;
+    }
+    return rank;
+}

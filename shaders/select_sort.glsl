@@ -1,0 +1,28 @@
+//@ input X
+//@ input I
+//@ param int size
+//@ param int inner
+//@ param int padded
+//@ param int block
+//@ param int reach
+//@ param int fresh
+//@ param int largest
+// A pass of a bitonic sort of each row's places: rows are `padded` to a power of two with places that come last. Each place is
+// compared with that of its partner, `reach` away, in blocks of alternating direction; `fresh` places are in order yet.
+bool lost(float x) { return is_nan(x); }
+bool lost(int x) { return false; }
+bool before(T a, T b) {
+    if (lost(a) || lost(b)) return lost(a) != lost(b) && lost(a) == (largest == 1);
+    return largest == 1 ? a > b : a < b;
+}
+bool precedes(int a, int b, int first) {
+    if (a >= size || b >= size) return a < b;
+    T x = X(first + a * inner), y = X(first + b * inner);
+    return before(x, y) || (a < b && !before(y, x));
+}
+int element(int o) {
+    int row = o / padded, at = o - row * padded, partner = at ^ reach;
+    int a = fresh == 1 ? at : int(I(o)), b = fresh == 1 ? partner : int(I(row * padded + partner));
+    bool wanted = (at < partner) == ((at & block) == 0);
+    return precedes(a, b, row / inner * size * inner + row % inner) == wanted ? a : b;
+}

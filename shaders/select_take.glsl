@@ -1,0 +1,9 @@
+//@ input X
+//@ input I
+//@ param int size
+//@ param int inner
+//@ param int count
+// The elements of each row at the places that I says.
+O_TYPE element(int o) {
+    return X((o / inner / count * size + int(I(o))) * inner + o % inner);
+}

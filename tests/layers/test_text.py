@@ -1,0 +1,141 @@
+"""Strings: joined, split, cleaned, matched and counted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper
+
+import perframe as pf
+from layers.runner import Array, Case, check
+from perframe.layers.text import regular_expression
+
+TYPES = {"int64": TensorProto.INT64, "int32": TensorProto.INT32, "object": TensorProto.STRING}
+
+
+def strings(*values: Any) -> Array:
+    return np.array(values, object)
+
+
+def run(op: str, inputs: list[Array], kinds: list[int], backend: str, ctx: Any = None, **attributes: Any) -> list[Any]:
+    """One node, by the CPU's way whatever the backend."""
+    names = [f"x{index}" for index in range(len(inputs))]
+    outputs = [f"y{index}" for index in range(len(kinds))]
+    given = zip(names, inputs, strict=True)
+    infos = [helper.make_tensor_value_info(name, TYPES[str(value.dtype)], value.shape) for name, value in given]
+    ends = [helper.make_tensor_value_info(name, kind, None) for name, kind in zip(outputs, kinds, strict=True)]
+    graph = helper.make_graph([helper.make_node(op, names, outputs, **attributes)], "text", infos, ends)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 22)], ir_version=10)
+    made = pf.run(model, dict(zip(names, inputs, strict=True)), backend=backend, ctx=ctx)
+    return list(made.values())
+
+
+def same(made: Array, wanted: Any, shape: tuple[int, ...] | None = None) -> None:
+    expected = np.array(wanted, object)
+    assert made.shape == (expected.shape if shape is None else shape)
+    assert made.tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "wanted"),
+    [
+        (strings("ab", "c"), strings("x", ""), ["abx", "c"]),
+        (strings(["a"], ["b"]), strings("x", "y", "z"), [["ax", "ay", "az"], ["bx", "by", "bz"]]),
+        (np.array("é", object), np.array("→", object), "é→"),
+        (np.empty((0, 2), object), strings("x", "y"), np.empty((0, 2), object)),
+    ],
+)
+def test_concat(a: Array, b: Array, wanted: Any, backend: str, backend_context: Any) -> None:
+    (made,) = run("StringConcat", [a, b], [TensorProto.STRING], backend, backend_context)
+    same(made, wanted)
+
+
+@pytest.mark.parametrize(
+    ("x", "attributes", "parts", "counts"),
+    [
+        (["a,b", "c"], {"delimiter": ","}, [["a", "b"], ["c", ""]], [2, 1]),
+        (["a,,b"], {"delimiter": ","}, [["a", "", "b"]], [3]),
+        (["a,b,c"], {"delimiter": ",", "maxsplit": 1}, [["a", "b,c"]], [2]),
+        (["  a  b "], {}, [["a", "b"]], [2]),
+        (["", " "], {}, np.empty((2, 0), object), [0, 0]),
+    ],
+)
+def test_split(x: list[str], attributes: Any, parts: Any, counts: Any, backend: str, backend_context: Any) -> None:
+    kinds = [TensorProto.STRING, TensorProto.INT64]
+    made, lengths = run("StringSplit", [strings(*x)], kinds, backend, backend_context, **attributes)
+    same(made, parts)
+    assert lengths.dtype == np.int64 and lengths.tolist() == counts
+
+
+@pytest.mark.parametrize(
+    ("x", "attributes", "wanted"),
+    [
+        (["Mon", "", "tue"], {"case_change_action": "UPPER"}, ["MON", "", "TUE"]),
+        (["Mon", "mon", "Tue"], {"stopwords": ["mon"], "is_case_sensitive": 1}, ["Mon", "Tue"]),
+        (["Mon", "mon", "Tue"], {"stopwords": ["MON"], "case_change_action": "LOWER"}, ["tue"]),
+        (["mon"], {"stopwords": ["mon"]}, [""]),
+        ([["mon", "Tue"]], {"stopwords": ["mon"]}, [["Tue"]]),
+    ],
+)
+def test_normalizer(x: list[Any], attributes: Any, wanted: Any, backend: str, backend_context: Any) -> None:
+    (made,) = run("StringNormalizer", [strings(*x)], [TensorProto.STRING], backend, backend_context, **attributes)
+    same(made, wanted)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "yes", "no"),
+    [
+        (r"[[:alpha:]]+\z", "abc", "ab1"),
+        (r"[^[:space:][:digit:]]+", "ab", "a b"),
+        (r"\Qa.c\E", "a.c", "abc"),
+        (r"\w+", "a_1", "é"),
+        (r"a|ab", "ab", "abc"),
+        (r"(?i)HELLO", "hello", "hell"),
+        (r"\\Q", "\\Q", "Q"),
+    ],
+)
+def test_regular_expressions(pattern: str, yes: str, no: str, backend: str, backend_context: Any) -> None:
+    given = [strings([yes], [no])]
+    (made,) = run("RegexFullMatch", given, [TensorProto.BOOL], backend, backend_context, pattern=pattern)
+    assert made.dtype == bool and made.tolist() == [[True], [False]]
+
+
+@pytest.mark.parametrize("pattern", ["(", "[[:nothing:]]", "a{2,1}"])
+def test_broken_patterns_are_refused(pattern: str) -> None:
+    with pytest.raises(pf.InferenceError):
+        regular_expression(pattern)
+
+
+WORDS = {"ngram_counts": [0, 4], "ngram_indexes": [0, 1, 2, 3, 4, 5, 6], "pool_int64s": [2, 3, 5, 4, 5, 6, 7, 8, 6, 7]}
+
+
+def tf_idf(name: str, x: Array, **attributes: Any) -> Case:
+    given = {"mode": "TF", "min_gram_length": 1, "max_gram_length": 2, "max_skip_count": 0} | WORDS | attributes
+    return Case(name, "TfIdfVectorizer", [x], given, constants=[], reference="onnxruntime", gl=False)
+
+
+ROWS = np.array([[1, 1, 3, 3, 3, 7], [8, 6, 7, 5, 6, 8]])
+CASES = [
+    *(tf_idf(f"{t} {m}", ROWS.astype(t), mode=m) for t in ("int32", "int64") for m in ("TF", "IDF", "TFIDF")),
+    *(tf_idf(f"skip {count}", ROWS, max_skip_count=count) for count in (1, 5)),
+    tf_idf("bigrams", ROWS, min_gram_length=2, max_skip_count=5),
+    tf_idf("words alone", ROWS, max_gram_length=1, max_skip_count=5),
+    tf_idf("one row", ROWS.reshape(-1), max_skip_count=3),
+    tf_idf("columns", ROWS, ngram_indexes=[6, 0, 9, 1, 2, 3, 4], mode="TFIDF", weights=[1.0, 2, 3, 4, 5, 6, 7]),
+    tf_idf("seen", ROWS, mode="IDF", weights=[1.0, 2, 3, 4, 5, 6, 7], max_skip_count=5),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_grams(case: Case, backend: str, backend_context: Any) -> None:
+    check(case, backend, backend_context)
+
+
+def test_grams_of_strings(backend: str, backend_context: Any) -> None:
+    attributes = {"mode": "TF", "min_gram_length": 1, "max_gram_length": 2, "max_skip_count": 1}
+    attributes |= {"ngram_counts": [0, 2], "ngram_indexes": [0, 1, 2], "pool_strings": ["a", "b", "a", "c"]}
+    given = [strings("a", "b", "c", "a", "c")]
+    (made,) = run("TfIdfVectorizer", given, [TensorProto.FLOAT], backend, backend_context, **attributes)
+    assert made.dtype == np.float32 and made.tolist() == [2, 1, 2]
