@@ -44,8 +44,10 @@ def main() -> None:
     common = set.intersection(*(set(found) for found in by_backend.values()))
     sections = {"all": {name: by_backend["cpu"][name] for name in common}}
     sections |= {b: {n: why for n, why in found.items() if n not in common} for b, found in by_backend.items()}
-    lines = []
+    lines: list[str] = []
     for backend, found in sections.items():
+        if not found:
+            continue
         lines.append(f"[{backend}]")
         for reason in sorted(set(found.values())):
             lines += [f"# {reason}", *sorted(name for name, why in found.items() if why == reason)]

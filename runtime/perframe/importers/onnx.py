@@ -24,6 +24,7 @@ from perframe.tensor import DataType
 
 Array = NDArray[Any]
 
+TRAINING = "it trains, and perframe runs inference: export the model without it"
 MAX_CALL_DEPTH = 32  # functions within functions; a model may bring one that calls itself
 
 
@@ -249,7 +250,7 @@ class Importer:
             return
         if node.domain or node.op not in registry():
             if not self._inline(node):
-                self._problem(node, "perframe has no such layer")
+                self._problem(node, TRAINING if node.domain.endswith(".training") else "perframe has no such layer")
             return
         if not self._bodies(node):
             self._end_shapes(node)

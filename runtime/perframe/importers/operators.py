@@ -10,7 +10,6 @@ import onnx
 from perframe.importers.adapters import adapters
 from perframe.layers.base import registry
 
-TRAINING = "ai.onnx.preview.training"
 GPU_TYPES = {"float", "int32", "int64", "bool"}
 
 

@@ -1,0 +1,30 @@
+"""MaxRoiPool, against onnxruntime."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from layers.runner import Case, Draw, check
+
+draw = Draw(83)
+ROIS = np.array([[0, 0, 0, 6, 4], [1, 2.4, 1.2, 5.6, 3.1], [0, -3, 2, 1, 9], [1, 3, 3, 3, 3]], np.float32)
+
+
+def pool(name: str, shape: tuple[int, ...], pooled: list[int], scale: float = 1.0) -> Case:
+    attributes = {"pooled_shape": pooled, "spatial_scale": scale}
+    return Case(name, "MaxRoiPool", [draw(*shape), ROIS], attributes, reference="onnxruntime", gl=False, opset=21)
+
+
+CASES = [
+    pool("cells of one", (2, 3, 5, 7), [1, 1]),
+    pool("more cells than rows", (2, 3, 5, 7), [7, 3]),
+    pool("scaled", (2, 1, 11, 13), [2, 5], 1.5),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_roi_pool(case: Case, backend: str, backend_context: Any) -> None:
+    check(case, backend, backend_context)
