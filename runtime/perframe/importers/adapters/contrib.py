@@ -1,0 +1,296 @@
+"""Adapters of com.microsoft, which onnxruntime's own tools and some exporters write: products, activations, small ones."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perframe.importers.adapters import adapter, node_like
+from perframe.tensor import DataType
+
+if TYPE_CHECKING:
+    from perframe.importers.onnx import Importer, Node
+    from perframe.spec import PartialTensor
+
+MICROSOFT = "com.microsoft::"
+LARGEST_INVERSE = 8  # the side of a matrix, whose minors are as many as its elements
+
+
+class Chain:
+    """Nodes in the place of one, made one after the other."""
+
+    def __init__(self, node: Node, graph: Importer) -> None:
+        self.node, self.graph, self.nodes = node, graph, list[Any]()
+
+    def __call__(self, op: str, *inputs: str, **attributes: Any) -> str:
+        """Add a node; returns its output."""
+        return self.several(1, op, *inputs, **attributes)[0]
+
+    def several(self, count: int, op: str, *inputs: str, **attributes: Any) -> list[str]:
+        """Add a node of more than one output."""
+        names = [self.graph.value_name(self.node.outputs[0]) for _ in range(count)]
+        self.nodes.append(node_like(self.node, op, list(inputs), names, **attributes))
+        return names
+
+    def inputs(self, count: int) -> list[str]:
+        """The node's inputs; those that it leaves out have no name."""
+        return (self.node.inputs + [""] * count)[:count]
+
+    def get(self, attribute: str, default: Any) -> Any:
+        """An attribute."""
+        return self.node.attributes.get(attribute, default)
+
+    def refuse(self, *attributes: str) -> None:
+        """Attributes that nothing here does."""
+        for name in attributes:
+            if self.node.attributes.get(name):
+                raise NotImplementedError(f"{name}={self.node.attributes[name]!r} is not supported")
+
+    def wants(self, index: int) -> bool:
+        """Whether the model asks for this output."""
+        return index < len(self.node.outputs) and bool(self.node.outputs[index])
+
+    def spec(self, name: str) -> PartialTensor:
+        """What is known of a value that goes into the node."""
+        found = self.graph.find(name)
+        if found is None:
+            raise NotImplementedError(f"nothing is known of its input {name!r}")
+        return found
+
+    def rank(self, name: str) -> int:
+        """How many dims a value has."""
+        shape = self.spec(name).shape
+        if shape is None:
+            raise NotImplementedError(f"the rank of its input {name!r} is unknown")
+        return len(shape)
+
+    def size(self, name: str, axis: int) -> int:
+        """A dim that has to be known."""
+        shape = self.spec(name).shape
+        size = None if shape is None else shape[axis]
+        if not isinstance(size, int):
+            raise NotImplementedError(f"dim {axis} of its input {name!r} is unknown")
+        return size
+
+    def value(self, name: str) -> NDArray[Any]:
+        """An input that has to be a constant."""
+        self.graph.find(name)
+        if name not in self.graph.constants:
+            raise NotImplementedError(f"its input {name!r} is no constant")
+        return self.graph.constants[name]
+
+    def ints(self, *values: int) -> str:
+        """A constant list of whole numbers."""
+        return self.graph.constant(values, np.int64)
+
+    def number(self, value: Any, like: str = "") -> str:
+        """A constant of an input's dtype."""
+        return self.graph.constant(value, self.spec(like).dtype.numpy if like else np.float32)
+
+    def dims(self, name: str, axis: int) -> str:
+        """A dim as a scalar, at run time."""
+        return self("Squeeze", self("Shape", name, start=axis, end=axis + 1 or None))
+
+    def sum(self, *names: str) -> str:
+        """The sum of those that are there."""
+        present = [name for name in names if name]
+        total = present[0]
+        for name in present[1:]:
+            total = self("Add", total, name)
+        return total
+
+    def done(self, *results: str) -> list[Node]:
+        """The nodes, of which these values are the node's outputs. What no output needs is left out."""
+        renamed: dict[str, str] = {}
+        made = {name for node in self.nodes for name in node.outputs}
+        for index, output in enumerate(self.node.outputs):
+            if not output:
+                continue
+            if index >= len(results) or not results[index]:
+                raise NotImplementedError(f"its output {index} is not supported")
+            if results[index] in made and results[index] not in renamed:
+                renamed[results[index]] = output
+            else:
+                self.nodes.append(node_like(self.node, "Identity", [results[index]], [output]))
+        needed, kept = {name for name in self.node.outputs if name}, list[Any]()
+        for node in reversed(self.nodes):
+            node.outputs = [renamed.get(name, name) for name in node.outputs]
+            node.inputs = [renamed.get(name, name) for name in node.inputs]
+            if needed.intersection(node.outputs):
+                needed.update(node.inputs)
+                kept.append(node)
+        return kept[::-1]
+
+
+def _activate(chain: Chain, x: str, kind: str, alpha: float | None, beta: float | None) -> str:
+    """An activation by its name, and the numbers that it takes."""
+    given = {name: value for name, value in (("alpha", alpha), ("beta", beta)) if value is not None}
+    if kind in ("Relu", "Sigmoid", "Tanh", "Softplus", "Softsign", "HardSwish", "Gelu"):
+        return chain(kind, x)
+    if kind in ("LeakyRelu", "Elu", "ThresholdedRelu"):
+        return chain(kind, x, **{name: value for name, value in given.items() if name == "alpha"})
+    if kind == "HardSigmoid":
+        return chain(kind, x, **given)
+    if kind == "Clip" and alpha is not None and beta is not None:
+        like = chain.node.inputs[0]
+        return chain("Clip", x, chain.number(alpha, like), chain.number(beta, like))
+    if kind:
+        raise NotImplementedError(f"activation={kind!r} is not supported")
+    return x
+
+
+@adapter(f"{MICROSOFT}FusedConv")
+def _fused_conv(node: Node, graph: Importer) -> list[Node]:
+    """A convolution, plus Z, through an activation."""
+    chain, attributes = Chain(node, graph), dict(node.attributes)
+    x, w, bias, z = chain.inputs(4)
+    kind = attributes.pop("activation", "")
+    alpha, beta = (*attributes.pop("activation_params", ()), None, None)[:2]
+    result = chain("Conv", x, w, *([bias] if bias else []), **attributes)
+    return chain.done(_activate(chain, chain.sum(result, z), kind, alpha, beta))
+
+
+@adapter(f"{MICROSOFT}NhwcConv", f"{MICROSOFT}NhwcFusedConv")
+def _nhwc_conv(node: Node, graph: Importer) -> list[Node]:
+    """Pictures whose channels lie last. Their weights are those of Conv, or have them last, too: kernel_shape tells."""
+    chain, attributes = Chain(node, graph), dict(node.attributes)
+    x, w, bias, z = chain.inputs(4)
+    kind = attributes.pop("activation", "")
+    alpha, beta = (*attributes.pop("activation_params", ()), None, None)[:2]
+    rank, kernel = chain.rank(x), tuple(attributes.get("kernel_shape", ()))
+    sizes = tuple(chain.spec(w).shape or ())
+    if kernel and sizes[2:] != kernel and sizes[1:-1] == kernel:
+        w = channels_first(chain, w, rank)
+    result = chain("Conv", channels_first(chain, x, rank), w, *([bias] if bias else []), **attributes)
+    return chain.done(_activate(chain, chain.sum(channels_last(chain, result, rank), z), kind, alpha, beta))
+
+
+def channels_first(chain: Chain, x: str, rank: int) -> str:
+    """NHWC as NCHW."""
+    return chain("Transpose", x, perm=(0, rank - 1, *range(1, rank - 1)))
+
+
+def channels_last(chain: Chain, x: str, rank: int) -> str:
+    """NCHW as NHWC."""
+    return chain("Transpose", x, perm=(0, *range(2, rank), 1))
+
+
+@adapter(f"{MICROSOFT}FusedGemm")
+def _fused_gemm(node: Node, graph: Importer) -> list[Node]:
+    chain, attributes = Chain(node, graph), dict(node.attributes)
+    kind, alpha, beta, _ = (
+        attributes.pop(name, None) for name in ("activation", *(f"activation_{x}" for x in ("alpha", "beta", "gamma")))
+    )
+    result = chain("Gemm", *node.inputs, **attributes)
+    return chain.done(_activate(chain, result, kind or "", alpha, beta))
+
+
+@adapter(*(MICROSOFT + op for op in ("FusedMatMul", "TransposeMatMul", "FusedMatMulActivation")))
+def _fused_mat_mul(node: Node, graph: Importer) -> list[Node]:
+    """alpha * A B, of matrices that may be transposed, or whose rows may lie before their batches."""
+    chain = Chain(node, graph)
+    sides = list[str]()
+    for name, side in zip(node.inputs, "AB", strict=True):
+        flipped, batched = chain.get(f"trans{side}", 0), chain.get(f"transBatch{side}", 0)
+        rank = chain.rank(name) if flipped or batched else 1
+        order = [*range(1, rank - 1), 0, rank - 1] if batched else list(range(rank))
+        if flipped:
+            order[-2:] = order[:-3:-1]
+        sides.append(name if rank == 1 else chain("Transpose", name, perm=tuple(order)))
+    result = chain("MatMul", *sides)
+    if chain.get("alpha", 1.0) != 1.0:
+        result = chain("Mul", result, chain.number(chain.get("alpha", 1.0), node.inputs[0]))
+    kind, alpha, beta = (chain.get(f"activation{name}", None) for name in ("", "_alpha", "_beta"))
+    return chain.done(_activate(chain, result, kind or "", alpha, beta))
+
+
+@adapter(f"{MICROSOFT}Gelu", f"{MICROSOFT}BiasGelu")
+def _gelu(node: Node, graph: Importer) -> list[Node]:
+    chain = Chain(node, graph)
+    return chain.done(chain("Gelu", chain.sum(*node.inputs)))
+
+
+@adapter(f"{MICROSOFT}FastGelu")
+def _fast_gelu(node: Node, graph: Importer) -> list[Node]:
+    chain = Chain(node, graph)
+    return chain.done(chain("Gelu", chain.sum(*node.inputs), approximate="tanh"))
+
+
+@adapter(f"{MICROSOFT}QuickGelu")
+def _quick_gelu(node: Node, graph: Importer) -> list[Node]:
+    chain = Chain(node, graph)
+    return chain.done(chain("Swish", node.inputs[0], alpha=chain.get("alpha", 1.702)))
+
+
+@adapter(f"{MICROSOFT}BiasAdd")
+def _bias_add(node: Node, graph: Importer) -> list[Node]:
+    chain = Chain(node, graph)
+    return chain.done(chain.sum(*node.inputs))
+
+
+@adapter(f"{MICROSOFT}BiasSplitGelu")
+def _bias_split_gelu(node: Node, graph: Importer) -> list[Node]:
+    """The left half of the last axis times the Gelu of the right one."""
+    chain = Chain(node, graph)
+    left, right = chain.several(2, "Split", chain.sum(*node.inputs), axis=-1, num_outputs=2)
+    return chain.done(chain("Mul", left, chain("Gelu", right)))
+
+
+@adapter(f"{MICROSOFT}Trilu")
+def _trilu(node: Node, graph: Importer) -> list[Node]:
+    return [node_like(node, "Trilu", node.inputs, node.outputs, **node.attributes)]
+
+
+@adapter(f"{MICROSOFT}ExpandDims")
+def _expand_dims(node: Node, graph: Importer) -> list[Node]:
+    chain = Chain(node, graph)
+    x, axis = chain.inputs(2)
+    return chain.done(chain("Unsqueeze", x, _list(chain, axis)))
+
+
+@adapter(f"{MICROSOFT}Pad")
+def _pad(node: Node, graph: Importer) -> list[Node]:
+    """Its pads may be a matrix of one row."""
+    chain = Chain(node, graph)
+    x, pads, value = chain.inputs(3)
+    filler = [chain("Reshape", value, chain.ints())] if value else []
+    return chain.done(chain("Pad", x, _list(chain, pads), *filler, **node.attributes))
+
+
+def _list(chain: Chain, numbers: str) -> str:
+    """Whole numbers of any shape as a list of int64."""
+    if numbers in chain.graph.constants:
+        return chain.ints(*chain.graph.constants[numbers].reshape(-1).tolist())
+    return chain("Reshape", chain("Cast", numbers, to=DataType.INT64), chain.ints(-1))
+
+
+@adapter(f"{MICROSOFT}Unique")
+def _unique(node: Node, graph: Importer) -> list[Node]:
+    """In the order in which they come."""
+    chain = Chain(node, graph)
+    values, _, places, counts = chain.several(4, "Unique", node.inputs[0], sorted=0)
+    return chain.done(values, places, counts)
+
+
+@adapter(f"{MICROSOFT}Inverse")
+def _inverse(node: Node, graph: Importer) -> list[Node]:
+    """Of small matrices: the determinants of all minors, by that of the matrix."""
+    chain, (x,) = Chain(node, graph), node.inputs
+    side, rank = chain.size(x, -1), chain.rank(x)
+    if x in graph.constants:
+        return chain.done(graph.constant(np.linalg.inv(graph.constants[x])))
+    if side == 1:
+        return chain.done(chain("Reciprocal", x))
+    if side > LARGEST_INVERSE:
+        raise NotImplementedError(f"its matrices have {side} rows; those of more than {LARGEST_INVERSE} are no constant")
+    others = np.array([[i for i in range(side) if i != left] for left in range(side)])
+    rows = chain("Gather", x, graph.constant(others), axis=-2)  # ..., row left out, rows, columns
+    minors = chain("Gather", rows, graph.constant(others), axis=-1)  # ..., row, rows, column left out, columns
+    batch = tuple(range(rank - 2))
+    minors = chain("Transpose", minors, perm=(*batch, rank, rank - 2, rank - 1, rank + 1))  # column, row: transposed
+    signs = 1 - 2 * (np.add.outer(np.arange(side), np.arange(side)) % 2)
+    adjugate = chain("Mul", chain("Det", minors), chain.number(signs, x))
+    whole = chain("Unsqueeze", chain("Det", x), chain.ints(-2, -1))
+    return chain.done(chain("Div", adjugate, whole))

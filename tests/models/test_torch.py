@@ -1,0 +1,130 @@
+"""What PyTorch exports, by its exporter of today and the one before, gives what PyTorch gives, on every backend."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnxscript
+import pytest
+import torch
+from numpy.typing import NDArray
+from onnxscript import opset18
+
+import perframe as pf
+from models.networks import NETWORKS, Arrays, Network, nms
+
+TOLERANCE = 1e-4  # of the largest output
+
+
+# --- NonMaxSuppression, which torchvision would bring: an operator of the tests, and how each exporter writes it ---
+
+
+def written_by_dynamo(boxes: Any, scores: Any, most: int, overlap: float, least: float) -> Any:
+    limits = (opset18.Constant(value_ints=[most]), opset18.Constant(value_floats=[overlap]))
+    return opset18.NonMaxSuppression(boxes, scores, *limits, opset18.Constant(value_floats=[least]))
+
+
+def written_by_tracing(graph: Any, boxes: Any, scores: Any, most: Any, overlap: Any, least: Any) -> Any:
+    return graph.op("NonMaxSuppression", boxes, scores, most, overlap, least)
+
+
+# --- exports ---
+
+
+def arguments(frame: Arrays) -> tuple[torch.Tensor, ...]:
+    return tuple(map(torch.from_numpy, frame.values()))
+
+
+def by_dynamo(network: Network, file: Path) -> None:
+    torch.onnx.export(
+        network.module(),
+        arguments(network.exported_with()),
+        file,
+        dynamo=True,
+        verbose=False,
+        input_names=list(network.exported_with()),
+        output_names=list(network.outputs),
+        dynamic_shapes={name: network.dims.get(name) for name in network.exported_with()} if network.dims else None,
+        custom_translation_table={torch.ops.perframe_tests.nms.default: written_by_dynamo},
+    )
+
+
+def by_tracing(network: Network, file: Path) -> None:
+    torch.onnx.register_custom_op_symbolic("perframe_tests::nms", written_by_tracing, 11)
+    torch.onnx.export(
+        network.module(),
+        arguments(network.exported_with()),
+        file,
+        dynamo=False,
+        input_names=list(network.exported_with()),
+        output_names=list(network.outputs),
+        dynamic_axes=network.dims,
+    )
+
+
+EXPORTERS = {"dynamo": by_dynamo, "tracing": by_tracing}
+
+
+@pytest.fixture(scope="session")
+def export(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Network, str], Path]:
+    folder = tmp_path_factory.mktemp("torch")
+
+    @cache
+    def exported(network: Network, exporter: str) -> Path:
+        file = folder / f"{network}-{exporter}.onnx"
+        logging.getLogger("torch.onnx").setLevel(logging.ERROR)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            EXPORTERS[exporter](network, file)
+        return file
+
+    return exported
+
+
+@cache
+def expected(network: Network) -> list[Arrays]:
+    """What PyTorch puts out, frame by frame."""
+    module = network.module()
+
+    def run(frame: Arrays) -> Arrays:
+        with torch.inference_mode():
+            made = module(*arguments(frame))
+        made = made if isinstance(made, tuple) else (made,)
+        return {name: value.numpy() for name, value in zip(network.outputs, made, strict=True)}
+
+    return list(network.play(run))
+
+
+@pytest.mark.parametrize("exporter", EXPORTERS)
+@pytest.mark.parametrize("network", NETWORKS, ids=str)
+def test_every_frame_is_pytorchs(
+    network: Network, exporter: str, export: Callable[[Network, str], Path], backend: str, backend_context: Any
+) -> None:
+    model = pf.load(export(network, exporter))
+    assert [value.name for value in model.inputs] == list(network.given()[0])
+    with pf.Worker(model, backend, backend_context, strict=network.strict and backend != "cpu") as worker:
+
+        def run(frame: Arrays) -> Arrays:
+            worker.schedule(frame)
+            return {name: worker.peek_output(name).download_to_array() for name in network.outputs}
+
+        for index, (got, want) in enumerate(zip(network.play(run), expected(network), strict=True)):
+            for name, value in want.items():
+                compare(got[name], value, f"{name} of frame {index}")
+
+
+def compare(got: NDArray[Any], want: NDArray[Any], what: str) -> None:
+    assert (got.dtype, got.shape) == (want.dtype, want.shape), what
+    if want.dtype.kind == "i":
+        np.testing.assert_array_equal(got, want, what)
+        return
+    assert np.ptp(want) > 1e-2 * np.abs(want).max(), f"{what} is flat, and would hide mistakes"
+    worst = np.abs(got - want).max() / np.abs(want).max()
+    print("WORST", what, worst)
+    assert worst <= TOLERANCE, f"{what} differs by {worst:.2g} of its largest value"
