@@ -81,8 +81,10 @@ class PlannedPart:
         if isinstance(value, Tensor) and plan.takes(name, value):
             plan.bind(name, value.data_on_backend)
             return
-        storage = plan.input_storage(name)
-        storage.upload(value.download_to_array() if isinstance(value, Tensor) else value)
+        storage = plan.copy_input(name, value) if isinstance(value, Tensor) else None
+        if storage is None:
+            storage = plan.input_storage(name)
+            storage.upload(value.download_to_array() if isinstance(value, Tensor) else value)
         plan.bind(name, storage)
 
     def _plan_for(self, values: Values) -> Plan:

@@ -338,6 +338,15 @@ class Plan:
             return False
         return all(output.data_on_backend is not tensor.data_on_backend for output in self.outputs.values())
 
+    def copy_input(self, name: str, tensor: Tensor) -> Storage | None:
+        """An input's own storage with a copy of a tensor that lies on the right backend; None where it lies elsewhere."""
+        home = self._homes[name]
+        if not tensor.is_pinned or not home.owns(tensor.data_on_backend):
+            return None
+        storage = self.input_storage(name)
+        home.copy(tensor.data_on_backend, storage, tensor.shape, tensor.dtype)
+        return storage
+
     def input_storage(self, name: str) -> Storage:
         """Storage to upload an input to: one that no run under way still reads, of up to three."""
         ring = self._rings.setdefault(name, [self.inputs[name].storage])

@@ -30,6 +30,7 @@ class Network:
     dims: Mapping[str, Mapping[int, str]] = field(default_factory=dict)  # open ones: input → axis → name
     feeds: Mapping[str, str] = field(default_factory=dict)  # input → the last frame's output
     example: Callable[[np.random.Generator], Arrays] | None = None  # where the first frame has sizes 0 or 1
+    exporters: tuple[str, ...] = ("dynamo", "tracing")
     strict: bool = True  # on GL all layers run there
 
     def __str__(self) -> str:
@@ -183,14 +184,36 @@ class Warp(nn.Module):
 # --- sequences ---
 
 
-class Encoder(nn.Module):
-    """PyTorch's own transformer encoder, over vectors and which of them are padding."""
+class EncoderLayer(nn.Module):
+    """Attention and a layer of neurons, each with a normalisation after it, written out."""
 
-    def __init__(self, width: int = 16) -> None:
+    def __init__(self, width: int, heads: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.mix, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.up, self.down = nn.Linear(width, 2 * width), nn.Linear(2 * width, width)
+        self.first, self.second = nn.LayerNorm(width), nn.LayerNorm(width)
+
+    def forward(self, x: Tensor, src_key_padding_mask: Tensor) -> Tensor:
+        batch, length, width = x.shape
+        parts = self.mix(x).view(batch, length, 3, self.heads, width // self.heads).permute(2, 0, 3, 1, 4)
+        seen = ~src_key_padding_mask[:, None, None]
+        attended = F.scaled_dot_product_attention(parts[0], parts[1], parts[2], seen)
+        x = self.first(x + self.out(attended.transpose(1, 2).reshape(batch, length, width)))
+        return self.second(x + self.down(F.gelu(self.up(x))))
+
+
+def torch_layer(width: int, heads: int) -> nn.Module:
+    return nn.TransformerEncoderLayer(width, heads, 2 * width, activation="gelu", batch_first=True)
+
+
+class Encoder(nn.Module):
+    """A transformer over vectors, some of which are padding."""
+
+    def __init__(self, layer: Callable[[int, int], nn.Module] = EncoderLayer, width: int = 16) -> None:
         super().__init__()
         self.positions = nn.Parameter(torch.randn(32, width))
-        layers = (nn.TransformerEncoderLayer(width, 4, 32, activation="gelu", batch_first=True) for _ in range(2))
-        self.layers = nn.ModuleList(layers)
+        self.layers = nn.ModuleList(layer(width, 4) for _ in range(2))
         self.head = nn.Linear(width, 5)
 
     def forward(self, x: Tensor, padding: Tensor) -> Tensor:
@@ -200,12 +223,15 @@ class Encoder(nn.Module):
         return torch.log_softmax(self.head(x), -1)
 
 
-def encoder_frames(rng: np.random.Generator) -> Sequence[Arrays]:
-    def frame(batch: int, length: int) -> Arrays:
+def encoder_frames(*lengths: int) -> Callable[[np.random.Generator], Sequence[Arrays]]:
+    def frames(rng: np.random.Generator) -> Sequence[Arrays]:
+        return [frame(rng, 2 + index % 2, length) for index, length in enumerate(lengths)]
+
+    def frame(rng: np.random.Generator, batch: int, length: int) -> Arrays:
         ends = np.linspace(length, length / 2, batch).round()
         return {"x": normal(rng, batch, length, 16), "padding": np.arange(length) >= ends[:, None]}
 
-    return [frame(2, 7), frame(3, 12), frame(2, 7)]
+    return frames
 
 
 def rotated(x: Tensor, angles: Tensor) -> Tensor:
@@ -286,7 +312,7 @@ class Tagger(nn.Module):
 
 
 def tagger_frames(rng: np.random.Generator) -> Sequence[Arrays]:
-    return [{"x": rng.integers(0, 50, (2, length))} for length in (9, 9)]
+    return [{"x": rng.integers(0, 50, size)} for size in ((2, 9), (3, 5))]
 
 
 # --- detection ---
@@ -338,13 +364,27 @@ class Detector(nn.Module):
         return boxes[batch, index], scores[batch, label, index], label
 
 
+BATCH_AND_LENGTH = {"x": {0: "batch", 1: "length"}, "padding": {0: "batch", 1: "length"}}
+
 NETWORKS = (
     Network("mobilenet", mobilenet, pictures(1, 3, 32, 32)),
     Network("unet", UNet, pictures(1, 3, 16, 24)),
     Network("conv_gru", ConvGRU, conv_gru_frames, ("y", "next_state"), feeds={"state": "next_state"}),
     Network("warp", Warp, pictures(2, 3, 16, 12)),
+    Network("encoder", Encoder, encoder_frames(7, 12, 7), dims=BATCH_AND_LENGTH),
     Network(
-        "encoder", Encoder, encoder_frames, dims={"x": {0: "batch", 1: "length"}, "padding": {0: "batch", 1: "length"}}
+        "torch_encoder",
+        lambda: Encoder(torch_layer),
+        encoder_frames(7, 12, 7),
+        dims=BATCH_AND_LENGTH,
+        exporters=("dynamo",),  # tracing writes the length into the graph, and onnxruntime refuses another one too
+    ),
+    Network(
+        "torch_encoder_of_7",
+        lambda: Encoder(torch_layer),
+        encoder_frames(7, 7, 7),
+        dims={"x": {0: "batch"}, "padding": {0: "batch"}},
+        exporters=("tracing",),
     ),
     Network(
         "decoder",
@@ -355,6 +395,6 @@ NETWORKS = (
         feeds={"token": "next_token", "keys": "next_keys", "values": "next_values"},
         example=lambda rng: decoder_frames(rng, past=4)[0],
     ),
-    Network("tagger", Tagger, tagger_frames),
-    Network("detector", Detector, pictures(1, 3, 24, 24), ("boxes", "scores", "labels"), strict=False),
+    Network("tagger", Tagger, tagger_frames, dims={"x": {0: "batch", 1: "length"}}),
+    Network("detector", Detector, pictures(1, 3, 24, 24), ("boxes", "scores", "labels")),
 )

@@ -15,6 +15,7 @@ import pytest
 import torch
 from numpy.typing import NDArray
 from onnxscript import opset18
+from torch.onnx.symbolic_helper import parse_args
 
 import perframe as pf
 from models.networks import NETWORKS, Arrays, Network, nms
@@ -30,8 +31,10 @@ def written_by_dynamo(boxes: Any, scores: Any, most: int, overlap: float, least:
     return opset18.NonMaxSuppression(boxes, scores, *limits, opset18.Constant(value_floats=[least]))
 
 
-def written_by_tracing(graph: Any, boxes: Any, scores: Any, most: Any, overlap: Any, least: Any) -> Any:
-    return graph.op("NonMaxSuppression", boxes, scores, most, overlap, least)
+@parse_args("v", "v", "i", "f", "f")
+def written_by_tracing(graph: Any, boxes: Any, scores: Any, most: int, overlap: float, least: float) -> Any:
+    limits = (graph.op("Constant", value_t=torch.tensor([limit])) for limit in (most, overlap, least))
+    return graph.op("NonMaxSuppression", boxes, scores, *limits)
 
 
 # --- exports ---
@@ -69,6 +72,9 @@ def by_tracing(network: Network, file: Path) -> None:
 
 
 EXPORTERS = {"dynamo": by_dynamo, "tracing": by_tracing}
+CASES = [
+    pytest.param(network, exporter, id=f"{network}-{exporter}") for network in NETWORKS for exporter in network.exporters
+]
 
 
 @pytest.fixture(scope="session")
@@ -101,8 +107,7 @@ def expected(network: Network) -> list[Arrays]:
     return list(network.play(run))
 
 
-@pytest.mark.parametrize("exporter", EXPORTERS)
-@pytest.mark.parametrize("network", NETWORKS, ids=str)
+@pytest.mark.parametrize("network, exporter", CASES)
 def test_every_frame_is_pytorchs(
     network: Network, exporter: str, export: Callable[[Network, str], Path], backend: str, backend_context: Any
 ) -> None:

@@ -136,6 +136,9 @@ class Backend(Protocol):
     def owns(self, storage: Storage) -> bool:
         """Whether its steps can read this storage: it is of its kind, and of its GL context."""
 
+    def copy(self, source: Storage, target: Storage, shape: Sequence[int], dtype: DataType) -> None:
+        """Copy a value between two storages of its own, in the order of submission and without waiting."""
+
     def capacity(self, shape: Sequence[int], dtype: DataType) -> tuple[str, int]:
         """The class of storage that a value needs, and how much; storage of one class that is large enough can be
         reused.

@@ -31,6 +31,14 @@ class CpuBackend:
         """All host memory."""
         return isinstance(storage, HostStorage)
 
+    def copy(self, source: Storage, target: Storage, shape: Sequence[int], dtype: DataType) -> None:
+        """As a job, after whoever writes the one and uses the other."""
+        assert isinstance(source, HostStorage) and isinstance(target, HostStorage)
+        fences: list[Fence] = [*target.fences, *([source.write] if source.write else [])]
+        job = jobs.schedule(lambda: np.copyto(target.view(shape, dtype), source.view(shape, dtype)), depends_on=fences)
+        source.reads.append(job)
+        target.write, target.reads = job, []
+
     def capacity(self, shape: Sequence[int], dtype: DataType) -> tuple[str, int]:
         """Any memory that has enough bytes will do; strings have their own."""
         size = TensorShape(shape).size

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perframe.backends.base import LayerLike, Operand
+from perframe.errors import InferenceError
 from perframe.layers.epilogue import apply
 from perframe.spec import PartialTensor
 
@@ -43,7 +44,7 @@ def evaluate(layer: Any, inputs: Sequence[Array | None]) -> list[Array]:
     if all(spec.shape is not None and spec.shape.is_static for spec in specs):
         outputs = [Operand("", spec.shape.to_shape(), spec.dtype) for spec in specs]
         return compute(layer, form_of(layer, operands, outputs), inputs, outputs)
-    raise NotImplementedError(f"layer {layer.name!r} ({layer.op}): its output's shape depends on data")
+    raise InferenceError(f"layer {layer.name!r} ({layer.op}): its output's shape depends on data")
 
 
 def run_on_host(layer: Any, inputs: Sequence[Any]) -> list[Any]:

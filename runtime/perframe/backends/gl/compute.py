@@ -166,6 +166,17 @@ class ComputeBackend(GLBackend):
         """A storage buffer."""
         return BufferStorage(self.device, shape, dtype)
 
+    def copy(self, source: Storage, target: Storage, shape: Sequence[int], dtype: DataType) -> None:
+        """From buffer to buffer."""
+        assert isinstance(source, BufferStorage) and isinstance(target, BufferStorage)
+        size = TensorShape(shape).size * 4
+        if size:
+            with self.device.using() as gl:
+                gl.glMemoryBarrier(_ALL_BARRIERS)
+                gl.glBindBuffer(_COPY_READ, source.glo)
+                gl.glBindBuffer(_COPY_WRITE, target.glo)
+                gl.glCopyBufferSubData(_COPY_READ, _COPY_WRITE, 0, 0, size)
+
     def capacity(self, shape: Sequence[int], dtype: DataType) -> tuple[str, int]:
         """Any buffer with enough elements will do."""
         return "buffer", max(1, (TensorShape(shape).size + 3) // 4) * 4

@@ -20,6 +20,7 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "glBindSampler": (None, _U, _U),
     "glBindTexture": (None, _U, _U),
     "glBindVertexArray": (None, _U),
+    "glBlitFramebuffer": (None, _I, _I, _I, _I, _I, _I, _I, _I, _U, _U),
     "glCheckFramebufferStatus": (_U, _U),
     "glClientWaitSync": (_U, _P, _U, ctypes.c_uint64),
     "glColorMaski": (None, _U, _B, _B, _B, _B),

@@ -14,6 +14,7 @@ from perframe.backends.gl.steps import Array, Binding, from_gpu, kind_of, to_gpu
 from perframe.errors import ClosedError
 from perframe.tensor import BackendType, DataType, Storage, Tensor, TensorShape
 
+_READ_FRAMEBUFFER, _DRAW_FRAMEBUFFER, _COLOR_BIT, _NEAREST = 0x8CA8, 0x8CA9, 0x4000, 0x2600
 _UNIFORM_BUFFER, _TEXTURE0, _TEXTURE_2D, _FRAMEBUFFER, _TRIANGLES = 0x8A11, 0x84C0, 0x0DE1, 0x8D40, 4
 
 
@@ -174,6 +175,17 @@ class PixelBackend(GLBackend):
     def alloc(self, shape: Sequence[int], dtype: DataType) -> TextureStorage:
         """A texture with its framebuffer."""
         return TextureStorage(self.device, shape, dtype)
+
+    def copy(self, source: Storage, target: Storage, shape: Sequence[int], dtype: DataType) -> None:
+        """From texture to texture."""
+        assert isinstance(source, TextureStorage) and isinstance(target, TextureStorage)
+        width, height = texture_size(TensorShape(shape).size, self.device.texture_shift)
+        if source.glo and target.glo:
+            with self.device.using() as gl:
+                gl.glBindFramebuffer(_READ_FRAMEBUFFER, source.framebuffer.glo)
+                gl.glBindFramebuffer(_DRAW_FRAMEBUFFER, target.framebuffer.glo)
+                area = (0, 0, width, height)
+                gl.glBlitFramebuffer(*area, *area, _COLOR_BIT, _NEAREST)
 
     def capacity(self, shape: Sequence[int], dtype: DataType) -> tuple[str, int]:
         """A texture of the same kind of numbers with enough texels will do."""

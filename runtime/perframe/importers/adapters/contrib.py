@@ -1,4 +1,4 @@
-"""Adapters of com.microsoft, which onnxruntime's own tools and some exporters write: products, activations, small ones."""
+"""Adapters of com.microsoft, which onnxruntime's tools and some exporters write: products, activations, small ones."""
 
 from __future__ import annotations
 
@@ -284,7 +284,7 @@ def _inverse(node: Node, graph: Importer) -> list[Node]:
     if side == 1:
         return chain.done(chain("Reciprocal", x))
     if side > LARGEST_INVERSE:
-        raise NotImplementedError(f"its matrices have {side} rows; those of more than {LARGEST_INVERSE} are no constant")
+        raise NotImplementedError(f"its matrices have {side} rows; more than {LARGEST_INVERSE} are not supported")
     others = np.array([[i for i in range(side) if i != left] for left in range(side)])
     rows = chain("Gather", x, graph.constant(others), axis=-2)  # ..., row left out, rows, columns
     minors = chain("Gather", rows, graph.constant(others), axis=-1)  # ..., row, rows, column left out, columns

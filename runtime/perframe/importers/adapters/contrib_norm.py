@@ -1,0 +1,99 @@
+"""Adapters of com.microsoft: normalisations, and what is added before them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from perframe.importers.adapters import adapter, node_like
+from perframe.importers.adapters.contrib import MICROSOFT, Chain, channels_first, channels_last
+from perframe.tensor import DataType
+
+if TYPE_CHECKING:
+    from perframe.importers.onnx import Importer, Node
+
+
+@adapter(f"{MICROSOFT}LayerNormalization")
+def _layer_normalization(node: Node, graph: Importer) -> list[Node]:
+    return [node_like(node, "LayerNormalization", node.inputs, node.outputs, **node.attributes)]
+
+
+@adapter("SimplifiedLayerNormalization", f"{MICROSOFT}SimplifiedLayerNormalization")
+def _simplified(node: Node, graph: Importer) -> list[Node]:
+    chain = Chain(node, graph)
+    x, scale = chain.inputs(2)
+    axis, epsilon = chain.get("axis", -1), chain.get("epsilon", 1e-5)
+    result = chain("RMSNormalization", x, scale, axis=axis, epsilon=epsilon, stash_type=chain.get("stash_type", 1))
+    deviation = ""
+    if chain.wants(1):
+        axes = chain.ints(*range(axis % chain.rank(x), chain.rank(x)))
+        deviation = _inverse_rms(chain, chain("Cast", x, to=DataType.FLOAT32), axes, epsilon)
+    return chain.done(result, deviation)
+
+
+def _inverse_rms(chain: Chain, x: str, axes: str, epsilon: float) -> str:
+    """1 / sqrt(mean(x²) + epsilon)"""
+    mean = chain("ReduceMean", chain("Mul", x, x), axes)
+    return chain("Reciprocal", chain("Sqrt", chain("Add", mean, chain.number(epsilon))))
+
+
+@adapter(f"{MICROSOFT}SkipLayerNormalization")
+def _skip(node: Node, graph: Importer) -> list[Node]:
+    chain = Chain(node, graph)
+    x, skip, gamma, beta, bias = chain.inputs(5)
+    total = chain.sum(x, skip, bias)
+    scale = [gamma, beta] if beta else [gamma]
+    epsilon = chain.get("epsilon", 1e-12)
+    results = chain.several(3, "LayerNormalization", total, *scale, axis=-1, epsilon=epsilon, stash_type=1)
+    return chain.done(*results, total)
+
+
+@adapter(f"{MICROSOFT}SkipSimplifiedLayerNormalization")
+def _skip_simplified(node: Node, graph: Importer) -> list[Node]:
+    chain = Chain(node, graph)
+    x, skip, gamma, bias = chain.inputs(4)
+    total, epsilon = chain.sum(x, skip, bias), chain.get("epsilon", 1e-12)
+    result = chain("RMSNormalization", total, gamma, axis=-1, epsilon=epsilon, stash_type=1)
+    deviation = _inverse_rms(chain, chain("Cast", total, to=DataType.FLOAT32), chain.ints(-1), epsilon)
+    return chain.done(result, "", deviation, total)
+
+
+@adapter(f"{MICROSOFT}EmbedLayerNormalization")
+def _embed(node: Node, graph: Importer) -> list[Node]:
+    """The sum of the embeddings of words, positions and segments, normalised; and how much of each line is no padding."""
+    chain = Chain(node, graph)
+    ids, segments, words, positions, kinds, gamma, beta, mask, places = chain.inputs(9)
+    if not places:
+        zero, one = (graph.constant(value, np.int64) for value in (0, 1))
+        places = chain("Range", zero, chain.dims(ids, 1), one)
+    segment = chain("Gather", kinds, segments) if segments else ""
+    total = chain.sum(chain("Gather", words, ids), chain("Gather", positions, places), segment)
+    epsilon = chain.get("epsilon", 1e-12)
+    result = chain("LayerNormalization", total, gamma, beta, axis=-1, epsilon=epsilon, stash_type=1)
+    if mask:
+        count = chain("ReduceSum", chain("Cast", mask, to=DataType.INT32), chain.ints(1), keepdims=0)
+    else:
+        count = chain("ConstantOfShape", chain("Shape", ids, start=0, end=1), value=np.zeros(1, np.int32))
+    return chain.done(result, count, total)
+
+
+@adapter(f"{MICROSOFT}GroupNorm", f"{MICROSOFT}SkipGroupNorm")
+def _group_norm(node: Node, graph: Importer) -> list[Node]:
+    """In float32, of pictures whose channels lie last, unless said; activation=1 is SiLU."""
+    chain = Chain(node, graph)
+    x, gamma, beta, skip, bias = chain.inputs(5)
+    last, rank = chain.get("channels_last", 1), chain.rank(x)
+    if skip and chain.rank(skip) == 2:
+        skip = chain("Unsqueeze", skip, chain.ints(*(range(1, rank - 1) if last else range(2, rank))))
+    if bias and not last:
+        bias = chain("Reshape", bias, chain.ints(-1, *(1,) * (rank - 2)))
+    total = chain.sum(x, skip, bias)
+    result = chain("Cast", total, to=DataType.FLOAT32)
+    result = channels_first(chain, result, rank) if last else result
+    scale = [chain("Cast", name, to=DataType.FLOAT32) for name in (gamma, beta)]
+    epsilon, groups = chain.get("epsilon", 1e-5), chain.get("groups", 1)
+    result = chain("GroupNormalization", result, *scale, epsilon=epsilon, num_groups=groups, stash_type=1)
+    result = channels_last(chain, result, rank) if last else result
+    result = chain("Swish", result) if chain.get("activation", 0) else result
+    return chain.done(chain("Cast", result, to=chain.spec(x).dtype), total)

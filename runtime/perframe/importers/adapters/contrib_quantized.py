@@ -1,0 +1,177 @@
+"""Adapters of com.microsoft: quantized operators, by way of real numbers, and products of packed weights."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perframe.importers.adapters import adapter
+from perframe.importers.adapters.contrib import MICROSOFT, Chain, channels_first, channels_last
+from perframe.tensor import DataType
+
+if TYPE_CHECKING:
+    from perframe.importers.onnx import Importer, Node
+
+
+def _real(chain: Chain, x: str, scale: str, zero: str, **attributes: Any) -> str:
+    """A quantized value as real numbers."""
+    return chain("DequantizeLinear", x, *_parameters(chain, scale, zero), **attributes)
+
+
+def _quantized(chain: Chain, x: str, scale: str, zero: str, **attributes: Any) -> str:
+    return chain("QuantizeLinear", x, *_parameters(chain, scale, zero), **attributes)
+
+
+def _parameters(chain: Chain, scale: str, zero: str) -> list[str]:
+    """Scale and zero point; those of one element are scalars."""
+    given = [scale, zero] if zero else [scale]
+    shape = chain.spec(scale).shape
+    if shape is not None and len(shape) and shape.size == 1:
+        return [chain("Reshape", name, chain.ints()) for name in given]
+    return given
+
+
+@adapter(f"{MICROSOFT}QuantizeLinear", f"{MICROSOFT}DequantizeLinear")
+def _linear(node: Node, graph: Importer) -> list[Node]:
+    chain = Chain(node, graph)
+    x, scale, zero = chain.inputs(3)
+    return chain.done(chain(node.op, x, *_parameters(chain, scale, zero), axis=chain.get("axis", 1)))
+
+
+@adapter(f"{MICROSOFT}QLinearAdd", f"{MICROSOFT}QLinearMul")
+def _q_linear_pair(node: Node, graph: Importer) -> list[Node]:
+    chain = Chain(node, graph)
+    given = chain.inputs(8)
+    result = chain(node.op.removeprefix("QLinear"), _real(chain, *given[:3]), _real(chain, *given[3:6]))
+    return chain.done(_quantized(chain, result, *given[6:]))
+
+
+@adapter(f"{MICROSOFT}QLinearWhere")
+def _q_linear_where(node: Node, graph: Importer) -> list[Node]:
+    chain = Chain(node, graph)
+    condition, *given = chain.inputs(9)
+    result = chain("Where", condition, _real(chain, *given[:3]), _real(chain, *given[3:6]))
+    return chain.done(_quantized(chain, result, *given[6:]))
+
+
+@adapter(*(MICROSOFT + op for op in ("QLinearSigmoid", "QLinearLeakyRelu", "QLinearSoftmax")))
+def _q_linear_activation(node: Node, graph: Importer) -> list[Node]:
+    chain, attributes = Chain(node, graph), dict(node.attributes)
+    x, scale, zero, y_scale, y_zero = chain.inputs(5)
+    real, opset = _real(chain, x, scale, zero), attributes.pop("opset", 13)
+    if node.op == "QLinearSoftmax" and opset < 13 and attributes.get("axis", -1) not in (-1, chain.rank(x) - 1):
+        raise NotImplementedError(f"opset={opset} with axis={attributes['axis']}: only the last axis is supported")
+    result = chain(node.op.removeprefix("QLinear"), real, **attributes)
+    return chain.done(_quantized(chain, result, y_scale, y_zero))
+
+
+@adapter(f"{MICROSOFT}QLinearGlobalAveragePool", f"{MICROSOFT}QLinearAveragePool")
+def _q_linear_pool(node: Node, graph: Importer) -> list[Node]:
+    chain, attributes = Chain(node, graph), dict(node.attributes)
+    x, scale, zero, y_scale, y_zero = chain.inputs(5)
+    last, result = attributes.pop("channels_last", 0), _real(chain, x, scale, zero)
+    rank = chain.rank(x) if last else 0
+    result = channels_first(chain, result, rank) if last else result
+    result = chain(node.op.removeprefix("QLinear"), result, **attributes)
+    result = channels_last(chain, result, rank) if last else result
+    return chain.done(_quantized(chain, result, y_scale, y_zero))
+
+
+@adapter(f"{MICROSOFT}QLinearConcat")
+def _q_linear_concat(node: Node, graph: Importer) -> list[Node]:
+    chain = Chain(node, graph)
+    y_scale, y_zero, *rest = node.inputs
+    parts = [_real(chain, *rest[index : index + 3]) for index in range(0, len(rest), 3)]
+    return chain.done(_quantized(chain, chain("Concat", *parts, axis=node.attributes["axis"]), y_scale, y_zero))
+
+
+@adapter(f"{MICROSOFT}QLinearConv")
+def _q_linear_conv(node: Node, graph: Importer) -> list[Node]:
+    """That of ONNX, and its form whose channels lie last."""
+    chain, attributes = Chain(node, graph), dict(node.attributes)
+    last, rank = attributes.pop("channels_last", 0), chain.rank(node.inputs[0])
+    x = channels_first(chain, node.inputs[0], rank) if last else node.inputs[0]
+    result = chain("QLinearConv", x, *node.inputs[1:], **attributes)
+    if not last:
+        return chain.done(result)
+    return chain.done(channels_last(chain, result, rank))
+
+
+@adapter(f"{MICROSOFT}QGemm")
+def _q_gemm(node: Node, graph: Importer) -> list[Node]:
+    """alpha * A B + C; C is a whole number of the products' scale, and the result is real unless its scale is given."""
+    chain = Chain(node, graph)
+    a, a_scale, a_zero, b, b_scale, b_zero, c, y_scale, y_zero = chain.inputs(9)
+    columns = chain.get("transB", 0)
+    left, right = _real(chain, a, a_scale, a_zero), _real(chain, b, b_scale, b_zero, axis=0 if columns else 1)
+    given = [left, right]
+    alpha, flips = chain.get("alpha", 1.0), {name: chain.get(name, 0) for name in ("transA", "transB")}
+    if c:
+        unit = chain("Mul", chain("Mul", a_scale, b_scale), chain.number(alpha))
+        given.append(chain("Mul", chain("Cast", c, to=DataType.FLOAT32), unit))
+    result = chain("Gemm", *given, alpha=alpha, **flips)
+    return chain.done(_quantized(chain, result, y_scale, y_zero) if y_scale else result)
+
+
+def _whole(chain: Chain, x: str, zero: str) -> str:
+    """x - zero, as int32."""
+    wide = chain("Cast", x, to=DataType.INT32)
+    return chain("Sub", wide, chain("Cast", zero, to=DataType.INT32)) if zero else wide
+
+
+@adapter(f"{MICROSOFT}MatMulIntegerToFloat")
+def _mat_mul_integer_to_float(node: Node, graph: Importer) -> list[Node]:
+    chain = Chain(node, graph)
+    a, b, a_scale, b_scale, a_zero, b_zero, bias = chain.inputs(7)
+    product = chain("MatMul", _whole(chain, a, a_zero), _whole(chain, b, b_zero))
+    real = chain("Cast", product, to=chain.spec(a_scale).dtype)
+    return chain.done(chain.sum(chain("Mul", real, chain("Mul", a_scale, b_scale)), bias))
+
+
+@adapter(f"{MICROSOFT}DynamicQuantizeMatMul")
+def _dynamic_quantize_mat_mul(node: Node, graph: Importer) -> list[Node]:
+    """A is quantized to 0…255 by its own range, which holds 0."""
+    chain = Chain(node, graph)
+    a, b, b_scale, b_zero, bias = chain.inputs(5)
+    zero, one, most = (chain.number(value) for value in (0, 1, 255))
+    low = chain("Min", chain("ReduceMin", a, keepdims=0), zero)
+    high = chain("Max", chain("ReduceMax", a, keepdims=0), zero)
+    step = chain("Div", chain("Sub", high, low), most)
+    step = chain("Where", chain("Equal", step, zero), one, step)
+    offset = chain("Clip", chain("Round", chain("Neg", chain("Div", low, step))), zero, most)
+    whole = chain("Clip", chain("Add", chain("Round", chain("Div", a, step)), offset), zero, most)
+    left = chain("Cast", chain("Sub", whole, offset), to=DataType.INT32)
+    product = chain("Cast", chain("MatMul", left, _whole(chain, b, b_zero)), to=DataType.FLOAT32)
+    return chain.done(chain.sum(chain("Mul", product, chain("Mul", step, b_scale)), bias))
+
+
+@adapter(f"{MICROSOFT}MatMulNBits")
+def _mat_mul_n_bits(node: Node, graph: Importer) -> list[Node]:
+    """Weights of 2, 4 or 8 bits, in blocks along K that have a scale each, are unpacked once."""
+    chain = Chain(node, graph)
+    chain.refuse("weight_prepacked")
+    a, packed, scales, zeros, groups, bias = chain.inputs(6)
+    bits, block = chain.get("bits", 4), node.attributes["block_size"]
+    rows, depth = node.attributes["N"], node.attributes["K"]
+    if bits not in (2, 4, 8):
+        raise NotImplementedError(f"bits={bits} is not supported: weights have 2, 4 or 8")
+    blocks = -(-depth // block)
+    whole = _unpack(chain.value(packed).reshape(rows, -1), bits)[:, :depth]
+    block_of = chain.value(groups) if groups else np.arange(depth) // block
+    scale = chain.value(scales).reshape(rows, blocks).astype(np.float32)
+    zero: NDArray[Any] = np.full((rows, blocks), 1 << (bits - 1), np.float32)
+    if zeros:
+        given = chain.value(zeros)
+        zero = _unpack(given.reshape(rows, -1), bits)[:, :blocks] if given.dtype == np.uint8 else given
+        zero = zero.reshape(rows, blocks).astype(np.float32)
+    weights = (whole - zero[:, block_of]) * scale[:, block_of]
+    right = chain.number(np.ascontiguousarray(weights.T), a)
+    return chain.done(chain.sum(chain("MatMul", a, right), bias))
+
+
+def _unpack(packed: NDArray[Any], bits: int) -> NDArray[Any]:
+    """Numbers of a few bits, of which a byte holds the first in its lowest."""
+    parts = packed[..., None] >> np.arange(0, 8, bits, dtype=np.uint8) & np.uint8((1 << bits) - 1)
+    return parts.reshape(*packed.shape[:-1], -1).astype(np.float32)
