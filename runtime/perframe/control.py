@@ -1,4 +1,7 @@
-"""Control flow: branches and loops whose bodies are models, run on the worker's backend."""
+"""Control flow: branches and loops whose bodies are models, run on the worker's backend.
+
+States go from one run of a body to the next without leaving the backend; conditions are read back.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +11,17 @@ from typing import Any
 import numpy as np
 
 from perframe.errors import InputError
-from perframe.model import Layer
-from perframe.parts import Machine, Parts, Values, on_host
+from perframe.model import Layer, Model, Value
+from perframe.parts import Machine, Parts, PlannedPart, Values, on_host
+from perframe.tensor import DataType, Tensor
 
 
 class ControlPart:
     """One control layer. Its first inputs are the operator's, the rest what its bodies read around them."""
 
     def __init__(self, layer: Layer, machine: Machine) -> None:
-        self._layer = layer
+        self._layer, self._machine = layer, machine
+        self._joins: dict[tuple[int, int], PlannedPart] = {}
         self._captures: Sequence[str] = layer.attributes.get("captures", ())
         self._bodies = {name: Parts(body, machine) for name, body in layer.attributes["bodies"].items()}
 
@@ -39,6 +44,35 @@ class ControlPart:
         names = [value.name for value in body.model.inputs if value.name not in captured]
         return body.run({**captured, **dict(zip(names, inputs, strict=True))})
 
+    def keep(self, value: Any) -> Any:
+        """A copy of a body's output, which its next run overwrites; on its backend, without waiting."""
+        backend = self._machine.backend
+        if not isinstance(value, Tensor) or not backend.owns(value.data_on_backend):
+            return on_host(value)
+        storage = backend.alloc(value.shape, value.dtype)
+        backend.copy(value.data_on_backend, storage, value.shape, value.dtype)
+        return Tensor.over(storage, value.shape, value.dtype, value.name)
+
+    def stack(self, rows: Sequence[Any], dtype: DataType, axis: int = 0) -> Any:
+        """Rows as one value with a new axis: joined on the backend where they lie there."""
+        alike = {(tuple(row.shape), row.dtype) for row in rows if isinstance(row, Tensor)}
+        if len(alike) != 1 or not all(isinstance(row, Tensor) for row in rows) or not rows[0].shape.size:
+            arrays = [on_host(row) for row in rows]
+            return np.stack(arrays, axis) if arrays else np.zeros((0,), dtype.numpy)
+        at = axis % (rows[0].shape.rank + 1)
+        grown = [row.reshape((*row.shape[:at], 1, *row.shape[at:])) for row in rows]
+        names = [f"row {index}" for index in range(len(rows))]
+        part = self._joins.get((len(rows), at))
+        if part is None:
+            values = [Value(name, dtype, None) for name in names]
+            join = Layer("Concat", f"rows of {self._layer.name}", names, ["rows"], {"axis": at})
+            part = PlannedPart(Model(values, [Value("rows", dtype, None)], [join], {}), self._machine)
+            self._joins[len(rows), at] = part
+        made: Values = dict(zip(names, grown, strict=True))
+        for _ in part.advance(made, whole=True):
+            pass
+        return made["rows"]
+
     def attribute(self, name: str, default: Any = None) -> Any:
         """An attribute of the layer."""
         return self._layer.attributes.get(name, default)
@@ -47,6 +81,8 @@ class ControlPart:
         """Free what the bodies hold."""
         for body in self._bodies.values():
             body.release()
+        for join in self._joins.values():
+            join.release()
 
 
 def _if(part: ControlPart, given: Sequence[Any], captured: Values) -> list[Any]:
@@ -64,16 +100,12 @@ def _loop(part: ControlPart, given: Sequence[Any], captured: Values) -> list[Any
     while going and (trips is None or count < trips):
         results = part.run("body", [np.array(count, np.int64), np.array(True), *carried], captured)
         going = bool(np.asarray(on_host(results[0])).reshape(-1)[0])
-        carried = [on_host(value) for value in results[1 : 1 + len(carried)]]
+        carried = results[1 : 1 + len(carried)]
         for rows, value in zip(collected, results[1 + len(carried) :], strict=True):
-            rows.append(on_host(value))
+            rows.append(part.keep(value))
         count += 1
     outputs = part.body("body").model.outputs[1 + len(carried) :]
-    return [*carried, *(_stack(rows, value.dtype.numpy) for rows, value in zip(collected, outputs, strict=True))]
-
-
-def _stack(rows: list[Any], dtype: Any, axis: int = 0) -> Any:
-    return np.stack(rows, axis) if rows else np.zeros((0,), dtype)
+    return [*carried, *(part.stack(rows, value.dtype) for rows, value in zip(collected, outputs, strict=True))]
 
 
 def _scan(part: ControlPart, given: Sequence[Any], captured: Values) -> list[Any]:
@@ -89,7 +121,7 @@ def _scan(part: ControlPart, given: Sequence[Any], captured: Values) -> list[Any
         row = [array[index] for array in arrays]
         if lengths is not None:
             row = [*row[:states], *(x[: int(lengths[index])] for x in row[states:])]
-        batches.append(_scan_one(part, row, scanned, captured))
+        batches.append([on_host(value) for value in _scan_one(part, row, scanned, captured)])
     return [np.stack(column) for column in zip(*batches, strict=True)]
 
 
@@ -108,13 +140,13 @@ def _scan_one(part: ControlPart, arrays: Sequence[Any], scanned: int, captured: 
     for step in range(length):
         at = [length - 1 - step if backward else step for backward in directions]
         slices = [np.take(x, i, axis) for x, i, axis in zip(inputs, at, axes, strict=True)]
-        results = [on_host(value) for value in part.run("body", [*states, *slices], captured)]
+        results = part.run("body", [*states, *slices], captured)
         states = results[: len(states)]
         for rows, value in zip(collected, results[len(states) :], strict=True):
-            rows.append(value)
+            rows.append(part.keep(value))
     made = []
     for rows, axis, backward, value in zip(collected, out_axes, out_directions, outputs, strict=True):
-        made.append(_stack(rows[::-1] if backward else rows, value.dtype.numpy, axis))
+        made.append(part.stack(rows[::-1] if backward else rows, value.dtype, axis))
     return [*states, *made]
 
 

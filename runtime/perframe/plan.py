@@ -339,7 +339,7 @@ class Plan:
         return all(output.data_on_backend is not tensor.data_on_backend for output in self.outputs.values())
 
     def copy_input(self, name: str, tensor: Tensor) -> Storage | None:
-        """An input's own storage with a copy of a tensor that lies on the right backend; None where it lies elsewhere."""
+        """An input's own storage with a copy of a tensor; None where the tensor lies on another backend."""
         home = self._homes[name]
         if not tensor.is_pinned or not home.owns(tensor.data_on_backend):
             return None

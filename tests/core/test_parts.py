@@ -9,6 +9,7 @@ import pytest
 from onnx import TensorProto, helper, parser
 
 import perframe as pf
+from perframe import control
 
 F, WHOLE, B = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
 
@@ -155,3 +156,26 @@ def test_what_a_body_lacks_is_reported_with_the_rest() -> None:
     with pytest.raises(pf.UnsupportedOperatorError) as caught:
         pf.load(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]))
     assert {problem.operator for problem in caught.value.problems} == {"NoSuchOperator", "NoSuchEither"}
+
+
+def test_a_loop_reads_back_nothing_but_its_condition(
+    backend: str, backend_context: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a GPU, states and collected rows stay there until someone asks for the outputs."""
+    read: list[str] = []
+    original = control.on_host
+
+    def counted(value: Any) -> Any:
+        if isinstance(value, pf.Tensor):
+            read.append(value.name)
+        return original(value)
+
+    with pf.Worker(doubling(), backend, backend_context) as worker:
+        inputs = {"trips": np.array(4, np.int64), "x": np.array([1.0, 3.0], np.float32)}
+        worker.schedule(inputs)
+        monkeypatch.setattr(control, "on_host", counted)
+        worker.schedule(inputs)
+        monkeypatch.undo()
+        assert set(read) <= {"still"}, read
+        assert worker.peek_output("tops").download_to_array().tolist() == [6.0, 12.0, 24.0, 48.0]
+        assert worker.peek_output("last").download_to_array().tolist() == [16.0, 48.0]

@@ -34,7 +34,12 @@ CASES: list[tuple[str, str, list[Array | None], dict[str, Any]]] = [
     ("", "QLinearAdd", [small(2, 3), *S, small(2, 3), number(0.02), zero(90), number(0.05), zero(100)], {}),
     ("int8", "QLinearAdd", [small(2, 3, dtype=np.int8), *T, small(3, dtype=np.int8), *T, *T], {}),
     ("", "QLinearMul", [small(2, 3), *S, small(2, 1), number(0.02), zero(90), number(0.07), zero(100)], {}),
-    ("bare", "QLinearAdd", [small(2, 3), number(0.02), None, small(2, 3), number(0.03), None, number(0.06)], {}),
+    (
+        "bare",
+        "QLinearAdd",
+        [small(2, 3), number(0.02), None, small(2, 3), number(0.03), None, number(0.06), zero(9)],
+        {},
+    ),
     ("", "QLinearWhere", [np.array([[True], [False]]), small(2, 3), *S, small(2, 3), number(0.02), zero(90), *S], {}),
     ("", "QLinearSigmoid", [small(4, 5), *S, number(1 / 256), zero(0)], {}),
     ("int8", "QLinearSigmoid", [small(4, 5, dtype=np.int8), *T, number(1 / 256), zero(-128, np.int8)], {}),
@@ -102,6 +107,8 @@ def test_conv(last: int, backend: str, backend_context: Any) -> None:
 @pytest.mark.parametrize("zeros", ["", "packed", "real"])
 @pytest.mark.parametrize("depth", [32, 80])
 def test_packed_weights(bits: int, zeros: str, depth: int, backend: str, backend_context: Any) -> None:
+    if zeros == "real" and bits == 8:
+        pytest.skip("onnxruntime has no real zero points for 8 bits")
     rows, block = 6, 16
     blocks = depth // block
     packed, scales = small(rows, blocks, block * bits // 8), draw(rows * blocks, low=0.01, high=0.1)

@@ -61,6 +61,9 @@ def draws(random: Random) -> Draw:
     return Draw(random(st.integers(0, 99)))
 
 
+VARIADIC: dict[str, Any] = {"Max": np.max, "Min": np.min, "Sum": np.sum, "Mean": np.mean}
+
+
 @st.composite
 def elementwise(random: Random) -> Case:
     draw, kind = draws(random), random(st.sampled_from(["unary", "binary", "logic", "variadic", "Where", "Clip"]))
@@ -82,7 +85,8 @@ def elementwise(random: Random) -> Case:
     if kind == "variadic":
         op = random(st.sampled_from(["Max", "Min", "Sum", "Mean"]))
         dtype = np.float32 if op in ("Sum", "Mean") else dtype
-        return Case("", op, [draw(*s, high=9, dtype=dtype) for s in joined(random, random(st.integers(1, 4)))])
+        given = [draw(*shape, high=9, dtype=dtype) for shape in joined(random, random(st.integers(1, 4)))]
+        return Case("", op, given, reference=lambda *x: VARIADIC[op](np.stack(np.broadcast_arrays(*x)), axis=0))
     if kind == "Where":
         mask, *rest = joined(random, 3)
         return Case("", "Where", [draw(*mask, dtype=bool), *(draw(*s, high=9, dtype=dtype) for s in rest)])
@@ -129,7 +133,9 @@ def move(random: Random) -> Case:
         shape = tuple(1 if random(st.booleans()) else dim for dim in shape)
     x = draws(random)(*shape, low=-9, high=9, dtype=dtype)
     if op == "Transpose":
-        return Case("", op, [x], {"perm": random(st.permutations(range(rank)))} if random(st.booleans()) else {})
+        return Case(
+            "", op, [x], {"perm": random(st.permutations(range(rank)))} if rank and random(st.booleans()) else {}
+        )
     if op == "Slice":
         axes = axes_of(random, rank, 1)
         bound = st.one_of(st.integers(-9, 9), st.sampled_from([-(2**63), 2**63 - 1, -(2**31), 2**31 - 1]))

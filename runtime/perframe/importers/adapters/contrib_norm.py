@@ -61,7 +61,7 @@ def _skip_simplified(node: Node, graph: Importer) -> list[Node]:
 
 @adapter(f"{MICROSOFT}EmbedLayerNormalization")
 def _embed(node: Node, graph: Importer) -> list[Node]:
-    """The sum of the embeddings of words, positions and segments, normalised; and how much of each line is no padding."""
+    """The sum of the embeddings of words, places and segments, normalised; and how much of each line is no padding."""
     chain = Chain(node, graph)
     ids, segments, words, positions, kinds, gamma, beta, mask, places = chain.inputs(9)
     if not places:

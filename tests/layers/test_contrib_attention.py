@@ -1,0 +1,104 @@
+"""Attention of com.microsoft."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import perframe as pf
+from layers.runner import Array, Draw
+from layers.test_contrib import check, model
+
+draw = Draw(79)
+B, S, T, H, D = 2, 3, 5, 4, 6
+QUERY, KEY, VALUE = draw(B, S, H * D), draw(B, T, H * D), draw(B, T, H * D)
+BIAS = draw(3 * H * D)
+TABLES = [draw(9, 3, low=-1, high=1) for _ in range(2)]
+
+
+def lengths(*values: int) -> Array:
+    return np.array(values, np.int32)
+
+
+ROTARY: list[tuple[str, list[Array | None], dict[str, Any]]] = [
+    ("offset", [draw(2, 3, 24), np.array([2], np.int64), *TABLES], {}),
+    ("places", [draw(2, 3, 24), np.array([[2, 0, 8], [1, 3, 5]], np.int64), *TABLES], {}),
+    ("interleaved", [draw(2, 3, 24), np.array([2], np.int64), *TABLES], {"interleaved": 1}),
+    ("heads", [draw(2, 4, 3, 6), np.array([1], np.int64), *TABLES], {}),
+    ("part", [draw(2, 3, 32), np.array([2], np.int64), *TABLES], {"num_heads": 4, "rotary_embedding_dim": 6}),
+    (
+        "part interleaved",
+        [draw(2, 3, 32), np.array([2], np.int64), *TABLES],
+        {"num_heads": 4, "rotary_embedding_dim": 6, "interleaved": 1},
+    ),
+]
+
+
+@pytest.mark.parametrize("case", ROTARY, ids=lambda case: case[0])
+def test_rotary_embedding(case: Any, backend: str, backend_context: Any) -> None:
+    check(backend, backend_context, "RotaryEmbedding", case[1], case[2])
+
+
+MASK = np.array([[1, 1, 0, 1, 1], [1, 1, 1, 1, 0]], np.int32)
+PAST = draw(2, B, H, 2, D)
+MANY: list[tuple[str, list[Array | None], dict[str, Any], int]] = [
+    ("bare", [QUERY, KEY, VALUE], {}, 1),
+    ("scale", [QUERY, KEY, VALUE], {"scale": 0.7}, 1),
+    ("bias", [QUERY, KEY, VALUE, BIAS], {}, 1),
+    ("narrow", [QUERY, KEY, draw(B, T, H * 3), draw(H * (D + D + 3))], {}, 1),
+    ("mask", [QUERY, KEY, VALUE, None, MASK], {}, 1),
+    ("mask value", [QUERY, KEY, VALUE, None, MASK], {"mask_filter_value": -1.0}, 1),
+    ("lengths", [QUERY, KEY, VALUE, None, lengths(5, 2)], {}, 1),
+    ("added", [QUERY, KEY, VALUE, None, None, draw(1, H, S, T)], {}, 1),
+    ("causal", [QUERY, KEY[:, :S].copy(), VALUE[:, :S].copy()], {"unidirectional": 1}, 1),
+    (
+        "causal mask",
+        [QUERY, KEY[:, :S].copy(), VALUE[:, :S].copy(), None, MASK[:, 1:4].copy()],
+        {"unidirectional": 1},
+        1,
+    ),
+    ("past", [QUERY, *2 * [draw(B, S, H * D)], BIAS, None, None, *PAST], {"unidirectional": 1}, 3),
+    ("past mask", [QUERY, *2 * [draw(B, S, H * D)], None, MASK, None, *PAST], {}, 3),
+    ("crossed", [QUERY, draw(B, H, T, D), draw(B, H, T, D)], {}, 1),
+    ("pair", [QUERY, draw(B, T, H, 2, D)], {}, 1),
+    ("packed", [draw(B, S, H, 3, D)], {}, 1),
+    ("present", [QUERY, KEY, VALUE], {}, 3),
+]
+
+
+@pytest.mark.parametrize("case", MANY, ids=lambda case: case[0])
+def test_multi_head_attention(case: Any, backend: str, backend_context: Any) -> None:
+    _, inputs, attributes, outputs = case
+    attributes = {"num_heads": H, **attributes}
+    check(backend, backend_context, "MultiHeadAttention", inputs, attributes, outputs=outputs, tolerance=1e-4)
+
+
+WEIGHTS = draw(8, 3 * H * D)
+ONE: list[tuple[str, list[Array | None], dict[str, Any], int]] = [
+    ("bare", [draw(B, T, 8), WEIGHTS, BIAS], {}, 1),
+    ("mask", [draw(B, T, 8), WEIGHTS, BIAS, MASK], {}, 1),
+    ("mask of pairs", [draw(B, S, 8), WEIGHTS, BIAS, np.tril(np.ones((B, S, S), np.int32))], {}, 1),
+    ("lengths", [draw(B, T, 8), WEIGHTS, BIAS, lengths(5, 2)], {}, 1),
+    ("ends", [draw(B, T, 8), WEIGHTS, BIAS, lengths(5, 4, 1, 2)], {}, 1),
+    ("causal", [draw(B, T, 8), WEIGHTS, BIAS], {"unidirectional": 1}, 1),
+    ("causal mask", [draw(B, T, 8), WEIGHTS, BIAS, MASK], {"unidirectional": 1}, 1),
+    ("past", [draw(B, S, 8), WEIGHTS, BIAS, MASK, PAST], {"unidirectional": 1}, 2),
+    ("added", [draw(B, T, 8), WEIGHTS, BIAS, None, None, draw(1, H, T, T)], {"scale": 0.3}, 1),
+    ("sizes", [draw(B, T, 8), draw(8, 8 + 8 + 12), draw(28)], {"qkv_hidden_sizes": [8, 8, 12]}, 1),
+]
+
+
+@pytest.mark.parametrize("case", ONE, ids=lambda case: case[0])
+def test_attention(case: Any, backend: str, backend_context: Any) -> None:
+    _, inputs, attributes, outputs = case
+    attributes = {"num_heads": H, **attributes}
+    check(backend, backend_context, "Attention", inputs, attributes, outputs=outputs, tolerance=1e-4)
+
+
+def test_what_cannot_be_honoured_is_reported() -> None:
+    with pytest.raises(pf.UnsupportedOperatorError, match="do_rotary=1"):
+        pf.load(model("Attention", [draw(B, T, 8), WEIGHTS, BIAS], {"num_heads": H, "do_rotary": 1}))
+    with pytest.raises(pf.UnsupportedOperatorError, match=r"scale=2\.0"):
+        pf.load(model("RotaryEmbedding", ROTARY[0][1], {"scale": 2.0}))
