@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 
 import perframe as pf
-from layers.runner import Array, Draw
-from layers.test_contrib import check, model
+from layers.runner import Array, Draw, expected_by_onnxruntime
+from layers.test_contrib import check, fed, model
 
 draw = Draw(79)
 B, S, T, H, D = 2, 3, 5, 4, 6
@@ -38,7 +39,7 @@ ROTARY: list[tuple[str, list[Array | None], dict[str, Any]]] = [
 
 @pytest.mark.parametrize("case", ROTARY, ids=lambda case: case[0])
 def test_rotary_embedding(case: Any, backend: str, backend_context: Any) -> None:
-    check(backend, backend_context, "RotaryEmbedding", case[1], case[2])
+    check(backend, backend_context, "RotaryEmbedding", case[1], case[2], native=True)
 
 
 MASK = np.array([[1, 1, 0, 1, 1], [1, 1, 1, 1, 0]], np.int32)
@@ -62,8 +63,6 @@ MANY: list[tuple[str, list[Array | None], dict[str, Any], int]] = [
     ("past", [QUERY, *2 * [draw(B, S, H * D)], BIAS, None, None, *PAST], {"unidirectional": 1}, 3),
     ("past mask", [QUERY, *2 * [draw(B, S, H * D)], None, MASK, None, *PAST], {}, 3),
     ("crossed", [QUERY, draw(B, H, T, D), draw(B, H, T, D)], {}, 1),
-    ("pair", [QUERY, draw(B, T, H, 2, D)], {}, 1),
-    ("packed", [draw(B, S, H, 3, D)], {}, 1),
     ("present", [QUERY, KEY, VALUE], {}, 3),
 ]
 
@@ -72,7 +71,37 @@ MANY: list[tuple[str, list[Array | None], dict[str, Any], int]] = [
 def test_multi_head_attention(case: Any, backend: str, backend_context: Any) -> None:
     _, inputs, attributes, outputs = case
     attributes = {"num_heads": H, **attributes}
-    check(backend, backend_context, "MultiHeadAttention", inputs, attributes, outputs=outputs, tolerance=1e-4)
+    check(
+        backend, backend_context, "MultiHeadAttention", inputs, attributes, outputs=outputs, tolerance=1e-4, native=True
+    )
+
+
+def test_scores(backend: str, backend_context: Any) -> None:
+    """An output whose type onnxruntime has to be told."""
+    given = [QUERY, KEY, VALUE, None, MASK]
+    proto = model("MultiHeadAttention", given, {"num_heads": H}, outputs=["y", "", "", "scores"])
+    proto.graph.output[1].type.tensor_type.elem_type = onnx.TensorProto.FLOAT
+    feeds = fed(given)
+    wanted = expected_by_onnxruntime(proto, feeds)
+    made = pf.run(proto, feeds, backend=backend, ctx=backend_context)
+    for value, want in zip(made.values(), wanted, strict=True):
+        np.testing.assert_allclose(value, want, 1e-4, 1e-4)
+
+
+def _split(x: Array) -> Array:
+    return x.reshape(*x.shape[:2], H, D)
+
+
+@pytest.mark.parametrize("packed", ["keys and values", "all"])
+def test_what_lies_in_one_tensor(packed: str, backend: str, backend_context: Any) -> None:
+    """onnxruntime has it on other devices only."""
+    query, key, value = (draw(B, S, H * D) for _ in range(3))
+    plain = model("MultiHeadAttention", [query, key, value], {"num_heads": H})
+    wanted = expected_by_onnxruntime(plain, {"x0": query, "x1": key, "x2": value})
+    inputs = [query, np.stack([_split(key), _split(value)], 3)]
+    if packed == "all":
+        inputs = [np.stack([_split(x) for x in (query, key, value)], 3)]
+    check(backend, backend_context, "MultiHeadAttention", inputs, {"num_heads": H}, wanted=wanted)
 
 
 WEIGHTS = draw(8, 3 * H * D)
@@ -94,7 +123,7 @@ ONE: list[tuple[str, list[Array | None], dict[str, Any], int]] = [
 def test_attention(case: Any, backend: str, backend_context: Any) -> None:
     _, inputs, attributes, outputs = case
     attributes = {"num_heads": H, **attributes}
-    check(backend, backend_context, "Attention", inputs, attributes, outputs=outputs, tolerance=1e-4)
+    check(backend, backend_context, "Attention", inputs, attributes, outputs=outputs, tolerance=1e-4, native=True)
 
 
 def test_what_cannot_be_honoured_is_reported() -> None:
@@ -102,3 +131,16 @@ def test_what_cannot_be_honoured_is_reported() -> None:
         pf.load(model("Attention", [draw(B, T, 8), WEIGHTS, BIAS], {"num_heads": H, "do_rotary": 1}))
     with pytest.raises(pf.UnsupportedOperatorError, match=r"scale=2\.0"):
         pf.load(model("RotaryEmbedding", ROTARY[0][1], {"scale": 2.0}))
+
+
+@pytest.mark.parametrize("batch, tokens", [(1, 4), (3, 2)])
+def test_dims_without_sizes(batch: int, tokens: int, backend: str, backend_context: Any) -> None:
+    given = [draw(batch, tokens, 8), WEIGHTS, BIAS, np.ones((batch, tokens), np.int32)]
+    proto = model("Attention", given, {"num_heads": H, "unidirectional": 1}, constants=(1, 2))
+    for info in proto.graph.input:
+        for dim, name in zip(info.type.tensor_type.shape.dim, ("batch", "tokens"), strict=False):
+            dim.dim_param = name
+    feeds = fed(given, (1, 2))
+    (wanted,) = expected_by_onnxruntime(proto, feeds)
+    made = pf.run(proto, feeds, backend=backend, ctx=backend_context)["y0"]
+    np.testing.assert_allclose(made, wanted, 1e-4, 1e-4)

@@ -7,7 +7,9 @@ drives the module itself and a worker, each with its own states, so that what dr
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,6 +19,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 Arrays = dict[str, NDArray[Any]]
+Frames = Callable[[np.random.Generator], Sequence[Arrays]]
 
 
 @dataclass(frozen=True, eq=False)  # compared and hashed as itself
@@ -25,13 +28,13 @@ class Network:
 
     name: str
     make: Callable[[], nn.Module]
-    frames: Callable[[np.random.Generator], Sequence[Arrays]]
+    frames: Frames
     outputs: tuple[str, ...] = ("y",)
     dims: Mapping[str, Mapping[int, str]] = field(default_factory=dict)  # open ones: input → axis → name
     feeds: Mapping[str, str] = field(default_factory=dict)  # input → the last frame's output
-    example: Callable[[np.random.Generator], Arrays] | None = None  # where the first frame has sizes 0 or 1
+    example: Frames | None = None  # to export with, where the first frame has sizes 0 or 1
     exporters: tuple[str, ...] = ("dynamo", "tracing")
-    strict: bool = True  # on GL all layers run there
+    on_host: AbstractSet[str] = frozenset()  # operators for which GL waits, as their output's shape depends on data
 
     def __str__(self) -> str:
         return self.name
@@ -53,11 +56,11 @@ class Network:
 
     def exported_with(self) -> Arrays:
         """The inputs that an exporter traces."""
-        return self.example(np.random.default_rng(11)) if self.example else self.given()[0]
+        return (self.example or self.frames)(np.random.default_rng(11))[0]
 
-    def play(self, run: Callable[[Arrays], Arrays]) -> Iterator[Arrays]:
-        """The outputs of frame after frame by `run`."""
-        states: Arrays = {}
+    def play(self, run: Callable[[dict[str, Any]], dict[str, Any]]) -> Iterator[dict[str, Any]]:
+        """The outputs of frame after frame by `run`, which also takes what it gave."""
+        states: dict[str, Any] = {}
         for frame in self.given():
             outputs = run({**frame, **states})
             yield outputs
@@ -68,11 +71,11 @@ def normal(rng: np.random.Generator, *shape: int) -> NDArray[np.float32]:
     return rng.standard_normal(shape).astype(np.float32)
 
 
-def pictures(*shape: int, count: int = 2) -> Callable[[np.random.Generator], Sequence[Arrays]]:
-    return lambda rng: [{"x": normal(rng, *shape)} for _ in range(count)]
+def pictures(*shape: int) -> Frames:
+    return lambda rng: [{"x": normal(rng, *shape)} for _ in range(3)]
 
 
-def conv(inputs: int, outputs: int, size: int = 3, act: Callable[[], nn.Module] = nn.ReLU, **more: Any) -> nn.Sequential:
+def conv(inputs: int, outputs: int, size: int = 3, act: type[nn.Module] = nn.ReLU, **more: Any) -> nn.Module:
     layer = nn.Conv2d(inputs, outputs, size, padding=size // 2, bias=False, **more)
     return nn.Sequential(layer, nn.BatchNorm2d(outputs), act())
 
@@ -86,8 +89,7 @@ class SqueezeExcite(nn.Module):
         self.down, self.up = nn.Conv2d(channels, channels // 4, 1), nn.Conv2d(channels // 4, channels, 1)
 
     def forward(self, x: Tensor) -> Tensor:
-        pooled = F.adaptive_avg_pool2d(x, 1)
-        return x * F.hardsigmoid(self.up(F.relu(self.down(pooled))))
+        return x * F.hardsigmoid(self.up(F.relu(self.down(F.adaptive_avg_pool2d(x, 1)))))
 
 
 class InvertedResidual(nn.Module):
@@ -223,15 +225,12 @@ class Encoder(nn.Module):
         return torch.log_softmax(self.head(x), -1)
 
 
-def encoder_frames(*lengths: int) -> Callable[[np.random.Generator], Sequence[Arrays]]:
-    def frames(rng: np.random.Generator) -> Sequence[Arrays]:
-        return [frame(rng, 2 + index % 2, length) for index, length in enumerate(lengths)]
-
+def encoder_frames(*sizes: tuple[int, int]) -> Frames:
     def frame(rng: np.random.Generator, batch: int, length: int) -> Arrays:
         ends = np.linspace(length, length / 2, batch).round()
         return {"x": normal(rng, batch, length, 16), "padding": np.arange(length) >= ends[:, None]}
 
-    return frames
+    return lambda rng: [frame(rng, *size) for size in sizes]
 
 
 def rotated(x: Tensor, angles: Tensor) -> Tensor:
@@ -269,8 +268,8 @@ class DecoderLayer(nn.Module):
         values = torch.cat([values, value], 2)
         attended = F.scaled_dot_product_attention(rotated(query, angles), keys, values)
         x = x + self.out(attended.transpose(1, 2).flatten(2))
-        normed = self.after(x)
-        return x + self.down(F.silu(self.gate(normed)) * self.up(normed)), keys, values
+        y = self.after(x)
+        return x + self.down(F.silu(self.gate(y)) * self.up(y)), keys, values
 
 
 class Decoder(nn.Module):
@@ -284,9 +283,7 @@ class Decoder(nn.Module):
         self.head = nn.Linear(width, 40)
 
     def forward(self, token: Tensor, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        x = self.embedding(token)
-        angles = keys.shape[3] * self.frequencies
-        made = []
+        x, angles, made = self.embedding(token), keys.shape[3] * self.frequencies, []
         for index, layer in enumerate(self.layers):
             x, *cache = layer(x, angles, keys[index], values[index])
             made.append(cache)
@@ -334,8 +331,7 @@ def nms(boxes: Tensor, scores: Tensor, most: int, overlap: float, least: float) 
 
 @nms.register_fake
 def _(boxes: Tensor, scores: Tensor, most: int, overlap: float, least: float) -> Tensor:
-    count = torch.library.get_ctx().new_dynamic_size()
-    return torch.empty(count, 3, dtype=torch.int64)
+    return torch.empty(torch.library.get_ctx().new_dynamic_size(), 3, dtype=torch.int64)
 
 
 def overlap_of(one: Tensor, other: Tensor) -> Tensor:
@@ -350,7 +346,8 @@ class Detector(nn.Module):
     def __init__(self, classes: int = 2, side: int = 6) -> None:
         super().__init__()
         self.backbone = nn.Sequential(conv(3, 8, stride=2), conv(8, 12, stride=2))
-        self.boxes, self.scores = nn.Conv2d(12, 4, 1), nn.Conv2d(12, classes, 1)
+        self.boxes = nn.Conv2d(12, 4, 1)
+        self.scores = nn.Sequential(nn.Conv2d(12, classes, 1), nn.InstanceNorm2d(classes), nn.Sigmoid())
         centers = (torch.arange(side) + 0.5) / side
         self.anchors = nn.Buffer(torch.stack(torch.meshgrid(centers, centers, indexing="ij"), -1).reshape(-1, 2))
 
@@ -359,8 +356,8 @@ class Detector(nn.Module):
         moved, size = self.boxes(features).flatten(2).transpose(1, 2).chunk(2, -1)
         center, half = self.anchors + 0.1 * moved, 0.15 * torch.exp(0.3 * size)
         boxes = torch.cat([center - half, center + half], -1)
-        scores = torch.sigmoid(self.scores(features)).flatten(2)
-        batch, label, index = nms(boxes, scores, 5, 0.4, 0.45).unbind(1)
+        scores = self.scores(features).flatten(2)
+        batch, label, index = nms(boxes, scores, 10, 0.2, 0.6).unbind(1)
         return boxes[batch, index], scores[batch, label, index], label
 
 
@@ -371,18 +368,18 @@ NETWORKS = (
     Network("unet", UNet, pictures(1, 3, 16, 24)),
     Network("conv_gru", ConvGRU, conv_gru_frames, ("y", "next_state"), feeds={"state": "next_state"}),
     Network("warp", Warp, pictures(2, 3, 16, 12)),
-    Network("encoder", Encoder, encoder_frames(7, 12, 7), dims=BATCH_AND_LENGTH),
+    Network("encoder", Encoder, encoder_frames((2, 7), (3, 12), (2, 7)), dims=BATCH_AND_LENGTH),
     Network(
         "torch_encoder",
-        lambda: Encoder(torch_layer),
-        encoder_frames(7, 12, 7),
+        partial(Encoder, torch_layer),
+        encoder_frames((2, 7), (3, 12), (2, 7)),
         dims=BATCH_AND_LENGTH,
         exporters=("dynamo",),  # tracing writes the length into the graph, and onnxruntime refuses another one too
     ),
     Network(
         "torch_encoder_of_7",
-        lambda: Encoder(torch_layer),
-        encoder_frames(7, 7, 7),
+        partial(Encoder, torch_layer),
+        encoder_frames((2, 7), (3, 7)),
         dims={"x": {0: "batch"}, "padding": {0: "batch"}},
         exporters=("tracing",),
     ),
@@ -393,8 +390,8 @@ NETWORKS = (
         ("logits", "next_token", "next_keys", "next_values"),
         dims={"keys": {3: "past"}, "values": {3: "past"}},
         feeds={"token": "next_token", "keys": "next_keys", "values": "next_values"},
-        example=lambda rng: decoder_frames(rng, past=4)[0],
+        example=partial(decoder_frames, past=4),
     ),
     Network("tagger", Tagger, tagger_frames, dims={"x": {0: "batch", 1: "length"}}),
-    Network("detector", Detector, pictures(1, 3, 24, 24), ("boxes", "scores", "labels")),
+    Network("detector", Detector, pictures(1, 3, 24, 24), ("boxes", "scores", "labels"), on_host={"NonMaxSuppression"}),
 )

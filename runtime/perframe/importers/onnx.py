@@ -84,10 +84,14 @@ def _read_external_data(proto: onnx.ModelProto, name: str, folder: Path | None) 
 def _tensors(graph: onnx.GraphProto) -> Iterator[onnx.TensorProto]:
     """The initializers of a graph and its inner graphs, and the tensors that are attributes."""
     yield from graph.initializer
+    for sparse in graph.sparse_initializer:
+        yield from (sparse.values, sparse.indices)
     for attribute in (attribute for node in graph.node for attribute in node.attribute):
         if attribute.HasField("t"):
             yield attribute.t
         yield from attribute.tensors
+        if attribute.HasField("sparse_tensor"):
+            yield from (attribute.sparse_tensor.values, attribute.sparse_tensor.indices)
         for inner in (*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs):
             yield from _tensors(inner)
 
@@ -151,6 +155,8 @@ class Importer:
             raise ModelError(f"{self.name}: the model does not say which opset it uses")
         for tensor in self.graph.initializer:
             self.define(tensor.name, self._array(tensor))
+        for sparse in self.graph.sparse_initializer:
+            self.define(sparse.values.name, self._dense(sparse))
         inputs = [
             self._value(info) if info.type.WhichOneof("value") else self._untyped(info.name, index)
             for index, info in enumerate(self.graph.input)
@@ -310,12 +316,29 @@ class Importer:
             raise ModelError(f"{self.name}: initializer {tensor.name!r} cannot be read: {error}") from None
         return array.astype(object) if array.dtype.kind in "US" else array
 
+    def _dense(self, sparse: onnx.SparseTensorProto) -> Array:
+        """A sparse tensor with its zeros. It places its values by their numbers, or by a row of indices each."""
+        name, values, dims = sparse.values.name, self._array(sparse.values), tuple(sparse.dims)
+        try:
+            places = self._array(sparse.indices)
+            result = np.zeros(dims, values.dtype)
+            listed = places.ndim == 1
+            flat = np.ravel_multi_index(*(((places,), (result.size,)) if listed else (tuple(places.T), dims)))
+            result.reshape(-1)[flat] = values
+        except (ValueError, IndexError, TypeError) as error:
+            raise ModelError(
+                f"{self.name}: sparse tensor {name!r} of dims {list(dims)} cannot be read: {error}"
+            ) from None
+        return result
+
     def _attribute(self, attribute: onnx.AttributeProto) -> Any:
         value = onnx.helper.get_attribute_value(attribute)
         if isinstance(value, bytes):
             return value.decode("utf-8", "replace")
         if isinstance(value, onnx.TensorProto):
             return self._array(value)
+        if isinstance(value, onnx.SparseTensorProto):
+            return self._dense(value)
         if isinstance(value, Sequence) and not isinstance(value, str):
             return tuple(item.decode("utf-8", "replace") if isinstance(item, bytes) else item for item in value)
         return value

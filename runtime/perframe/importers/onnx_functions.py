@@ -112,12 +112,15 @@ def _rename_graph(
 ) -> None:
     """A subgraph's nodes, too, read the call's values and attributes; its own values keep to themselves."""
     own = {info.name for info in graph.input} | {tensor.name for tensor in graph.initializer}
+    own |= {tensor.values.name for tensor in graph.sparse_initializer}
     own |= {name for node in graph.node for name in node.output}
     names = {name: f"{prefix}/{name}" for name in own} | {k: v for k, v in outer.items() if k not in own}
     for info in (*graph.input, *graph.output):
         info.name = names.get(info.name, f"{prefix}/{info.name}")
     for tensor in graph.initializer:
         tensor.name = names[tensor.name]
+    for sparse in graph.sparse_initializer:
+        sparse.values.name = names[sparse.values.name]
     renamed = [_renamed(node, names, given, prefix) for node in graph.node]
     del graph.node[:]
     graph.node.extend(renamed)

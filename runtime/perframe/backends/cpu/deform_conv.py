@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,11 +20,12 @@ def compute(layer: LayerLike, form: Deformed, inputs: Sequence[Any], outputs: Se
     conv, shared = form.convolution, form.offset_groups
     window, dims, wide = conv.window, len(conv.size), accumulator(x.dtype)
     planes = x.astype(wide).reshape(conv.batch, shared, conv.channels // shared, *conv.size)
-    offset = offset.astype(wide).reshape(conv.batch, shared, -1, dims, *conv.output)
+    taps = math.prod(window.kernel)
+    offset = offset.astype(wide).reshape(conv.batch, shared, taps, dims, *conv.output)
     if mask is not None:
-        mask = mask.astype(wide).reshape(conv.batch, shared, -1, *conv.output)
+        mask = mask.astype(wide).reshape(conv.batch, shared, taps, *conv.output)
     groups, per_group, depth = conv.groups, conv.outputs // conv.groups, conv.channels // conv.groups
-    weights = w.astype(wide).reshape(groups, per_group, depth, -1)
+    weights = w.astype(wide).reshape(groups, per_group, depth, taps)
     result = np.zeros((conv.batch, groups, per_group, *conv.output), wide)
     for index, tap in enumerate(itertools.product(*(range(k) for k in window.kernel))):
         places = [

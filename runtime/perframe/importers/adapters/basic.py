@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 @adapter("Constant")
 def _constant(node: Node, graph: Importer) -> list[Node]:
     (name, value), *_ = node.attributes.items()
-    if name == "value":
+    if name in ("value", "sparse_value"):
         array = np.asarray(value)
     elif name in ("value_float", "value_floats"):
         array = np.asarray(value, np.float32)

@@ -105,7 +105,7 @@ def scored(chain: Chain, query: str, key: str, size: int, scale: float) -> str:
 
 
 def _mask(chain: Chain, mask: str, keys: str, value: float) -> str:
-    """What a mask adds to the scores. It has lengths, their beginnings too, or a number for each key: 0 where masked."""
+    """What a mask adds to the scores. It has ends, their beginnings too, or a number for each key: 0 where masked."""
     rank, like = chain.rank(mask), chain.node.inputs[0]
     places = count(chain, keys, 2)
     if rank == 1:

@@ -1,0 +1,118 @@
+"""Adapters of com.microsoft: attention over a cache of keys and values, whose heads serve several of the queries'."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from perframe.importers.adapters import adapter
+from perframe.importers.adapters.contrib import MICROSOFT, Chain
+from perframe.importers.adapters.contrib_attention import count, heads_last, lowest, rotate
+from perframe.tensor import DataType
+
+if TYPE_CHECKING:
+    from perframe.importers.onnx import Importer, Node
+
+
+@adapter(f"{MICROSOFT}GroupQueryAttention")
+def _group_query(node: Node, graph: Importer) -> list[Node]:
+    chain = Chain(node, graph)
+    given = chain.inputs(16)
+    _refuse(chain, given)
+    query, key, value, past_key, past_value, lengths = given[:6]
+    cos, sin, places, added = given[7:11]
+    heads, groups = node.attributes["num_heads"], node.attributes["kv_num_heads"]
+    width = chain.size(query, 2)
+    size = width // heads if key else width // (heads + 2 * groups)
+    if not key:
+        sizes = chain.ints(heads * size, groups * size, groups * size)
+        query, key, value = chain.several(3, "Split", query, sizes, axis=-1)
+    parts = [
+        chain("Reshape", x, chain.ints(0, 0, n, size))
+        for x, n in zip((query, key, value), (heads, groups, groups), strict=True)
+    ]
+
+    ends = chain("Cast", chain("Reshape", lengths, chain.ints(-1)), to=DataType.INT64)  # the last key of each line
+    before = chain("Sub", ends, chain("Sub", chain.dims(query, 1), graph.constant(1, np.int64)))
+    before = chain("Max", before, graph.constant(0, np.int64))  # how many keys were there; none before the first call
+    rows = chain("Add", chain("Unsqueeze", before, chain.ints(1)), count(chain, query, 1))
+    if chain.get("do_rotary", 0):
+        turned, rest = bool(chain.get("rotary_interleaved", 0)), size - 2 * chain.size(cos, 1)
+        parts[:2] = [rotate(chain, part, places or rows, (cos, sin), turned, rest) for part in parts[:2]]
+    queries, keys, values = (chain("Transpose", part, perm=(0, 2, 1, 3)) for part in parts)
+    if past_key:
+        keys = _appended(chain, past_key, keys, before, given[6])
+        values = _appended(chain, past_value, values, before, given[6])
+
+    factor = chain.number(chain.get("scale", 0.0) or 1 / math.sqrt(size), node.inputs[0])
+    queries = chain("Reshape", chain("Mul", queries, factor), chain.ints(0, groups, heads // groups, -1, size))
+    columns = chain("Transpose", chain("Unsqueeze", keys, chain.ints(2)), perm=(0, 1, 2, 4, 3))
+    scores = chain("MatMul", queries, columns)  # batch, heads of keys, queries' heads of each, tokens, keys
+    if chain.get("softcap", 0.0):
+        most = chain.number(chain.get("softcap", 0.0), node.inputs[0])
+        scores = chain("Mul", chain("Tanh", chain("Div", scores, most)), most)
+    if added:
+        scores = chain("Add", scores, _by_group(chain, added, heads, groups))
+    scores = chain("Where", _visible(chain, keys, rows, ends), scores, lowest(chain))
+    weights = _softmax(chain, scores, given[11], heads, groups)
+    result = chain("MatMul", weights, chain("Unsqueeze", values, chain.ints(2)))
+    result = chain("Reshape", result, chain.ints(0, heads, -1, size))
+    return chain.done(heads_last(chain, result, heads * size), keys, values)
+
+
+def _refuse(chain: Chain, given: list[str]) -> None:
+    chain.refuse("kv_cache_bit_width", "sliding_window_cache", "qk_output")
+    for name in ("k_quant_type", "v_quant_type"):
+        if chain.get(name, "NONE") != "NONE":
+            raise NotImplementedError(f"{name}={chain.get(name, '')!r} is not supported")
+    for name, value in zip(("k_scale", "v_scale", "q_norm_weight", "k_norm_weight"), given[12:], strict=True):
+        if value:
+            raise NotImplementedError(f"the input {name} is not supported")
+
+
+def _appended(chain: Chain, past: str, new: str, before: str, total: str) -> str:
+    """The cache, made as long as it has to be, with what is new after that which was there."""
+    shape = chain.spec(past).shape
+    if shape is not None and shape[2] == 0:
+        return new
+    one = chain.ints(-1)
+    wanted = chain("Reshape", chain("Cast", total, to=DataType.INT64), one)
+    missing = chain("Max", chain("Sub", wanted, chain("Shape", past, start=2, end=3)), chain.ints(0))
+    longer = chain("Pad", past, chain("Concat", chain.ints(0), missing, axis=0), "", chain.ints(2))
+    return chain("TensorScatter", longer, new, before, axis=2)
+
+
+def _by_group(chain: Chain, added: str, heads: int, groups: int) -> str:
+    """A bias of (batch, heads, tokens, keys), with its heads in groups."""
+    if chain.size(added, 1) == 1:
+        return chain("Unsqueeze", added, chain.ints(1))
+    tokens = chain("Shape", added, start=2, end=3)
+    shape = chain("Concat", chain.ints(0, groups, heads // groups), tokens, chain.ints(-1), axis=0)
+    return chain("Reshape", added, shape)
+
+
+def _visible(chain: Chain, keys: str, rows: str, ends: str) -> str:
+    """Which keys a query may read: (batch, 1, 1, tokens, keys)."""
+    columns = count(chain, keys, 2)
+    at = chain("Unsqueeze", rows, chain.ints(1, 2, 4))
+    kept = chain("LessOrEqual", columns, at)
+    if not chain.get("causal", 1):
+        kept = chain("LessOrEqual", columns, chain("Reshape", ends, chain.ints(-1, 1, 1, 1, 1)))
+    window = chain.get("local_window_size", -1)
+    if window < 0:
+        return kept
+    first = chain("Sub", at, chain.graph.constant(window, np.int64))
+    return chain("And", kept, chain("Greater", columns, first))
+
+
+def _softmax(chain: Chain, scores: str, sink: str, heads: int, groups: int) -> str:
+    """With a key more that has no value, where there is one: its score is 0, or its head's."""
+    if not sink and chain.get("smooth_softmax", 0) <= 0:
+        return chain("Softmax", scores, axis=-1)
+    like = chain.node.inputs[0]
+    zeros = chain("Mul", chain("ReduceMax", scores, chain.ints(-1)), chain.number(0, like))
+    level = chain("Reshape", sink, chain.ints(groups, heads // groups, 1, 1)) if sink else ""
+    whole = chain("Softmax", chain("Concat", scores, chain.sum(zeros, level), axis=-1), axis=-1)
+    return chain("Slice", whole, chain.ints(0), chain.ints(-1), chain.ints(-1))
