@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,16 @@ INSTALL_GL = "apt-get install libegl1 libgl1 libgl1-mesa-dri"
 
 if unknown := set(BACKENDS) - set(ALL_BACKENDS):
     raise pytest.UsageError(f"PERFRAME_BACKENDS names {', '.join(unknown)}; there are {', '.join(ALL_BACKENDS)}")
+
+
+# exports are made with PyTorch, an extra of its own because it is large; CI has it
+WITHOUT_TORCH = find_spec("torch") is None and not os.environ.get("CI")
+collect_ignore = ["models/test_torch.py", "layers/test_contrib_models.py"] if WITHOUT_TORCH else []
+
+
+def pytest_report_header() -> list[str]:
+    """Says what is left out, and how to have it."""
+    return ["PyTorch's exports are left out: pip install -e '.[torch]'"] if WITHOUT_TORCH else []
 
 
 @pytest.hookimpl(tryfirst=True)  # before -m selects
