@@ -349,8 +349,11 @@ def Pad(
     if mode not in ("constant", "reflect", "edge", "wrap"):
         raise InferenceError(f"Pad has no mode {mode!r}")
     amounts, chosen = pads.ints(), axes.ints() if axes is not None else None
-    if x.shape is None or amounts is None or (axes is not None and chosen is None):
-        return x.with_shape((None,) * len(x.shape) if x.shape is not None else None)
+    if x.shape is None:
+        return x.with_shape(None)
+    if amounts is None or (axes is not None and chosen is None):
+        padded = range(len(x.shape)) if chosen is None else [normalize_axis(axis, len(x.shape)) for axis in chosen]
+        return x.with_shape(None if axis in padded else dim for axis, dim in enumerate(x.shape))
     before, after = _pad_amounts(len(x.shape), amounts, chosen)
     return x.with_shape(
         dim + first + last if isinstance(dim, int) else (dim if first == last == 0 else None)
