@@ -22,6 +22,7 @@ class Problem(NamedTuple):
     domain: str
     opset: int
     reason: str
+    inputs: str = ""  # with their dtypes and shapes, as far as they are known
 
 
 class UnsupportedOperatorError(ModelError):
@@ -32,6 +33,7 @@ class UnsupportedOperatorError(ModelError):
         self.problems = tuple(problems)
         lines = [
             f"  {p.domain or 'ai.onnx'}::{p.operator} (opset {p.opset}), node {p.node!r}: {p.reason}"
+            + (f" [inputs {p.inputs}]" if p.inputs else "")
             for p in self.problems
         ]
         kinds = len({(p.domain, p.operator) for p in self.problems})

@@ -301,7 +301,11 @@ class Importer:
                 layer.outputs.pop()
 
     def _problem(self, node: Node, reason: str) -> None:
-        self.problems.append(Problem(node.name, node.op, node.domain, node.opset, reason))
+        specs = {name: self.specs.get(name) for name in node.inputs if name}
+        known = ", ".join(
+            f"{name}: {spec}" for name, spec in specs.items() if spec is not None and spec.shape is not None
+        )
+        self.problems.append(Problem(node.name, node.op, node.domain, node.opset, reason, known))
         self._end_shapes(node)
 
     def _end_shapes(self, node: Node) -> None:
