@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 from support import unavailable
 
@@ -24,6 +25,11 @@ INSTALL_GL = "apt-get install libegl1 libgl1 libgl1-mesa-dri"
 if unknown := set(BACKENDS) - set(ALL_BACKENDS):
     raise pytest.UsageError(f"PERFRAME_BACKENDS names {', '.join(unknown)}; there are {', '.join(ALL_BACKENDS)}")
 
+
+# CI draws the same examples every time, so that it fails for a change and not for a draw
+settings.register_profile("ci", derandomize=True)
+if os.environ.get("CI"):
+    settings.load_profile("ci")
 
 # exports are made with PyTorch, an extra of its own because it is large; CI has it
 WITHOUT_TORCH = find_spec("torch") is None and not os.environ.get("CI")

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
+
+import numpy as np
 
 from perframe.layers.base import Attributes, Declaration, Known, register
 from perframe.layers.geometry import Ints, broadcast_strides, collapse
@@ -15,6 +17,7 @@ from perframe.tensor import DataType
 Formula = Callable[..., Any]
 Range = tuple[float, float]
 
+_WHOLE = (DataType.INT64, DataType.INT32, DataType.BOOL)
 _KINDS = {DataType.FLOAT32: "float", DataType.INT32: "int", DataType.INT64: "int", DataType.BOOL: "bool"}
 
 
@@ -58,7 +61,33 @@ def elementwise(
             if isinstance(dtype, str) and not isinstance(dtype, DataType):
                 named = inputs[entry.inputs.index(dtype)] if dtype in entry.inputs else None
                 dtype = named.dtype if named else DataType.of(attributes[dtype])
-            return PartialTensor(dtype or given[0].dtype, broadcast(*(value.shape for value in given)))
+            made = PartialTensor(dtype or given[0].dtype, broadcast(*(value.shape for value in given)))
+            return made if channelwise else _known(made, inputs, attributes)
+
+        def _known(
+            made: PartialTensor, inputs: Sequence[PartialTensor | None], attributes: Attributes
+        ) -> PartialTensor:
+            """Shape arithmetic: the formula of small whole numbers that are known already."""
+            given = [value for value in inputs if value is not None]
+            small = made.shape is not None and made.shape.is_static and len(made.shape) <= 1
+            if not small or made.shape is None or any(value.dtype not in _WHOLE for value in (made, *given)):
+                return made
+            numbers = [value.ints() for value in given]
+            if any(known is None for known in numbers):
+                return made
+            arrays = [
+                np.array(known, value.dtype.numpy).reshape(value.shape.to_shape() if value.shape is not None else ())
+                for known, value in zip(numbers, given, strict=True)
+            ]
+            present = tuple(value is not None for value in inputs)
+            kind = operand_kinds([value.dtype for value in given])[-1]
+            chosen = (choose(attributes, present, kind) if choose else None) or formula
+            with np.errstate(all="ignore"):
+                result = chosen(
+                    *arrays, **{name: attributes[name] for name in _parameters(chosen) if name in attributes}
+                )
+            known = np.broadcast_to(result, made.shape.to_shape()).astype(made.dtype.numpy)
+            return replace(made, partial=tuple(int(number) for number in known.ravel()))
 
         def form(inputs: Sequence[Known | None], outputs: Sequence[Known], **attributes: Any) -> Elementwise:
             present = tuple(value is not None for value in inputs)
