@@ -156,7 +156,7 @@ def test_window_arithmetic_agrees_with_onnxruntime(data: Any) -> None:
     begin, end = two(0, 3), two(0, 3)
     if auto_pad == "NOTSET":
         assume(all(pad < k for pad, k in zip([*begin, *end], kernel * 2, strict=True)))
-        # a spread window may see nothing but padding: the largest is then -inf here, and the lowest float in onnxruntime
+        # a spread window may see padding alone: its largest is -inf here, and the lowest float in onnxruntime
         assume(dilations == [1, 1] or not any([*begin, *end]))
         attributes |= {"pads": [*begin, *end], "ceil_mode": data.draw(st.integers(0, 1))}
         assume(all(s + a + b >= e for s, a, b, e in zip(size, begin, end, extent, strict=True)))
