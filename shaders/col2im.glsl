@@ -24,5 +24,5 @@ O_TYPE element(int o) {
             }
         }
     }
-    return total;
+    return WRAPPED(total);
 }

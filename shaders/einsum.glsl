@@ -49,5 +49,5 @@ O_TYPE element(int o) {
 #endif
         total += product;
     }
-    return total;
+    return WRAPPED(total);
 }

@@ -14,7 +14,7 @@
 O_TYPE element(int o) {
     int c = o % output_.z, b = o / output_.z % output_.y, rest = o / (output_.z * output_.y);
     int a = rest % output_.x, plane = rest / output_.x;
-    float total = kind == 0 ? -1.0 / 0.0 : 0.0;
+    float total = kind == 0 ? NOTHING : 0.0;
     int count = 0, found = -1;
     for (int i = 0; i < kernel.x; ++i) for (int j = 0; j < kernel.y; ++j) for (int k = 0; k < kernel.z; ++k) {
         ivec3 at = ivec3(a, b, c) * stride.xyz - begin.xyz + ivec3(i, j, k) * dilation.xyz;
@@ -33,7 +33,7 @@ O_TYPE element(int o) {
 #ifdef INDEX
     return found;
 #else
-    if (kind == 2) return p == 2.0 ? sqrt(total) : p == 1.0 ? total : power(total, 1.0 / p);
-    return kind == 1 ? total / float(count) : total;
+    if (kind == 2) total = p == 2.0 ? sqrt(total) : p == 1.0 ? total : power(total, 1.0 / p);
+    return O_TYPE(kind == 1 ? total / float(count) : total);
 #endif
 }

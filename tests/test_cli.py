@@ -141,6 +141,23 @@ def test_inspect_shows_layers_and_what_the_passes_did(perframe: Command, model: 
     assert "(batch, 4)" in shown and "Identity 1 → 0" in shown
 
 
+def test_warmup_fills_the_kernel_cache(
+    perframe: Command, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from perframe.backends.cpu import jit
+
+    monkeypatch.setenv("PERFRAME_CACHE", str(tmp_path))
+    for linked in (jit.kernel, jit.function):  # as a new process would
+        linked.cache_clear()
+    first = perframe("warmup", model, "--json")
+    assert first.status == 0
+    found = json.loads(first.out)
+    assert Path(found["folder"]).parent == tmp_path and any(Path(found["folder"]).iterdir())
+    assert found["models"][0]["compiled"]
+    second = perframe("warmup", model, model)
+    assert second.status == 0 and second.out.count("all were there") == 2 and str(tmp_path) in second.out
+
+
 def test_bench_compares_with_a_peer(perframe: Command, model: Path, tmp_path: Path) -> None:
     pytest.importorskip("onnxruntime")
     out = tmp_path / "bench.json"

@@ -43,9 +43,12 @@ _HOME = {
     "MissingExtraError": "errors",
 }
 
-__all__ = [*_HOME, "__version__"]
+_MODULES = ("jobs",)
+
+__all__ = [*_HOME, *_MODULES, "__version__"]
 
 if TYPE_CHECKING:
+    from perframe import jobs as jobs
     from perframe.commands import CommandBuffer as CommandBuffer
     from perframe.errors import BackendError as BackendError
     from perframe.errors import ClosedError as ClosedError
@@ -79,6 +82,8 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return import_module(f"perframe.{name}")
     home = _HOME.get(name)
     if home is None:
         raise AttributeError(f"module 'perframe' has no attribute {name!r}")

@@ -1,4 +1,4 @@
-"""The command line: `perframe run | inspect | bench | doctor | demo`.
+"""The command line: `perframe run | inspect | bench | warmup | operators | doctor | demo`.
 
 Exit status: 0 when all went well, 1 when something failed, 2 when the command was not understood. What a command needs
 is imported inside it, so that `perframe --help` answers at once.
@@ -132,6 +132,25 @@ def bench(
 
 
 @app.command()
+def warmup(
+    models: Annotated[list[str], typer.Argument(help="ONNX files, or names of known models.")],
+    as_json: AsJson = False,
+    seed: Seed = 0,
+    dims: Dims = "",
+) -> None:
+    """Compile the CPU kernels that models need, so that their first frame does not wait."""
+    from perframe.sources import parse_dims
+    from perframe.warmup import as_json_value, folder, show, warm_up
+
+    found = []
+    for model in models:
+        found.append(warm_up(model, parse_dims(dims), seed))
+        if not as_json:
+            show(found[-1], _console())
+    typer.echo(json.dumps(as_json_value(found), indent=2) if as_json else f"kernels are kept in {folder()}")
+
+
+@app.command()
 def operators(
     as_json: AsJson = False,
     as_markdown: Annotated[bool, typer.Option("--markdown", help="As docs/operators.md has it.")] = False,
@@ -142,11 +161,11 @@ def operators(
 
     from rich.table import Table
 
-    from perframe.backends import gl_families
+    from perframe.backends import gl_dtypes
     from perframe.importers.operators import HEADERS, markdown
     from perframe.importers.operators import operators as all_operators
 
-    rows = all_operators(gl_families())
+    rows = all_operators(gl_dtypes)
     if as_json:
         typer.echo(json.dumps([asdict(row) for row in rows], indent=1))
     elif as_markdown:

@@ -1,6 +1,7 @@
 """Control flow: branches and loops whose bodies are models, run on the worker's backend.
 
-States go from one run of a body to the next without leaving the backend; conditions are read back.
+States go from one run of a body to the next without leaving the backend, what is scanned is cut there, and what comes
+out is joined there; conditions are read back.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import numpy as np
 from perframe.errors import InputError
 from perframe.model import Layer, Model, Value
 from perframe.parts import Machine, Parts, PlannedPart, Values, on_host
+from perframe.spec import DynamicTensorShape
 from perframe.tensor import DataType, Tensor
 
 
@@ -22,6 +24,7 @@ class ControlPart:
     def __init__(self, layer: Layer, machine: Machine) -> None:
         self._layer, self._machine = layer, machine
         self._joins: dict[tuple[int, int], PlannedPart] = {}
+        self._cuts: dict[tuple[int, int], PlannedPart] = {}
         self._captures: Sequence[str] = layer.attributes.get("captures", ())
         self._bodies = {name: Parts(body, machine) for name, body in layer.attributes["bodies"].items()}
 
@@ -44,14 +47,34 @@ class ControlPart:
         names = [value.name for value in body.model.inputs if value.name not in captured]
         return body.run({**captured, **dict(zip(names, inputs, strict=True))})
 
+    def local(self, value: Any) -> Any:
+        """A value where it lies if that is the backend, else as an array."""
+        here = isinstance(value, Tensor) and self._machine.backend.owns(value.data_on_backend)
+        return value if here else on_host(value)
+
     def keep(self, value: Any) -> Any:
         """A copy of a body's output, which its next run overwrites; on its backend, without waiting."""
-        backend = self._machine.backend
-        if not isinstance(value, Tensor) or not backend.owns(value.data_on_backend):
-            return on_host(value)
+        backend, value = self._machine.backend, self.local(value)
+        if not isinstance(value, Tensor):
+            return value
         storage = backend.alloc(value.shape, value.dtype)
         backend.copy(value.data_on_backend, storage, value.shape, value.dtype)
         return Tensor.over(storage, value.shape, value.dtype, value.name)
+
+    def take(self, value: Any, index: int, axis: int, slot: int = 0) -> Any:
+        """A slice of a local value, without the axis; the next one of this slot overwrites it."""
+        if not isinstance(value, Tensor):
+            return np.take(value, index, axis)
+        part = self._cuts.get((slot, axis))
+        if part is None:
+            whole, place = Value("whole", value.dtype, None), Value("place", DataType.INT64, DynamicTensorShape(()))
+            cut = Layer("Gather", f"slices of {self._layer.name}", ["whole", "place"], ["slice"], {"axis": axis})
+            part = PlannedPart(Model([whole, place], [Value("slice", value.dtype, None)], [cut], {}), self._machine)
+            self._cuts[slot, axis] = part
+        made: Values = {"whole": value, "place": np.array(index, np.int64)}
+        for _ in part.advance(made, whole=True):
+            pass
+        return made["slice"]
 
     def stack(self, rows: Sequence[Any], dtype: DataType, axis: int = 0) -> Any:
         """Rows as one value with a new axis: joined on the backend where they lie there."""
@@ -81,8 +104,8 @@ class ControlPart:
         """Free what the bodies hold."""
         for body in self._bodies.values():
             body.release()
-        for join in self._joins.values():
-            join.release()
+        for part in (*self._joins.values(), *self._cuts.values()):
+            part.release()
 
 
 def _if(part: ControlPart, given: Sequence[Any], captured: Values) -> list[Any]:
@@ -111,36 +134,39 @@ def _loop(part: ControlPart, given: Sequence[Any], captured: Values) -> list[Any
 def _scan(part: ControlPart, given: Sequence[Any], captured: Values) -> list[Any]:
     """Iterate over slices of the scanned inputs; states go from one iteration to the next."""
     scanned = int(part.attribute("num_scan_inputs"))
-    arrays = [on_host(value) for value in given]
+    values = [part.local(value) for value in given]
     if not part.attribute("batched", 0):
-        return _scan_one(part, arrays, scanned, captured)
-    lengths, arrays = arrays[0], arrays[1:]
-    states = len(arrays) - scanned
+        return _scan_one(part, values, scanned, captured)
+    lengths, values = on_host(values[0]), values[1:]
     batches = []
-    for index in range(arrays[-1].shape[0]):
-        row = [array[index] for array in arrays]
-        if lengths is not None:
-            row = [*row[:states], *(x[: int(lengths[index])] for x in row[states:])]
-        batches.append([on_host(value) for value in _scan_one(part, row, scanned, captured)])
-    return [np.stack(column) for column in zip(*batches, strict=True)]
+    for index in range(values[-1].shape[0]):
+        row = [part.take(value, index, 0, slot) for slot, value in enumerate(values)]
+        length = None if lengths is None else int(lengths[index])
+        batches.append([part.keep(value) for value in _scan_one(part, row, scanned, captured, length)])
+    outputs = part.body("body").model.outputs
+    return [part.stack(column, value.dtype) for column, value in zip(zip(*batches, strict=True), outputs, strict=True)]
 
 
-def _scan_one(part: ControlPart, arrays: Sequence[Any], scanned: int, captured: Values) -> list[Any]:
-    states, inputs = list(arrays[: len(arrays) - scanned]), list(arrays[len(arrays) - scanned :])
+def _scan_one(
+    part: ControlPart, values: Sequence[Any], scanned: int, captured: Values, length: int | None = None
+) -> list[Any]:
+    """One sequence, or its beginning of so many slices."""
+    states, inputs = list(values[: len(values) - scanned]), list(values[len(values) - scanned :])
     outputs = part.body("body").model.outputs[len(states) :]
     axes = part.attribute("scan_input_axes") or (0,) * scanned
     out_axes = part.attribute("scan_output_axes") or (0,) * len(outputs)
     directions = part.attribute("scan_input_directions") or (0,) * scanned
     out_directions = part.attribute("scan_output_directions") or (0,) * len(outputs)
-    lengths = {array.shape[axis] for array, axis in zip(inputs, axes, strict=True)}
+    lengths = {int(value.shape[axis]) for value, axis in zip(inputs, axes, strict=True)}
     if len(lengths) != 1:
         raise InputError(f"Scan's inputs have different lengths along their axes: {sorted(lengths)}")
-    length = lengths.pop()
+    total = lengths.pop() if length is None else length
     collected: list[list[Any]] = [[] for _ in outputs]
-    for step in range(length):
-        at = [length - 1 - step if backward else step for backward in directions]
-        slices = [np.take(x, i, axis) for x, i, axis in zip(inputs, at, axes, strict=True)]
-        results = part.run("body", [*states, *slices], captured)
+    first = len(values)  # slots of slices begin behind those of a batch's rows
+    for step in range(total):
+        at = [total - 1 - step if backward else step for backward in directions]
+        cuts = zip(inputs, at, axes, range(first, first + scanned), strict=True)
+        results = part.run("body", [*states, *(part.take(*cut) for cut in cuts)], captured)
         states = results[: len(states)]
         for rows, value in zip(collected, results[len(states) :], strict=True):
             rows.append(part.keep(value))

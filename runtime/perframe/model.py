@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from perframe.errors import InferenceError, ModelError
 from perframe.layers.base import Declaration, Known, declaration
+from perframe.layers.channels_last import Seen, channels_last_outputs, is_data
 from perframe.layers.epilogue import Stage
 from perframe.spec import DynamicTensorShape, PartialTensor
 from perframe.tensor import DataType
@@ -37,7 +38,8 @@ class Layer:
     """One operation. Inputs and outputs are names of values; an absent optional one is "".
 
     `epilogue` is applied to each element of the first output. `on_host` says that it is shape arithmetic, which
-    runs on the CPU whatever the backend.
+    runs on the CPU whatever the backend. With `channels_last` its data (not its weights) has the channels as its last
+    dim, instead of the second.
     """
 
     op: str
@@ -47,6 +49,7 @@ class Layer:
     attributes: dict[str, Any] = field(default_factory=dict)
     epilogue: tuple[Stage, ...] = ()
     on_host: bool = False
+    channels_last: bool = False
 
     @property
     def declaration(self) -> Declaration:
@@ -63,6 +66,9 @@ class Layer:
         entry = self.declaration
         if entry.form_of is None:
             raise ModelError(f"layer {self.name!r} ({self.op}) has no form of its own")
+        if self.channels_last:
+            inputs = [Seen.channels_first(value) if is_data(i) else value for i, value in enumerate(inputs)]
+            outputs = [Seen.channels_first(value) for value in outputs]
         return entry.form_of(inputs, outputs, **entry.bind(self.attributes))
 
     def infer(self, inputs: Sequence[PartialTensor | None]) -> tuple[PartialTensor, ...]:
@@ -71,6 +77,8 @@ class Layer:
         while trimmed and trimmed[-1] is None:
             trimmed.pop()
         try:
+            if self.channels_last:
+                return channels_last_outputs(self.declaration, trimmed, self.attributes)
             return self.declaration.outputs_for(trimmed, self.attributes)
         except (InferenceError, ModelError) as error:
             listed = ", ".join(f"{n or '(absent)'}: {v}" for n, v in zip(self.inputs, inputs, strict=False))

@@ -21,7 +21,7 @@ from perframe.plan import Plan
 from perframe.readback import FrameState
 from perframe.spec import DynamicTensorShape, PartialTensor
 from perframe.stretch import ConstantPool
-from perframe.tensor import BackendType, Tensor
+from perframe.tensor import BackendType, Storage, Tensor
 
 Array = NDArray[Any]
 Values = dict[str, Any]  # Tensors and arrays; lists for sequences, None for empty optionals
@@ -38,6 +38,7 @@ class Machine:
     host: Backend
     evaluate: Evaluate
     run_on_host: Callable[[Any, Sequence[Any]], list[Any]]
+    prepare: Callable[[Model], Model]  # a model as the backend's kernels want it
     control: Callable[[Layer, Machine], Part]  # makes the part that runs a branch or a loop
     strict: bool
 
@@ -59,13 +60,19 @@ class PlannedPart:
         self.model, self._machine = model, machine
         self._constants = ConstantPool(model.constants)
         self._plans: OrderedDict[Any, Plan] = OrderedDict()
+        self._names = [value.name for value in model.inputs]
         self._decisive = _decisive_inputs(model)
 
-    def advance(self, values: Values, whole: bool) -> Iterator[str]:
+    def run_whole(self, values: Values) -> None:
         """Bind, submit, and add the outputs, whose values may still be pending."""
-        plan = self._plan_for(values)
-        for name in plan.bound:
-            self._bind(plan, name, values[name])
+        plan = self._bound_plan(values)
+        for stretch in plan.stretches:
+            stretch.run(0, len(stretch))
+        values.update(plan.outputs)
+
+    def advance(self, values: Values, whole: bool) -> Iterator[str]:
+        """The same; yields the name of each layer, or of the first of each stretch if `whole`."""
+        plan = self._bound_plan(values)
         for stretch in plan.stretches:
             begin = 0
             while begin < len(stretch):
@@ -77,22 +84,28 @@ class PlannedPart:
                 begin = end
         values.update(plan.outputs)
 
-    def _bind(self, plan: Plan, name: str, value: Any) -> None:
-        if isinstance(value, Tensor) and plan.takes(name, value):
-            plan.bind(name, value.data_on_backend)
-            return
-        storage = plan.copy_input(name, value) if isinstance(value, Tensor) else None
-        if storage is None:
+    def _bound_plan(self, values: Values) -> Plan:
+        plan = self._plan_for(values)
+        for name in plan.bound:
+            plan.bind(name, self._storage_of(plan, name, values[name]))
+        return plan
+
+    def _storage_of(self, plan: Plan, name: str, value: Any) -> Storage:
+        """Where steps can read an input: where it lies, if they reach that, or where it is copied or uploaded to."""
+        if not isinstance(value, Tensor):
             storage = plan.input_storage(name)
-            storage.upload(value.download_to_array() if isinstance(value, Tensor) else value)
-        plan.bind(name, storage)
+            storage.upload(value)
+            return storage
+        if plan.takes(name, value):
+            return value.data_on_backend
+        copied = plan.copy_input(name, value)
+        return copied if copied is not None else self._storage_of(plan, name, value.download_to_array())
 
     def _plan_for(self, values: Values) -> Plan:
-        decisive = {name: _host_value(values[name]) for name in self._decisive}
-        key = (
-            tuple(tuple(values[value.name].shape) for value in self.model.inputs),
-            tuple((value.tobytes(), value.shape) for value in decisive.values()),
-        )
+        key: Any = tuple([values[name].shape for name in self._names])
+        decisive = {name: _host_value(values[name]) for name in self._decisive} if self._decisive else {}
+        if decisive:
+            key = (key, *((value.tobytes(), value.shape) for value in decisive.values()))
         plan = self._plans.get(key)
         if plan is not None:
             self._plans.move_to_end(key)
@@ -139,20 +152,37 @@ class Parts:
     """A whole model, or the body of a loop or a branch."""
 
     def __init__(self, model: Model, machine: Machine) -> None:
-        self.model = model
-        self._parts = list(_partition(model, machine))
+        self.model = machine.prepare(model)
+        self._parts = list(_partition(self.model, machine))
+        # planned parts hold their own
+        read = {name for layer in self.model.layers if layer.declaration.on_host for name in layer.inputs}
+        read.update(self.model.output_names)
+        self._constants = {name: value for name, value in self.model.constants.items() if name in read}
+
+    def run_whole(self, values: Values) -> None:
+        """Run all parts on `values`, which must hold the model's inputs and get all that the parts make."""
+        self._add_constants(values)
+        for part in self._parts:
+            if isinstance(part, PlannedPart):
+                part.run_whole(values)
+            else:
+                for _ in part.advance(values, whole=True):
+                    pass
 
     def advance(self, values: Values, whole: bool = True) -> Iterator[str]:
-        """Run all parts on `values`, which must hold the model's inputs and get all that the parts make."""
-        values.update((name, value) for name, value in self.model.constants.items() if name not in values)
+        """The same, and yields the names of layers."""
+        self._add_constants(values)
         for part in self._parts:
             yield from part.advance(values, whole)
+
+    def _add_constants(self, values: Values) -> None:
+        for name, value in self._constants.items():
+            values.setdefault(name, value)
 
     def run(self, inputs: Mapping[str, Any]) -> list[Any]:
         """The model's outputs, in order."""
         values = dict(inputs)
-        for _ in self.advance(values):
-            pass
+        self.run_whole(values)
         return [values[name] for name in self.model.output_names]
 
     def release(self) -> None:

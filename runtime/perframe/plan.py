@@ -11,10 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
-from perframe.backends.base import Backend, Operand, Step
+from perframe.backends.base import Backend, Make, Operand, Step
 from perframe.errors import FallbackError, InferenceError
 from perframe.model import Evaluate, Layer, Model
 from perframe.spec import PartialTensor
@@ -88,7 +87,7 @@ class Plan:
             if layer.declaration.pure and all(v is not None or s is None for v, s in zip(values, given, strict=True)):
                 results = [PartialTensor.of(value) for value in evaluate(layer, values)]
             else:
-                results = [_complete(spec) for spec in layer.infer(given)]
+                results = list(layer.infer(given))
             if any(spec.value is None for name, spec in zip(layer.outputs, results, strict=False) if name):
                 remaining.append(layer)
             for name, spec in zip(layer.outputs, results, strict=False):
@@ -171,7 +170,12 @@ class Plan:
         value = spec.value
         if value is not None:
             constant = value
-            made = Operand(name, shape, spec.dtype, value, lambda: self._constant(backend, name, constant))
+
+            def derive(kind: str, make: Make) -> Operand:
+                return self._constants.derived(backend, name, constant, kind, make)
+
+            derived = derive if name in self._model.constants else None
+            made = Operand(name, shape, spec.dtype, value, lambda: self._constant(backend, name, constant), derived)
         elif name in self._roots:
             root = self._operand(self._roots[name], backend)
             made = Operand(name, shape, spec.dtype, None, lambda: root.storage)
@@ -349,7 +353,9 @@ class Plan:
 
     def input_storage(self, name: str) -> Storage:
         """Storage to upload an input to: one that no run under way still reads, of up to three."""
-        ring = self._rings.setdefault(name, [self.inputs[name].storage])
+        ring = self._rings.get(name)
+        if ring is None:
+            ring = self._rings[name] = [self.inputs[name].storage]
         for storage in ring:
             if not storage.busy:
                 return storage
@@ -365,11 +371,3 @@ class Plan:
         for storage in self._owned:
             storage.release()
         self._owned.clear()
-
-
-def _complete(spec: PartialTensor) -> PartialTensor:
-    """Known elements are a value."""
-    known = spec.ints() if spec.value is None and spec.partial is not None else None
-    if known is None or spec.shape is None or not spec.shape.is_static:
-        return spec
-    return PartialTensor(spec.dtype, spec.shape, np.array(known, spec.dtype.numpy).reshape(spec.shape.to_shape()))

@@ -8,7 +8,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from perframe.backends.base import Access, Backend, Operand, Program, Step
+from perframe.backends.base import Access, Backend, Make, Operand, Program, Step
 from perframe.readback import FrameState
 from perframe.tensor import DataType, Storage
 
@@ -57,12 +57,19 @@ class Transfer:
             self.source = new
 
 
+def _uploaded(backend: Backend, name: str, value: Array) -> Operand:
+    storage = backend.alloc(value.shape, DataType.of(value.dtype))
+    storage.upload(value)
+    return Operand(name, value.shape, DataType.of(value.dtype), None, lambda: storage)
+
+
 class ConstantPool:
     """A model's constants on the backends of one worker: uploaded when first used, shared by all its plans."""
 
     def __init__(self, constants: Mapping[str, Array]) -> None:
         self._constants = constants
         self._storages: dict[tuple[str, str], Storage] = {}
+        self._derived: dict[tuple[str, str, str], Operand] = {}
 
     def storage(self, backend: Backend, name: str, value: Array) -> Storage:
         """The constant's storage on a backend."""
@@ -75,8 +82,18 @@ class ConstantPool:
             self._storages[key] = storage
         return storage
 
+    def derived(self, backend: Backend, name: str, value: Array, kind: str, make: Make) -> Operand:
+        """What `make` makes of a constant, on a backend: the same operand for all who ask for this kind."""
+        key = (backend.backend_type, name, kind)
+        if key not in self._derived:
+            self._derived[key] = _uploaded(backend, name, make(value))
+        return self._derived[key]
+
     def release(self) -> None:
         """Free them."""
+        for operand in self._derived.values():
+            operand.storage.release()
+        self._derived.clear()
         for storage in self._storages.values():
             storage.release()
         self._storages.clear()

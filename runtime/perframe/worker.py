@@ -17,6 +17,7 @@ from perframe.errors import ClosedError, InputError
 from perframe.loading import load
 from perframe.model import Model, Value
 from perframe.parts import Machine, Parts, Values, on_host
+from perframe.passes import prepare
 from perframe.spec import DynamicTensorShape
 from perframe.tensor import BackendType, DataType, Tensor
 
@@ -45,11 +46,17 @@ class Worker:
         self._closed = False
         self._backend = open_backend(self.backend_type, ctx)
         self._host = self._backend if self.backend_type is BackendType.CPU else open_backend(BackendType.CPU)
-        machine = Machine(self._backend, self._host, evaluator(), host_runner(), ControlPart, strict)
+        evaluate = evaluator()
+        machine = Machine(self._backend, self._host, evaluate, host_runner(), self._prepare, ControlPart, strict)
         self._parts = Parts(model, machine)
         self._outputs: dict[str, Any] | None = None
         self._set: dict[str, Given] = {}
         self._names = [value.name for value in model.inputs]
+        self._output_names = model.output_names
+        self._accepted: list[Any] = []  # kinds of the last inputs that could be taken as they were
+
+    def _prepare(self, model: Model) -> Model:
+        return prepare(model, evaluator(), self.backend_type)
 
     # --- inputs ---
 
@@ -85,15 +92,23 @@ class Worker:
         """The inputs of one run by name, checked against the model."""
         given = dict(self._set)
         if len(positional) == 1 and isinstance(positional[0], Mapping):
-            given |= {self._input_name(name): value for name, value in positional[0].items()}
+            for name, value in positional[0].items():
+                given[self._input_name(name)] = value
         else:
             if len(positional) > len(self._names):
                 raise InputError(f"{self.model.name} takes {len(self._names)} input(s), and got {len(positional)}")
-            given |= dict(zip(self._names, positional, strict=False))
-        missing = [str(value) for value in self.model.inputs if value.name not in given]
-        if missing:
+            given.update(zip(self._names, positional, strict=False))
+        if len(given) < len(self._names):
+            missing = [str(value) for value in self.model.inputs if value.name not in given]
             raise InputError(f"{self.model.name} still needs the input(s) {', '.join(missing)}")
-        return {value.name: _checked(self.model.name, value, given[value.name]) for value in self.model.inputs}
+        kinds = [_kind(given[name]) for name in self._names]
+        if kinds == self._accepted:  # a frame's inputs are like those of the frame before
+            return given
+        checked = {value.name: _checked(self.model.name, value, given[value.name]) for value in self.model.inputs}
+        _check_names(self.model, checked)
+        if all(checked[name] is given[name] for name in self._names):
+            self._accepted = kinds
+        return checked
 
     # --- runs ---
 
@@ -104,20 +119,24 @@ class Worker:
         shapes depend on data waits for what these need.
         """
         self._check_open()
-        for _ in self._advance(self._gather(inputs), whole=True):
-            pass
+        values = self._gather(inputs)
+        self._parts.run_whole(values)
+        self._keep_outputs(values)
         return self
 
     def schedule_iterable(self, *inputs: Any) -> Iterator[str]:
         """The same, one layer at each step of the iterator, which yields the layer's name."""
         self._check_open()
-        return self._advance(self._gather(inputs), whole=False)
+        return self._advance(self._gather(inputs))
 
-    def _advance(self, values: Values, whole: bool) -> Iterator[str]:
-        for name in self._parts.advance(values, whole):
+    def _advance(self, values: Values) -> Iterator[str]:
+        for name in self._parts.advance(values, whole=False):
             yield name
             self._check_open()
-        self._outputs = {name: _as_output(name, values[name]) for name in self.model.output_names}
+        self._keep_outputs(values)
+
+    def _keep_outputs(self, values: Values) -> None:
+        self._outputs = {name: _as_output(name, values[name]) for name in self._output_names}
         self._backend.flush()
 
     def peek_output(self, name: str | int | None = None) -> Any:
@@ -128,7 +147,7 @@ class Worker:
         self._check_open()
         if self._outputs is None:
             raise InputError(f"{self.model.name} has no outputs before the first schedule()")
-        names = self.model.output_names
+        names = self._output_names
         if name is None:
             name = 0
         if isinstance(name, int):
@@ -165,6 +184,11 @@ class Worker:
         return f"Worker({self.model.name!r} on {self.backend_type}{', closed' if self._closed else ''})"
 
 
+def _kind(value: Any) -> tuple[Any, ...]:
+    """All that decides whether a value can be an input as it is."""
+    return type(value), getattr(value, "shape", None), getattr(value, "dtype", None)
+
+
 def _checked(model: str, value: Value, given: Any) -> Any:
     """An input of the right dtype and a shape that fits. Raises InputError."""
     if value.kind == "sequence" or (value.kind == "optional" and isinstance(given, list)):
@@ -182,6 +206,19 @@ def _checked(model: str, value: Value, given: Any) -> Any:
     if value.shape is not None and not value.shape.accepts(array.shape):
         raise InputError(f"{model}: input {value.name!r} has the shape {value.shape}, and got {tuple(array.shape)}")
     return array
+
+
+def _check_names(model: Model, given: Mapping[str, Any]) -> None:
+    """Raise InputError where a named dim is of one size in one input, and of another in another."""
+    sizes: dict[str, tuple[int, str]] = {}
+    for value in model.inputs:
+        for dim, size in zip(value.shape or (), getattr(given[value.name], "shape", ()), strict=False):
+            if isinstance(dim, str):
+                first, where = sizes.setdefault(dim, (size, value.name))
+                if size != first:
+                    raise InputError(
+                        f"{model.name}: the dim {dim!r} is {first} in the input {where!r}, and {size} in {value.name!r}"
+                    )
 
 
 def _as_output(name: str, value: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -76,11 +76,39 @@ def all_cases() -> list[Case]:
     return list(found.values())
 
 
-@cache
 def not_passed() -> dict[tuple[str, str], str]:
     """(backend or "all", case) to the reason, from not_passed.txt."""
+    return _listed("not_passed.txt")
+
+
+def not_strict() -> dict[tuple[str, str], str]:
+    """(GL backend, or "all" of them, and case) to what makes a strict worker refuse it, from not_strict.txt."""
+    return _listed("not_strict.txt")
+
+
+def write_list(file: str, found: Mapping[str, Mapping[str, str]]) -> None:
+    """Write a list of cases by backend as `not_passed` and `not_strict` read it, what is common first."""
+    common = set.intersection(*(set(cases) for cases in found.values()))
+    first = next(iter(found.values()))
+    sections: dict[str, Mapping[str, str]] = {"all": {name: first[name] for name in common}}
+    sections |= {
+        backend: {name: why for name, why in cases.items() if name not in common} for backend, cases in found.items()
+    }
+    lines: list[str] = []
+    for backend, cases in sections.items():
+        if cases:
+            lines.append(f"[{backend}]")
+            for reason in sorted(set(cases.values())):
+                lines += [f"# {reason}", *sorted(name for name, why in cases.items() if why == reason)]
+            lines.append("")
+    (HERE / file).write_text("\n".join(lines), encoding="utf-8")
+    _listed.cache_clear()
+
+
+@cache
+def _listed(file: str) -> dict[tuple[str, str], str]:
     reasons, backend, reason = {}, "all", ""
-    for line in (HERE / "not_passed.txt").read_text(encoding="utf-8").splitlines():
+    for line in (HERE / file).read_text(encoding="utf-8").splitlines():
         if line.startswith("["):
             backend = line.strip("[]")
         elif line.startswith("# "):

@@ -1,4 +1,8 @@
-"""ONNX's own cases on every backend. What not_passed.txt lists must fail: a case that passes is taken off it."""
+"""ONNX's own cases on every backend, strict on the GPU. The lists beside say which fail, and which are refused.
+
+What not_passed.txt lists must fail, and what not_strict.txt lists must be refused by a strict worker and pass with the
+CPU's help: a case that does better is taken off its list, by write_list.py.
+"""
 
 from __future__ import annotations
 
@@ -7,25 +11,30 @@ from typing import Any
 import pytest
 
 import perframe as pf
-from conformance.suite import Case, all_cases, compare, not_passed
+from conformance.suite import Case, all_cases, compare, not_passed, not_strict
 
 
-def run(case: Case, backend: str, ctx: Any) -> None:
+def run(case: Case, backend: str, ctx: Any, strict: bool = False) -> None:
     model = pf.load(case.model)
     for inputs, outputs in case.data_sets():
-        made = pf.run(model, inputs, backend=backend, ctx=ctx)
+        made = pf.run(model, inputs, backend=backend, ctx=ctx, strict=strict)
         for got, want in zip(made.values(), outputs, strict=True):
             compare(got, want, case.case.rtol, case.case.atol)
 
 
 @pytest.mark.parametrize("case", all_cases(), ids=str)
 def test_conformance(case: Case, backend: str, backend_context: Any) -> None:
-    reason = not_passed().get(("all", case.name)) or not_passed().get((backend, case.name))
-    if reason is None:
-        run(case, backend, backend_context)
+    failing, refused = (listed().get(("all", case.name)) or listed().get((backend, case.name)) for listed in LISTS)
+    if backend == "cpu":
+        refused = None
+    if failing is not None:
+        with pytest.raises(Exception):  # noqa: B017, the list has its reason
+            run(case, backend, backend_context)
         return
-    try:
-        run(case, backend, backend_context)
-    except Exception:  # listed, with its reason
-        return
-    pytest.fail(f"{case.name} passes on {backend}: take it off not_passed.txt, where it stood for: {reason}")
+    if refused is not None:
+        with pytest.raises(pf.FallbackError):
+            run(case, backend, backend_context, strict=True)
+    run(case, backend, backend_context, strict=backend != "cpu" and refused is None)
+
+
+LISTS = (not_passed, not_strict)

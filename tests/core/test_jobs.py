@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
+import gc
 import threading
+import time
+import weakref
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from core.small import Gate
-from perframe.backends.cpu import jit, jobs
+from perframe.backends.cpu import helpers, jit, jobs
+from perframe.errors import BackendError
+
+
+def poll(job: jobs.Job) -> None:
+    """Until it has finished, without running it here."""
+    for _ in range(20_000):
+        if job.done:
+            return
+        time.sleep(0.001)
+    raise AssertionError("the job never finished")
 
 
 def test_schedule_returns_at_once() -> None:
@@ -16,8 +30,90 @@ def test_schedule_returns_at_once() -> None:
     job = jobs.schedule(lambda: (gate.wait(), done.append(threading.current_thread().name)))
     assert not job.done and not done
     gate.open()
+    poll(job)
+    assert done[0].startswith("perframe-job")
+
+
+@pytest.fixture
+def busy_threads() -> Iterator[Gate]:
+    """All worker threads are held at a gate, so that nobody begins a job of its own accord."""
+    gate, there = Gate(), threading.Semaphore(0)
+    count = max(2, helpers.thread_count())
+    held = [jobs.schedule(lambda: (there.release(), gate.wait())) for _ in range(count)]
+    for _ in range(count):
+        assert there.acquire(timeout=20)
+    yield gate
+    gate.open()
+    for job in held:
+        job.wait()
+
+
+def test_who_waits_runs_what_nobody_began(busy_threads: Gate) -> None:
+    ran: list[str] = []
+    job = jobs.schedule(lambda: ran.append(threading.current_thread().name))
+    assert not job.done
     job.wait()
-    assert job.done and done[0].startswith("perframe-job")
+    assert ran == [threading.current_thread().name]
+    job.wait()
+    assert len(ran) == 1
+
+
+def test_who_waits_runs_what_it_depends_on_too(busy_threads: Gate) -> None:
+    order: list[int] = []
+    jobs.schedule(order.append, -1)  # nobody waits for this one
+    last = jobs.schedule(order.append, 0)
+    for index in range(1, 3000):
+        last = jobs.schedule(order.append, index, depends_on=[last], after=[last])
+    last.wait()
+    assert order == list(range(3000))
+
+
+def test_a_failure_reaches_who_runs_what_depends_on_it(busy_threads: Gate) -> None:
+    ran: list[int] = []
+
+    def fail() -> None:
+        raise KeyError("lost")
+
+    failed = jobs.schedule(fail)
+    dependent = jobs.schedule(ran.append, 1, depends_on=[failed])
+    later = jobs.schedule(ran.append, 2, after=[failed])
+    with pytest.raises(KeyError, match="lost"):
+        dependent.wait()
+    later.wait()
+    assert ran == [2]
+
+
+def test_many_may_wait_for_one_job(busy_threads: Gate) -> None:
+    ran: list[int] = []
+    job = jobs.schedule(lambda: (time.sleep(0.01), ran.append(1)))
+    threads = [threading.Thread(target=job.wait) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+    assert ran == [1]
+
+
+def test_a_job_that_waits_for_itself_is_told() -> None:
+    own: list[jobs.Job] = []
+    gate = Gate()
+    own.append(jobs.schedule(lambda: (gate.wait(), own[0].wait())))
+    gate.open()
+    with pytest.raises(BackendError, match="itself"):
+        own[0].wait()
+
+
+def test_a_finished_job_keeps_nothing_alive() -> None:
+    class Big:
+        pass
+
+    big = Big()
+    seen = weakref.ref(big)
+    job = jobs.schedule(lambda value: None, big)
+    job.wait()
+    del big
+    gc.collect()
+    assert seen() is None
 
 
 def test_jobs_wait_for_what_they_depend_on() -> None:
@@ -86,37 +182,37 @@ def compiled(name: str) -> int:
 
 
 def test_a_kernel_is_compiled_once_and_kept(cache: Path) -> None:
-    assert compiled("join") == 1
-    assert compiled("join") == 0
-    assert [path.name.split("-")[0] for path in cache.iterdir()] == ["join"]
+    assert compiled("walk") == 1
+    assert compiled("walk") == 0
+    assert [path.name.split("-")[0] for path in cache.iterdir()] == ["walk"]
     forget()
-    assert compiled("join") == 0
+    assert compiled("walk") == 0
 
 
 @pytest.mark.parametrize(
     "damage", [lambda data: data[:-7], lambda data: b"", lambda data: data[:80] + b"\0" + data[81:]]
 )
 def test_a_damaged_object_file_is_compiled_again(cache: Path, damage: object) -> None:
-    assert compiled("join") == 1
+    assert compiled("walk") == 1
     (path,) = cache.iterdir()
     whole = path.read_bytes()
     path.write_bytes(damage(whole))  # type: ignore[operator]
     forget()
-    assert compiled("join") == 1
+    assert compiled("walk") == 1
     forget()
-    assert compiled("join") == 0
+    assert compiled("walk") == 0
 
 
 def test_a_cache_that_cannot_be_written_costs_only_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("PERFRAME_CACHE", str(tmp_path / "file"))
     forget()
-    assert compiled("join") == 1
+    assert compiled("walk") == 1
     forget()
-    assert compiled("join") == 1
+    assert compiled("walk") == 1
 
 
 def test_no_half_written_files_are_left(cache: Path) -> None:
-    compiled("join")
-    compiled("move")
+    compiled("walk")
+    compiled("walk.build_help")
     assert sorted(path.suffix for path in cache.iterdir()) == [".o", ".o"]

@@ -179,3 +179,64 @@ def test_a_loop_reads_back_nothing_but_its_condition(
         assert set(read) <= {"still"}, read
         assert worker.peek_output("tops").download_to_array().tolist() == [6.0, 12.0, 24.0, 48.0]
         assert worker.peek_output("last").download_to_array().tolist() == [16.0, 48.0]
+
+
+def running_sums(direction: int, axis: int) -> pf.Model:
+    """Along an axis of Relu(x): the sums so far, and the last, which begins at Relu(start)."""
+    body = helper.make_graph(
+        [
+            helper.make_node("Add", ["sum_in", "slice"], ["sum_out"]),
+            helper.make_node("Identity", ["sum_out"], ["row"]),
+        ],
+        "body",
+        [helper.make_tensor_value_info(name, F, [3]) for name in ("sum_in", "slice")],
+        [helper.make_tensor_value_info(name, F, [3]) for name in ("sum_out", "row")],
+    )
+    graph = helper.make_graph(
+        [
+            helper.make_node("Relu", ["x"], ["r"]),
+            helper.make_node("Relu", ["start"], ["s"]),
+            helper.make_node(
+                "Scan",
+                ["s", "r"],
+                ["last", "sums"],
+                body=body,
+                num_scan_inputs=1,
+                scan_input_axes=[axis],
+                scan_input_directions=[direction],
+                scan_output_axes=[axis],
+            ),
+        ],
+        "running_sums",
+        [helper.make_tensor_value_info("start", F, [3]), helper.make_tensor_value_info("x", F, [None, None])],
+        [helper.make_tensor_value_info("last", F, [3]), helper.make_tensor_value_info("sums", F, [None, None])],
+    )
+    return pf.load(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9))
+
+
+@pytest.mark.parametrize(("direction", "axis"), [(0, 0), (1, 1)])
+def test_a_scan_reads_nothing_back(
+    backend: str, backend_context: Any, monkeypatch: pytest.MonkeyPatch, direction: int, axis: int
+) -> None:
+    """On a GPU, what is scanned is cut there, and the rows are joined there."""
+    downloads: list[Any] = []
+    with pf.Worker(running_sums(direction, axis), backend, backend_context) as worker:
+        storage = type(worker.empty_input("start").data_on_backend)
+        original = storage.download
+
+        def counted(self: Any, *arguments: Any) -> Any:
+            downloads.append(self)
+            return original(self, *arguments)
+
+        for steps in (5, 2):
+            x = np.random.default_rng(steps).normal(size=(steps, 3) if axis == 0 else (3, steps)).astype(np.float32)
+            start = np.array([0.5, -1, 2], np.float32)
+            with monkeypatch.context() as patch:
+                patch.setattr(storage, "download", counted)
+                worker.schedule({"start": start, "x": x})
+            assert not downloads or backend == "cpu"
+            rows = np.maximum(np.moveaxis(x, axis, 0), 0)[:: -1 if direction else 1]
+            sums = np.maximum(start, 0) + np.cumsum(rows, 0)
+            got = worker.peek_output("sums").download_to_array()
+            np.testing.assert_allclose(np.moveaxis(got, axis, 0), sums, rtol=1e-5)
+            np.testing.assert_allclose(worker.peek_output("last").download_to_array(), sums[-1], rtol=1e-5)

@@ -55,8 +55,9 @@ def test_partial_tensor_of_a_value_knows_it() -> None:
 
 
 def test_partial_elements_may_be_unknown() -> None:
-    known = pf.PartialTensor(pf.DataType.INT64, Dynamic((2,)), None, ("n", 3))
-    assert known.elements == ("n", 3) and known.ints() is None
+    known = pf.PartialTensor.of_entries(pf.DataType.INT64, ("n", 3))
+    assert known.elements == ("n", 3) and known.ints() is None and known.shape == (2,)
+    assert pf.PartialTensor.of_entries(pf.DataType.INT64, (5, 3)).ints() == (5, 3)
 
 
 def test_elements_of_a_matrix_or_of_floats_are_nobodys() -> None:

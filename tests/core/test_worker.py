@@ -116,9 +116,10 @@ def test_too_many_inputs_and_unknown_names(worker: pf.Worker) -> None:
 
 
 def test_a_name_is_one_dim_in_all_inputs(worker: pf.Worker) -> None:
-    """Both inputs say (n, 3)."""
-    with pytest.raises(pf.PerframeError):
-        worker.schedule(A, np.zeros((4, 3), np.float32))
+    """Both inputs say (n, 3). One that would broadcast is refused as well: passes rely on names."""
+    for rows in (1, 4):
+        with pytest.raises(pf.InputError, match="'n' is 2"):
+            worker.schedule(A, np.zeros((rows, 3), np.float32))
 
 
 def test_a_closed_worker_says_so(worker: pf.Worker) -> None:

@@ -24,7 +24,8 @@ Array = NDArray[Any]
 Reference = str | Callable[..., Any]
 
 OPSET = 24
-GL_DTYPES = {"float32", "int32", "int64", "bool"}  # what the GL backends hold; other dtypes are the CPU's
+# what the GL backends hold; other dtypes are the CPU's
+GL_DTYPES = {"float32", "int32", "int64", "bool", "int8", "uint8", "int16", "uint16"}
 
 
 @dataclass(frozen=True)
@@ -126,11 +127,14 @@ def check(case: Case, backend: str, ctx: Any = None) -> None:
             np.testing.assert_allclose(value, want, case.rtol * loose, case.atol * loose, err_msg=name)
         else:
             np.testing.assert_array_equal(value, want, err_msg=name)
-    check_inference(model, case, actual)
+    check_inference(model, case, actual, loose)
 
 
-def check_inference(model: pf.Model, case: Case, actual: dict[str, Array]) -> None:
-    """All that `infer` says is true of what came out, exactly; also where dims or ranks of the inputs are unknown."""
+def check_inference(model: pf.Model, case: Case, actual: dict[str, Array], loose: int) -> None:
+    """All that `infer` says is true of what came out; also where dims or ranks of the inputs are unknown.
+
+    Shapes, dtypes and whole numbers are exact; floats are as near as the case asks of the layer.
+    """
     given = {value.name: value for value in model.inputs}
     known = {name: pf.PartialTensor.of(value) for name, value in case.fed.items()}
     dims = {
@@ -143,7 +147,9 @@ def check_inference(model: pf.Model, case: Case, actual: dict[str, Array]) -> No
         assert exact[name].shape == value.shape, f"infer says {name} is {exact[name]}, and it is {value.shape}"
         assert exact[name].dtype == value.dtype.name, f"infer says {name} is {exact[name]}, and it is {value.dtype}"
         claimed = exact[name].value
-        if claimed is not None:
+        if claimed is not None and claimed.dtype.kind == "f":
+            np.testing.assert_allclose(claimed, value, case.rtol * loose, case.atol * loose)
+        elif claimed is not None:
             np.testing.assert_array_equal(claimed, value)
     for inputs in (dims, ranks):
         for name, value in actual.items():

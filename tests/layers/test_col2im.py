@@ -30,6 +30,7 @@ CASES = [
     fold(8, [3, 4, 5], [2, 1, 2], strides=[1, 2, 3]),
     fold(16, [3, 3, 3, 3], [2, 2, 2, 2]),
     fold(12, [4, 5], [2, 2], dtype=np.int32),
+    fold(12, [4, 5], [2, 2], dtype=np.uint8),
     fold(12, [4, 5], [2, 2], dtype=np.float64),
 ]
 

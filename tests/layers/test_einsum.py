@@ -62,6 +62,9 @@ CASES = [
     *(einsum("ij,jk->ik", (3, 5), (5, 7), dtype=t) for t in (np.float64, np.float16, np.int32, np.int64, np.uint8)),
     einsum("bij,bjk->bik", (2, 3, 5), (2, 5, 2), dtype=ml_dtypes.bfloat16),
     einsum("i->", (9,), dtype=np.int8),
+    Case(
+        "overflow", "Einsum", [np.full((2, 3), 200, np.uint8), np.full((3, 5), 3, np.uint8)], {"equation": "ij,jk->ki"}
+    ),
 ]
 
 

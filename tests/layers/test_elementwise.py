@@ -15,7 +15,7 @@ from perframe.layers.base import Declaration, registry
 
 Shapes = tuple[tuple[int, ...], ...]
 
-LAYERS = {name: entry for name, entry in registry().items() if entry.family == "elementwise"}
+LAYERS = {n: entry for n, entry in registry().items() if entry.family == "elementwise" and onnx.defs.has(n)}
 
 ALONE: tuple[Shapes, ...] = (
     ((),),
@@ -151,7 +151,27 @@ def _said(attributes: dict[str, Any]) -> list[str]:
     return [f"{key}={value}" for key, value in attributes.items()]
 
 
-ALL = [one for name, entry in LAYERS.items() for one in cases(name, entry)]
+def limits(name: str, dtype: Any, attributes: dict[str, Any] | None = None) -> Case:
+    """Whole numbers at the ends of their range: what does not fit wraps around."""
+    info = np.iinfo(dtype)
+    ends = np.array([info.min, info.min + 1, info.max // 2, info.max - 1, info.max, 1, 3], dtype)
+    given = [ends[:, None], ends] if len(LAYERS[name].inputs) == 2 or LAYERS[name].variadic else [ends]
+    if name == "BitShift":
+        given[1] = np.arange(7, dtype=dtype)
+    if name in ("Div", "Mod"):
+        given[1] = np.where(given[1] == 0, given[1].dtype.type(7), given[1])
+    return Case(f"limits of {np.dtype(dtype)} {attributes or ''}", name, given, attributes or {}, rtol=0, atol=0)
+
+
+_SIGNED, _UNSIGNED = (np.int8, np.int16), (np.uint8, np.uint16)
+LIMITS = [
+    *(limits(name, dtype) for name in ("Add", "Sub", "Mul", "BitwiseNot", "Sign") for dtype in _SIGNED + _UNSIGNED),
+    *(limits(name, dtype) for name in ("Neg", "Abs") for dtype in _SIGNED),
+    *(limits(name, dtype) for name in ("Div", "Mod", "Less", "Max") for dtype in _UNSIGNED),
+    *(limits("BitShift", dtype, {"direction": way}) for way in ("LEFT", "RIGHT") for dtype in _UNSIGNED),
+]
+
+ALL = [one for name, entry in LAYERS.items() for one in cases(name, entry)] + LIMITS
 
 
 @pytest.mark.parametrize("one", ALL, ids=str)

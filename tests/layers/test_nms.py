@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from onnx import helper
+from onnx.reference import ReferenceEvaluator
 
 import perframe as pf
 from layers.runner import Case, Draw
@@ -21,7 +23,7 @@ def nms(
     numbers = [None if most is None else np.array([most], np.int64)]
     numbers += [None if value is None else np.array([value], np.float32) for value in (overlap, least)]
     name = f"{batch} {classes} {boxes} {most} {overlap} {least} {more}"
-    return Case(name, "NonMaxSuppression", [corners, scores, *numbers], more, constants=[], gl=False)
+    return Case(name, "NonMaxSuppression", [corners, scores, *numbers], more, constants=[])
 
 
 CASES = [
@@ -34,6 +36,13 @@ CASES = [
     nms(boxes=0),
     nms(most=0),
     nms(least=None),
+    nms(boxes=1),
+    nms(boxes=131, most=37, least=0.0),
+    nms(boxes=96, most=96, overlap=0.99, least=None),  # a whole block stays
+    nms(batch=2, classes=3, boxes=397, most=50, overlap=0.2, center_point_box=1),
+    nms(boxes=1201, classes=1, most=2000, overlap=0.3),  # too many to count their ranks: a bitonic sort
+    nms(batch=0),
+    nms(classes=0),
 ]
 
 
@@ -45,11 +54,64 @@ def test_nms(case: Case, backend: str, backend_context: Any) -> None:
     case = Case(case.name, case.op, inputs, case.attributes, constants=[])
     proto = case.proto()
     (expected,) = case.expected(proto)
-    (actual,) = pf.run(proto, case.fed, backend=backend, ctx=backend_context).values()
+    (actual,) = pf.run(proto, case.fed, backend=backend, ctx=backend_context, strict=True).values()
     np.testing.assert_array_equal(actual, expected.reshape(-1, 3))
+    assert actual.dtype == np.int64
 
 
-def test_without_a_limit_nothing_is_chosen() -> None:
+def test_a_run_leaves_nothing_to_the_next(backend: str, backend_context: Any) -> None:
+    """With an odd number of blocks, and with an even one."""
+    for boxes in (70, 150):
+        cases = [nms(boxes=boxes, most=40) for _ in range(2)]
+        with pf.Worker(pf.load(cases[0].proto()), backend, backend_context, strict=True) as worker:
+            for case in (*cases, *cases):
+                made = worker.schedule(case.fed).peek_output().download_to_array()
+                np.testing.assert_array_equal(made, case.expected(case.proto())[0])
+
+
+def test_without_a_limit_nothing_is_chosen(backend: str, backend_context: Any) -> None:
     case = Case("", "NonMaxSuppression", nms().inputs[:2], constants=[])
-    (actual,) = pf.run(case.proto(), case.fed).values()
+    (actual,) = pf.run(case.proto(), case.fed, backend=backend, ctx=backend_context, strict=True).values()
     assert actual.shape == (0, 3)
+
+
+def test_without_a_threshold_nothing_may_overlap(backend: str, backend_context: Any) -> None:
+    """The reference needs to be told."""
+    given = nms(overlap=0.0, least=None)
+    want = ReferenceEvaluator(given.proto()).run(None, given.fed)[0]
+    for inputs in (given.inputs[:3], [*given.inputs[:3], np.zeros(0, np.float32), np.zeros(0, np.float32)]):
+        case = Case("", "NonMaxSuppression", inputs, constants=[])
+        (made,) = pf.run(case.proto(), case.fed, backend=backend, ctx=backend_context, strict=True).values()
+        np.testing.assert_array_equal(made, want)
+
+
+def test_the_limit_may_change_from_run_to_run(backend: str, backend_context: Any) -> None:
+    case = nms(boxes=60, overlap=0.9)
+    fed = case.fed
+    with pf.Worker(pf.load(case.proto()), backend, backend_context, strict=True) as worker:
+        for most in (3, 0, 50, 3):
+            made = worker.schedule(fed | {"x2": np.array([most], np.int64)}).peek_output().download_to_array()
+            assert np.all(np.bincount(made[:, 1], minlength=2) <= most) and bool(len(made)) == bool(most)
+
+
+def test_the_limit_may_be_computed(backend: str, backend_context: Any) -> None:
+    """Half of a number that is an input: the plan knows it before it runs."""
+    proto = nms().proto()
+    proto.graph.node[0].input[2] = "half"
+    divide = helper.make_node("Div", ["x2", "two"], ["half"])
+    nodes = [helper.make_node("Constant", [], ["two"], value_ints=[2]), divide, *proto.graph.node]
+    del proto.graph.node[:]
+    proto.graph.node.extend(nodes)
+    fed = nms().fed | {"x2": np.array([8], np.int64)}
+    want = ReferenceEvaluator(proto).run(None, fed)[0]
+    made = pf.run(proto, fed, backend=backend, ctx=backend_context, strict=True)["y0"]
+    np.testing.assert_array_equal(made, want)
+
+
+def test_what_is_no_number_is_never_chosen(backend: str, backend_context: Any) -> None:
+    boxes = np.array([[[0, 0, 1, 1], [2, 2, 3, 3], [4, 4, 5, 5], [6, 6, 7, 7]]], np.float32)
+    scores = np.array([[[np.nan, -np.inf, 0.5, np.inf]]], np.float32)
+    most = np.array([9], np.int64)
+    case = Case("", "NonMaxSuppression", [boxes, scores, most], constants=[])
+    (actual,) = pf.run(case.proto(), case.fed, backend=backend, ctx=backend_context, strict=True).values()
+    assert actual[:, 2].tolist() == [3, 2, 1]

@@ -113,6 +113,15 @@ CASES = [
     pool("MaxPool", (1, 2, 7, 5), {"kernel_shape": [3, 2]}, np.float16),
     pool("MaxPool", (1, 2, 7, 5), {"kernel_shape": [3, 2], "pads": [1, 1, 1, 1]}, np.int8),
     pool("MaxPool", (1, 2, 7, 5), {"kernel_shape": [3, 2]}, np.uint8),
+    *(
+        pool("MaxPool", shape, attributes, dtype, outputs=2)
+        for dtype in (np.int8, np.uint8)
+        for shape, attributes in (
+            ((2, 3, 7, 5), {"kernel_shape": [2, 3], "pads": [1, 1, 0, 1], "strides": [2, 1]}),
+            ((2, 1, 17), {"kernel_shape": [4], "dilations": [3]}),
+            ((1, 2, 3, 4, 5), {"kernel_shape": [2, 2, 2], "storage_order": 1}),
+        )
+    ),
     pool("AveragePool", (1, 2, 7, 5), {"kernel_shape": [3, 2], "pads": [1, 0, 1, 0]}, np.float64, reference="onnx"),
     pool("AveragePool", (1, 2, 7, 5), {"kernel_shape": [3, 2]}, np.float16, reference="onnx"),
     pool("MaxPool", (0, 3, 5, 5), {"kernel_shape": [3, 3]}, reference=lambda x: np.zeros((0, 3, 3, 3), np.float32)),
@@ -131,13 +140,45 @@ _UNPOOLED = np.array([[[[0, 5, 0, 6], [0, 0, 0, 0], [7, 0, 0, 0], [0, 0, 8, 0]]]
 
 @pytest.mark.parametrize(
     ("size", "expected"),
-    [(None, _UNPOOLED), ([1, 1, 5, 5], np.pad(_UNPOOLED, [(0, 0), (0, 0), (0, 1), (0, 1)]))],
+    [
+        (None, _UNPOOLED),
+        ([1, 1, 5, 5], np.pad(_UNPOOLED, [(0, 0), (0, 0), (0, 1), (0, 1)])),
+        ([1, 1, 3, 5], np.pad(_UNPOOLED, [(0, 0), (0, 0), (0, 0), (0, 1)])[:, :, :3]),
+        ([2, 2, 4, 4], np.pad(_UNPOOLED, [(0, 1), (0, 1), (0, 0), (0, 0)])),
+    ],
 )
 def test_elements_go_back_to_where_they_were(size: Any, expected: Any, backend: str, backend_context: Any) -> None:
     x = np.array([[[[5, 6], [7, 8]]]], np.float32)
     inputs = [x, _PLACES, *([] if size is None else [np.array(size, np.int64)])]
     attributes = {"kernel_shape": [2, 2], "strides": [2, 2]}
-    case = Case("", "MaxUnpool", inputs, attributes, opset=22, gl=False, reference=lambda *_: expected)
+    case = Case("", "MaxUnpool", inputs, attributes, opset=22, reference=lambda *_: expected)
+    check(case, backend, backend_context)
+
+
+def unpool(shape: tuple[int, ...], output: list[int] | None = None, **attributes: Any) -> Case:
+    """What the largest elements of windows leave, brought back."""
+    rank = len(shape) - 2
+    x = draw(*shape)
+    pooled = Case("", "MaxPool", [x], attributes, outputs=2, opset=22, reference="onnxruntime")
+    values, places = pooled.expected(pooled.proto())
+    size = [] if output is None else [np.array([*shape[:2], *output], np.int64)]
+    said = f"{shape} {output} {attributes}"
+    strides = {"strides": attributes.get("strides", [1] * rank)}
+    return Case(said, "MaxUnpool", [values, places, *size], attributes | strides, opset=22)
+
+
+UNPOOLED = [
+    unpool((2, 3, 6, 8), kernel_shape=[2, 2], strides=[2, 2]),
+    unpool((2, 3, 6, 8), [7, 11], kernel_shape=[2, 2], strides=[2, 2]),
+    unpool((1, 5, 7, 5), kernel_shape=[3, 3]),
+    unpool((3, 2, 11), kernel_shape=[3], strides=[2]),
+    unpool((1, 2, 4, 6, 5), kernel_shape=[2, 2, 1], strides=[2, 2, 1]),
+    unpool((1, 1, 131, 151), kernel_shape=[1, 1]),  # in more than one pass
+]
+
+
+@pytest.mark.parametrize("case", UNPOOLED, ids=str)
+def test_unpool(case: Case, backend: str, backend_context: Any) -> None:
     check(case, backend, backend_context)
 
 

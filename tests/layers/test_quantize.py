@@ -136,6 +136,8 @@ WHOLE_PRODUCTS = [
     ),
     Case("", "DynamicQuantizeLinear", [draw(3, 5, low=-3, high=9)], outputs=3),
     Case("of positive ones", "DynamicQuantizeLinear", [draw(7, low=3, high=9)], outputs=3),
+    Case("of zeros", "DynamicQuantizeLinear", [np.zeros((2, 3), np.float32)], outputs=3),
+    Case("of negative ones", "DynamicQuantizeLinear", [draw(7, low=-9, high=-3)], outputs=3),
 ]
 
 

@@ -53,6 +53,16 @@ CASES = [
         for reduction in REDUCTIONS[1:]
         for dtype in (np.int32, np.int64, np.uint8, np.float64)
     ),
+    *(
+        Case(
+            f"{reduction} overflows {np.dtype(dtype)}",
+            "ScatterElements",
+            [np.full(3, 100, dtype), np.array([0, 0, 2]), np.array([100, 99, 3], dtype)],
+            {"reduction": reduction},
+        )
+        for reduction in ("add", "mul")
+        for dtype in (np.int8, np.uint8)
+    ),
     *(elements((3, 2), [[2, 1]], dtype=dtype) for dtype in (np.int32, np.int64, bool, np.uint8, np.float16)),
     elements((9,), np.arange(20_000) % 9, reduction="max"),
     tuples((5,), [[3], [1]]),

@@ -9,7 +9,7 @@ import pytest
 from onnx import TensorProto, helper
 
 import perframe as pf
-from layers.runner import Array, Case, check
+from layers.runner import Array
 from perframe.layers.text import regular_expression
 
 TYPES = {"int64": TensorProto.INT64, "int32": TensorProto.INT32, "object": TensorProto.STRING}
@@ -106,36 +106,3 @@ def test_regular_expressions(pattern: str, yes: str, no: str, backend: str, back
 def test_broken_patterns_are_refused(pattern: str) -> None:
     with pytest.raises(pf.InferenceError):
         regular_expression(pattern)
-
-
-WORDS = {"ngram_counts": [0, 4], "ngram_indexes": [0, 1, 2, 3, 4, 5, 6], "pool_int64s": [2, 3, 5, 4, 5, 6, 7, 8, 6, 7]}
-
-
-def tf_idf(name: str, x: Array, **attributes: Any) -> Case:
-    given = {"mode": "TF", "min_gram_length": 1, "max_gram_length": 2, "max_skip_count": 0} | WORDS | attributes
-    return Case(name, "TfIdfVectorizer", [x], given, constants=[], reference="onnxruntime", gl=False)
-
-
-ROWS = np.array([[1, 1, 3, 3, 3, 7], [8, 6, 7, 5, 6, 8]])
-CASES = [
-    *(tf_idf(f"{t} {m}", ROWS.astype(t), mode=m) for t in ("int32", "int64") for m in ("TF", "IDF", "TFIDF")),
-    *(tf_idf(f"skip {count}", ROWS, max_skip_count=count) for count in (1, 5)),
-    tf_idf("bigrams", ROWS, min_gram_length=2, max_skip_count=5),
-    tf_idf("words alone", ROWS, max_gram_length=1, max_skip_count=5),
-    tf_idf("one row", ROWS.reshape(-1), max_skip_count=3),
-    tf_idf("columns", ROWS, ngram_indexes=[6, 0, 9, 1, 2, 3, 4], mode="TFIDF", weights=[1.0, 2, 3, 4, 5, 6, 7]),
-    tf_idf("seen", ROWS, mode="IDF", weights=[1.0, 2, 3, 4, 5, 6, 7], max_skip_count=5),
-]
-
-
-@pytest.mark.parametrize("case", CASES, ids=str)
-def test_grams(case: Case, backend: str, backend_context: Any) -> None:
-    check(case, backend, backend_context)
-
-
-def test_grams_of_strings(backend: str, backend_context: Any) -> None:
-    attributes = {"mode": "TF", "min_gram_length": 1, "max_gram_length": 2, "max_skip_count": 1}
-    attributes |= {"ngram_counts": [0, 2], "ngram_indexes": [0, 1, 2], "pool_strings": ["a", "b", "a", "c"]}
-    given = [strings("a", "b", "c", "a", "c")]
-    (made,) = run("TfIdfVectorizer", given, [TensorProto.FLOAT], backend, backend_context, **attributes)
-    assert made.dtype == np.float32 and made.tolist() == [2, 1, 2]

@@ -393,5 +393,5 @@ NETWORKS = (
         example=partial(decoder_frames, past=4),
     ),
     Network("tagger", Tagger, tagger_frames, dims={"x": {0: "batch", 1: "length"}}),
-    Network("detector", Detector, pictures(1, 3, 24, 24), ("boxes", "scores", "labels"), on_host={"NonMaxSuppression"}),
+    Network("detector", Detector, pictures(1, 3, 24, 24), ("boxes", "scores", "labels"), on_host={"FilledRows"}),
 )

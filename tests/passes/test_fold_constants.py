@@ -24,6 +24,20 @@ def test_layers_of_inputs_are_not() -> None:
     assert (changed, ops(model)) == (0, ["Add"])
 
 
+def test_shape_arithmetic_that_is_known_although_the_shape_is_not_is_computed() -> None:
+    nodes = [
+        node("Shape", "x", "s"),
+        node("Gather", "s two", "c"),
+        node("Mul", "c two", "d"),
+        node("Expand", "x s", "y"),
+    ]
+    nodes.append(node("Range", "zero d one", "z"))
+    constants = {"zero": np.array(0), "one": np.array(1), "two": np.array(2)}
+    model, changed = apply("fold_constants", graph(nodes, {"x": ["n", None, 3]}, constants, outputs="y z"))
+    assert (changed, ops(model)) == (2, ["Shape", "Expand", "Range"])
+    assert model.constants["d"] == 6
+
+
 def test_outputs_of_the_model_are_not() -> None:
     _, changed = apply("fold_constants", graph([node("Add", "a b", "y")], {"x": [3]}, CONSTANTS))
     assert changed == 0

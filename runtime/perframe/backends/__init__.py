@@ -5,10 +5,11 @@ from __future__ import annotations
 import pkgutil
 from collections.abc import Callable, Sequence
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from perframe.errors import InputError
-from perframe.tensor import BackendType
+from perframe.tensor import BackendType, DataType
 
 if TYPE_CHECKING:
     from perframe.backends.base import Backend, LayerLike
@@ -47,12 +48,33 @@ def host_runner() -> Callable[[LayerLike, Sequence[Any]], list[Any]]:
     return found
 
 
+def job_scheduler() -> Callable[..., Any]:
+    """The function that hands a job to the CPU's worker threads."""
+    found: Callable[..., Any] = import_module("perframe.backends.cpu.jobs").schedule
+    return found
+
+
+def compiled_kernels() -> tuple[Path, list[str]]:
+    """The folder where the CPU's kernels are kept, and what this process has compiled, in order."""
+    jit = import_module("perframe.backends.cpu.jit")
+    return jit.cache_folder() / "kernels", jit.compiled
+
+
+def gl_dtypes(layer: LayerLike) -> frozenset[DataType]:
+    """The dtypes of its first input with which the GL backends run a layer, as they say themselves."""
+    if layer.family not in gl_families() or layer.declaration.on_host:
+        return frozenset()
+    steps = import_module("perframe.backends.gl.steps")
+    family = import_module(f"perframe.backends.gl.{layer.family}")
+    return frozenset(getattr(family, "DTYPES", steps.GPU_DTYPES))
+
+
 def gl_families() -> frozenset[str]:
-    """The families of layers that have GL kernels."""
+    """The families of layers that have GL kernels: their files say how a layer is lowered."""
     import perframe.backends.gl as package
 
-    shared = {"backend", "compute", "context", "convert", "egl", "entries", "pixel", "program", "state", "steps"}
-    return frozenset(module.name for module in pkgutil.iter_modules(package.__path__)) - shared
+    names = [module.name for module in pkgutil.iter_modules(package.__path__)]
+    return frozenset(name for name in names if hasattr(import_module(f"{package.__name__}.{name}"), "lower"))
 
 
 def texture_passes(ctx: Any) -> Any:

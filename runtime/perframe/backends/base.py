@@ -11,9 +11,10 @@ from typing import Any, Protocol
 from numpy.typing import NDArray
 
 from perframe.errors import BackendError
-from perframe.tensor import BackendType, DataType, Storage, TensorShape
+from perframe.tensor import BackendType, DataType, HostStorage, Storage, TensorShape
 
 Array = NDArray[Any]
+Make = Callable[[Array], Array]
 
 
 class Operand:
@@ -28,15 +29,30 @@ class Operand:
         dtype: DataType,
         value: Array | None = None,
         make_storage: Callable[[], Storage] | None = None,
+        derive: Callable[[str, Make], Operand] | None = None,
     ) -> None:
         self.name, self.shape, self.dtype, self.value = name, TensorShape(shape), dtype, value
-        self._make_storage = make_storage
+        self._make_storage, self._derive = make_storage, derive
         self._storage: Storage | None = None
 
     @classmethod
     def of(cls, array: Array) -> Operand:
         """An operand of known values that has no storage."""
         return cls("", array.shape, DataType.of(array.dtype), array)
+
+    def derived(self, kind: str, make: Make) -> Operand:
+        """What `make` makes of a constant's values, such as weights in a kernel's order: made once for all plans."""
+        if self._derive is not None:
+            return self._derive(kind, make)
+        assert self.value is not None
+        return Operand.stored(make(self.value))
+
+    @classmethod
+    def stored(cls, array: Array) -> Operand:
+        """An operand of known values in host memory of its own."""
+        storage = HostStorage(array.shape, DataType.of(array.dtype))
+        storage.upload(array)
+        return cls("", array.shape, storage.dtype, array, lambda: storage)
 
     @property
     def has_storage(self) -> bool:
@@ -79,6 +95,10 @@ class LayerLike(Protocol):
     @property
     def epilogue(self) -> Any:
         """The stages to apply to each element of the first output."""
+
+    @property
+    def channels_last(self) -> bool:
+        """Whether its data has the channels as the last dim, though its form has them as the second."""
 
     def form(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> Any:
         """The canonical form of its family."""

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import ctypes
-import sys
 from typing import Any
 
 import moderngl
 import numpy as np
 
-from perframe.errors import BackendError
+from perframe.headless_context import create_headless
 from perframe.host import pixels as picture
 from perframe.host.input import Event
 from perframe.host.pixels import Pixels
-
-_VERSIONS = (430, 330)  # compute shaders where they can be had; macOS has none
 
 
 class HeadlessSurface:
@@ -24,7 +21,7 @@ class HeadlessSurface:
 
     def __init__(self, size: tuple[int, int]) -> None:
         self.size = size
-        self.ctx = _create_context()
+        self.ctx = create_headless(moderngl.create_context)
         self.framebuffer = self.ctx.simple_framebuffer(size)
         self._flush = ctypes.CFUNCTYPE(None)(self.ctx.mglo._context.load("glFlush"))  # moderngl has no name for it
         self._released = False
@@ -62,17 +59,3 @@ class HeadlessSurface:
         # A released context stays current until another replaces it, and then a GLX context cannot.
         self.ctx.__exit__(None, None, None)  # type: ignore[no-untyped-call]
         self.ctx.release()
-
-
-def _create_context() -> moderngl.Context:
-    settings: dict[str, Any] = {"backend": "egl"} if sys.platform.startswith("linux") else {}
-    reasons = []
-    for version in _VERSIONS:
-        try:
-            return moderngl.create_context(require=version, standalone=True, **settings)
-        except Exception as error:  # moderngl raises Exception itself
-            reasons.append(f"GL {version / 100:.1f}: {error}")
-    raise BackendError(
-        f"no OpenGL without a screen ({'; '.join(reasons)}). "
-        "Install a driver: apt install libegl1 libgl1 libgl1-mesa-dri gives Mesa's, which needs no GPU"
-    )

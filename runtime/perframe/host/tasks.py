@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterator
 from typing import Any, Generic, Literal, TypeVar, cast
 
@@ -11,7 +12,7 @@ T = TypeVar("T")
 AnyTask = TypeVar("AnyTask", bound="Task[Any]")
 
 
-class Task(Generic[T]):
+class Task(ABC, Generic[T]):
     """Work in progress: poll `done`, `await` it in a coroutine of the loop, or `cancel()` it.
 
     If it fails, the error leaves the loop with the task's name added; nothing fails unseen.
@@ -72,8 +73,9 @@ class Task(Generic[T]):
         if not self.done:
             self._state, self._outcome = "finished", value
 
+    @abstractmethod
     def _advance(self) -> None:
-        raise NotImplementedError
+        """One frame's worth of the work; `_finish` when it is the last."""
 
     def _close(self) -> None:
         """Let go of what a cancelled task holds."""

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 import onnx
-from google.protobuf.message import DecodeError
 from numpy.typing import NDArray
 from onnx import numpy_helper
 
-from perframe.errors import InferenceError, ModelError, Problem, UnsupportedOperatorError
+from perframe.errors import InferenceError, ModelError, PerframeError, Problem, UnsupportedOperatorError
 from perframe.importers.adapters import IGNORED_ATTRIBUTES, adapters
+from perframe.importers.onnx_file import read
 from perframe.importers.onnx_functions import defaults, inline, local_functions, standard_body
 from perframe.layers.base import registry
 from perframe.model import Layer, Model, Value
@@ -26,74 +26,6 @@ Array = NDArray[Any]
 
 TRAINING = "it trains, and perframe runs inference: export the model without it"
 MAX_CALL_DEPTH = 32  # functions within functions; a model may bring one that calls itself
-
-
-def read(source: str | Path | bytes | IO[bytes] | onnx.ModelProto) -> tuple[onnx.ModelProto, str]:
-    """The parsed file and the name that messages call it by. Raises ModelError, FileNotFoundError."""
-    if isinstance(source, onnx.ModelProto):
-        return source, source.graph.name or "model"
-    folder: Path | None = None
-    if isinstance(source, (str, Path)):
-        path = Path(source)
-        if not path.is_file():
-            raise FileNotFoundError(f"there is no model file {str(path)!r}")
-        name, data, folder = path.name, path.read_bytes(), path.parent
-    elif isinstance(source, (bytes, bytearray, memoryview)):
-        name, data = "bytes", bytes(source)
-    elif hasattr(source, "read"):
-        name, data = str(getattr(source, "name", "file object")), source.read()
-    else:
-        raise ModelError(
-            f"cannot load a model from {type(source).__name__}: give a path, bytes, a file object or a ModelProto"
-        )
-    proto = onnx.ModelProto()
-    try:
-        proto.ParseFromString(data)
-    except DecodeError:
-        raise ModelError(
-            f"{name}: not a complete ONNX file ({len(data)} bytes do not parse): it is truncated or of another format; "
-            "copy or export it again"
-        ) from None
-    if not proto.ir_version or not proto.opset_import or not proto.HasField("graph"):
-        raise ModelError(f"{name}: not an ONNX file: it parses, but has no graph, opset or IR version")
-    _read_external_data(proto, name, folder)
-    return proto, name
-
-
-def _read_external_data(proto: onnx.ModelProto, name: str, folder: Path | None) -> None:
-    tensors = [t for t in _tensors(proto.graph) if t.data_location == onnx.TensorProto.EXTERNAL]
-    if not tensors:
-        return
-    if folder is None:
-        raise ModelError(f"{name}: its weights lie in other files; load it by its path")
-    for tensor in tensors:
-        location = next((entry.value for entry in tensor.external_data if entry.key == "location"), "")
-        target = (folder / location).resolve()
-        if not target.is_relative_to(folder.resolve()):
-            raise ModelError(f"{name}: tensor {tensor.name!r} points outside the model's folder: {location!r}")
-        if not target.is_file():
-            raise ModelError(f"{name}: tensor {tensor.name!r} wants {location!r}, which is not beside the model")
-        try:
-            onnx.external_data_helper.load_external_data_for_tensor(tensor, str(folder))
-        except (OSError, ValueError, onnx.checker.ValidationError) as error:
-            raise ModelError(f"{name}: tensor {tensor.name!r} cannot be read from {location!r}: {error}") from None
-        tensor.data_location = onnx.TensorProto.DEFAULT
-        del tensor.external_data[:]
-
-
-def _tensors(graph: onnx.GraphProto) -> Iterator[onnx.TensorProto]:
-    """The initializers of a graph and its inner graphs, and the tensors that are attributes."""
-    yield from graph.initializer
-    for sparse in graph.sparse_initializer:
-        yield from (sparse.values, sparse.indices)
-    for attribute in (attribute for node in graph.node for attribute in node.attribute):
-        if attribute.HasField("t"):
-            yield attribute.t
-        yield from attribute.tensors
-        if attribute.HasField("sparse_tensor"):
-            yield from (attribute.sparse_tensor.values, attribute.sparse_tensor.indices)
-        for inner in (*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs):
-            yield from _tensors(inner)
 
 
 def load_onnx(source: str | Path | bytes | IO[bytes] | onnx.ModelProto) -> Model:
@@ -158,7 +90,7 @@ class Importer:
         for sparse in self.graph.sparse_initializer:
             self.define(sparse.values.name, self._dense(sparse))
         inputs = [
-            self._value(info) if info.type.WhichOneof("value") else self._untyped(info.name, index)
+            self._declared(info) if info.type.WhichOneof("value") else self._untyped(info.name, index)
             for index, info in enumerate(self.graph.input)
             if info.name not in self.constants
         ]
@@ -251,8 +183,13 @@ class Importer:
                     for other in replaced:
                         self.add(other)
                     return
-        except (KeyError, NotImplementedError) as error:
+        except PerframeError:
+            raise
+        except NotImplementedError as error:
             self._problem(node, str(error))
+            return
+        except (LookupError, TypeError, ValueError) as error:  # a file may say anything
+            self._problem(node, f"its inputs or attributes are not those of the operator: {error}")
             return
         if node.domain or node.op not in registry():
             if not self._inline(node):
@@ -363,6 +300,14 @@ class Importer:
             dims.append(dim.dim_value if dim.HasField("dim_value") else named)
         return Value(info.name, dtype, DynamicTensorShape(dims))
 
+    def _declared(self, info: onnx.ValueInfoProto) -> Value:
+        """A value as the graph says; a body's own names of dims may be of other sizes in each of its runs."""
+        value = self._value(info)
+        if self.outer is None or value.shape is None:
+            return value
+        dims = (None if isinstance(dim, str) else dim for dim in value.shape)
+        return Value(value.name, value.dtype, DynamicTensorShape(dims))
+
     def _output(self, info: onnx.ValueInfoProto) -> Value:
         """An output as it was inferred; where nothing could be, as it was declared."""
         spec = self.specs.get(info.name)
@@ -370,7 +315,7 @@ class Importer:
             raise ModelError(f"{self.name}: no node makes the output {info.name!r}")
         if spec.kind != "tensor" or (spec.shape is not None and spec.shape.is_static):
             return Value(info.name, spec.dtype, spec.shape, spec.kind)
-        declared = self._value(info) if info.type.HasField("tensor_type") else Value(info.name, spec.dtype, None)
+        declared = self._declared(info) if info.type.HasField("tensor_type") else Value(info.name, spec.dtype, None)
         return Value(info.name, spec.dtype, declared.shape or spec.shape)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 
@@ -9,8 +10,11 @@ import onnx
 
 from perframe.importers.adapters import adapters
 from perframe.layers.base import registry
+from perframe.model import Layer
+from perframe.tensor import DataType
 
-GPU_TYPES = {"float", "int32", "int64", "bool"}
+Dtypes = Callable[[Layer], frozenset[DataType]]
+_NAMES = {DataType.FLOAT32: "float", DataType.FLOAT64: "double"}  # ONNX calls all others as we do
 
 
 @dataclass(frozen=True)
@@ -18,6 +22,7 @@ class Operator:
     """One operator of ai.onnx: since which opsets its form changed, how perframe has it, and where it runs.
 
     `how` is "layer", "composite" (an adapter makes it of others), "function" (the standard's body does), or "missing".
+    What is `planned` is computed before a frame runs, from shapes and from what must be known to know them.
     """
 
     name: str
@@ -26,12 +31,14 @@ class Operator:
     family: str
     cpu: tuple[str, ...]
     gpu: tuple[str, ...]
+    planned: bool = False
 
     @property
     def row(self) -> tuple[str, ...]:
         """Its row of the table."""
         opsets = ", ".join(map(str, self.opsets))
         gpu = ", ".join(self.gpu) or {"layer": "on the CPU", "missing": ""}.get(self.how, "by its parts")
+        gpu = "while planning" if self.planned else gpu
         return self.name, opsets, self.how, self.family, ", ".join(self.cpu), gpu
 
 
@@ -39,24 +46,25 @@ HEADERS = ("operator", "opsets", "how", "family", "CPU dtypes", "GPU dtypes, bot
 
 
 @cache
-def operators(gpu_families: frozenset[str]) -> list[Operator]:
-    """All operators of ai.onnx, by name. `gpu_families` are those that have GL kernels."""
+def operators(gpu_dtypes: Dtypes) -> list[Operator]:
+    """All operators of ai.onnx, by name. `gpu_dtypes` says with which dtypes the GL backends run a layer."""
     versions: dict[str, list[onnx.defs.OpSchema]] = {}
     for schema in onnx.defs.get_all_schemas_with_history():
         if schema.domain == "" and not schema.deprecated:
             versions.setdefault(schema.name, []).append(schema)
-    return [_operator(name, schemas, gpu_families) for name, schemas in sorted(versions.items())]
+    return [_operator(name, schemas, gpu_dtypes) for name, schemas in sorted(versions.items())]
 
 
-def _operator(name: str, schemas: list[onnx.defs.OpSchema], gpu_families: frozenset[str]) -> Operator:
+def _operator(name: str, schemas: list[onnx.defs.OpSchema], gpu_dtypes: Dtypes) -> Operator:
     newest = max(schemas, key=lambda schema: schema.since_version)
     opsets = tuple(sorted(schema.since_version for schema in schemas))
     entry = registry().get(name)
     body = newest.has_function or newest.has_context_dependent_function  # type: ignore[attr-defined]
     if entry is not None:
         types = _types(newest)
-        gpu = types & GPU_TYPES if entry.family in gpu_families and not entry.on_host else set()
-        return Operator(name, opsets, "layer", entry.family, tuple(sorted(types)), tuple(sorted(gpu)))
+        gpu = types & {_NAMES.get(dtype, dtype.value) for dtype in gpu_dtypes(Layer(name, name, [], []))}
+        planned = entry.family == "shape" or (bool(entry.inputs) and entry.host >= set(entry.inputs))
+        return Operator(name, opsets, "layer", entry.family, tuple(sorted(types)), tuple(sorted(gpu)), planned)
     how = "composite" if name in adapters() else "function" if body else "missing"
     return Operator(name, opsets, how, "", () if how == "missing" else tuple(sorted(_types(newest))), ())
 

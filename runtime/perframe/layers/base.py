@@ -16,7 +16,8 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from perframe.errors import InferenceError, ModelError, PerframeError
-from perframe.spec import PartialTensor
+from perframe.layers.entries import Entries, Entrywise
+from perframe.spec import FOLLOWED, MAX_ENTRIES, PartialTensor
 from perframe.tensor import DataType, TensorShape
 
 Attributes = Mapping[str, Any]
@@ -111,15 +112,51 @@ class Declaration:
         bound = self.bind(attributes)
         try:
             result = self.infer(*inputs, **bound)
+            outputs = result if isinstance(result, tuple) else (result,)
+            for output in outputs:
+                if any(isinstance(dim, int) and dim < 0 for dim in output.shape or ()):
+                    raise InferenceError(f"an output would be {output}, and no dim may be negative")
+            return self._with_entries(inputs, outputs, bound)
         except PerframeError:
             raise
         except (ArithmeticError, LookupError, TypeError, ValueError) as error:  # a file may say anything
             raise InferenceError(f"malformed inputs or attributes {attributes}: {error}") from error
-        outputs = result if isinstance(result, tuple) else (result,)
-        for output in outputs:
-            if any(isinstance(dim, int) and dim < 0 for dim in output.shape or ()):
-                raise InferenceError(f"an output would be {output}, and no dim may be negative")
-        return outputs
+
+    def _with_entries(
+        self, inputs: Sequence[PartialTensor | None], outputs: tuple[PartialTensor, ...], bound: Attributes
+    ) -> tuple[PartialTensor, ...]:
+        """The outputs with what follows for their values from those of the inputs, where the form says what does."""
+        given = [(index, value) for index, value in enumerate(inputs) if value is not None]
+        enough = all(value.known is not None and (value.value is not None or not self.is_host(i)) for i, value in given)
+        if not given or not enough or not all(map(_is_small, outputs)):
+            return outputs
+        if self.alias:
+            forms: list[Any] = [_AsItIs()]
+        elif self.form_of is not None:
+            form = self.form_of(inputs, outputs, **bound)
+            forms = form if isinstance(form, list) else [form]
+        else:
+            return outputs
+        made = list(outputs)
+        for index, (form, output) in enumerate(zip(forms, outputs, strict=False)):
+            if isinstance(form, Entrywise) and output.shape is not None:
+                entries = form.of_entries(inputs, output).reshape(output.shape.to_shape())
+                made[index] = PartialTensor.of_entries(output.dtype, entries)
+        return tuple(made)
+
+
+class _AsItIs:
+    """The form of a layer that gives its input another shape."""
+
+    def of_entries(self, inputs: Sequence[PartialTensor | None], output: PartialTensor) -> Entries:
+        """The first input's."""
+        assert inputs[0] is not None and inputs[0].known is not None
+        return inputs[0].known
+
+
+def _is_small(output: PartialTensor) -> bool:
+    size = None if output.shape is None else output.shape.size
+    return size is not None and size <= MAX_ENTRIES and output.dtype in FOLLOWED
 
 
 _REGISTRY: dict[str, Declaration] = {}

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 from perframe.errors import InferenceError
-from perframe.layers.base import layer
+from perframe.layers.base import Known, layer
 from perframe.spec import PartialTensor
 from perframe.tensor import DataType
 
@@ -11,6 +14,13 @@ _WIDTHS = {
     **dict.fromkeys((DataType.INT4, DataType.UINT4, DataType.FLOAT4E2M1), 4),
     **dict.fromkeys((DataType.INT2, DataType.UINT2), 2),
 }
+
+
+@dataclass(frozen=True)
+class Bits:
+    """Elements of `width` bits each are read as another dtype of as many."""
+
+    width: int
 
 
 def _width(dtype: DataType) -> int:
@@ -22,3 +32,8 @@ def BitCast(x: PartialTensor, *, to: DataType) -> PartialTensor:
     if DataType.STRING in (x.dtype, to) or _width(x.dtype) != _width(to):
         raise InferenceError(f"the bits of {x.dtype} cannot be read as {to}: they are not as many")
     return x.with_shape(x.shape, to)
+
+
+@BitCast.form
+def _bit_cast(inputs: Sequence[Known], outputs: Sequence[Known], *, to: DataType) -> Bits:
+    return Bits(_width(to))

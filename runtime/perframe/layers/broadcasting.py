@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from perframe.layers.base import Attributes, Declaration, Known, register
-from perframe.layers.geometry import Ints, broadcast_strides, collapse
+from perframe.layers.entries import Entries, each
+from perframe.layers.geometry import Ints, View, broadcast_strides, collapse
 from perframe.spec import PartialTensor, broadcast
 from perframe.tensor import DataType
 
 Formula = Callable[..., Any]
 Range = tuple[float, float]
 
-_WHOLE = (DataType.INT64, DataType.INT32, DataType.BOOL)
 _KINDS = {DataType.FLOAT32: "float", DataType.INT32: "int", DataType.INT64: "int", DataType.BOOL: "bool"}
 
 
@@ -34,6 +35,18 @@ class Elementwise:
     parameters: tuple[float, ...]
     kinds: tuple[str, ...]
     operands: tuple[int, ...]  # the inputs that are present
+
+    def of_entries(self, inputs: Sequence[PartialTensor | None], output: PartialTensor) -> Entries:
+        """The formula of what is known of each element's operands."""
+        columns, dtypes = [], []
+        for index, strides, kind in zip(self.operands, self.strides, self.kinds, strict=True):
+            operand = inputs[index]
+            assert operand is not None and operand.known is not None
+            columns.append(View(self.shape, strides).of(operand.known).reshape(-1))
+            counts = kind == "float" and not operand.dtype.is_float  # a formula of floats alone gets them as such
+            dtypes.append(np.dtype(np.float32) if counts else operand.dtype.numpy)
+        numbers = dict(zip(_parameters(self.formula), self.parameters, strict=True))
+        return each(partial(self.formula, **numbers), columns, dtypes, output.dtype)
 
 
 def elementwise(
@@ -61,33 +74,7 @@ def elementwise(
             if isinstance(dtype, str) and not isinstance(dtype, DataType):
                 named = inputs[entry.inputs.index(dtype)] if dtype in entry.inputs else None
                 dtype = named.dtype if named else DataType.of(attributes[dtype])
-            made = PartialTensor(dtype or given[0].dtype, broadcast(*(value.shape for value in given)))
-            return made if channelwise else _known(made, inputs, attributes)
-
-        def _known(
-            made: PartialTensor, inputs: Sequence[PartialTensor | None], attributes: Attributes
-        ) -> PartialTensor:
-            """Shape arithmetic: the formula of small whole numbers that are known already."""
-            given = [value for value in inputs if value is not None]
-            small = made.shape is not None and made.shape.is_static and len(made.shape) <= 1
-            if not small or made.shape is None or any(value.dtype not in _WHOLE for value in (made, *given)):
-                return made
-            numbers = [value.ints() for value in given]
-            if any(known is None for known in numbers):
-                return made
-            arrays = [
-                np.array(known, value.dtype.numpy).reshape(value.shape.to_shape() if value.shape is not None else ())
-                for known, value in zip(numbers, given, strict=True)
-            ]
-            present = tuple(value is not None for value in inputs)
-            kind = operand_kinds([value.dtype for value in given])[-1]
-            chosen = (choose(attributes, present, kind) if choose else None) or formula
-            with np.errstate(all="ignore"):
-                result = chosen(
-                    *arrays, **{name: attributes[name] for name in _parameters(chosen) if name in attributes}
-                )
-            known = np.broadcast_to(result, made.shape.to_shape()).astype(made.dtype.numpy)
-            return replace(made, partial=tuple(int(number) for number in known.ravel()))
+            return PartialTensor(dtype or given[0].dtype, broadcast(*(value.shape for value in given)))
 
         def form(inputs: Sequence[Known | None], outputs: Sequence[Known], **attributes: Any) -> Elementwise:
             present = tuple(value is not None for value in inputs)

@@ -9,7 +9,7 @@ from typing import Any
 from perframe.errors import InferenceError
 from perframe.layers.base import Known, layer
 from perframe.layers.geometry import Ints, Window, window
-from perframe.spec import Dim, PartialTensor
+from perframe.spec import Dim, PartialTensor, dim_product
 
 
 @dataclass(frozen=True)
@@ -34,11 +34,22 @@ def _spatial(x: PartialTensor, w: PartialTensor, kernel_shape: Sequence[int] | N
     return None if w.shape is None else w.shape[2:]
 
 
+def _check_rank(x: PartialTensor, w: PartialTensor, kernel: Sequence[Dim]) -> None:
+    if x.shape is not None and len(x.shape) != len(kernel) + 2:
+        raise InferenceError(f"x is {x}, but the weights {w} are for {len(kernel)} spatial dims")
+
+
+def _check_bias(b: PartialTensor | None, outputs: Dim) -> None:
+    if b is not None and b.shape is not None and not b.shape.may_be((outputs,)):
+        raise InferenceError(f"the bias is {b}, and one number for each of {outputs} output channels is expected")
+
+
 @layer()
 def Conv(
     x: PartialTensor,
     w: PartialTensor,
     b: PartialTensor | None = None,
+    addend: PartialTensor | None = None,
     *,
     kernel_shape: Sequence[int] | None = None,
     strides: Sequence[int] | None = None,
@@ -51,16 +62,16 @@ def Conv(
     if kernel is None:
         return x.with_shape(None if x.shape is None else (None,) * len(x.shape))
     channels, outputs = (None, None) if w.shape is None else (w.shape[1], w.shape[0])
+    _check_bias(b, outputs)
     if x.shape is None:
         return x.with_shape((None, outputs, *(None,) * len(kernel)))
-    if len(x.shape) != len(kernel) + 2:
-        raise InferenceError(f"x is {x}, but the weights {w} are for {len(kernel)} spatial dims")
+    _check_rank(x, w, kernel)
     if isinstance(x.shape[1], int) and isinstance(channels, int) and x.shape[1] != channels * group:
         raise InferenceError(f"x is {x}, but the weights {w} in {group} group(s) want {channels * group} channels")
     dims: list[Dim] = []
     for axis, dim in enumerate(x.shape[2:]):
         chosen = _axis_window(axis, dim, kernel, strides, dilations, pads, auto_pad)
-        dims.append(chosen.output((dim,))[0] if chosen is not None and isinstance(dim, int) else None)
+        dims.append(None if chosen is None else chosen.output_dim(dim))
     return x.with_shape((x.shape[0], outputs, *dims))
 
 
@@ -142,11 +153,16 @@ def ConvTranspose(
     group: int = 1,
 ) -> PartialTensor:
     kernel = _spatial(x, w, kernel_shape)
+    outputs = dim_product(w.shape[1], group) if w.shape is not None else None
+    _check_bias(b, outputs)
+    if x.shape is not None and w.shape is not None:
+        _check_rank(x, w, w.shape[2:])
+        if isinstance(x.shape[1], int) and isinstance(w.shape[0], int) and x.shape[1] != w.shape[0]:
+            raise InferenceError(f"x is {x}, but the weights {w} want {w.shape[0]} channels")
     if x.shape is None or kernel is None or not all(isinstance(dim, int) for dim in kernel):
         return x.with_shape(None if x.shape is None else (None,) * len(x.shape))
     sizes = [dim for dim in kernel if isinstance(dim, int)]
     ones = (1,) * len(sizes)
-    outputs = w.shape[1] * group if w.shape is not None and isinstance(w.shape[1], int) else None
     known = (strides or ones, dilations or ones, pads, auto_pad, output_padding or (0,) * len(sizes), output_shape)
     _, dims = _transposed_pads(x.shape[2:], sizes, *known)
     return x.with_shape((x.shape[0], outputs, *dims))

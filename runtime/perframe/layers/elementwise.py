@@ -324,6 +324,11 @@ def Cast(x):
 Cast.attributes |= {"saturate": 1, "round_mode": "up"}  # what only float8 asks for
 
 
+@elementwise((-4, 4), (0.5, 2), (-1, 1))
+def MultiplyAdd(x, scale, shift):
+    return x * scale + shift
+
+
 @elementwise(
     (-4, 4), (0.5, 2), (-1, 1), (-1, 1), (0.5, 2), channelwise=("scale", "bias", "mean", "variance"), result="x"
 )

@@ -16,12 +16,13 @@ from perframe.layers.formula import translate
 class Stage:
     """One formula of an epilogue.
 
-    `operands` holds its inputs: None is the running value, a number a constant scalar.
+    `operands` holds its inputs: None is the running value, a number a constant scalar, and stages what these make of
+    the running value.
     """
 
     op: str
     attributes: tuple[tuple[str, Any], ...]
-    operands: tuple[float | None, ...]
+    operands: tuple[float | tuple[Stage, ...] | None, ...]
 
     @property
     def formula(self) -> Any:
@@ -41,7 +42,9 @@ class Stage:
     def parameters(self) -> tuple[float, ...]:
         """The numbers that kernels get as data: constant operands, then attributes."""
         bound = declaration(self.op).bind(dict(self.attributes))
-        constants = [value for value in self.operands if value is not None]
+        constants: list[float] = []
+        for value in self.operands:
+            constants += parameters(value) if isinstance(value, tuple) else () if value is None else (value,)
         return (*constants, *(float(bound[name]) for name in self.names))
 
 
@@ -53,24 +56,43 @@ def parameters(stages: Sequence[Stage]) -> tuple[float, ...]:
 def compose(stages: Sequence[Stage], language: str) -> tuple[str, str]:
     """The text of the functions that the stages need, and an expression over `x` and `parameter(index)`."""
     functions: dict[str, None] = {}
-    expression, index = "x", 0
+    expression, _ = _expression(stages, language, "x", 0, functions)
+    return "\n".join(functions), expression
+
+
+def _expression(
+    stages: Sequence[Stage], language: str, expression: str, index: int, functions: dict[str, None]
+) -> tuple[str, int]:
+    """The stages over an expression, with parameters from `index` on; and the index after them."""
     for stage in stages:
         text, _ = translate(stage.formula, ["float"] * len(stage.operands), language)
         functions[text] = None
         arguments = []
         for operand in stage.operands:
-            arguments.append(expression if operand is None else f"parameter({index})")
-            index += operand is not None
+            if operand is None:
+                arguments.append(expression)
+            elif isinstance(operand, tuple):
+                inner, index = _expression(operand, language, expression, index, functions)
+                arguments.append(inner)
+            else:
+                arguments.append(f"parameter({index})")
+                index += 1
         arguments += [f"parameter({index + offset})" for offset in range(len(stage.names))]
         index += len(stage.names)
         expression = f"{stage.formula.__name__}({', '.join(arguments)})"
-    return "\n".join(functions), expression
+    return expression, index
 
 
 def apply(stages: Sequence[Stage], x: Any) -> Any:
     """The stages on an array, with NumPy."""
     for stage in stages:
         bound = declaration(stage.op).bind(dict(stage.attributes))
-        arguments = [x if operand is None else x.dtype.type(operand) for operand in stage.operands]
+        arguments = [_operand(operand, x) for operand in stage.operands]
         x = stage.formula(*arguments, **{name: bound[name] for name in stage.names}).astype(x.dtype)
     return x
+
+
+def _operand(operand: float | tuple[Stage, ...] | None, x: Any) -> Any:
+    if operand is None:
+        return x
+    return apply(operand, x) if isinstance(operand, tuple) else x.dtype.type(operand)

@@ -33,6 +33,13 @@ def Compress(x: PartialTensor, condition: PartialTensor, *, axis: int | None = N
 
 
 @layer(on_host=True)
+def FilledRows(x: PartialTensor) -> PartialTensor:
+    """The rows of a table that do not begin with -1."""
+    count: Dim = None if x.value is None else int(np.count_nonzero(x.value[:, 0] != -1))
+    return x.with_shape((count, *(x.shape or (None, None))[1:]))
+
+
+@layer(on_host=True)
 def Unique(x: PartialTensor, *, axis: int | None = None, sorted: int = 1) -> tuple[PartialTensor, ...]:
     if axis is not None and x.shape is not None and not x.shape:
         raise InferenceError(f"{x} has no axis {axis}")

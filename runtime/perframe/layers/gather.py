@@ -6,10 +6,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from perframe.errors import InferenceError
 from perframe.layers.base import Known, layer, normalize_axis
+from perframe.layers.entries import Entries
 from perframe.layers.geometry import Ints, row_major
-from perframe.spec import DynamicTensorShape, PartialTensor
+from perframe.spec import PartialTensor
 
 
 @dataclass(frozen=True)
@@ -21,18 +24,24 @@ class Indexing:
     inner: int
     count: int
 
+    def of_entries(self, inputs: Sequence[PartialTensor | None], output: PartialTensor) -> Entries:
+        """The entries at the indices that are known; elsewhere nothing is."""
+        x, indices = inputs[:2]
+        assert x is not None and x.known is not None and indices is not None and indices.known is not None
+        rows = x.known.reshape(self.outer, self.size, self.inner)
+        result = np.full((self.outer, self.count, self.inner), None, object)
+        for at, index in enumerate(indices.known.flat):
+            if isinstance(index, int):
+                result[:, at] = rows[:, index]
+        return result
+
 
 @layer()
 def Gather(x: PartialTensor, indices: PartialTensor, *, axis: int = 0) -> PartialTensor:
     if x.shape is None or indices.shape is None:
         return x.with_shape(None)
     at = normalize_axis(axis, len(x.shape))
-    dims = (*x.shape[:at], *indices.shape, *x.shape[at + 1 :])
-    chosen, values = indices.ints(), x.elements
-    part = None
-    if len(x.shape) == 1 and values is not None and chosen is not None and len(indices.shape) <= 1:
-        part = tuple(values[index] for index in chosen)
-    return PartialTensor(x.dtype, DynamicTensorShape(dims), None, part)
+    return x.with_shape((*x.shape[:at], *indices.shape, *x.shape[at + 1 :]))
 
 
 @Gather.form

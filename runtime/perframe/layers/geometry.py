@@ -5,6 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from perframe.errors import InferenceError
+
+if TYPE_CHECKING:
+    from perframe.layers.entries import Entries
+    from perframe.spec import PartialTensor
 
 Ints = tuple[int, ...]
 
@@ -18,7 +27,13 @@ def row_major(shape: Sequence[int]) -> Ints:
 
 
 def broadcast_strides(shape: Sequence[int], target: Sequence[int]) -> Ints:
-    """The strides with which a tensor of `shape` is read as one of `target`; 0 where it repeats."""
+    """The strides with which a tensor of `shape` is read as one of `target`; 0 where it repeats.
+
+    Raises InferenceError where it does not broadcast to that: a kernel would read beyond its end.
+    """
+    pairs = zip(reversed(shape), reversed(target), strict=False)
+    if len(shape) > len(target) or any(dim not in (1, wanted) for dim, wanted in pairs):
+        raise InferenceError(f"{tuple(shape)} does not broadcast to {tuple(target)}")
     strides = [0 if dim == 1 else stride for dim, stride in zip(shape, row_major(shape), strict=True)]
     return (0,) * (len(target) - len(shape)) + tuple(strides)
 
@@ -55,6 +70,18 @@ class View:
         shape, (strides,) = collapse(self.shape, (self.strides,))
         return View(shape, strides, self.offset)
 
+    def of(self, flat: Entries) -> Entries:
+        """What it reads of an array's elements."""
+        if not math.prod(self.shape):
+            return np.empty(self.shape, flat.dtype)
+        steps = [stride * flat.itemsize for stride in self.strides]
+        return np.lib.stride_tricks.as_strided(np.ascontiguousarray(flat).reshape(-1)[self.offset :], self.shape, steps)
+
+    def of_entries(self, inputs: Sequence[PartialTensor | None], output: PartialTensor) -> Entries:
+        """What it reads of the first input."""
+        assert inputs[0] is not None and inputs[0].known is not None
+        return self.of(inputs[0].known)
+
     @property
     def is_copy(self) -> bool:
         """Whether it reads a contiguous run, in order."""
@@ -73,6 +100,13 @@ class Window:
     dilations: Ints
     begin: Ints
     end: Ints
+
+    def output_dim(self, dim: int | str | None) -> int | str | None:
+        """The output's dim of a window over one; a dim that is not known stays where the window keeps every size."""
+        if isinstance(dim, int):
+            return self.output((dim,))[0]
+        border = self.dilations[0] * (self.kernel[0] - 1)
+        return dim if self.strides[0] == 1 and self.begin[0] + self.end[0] == border else None
 
     def output(self, size: Sequence[int], ceil_mode: bool = False) -> Ints:
         """The spatial dims of the output."""
@@ -102,10 +136,13 @@ def window(
     if auto_pad in ("SAME_UPPER", "SAME_LOWER"):
         begin, end = [], []
         for axis, dim in enumerate(size):
-            if not isinstance(dim, int):
-                return None
             extent = spread[axis] * (kernel[axis] - 1) + 1
-            total = max(0, (-(-dim // steps[axis]) - 1) * steps[axis] + extent - dim)
+            if isinstance(dim, int):
+                total = max(0, (-(-dim // steps[axis]) - 1) * steps[axis] + extent - dim)
+            elif steps[axis] == 1:
+                total = extent - 1
+            else:
+                return None
             first = total // 2 if auto_pad == "SAME_UPPER" else total - total // 2
             begin.append(first)
             end.append(total - first)

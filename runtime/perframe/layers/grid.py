@@ -79,7 +79,7 @@ def AffineGrid(theta: PartialTensor, size: PartialTensor, *, align_corners: int 
     if len(wanted) not in (4, 5):
         raise InferenceError(f"AffineGrid makes grids for pictures and volumes, not for the size {wanted}")
     dims = len(wanted) - 2
-    if theta.shape is not None and theta.shape.is_static and tuple(theta.shape) != (wanted[0], dims, dims + 1):
+    if theta.shape is not None and not theta.shape.may_be((wanted[0], dims, dims + 1)):
         raise InferenceError(f"maps of {theta} do not fit the size {wanted}")
     return theta.with_shape((wanted[0], *wanted[2:], dims))
 

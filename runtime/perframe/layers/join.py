@@ -6,10 +6,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from perframe.errors import InferenceError
 from perframe.layers.base import Known, layer, normalize_axis
+from perframe.layers.entries import Entries
 from perframe.layers.geometry import Ints
-from perframe.spec import Dim, DynamicTensorShape, PartialTensor
+from perframe.spec import Dim, PartialTensor, dim_sum
 
 
 @dataclass(frozen=True)
@@ -18,6 +21,11 @@ class Joining:
 
     outer: int
     runs: Ints
+
+    def of_entries(self, inputs: Sequence[PartialTensor | None], output: PartialTensor) -> Entries:
+        """The inputs' entries, row by row."""
+        parts = [value.known for value in inputs if value is not None and value.known is not None]
+        return np.concatenate([part.reshape(self.outer, run) for part, run in zip(parts, self.runs, strict=True)], 1)
 
 
 @layer()
@@ -34,19 +42,16 @@ def Concat(*inputs: PartialTensor, axis: int) -> PartialTensor:
     for position in range(rank):
         column = [shape[position] for shape in shapes]
         if position == at:
-            known = [dim for dim in column if isinstance(dim, int)]
-            dims.append(sum(known) if len(known) == len(column) else None)
+            dims.append(dim_sum(*column))
             continue
         different = {dim for dim in column if isinstance(dim, int)}
         if len(different) > 1:
             raise InferenceError(
                 f"{' and '.join(map(str, shapes))} cannot be joined on axis {at}: axis {position} differs"
             )
-        dims.append(different.pop() if different else column[0])
-    part: tuple[Dim, ...] | None = None
-    if rank == 1 and all(value.elements is not None for value in inputs):
-        part = tuple(dim for value in inputs for dim in value.elements or ())
-    return PartialTensor(first.dtype, DynamicTensorShape(dims), None, part)
+        named = [dim for dim in column if dim is not None]
+        dims.append(different.pop() if different else named[0] if named else None)
+    return first.with_shape(dims)
 
 
 @Concat.form

@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 from perframe.errors import InferenceError
-from perframe.layers.base import layer
+from perframe.layers.base import Known, layer
 from perframe.spec import PartialTensor
+
+
+@dataclass(frozen=True)
+class Determinants:
+    """Of `count` matrices of (size, size)."""
+
+    count: int
+    size: int
 
 
 @layer()
@@ -14,3 +26,9 @@ def Det(x: PartialTensor) -> PartialTensor:
     if len(x.shape) < 2 or (all(isinstance(dim, int) for dim in x.shape[-2:]) and x.shape[-1] != x.shape[-2]):
         raise InferenceError(f"{x} is no square matrix, and no stack of them")
     return x.with_shape(x.shape[:-2])
+
+
+@Det.form
+def _det(inputs: Sequence[Known], outputs: Sequence[Known]) -> Determinants:
+    shape = inputs[0].shape
+    return Determinants(math.prod(shape[:-2]), shape[-1])

@@ -19,7 +19,13 @@ class Diagonal:
     rows: int
     columns: int
     offset: int
-    upper: bool = True
+
+
+@dataclass(frozen=True)
+class Triangle(Diagonal):
+    """What lies on or above a diagonal, or (not `upper`) on or below it."""
+
+    upper: bool
 
 
 @dataclass(frozen=True)
@@ -54,11 +60,11 @@ def Trilu(x: PartialTensor, k: PartialTensor | None = None, *, upper: int = 1) -
 
 
 @Trilu.form
-def _trilu(inputs: Sequence[Known | None], outputs: Sequence[Known], *, upper: int) -> Diagonal:
+def _trilu(inputs: Sequence[Known | None], outputs: Sequence[Known], *, upper: int) -> Triangle:
     rows, columns = outputs[0].shape[-2:]
     k = inputs[1] if len(inputs) > 1 else None
     offset = 0 if k is None or k.value is None else int(k.value.ravel()[0])
-    return Diagonal(rows, columns, max(-rows, min(columns, offset)), bool(upper))
+    return Triangle(rows, columns, max(-rows, min(columns, offset)), bool(upper))
 
 
 @layer(host=("depth",))
@@ -66,10 +72,7 @@ def OneHot(indices: PartialTensor, depth: PartialTensor, values: PartialTensor, 
     if indices.shape is None:
         return values.with_shape(None)
     at = normalize_axis(axis, len(indices.shape) + 1)
-    known = depth.ints()
-    if known is not None and (len(known) != 1 or known[0] < 0):
-        raise InferenceError(f"depth is {known}, and one number that is not negative is expected")
-    size: Dim = known[0] if known else None
+    size = _count("depth", depth)
     return values.with_shape((*indices.shape[:at], size, *indices.shape[at:]))
 
 
@@ -80,11 +83,18 @@ def _one_hot(inputs: Sequence[Known], outputs: Sequence[Known], *, axis: int) ->
     return Coding(math.prod(shape[:at]), shape[at], math.prod(shape[at + 1 :]))
 
 
+def _count(name: str, number: PartialTensor) -> Dim:
+    """How many elements a dim is to have, as far as that is known."""
+    known: tuple[Dim, ...] | None = number.elements if number.value is None else number.ints()  # it may be a float
+    if known is None:
+        return None
+    if len(known) != 1 or (isinstance(known[0], int) and known[0] < 0):
+        raise InferenceError(f"{name} is {known}, and one number that is not negative is expected")
+    return known[0]
+
+
 def _window(size: PartialTensor, dtype: DataType) -> PartialTensor:
-    known = size.ints()
-    if known is not None and (len(known) != 1 or known[0] < 0):
-        raise InferenceError(f"size is {known}, and one number that is not negative is expected")
-    return PartialTensor(dtype, DynamicTensorShape((known[0] if known else None,)))
+    return PartialTensor(dtype, DynamicTensorShape((_count("size", size),)))
 
 
 @layer(host=("size",))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from perframe.errors import InferenceError
 from perframe.layers.base import Known, layer
 from perframe.layers.geometry import Ints, broadcast_strides, row_major
-from perframe.spec import DynamicTensorShape, PartialTensor, broadcast
+from perframe.spec import Dim, DynamicTensorShape, PartialTensor, broadcast
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,12 @@ class Product:
         return math.prod(self.batch)
 
 
+def _check_depth(a: PartialTensor, b: PartialTensor, columns: Dim, rows: Dim) -> None:
+    """Raise InferenceError where the columns of one are known not to be the rows of the other."""
+    if isinstance(columns, int) and isinstance(rows, int) and columns != rows:
+        raise InferenceError(f"{a} and {b} cannot be multiplied: {columns} columns and {rows} rows")
+
+
 @layer()
 def MatMul(a: PartialTensor, b: PartialTensor, bias: PartialTensor | None = None) -> PartialTensor:
     if a.shape is None or b.shape is None:
@@ -42,9 +48,7 @@ def MatMul(a: PartialTensor, b: PartialTensor, bias: PartialTensor | None = None
     if not a.shape or not b.shape:
         raise InferenceError(f"MatMul takes no scalars: {a} and {b}")
     left, right = a.shape, b.shape
-    depth = left[-1], right[-2] if len(right) > 1 else right[0]
-    if all(isinstance(dim, int) for dim in depth) and depth[0] != depth[1]:
-        raise InferenceError(f"{a} and {b} cannot be multiplied: {depth[0]} columns and {depth[1]} rows")
+    _check_depth(a, b, left[-1], right[-2] if len(right) > 1 else right[0])
     batch = broadcast(DynamicTensorShape(left[:-2]), DynamicTensorShape(right[:-2])) or ()
     rows, columns = left[-2:-1], right[-1:] if len(right) > 1 else ()
     return a.with_shape((*batch, *rows, *columns))
@@ -88,8 +92,7 @@ def Gemm(
     if len(a.shape) != 2 or len(b.shape) != 2:
         raise InferenceError(f"Gemm takes matrices, not {a} and {b}")
     left, right = a.shape[::-1] if transA else a.shape, b.shape[::-1] if transB else b.shape
-    if isinstance(left[1], int) and isinstance(right[0], int) and left[1] != right[0]:
-        raise InferenceError(f"{a} and {b} cannot be multiplied (transA={transA}, transB={transB})")
+    _check_depth(a, b, left[1], right[0])
     return a.with_shape((left[0], right[1]))
 
 

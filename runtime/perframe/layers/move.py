@@ -2,27 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from perframe.errors import InferenceError
 from perframe.layers.base import Known, layer, normalize_axes, normalize_axis
+from perframe.layers.entries import listed, listed_of
 from perframe.layers.geometry import Ints, View, broadcast_strides, row_major
-from perframe.spec import Dim, DynamicTensorShape, PartialTensor, broadcast
-from perframe.tensor import DataType
-
-
-def _product(dims: Sequence[Dim]) -> Dim:
-    """The product of dims; a single name survives a product with ones."""
-    rest = [dim for dim in dims if dim != 1]
-    if len(rest) == 1:
-        return rest[0]
-    known = [dim for dim in rest if isinstance(dim, int)]
-    if 0 in known:
-        return 0
-    return math.prod(known) if len(known) == len(rest) else None
-
+from perframe.spec import Dim, DynamicTensorShape, PartialTensor, broadcast, dim_product, dim_sum
 
 # --- the same data with another shape ---
 
@@ -34,30 +21,49 @@ def Identity(x: PartialTensor) -> PartialTensor:
 
 @layer(host=("shape",), alias=True)
 def Reshape(x: PartialTensor, shape: PartialTensor, *, allowzero: int = 0) -> PartialTensor:
-    wanted = shape.elements
+    wanted = listed(shape)
     if wanted is None:
-        rank = shape.shape[0] if shape.shape is not None and len(shape.shape) == 1 else None
-        return x.with_shape((None,) * rank if isinstance(rank, int) else None)
+        return x.with_shape(None)
     dims: list[Dim] = []
     for axis, dim in enumerate(wanted):
         if dim == 0 and not allowzero:
-            dims.append(x.shape[axis] if x.shape is not None and axis < len(x.shape) else None)
+            if x.shape is not None and axis >= len(x.shape):
+                raise InferenceError(
+                    f"{x} cannot be reshaped to {tuple(wanted)}: it has no dim {axis} to copy for the 0"
+                )
+            dims.append(None if x.shape is None else x.shape[axis])
         else:
-            dims.append(dim)
-    size = x.shape.size if x.shape is not None else None
-    if -1 in dims:
+            dims.append(dim)  # a name counts as more than 0, though a size of 0 that is computed copies as well
+    if dims.count(-1) == 1:
         at = dims.index(-1)
-        rest = _product([dim for index, dim in enumerate(dims) if index != at])
-        if isinstance(size, int) and isinstance(rest, int):
-            if rest and size % rest:
-                raise InferenceError(f"{x} cannot be reshaped to {tuple(wanted)}: {size} is no multiple of {rest}")
-            dims[at] = size // rest if rest else 0
-        else:
-            dims[at] = None
+        dims[at] = None if x.shape is None else _quotient(x.shape, [*dims[:at], *dims[at + 1 :]])
+        if dims[at] == -1:
+            raise InferenceError(f"{x} cannot be reshaped to {tuple(wanted)}: no dim for -1 gives as many elements")
     result = x.with_shape(dims)
+    size = x.shape.size if x.shape is not None else None
     if isinstance(size, int) and result.shape is not None and result.shape.size not in (None, size):
         raise InferenceError(f"{x} cannot be reshaped to {tuple(wanted)}: {size} elements are not {result.shape.size}")
     return result
+
+
+def _quotient(dims: Sequence[Dim], others: Sequence[Dim]) -> Dim:
+    """The product of dims by that of others; -1 where it is no whole number.
+
+    What both have in common is left out first: so (n, 4, 3) as (n, -1) is (n, 12), and for no batch as for any other.
+    """
+    left, right = list(dims), list[Dim]()
+    for dim in others:
+        if dim is not None and dim in left:
+            left.remove(dim)
+        else:
+            right.append(dim)
+    rest, known = dim_product(*right), dim_product(*(dim for dim in left if isinstance(dim, int)))
+    if not isinstance(rest, int) or not isinstance(known, int):
+        return None
+    names = [dim for dim in left if not isinstance(dim, int)]
+    if rest and known % rest:
+        return None if names else -1
+    return dim_product(known // rest, *names) if rest else None if names else 0
 
 
 @layer(alias=True)
@@ -67,7 +73,7 @@ def Flatten(x: PartialTensor, *, axis: int = 1) -> PartialTensor:
     if not -len(x.shape) <= axis <= len(x.shape):
         raise InferenceError(f"axis {axis} is outside {x}")
     at = axis + len(x.shape) if axis < 0 else axis
-    return x.with_shape((_product(x.shape[:at]), _product(x.shape[at:])))
+    return x.with_shape((dim_product(*x.shape[:at]), dim_product(*x.shape[at:])))
 
 
 @layer(host=("axes",), alias=True)
@@ -85,16 +91,7 @@ def Squeeze(x: PartialTensor, axes: PartialTensor | None = None) -> PartialTenso
     for axis in drop:
         if isinstance(x.shape[axis], int) and x.shape[axis] != 1:
             raise InferenceError(f"axis {axis} of {x} is not 1 and cannot be squeezed")
-    return PartialTensor(
-        x.dtype,
-        DynamicTensorShape(d for i, d in enumerate(x.shape) if i not in drop),
-        None,
-        _small(x, len(x.shape) - len(drop)),
-    )
-
-
-def _small(x: PartialTensor, rank: int) -> tuple[Dim, ...] | None:
-    return x.elements if rank <= 1 else None
+    return x.with_shape(dim for axis, dim in enumerate(x.shape) if axis not in drop)
 
 
 @layer(host=("axes",), alias=True)
@@ -105,16 +102,7 @@ def Unsqueeze(x: PartialTensor, axes: PartialTensor) -> PartialTensor:
     rank = len(x.shape) + len(given)
     new = normalize_axes(given, rank)
     rest = iter(x.shape)
-    return PartialTensor(
-        x.dtype, DynamicTensorShape(1 if axis in new else next(rest) for axis in range(rank)), None, _small(x, rank)
-    )
-
-
-@layer(alias=True)
-def Dropout(
-    x: PartialTensor, ratio: PartialTensor | None = None, training_mode: PartialTensor | None = None, *, seed: int = 0
-) -> tuple[PartialTensor, PartialTensor]:
-    return x, x.with_shape(x.shape, DataType.BOOL)
+    return x.with_shape(1 if axis in new else next(rest) for axis in range(rank))
 
 
 @layer()
@@ -149,9 +137,8 @@ def _transpose(inputs: Sequence[Known], outputs: Sequence[Known], *, perm: Seque
 
 @layer(host=("shape",))
 def Expand(x: PartialTensor, shape: PartialTensor) -> PartialTensor:
-    if shape.elements is None:
-        return x.with_shape(None)
-    return x.with_shape(broadcast(x.shape, DynamicTensorShape(shape.elements)))
+    wanted = listed(shape)
+    return x.with_shape(None if wanted is None else broadcast(x.shape, DynamicTensorShape(wanted)))
 
 
 @Expand.form
@@ -161,15 +148,12 @@ def _expand(inputs: Sequence[Known], outputs: Sequence[Known]) -> list[View]:
 
 @layer(host=("repeats",))
 def Tile(x: PartialTensor, repeats: PartialTensor) -> PartialTensor:
-    counts = repeats.ints()
-    if x.shape is None or counts is None:
-        return x.with_shape((None,) * len(x.shape) if x.shape is not None else None)
+    if x.shape is None:
+        return x.with_shape(None)
+    counts = listed_of(repeats, len(x.shape))
     if len(counts) != len(x.shape):
         raise InferenceError(f"{len(counts)} repeats do not fit {x}")
-    return x.with_shape(
-        dim * count if isinstance(dim, int) else (dim if count == 1 else None)
-        for dim, count in zip(x.shape, counts, strict=True)
-    )
+    return x.with_shape(map(dim_product, x.shape, counts))
 
 
 @Tile.form
@@ -181,27 +165,52 @@ def _tile(inputs: Sequence[Known], outputs: Sequence[Known]) -> list[View]:
     return [View(tuple(shape), tuple(strides))]
 
 
-def _slices(size: Sequence[Dim], inputs: Sequence[Sequence[int] | None]) -> list[tuple[int, int, int]] | None:
-    """For each axis (first, count, step); None where a bound or the dim that it cuts is unknown."""
-    starts, ends, axes, steps = inputs
-    if starts is None or ends is None:
-        return None
-    axes = range(len(starts)) if axes is None else axes
-    steps = [1] * len(starts) if steps is None else steps
-    result = [(0, dim if isinstance(dim, int) else -1, 1) for dim in size]
-    for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
-        at = normalize_axis(axis, len(size))
-        dim = size[at]
-        if not isinstance(dim, int):
-            if (start, step) != (0, 1) or end < 2**31 - 1:
-                result[at] = (0, -2, 1)
-            continue
-        if step == 0:
-            raise InferenceError(f"a slice of axis {at} has step 0")
-        first, stop, _ = slice(start, max(end, -dim - 1) if step < 0 and end < 0 else end, step).indices(dim)
+@dataclass(frozen=True)
+class _Cut:
+    """One axis of a slice: from `first`, which counts where `count` is a number, so many elements, `step` apart."""
+
+    first: int
+    count: Dim
+    step: int
+
+
+_FAR = 2**31 - 1  # exporters say "to the end" with numbers from here on
+
+
+def _cut(dim: Dim, start: Dim, end: Dim, step: Dim) -> _Cut:
+    """What bounds of which not all are known cut out of a dim."""
+    if isinstance(dim, int) and isinstance(start, int) and isinstance(end, int) and isinstance(step, int):
         if step < 0 and end < -dim:
             stop = -1
-        result[at] = (first, len(range(first, stop, step)), step)
+            first = slice(start, None, step).indices(dim)[0]
+        else:
+            first, stop, _ = slice(start, end, step).indices(dim)
+        return _Cut(first, len(range(first, stop, step)), step)
+    to_the_end = (isinstance(end, int) and end >= _FAR) or (dim is not None and end == dim)
+    if start == 0 and step == 1 and to_the_end:
+        return _Cut(0, dim, 1)
+    if start == -1 and step == -1 and isinstance(end, int) and end < -_FAR:
+        return _Cut(0, dim, 1)  # all of it, in reverse
+    nothing = (start == end or (dim is not None and start == dim)) and step == 1
+    return _Cut(0, 0 if nothing and start is not None else None, 1)
+
+
+def _cuts(shape: Sequence[Dim], bounds: Sequence[Sequence[Dim] | None]) -> list[_Cut] | None:
+    """What is cut out of each axis; None where it is unknown which axes are cut."""
+    starts, ends, axes, steps = bounds
+    count = next((len(given) for given in bounds if given is not None), None)
+    if count is None:
+        return None
+    starts, ends = starts or (None,) * count, ends or (None,) * count
+    steps = steps or (1,) * count
+    result = [_Cut(0, dim, 1) for dim in shape]
+    for start, end, axis, step in zip(starts, ends, range(count) if axes is None else axes, steps, strict=True):
+        if not isinstance(axis, int):
+            return None
+        at = normalize_axis(axis, len(shape))
+        if step == 0:
+            raise InferenceError(f"a slice of axis {at} has step 0")
+        result[at] = _cut(shape[at], start, end, step)
     return result
 
 
@@ -215,17 +224,9 @@ def Slice(
 ) -> PartialTensor:
     if x.shape is None:
         return x.with_shape(None)
-    cuts = _slices(x.shape, [None if value is None else value.ints() for value in (starts, ends, axes, steps)])
-    if cuts is None:
-        return x.with_shape((None,) * len(x.shape))
-    dims = [
-        dim if count == -1 else None if count == -2 else count for dim, (_, count, _) in zip(x.shape, cuts, strict=True)
-    ]
-    part = None
-    if x.elements is not None and len(cuts) == 1 and cuts[0][1] >= 0:
-        first, count, step = cuts[0]
-        part = tuple(x.elements[first + index * step] for index in range(count))
-    return PartialTensor(x.dtype, DynamicTensorShape(dims), None, part)
+    unknown = any(value is not None and listed(value) is None for value in (axes, steps))
+    cuts = None if unknown else _cuts(x.shape, [listed(value) for value in (starts, ends, axes, steps)])
+    return x.with_shape((None,) * len(x.shape) if cuts is None else [cut.count for cut in cuts])
 
 
 @Slice.form
@@ -233,12 +234,10 @@ def _slice(inputs: Sequence[Known | None], outputs: Sequence[Known]) -> list[Vie
     x = inputs[0]
     assert x is not None
     bounds = [None if value is None else [int(v) for v in value.value.ravel()] for value in (*inputs, None, None)[1:5]]  # type: ignore[union-attr]
-    cuts = _slices(x.shape, bounds) or []
+    cuts = _cuts(x.shape, bounds) or []
     strides = row_major(x.shape)
-    offset = sum(first * stride for (first, _, _), stride in zip(cuts, strides, strict=True))
-    return [
-        View(tuple(outputs[0].shape), tuple(s * step for (_, _, step), s in zip(cuts, strides, strict=True)), offset)
-    ]
+    offset = sum(cut.first * stride for cut, stride in zip(cuts, strides, strict=True))
+    return [View(tuple(outputs[0].shape), tuple(cut.step * s for cut, s in zip(cuts, strides, strict=True)), offset)]
 
 
 @layer(host=("split",))
@@ -248,14 +247,17 @@ def Split(
     if x.shape is None:
         return (x.with_shape(None),) * num_outputs
     at = normalize_axis(axis, len(x.shape))
-    sizes = split.ints() if split is not None else None
+    sizes = listed(split)
     dim = x.shape[at]
     parts: list[Dim]
     if sizes is not None:
-        if isinstance(dim, int) and sum(sizes) != dim:
+        total = dim_sum(*sizes)
+        if isinstance(dim, int) and isinstance(total, int) and total != dim:
             raise InferenceError(f"split {sizes} does not sum to axis {at} of {x}")
         parts = list(sizes)
-    elif isinstance(dim, int):
+    elif num_outputs == 1:
+        parts = [dim]
+    elif split is None and isinstance(dim, int):
         each = -(-dim // num_outputs)
         parts = [max(0, min(each, dim - index * each)) for index in range(num_outputs)]
     else:
@@ -291,7 +293,7 @@ def DepthToSpace(x: PartialTensor, *, blocksize: int, mode: str = "DCR") -> Part
     n, c, h, w = _picture(x)
     if isinstance(c, int) and c % (blocksize * blocksize):
         raise InferenceError(f"the channels of {x} are no multiple of {blocksize * blocksize}")
-    grown = [dim * blocksize if isinstance(dim, int) else None for dim in (h, w)]
+    grown = [dim_product(dim, blocksize) for dim in (h, w)]
     return x.with_shape((n, c // blocksize**2 if isinstance(c, int) else None, *grown))
 
 
@@ -313,7 +315,7 @@ def SpaceToDepth(x: PartialTensor, *, blocksize: int, mode: str = "DCR") -> Part
     if mode not in _DEPTH_ORDERS:
         raise InferenceError(f"SpaceToDepth has no mode {mode!r}")
     shrunk = [dim // blocksize if isinstance(dim, int) else None for dim in (h, w)]
-    return x.with_shape((n, c * blocksize**2 if isinstance(c, int) else None, *shrunk))
+    return x.with_shape((n, dim_product(c, blocksize**2), *shrunk))
 
 
 @SpaceToDepth.form
@@ -348,24 +350,22 @@ def Pad(
 ) -> PartialTensor:
     if mode not in ("constant", "reflect", "edge", "wrap"):
         raise InferenceError(f"Pad has no mode {mode!r}")
-    amounts, chosen = pads.ints(), axes.ints() if axes is not None else None
     if x.shape is None:
         return x.with_shape(None)
-    if amounts is None or (axes is not None and chosen is None):
-        padded = range(len(x.shape)) if chosen is None else [normalize_axis(axis, len(x.shape)) for axis in chosen]
-        return x.with_shape(None if axis in padded else dim for axis, dim in enumerate(x.shape))
-    before, after = _pad_amounts(len(x.shape), amounts, chosen)
-    return x.with_shape(
-        dim + first + last if isinstance(dim, int) else (dim if first == last == 0 else None)
-        for dim, first, last in zip(x.shape, before, after, strict=True)
-    )
+    chosen = None if axes is None else axes.ints()
+    if axes is not None and chosen is None:
+        return x.with_shape((None,) * len(x.shape))
+    count = len(x.shape) if chosen is None else len(chosen)
+    before, after = _pad_amounts(len(x.shape), listed_of(pads, 2 * count), chosen)
+    return x.with_shape(map(dim_sum, x.shape, before, after))
 
 
-def _pad_amounts(rank: int, amounts: Sequence[int], axes: Sequence[int] | None) -> tuple[list[int], list[int]]:
+def _pad_amounts(rank: int, amounts: Sequence[Dim], axes: Sequence[int] | None) -> tuple[list[Dim], list[Dim]]:
     chosen = range(rank) if axes is None else [normalize_axis(axis, rank) for axis in axes]
     if len(amounts) != 2 * len(chosen):
         raise InferenceError(f"{len(amounts)} pads do not fit {len(chosen)} axes")
-    before, after = [0] * rank, [0] * rank
+    before: list[Dim] = [0] * rank
+    after: list[Dim] = [0] * rank
     for index, axis in enumerate(chosen):
         before[axis], after[axis] = amounts[index], amounts[index + len(chosen)]
     return before, after
@@ -378,4 +378,5 @@ def _pad(inputs: Sequence[Known | None], outputs: Sequence[Known], *, mode: str)
     chosen = None if axes is None or axes.value is None else [int(v) for v in axes.value.ravel()]
     before, _ = _pad_amounts(len(x.shape), [int(v) for v in pads.value.ravel()], chosen)
     number = 0.0 if value is None or value.value is None else float(value.value.ravel()[0])
-    return Padding(mode, tuple(x.shape), tuple(outputs[0].shape), tuple(before), number)
+    known = tuple(amount for amount in before if isinstance(amount, int))
+    return Padding(mode, tuple(x.shape), tuple(outputs[0].shape), known, number)

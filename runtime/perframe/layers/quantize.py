@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from perframe.errors import InferenceError
-from perframe.layers.base import Known, layer, normalize_axis
+from perframe.layers.base import Attributes, Known, layer, normalize_axis
 from perframe.layers.geometry import Ints
 from perframe.spec import PartialTensor
 from perframe.tensor import DataType
@@ -36,9 +37,11 @@ _DIVISIBLE = (DataType.FLOAT32, DataType.FLOAT16, DataType.BFLOAT16, DataType.FL
 class Scaling:
     """Data of (outer, size, inner); the scale of (o, s, i) lies at the sum of o, s // block and i times `steps`.
 
-    `precision` is the dtype in which is divided, `saturate` keeps what does not fit a small float at its largest.
+    It is divided by (`quantizes`) or multiplied with. `precision` is the dtype of that, `saturate` keeps what does not
+    fit a small float at its largest.
     """
 
+    quantizes: bool
     outer: int
     size: int
     inner: int
@@ -48,24 +51,36 @@ class Scaling:
     saturate: bool = True
 
 
+def _wide(dtype: DataType) -> DataType:
+    """The dtype in which is computed with scales of another."""
+    return dtype if dtype in _DIVISIBLE else DataType.FLOAT32
+
+
 def _scaling(
-    x: Known, scale: Known, zero: Known | None, axis: int, block_size: int, precision: DataType, saturate: bool = True
+    quantizes: bool,
+    inputs: Sequence[Known | None],
+    attributes: Attributes,
+    precision: DataType,
+    saturate: bool = True,
 ) -> Scaling:
+    x, scale, zero = (*inputs, None)[:3]
+    assert x is not None and scale is not None
+    block_size = attributes["block_size"]
     shape, scales = x.shape, tuple(scale.shape)
     if zero is not None and math.prod(zero.shape) != math.prod(scales):
         raise InferenceError(f"zero points of {zero.shape} do not fit scales of {scales}")
     if math.prod(scales) == 1 and not block_size:
-        return Scaling(1, math.prod(shape), 1, 1, (0, 0, 0), precision, saturate)
-    at = normalize_axis(axis, len(shape))
+        return Scaling(quantizes, 1, math.prod(shape), 1, 1, (0, 0, 0), precision, saturate)
+    at = normalize_axis(attributes["axis"], len(shape))
     outer, size, inner = math.prod(shape[:at]), shape[at], math.prod(shape[at + 1 :])
     if not block_size:
         if scales != (size,):
             raise InferenceError(f"scales of {scales} do not fit axis {at} of {shape}")
-        return Scaling(outer, size, inner, 1, (0, 1, 0), precision, saturate)
+        return Scaling(quantizes, outer, size, inner, 1, (0, 1, 0), precision, saturate)
     blocks = -(-size // block_size)
     if scales != (*shape[:at], blocks, *shape[at + 1 :]):
         raise InferenceError(f"scales of {scales} do not fit blocks of {block_size} on axis {at} of {shape}")
-    return Scaling(outer, size, inner, block_size, (blocks * inner, inner, 1), precision, saturate)
+    return Scaling(quantizes, outer, size, inner, block_size, (blocks * inner, inner, 1), precision, saturate)
 
 
 @layer()
@@ -91,21 +106,12 @@ def QuantizeLinear(
 
 
 @QuantizeLinear.form
-def _quantize(
-    inputs: Sequence[Known | None],
-    outputs: Sequence[Known],
-    *,
-    axis: int,
-    saturate: int,
-    block_size: int,
-    output_dtype: DataType | None,
-    precision: DataType | None,
-) -> Scaling:
-    x, scale, zero = (*inputs, None)[:3]
-    assert x is not None and scale is not None
+def _quantize(inputs: Sequence[Known | None], outputs: Sequence[Known], **attributes: Any) -> Scaling:
+    precision = attributes["precision"]
     if precision is None:  # that of the scale, where it is one to divide in
-        precision = scale.dtype if scale.dtype in _DIVISIBLE else DataType.FLOAT32
-    return _scaling(x, scale, zero, axis, block_size, precision, bool(saturate))
+        assert inputs[1] is not None
+        precision = _wide(inputs[1].dtype)
+    return _scaling(True, inputs, attributes, precision, bool(attributes["saturate"]))
 
 
 @layer()
@@ -118,19 +124,9 @@ def DequantizeLinear(
     block_size: int = 0,
     output_dtype: DataType | None = None,
 ) -> PartialTensor:
-    wide = scale.dtype if scale.dtype in _DIVISIBLE else DataType.FLOAT32
-    return x.with_shape(x.shape, output_dtype or wide)
+    return x.with_shape(x.shape, output_dtype or _wide(scale.dtype))
 
 
 @DequantizeLinear.form
-def _dequantize(
-    inputs: Sequence[Known | None],
-    outputs: Sequence[Known],
-    *,
-    axis: int,
-    block_size: int,
-    output_dtype: DataType | None,
-) -> Scaling:
-    x, scale, zero = (*inputs, None)[:3]
-    assert x is not None and scale is not None
-    return _scaling(x, scale, zero, axis, block_size, outputs[0].dtype)
+def _dequantize(inputs: Sequence[Known | None], outputs: Sequence[Known], **attributes: Any) -> Scaling:
+    return _scaling(False, inputs, attributes, outputs[0].dtype)

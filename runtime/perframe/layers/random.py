@@ -1,13 +1,46 @@
-"""Layers that draw random numbers: the same in every run where the model gives a seed, else others."""
+"""Layers that draw random numbers: with a seed the same in every run and on every backend, without one others.
+
+Element e of an output is made of two words: Threefry-2x32 of 20 rounds (Salmon et al., Parallel random numbers: as easy
+as 1, 2, 3, 2011) of the counter (e, 0), with a key of two words. The upper 24 bits of each are a float32 in 0..1
+without the 1; a normal number is made of both, as Box and Muller do.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import struct
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from perframe.errors import InferenceError
-from perframe.layers.base import layer
+from perframe.layers.base import Known, layer
 from perframe.spec import DynamicTensorShape, PartialTensor
 from perframe.tensor import DataType
+
+Key = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """What is drawn: "uniform" numbers from `first` on in an interval of length `second`; "normal" ones of mean `first`
+    and deviation `second`; "events", 1 with the chance that the input says; or "classes" of rows of logarithms.
+
+    `key` is None where every run is to draw others.
+    """
+
+    kind: str
+    key: Key | None
+    first: float = 0.0
+    second: float = 1.0
+
+
+def key_of(seed: float | None) -> Key | None:
+    """A seed is a float, and all its bits count."""
+    if seed is None:
+        return None
+    low, high = struct.unpack("<II", struct.pack("<d", seed))
+    return low, high
+
 
 _FLOATS = (DataType.FLOAT32, DataType.FLOAT64, DataType.FLOAT16, DataType.BFLOAT16)
 
@@ -80,3 +113,21 @@ def Multinomial(
     if x.shape is not None and len(x.shape) != 2:
         raise InferenceError(f"Multinomial takes logarithms of shape (batch, classes), not {x}")
     return x.with_shape((x.shape[0] if x.shape is not None else None, sample_size), dtype)
+
+
+def _form(kind: str, first: str = "", second: str = "") -> Callable[..., Drawing]:
+    def form(inputs: Sequence[Known], outputs: Sequence[Known], **attributes: Any) -> Drawing:
+        numbers = [attributes[name] for name in (first, second) if name]
+        if kind == "uniform":
+            numbers[1] -= numbers[0]
+        return Drawing(kind, key_of(attributes["seed"]), *numbers)
+
+    return form
+
+
+for declared in (RandomNormal, RandomNormalLike):
+    declared.form(_form("normal", "mean", "scale"))
+for declared in (RandomUniform, RandomUniformLike):
+    declared.form(_form("uniform", "low", "high"))
+Bernoulli.form(_form("events"))
+Multinomial.form(_form("classes"))

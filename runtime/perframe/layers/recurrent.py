@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from perframe.errors import InferenceError
-from perframe.layers.base import Known, layer
+from perframe.layers.base import Declaration, Known, register
 from perframe.layers.epilogue import Stage
-from perframe.spec import Dim, PartialTensor
+from perframe.spec import Dim, DynamicTensorShape, PartialTensor, dim_product
 
 _DIRECTIONS = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}
 
@@ -90,209 +90,103 @@ def _chains(
     return tuple(tuple(made[at : at + each]) for at in range(0, len(made), each))
 
 
-def _names(cell: str, activations: Sequence[str] | None, directions: int) -> list[str]:
-    """The activations' names. Raises InferenceError where there are too few, or one is unknown."""
-    usual = _CELLS[cell][1]
-    given = [str(name).lower() for name in activations or usual * directions]
-    needed = len(usual) * directions
-    unknown = [name for name in given if name not in _ACTIVATIONS]
-    if unknown or len(given) < needed:
-        raise InferenceError(
-            f"{cell} needs {needed} activations of {', '.join(_ACTIVATIONS)}, and has {', '.join(activations or ())}"
-        )
-    return given[:needed]
+# --- the cells ---
 
 
-# --- the cells: how many gates, and the usual activations ---
+@dataclass(frozen=True)
+class _Cell:
+    """What one operator of the family has of its own: gates, usual activations, states, inputs, and an attribute."""
 
-_CELLS: dict[str, tuple[int, tuple[str, ...]]] = {
-    "RNN": (1, ("tanh",)),
-    "GRU": (3, ("sigmoid", "tanh")),
-    "LSTM": (4, ("sigmoid", "tanh", "tanh")),
-}
+    name: str
+    gates: int
+    usual: tuple[str, ...]
+    states: int = 1
+    inputs: int = 6
+    own: str = ""
+
+    def activations(self, given: Sequence[str] | None, directions: int) -> list[str]:
+        """The names of all activations. Raises InferenceError where there are too few, or one is unknown."""
+        names = [str(name).lower() for name in given or self.usual * directions]
+        needed = len(self.usual) * directions
+        if len(names) < needed or any(name not in _ACTIVATIONS for name in names):
+            raise InferenceError(
+                f"{self.name} needs {needed} activations of {', '.join(_ACTIVATIONS)}, and has {', '.join(given or ())}"
+            )
+        return names[:needed]
 
 
 def _check(what: str, value: PartialTensor | None, wanted: Sequence[Dim]) -> None:
     """Raise InferenceError where a shape is known to differ from another."""
-    shape = None if value is None else value.shape
-    if shape is None:
-        return
-    known = zip(shape, wanted, strict=False)
-    if len(shape) != len(wanted) or any(isinstance(a, int) and isinstance(b, int) and a != b for a, b in known):
-        listed = ", ".join("?" if dim is None else str(dim) for dim in wanted)
-        raise InferenceError(f"{what} is {value}, and ({listed}) fits the other inputs")
+    if value is not None and value.shape is not None and not value.shape.may_be(wanted):
+        raise InferenceError(f"{what} is {value}, and {DynamicTensorShape(wanted)} fits the other inputs")
 
 
-def _infer(
-    cell: str,
-    inputs: Sequence[PartialTensor | None],
-    direction: str,
-    hidden_size: int | None,
-    layout: int,
-    activations: Sequence[str] | None,
-) -> tuple[PartialTensor, ...]:
-    """The whole sequence of the hidden state, its last one, and for an LSTM the last cell state."""
-    x, w, r, b, lengths, h, *others = inputs
-    assert x is not None and w is not None and r is not None
-    if direction not in _DIRECTIONS:
-        raise InferenceError(f"direction {direction!r} is none of {', '.join(_DIRECTIONS)}")
-    gates, directions = _CELLS[cell][0], len(_DIRECTIONS[direction])
-    _names(cell, activations, directions)
-    if x.shape is not None and len(x.shape) != 3:
-        raise InferenceError(f"{cell} takes sequences of 3 dims, not {x}")
-    first, second, width = x.shape or (None, None, None)
-    steps, batch = (second, first) if layout else (first, second)
-    hidden: Dim = hidden_size
-    if r.shape is not None and len(r.shape) == 3 and r.shape[2] is not None:
-        hidden = r.shape[2]
-    total = gates * hidden if isinstance(hidden, int) else None
-    _check("W", w, (directions, total, width))
-    _check("R", r, (directions, total, hidden))
-    _check("B", b, (directions, None if total is None else 2 * total))
-    _check("sequence_lens", lengths, (batch,))
-    last = (batch, directions, hidden) if layout else (directions, batch, hidden)
-    for value in (h, *others[:1]):
-        _check("an initial state", value, last)
-    _check("P", (*others, None, None)[1], (directions, 3 * hidden if isinstance(hidden, int) else None))
-    whole = (batch, steps, directions, hidden) if layout else (steps, directions, batch, hidden)
-    return (x.with_shape(whole), *(x.with_shape(last) for _ in range(2 if cell == "LSTM" else 1)))
+def _recurrent(cell: _Cell) -> Declaration:
+    """Declare the operator of a cell; attributes and shape rule are the family's."""
+
+    def infer(
+        x: PartialTensor,
+        w: PartialTensor,
+        r: PartialTensor,
+        b: PartialTensor | None = None,
+        sequence_lens: PartialTensor | None = None,
+        initial_h: PartialTensor | None = None,
+        initial_c: PartialTensor | None = None,
+        p: PartialTensor | None = None,
+        *,
+        activation_alpha: Sequence[float] | None = None,
+        activation_beta: Sequence[float] | None = None,
+        activations: Sequence[str] | None = None,
+        clip: float | None = None,
+        direction: str = "forward",
+        hidden_size: int | None = None,
+        layout: int = 0,
+        **own: int,
+    ) -> tuple[PartialTensor, ...]:
+        """The whole sequence of the hidden state, its last one, and for an LSTM the last cell state."""
+        if direction not in _DIRECTIONS:
+            raise InferenceError(f"direction {direction!r} is none of {', '.join(_DIRECTIONS)}")
+        directions = len(_DIRECTIONS[direction])
+        cell.activations(activations, directions)
+        if x.shape is not None and len(x.shape) != 3:
+            raise InferenceError(f"{cell.name} takes sequences of 3 dims, not {x}")
+        first, second, width = x.shape or (None, None, None)
+        steps, batch = (second, first) if layout else (first, second)
+        hidden: Dim = hidden_size
+        if r.shape is not None and len(r.shape) == 3 and r.shape[2] is not None:
+            hidden = r.shape[2]
+        total = dim_product(cell.gates, hidden)
+        _check("W", w, (directions, total, width))
+        _check("R", r, (directions, total, hidden))
+        _check("B", b, (directions, dim_product(2, total)))
+        _check("sequence_lens", sequence_lens, (batch,))
+        last = (batch, directions, hidden) if layout else (directions, batch, hidden)
+        for state in (initial_h, initial_c):
+            _check("an initial state", state, last)
+        _check("P", p, (directions, dim_product(3, hidden)))
+        whole = (batch, steps, directions, hidden) if layout else (steps, directions, batch, hidden)
+        return x.with_shape(whole), *(x.with_shape(last) for _ in range(cell.states))
+
+    entry = register(Declaration(cell.name, "recurrent", infer))
+    entry.inputs = entry.inputs[: cell.inputs]
+    if cell.own:
+        entry.attributes[cell.own] = 0
+
+    @entry.form
+    def form(inputs: Sequence[Any], outputs: Sequence[Known], **attributes: Any) -> Recurrence:
+        x, r, layout = inputs[0], inputs[2], bool(attributes["layout"])
+        reverse = _DIRECTIONS[attributes["direction"]]
+        first, second, width = x.shape
+        steps, batch = (second, first) if layout else (first, second)
+        names = cell.activations(attributes["activations"], len(reverse))
+        scales = (attributes["activation_alpha"] or (), attributes["activation_beta"] or ())
+        chains = _chains(names, *scales, attributes["clip"], len(reverse))
+        own = {cell.own: bool(attributes[cell.own])} if cell.own else {}
+        return Recurrence(cell.name, cell.gates, steps, batch, width, r.shape[2], reverse, chains, layout, **own)
+
+    return entry
 
 
-def _form(
-    cell: str,
-    x: Known,
-    r: Known,
-    direction: str,
-    layout: int,
-    activations: Sequence[str] | None,
-    alpha: Sequence[float] | None,
-    beta: Sequence[float] | None,
-    clip: float | None,
-    **more: bool,
-) -> Recurrence:
-    reverse = _DIRECTIONS[direction]
-    first, second, width = x.shape
-    steps, batch = (second, first) if layout else (first, second)
-    names = _names(cell, activations, len(reverse))
-    chains = _chains(names, alpha or (), beta or (), clip, len(reverse))
-    gates = _CELLS[cell][0]
-    return Recurrence(cell, gates, steps, batch, width, r.shape[2], reverse, chains, bool(layout), **more)
-
-
-@layer()
-def RNN(
-    x: PartialTensor,
-    w: PartialTensor,
-    r: PartialTensor,
-    b: PartialTensor | None = None,
-    sequence_lens: PartialTensor | None = None,
-    initial_h: PartialTensor | None = None,
-    *,
-    activation_alpha: Sequence[float] | None = None,
-    activation_beta: Sequence[float] | None = None,
-    activations: Sequence[str] | None = None,
-    clip: float | None = None,
-    direction: str = "forward",
-    hidden_size: int | None = None,
-    layout: int = 0,
-) -> tuple[PartialTensor, ...]:
-    return _infer("RNN", (x, w, r, b, sequence_lens, initial_h), direction, hidden_size, layout, activations)
-
-
-@RNN.form
-def _rnn(
-    inputs: Sequence[Any],
-    outputs: Sequence[Known],
-    *,
-    activation_alpha: Sequence[float] | None,
-    activation_beta: Sequence[float] | None,
-    activations: Sequence[str] | None,
-    clip: float | None,
-    direction: str,
-    hidden_size: int | None,
-    layout: int,
-) -> Recurrence:
-    scales = (activations, activation_alpha, activation_beta, clip)
-    return _form("RNN", inputs[0], inputs[2], direction, layout, *scales)
-
-
-@layer()
-def GRU(
-    x: PartialTensor,
-    w: PartialTensor,
-    r: PartialTensor,
-    b: PartialTensor | None = None,
-    sequence_lens: PartialTensor | None = None,
-    initial_h: PartialTensor | None = None,
-    *,
-    activation_alpha: Sequence[float] | None = None,
-    activation_beta: Sequence[float] | None = None,
-    activations: Sequence[str] | None = None,
-    clip: float | None = None,
-    direction: str = "forward",
-    hidden_size: int | None = None,
-    layout: int = 0,
-    linear_before_reset: int = 0,
-) -> tuple[PartialTensor, ...]:
-    return _infer("GRU", (x, w, r, b, sequence_lens, initial_h), direction, hidden_size, layout, activations)
-
-
-@GRU.form
-def _gru(
-    inputs: Sequence[Any],
-    outputs: Sequence[Known],
-    *,
-    activation_alpha: Sequence[float] | None,
-    activation_beta: Sequence[float] | None,
-    activations: Sequence[str] | None,
-    clip: float | None,
-    direction: str,
-    hidden_size: int | None,
-    layout: int,
-    linear_before_reset: int,
-) -> Recurrence:
-    scales = (activations, activation_alpha, activation_beta, clip)
-    linear = bool(linear_before_reset)
-    return _form("GRU", inputs[0], inputs[2], direction, layout, *scales, linear_before_reset=linear)
-
-
-@layer()
-def LSTM(
-    x: PartialTensor,
-    w: PartialTensor,
-    r: PartialTensor,
-    b: PartialTensor | None = None,
-    sequence_lens: PartialTensor | None = None,
-    initial_h: PartialTensor | None = None,
-    initial_c: PartialTensor | None = None,
-    p: PartialTensor | None = None,
-    *,
-    activation_alpha: Sequence[float] | None = None,
-    activation_beta: Sequence[float] | None = None,
-    activations: Sequence[str] | None = None,
-    clip: float | None = None,
-    direction: str = "forward",
-    hidden_size: int | None = None,
-    input_forget: int = 0,
-    layout: int = 0,
-) -> tuple[PartialTensor, ...]:
-    inputs = (x, w, r, b, sequence_lens, initial_h, initial_c, p)
-    return _infer("LSTM", inputs, direction, hidden_size, layout, activations)
-
-
-@LSTM.form
-def _lstm(
-    inputs: Sequence[Any],
-    outputs: Sequence[Known],
-    *,
-    activation_alpha: Sequence[float] | None,
-    activation_beta: Sequence[float] | None,
-    activations: Sequence[str] | None,
-    clip: float | None,
-    direction: str,
-    hidden_size: int | None,
-    input_forget: int,
-    layout: int,
-) -> Recurrence:
-    scales = (activations, activation_alpha, activation_beta, clip)
-    return _form("LSTM", inputs[0], inputs[2], direction, layout, *scales, input_forget=bool(input_forget))
+RNN = _recurrent(_Cell("RNN", 1, ("tanh",)))
+GRU = _recurrent(_Cell("GRU", 3, ("sigmoid", "tanh"), own="linear_before_reset"))
+LSTM = _recurrent(_Cell("LSTM", 4, ("sigmoid", "tanh", "tanh"), states=2, inputs=8, own="input_forget"))

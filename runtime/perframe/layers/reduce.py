@@ -7,8 +7,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from perframe.layers.base import Declaration, Known, layer, normalize_axes, register
-from perframe.layers.geometry import Ints, collapse, row_major
+from perframe.layers.entries import Entries, each
+from perframe.layers.geometry import Ints, View, collapse, row_major
 from perframe.layers.vocabulary import abs, log, sqrt
 from perframe.spec import Dim, DynamicTensorShape, PartialTensor
 
@@ -43,6 +46,14 @@ def _logarithm(total: Any, count: Any) -> Any:
     return log(total)
 
 
+_COMBINED: dict[str, np.ufunc] = {
+    "sum": np.add,
+    "product": np.multiply,
+    "largest": np.maximum,
+    "smallest": np.minimum,
+}
+
+
 @dataclass(frozen=True)
 class Reduction:
     """Output element o sums up (or multiplies, takes the largest of, ...) `prepare(x)` over the reduced dims.
@@ -63,6 +74,18 @@ class Reduction:
     def count(self) -> int:
         """How many elements one output element takes in."""
         return math.prod(self.reduced)
+
+    def of_entries(self, inputs: Sequence[PartialTensor | None], output: PartialTensor) -> Entries:
+        """Plain sums, products and extremes of whole numbers; of no other reduction anything is known."""
+        x, combine = inputs[0], _COMBINED.get(self.combine)
+        assert x is not None and x.known is not None
+        plain = self.prepare is identity and self.finish is keep and not x.dtype.is_float
+        if combine is None or not plain or not self.count:
+            nothing = combine.identity if combine is not None and plain else None
+            return np.full(math.prod(self.kept), nothing, object)
+        table = View(self.kept + self.reduced, self.kept_strides + self.reduced_strides).of(x.known)
+        columns = list(table.reshape(-1, self.count).T)
+        return each(lambda *row: combine.reduce(row), columns, [x.dtype.numpy] * self.count, output.dtype)
 
 
 def _infer(

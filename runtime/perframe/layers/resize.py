@@ -51,11 +51,32 @@ def Resize(
         raise InferenceError(f"Resize has no mode {mode!r}")
     if x.shape is None:
         return x.with_shape(None)
+    chosen = _chosen(len(x.shape), axes)
     given = sizes if sizes is not None and sizes.shape != (0,) else scales
-    if given is None or given.value is None or not x.shape.is_static:
-        return x.with_shape((None,) * len(x.shape))
-    targets = _targets(x.shape.to_shape(), scales, sizes, axes, keep_aspect_ratio_policy)
-    return x.with_shape(size for size, _ in targets)
+    if given is None:
+        raise InferenceError("Resize needs scales or sizes")
+    if given.value is not None and x.shape.is_static:
+        targets = _targets(x.shape.to_shape(), scales, sizes, axes, keep_aspect_ratio_policy)
+        return x.with_shape(size for size, _ in targets)
+    dims = list(x.shape)
+    entries = [None] * len(chosen) if given.known is None else given.known.tolist()
+    for axis, entry in zip(chosen, entries, strict=True):
+        if given is sizes:
+            dims[axis] = entry if keep_aspect_ratio_policy == "stretch" else None
+        else:
+            dims[axis] = _scaled(dims[axis], entry)
+    return x.with_shape(dims)
+
+
+def _chosen(rank: int, axes: Sequence[int] | None) -> list[int]:
+    """The axes that scales, sizes and regions speak of."""
+    return list(range(rank)) if axes is None else [normalize_axis(axis, rank) for axis in axes]
+
+
+def _scaled(dim: Dim, scale: float | None) -> Dim:
+    if scale == 1:
+        return dim
+    return math.floor(dim * scale) if isinstance(dim, int) and scale is not None else None
 
 
 def _targets(
@@ -66,7 +87,7 @@ def _targets(
     policy: str,
 ) -> list[tuple[int, float]]:
     """For each axis its output size and scale."""
-    chosen = list(range(len(shape))) if axes is None else [normalize_axis(axis, len(shape)) for axis in axes]
+    chosen = _chosen(len(shape), axes)
     result = [(dim, 1.0) for dim in shape]
     if sizes is not None and sizes.value is not None and sizes.value.size:
         wanted = [int(size) for size in sizes.value.ravel()]
@@ -165,7 +186,7 @@ def taps(
 def _regions(rank: int, roi: Known | None, axes: Sequence[int] | None) -> dict[int, tuple[float, float]]:
     """Where each axis that `roi` speaks of begins and ends."""
     given = [] if roi is None or roi.value is None else [float(v) for v in np.ravel(roi.value)]
-    chosen = range(rank) if axes is None else [normalize_axis(axis, rank) for axis in axes]
+    chosen = _chosen(rank, axes)
     if len(given) < 2 * len(chosen):
         return {}
     return dict(zip(chosen, zip(given, given[len(chosen) :], strict=False), strict=False))
@@ -199,11 +220,3 @@ def _resize(inputs: Sequence[Known | None], outputs: Sequence[Known], **attribut
         )
         shape[axis] = output
     return result
-
-
-def output_dims(taps_: Sequence[AxisTaps], shape: Sequence[Dim]) -> tuple[Dim, ...]:
-    """The shape after each axis was resampled."""
-    dims = list(shape)
-    for one in taps_:
-        dims[one.axis] = one.indices.shape[0]
-    return tuple(dims)

@@ -3,10 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from perframe.errors import InferenceError
-from perframe.layers.base import layer
+from perframe.layers.base import Known, layer
+from perframe.layers.geometry import Ints
 from perframe.spec import PartialTensor
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Regions of pictures of (channels, *size), scaled, in (channels, *output) cells of whole elements."""
+
+    scale: float
+    channels: int
+    size: Ints
+    output: Ints
 
 
 @layer()
@@ -19,3 +31,11 @@ def MaxRoiPool(
         raise InferenceError(f"regions are pooled from (batch, channels, height, width), not from {x}")
     channels = None if x.shape is None else x.shape[1]
     return x.with_shape((None if rois.shape is None else rois.shape[0], channels, *pooled_shape))
+
+
+@MaxRoiPool.form
+def _max_roi_pool(
+    inputs: Sequence[Known], outputs: Sequence[Known], *, pooled_shape: Sequence[int], spatial_scale: float
+) -> Cells:
+    shape = inputs[0].shape
+    return Cells(spatial_scale, shape[1], tuple(shape[2:]), tuple(pooled_shape))

@@ -16,8 +16,11 @@ from perframe.tensor import DataType
 class Selection:
     """The `count` first of rows of `size` elements, `inner` apart; of equal ones that with the lower index comes first,
     or with the higher (`last`). NaN counts as larger than all numbers.
+
+    `result` is "places", "marks" (1 at the place of the first, 0 elsewhere) or "elements" in order with their places.
     """
 
+    result: str
     outer: int
     size: int
     inner: int
@@ -26,10 +29,10 @@ class Selection:
     last: bool = False
 
 
-def _form(x: Known, axis: int, count: int, largest: bool, last: bool = False) -> Selection:
+def _form(result: str, x: Known, axis: int, count: int, largest: bool, last: bool = False) -> Selection:
     at = normalize_axis(axis, len(x.shape))
     size = x.shape[at] if x.shape else 1
-    return Selection(math.prod(x.shape[:at]), size, math.prod(x.shape[at + 1 :]), count, largest, last)
+    return Selection(result, math.prod(x.shape[:at]), size, math.prod(x.shape[at + 1 :]), count, largest, last)
 
 
 def _place(x: PartialTensor, axis: int, keepdims: int) -> PartialTensor:
@@ -51,7 +54,7 @@ def ArgMax(x: PartialTensor, *, axis: int = 0, keepdims: int = 1, select_last_in
 def _arg_max(
     inputs: Sequence[Known], outputs: Sequence[Known], *, axis: int, keepdims: int, select_last_index: int
 ) -> Selection:
-    return _form(inputs[0], axis, 1, True, bool(select_last_index))
+    return _form("places", inputs[0], axis, 1, True, bool(select_last_index))
 
 
 @layer()
@@ -63,7 +66,7 @@ def ArgMin(x: PartialTensor, *, axis: int = 0, keepdims: int = 1, select_last_in
 def _arg_min(
     inputs: Sequence[Known], outputs: Sequence[Known], *, axis: int, keepdims: int, select_last_index: int
 ) -> Selection:
-    return _form(inputs[0], axis, 1, False, bool(select_last_index))
+    return _form("places", inputs[0], axis, 1, False, bool(select_last_index))
 
 
 @layer()
@@ -75,7 +78,7 @@ def Hardmax(x: PartialTensor, *, axis: int = -1) -> PartialTensor:
 
 @Hardmax.form
 def _hardmax(inputs: Sequence[Known], outputs: Sequence[Known], *, axis: int) -> Selection:
-    return _form(inputs[0], axis, 1, True)
+    return _form("marks", inputs[0], axis, 1, True)
 
 
 @layer(host=("k",))
@@ -85,8 +88,7 @@ def TopK(
     if x.shape is None:
         return x.with_shape(None), x.with_shape(None, DataType.INT64)
     at = normalize_axis(axis, len(x.shape))
-    known = k.ints()
-    count, size = known[0] if known else None, x.shape[at]
+    count, size = None if k.elements is None else k.elements[0], x.shape[at]
     if isinstance(count, int) and (count < 0 or (isinstance(size, int) and count > size)):
         raise InferenceError(f"axis {at} of {x} has no {count} elements to select")
     dims = (*x.shape[:at], count, *x.shape[at + 1 :])
@@ -96,4 +98,4 @@ def TopK(
 @TopK.form
 def _top_k(inputs: Sequence[Known], outputs: Sequence[Known], *, axis: int, largest: int, sorted: int) -> Selection:
     at = normalize_axis(axis, len(inputs[0].shape))
-    return _form(inputs[0], axis, outputs[0].shape[at], bool(largest))
+    return _form("elements", inputs[0], axis, outputs[0].shape[at], bool(largest))

@@ -19,6 +19,7 @@ class Transform:
     The input is (outer, size, inner, parts) with the real and the imaginary part in the last dim, or the real one
     alone; the output (outer, frames, bins, inner, output_parts). Frame f begins at sample f * step; samples from
     `available` on are zero. `mirrored` input holds the frequencies up to the middle, whose conjugates are the others.
+    Where it is `windowed`, the third input weights the samples.
     """
 
     outer: int
@@ -33,6 +34,7 @@ class Transform:
     output_parts: int
     inverse: bool
     mirrored: bool
+    windowed: bool = False
 
 
 def _parts(x: PartialTensor, name: str) -> None:
@@ -153,7 +155,9 @@ def _stft(inputs: Sequence[Known | None], outputs: Sequence[Known], *, onesided:
     parts = signal.shape[2] if len(signal.shape) == 3 else 1
     frames, bins = outputs[0].shape[1:3]
     begin = int(step.value.item())
-    return Transform(signal.shape[0], size, 1, parts, frames, begin, length, length, bins, 2, False, False)
+    return Transform(
+        signal.shape[0], size, 1, parts, frames, begin, length, length, bins, 2, False, False, window is not None
+    )
 
 
 @layer(host=("num_mel_bins", "dft_length", "sample_rate", "lower_edge_hertz", "upper_edge_hertz"))

@@ -54,6 +54,8 @@ def _rows(
     assert x is not None
     at = normalize_axis(axis, len(x.shape))
     shapes = tuple(None if value is None else tuple(value.shape) for value in factors)
+    for shape in shapes:
+        broadcast_strides(shape or (), x.shape)  # raises
     return Standardization(
         math.prod(x.shape[:at]), math.prod(x.shape[at:]), centered, epsilon, tuple(x.shape), shapes, stash
     )

@@ -1,4 +1,4 @@
-"""Layers over strings, and over n-grams of them. Strings are objects and live on the CPU."""
+"""Layers over strings, which are objects and live on the CPU."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from perframe.errors import InferenceError
 from perframe.layers.base import layer
-from perframe.spec import Dim, PartialTensor, broadcast
+from perframe.spec import PartialTensor, broadcast
 from perframe.tensor import DataType
 
 _CASES = ("NONE", "LOWER", "UPPER")
@@ -96,39 +96,3 @@ def RegexFullMatch(x: PartialTensor, *, pattern: str = "") -> PartialTensor:
     _strings(x, "RegexFullMatch")
     regular_expression(pattern)
     return x.with_shape(x.shape, DataType.BOOL)
-
-
-@layer()
-def TfIdfVectorizer(
-    x: PartialTensor,
-    *,
-    mode: str,
-    ngram_indexes: Sequence[int],
-    ngram_counts: Sequence[int],
-    max_skip_count: int,
-    min_gram_length: int,
-    max_gram_length: int,
-    pool_int64s: Sequence[int] = (),
-    pool_strings: Sequence[str] = (),
-    weights: Sequence[float] = (),
-) -> PartialTensor:
-    if mode not in ("TF", "IDF", "TFIDF"):
-        raise InferenceError(f"TfIdfVectorizer has no mode {mode!r}")
-    if bool(pool_int64s) == bool(pool_strings):
-        raise InferenceError("TfIdfVectorizer needs either pool_int64s or pool_strings")
-    if (x.dtype is DataType.STRING) != bool(pool_strings):
-        raise InferenceError(f"{x} and the pool of n-grams are not of one type")
-    if not ngram_indexes or min(ngram_indexes) < 0:
-        raise InferenceError("ngram_indexes must name the output's columns, from 0")
-    if weights and len(weights) != len(ngram_indexes):
-        raise InferenceError(f"{len(weights)} weights do not fit {len(ngram_indexes)} n-grams")
-    if min_gram_length < 1 or max_gram_length < min_gram_length or max_skip_count < 0:
-        raise InferenceError(
-            f"there are no n-grams of {min_gram_length} to {max_gram_length}, {max_skip_count} skipped"
-        )
-    if x.shape is not None and len(x.shape) > 2:
-        raise InferenceError(f"{x} is no sequence, and no batch of sequences")
-    columns: tuple[Dim, ...] = (max(ngram_indexes) + 1,)
-    if x.shape is None:
-        return x.with_shape(None, DataType.FLOAT32)
-    return x.with_shape((*x.shape[:-1], *columns), DataType.FLOAT32)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 from importlib import import_module
 
 from perframe.model import Evaluate, Model
@@ -12,13 +13,33 @@ log = logging.getLogger("perframe")
 
 PASSES = (
     "fold_constants",
+    "fix_reshapes",
     "remove_noops",
     "fuse_affine",
     "fuse_bias",
+    "merge_affine",
     "fuse_activation",
+    "fuse_gate",
     "remove_unused",
     "place_shape_arithmetic",
 )
+
+# what a backend's kernels want besides, on a copy that its worker keeps
+PREPARATIONS = {
+    "cpu": (
+        "channels_last",
+        "fold_constants",
+        "fix_reshapes",
+        "remove_noops",
+        "fuse_affine",
+        "fuse_bias",
+        "fuse_activation",
+        "fuse_gate",
+        "fuse_addition",
+        "remove_unused",
+        "place_shape_arithmetic",
+    )
+}
 
 Pass = Callable[[Model, Evaluate], int]
 
@@ -27,6 +48,22 @@ def load_pass(name: str) -> Pass:
     """The pass of this name: a function of a model and a constant evaluator that returns how much it changed."""
     found: Pass = import_module(f"perframe.passes.{name}").run
     return found
+
+
+def prepare(model: Model, evaluate: Evaluate, backend_type: str) -> Model:
+    """The model as the kernels of a backend want it: a changed copy, or the model itself where there is nothing to do.
+
+    The bodies of its layers are prepared when they become models of their own.
+    """
+    names = PREPARATIONS.get(backend_type)
+    if names is None:
+        return model
+    layers = [replace(x, inputs=list(x.inputs), outputs=list(x.outputs)) for x in model.layers]
+    prepared = Model(model.inputs, model.outputs, layers, model.constants, model.name)
+    for name in names:
+        if load_pass(name)(prepared, evaluate):
+            prepared.verify()
+    return prepared
 
 
 def optimize(model: Model, evaluate: Evaluate) -> dict[str, int]:

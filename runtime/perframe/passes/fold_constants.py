@@ -1,8 +1,8 @@
-"""Layers of which all inputs are constants are computed now."""
+"""Layers of which all inputs are constants are computed now, and shape arithmetic whose outcome is known already."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -21,20 +21,29 @@ def _bytes(layer: Layer, given: Sequence[Array | None]) -> int:
 def run(model: Model, evaluate: Evaluate) -> int:
     """Fold; returns how many layers went."""
     outputs = set(model.output_names)
+    specs = model.infer()
     kept: list[Layer] = []
     for layer in model.layers:
-        known = all(not name or name in model.constants for name in layer.inputs)
-        if not known or not layer.declaration.pure or layer.declaration.on_host or outputs & set(layer.outputs):
+        fixed = layer.declaration.pure and not layer.declaration.on_host and not outputs & set(layer.outputs)
+        values = _values(model, layer, specs, evaluate) if fixed else None
+        if values is None:
             kept.append(layer)
             continue
-        given = [model.constants[name] if name else None for name in layer.inputs]
-        if _bytes(layer, given) > MAX_BYTES:
-            kept.append(layer)
-            continue
-        values = evaluate(layer, given)
         for name, value in zip(layer.outputs, values, strict=False):
             if name:
                 model.constants[name] = np.ascontiguousarray(value).reshape(value.shape)
     folded = len(model.layers) - len(kept)
     model.layers = kept
     return folded
+
+
+def _values(
+    model: Model, layer: Layer, specs: Mapping[str, PartialTensor], evaluate: Evaluate
+) -> Sequence[Array] | None:
+    """The outputs of a layer, if they are known and not too large."""
+    if all(not name or name in model.constants for name in layer.inputs):
+        given = [model.constants[name] if name else None for name in layer.inputs]
+        return None if _bytes(layer, given) > MAX_BYTES else evaluate(layer, given)
+    found = [specs[name].value for name in layer.outputs if name]
+    known = [value for value in found if value is not None]
+    return known if len(known) == len(layer.outputs) and not layer.epilogue else None

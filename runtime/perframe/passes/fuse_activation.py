@@ -12,7 +12,7 @@ FAMILIES = ("conv", "conv_transpose", "matmul", "elementwise")
 MAX_STAGES = 4
 
 
-def _stage(graph: Graph, layer: Layer, source: str) -> Stage | None:
+def stage_of(graph: Graph, layer: Layer, source: str) -> Stage | None:
     """The layer as a stage of an epilogue of `source`; None when it is none."""
     entry = layer.declaration
     specs = [graph.specs[name] for name in (*layer.inputs, *layer.outputs) if name]
@@ -42,7 +42,7 @@ def run(model: Model, evaluate: Evaluate) -> int:
                 continue
             if graph.specs[target.inputs[0]].dtype is not DataType.FLOAT32:
                 continue
-            stage = _stage(graph, layer, source)
+            stage = stage_of(graph, layer, source)
             if stage is not None:
                 target.epilogue = (*target.epilogue, stage)
                 graph.absorb(target, layer)

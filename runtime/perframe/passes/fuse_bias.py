@@ -29,7 +29,7 @@ def _fuse(graph: Graph, target: Layer, layer: Layer, other: str) -> bool:
     made, result = graph.specs[target.outputs[0]], graph.specs[layer.outputs[0]]
     if made.shape is None or result.shape is None or len(made.shape) != len(result.shape):
         return False
-    axis = len(made.shape) - 1 if target.family == "matmul" else 1
+    axis = len(made.shape) - 1 if target.family == "matmul" or target.channels_last else 1
     channels = made.shape[axis]
     if not isinstance(channels, int) or made.shape != result.shape:
         return False

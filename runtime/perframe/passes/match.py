@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from perframe.model import Layer, Model
 from perframe.spec import PartialTensor
+from perframe.tensor import DataType
 
 
 class Graph:
@@ -46,13 +47,25 @@ class Graph:
             return None
         return layer
 
+    def all_float32(self, *layers: Layer) -> bool:
+        """Whether all that these layers read and make is float32."""
+        names = [name for layer in layers for name in (*layer.inputs, *layer.outputs) if name]
+        return all(self.specs[name].dtype is DataType.FLOAT32 for name in names)
+
     def absorb(self, kept: Layer, gone: Layer) -> None:
         """`kept` makes now what `gone`, its only reader, made; it moves to the place of `gone`."""
         kept.outputs[0] = gone.outputs[0]
         layers = self.model.layers
         layers.remove(kept)
         layers[layers.index(gone)] = kept
-        self.refresh()
+        self.producers, self.users = self.model.producers(), self.model.users()
+        self.learn(kept)
+
+    def learn(self, layer: Layer) -> None:
+        """A pass has given the layer new constants; all other values stay what they were."""
+        if self._specs is not None:
+            new = [name for name in layer.inputs if name and name not in self._specs]
+            self._specs.update((name, PartialTensor.of(self.model.constants[name])) for name in new)
 
 
 def scalar(value: NDArray[Any] | None) -> float | None:
@@ -72,3 +85,32 @@ def channel_vector(value: NDArray[Any] | None, channels: int, rank: int, axis: i
     if value.ndim > rank or value.size != channels or shape[axis] != channels:
         return None
     return value.reshape(channels)
+
+
+def channel_affine(
+    graph: Graph, layer: Layer, source: str, channels: int, rank: int, axis: int = 1
+) -> tuple[NDArray[Any], NDArray[Any]] | None:
+    """The (scale, shift) for each channel of `source` that the layer amounts to, in float64; None when it is none."""
+    if layer.op == "BatchNormalization":
+        if layer.inputs[0] != source or axis != 1:
+            return None
+        given = [graph.constant(name) for name in layer.inputs[1:5]]
+        if any(value is None or value.dtype != np.float32 for value in given):
+            return None
+        scale, bias, mean, variance = (value.astype(np.float64) for value in given if value is not None)
+        factor = scale / np.sqrt(variance + layer.attributes.get("epsilon", 1e-5))
+        return factor, bias - mean * factor
+    if layer.op == "MultiplyAdd":
+        given = [channel_vector(graph.constant(name), channels, rank, axis) for name in layer.inputs[1:]]
+        if layer.inputs[0] != source or any(value is None for value in given):
+            return None
+        scale, shift = (value.astype(np.float64) for value in given if value is not None)
+        return scale, shift
+    if layer.op not in ("Mul", "Add"):
+        return None
+    other = layer.inputs[1] if layer.inputs[0] == source else layer.inputs[0]
+    vector = channel_vector(graph.constant(other), channels, rank, axis)
+    if vector is None:
+        return None
+    number = vector.astype(np.float64)
+    return (number, np.zeros(channels)) if layer.op == "Mul" else (np.ones(channels), number)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
@@ -65,7 +66,42 @@ class CpuBackend:
         return CpuProgram([step for step in steps if isinstance(step, CpuStep)])
 
     def submit(self, program: Program, begin: int, end: int, access: Access) -> None:
-        """Run the steps as a job, after the last one and after all that touches the same storage."""
+        """Run the steps after the last run and after all that touches the same storage.
+
+        As a job; or here, when nothing is under way and they take less time than handing them to another thread.
+        """
+        assert isinstance(program, CpuProgram)
+        if program.is_brief and self._nothing_pends(begin, access):
+            self._run_here(program, begin, end, access)
+        else:
+            self._hand_over(program, begin, end, access)
+
+    def _nothing_pends(self, begin: int, access: Access) -> bool:
+        """Whether steps may run at once, and none of what they depend on has failed."""
+        if self._last is not None:
+            if begin or not self._last.done:
+                return False
+            self._last = None
+        for storage in access.reads:
+            if isinstance(storage, HostStorage) and storage.write is not None and not storage.is_written:
+                return False
+        return not any([storage.busy for storage in access.writes])
+
+    def _run_here(self, program: CpuProgram, begin: int, end: int, access: Access) -> None:
+        job = None
+        try:
+            if access.rebinds:
+                _rebind(program, access.take_rebinds())
+            program.run(begin, end)
+        except Exception as error:  # whoever asks for the values gets it
+            self._last = job = jobs.Job.failed(error)
+        for storage in access.writes:
+            if isinstance(storage, HostStorage):
+                storage.write = job
+                if storage.reads:
+                    storage.reads = []
+
+    def _hand_over(self, program: CpuProgram, begin: int, end: int, access: Access) -> None:
         sources = [storage for storage in access.reads if isinstance(storage, HostStorage)]
         targets = [storage for storage in access.writes if isinstance(storage, HostStorage)]
         last = [self._last] if self._last else []
@@ -83,16 +119,21 @@ class CpuBackend:
         """Worker threads need no push."""
 
     def close(self) -> None:
-        """Wait for the last job."""
-        if self._last is not None and not self._last.done:
-            self._last.wait()
+        """Wait for the last job; if it fails, those who ask for its values are told."""
+        if self._last is not None:
+            with suppress(Exception):
+                self._last.wait()
+
+
+def _rebind(program: CpuProgram, rebinds: Sequence[tuple[Storage, Storage]]) -> None:
+    for old, new in rebinds:
+        program.replace(old, new)
 
 
 def _run(
-    program: Program, begin: int, end: int, rebinds: Sequence[tuple[Storage, Storage]], needed: Sequence[Fence]
+    program: CpuProgram, begin: int, end: int, rebinds: Sequence[tuple[Storage, Storage]], needed: Sequence[Fence]
 ) -> None:
-    for old, new in rebinds:
-        program.replace(old, new)
+    _rebind(program, rebinds)
     for fence in needed:
         fence.wait()  # it is done; what failed to make our inputs fails this run
     program.run(begin, end)

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from perframe.backends.base import LayerLike, Operand, Scratch
+from perframe.backends.cpu import gemm
 from perframe.backends.cpu.casting import accumulator
-from perframe.backends.cpu.lowering import all_float32, epilogue, step
+from perframe.backends.cpu.gemm import SPLIT_FLOPS
+from perframe.backends.cpu.lowering import all_float32, epilogue, step, window_numbers
 from perframe.backends.cpu.program import NativeStep
 from perframe.layers.conv import Convolution
-from perframe.tensor import HostStorage
 
 
 def compute(layer: LayerLike, form: Convolution, inputs: Sequence[Any], outputs: Sequence[Operand]) -> list[Any]:
     """Tap by tap: each is a matrix product of a group's channels."""
-    x, w, b = (*inputs, None)[:3]
+    x, w, b, addend = (*inputs, None, None)[:4]
     window, groups, rank = form.window, form.groups, len(form.size)
     last = [
         (out - 1) * stride + (kernel - 1) * spread + 1
@@ -48,25 +50,66 @@ def compute(layer: LayerLike, form: Convolution, inputs: Sequence[Any], outputs:
     result = result.reshape(form.batch, form.outputs, *form.output)
     if b is not None:
         result = result + b.reshape(-1, *(1,) * rank)
+    if addend is not None:
+        result = result + addend
     return [result.astype(np.int64) if x.dtype.kind in "iu" else result]
 
 
 def numbers_of(form: Convolution) -> list[int] | None:
     """The form as the kernels read it, in two spatial dims; None where there are more."""
-    rank = len(form.size)
-    if rank > 2:
-        return None
-    w = form.window
-    pairs = [(form.size, 1), (form.output, 1), (w.kernel, 1), (w.strides, 1), (w.dilations, 1), (w.begin, 0)]
-    flat = [n for values, missing in pairs for n in (*(missing,) * (2 - rank), *values)]
-    return [form.channels, form.outputs, form.groups, *flat]
+    window = window_numbers(form.window, form.size, form.output)
+    return None if window is None else [form.channels, form.outputs, form.groups, *window]
 
 
 def lower(
     layer: LayerLike, form: Convolution, inputs: Sequence[Operand | None], outputs: Sequence[Operand], scratch: Scratch
 ) -> list[NativeStep] | None:
-    """The direct kernel; float32, one or two spatial dims."""
+    """float32, one or two spatial dims: products over packed weights where the channels are last, else direct."""
+    if layer.channels_last:
+        return _channels_last(layer, form, inputs, outputs[0])
     return lower_as("conv", layer, form, inputs, outputs)
+
+
+def _channels_last(
+    layer: LayerLike, form: Convolution, inputs: Sequence[Operand | None], out: Operand
+) -> list[NativeStep] | None:
+    x, w, b, addend = (*inputs, None, None)[:4]
+    window = window_numbers(form.window, form.size, form.output)
+    if x is None or w is None or w.value is None or window is None or not all_float32(inputs):
+        return None
+    if b is None:
+        b = Operand.stored(np.zeros(form.outputs, np.float32))
+    groups, depth, outputs = form.groups, form.channels // form.groups, form.outputs // form.groups
+    if depth == outputs == 1 and groups > 1 and addend is None:
+        by_tap = w.derived("taps", lambda value: np.ascontiguousarray(value.reshape(groups, -1).T))
+        return [depthwise(layer, form, window, x, by_tap, b, out)]
+    taps = math.prod(form.window.kernel)
+
+    def packed(value: Any) -> Any:
+        matrices = value.reshape(groups, outputs, depth, taps).transpose(0, 3, 2, 1)
+        return gemm.pack(matrices.reshape(groups, taps * depth, outputs))
+
+    sizes = (depth, taps * depth * gemm.padded(outputs), outputs, outputs, outputs)
+    images, seen = form.batch, (*window, depth)
+    if form.window.kernel == form.window.strides == (1,) * len(form.size) and form.output == form.size:
+        images, seen = 1, gemm.lines_of(form.batch * math.prod(form.size), depth)  # pixels of whatever image
+    pitches = (form.channels, form.outputs, form.outputs)
+    steps = tuple((size,) for size in sizes)
+    product = gemm.Multiplication(images, outputs, *pitches, seen, (groups,), steps)
+    made = gemm.multiply(layer, product, x, w.derived("panels", packed), b, addend, out)
+    return None if made is None else [made]
+
+
+def depthwise(
+    layer: LayerLike, form: Convolution, window: Sequence[int], x: Operand, by_tap: Operand, bias: Operand, out: Operand
+) -> NativeStep:
+    """Each channel by itself."""
+    finish, keep = gemm.finishing(layer)
+    rows, pitch = form.batch * window[2], form.channels
+    row_flops = 2 * window[3] * window[4] * window[5] * form.channels
+    numbers = [*finish, *window, form.channels, pitch, pitch, 0, 0]
+    grain = max(1, SPLIT_FLOPS // 4 // max(1, row_flops))
+    return step(layer, "depthwise", [x, by_tap, bias, out], numbers, rows, keep=keep, grain=grain)
 
 
 def lower_as(
@@ -75,12 +118,10 @@ def lower_as(
     """The same for the transpose, which differs only in its kernel."""
     x, w, b = (*inputs, None)[:3]
     numbers = numbers_of(form)
-    if x is None or w is None or numbers is None or not all_float32(inputs):
+    if x is None or w is None or numbers is None or not all_float32(inputs) or layer.channels_last or inputs[3:]:
         return None
     text, parameters = epilogue(layer)
     if b is None:
-        storage = HostStorage((form.outputs,), x.dtype)
-        storage.upload(np.zeros(form.outputs, np.float32))
-        b = Operand("", (form.outputs,), x.dtype, None, lambda: storage)
+        b = Operand.stored(np.zeros(form.outputs, np.float32))
     numbers = [parameters.ctypes.data, *numbers]
     return [step(layer, kernel, [x, w, b, outputs[0]], numbers, form.batch * form.outputs, text, [parameters])]

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from perframe.backends.base import LayerLike, Operand, Scratch
+from perframe.backends.cpu import gemm
 from perframe.backends.cpu.casting import accumulator
 from perframe.backends.cpu.conv import lower_as
+from perframe.backends.cpu.lowering import all_float32, window_numbers
 from perframe.backends.cpu.program import NativeStep
 from perframe.layers.conv import Convolution
 
@@ -47,5 +51,73 @@ def compute(layer: LayerLike, form: Convolution, inputs: Sequence[Any], outputs:
 def lower(
     layer: LayerLike, form: Convolution, inputs: Sequence[Operand | None], outputs: Sequence[Operand], scratch: Scratch
 ) -> list[NativeStep] | None:
-    """The gathering kernel; float32, one or two spatial dims."""
-    return lower_as("conv.transpose", layer, form, inputs, outputs)
+    """float32, one or two spatial dims: convolutions for the phases of the output where the channels are last, else the
+    gathering kernel.
+    """
+    if not layer.channels_last:
+        return lower_as("conv.transpose", layer, form, inputs, outputs)
+    x, w, b = (*inputs, None)[:3]
+    window = window_numbers(form.window, form.size, form.output)
+    if x is None or w is None or w.value is None or window is None or not all_float32(inputs) or inputs[3:]:
+        return None
+    if b is None:
+        b = Operand.stored(np.zeros(form.outputs, np.float32))
+    height, width, out_height, out_width, ky, kx, sy, sx, dy, dx, py, px = window
+    groups, depth, outputs_ = form.groups, form.channels // form.groups, form.outputs // form.groups
+    down = [_phase(r, out_height, ky, sy, dy, py) for r in range(min(sy, out_height))]
+    across = [_phase(r, out_width, kx, sx, dx, px) for r in range(min(sx, out_width))]
+    if not all(phase.taps for phase in (*down, *across)):
+        return None  # pixels that no tap reaches
+    wide = 1
+    if kx == sx and groups == dx == 1 and px == 0 and out_width == width * sx:
+        # each input pixel makes a run of output pixels: they are columns of one product
+        wide, across = sx, [_Phase(0, width, (0,), 1, 0)]
+        b = b.derived("repeated", lambda value: np.tile(value, wide))
+    steps = []
+    for v, h in itertools.product(down, across):
+        taps = [(i, j) for i in v.taps for j in h.taps]
+
+        def packed(value: Any, taps: list[tuple[int, int]] = taps) -> Any:
+            flat = value.reshape(groups, depth, outputs_, ky, kx)
+            if wide > 1:
+                matrices = np.stack([flat[..., i, :].swapaxes(-1, -2) for i, _ in taps], 1)
+            else:
+                matrices = np.stack([flat[..., i, j] for i, j in taps], 1)
+            return gemm.pack(matrices.reshape(groups, len(taps) * depth, wide * outputs_))
+
+        sizes = (depth, len(taps) * depth * gemm.padded(wide * outputs_), outputs_, outputs_, 0)
+        kernel = (len(v.taps), len(h.taps), 1, 1, v.dilation, h.dilation, v.pad, h.pad)
+        product = gemm.Multiplication(
+            images=form.batch,
+            columns=wide * outputs_,
+            x_pitch=form.channels,
+            out_pitch=sx * form.outputs,
+            addend_pitch=0,
+            window=(height, width, v.size, h.size, *kernel, depth),
+            batch=(groups,),
+            steps=tuple((size,) for size in sizes),
+            out_offset=(v.first * out_width + h.first) * form.outputs,
+            out_line=sy * out_width * form.outputs,
+            out_image=out_height * out_width * form.outputs,
+        )
+        panels = w.derived(f"panels of taps {taps} {wide}", packed)
+        steps.append(gemm.multiply(layer, product, x, panels, b, None, outputs[0]))
+    return None if None in steps else [one for one in steps if one is not None]
+
+
+@dataclass(frozen=True)
+class _Phase:
+    """Every `stride`th output element from `first` on, as a convolution with stride 1: its taps, in its order."""
+
+    first: int
+    size: int
+    taps: tuple[int, ...]
+    dilation: int
+    pad: int
+
+
+def _phase(first: int, size: int, kernel: int, stride: int, dilation: int, pad: int) -> _Phase:
+    # output `first + stride * t` takes tap i from input t + (first + pad - i * dilation) / stride
+    taps = [i for i in reversed(range(kernel)) if (first + pad - i * dilation) % stride == 0]
+    before = -((first + pad - taps[0] * dilation) // stride) if taps else 0
+    return _Phase(first, -(-(size - first) // stride), tuple(taps), dilation // math.gcd(stride, dilation), before)

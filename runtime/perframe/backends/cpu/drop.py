@@ -9,15 +9,16 @@ import numpy as np
 
 from perframe.backends.base import LayerLike, Operand
 from perframe.backends.cpu.casting import accumulator
+from perframe.layers.drop import Dropping
 
 
-def compute(layer: LayerLike, form: Any, inputs: Sequence[Any], outputs: Sequence[Operand]) -> list[Any]:
-    """A seed drops what it drops in ONNX's own evaluator, which is why the generator is the Mersenne twister."""
+def compute(layer: LayerLike, form: Dropping, inputs: Sequence[Any], outputs: Sequence[Operand]) -> list[Any]:
+    """Scaled so that the mean stays."""
     x, ratio, training = (*inputs, None, None)[:3]
     rate = 0.5 if ratio is None else float(ratio)
-    if training is None or not bool(training) or rate == 0:
+    if form.rests or training is None or not bool(training) or rate == 0:
         return [x, np.ones(x.shape, bool)]
-    kept = np.random.RandomState(layer.attributes.get("seed")).uniform(0, 1, x.shape) >= rate
+    kept = form.drawn(x.shape) >= rate
     scale = 1 / (1 - rate) if rate < 1 else 0.0
     wide = x.astype(accumulator(x.dtype), copy=False)
     return [np.where(kept, wide * wide.dtype.type(scale), wide.dtype.type(0)), kept]

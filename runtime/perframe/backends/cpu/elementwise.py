@@ -11,12 +11,15 @@ import numpy as np
 from perframe.backends.base import LayerLike, Operand, Scratch
 from perframe.backends.cpu import jit
 from perframe.backends.cpu.casting import convert, is_native
-from perframe.backends.cpu.lowering import all_float32, float_array, step
+from perframe.backends.cpu.kernels.sizes import MAX_RANK
+from perframe.backends.cpu.lowering import SPLIT_ELEMENTS, all_float32, float_array, step
 from perframe.backends.cpu.program import NativeStep
 from perframe.layers.broadcasting import Elementwise
 from perframe.layers.epilogue import parameters
 from perframe.layers.formula import translate
 from perframe.tensor import DataType
+
+PIECE = 4096  # elements of a long row that one core takes at a time
 
 
 def compute(layer: LayerLike, form: Elementwise, inputs: Sequence[Any], outputs: Sequence[Operand]) -> list[Any]:
@@ -48,7 +51,7 @@ def lower(
 ) -> list[NativeStep] | None:
     """One kernel a formula and epilogue; float32 only."""
     operands = [value for index, value in enumerate(inputs) if index in form.operands and value is not None]
-    if not all_float32([*operands, outputs[0]]) or len(operands) > 5:
+    if not all_float32([*operands, outputs[0]]) or len(operands) > 5 or len(form.shape) > MAX_RANK:
         return None
     text, kind = translate(form.formula, ["float"] * len(operands), "python")
     if kind != "float":
@@ -62,15 +65,19 @@ def lower(
         for index in reversed(range(len(numbers) - first)):
             tail = tail.replace(f"p[{index}]", f"p[{index + first}]")
     whole = f"{text}\n@inline\ndef formula({names}, p):\n    return {form.formula.__name__}({arguments})\n{tail}"
+    inner = form.shape[-1]
+    pieces = -(-inner // PIECE) if inner > 2 * PIECE else 1
+    piece, items = -(-inner // pieces), math.prod(form.shape[:-1]) * pieces
     flat = [dim for strides in form.strides for dim in strides]
     return [
         step(
             layer,
             f"elementwise.build{len(operands)}",
             [*operands, outputs[0]],
-            [numbers.ctypes.data, len(form.shape), *form.shape, *flat],
-            math.prod(form.shape[:-1]),
+            [numbers.ctypes.data, len(form.shape), pieces, piece, *form.shape, *flat],
+            items,
             whole,
             [numbers],
+            grain=max(1, items * SPLIT_ELEMENTS // math.prod(form.shape)),
         )
     ]

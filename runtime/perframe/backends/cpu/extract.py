@@ -23,6 +23,10 @@ def _compress(layer: LayerLike, x: Any, condition: Any) -> list[Any]:
     return [np.compress(condition[:size], x, axis)]
 
 
+def _filled(layer: LayerLike, x: Any) -> list[Any]:
+    return [x[x[:, 0] != -1]]
+
+
 def _unique(layer: LayerLike, x: Any) -> list[Any]:
     """Rows along the axis, in order, or in that of their first occurrence."""
     axis = layer.attributes.get("axis")
@@ -42,7 +46,12 @@ def _unique(layer: LayerLike, x: Any) -> list[Any]:
     return [values, first.astype(np.int64), inverse.astype(np.int64), counts.astype(np.int64)]
 
 
-_COMPUTE: dict[str, Callable[..., list[Any]]] = {"NonZero": _non_zero, "Compress": _compress, "Unique": _unique}
+_COMPUTE: dict[str, Callable[..., list[Any]]] = {
+    "NonZero": _non_zero,
+    "Compress": _compress,
+    "FilledRows": _filled,
+    "Unique": _unique,
+}
 
 
 def compute(layer: LayerLike, form: Any, inputs: Sequence[Any], outputs: Sequence[Operand]) -> list[Any]:

@@ -118,32 +118,27 @@ def _compile(name: str, text: str) -> tuple[bytes, str]:
     return compiler.compile_kernel(name, text)
 
 
-Walk = Callable[[int, int, int], None]
-
-
 @functools.cache
-def walker() -> Walk:
-    """The native loop over a program's table: `walk(table, begin, end)`; ctypes releases the GIL around it."""
-    # numba's calling convention: a slot for the result and one for the exception come first
-    prototype = ctypes.CFUNCTYPE(
-        ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64
-    )
-    function = prototype(kernel("walk"))
+def function(name: str) -> Callable[..., int]:
+    """A kernel as a function for ctypes, which releases the GIL around it; call it with `arguments`."""
+    # Numba's calling convention: a slot for the result and one for the exception come first
+    prototype = ctypes.CFUNCTYPE(ctypes.c_int32)
+    return prototype(kernel(name))
 
-    def walk(table: int, begin: int, end: int) -> None:
-        slots = (ctypes.c_int64 * 2)()
-        address = ctypes.addressof(slots)
-        function(address, address + 8, table, begin, end)
 
-    walk.__dict__["keep"] = function
-    return walk
+def arguments(first: int, second: int, third: int) -> tuple[Any, ...]:
+    """What `function` is called with: made once, since that takes longer than many a program."""
+    slots = (ctypes.c_int64 * 2)()
+    address = ctypes.addressof(slots)
+    pointers = (ctypes.byref(slots), ctypes.c_void_p(address + 8))
+    return (*pointers, ctypes.c_int64(first), ctypes.c_int64(second), ctypes.c_int64(third))
 
 
 def epilogue_text(stages: Any) -> str:
     """The Python text of an epilogue: a function `epilogue(x, p)`, p being its parameters."""
-    from perframe.layers.epilogue import compose
+    from perframe.layers.epilogue import compose, parameters
 
     functions, expression = compose(stages, "python")
-    for index in range(len(stages) * 8):
+    for index in range(len(parameters(stages))):
         expression = expression.replace(f"parameter({index})", f"p[{index}]")
     return f"{functions}\n@inline\ndef epilogue(x, p):\n    return {expression}\n"

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from perframe.backends.base import LayerLike, Operand, Scratch
-from perframe.backends.cpu.lowering import four_bytes, step
+from perframe.backends.cpu.lowering import four_bytes, strided_copy
 from perframe.backends.cpu.program import NativeStep
 from perframe.layers.join import Joining
 
@@ -26,9 +26,10 @@ def lower(
     given = [value for value in inputs if value is not None]
     if not four_bytes(*given):
         return None
-    steps, first = [], 0
+    steps, first, total = [], 0, sum(form.runs)
     for value, run in zip(given, form.runs, strict=True):
         if run:
-            steps.append(step(layer, "join", [value, outputs[0]], [form.outer, run, first, sum(form.runs)], form.outer))
+            shape = (form.outer, run)
+            steps.append(strided_copy(layer, value, outputs[0], shape, (run, 1), (total, 1), out_offset=first))
         first += run
     return steps

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -9,11 +10,14 @@ import numpy as np
 
 from perframe.backends.base import LayerLike, Operand
 from perframe.backends.cpu import jit
+from perframe.backends.cpu.kernels.sizes import LANES
 from perframe.backends.cpu.program import NativeStep
-from perframe.layers.epilogue import parameters
+from perframe.layers.epilogue import Stage, parameters
+from perframe.layers.geometry import Window, collapse
 from perframe.tensor import DataType
 
 FLOAT32 = DataType.FLOAT32
+SPLIT_ELEMENTS = 32768  # some 10 µs of copying on one core: less is not worth sharing
 
 
 def all_float32(values: Iterable[Operand | None]) -> bool:
@@ -39,9 +43,74 @@ def step(
     items: int,
     text: str = "",
     keep: Sequence[Any] = (),
+    *,
+    grain: int | None = None,
 ) -> NativeStep:
-    """A native step; `keep` are the arrays whose addresses are among the numbers."""
-    return NativeStep(layer.name, jit.kernel(kernel, text), [o.storage for o in operands], numbers, items, keep)
+    """A native step; `keep` are the arrays whose addresses are among the numbers.
+
+    `grain` is the least number of items worth handing to another core; without it the step is not split.
+    """
+    storages = [operand.storage for operand in operands]
+    return NativeStep(layer.name, jit.kernel(kernel, text), storages, numbers, items, keep, grain=grain)
+
+
+def strided_copy(
+    layer: LayerLike,
+    x: Operand,
+    out: Operand,
+    shape: Sequence[int],
+    strides: Sequence[int],
+    out_strides: Sequence[int],
+    offset: int = 0,
+    out_offset: int = 0,
+) -> NativeStep:
+    """out[out_offset + c * out_strides] = x[offset + c * strides] for all coordinates c, of four-byte elements."""
+    dims, (from_steps, to_steps) = collapse(shape, (strides, out_strides))
+    elements = math.prod(dims)
+    at = [axis for axis, stride in enumerate(from_steps[:-1]) if stride == 1]
+    if at and to_steps[-1] == 1 and from_steps[-1] != 1 and dims[at[0]] > 1:
+        order = [axis for axis in range(len(dims)) if axis != at[0]]
+        order.insert(len(order) - 1, at[0])
+        dims, from_steps, to_steps = (tuple(part[axis] for axis in order) for part in (dims, from_steps, to_steps))
+        kernel, items = "move.transpose", math.prod(dims[:-2]) * -(-dims[-2] // LANES)
+    else:
+        if len(dims) == 1 and elements > SPLIT_ELEMENTS and from_steps == to_steps == (1,):
+            dims, from_steps, to_steps = _in_rows(elements)
+        kernel, items = "move", math.prod(dims[:-1])
+    numbers = [offset, out_offset, len(dims), *dims, *from_steps, *to_steps]
+    return step(layer, kernel, [x, out], numbers, items, grain=max(1, items * SPLIT_ELEMENTS // max(1, elements)))
+
+
+def _in_rows(elements: int) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+    """A contiguous copy as rows, so that cores can share it; as one where it has no divisor of a good size."""
+    for size in range(8192, 1024, -1):
+        if elements % size == 0:
+            return (elements // size, size), (size, 1), (size, 1)
+    return (elements,), (1,), (1,)
+
+
+def window_numbers(window: Window, size: Sequence[int], output: Sequence[int]) -> list[int] | None:
+    """(height, width, out height, width, kernel, strides, dilations, pads) of up to two spatial dims; None for more."""
+    missing = 2 - len(size)
+    if missing < 0:
+        return None
+    parts = [(size, 1), (output, 1), (window.kernel, 1), (window.strides, 1), (window.dilations, 1), (window.begin, 0)]
+    return [number for values, other in parts for number in (*(other,) * missing, *values)]
+
+
+def epilogue_limits(stages: Sequence[Stage]) -> tuple[float, float] | None:
+    """The (low, high) that the stages clip to, infinities where they do nothing; None where they do anything else."""
+    low, high = -math.inf, math.inf
+    for stage in stages:
+        numbers = stage.parameters
+        if stage.op == "Relu":
+            bounds = (0.0, math.inf)
+        elif stage.op == "Clip" and stage.operands[0] is None:
+            bounds = (*numbers, math.inf)[:2]
+        else:
+            return None
+        low, high = min(max(low, bounds[0]), bounds[1]), min(max(high, bounds[0]), bounds[1])
+    return low, high
 
 
 def epilogue(layer: LayerLike) -> tuple[str, Any]:

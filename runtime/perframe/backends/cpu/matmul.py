@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from perframe.backends.base import LayerLike, Operand, Scratch
+from perframe.backends.cpu import gemm
 from perframe.backends.cpu.casting import accumulator
 from perframe.backends.cpu.lowering import all_float32, epilogue, float_array, step
 from perframe.backends.cpu.program import NativeStep
+from perframe.layers.geometry import row_major
 from perframe.layers.matmul import Product
+
+FEW_ROWS = 4  # of a product whose right operand is no constant: packing that would cost more than it saves
 
 
 def _matrices(array: Any, batch: Sequence[int], rows: int, columns: int, strides: Sequence[int]) -> Any:
@@ -50,13 +55,86 @@ def compute(layer: LayerLike, form: Product, inputs: Sequence[Any], outputs: Seq
 def lower(
     layer: LayerLike, form: Product, inputs: Sequence[Operand | None], outputs: Sequence[Operand], scratch: Scratch
 ) -> list[NativeStep] | None:
-    """float32."""
+    """float32: over packed panels, or row by row where packing would not pay."""
     a, b, bias = (*inputs, None)[:3]
     if a is None or b is None or not all_float32(inputs):
         return None
+    packed = _over_panels(layer, form, (a, b, bias), outputs[0], scratch)
+    return packed or [_by_rows(layer, form, a, b, bias, outputs[0])]
+
+
+def _by_rows(layer: LayerLike, form: Product, a: Operand, b: Operand, bias: Operand | None, out: Operand) -> NativeStep:
     text, parameters = epilogue(layer)
     scales = float_array((form.alpha, form.beta))
     numbers = [parameters.ctypes.data, scales.ctypes.data, int(bias is not None), form.rows, form.columns, form.depth]
     numbers += [len(form.batch), *form.batch, *form.a_strides, *form.b_strides, *form.bias_strides]
-    operands = [a, b, a if bias is None else bias, outputs[0]]
-    return [step(layer, "matmul", operands, numbers, form.batches * form.rows, text, [parameters, scales])]
+    operands = [a, b, a if bias is None else bias, out]
+    return step(layer, "matmul", operands, numbers, form.batches * form.rows, text, [parameters, scales])
+
+
+def _over_panels(
+    layer: LayerLike,
+    form: Product,
+    operands: tuple[Operand, Operand, Operand | None],
+    out: Operand,
+    scratch: Scratch,
+) -> list[NativeStep] | None:
+    """Steps for contiguous rows of a; b is packed once where it is constant, for each run else."""
+    a, b, bias = operands
+    constant = b.value is not None
+    if form.a_strides[-1] != 1 or not form.depth or form.beta != 1.0 or not (constant or form.rows > FEW_ROWS):
+        return None
+    if form.alpha != 1.0 and not constant:
+        return None
+    if bias is not None and form.bias_strides not in ((0, 1), (form.columns, 1)):
+        return None
+    addend = bias if bias is not None and form.bias_strides != (0, 1) else None
+    if addend is not None and form.batch:
+        return None
+    row = bias if bias is not None and addend is None else Operand.stored(np.zeros(form.columns, np.float32))
+    batch, a_steps, b_steps = form.batch, form.a_strides[:-2], form.b_strides[:-2]
+    rows, pitch = form.rows, form.a_strides[-2]
+    merged = None if any(b_steps) else _merged_rows(form)
+    if merged is not None:
+        batch, a_steps, b_steps, rows = (), (), (), merged
+    size = form.depth * gemm.padded(form.columns)
+    kept = [axis for axis, step in enumerate(b_steps) if step]
+    strides = dict(zip(kept, row_major([batch[axis] for axis in kept]), strict=True))
+    steps = (
+        a_steps,
+        tuple(strides.get(axis, 0) * size for axis in range(len(batch))),
+        (0,) * len(batch),
+        tuple(step * rows * form.columns for step in row_major(batch)),
+        (0,) * len(batch),
+    )
+    pitches = (pitch, form.columns, form.columns)
+    product = gemm.Multiplication(1, form.columns, *pitches, gemm.lines_of(rows, form.depth), batch, steps)
+    made: list[NativeStep | None] = []
+    if constant:
+        key = f"panels of {form.b_strides} {form.columns} {form.depth} {form.alpha}"
+        packed = b.derived(key, lambda value: gemm.pack(_constant_matrices(value, form, [batch[k] for k in kept])))
+    else:
+        packed = scratch((math.prod(batch[k] for k in kept), size), b.dtype)
+        of_batch = ([batch[axis] for axis in kept], [b_steps[axis] for axis in kept])
+        made = [gemm.pack_step(layer, b, packed, form.depth, form.columns, form.b_strides[-2:], *of_batch)]
+    made.append(gemm.multiply(layer, product, a, packed, row, addend, out))
+    return [one for one in made if one is not None] if made[-1] is not None else None
+
+
+def _merged_rows(form: Product) -> int | None:
+    """The rows of all the batch, where they follow each other in a; None where they do not."""
+    expected = form.rows * form.a_strides[-2]
+    for size, stride in zip(reversed(form.batch), reversed(form.a_strides[:-2]), strict=True):
+        if size > 1 and stride != expected:
+            return None
+        expected *= size
+    return form.rows * form.batches
+
+
+def _constant_matrices(value: Any, form: Product, batch: Sequence[int]) -> Any:
+    """b as (batch..., depth, columns), scaled by alpha."""
+    flat = np.ascontiguousarray(value).reshape(-1)
+    strides = [step for step in form.b_strides[:-2] if step] + list(form.b_strides[-2:])
+    shape = (*batch, form.depth, form.columns)
+    matrices = np.lib.stride_tricks.as_strided(flat, shape, [step * flat.itemsize for step in strides])
+    return matrices if form.alpha == 1.0 else matrices * np.float32(form.alpha)

@@ -10,16 +10,15 @@ import numpy as np
 
 from perframe.backends.base import LayerLike, Operand, Scratch
 from perframe.backends.cpu.casting import is_native
-from perframe.backends.cpu.lowering import four_bytes, step
+from perframe.backends.cpu.lowering import four_bytes, strided_copy
 from perframe.backends.cpu.program import NativeStep
-from perframe.layers.geometry import View
+from perframe.layers.geometry import View, row_major
 
 
 def compute(layer: LayerLike, form: list[View] | None, inputs: Sequence[Any], outputs: Sequence[Operand]) -> list[Any]:
     """A strided view of each output; without views, the same data with another shape."""
     if form is None:
-        extra = [np.ones(value.shape, value.dtype.numpy) for value in outputs[1:]]  # Dropout's mask keeps all
-        return [inputs[0].reshape(outputs[0].shape), *extra]
+        return [inputs[0].reshape(outputs[0].shape)]
     flat = np.ascontiguousarray(inputs[0]).reshape(-1)
     dtype = flat.dtype
     if not is_native(dtype):  # NumPy cannot make strided views of all of ml_dtypes'
@@ -45,8 +44,7 @@ def lower(
     x = inputs[0]
     if form is None or x is None or not four_bytes(x) or not all(math.prod(view.shape) for view in form):
         return None
-    steps = []
-    for view, y in zip((view.collapsed() for view in form), outputs, strict=True):
-        numbers = [view.offset, len(view.shape), *view.shape, *view.strides]
-        steps.append(step(layer, "move", [x, y], numbers, math.prod(view.shape[:-1])))
-    return steps
+    return [
+        strided_copy(layer, x, y, view.shape, view.strides, row_major(view.shape), view.offset)
+        for view, y in zip(form, outputs, strict=True)
+    ]

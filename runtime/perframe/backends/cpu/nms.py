@@ -8,23 +8,22 @@ from typing import Any
 import numpy as np
 
 from perframe.backends.base import LayerLike, Operand
+from perframe.layers.nms import Suppression
 
 
-def compute(layer: LayerLike, form: Any, inputs: Sequence[Any], outputs: Sequence[Operand]) -> list[Any]:
-    """(batch, class, box) of what is kept, class by class, the best first."""
-    boxes, scores, most, overlap, least = (*inputs, None, None, None)[:5]
-    limit = max(0, int(_number(most, 0)))
+def compute(layer: LayerLike, form: Suppression, inputs: Sequence[Any], outputs: Sequence[Operand]) -> list[Any]:
+    """(batch, class, box) of what is kept, class by class, the best first; the rest of a class' rows are -1."""
+    boxes, scores, _, overlap, least = (*inputs, None, None, None)[:5]
     threshold = _number(overlap, np.float32(0))
-    centered = bool(layer.attributes.get("center_point_box", 0))
-    kept = []
+    table = np.full((form.batch, form.classes, form.picks, 3), -1, np.int64)
     for batch, (corners, classes) in enumerate(zip(boxes, scores, strict=True)):
-        edges = _edges(corners, centered)
+        edges = _edges(corners, form.centered)
         for index, row in enumerate(classes):
             order = np.argsort(-row, kind="stable")
-            if least is not None and least.size:
-                order = order[row[order] > _number(least, 0)]
-            kept += [(batch, index, box) for box in _best(edges, order, limit, threshold)]
-    return [np.array(kept, np.int64).reshape(-1, 3)]
+            order = order[row[order] > _number(least, 0)] if least is not None and least.size else order
+            kept = _best(edges, order[~np.isnan(row[order])], form.picks, threshold)
+            table[batch, index, : len(kept)] = [(batch, index, box) for box in kept] or -1
+    return [table]
 
 
 def _number(value: Any, missing: Any) -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 
 from perframe.backends.base import LayerLike, Operand, Scratch
 from perframe.backends.cpu.casting import accumulator
-from perframe.backends.cpu.lowering import all_float32, step
+from perframe.backends.cpu.lowering import SPLIT_ELEMENTS, all_float32, step
 from perframe.backends.cpu.program import NativeStep
 from perframe.layers.norm import Neighbours, Softmaxing
 
@@ -55,4 +55,6 @@ def lower(
     if x is None or not isinstance(form, Softmaxing) or not all_float32([x]):
         return None
     numbers = [form.size, form.inner, int(form.logarithm)]
-    return [step(layer, "norm.softmax", [x, outputs[0]], numbers, form.outer * form.inner)]
+    items = form.outer * form.inner
+    grain = max(1, items * SPLIT_ELEMENTS // max(1, 4 * items * form.size))  # an exponential is some four copies
+    return [step(layer, "norm.softmax", [x, outputs[0]], numbers, items, grain=grain)]

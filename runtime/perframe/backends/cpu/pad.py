@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from perframe.backends.base import LayerLike, Operand, Scratch
-from perframe.backends.cpu.lowering import four_bytes, step
+from perframe.backends.cpu.lowering import SPLIT_ELEMENTS, four_bytes, step
 from perframe.backends.cpu.program import NativeStep
 from perframe.layers.move import Padding
 
@@ -37,5 +37,21 @@ def lower(
     if x is None or form.mode != "constant" or not four_bytes(x) or not form.input_shape or not x.shape.size:
         return None
     value = np.array([form.value]).astype(x.dtype.numpy)
-    numbers = [value.ctypes.data, len(form.before), *form.input_shape, *form.output_shape, *form.before]
-    return [step(layer, "pad", [x, outputs[0]], numbers, math.prod(form.output_shape[:-1]), keep=[value])]
+    given, made, before = _merged(form)
+    items, elements = math.prod(made[:-1]), math.prod(made)
+    numbers = [value.ctypes.data, len(before), *given, *made, *before]
+    grain = max(1, items * SPLIT_ELEMENTS // max(1, elements))
+    return [step(layer, "pad", [x, outputs[0]], numbers, items, keep=[value], grain=grain)]
+
+
+def _merged(form: Padding) -> tuple[list[int], list[int], list[int]]:
+    """(input shape, output shape, before), where dims that are not padded are one with the dim before them."""
+    given, made, before = [form.input_shape[0]], [form.output_shape[0]], [form.before[0]]
+    for size, out, pad in zip(form.input_shape[1:], form.output_shape[1:], form.before[1:], strict=True):
+        if size == out and pad == 0:
+            given[-1], made[-1], before[-1] = given[-1] * size, made[-1] * size, before[-1] * size
+        else:
+            given.append(size)
+            made.append(out)
+            before.append(pad)
+    return given, made, before

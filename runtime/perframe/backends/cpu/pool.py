@@ -12,7 +12,8 @@ import numpy as np
 
 from perframe.backends.base import LayerLike, Operand, Scratch
 from perframe.backends.cpu.casting import accumulator
-from perframe.backends.cpu.lowering import all_float32, step
+from perframe.backends.cpu.gemm import SPLIT_FLOPS
+from perframe.backends.cpu.lowering import all_float32, step, window_numbers
 from perframe.backends.cpu.program import NativeStep
 from perframe.layers.geometry import row_major
 from perframe.layers.pool import Pooling, Unpooling
@@ -95,6 +96,8 @@ def lower(
         return None
     if x is None or not all_float32([x]) or not x.shape.size:
         return None
+    if layer.channels_last:
+        return [_channels_last(layer, form, x, outputs[0])]
     one = len(form.size) == 1
     w = form.window
 
@@ -110,3 +113,14 @@ def lower(
     ]
     numbers += [*pair(w.dilations, 1), *pair(w.begin, 0), *pair(w.end, 0)]
     return [step(layer, f"pool.{form.kind}", [x, outputs[0]], numbers, form.planes)]
+
+
+def _channels_last(layer: LayerLike, form: Pooling, x: Operand, out: Operand) -> NativeStep:
+    window = window_numbers(form.window, form.size, form.output)
+    assert window is not None
+    end = (0,) * (2 - len(form.size)) + form.window.end
+    batch, channels = out.shape[0], out.shape[-1]
+    numbers = [int(form.count_padding), *window, *end, channels, channels, channels, 0, 0]
+    row = window[3] * window[4] * window[5] * channels
+    grain = max(1, SPLIT_FLOPS // 4 // max(1, row))
+    return step(layer, f"depthwise.{form.kind}", [x, out], numbers, batch * window[2], grain=grain)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,8 @@ def compute(layer: LayerLike, form: Scaling, inputs: Sequence[Any], outputs: Seq
     x, scale, zero = (*inputs, None)[:3]
     rows = x.reshape(form.outer, form.size, form.inner)
     offset = None if zero is None else _spread(form, zero)
-    return [_COMPUTE[layer.op](form, rows, _spread(form, scale), offset, outputs[0])]
+    scaled = _quantize if form.quantizes else _dequantize
+    return [scaled(form, rows, _spread(form, scale), offset, outputs[0])]
 
 
 def _spread(form: Scaling, values: Any) -> Any:
@@ -57,9 +58,3 @@ def _dequantize(form: Scaling, x: Any, scale: Any, zero: Any, output: Operand) -
 
 def _known(dtype: Any) -> Any:
     return dtype if dtype == np.float64 else np.dtype(np.float32)
-
-
-_COMPUTE: dict[str, Callable[[Scaling, Any, Any, Any, Operand], Any]] = {
-    "QuantizeLinear": _quantize,
-    "DequantizeLinear": _dequantize,
-}

@@ -10,7 +10,8 @@ import numpy as np
 
 from perframe.backends.base import LayerLike, Operand, Scratch
 from perframe.backends.cpu.casting import accumulator
-from perframe.backends.cpu.lowering import all_float32, step
+from perframe.backends.cpu.kernels.sizes import RUN
+from perframe.backends.cpu.lowering import SPLIT_ELEMENTS, all_float32, step
 from perframe.backends.cpu.program import NativeStep
 from perframe.layers.formula import translate
 from perframe.layers.reduce import Reduction
@@ -67,5 +68,22 @@ def lower(
         f"{prepare}\n@inline\ndef formula(x):\n    return {form.prepare.__name__}(x)\n"
         f"{finish}\n@inline\ndef epilogue(x, count):\n    return {form.finish.__name__}(x, count)\n"
     )
+    columns = _columns(form)
+    if columns is not None:
+        groups, rows, pitch, wide, between = columns
+        items = groups * -(-wide // RUN)
+        grain = max(1, items * SPLIT_ELEMENTS // (groups * rows * wide))
+        kernel = f"reduce.{form.combine}_columns"
+        return [step(layer, kernel, [x, outputs[0]], [groups, rows, pitch, wide, between], items, text, grain=grain)]
     numbers = [len(form.kept), *form.kept, *form.kept_strides, len(form.reduced), *form.reduced, *form.reduced_strides]
-    return [step(layer, f"reduce.{form.combine}", [x, outputs[0]], numbers, math.prod(form.kept), text)]
+    items = math.prod(form.kept)
+    grain = max(1, items * SPLIT_ELEMENTS // max(1, x.shape.size))
+    return [step(layer, f"reduce.{form.combine}", [x, outputs[0]], numbers, items, text, grain=grain)]
+
+
+def _columns(form: Reduction) -> tuple[int, int, int, int, int] | None:
+    """(groups, rows, their pitch, columns, step of groups) where whole rows are combined; None otherwise."""
+    if len(form.reduced) != 1 or not 1 <= len(form.kept) <= 2 or form.kept_strides[-1] != 1 or form.kept[-1] == 1:
+        return None
+    groups, between = (form.kept[0], form.kept_strides[0]) if len(form.kept) == 2 else (1, 0)
+    return groups, form.reduced[0], form.reduced_strides[0], form.kept[-1], between

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from perframe.backends.base import LayerLike, Operand
 from perframe.errors import InferenceError
+from perframe.layers.channels_last import is_data
 from perframe.layers.epilogue import apply
 from perframe.spec import PartialTensor
 
@@ -22,8 +23,12 @@ Array = NDArray[Any]
 def compute(layer: LayerLike, form: Any, inputs: Sequence[Array | None], outputs: Sequence[Operand]) -> list[Array]:
     """The outputs of a layer whose form is known, in the dtypes that `outputs` declare."""
     family = import_module(f"perframe.backends.cpu.{layer.family}")
+    if layer.channels_last:
+        inputs = [np.moveaxis(x, -1, 1) if is_data(i) and x is not None else x for i, x in enumerate(inputs)]
     with np.errstate(all="ignore"):
         values = [np.asarray(value) for value in family.compute(layer, form, inputs, outputs)]
+        if layer.channels_last:
+            values = [np.moveaxis(value, 1, -1) for value in values]
         if layer.epilogue:
             values[0] = apply(layer.epilogue, values[0])
         return [

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from perframe.backends.base import LayerLike, Operand, Scratch
-from perframe.backends.cpu.lowering import all_float32, step
+from perframe.backends.cpu.lowering import SPLIT_ELEMENTS, all_float32, step
 from perframe.backends.cpu.program import NativeStep
 from perframe.layers.resize import AxisTaps
 
@@ -45,6 +45,8 @@ def lower(
         indices = np.ascontiguousarray(one.indices, np.int64)
         weights = np.ascontiguousarray(one.weights, np.float32)
         numbers = [indices.ctypes.data, weights.ctypes.data, one.size, one.inner, outputs_, taps]
-        steps.append(step(layer, "resize", [x, y], numbers, one.outer * outputs_, keep=[indices, weights]))
+        items, work = one.outer * outputs_, outputs_ * one.outer * one.inner * taps
+        grain = max(1, items * SPLIT_ELEMENTS // max(1, work))
+        steps.append(step(layer, "resize", [x, y], numbers, items, keep=[indices, weights], grain=grain))
         x = y
     return steps

@@ -10,19 +10,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perframe.backends.base import LayerLike
+from perframe.layers.roi_pool import Cells
 
 Array = NDArray[Any]
 
 
-def compute(layer: LayerLike, form: Any, inputs: Sequence[Any], outputs: Any) -> list[Any]:
+def compute(layer: LayerLike, form: Cells, inputs: Sequence[Any], outputs: Any) -> list[Any]:
     """Region by region, as in Girshick's Fast R-CNN (2015): rows of (batch, x1, y1, x2, y2), both ends inside."""
     x, rois = inputs
-    scale = layer.attributes.get("spatial_scale", 1.0)
-    rows, columns = layer.attributes["pooled_shape"]
+    rows, columns = form.output
     result = np.zeros((len(rois), x.shape[1], rows, columns), x.dtype)
     for index, roi in enumerate(rois):
         picture = x[int(roi[0])]
-        left, top, right, bottom = (_nearest(float(v) * scale) for v in roi[1:5])
+        left, top, right, bottom = (_nearest(float(v) * form.scale) for v in roi[1:5])
         for row, (y0, y1) in enumerate(_cells(top, bottom, rows, x.shape[2])):
             for column, (x0, x1) in enumerate(_cells(left, right, columns, x.shape[3])):
                 if y0 < y1 and x0 < x1:
@@ -37,6 +37,6 @@ def _nearest(value: float) -> int:
 
 def _cells(first: int, last: int, count: int, size: int) -> list[tuple[int, int]]:
     """The cells of a region along one axis, cut to the picture."""
-    each = max(last - first + 1, 1) / count
-    ends = [(first + math.floor(k * each), first + math.ceil((k + 1) * each)) for k in range(count)]
+    extent = max(last - first + 1, 1)
+    ends = [(first + k * extent // count, first - (-(k + 1) * extent // count)) for k in range(count)]
     return [(min(max(a, 0), size), min(max(b, 0), size)) for a, b in ends]

@@ -44,14 +44,13 @@ def _top(rows: Any, x: Any, form: Selection) -> list[Any]:
 
 
 _COMPUTE: dict[str, Callable[[Any, Any, Selection], list[Any]]] = {
-    "ArgMax": _arg,
-    "ArgMin": _arg,
-    "Hardmax": _hard,
-    "TopK": _top,
+    "places": _arg,
+    "marks": _hard,
+    "elements": _top,
 }
 
 
 def compute(layer: LayerLike, form: Selection, inputs: Sequence[Any], outputs: Sequence[Operand]) -> list[Any]:
     """On (outer, size, inner); small floats are compared as float32."""
     x = inputs[0].reshape(form.outer, form.size, form.inner)
-    return _COMPUTE[layer.op](x if is_native(x.dtype) else x.astype(np.float32), x, form)
+    return _COMPUTE[form.result](x if is_native(x.dtype) else x.astype(np.float32), x, form)

@@ -15,7 +15,7 @@ def _fourier(layer: LayerLike, form: Transform, inputs: Sequence[Any], outputs: 
     """NumPy's, line by line; short floats are transformed as float32."""
     if not outputs[0].shape.size:
         return np.zeros(outputs[0].shape)
-    x, window = inputs[0], inputs[2] if layer.op == "STFT" and len(inputs) > 2 else None
+    x, window = inputs[0], inputs[2] if form.windowed else None
     wide = np.float64 if x.dtype == np.float64 else np.float32
     lines = x.astype(wide).reshape(form.outer, form.size, form.inner, form.parts)
     signal = lines[..., 0] + 1j * lines[..., 1] if form.parts == 2 else lines[..., 0]

@@ -1,9 +1,7 @@
-"""Strings and n-grams on the CPU."""
+"""Strings on the CPU."""
 
 from __future__ import annotations
 
-import itertools
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -55,49 +53,11 @@ def _full_match(inputs: Sequence[Any], attributes: Attributes) -> list[Any]:
     return [np.array(found, bool).reshape(inputs[0].shape)]
 
 
-def _pool(attributes: Attributes) -> dict[tuple[Any, ...], int]:
-    """For each n-gram of a wanted length, its number in the pool."""
-    items = attributes["pool_int64s"] or attributes["pool_strings"]
-    bounds = [*attributes["ngram_counts"], len(items)]
-    pool, number = {}, 0
-    for length, (begin, end) in enumerate(itertools.pairwise(bounds), 1):
-        for at in range(begin, end - length + 1, length):
-            if attributes["min_gram_length"] <= length <= attributes["max_gram_length"]:
-                pool[tuple(items[at : at + length])] = number
-            number += 1
-    return pool
-
-
-def _grams(words: Sequence[Any], attributes: Attributes) -> Counter[tuple[Any, ...]]:
-    """How often each n-gram occurs, at every distance between its words; those of one word have none."""
-    found: Counter[tuple[Any, ...]] = Counter()
-    for length in range(attributes["min_gram_length"], attributes["max_gram_length"] + 1):
-        for distance in range(1, attributes["max_skip_count"] + 2 if length > 1 else 2):
-            reach = distance * (length - 1) + 1
-            found.update(tuple(words[at : at + reach : distance]) for at in range(len(words) - reach + 1))
-    return found
-
-
-def _tf_idf(inputs: Sequence[Any], attributes: Attributes) -> list[Any]:
-    x, columns, mode = inputs[0], attributes["ngram_indexes"], attributes["mode"]
-    pool = _pool(attributes)
-    weights = attributes["weights"] if mode != "TF" and attributes["weights"] else [1.0] * len(columns)
-    rows = x.reshape(-1, x.shape[-1] if x.ndim else 1).tolist() if x.ndim == 2 else [x.reshape(-1).tolist()]
-    counts = np.zeros((len(rows), max(columns) + 1), np.float32)
-    for row, words in enumerate(rows):
-        for gram, count in _grams(words, attributes).items():
-            if gram in pool:
-                number = pool[gram]
-                counts[row, columns[number]] += weights[number] * (min(count, 1) if mode == "IDF" else count)
-    return [counts.reshape(*x.shape[:-1], counts.shape[1])]
-
-
 _COMPUTE: dict[str, Callable[[Sequence[Any], Attributes], list[Any]]] = {
     "StringConcat": _concat,
     "StringSplit": _split,
     "StringNormalizer": _normalize,
     "RegexFullMatch": _full_match,
-    "TfIdfVectorizer": _tf_idf,
 }
 
 

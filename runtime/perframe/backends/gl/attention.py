@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from perframe.backends.base import LayerLike, Operand
+from perframe.backends.base import Operand
 from perframe.backends.gl.join import joined
-from perframe.backends.gl.steps import ROUNDS, Binding, Tools
+from perframe.backends.gl.steps import ROUNDS, Binding, Call, Tools
 from perframe.layers.attention import LinearState
 from perframe.tensor import DataType
 
@@ -17,24 +16,18 @@ _PARTS = ("CHANGE", "STATE", "READ")
 _TOKENS = 4096  # each is three launches
 
 
-def supports(layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand]) -> str:
+def supports(call: Call[LinearState]) -> str:
     """As many tokens as there may be launches."""
-    form: LinearState = layer.form(inputs, outputs)
+    form = call.form
     if form.tokens > _TOKENS:
         return f"{form.tokens} tokens are too many launches"
     return "" if 4 * form.keys <= ROUNDS else f"keys of {form.keys} are too long for one shader"
 
 
-def lower(
-    layer: LayerLike,
-    form: LinearState,
-    inputs: Sequence[Operand | None],
-    outputs: Sequence[Operand],
-    tools: Tools,
-) -> list[Binding]:
+def lower(call: Call[LinearState], tools: Tools) -> list[Binding]:
     """Three kernels a token; the outputs are joined at the end, the last state is an output itself."""
-    query, key, value, past, decay, beta = (*inputs, *(None,) * 3)[:6]
-    assert query is not None and key is not None and value is not None
+    form, query, key, value = call.form, call.x, call.input(1), call.input(2)
+    past, decay, beta = (call.optional(index) for index in (3, 4, 5))
     size = form.batch * form.heads * form.keys * form.values
     state = past or tools.constant(np.zeros(size, np.float32))
     shared = {"Q": query, "K": key, "V": value, "G": decay or key, "B": beta or key}
@@ -56,7 +49,7 @@ def lower(
             "scale": form.scale,
         }
         defines = {name: str(index) for index, name in enumerate(_PARTS)} | {"PART": part}
-        bindings.append(Binding(layer.name, "attention", given, y, params, defines))
+        bindings.append(call.bind("attention", given, y, params, defines))
         return y
 
     def scratch(*shape: int) -> Operand:
@@ -65,18 +58,13 @@ def lower(
     made = []
     for token in range(form.tokens):
         change = kernel("CHANGE", token, {"S": state}, scratch(form.batch * form.heads * form.values))
-        last = token == form.tokens - 1 and len(outputs) > 1
-        state = kernel("STATE", token, {"S": state, "C": change}, outputs[1] if last else scratch(size))
-        read = outputs[0] if form.tokens == 1 else scratch(form.batch * form.query_heads * form.values)
+        last = token == form.tokens - 1 and len(call.outputs) > 1
+        state = kernel("STATE", token, {"S": state, "C": change}, call.outputs[1] if last else scratch(size))
+        read = call.y if form.tokens == 1 else scratch(form.batch * form.query_heads * form.values)
         made.append(kernel("READ", token, {"S": state}, read))
     if form.tokens > 1:
-        whole = joined(layer, made, form.batch, tools, bindings)
-        bindings.append(_copy(layer, whole, outputs[0]))
-    if not form.tokens and len(outputs) > 1:
-        bindings.append(_copy(layer, state, outputs[1]))
+        whole = joined(call, made, form.batch, tools, bindings)
+        bindings.append(call.copy(whole, call.y))
+    if not form.tokens and len(call.outputs) > 1:
+        bindings.append(call.copy(state, call.outputs[1]))
     return bindings
-
-
-def _copy(layer: LayerLike, x: Operand, y: Operand) -> Binding:
-    params: dict[str, Any] = {"shape": (y.shape.size,), "strides": (1,), "rank": 1, "offset": 0}
-    return Binding(layer.name, "move", {"X": x}, y, params)

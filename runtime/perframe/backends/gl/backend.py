@@ -10,7 +10,7 @@ import numpy as np
 
 from perframe.backends.base import Access, LayerLike, Operand, Program, Scratch, Step
 from perframe.backends.gl.context import Device
-from perframe.backends.gl.steps import GPU_DTYPES, Binding, GLProgram, GLStep, Tools, unsupported
+from perframe.backends.gl.steps import GPU_DTYPES, Binding, Call, GLProgram, GLStep, Tools, unsupported
 from perframe.tensor import BackendType, DataType, Storage
 
 
@@ -42,14 +42,17 @@ class GLBackend:
         if util.find_spec(name) is None:
             return unsupported(layer, inputs, outputs) or f"the family {layer.family!r} has no GL kernels"
         family = import_module(name)
-        more: Sequence[DataType] = family.small_dtypes(layer) if hasattr(family, "small_dtypes") else ()
-        reason = unsupported(layer, inputs, outputs, (*GPU_DTYPES, *more))
+        reason = unsupported(layer, inputs, outputs, getattr(family, "DTYPES", GPU_DTYPES))
         if reason:
             return reason
         largest = max((v.shape.size for v in (*inputs, *outputs) if v is not None), default=0)
         if largest > self.max_elements:
             return f"{largest} elements are more than this driver's {self.max_elements}"
-        found: str = family.supports(layer, inputs, outputs) if hasattr(family, "supports") else ""
+        if layer.declaration.form_of is None:
+            return f"{layer.op} has no GL kernel"
+        if not hasattr(family, "supports"):
+            return ""
+        found: str = family.supports(Call(layer, layer.form(inputs, outputs), inputs, outputs))
         return found
 
     def lower(
@@ -58,7 +61,7 @@ class GLBackend:
         """The family's bindings, bound; outputs without elements need none."""
         if not any(value.shape.size for value in outputs):
             return []
-        form = layer.form(inputs, outputs) if layer.declaration.form_of else None
+        call = Call(layer, layer.form(inputs, outputs), inputs, outputs)
         family = import_module(f"perframe.backends.gl.{layer.family}")
 
         def constant(array: Any) -> Operand:
@@ -69,7 +72,7 @@ class GLBackend:
 
         tools = Tools(scratch, constant, self.stores_anywhere)
         with self.device.using():
-            bindings: list[Binding] = family.lower(layer, form, inputs, outputs, tools)
+            bindings: list[Binding] = family.lower(call, tools)
             return [self.bind(binding) for binding in bindings]
 
     def program(self, steps: Sequence[Step]) -> Program:

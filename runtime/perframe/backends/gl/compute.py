@@ -8,7 +8,7 @@ from typing import Any
 from perframe.backends.gl.backend import GLBackend, StagedReadback
 from perframe.backends.gl.context import Device, device_for
 from perframe.backends.gl.program import compose, load_kernel
-from perframe.backends.gl.steps import Array, Binding, from_gpu, kind_of, to_gpu
+from perframe.backends.gl.steps import Array, Binding, GLStorage, from_gpu, kind_of, on_gl, to_gpu
 from perframe.errors import BackendError, ClosedError
 from perframe.tensor import BackendType, DataType, Storage, Tensor, TensorShape
 
@@ -102,16 +102,16 @@ class ComputeStep:
 
     def __init__(self, device: Device, binding: Binding) -> None:
         kernel = load_kernel(binding.kernel)
-        accessors, self._inputs = [], []
+        accessors, self._inputs = list[str](), list[GLStorage]()
         for index, name in enumerate(name for name in kernel.inputs if name in binding.inputs):
             operand = binding.inputs[name]
             kind = kind_of(operand.dtype)
             accessors.append(buffer_accessor(name, kind, index))
-            self._inputs.append(operand.storage)
+            self._inputs.append(on_gl(operand.storage))
         text = compose(kernel, "compute", accessors, binding.all_defines, binding.functions)
         self._program = device.programs.get(text, kernel.textures, kernel.name).glo
         self.textures, self._sampler = list(binding.textures.values()), device.sampler
-        self.output: Any = binding.output.storage
+        self.output: Any = binding.output.storage  # the converter gives a step another for each run
         self.layer, self.block, self.offset = binding.layer, binding.block, 0
         size = binding.output.shape.size
         invocations = {"element": size, "texel": (size + 3) // 4, "tile": binding.tiles}[kernel.unit]
@@ -120,14 +120,14 @@ class ComputeStep:
 
     def replace(self, old: Storage, new: Storage) -> None:
         """Read `new` wherever `old` was read."""
-        self._inputs = [new if storage is old else storage for storage in self._inputs]
+        self._inputs = [on_gl(new) if storage is old else storage for storage in self._inputs]
 
     def run(self, gl: Any, uniforms: int) -> None:
         """Bind and dispatch; what follows sees the result."""
         gl.glUseProgram(self._program)
         gl.glBindBufferRange(_UNIFORM_BUFFER, 0, uniforms, self.offset, len(self.block))
         for index, storage in enumerate(self._inputs):
-            gl.glBindBufferBase(_STORAGE_BUFFER, index, storage.glo)  # type: ignore[attr-defined]
+            gl.glBindBufferBase(_STORAGE_BUFFER, index, storage.glo)
         for unit, texture in enumerate(self.textures):
             gl.glActiveTexture(_TEXTURE0 + unit)
             gl.glBindTexture(_TEXTURE_2D, texture)

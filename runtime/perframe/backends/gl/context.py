@@ -5,7 +5,6 @@ freed.
 from __future__ import annotations
 
 import ctypes
-import sys
 import threading
 import weakref
 from collections import deque
@@ -21,6 +20,7 @@ from perframe.backends.gl.entries import Entries, get
 from perframe.backends.gl.program import ProgramCache
 from perframe.backends.gl.state import StateGuard
 from perframe.errors import BackendError
+from perframe.headless_context import IS_EGL, create_headless
 
 MAX_INPUTS = 7
 _ALREADY_SIGNALED, _CONDITION_SATISFIED, _WAIT_FAILED = 0x911A, 0x911C, 0x911D
@@ -210,7 +210,7 @@ def device_for(ctx: Any) -> Device:
         if key not in _default:
             previous = egl.current()
             try:
-                ctx = create_headless()
+                ctx = _headless()
                 _default[key] = Device(ctx, owned=True)
                 ctx.__exit__(None, None, None)
             finally:
@@ -223,23 +223,9 @@ def device_for(ctx: Any) -> Device:
     return _devices[ctx]
 
 
-def create_headless() -> moderngl.Context:
-    """A context without a screen: GL 4.3 where it can be had, else 3.3.
-
-    Raises BackendError that says what to install.
-    """
-    settings: dict[str, Any] = {"backend": "egl"} if sys.platform.startswith("linux") else {}
-    reasons = []
-    for version in (430, 330):
-        try:
-            ctx = moderngl.create_context(require=version, standalone=True, **settings)
-        except Exception as error:  # moderngl raises Exception itself
-            reasons.append(f"GL {version / 100:.1f}: {error}")
-            continue
-        if settings and egl.current().context is None:  # what it speaks to then is the window's context
-            raise BackendError(_BESIDE_A_WINDOW)
-        return ctx
-    raise BackendError(
-        f"no OpenGL context can be made here ({'; '.join(reasons)}): install a driver "
-        "(apt install libegl1 libgl1 libgl1-mesa-dri gives one that needs no GPU), or use backend 'cpu'"
-    )
+def _headless() -> moderngl.Context:
+    """A context of our own. Raises BackendError, also where what it speaks to would be a window's context."""
+    ctx = create_headless(moderngl.create_context)
+    if IS_EGL and egl.current().context is None:
+        raise BackendError(_BESIDE_A_WINDOW)
+    return ctx

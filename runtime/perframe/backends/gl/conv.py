@@ -3,45 +3,36 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from perframe.backends.base import LayerLike, Operand
 from perframe.backends.gl.pool import padded
-from perframe.backends.gl.steps import ROUNDS, Binding, Tools, epilogue_functions
+from perframe.backends.gl.steps import ROUNDS, Binding, Call, Tools, epilogue_functions
 from perframe.layers.conv import Convolution
 from perframe.layers.epilogue import parameters
 from perframe.tensor import DataType
 
 
-def supports(layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand]) -> str:
+def supports(call: Call[Convolution]) -> str:
     """Up to three spatial dims, and no more products than a shader has rounds for."""
-    form: Convolution = layer.form(inputs, outputs)
+    form = call.form
     if len(form.size) > 3:
         return f"convolution over {len(form.size)} dims has no GL kernel"
-    whole = outputs[0].dtype is not DataType.FLOAT32
-    if whole and layer.family == "conv_transpose":
+    whole = call.y.dtype is not DataType.FLOAT32
+    if whole and call.layer.family == "conv_transpose":
         return "transposed convolution of integers has no GL kernel"
-    one_by_one = whole or layer.family == "conv_transpose" or len(form.size) == 3
+    one_by_one = whole or call.layer.family == "conv_transpose" or len(form.size) == 3
     rounds = math.prod(form.window.kernel) * (form.channels // form.groups + 4) * (4 if one_by_one else 1)
     return "" if rounds <= ROUNDS else f"{rounds} products for one element are too many for one shader"
 
 
-def lower(
-    layer: LayerLike,
-    form: Convolution,
-    inputs: Sequence[Operand | None],
-    outputs: Sequence[Operand],
-    tools: Tools,
-) -> list[Binding]:
+def lower(call: Call[Convolution], tools: Tools) -> list[Binding]:
     """One kernel, with the epilogue in it: where invocations can store what they like, one that computes tiles."""
-    x, w, b = (*inputs, None)[:3]
-    assert x is not None and w is not None
+    form, x, w, b = call.form, call.x, call.input(1), call.optional(2)
     window, depth = form.window, form.channels // form.groups
-    whole = outputs[0].dtype is not DataType.FLOAT32
-    dims = 3 if whole or layer.family == "conv_transpose" else max(2, len(form.size))
+    whole = call.y.dtype is not DataType.FLOAT32
+    dims = 3 if whole or call.layer.family == "conv_transpose" else max(2, len(form.size))
     params: dict[str, Any] = {
         "size": padded(form.size, 1, dims),
         "output_": padded(form.output, 1, dims),
@@ -53,17 +44,17 @@ def lower(
         "outputs": form.outputs,
         "depth": depth,
         "has_bias": int(b is not None),
-        "p": parameters(layer.epilogue),
+        "p": parameters(call.layer.epilogue),
     }
-    functions = "int epilogue(int x) { return x; }" if whole else epilogue_functions(layer.epilogue)
-    kernel = "conv_volume" if layer.family == "conv" and dims == 3 else layer.family
+    functions = "int epilogue(int x) { return x; }" if whole else epilogue_functions(call.layer.epilogue)
+    kernel = "conv_volume" if call.layer.family == "conv" and dims == 3 else call.layer.family
     if tools.stores_anywhere and kernel == "conv" and w.value is not None:
         per_group = form.outputs // form.groups
         blocks = -(-per_group // 4)
         tiles = form.batch * form.groups * blocks * -(-math.prod(form.output) // 8)
         given = {"X": x, "W": tools.constant(_blocks(w.value, form.groups, blocks)), "B": b or w}
         params["groups"] = form.groups
-        return [Binding(layer.name, "compute/conv", given, outputs[0], params, {}, functions, tiles=tiles)]
+        return [call.bind("compute/conv", given, call.y, params, {}, functions, tiles=tiles)]
     if kernel == "conv":
         taps, row = math.prod(window.kernel), window.kernel[-1]
         params["weight"] = (depth * taps, taps, row, 1)
@@ -71,7 +62,7 @@ def lower(
             w = tools.constant(np.moveaxis(w.value, 1, -1).reshape(-1))
             params["weight"] = (depth * taps, 1, row * depth, depth)
     given = {"X": x, "W": w, "B": b or w}
-    return [Binding(layer.name, kernel, given, outputs[0], params, {}, functions)]
+    return [call.bind(kernel, given, call.y, params, {}, functions)]
 
 
 def _blocks(weights: Any, groups: int, blocks: int) -> Any:

@@ -2,31 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from perframe.backends.base import LayerLike, Operand
-from perframe.backends.gl.steps import Binding, Tools
+from perframe.backends.gl.steps import Binding, Call, Tools
 from perframe.layers.cumulative import Cumulation
 
 _RADIX = 32  # how many runs a pass joins
 _JOIN = {"sum": ("((a) + (b))", "O_TYPE(0)"), "product": ("((a) * (b))", "O_TYPE(1)")}
 
 
-def lower(
-    layer: LayerLike,
-    form: Cumulation,
-    inputs: Sequence[Operand | None],
-    outputs: Sequence[Operand],
-    tools: Tools,
-) -> list[Binding]:
+def lower(call: Call[Cumulation], tools: Tools) -> list[Binding]:
     """As many passes as the length has digits in that radix."""
-    x = inputs[0]
-    assert x is not None
+    x, form = call.x, call.form
     join, start = _JOIN[form.combine]
     bindings, reach = list[Binding](), 1
     while True:
         last = reach * _RADIX >= form.size
-        y = outputs[0] if last else tools.scratch(x.shape, x.dtype)
+        y = call.y if last else tools.scratch(x.shape, x.dtype)
         params = {
             "size": form.size,
             "inner": form.inner,
@@ -35,7 +25,7 @@ def lower(
             "shift": int(form.exclusive and reach == 1),
             "direction": -1 if form.reverse else 1,
         }
-        bindings.append(Binding(layer.name, "cumulative", {"X": x}, y, params, {"JOIN(a, b)": join, "START": start}))
+        bindings.append(call.bind("cumulative", {"X": x}, y, params, {"JOIN(a, b)": join, "START": start}))
         if last:
             return bindings
         x, reach = y, reach * _RADIX

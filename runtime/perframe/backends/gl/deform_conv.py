@@ -3,36 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
-from perframe.backends.base import LayerLike, Operand
-from perframe.backends.gl.steps import ROUNDS, Binding, Tools
+from perframe.backends.gl.steps import ROUNDS, Binding, Call, Tools
 from perframe.layers.deform_conv import Deformed
 from perframe.tensor import DataType
 
 
-def supports(layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand]) -> str:
+def supports(call: Call[Deformed]) -> str:
     """Pictures of float32."""
-    form: Deformed = layer.form(inputs, outputs)
+    form = call.form
     conv = form.convolution
-    if len(conv.size) != 2 or outputs[0].dtype is not DataType.FLOAT32:
+    if len(conv.size) != 2 or call.y.dtype is not DataType.FLOAT32:
         return "deformable convolution has a GL kernel for pictures of float32 alone"
     rounds = 4 * math.prod(conv.window.kernel) * (conv.channels // conv.groups + 1)
     return "" if rounds <= ROUNDS else f"{rounds} samples for one element are too many for one shader"
 
 
-def lower(
-    layer: LayerLike,
-    form: Deformed,
-    inputs: Sequence[Operand | None],
-    outputs: Sequence[Operand],
-    tools: Tools,
-) -> list[Binding]:
+def lower(call: Call[Deformed], tools: Tools) -> list[Binding]:
     """One kernel."""
-    x, w, offset, b, mask = (*inputs, None, None)[:5]
-    assert x is not None and w is not None and offset is not None
-    conv = form.convolution
+    x, w, offset, b, mask = call.x, call.input(1), call.input(2), call.optional(3), call.optional(4)
+    form, conv = call.form, call.form.convolution
     params: dict[str, Any] = {
         "size": conv.size,
         "output_": conv.output,
@@ -48,4 +39,4 @@ def lower(
         "has_mask": int(mask is not None),
     }
     given = {"X": x, "W": w, "D": offset, "B": b or w, "M": mask or w}
-    return [Binding(layer.name, "deform_conv", given, outputs[0], params)]
+    return [call.bind("deform_conv", given, call.y, params)]

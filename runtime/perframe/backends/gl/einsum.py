@@ -3,40 +3,34 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
-from perframe.backends.base import LayerLike, Operand
 from perframe.backends.gl import matmul
-from perframe.backends.gl.steps import ROUNDS, Binding, Tools, ints, kind_of
+from perframe.backends.gl.steps import ALL_DTYPES, ROUNDS, Binding, Call, Tools, ints, kind_of, wrapped
 from perframe.layers.einsum import Contraction
 from perframe.layers.matmul import Product
+
+DTYPES = ALL_DTYPES  # what does not fit wraps around
 
 _OPERANDS, _RANK = 4, 8
 
 
-def supports(layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand]) -> str:
+def supports(call: Call[Contraction]) -> str:
     """Up to four operands, and sums that one shader may walk."""
-    form: Contraction = layer.form(inputs, outputs)
-    if len(inputs) > _OPERANDS:
-        return f"products of {len(inputs)} operands have no GL kernel"
+    form = call.form
+    if len(call.inputs) > _OPERANDS:
+        return f"products of {len(call.inputs)} operands have no GL kernel"
     if max(len(form.kept), len(form.reduced)) > _RANK:
         return f"more than {_RANK} dims have no GL kernel"
     rounds = 4 * form.count * (1 + len(form.reduced) * (len(form.reduced) > 1))
     return "" if rounds <= ROUNDS else f"{form.count} products for one element are too many for one shader"
 
 
-def lower(
-    layer: LayerLike,
-    form: Contraction,
-    inputs: Sequence[Operand | None],
-    outputs: Sequence[Operand],
-    tools: Tools,
-) -> list[Binding]:
+def lower(call: Call[Contraction], tools: Tools) -> list[Binding]:
     """One kernel."""
-    product = _product(form)
-    if product is not None and kind_of(outputs[0].dtype) == "float":
-        return matmul.lower(layer, product, inputs, outputs, tools)
+    form, product = call.form, _product(call.form)
+    if product is not None and kind_of(call.y.dtype) == "float":
+        return matmul.lower(Call(call.layer, product, call.inputs, call.outputs), tools)
     params: dict[str, Any] = {
         "kept": ints(form.kept),
         "kept_strides": [number for strides in form.kept_strides for number in ints(strides)],
@@ -46,9 +40,9 @@ def lower(
         "reduced_rank": len(form.reduced),
         "count": math.prod(form.reduced),
     }
-    given = {f"X{k}": value for k, value in enumerate(inputs) if value is not None}
-    defines = {"OPERANDS": str(len(given))}
-    return [Binding(layer.name, "einsum", given, outputs[0], params, defines)]
+    given = {f"X{k}": value for k, value in enumerate(call.inputs) if value is not None}
+    defines = {"OPERANDS": str(len(given)), "WRAPPED(x)": wrapped("x", call.y.dtype)}
+    return [call.bind("einsum", given, call.y, params, defines)]
 
 
 def _product(form: Contraction) -> Product | None:

@@ -2,42 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
-from perframe.backends.base import LayerLike, Operand
-from perframe.backends.gl.steps import Binding, Tools
+from perframe.backends.gl.steps import ALL_DTYPES, Binding, Call, Tools
 from perframe.layers.grid import MODES, PADDINGS, AffineMap, Sampling
 from perframe.tensor import DataType
 
+DTYPES = ALL_DTYPES  # the nearest of them are only moved
 
-def supports(layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand]) -> str:
+
+def supports(call: Call[Sampling | AffineMap]) -> str:
     """Up to three dims; whole numbers only where none are mixed."""
-    form: Sampling | AffineMap = layer.form(inputs, outputs)
+    form = call.form
     if len(form.size) > 3:
         return f"sampling in {len(form.size)} dims has no GL kernel"
-    mixes = isinstance(form, Sampling) and form.mode != "nearest" and outputs[0].dtype is not DataType.FLOAT32
+    mixes = isinstance(form, Sampling) and form.mode != "nearest" and call.y.dtype is not DataType.FLOAT32
     return "between whole numbers nothing is sampled on GL" if mixes else ""
 
 
-def lower(
-    layer: LayerLike,
-    form: Sampling | AffineMap,
-    inputs: Sequence[Operand | None],
-    outputs: Sequence[Operand],
-    tools: Tools,
-) -> list[Binding]:
+def lower(call: Call[Sampling | AffineMap], tools: Tools) -> list[Binding]:
     """One kernel; it counts three dims, the missing ones of size 1."""
-    first, second = inputs[0], inputs[1]
-    assert first is not None and second is not None
+    form = call.form
     dims = len(form.size)
     params: dict[str, Any] = {"size": (*(1,) * (3 - dims), *form.size), "dims": dims, "align": int(form.align_corners)}
     if isinstance(form, AffineMap):
-        return [Binding(layer.name, "affine_grid", {"T": first}, outputs[0], params)]
+        return [call.bind("affine_grid", {"T": call.x}, call.y, params)]
     params |= {
         "channels": form.channels,
         "points": form.points,
         "mode": MODES.index(form.mode),
         "padding": PADDINGS.index(form.padding),
     }
-    return [Binding(layer.name, "grid_sample", {"X": first, "G": second}, outputs[0], params)]
+    return [call.bind("grid_sample", {"X": call.x, "G": call.input(1)}, call.y, params)]

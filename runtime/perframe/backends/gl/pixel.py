@@ -10,7 +10,7 @@ import numpy as np
 from perframe.backends.gl.backend import GLBackend, StagedReadback
 from perframe.backends.gl.context import Device, device_for
 from perframe.backends.gl.program import compose, load_kernel
-from perframe.backends.gl.steps import Array, Binding, from_gpu, kind_of, to_gpu
+from perframe.backends.gl.steps import Array, Binding, from_gpu, kind_of, on_gl, to_gpu
 from perframe.errors import ClosedError
 from perframe.tensor import BackendType, DataType, Storage, Tensor, TensorShape
 
@@ -115,27 +115,27 @@ class PixelStep:
         accessors = [
             texture_accessor(name, kind_of(binding.inputs[name].dtype), device.texture_shift) for name in present
         ]
-        self._inputs = [binding.inputs[name].storage for name in present]
+        self._inputs = [on_gl(binding.inputs[name].storage) for name in present]
         defines = {"TEXTURE_SHIFT": str(device.texture_shift), **binding.all_defines}
         text = compose(kernel, "pixel", accessors, defines, binding.functions)
         self._program = device.programs.get(
             text, [*(f"{name}_texture" for name in present), *kernel.textures], kernel.name
         ).glo
         self.textures, self._sampler = list(binding.textures.values()), device.sampler
-        self.output: Any = binding.output.storage
+        self.output: Any = binding.output.storage  # the converter gives a step another for each run
         self._vertex_array = device.vertex_array
         self._size = texture_size(binding.output.shape.size, device.texture_shift)
         self.layer, self.block, self.offset = binding.layer, binding.block, 0
 
     def replace(self, old: Storage, new: Storage) -> None:
         """Read `new` wherever `old` was read."""
-        self._inputs = [new if storage is old else storage for storage in self._inputs]
+        self._inputs = [on_gl(new) if storage is old else storage for storage in self._inputs]
 
     def run(self, gl: Any, uniforms: int) -> None:
         """Bind and draw a triangle that covers the output's texels."""
         gl.glUseProgram(self._program)
         gl.glBindBufferRange(_UNIFORM_BUFFER, 0, uniforms, self.offset, len(self.block))
-        for unit, texture in enumerate([*(storage.glo for storage in self._inputs), *self.textures]):  # type: ignore[attr-defined]
+        for unit, texture in enumerate([*(storage.glo for storage in self._inputs), *self.textures]):
             gl.glActiveTexture(_TEXTURE0 + unit)
             gl.glBindTexture(_TEXTURE_2D, texture)
             gl.glBindSampler(unit, self._sampler)

@@ -1,4 +1,4 @@
-"""Pooling on GL."""
+"""Pooling on GL, and the way back from where the largest were."""
 
 from __future__ import annotations
 
@@ -6,24 +6,30 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from perframe.backends.base import LayerLike, Operand
-from perframe.backends.gl.steps import ROUNDS, Binding, Tools
+import numpy as np
+
+from perframe.backends.gl.steps import GPU_DTYPES, ROUNDS, Binding, Call, Tools, ints, kind_of
 from perframe.layers.geometry import row_major
-from perframe.layers.pool import Pooling
+from perframe.layers.pool import Pooling, Unpooling
 from perframe.tensor import DataType
 
+DTYPES = (*GPU_DTYPES, DataType.INT8, DataType.UINT8)  # the largest of them is one of them
+
 _KINDS = {"largest": 0, "average": 1, "norm": 2}
+_AT_ONCE = ROUNDS // 5  # elements of a plane that a pass of unpooling looks at: by fours, and at those that fit again
+_MOST_PASSES = 32
 
 
-def supports(layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand]) -> str:
+def supports(call: Call[Pooling | Unpooling]) -> str:
     """Up to three spatial dims."""
-    form = layer.form(inputs, outputs)
-    if not isinstance(form, Pooling):
-        return f"{layer.op} has no GL kernel"
+    form = call.form
+    if isinstance(form, Unpooling):
+        fits = _count(call) <= _AT_ONCE * _MOST_PASSES and len(form.whole) <= 8
+        return "" if fits else f"elements of {call.x.shape} are too many to look at for each element"
     if len(form.size) > 3:
         return "pooling over more than three dims has no GL kernel"
-    if outputs[0].dtype is not DataType.FLOAT32:
-        return f"pooling {outputs[0].dtype} has no GL kernel"
+    if kind_of(call.y.dtype) != "float" and form.kind != "largest":
+        return f"pooling {call.y.dtype} has no GL kernel"
     return (
         ""
         if 8 * math.prod(form.window.kernel) <= ROUNDS
@@ -41,26 +47,20 @@ def two(values: Sequence[int], missing: int) -> list[int]:
     return padded(values, missing, 2)
 
 
-def lower(
-    layer: LayerLike,
-    form: Pooling,
-    inputs: Sequence[Operand | None],
-    outputs: Sequence[Operand],
-    tools: Tools,
-) -> list[Binding]:
-    """One kernel an output."""
-    x = inputs[0]
-    assert x is not None
+def lower(call: Call[Any], tools: Tools) -> list[Binding]:
+    """One kernel an output, or those of unpooling."""
+    x, form = call.x, call.form
+    if isinstance(form, Unpooling):
+        return _unpool(call, tools)
     places = row_major(form.size)
-    if layer.attributes.get("storage_order"):
+    if call.layer.attributes.get("storage_order"):
         places = row_major(form.size[::-1])[::-1]
     general = {**_numbers(form, 3), "places": padded(places, 0, 3)}
-    if len(form.size) <= 2:
-        bindings = [Binding(layer.name, "pool", {"X": x}, outputs[0], _numbers(form, 2))]
-    else:
-        bindings = [Binding(layer.name, "pool_any", {"X": x}, outputs[0], general)]
-    indices = [Binding(layer.name, "pool_any", {"X": x}, y, general, {"INDEX": "1"}) for y in outputs[1:]]
-    return bindings + indices
+    nothing = {"NOTHING": "(-1.0 / 0.0)" if kind_of(x.dtype) == "float" else "0.0"}  # the largest of padding alone
+    indices = [call.bind("pool_any", {"X": x}, y, general, {"INDEX": "1", **nothing}) for y in call.outputs[1:]]
+    if len(form.size) <= 2 and kind_of(x.dtype) == "float":
+        return [call.bind("pool", {"X": x}, call.y, _numbers(form, 2)), *indices]
+    return [call.bind("pool_any", {"X": x}, call.y, general, nothing), *indices]
 
 
 def _numbers(form: Pooling, length: int) -> dict[str, Any]:
@@ -77,3 +77,30 @@ def _numbers(form: Pooling, length: int) -> dict[str, Any]:
         "p": form.p,
         "count_padding": int(form.count_padding),
     }
+
+
+def _count(call: Call[Any]) -> int:
+    """How many elements of a plane there are to bring back."""
+    return math.prod(call.x.shape[2:])
+
+
+def _unpool(call: Call[Unpooling], tools: Tools) -> list[Binding]:
+    """Elements are stored among zeros, or each of the output looks for itself among those of its plane.
+
+    Where several go to one place, as in windows that overlap, they are one element of the tensor that was pooled.
+    """
+    form, x, y, indices = call.form, call.x, call.y, call.input(1)
+    params: dict[str, Any] = {"shape": ints(y.shape), "whole": ints(form.whole), "rank": len(form.whole)}
+    if tools.stores_anywhere:
+        zeros = call.copy(tools.constant(np.zeros(1, np.float32)), y, step=0)
+        stores = call.bind("compute/unpool", {"X": x, "I": indices}, y, params, tiles=x.shape.size)
+        return [zeros, stores] if x.shape.size else [zeros]
+    count, found, bindings = _count(call), x, list[Binding]()
+    params |= {"plane": math.prod(form.whole[2:]), "count": count}
+    for first in range(0, max(count, 1), _AT_ONCE):
+        last = min(first + _AT_ONCE, count)
+        target = y if last == count else tools.scratch(y.shape, y.dtype)
+        given = {"X": x, "I": indices, "F": found}
+        bindings.append(call.bind("unpool", given, target, params | {"first": first, "last": last}))
+        found = target
+    return bindings

@@ -2,51 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
-from perframe.backends.base import LayerLike, Operand
-from perframe.backends.gl.steps import SMALL_DTYPES, Binding, Tools
+from perframe.backends.gl.steps import ALL_DTYPES, Binding, Call, Tools
 from perframe.layers.quantize import WHOLE_RANGES, Scaling
 from perframe.tensor import DataType
 
-
-def small_dtypes(layer: LayerLike) -> Sequence[DataType]:
-    """All of them."""
-    return SMALL_DTYPES
+DTYPES = ALL_DTYPES
 
 
-def supports(layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand]) -> str:
+def supports(call: Call[Scaling]) -> str:
     """Between float32 and whole numbers, divided in float32."""
-    quantizes = layer.op == "QuantizeLinear"
-    scale, other = inputs[1], outputs[0] if quantizes else inputs[0]
-    assert scale is not None and other is not None
-    form: Scaling = layer.form(inputs, outputs)
+    form, scale = call.form, call.input(1)
+    other = call.y if form.quantizes else call.x
     if scale.dtype is not DataType.FLOAT32 or form.precision is not DataType.FLOAT32:
         return f"scales of {scale.dtype} and results of {form.precision} have no GL kernel"
-    if other.dtype is DataType.FLOAT32 or (not quantizes and outputs[0].dtype is not DataType.FLOAT32):
-        return f"{layer.op} of {other.dtype} has no GL kernel"
+    if other.dtype is DataType.FLOAT32 or (not form.quantizes and call.y.dtype is not DataType.FLOAT32):
+        return f"scaling {other.dtype} to {call.y.dtype} has no GL kernel"
     return ""
 
 
-def lower(
-    layer: LayerLike,
-    form: Scaling,
-    inputs: Sequence[Operand | None],
-    outputs: Sequence[Operand],
-    tools: Tools,
-) -> list[Binding]:
+def lower(call: Call[Scaling], tools: Tools) -> list[Binding]:
     """One kernel, in either direction."""
-    x, scale, zero = (*inputs, None)[:3]
-    assert x is not None and scale is not None
+    form, x, zero = call.form, call.x, call.optional(2)
     params: dict[str, Any] = {
         "size": form.size,
         "inner": form.inner,
         "block": form.block,
         "steps": form.steps,
         "has_zero": int(zero is not None),
-        "range": WHOLE_RANGES.get(outputs[0].dtype, (0, 0)),
+        "range": WHOLE_RANGES.get(call.y.dtype, (0, 0)),
     }
-    scaled = f"{'QUANTIZED' if layer.op == 'QuantizeLinear' else 'DEQUANTIZED'}(value, scale, zero)"
-    given = {"X": x, "S": scale, "Z": zero or x}
-    return [Binding(layer.name, "quantize", given, outputs[0], params, {"SCALED(value, scale, zero)": scaled})]
+    scaled = f"{'QUANTIZED' if form.quantizes else 'DEQUANTIZED'}(value, scale, zero)"
+    given = {"X": x, "S": call.input(1), "Z": zero or x}
+    return [call.bind("quantize", given, call.y, params, {"SCALED(value, scale, zero)": scaled})]

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from perframe.backends.base import LayerLike, Operand
+from perframe.backends.base import Operand
 from perframe.backends.gl import matmul
 from perframe.backends.gl.join import joined
-from perframe.backends.gl.steps import ROUNDS, Binding, Tools, parameter_name
+from perframe.backends.gl.steps import ROUNDS, Binding, Call, Tools, parameter_name
 from perframe.layers.epilogue import compose, parameters
 from perframe.layers.matmul import Product
 from perframe.layers.recurrent import Recurrence
@@ -22,9 +21,9 @@ _STEPS = 4096  # each is a few launches
 _NUMBERS = 32  # of all activations
 
 
-def supports(layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand]) -> str:
+def supports(call: Call[Recurrence]) -> str:
     """float32, in sequences and states that shaders may walk."""
-    form: Recurrence = layer.form(inputs, outputs)
+    form = call.form
     if form.steps > _STEPS:
         return f"{form.steps} steps are too many launches"
     if 4 * max(form.hidden, form.inputs) > ROUNDS:
@@ -37,15 +36,14 @@ def supports(layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequen
 class _Lowering:
     """One layer on its way to bindings."""
 
-    layer: LayerLike
-    form: Recurrence
+    call: Call[Recurrence]
     tools: Tools
     inputs: dict[str, Operand]  # what every kernel may read: products, weights, biases, lengths
     bindings: list[Binding] = field(default_factory=list)
 
     def kernel(self, part: str, step: int, reads: dict[str, Operand], y: Operand, **more: Any) -> Operand:
         """Append one kernel; returns what it makes."""
-        form = self.form
+        form = self.call.form
         wanted = {"GATES": "XRBL", "GRU": "XRBL", "CELL": "PL", "HIDDEN": "PL", "OUTPUT": "L"}[part]
         given = {name: value for name, value in self.inputs.items() if name in wanted} | reads
         defines = {name: str(index) for index, name in enumerate(_PARTS)}
@@ -71,17 +69,18 @@ class _Lowering:
             **more,
         }
         functions = "" if part == "OUTPUT" else _activations(form)
-        self.bindings.append(Binding(self.layer.name, "recurrent", given, y, params, defines, functions))
+        self.bindings.append(self.call.bind("recurrent", given, y, params, defines, functions))
         return y
 
     def state(self, columns: int = 0) -> Operand:
         """Room for a state of all directions, or for some columns a row of it."""
-        rows = len(self.form.reverse) * self.form.batch
-        return self.tools.scratch((rows * (columns or self.form.hidden),), DataType.FLOAT32)
+        form = self.call.form
+        rows = len(form.reverse) * form.batch
+        return self.tools.scratch((rows * (columns or form.hidden),), DataType.FLOAT32)
 
     def begin(self, given: Operand | None) -> Operand:
         """An initial state as (direction, batch, hidden); zeros where there is none."""
-        form, directions = self.form, len(self.form.reverse)
+        form, directions = self.call.form, len(self.call.form.reverse)
         if given is None:
             return self.tools.constant(np.zeros(directions * form.batch * form.hidden, np.float32))
         if not form.batch_first:
@@ -94,7 +93,7 @@ class _Lowering:
             "offset": 0,
         }
         turned = self.state()
-        self.bindings.append(Binding(self.layer.name, "move", {"X": given}, turned, params))
+        self.bindings.append(self.call.bind("move", {"X": given}, turned, params))
         return turned
 
 
@@ -123,14 +122,14 @@ def _rnn(made: _Lowering, step: int, h: Operand, c: Operand) -> tuple[Operand, O
 
 
 def _gru(made: _Lowering, step: int, h: Operand, c: Operand) -> tuple[Operand, Operand]:
-    used = 2 * made.form.hidden
+    used = 2 * made.call.form.hidden
     defines = {"ACTIVATE(d, x)": "activation_0(d, x)"}
     gates = made.kernel("GATES", step, {"H": h}, made.state(used), used=used, defines=defines)
     return made.kernel("GRU", step, {"H": h, "G": gates}, made.state()), c
 
 
 def _lstm(made: _Lowering, step: int, h: Operand, c: Operand) -> tuple[Operand, Operand]:
-    used = 4 * made.form.hidden
+    used = 4 * made.call.form.hidden
     gates = made.kernel("GATES", step, {"H": h}, made.state(used), used=used)
     cell = made.kernel("CELL", step, {"G": gates, "C": c}, made.state())
     return made.kernel("HIDDEN", step, {"H": h, "G": gates, "D": cell}, made.state()), cell
@@ -139,29 +138,23 @@ def _lstm(made: _Lowering, step: int, h: Operand, c: Operand) -> tuple[Operand, 
 _CELLS = {"RNN": _rnn, "GRU": _gru, "LSTM": _lstm}
 
 
-def lower(
-    layer: LayerLike,
-    form: Recurrence,
-    inputs: Sequence[Operand | None],
-    outputs: Sequence[Operand],
-    tools: Tools,
-) -> list[Binding]:
+def lower(call: Call[Recurrence], tools: Tools) -> list[Binding]:
     """The products with W, the steps, and the outputs from the states that the steps left."""
-    x, w, r, b, lengths, h, c, p = (*inputs, *(None,) * 8)[:8]
-    assert x is not None and w is not None and r is not None
+    form, w, r = call.form, call.input(1), call.input(2)
+    b, lengths, h, c, p = (call.optional(index) for index in range(3, 8))
     directions, rows, columns = len(form.reverse), form.steps * form.batch, form.gates * form.hidden
     projected = tools.scratch((directions * rows * columns,), DataType.FLOAT32)
     strides = ((0, form.inputs, 1), (columns * form.inputs, 1, form.inputs))
     product = Product((directions,), rows, columns, form.inputs, *strides, (0, 0))
-    bindings = matmul.lower(layer, product, [x, w], [projected], tools) if rows else []
+    bindings = matmul.lower(Call(call.layer, product, [call.x, w], [projected]), tools) if rows else []
     shared = {"X": projected, "R": r, "B": b, "P": p, "L": lengths}
-    made = _Lowering(layer, form, tools, {name: value for name, value in shared.items() if value is not None}, bindings)
+    made = _Lowering(call, tools, {name: value for name, value in shared.items() if value is not None}, bindings)
     state, cell, states = made.begin(h), made.begin(c), []
     for step in range(form.steps):
         state, cell = _CELLS[form.cell](made, step, state, cell)
         states.append(state)
-    whole = joined(layer, states, 1, tools, made.bindings) if states else state
-    for y, source, all_steps in zip(outputs, (whole, state, cell), (1, 0, 0), strict=False):
+    whole = joined(call, states, 1, tools, made.bindings) if states else state
+    for y, source, all_steps in zip(call.outputs, (whole, state, cell), (1, 0, 0), strict=False):
         if y.shape.size:
             defines = {"WHOLE": str(all_steps)}
             made.kernel("OUTPUT", 0, {"H": source}, y, used=directions, defines=defines)

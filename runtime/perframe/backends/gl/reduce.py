@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from perframe.backends.base import LayerLike, Operand
-from perframe.backends.gl.steps import RUN, Binding, Tools, ints, kind_of
+from perframe.backends.base import Operand
+from perframe.backends.gl.steps import ALL_DTYPES, RUN, SMALL_DTYPES, Binding, Call, Tools, ints, kind_of
 from perframe.layers.formula import translate
+from perframe.layers.quantize import WHOLE_RANGES
 from perframe.layers.reduce import Reduction
 from perframe.tensor import DataType
+
+DTYPES = ALL_DTYPES  # the largest and the smallest are some of them
 
 _JOIN = {
     "sum": "((a) + (b))",
@@ -34,41 +36,36 @@ _START = {
 }
 
 
-def supports(layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand]) -> str:
+def supports(call: Call[Reduction]) -> str:
     """Integers have no quotients and no logarithms here."""
-    form: Reduction = layer.form(inputs, outputs)
-    kind = kind_of(outputs[0].dtype)
+    form = call.form
+    kind = kind_of(call.y.dtype)
+    if call.y.dtype in SMALL_DTYPES and form.combine not in ("largest", "smallest"):
+        return f"this reduction of {call.y.dtype} has no GL kernel"
     if kind == "int" and (form.finish.__name__ != "keep" or (form.combine, kind) not in _START):
-        return f"{layer.op} of {outputs[0].dtype} has no GL kernel"
+        return f"this reduction of {call.y.dtype} has no GL kernel"
     return ""
 
 
-def lower(
-    layer: LayerLike,
-    form: Reduction,
-    inputs: Sequence[Operand | None],
-    outputs: Sequence[Operand],
-    tools: Tools,
-) -> list[Binding]:
+def lower(call: Call[Reduction], tools: Tools) -> list[Binding]:
     """One kernel; a long reduction in parts, which are reduced again."""
-    x = inputs[0]
-    assert x is not None
+    x, form = call.x, call.form
     if form.count <= RUN:
-        return [_binding(layer, form, x, outputs[0], 1, form.count)]
+        return [_binding(call, form, x, call.y, 1, form.count)]
     kept, parts = math.prod(form.kept), -(-form.count // RUN)
     partial = tools.scratch((kept * parts,), x.dtype)
     rest = replace(form, kept=(kept,), kept_strides=(parts,), reduced=(parts,), reduced_strides=(1,))
-    bindings = [_binding(layer, form, x, partial, parts, form.count, finished=0)]
+    bindings = [_binding(call, form, x, partial, parts, form.count, finished=0)]
     while rest.count > RUN:
         parts = -(-rest.count // RUN)
         shorter = tools.scratch((kept * parts,), x.dtype)
-        bindings.append(_binding(layer, rest, partial, shorter, parts, form.count, prepared=1, finished=0))
+        bindings.append(_binding(call, rest, partial, shorter, parts, form.count, prepared=1, finished=0))
         rest, partial = replace(rest, kept_strides=(parts,), reduced=(parts,)), shorter
-    return [*bindings, _binding(layer, rest, partial, outputs[0], 1, form.count, prepared=1)]
+    return [*bindings, _binding(call, rest, partial, call.y, 1, form.count, prepared=1)]
 
 
 def _binding(
-    layer: LayerLike,
+    call: Call[Any],
     form: Reduction,
     x: Operand,
     y: Operand,
@@ -83,6 +80,8 @@ def _binding(
     end, _ = translate(form.finish, [kind, kind], "glsl")
     functions = f"{prepare}\n{end}\n#define formula {form.prepare.__name__}\n#define epilogue {form.finish.__name__}"
     start = _NOTHING[form.combine] if x.dtype is DataType.BOOL else _START[form.combine, kind]
+    if x.dtype in WHOLE_RANGES and form.combine in ("largest", "smallest"):  # what is in nothing
+        start = str(WHOLE_RANGES[x.dtype][form.combine == "smallest"])
     defines = {"JOIN(a, b)": _JOIN[form.combine], "START": start}
     params: dict[str, Any] = {
         "kept": ints(form.kept),
@@ -98,4 +97,4 @@ def _binding(
         "prepared": prepared,
         "finished": finished,
     }
-    return Binding(layer.name, "reduce", {"X": x}, y, params, defines, functions)
+    return call.bind("reduce", {"X": x}, y, params, defines, functions)

@@ -2,33 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from perframe.backends.base import LayerLike, Operand
-from perframe.backends.gl.steps import SMALL_DTYPES, Binding, Tools
+from perframe.backends.gl.steps import ALL_DTYPES, Binding, Call, Tools
 from perframe.layers.reverse import Reversal
-from perframe.tensor import DataType
+
+DTYPES = ALL_DTYPES  # they are only moved
 
 
-def small_dtypes(layer: LayerLike) -> Sequence[DataType]:
-    """All of them: they are only moved."""
-    return SMALL_DTYPES
-
-
-def lower(
-    layer: LayerLike,
-    form: Reversal,
-    inputs: Sequence[Operand | None],
-    outputs: Sequence[Operand],
-    tools: Tools,
-) -> list[Binding]:
+def lower(call: Call[Reversal], tools: Tools) -> list[Binding]:
     """One kernel."""
-    x, lengths = inputs[0], inputs[1]
-    assert x is not None and lengths is not None
+    form = call.form
     params = {
         "times": form.times,
         "time_step": form.time_step,
         "batches": form.batches,
         "batch_step": form.batch_step,
     }
-    return [Binding(layer.name, "reverse", {"X": x, "L": lengths}, outputs[0], params)]
+    return [call.bind("reverse", {"X": call.x, "L": call.input(1)}, call.y, params)]

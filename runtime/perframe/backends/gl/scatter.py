@@ -6,15 +6,16 @@ Where an invocation may store anywhere and no update meets another, each update 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
-from perframe.backends.base import LayerLike, Operand
+from perframe.backends.base import Operand
 from perframe.backends.gl.gather import MOST_DIMS, addresses
-from perframe.backends.gl.steps import ROUNDS, SMALL_DTYPES, Binding, Tools, ints
+from perframe.backends.gl.steps import ALL_DTYPES, ROUNDS, Binding, Call, Tools, ints, wrapped
 from perframe.layers.geometry import row_major
 from perframe.layers.scatter import Rows, Scattering
 from perframe.tensor import DataType
+
+DTYPES = ALL_DTYPES  # what does not fit wraps around
 
 _AT_ONCE = ROUNDS // 4 - MOST_DIMS  # updates that one pass looks at
 _MOST_PASSES = 32
@@ -23,14 +24,9 @@ _COMBINE = {"none": "b", "add": "a + (b)", "mul": "a * (b)", "max": "maximum(a, 
 _OF_BOOLS = {"add": "max", "mul": "min"}
 
 
-def small_dtypes(layer: LayerLike) -> Sequence[DataType]:
-    """All of them, where nothing is computed that may not fit."""
-    return () if layer.attributes.get("reduction") in ("add", "mul") else SMALL_DTYPES
-
-
-def supports(layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand]) -> str:
+def supports(call: Call[Scattering | Rows]) -> str:
     """As many dims as kernels have room for, and not too many updates for an element to look at."""
-    form: Scattering | Rows = layer.form(inputs, outputs)
+    form = call.form
     if isinstance(form, Rows):
         return ""
     if len(form.shape) > MOST_DIMS or (form.by is not None and len(form.by.dims) > MOST_DIMS):
@@ -39,33 +35,26 @@ def supports(layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequen
     return "" if updates <= _AT_ONCE * _MOST_PASSES else f"{updates} updates are too many to look at for each element"
 
 
-def lower(
-    layer: LayerLike,
-    form: Scattering | Rows,
-    inputs: Sequence[Operand | None],
-    outputs: Sequence[Operand],
-    tools: Tools,
-) -> list[Binding]:
+def lower(call: Call[Scattering | Rows], tools: Tools) -> list[Binding]:
     """A pass for every so many updates."""
-    x, second, third = (*inputs, None)[:3]
-    assert x is not None and second is not None
+    form, x, second = call.form, call.x, call.input(1)
     if isinstance(form, Rows):
-        return [_rows(layer.name, form, x, second, third, outputs[0])]
-    assert third is not None
-    steps, at = ([], second) if form.by is None else addresses(layer.name, form.by, second, tools)
+        return [_rows(call, form, x, second, call.optional(2), call.y)]
+    third = call.input(2)
+    steps, at = ([], second) if form.by is None else addresses(call, form.by, second, tools)
     count = form.extent[form.axis]
     if not math.prod(form.extent) or (tools.stores_anywhere and form.reduction == "none" and count > _FEW):
-        steps.append(_copy(layer.name, x, outputs[0]))
-        return [*steps, _store(layer.name, form, at, third, outputs[0])] if math.prod(form.extent) else steps
+        steps.append(call.copy(x, call.y))
+        return [*steps, _store(call, form, at, third, call.y)] if math.prod(form.extent) else steps
     reduction = form.reduction
-    if outputs[0].dtype is DataType.BOOL:
+    if call.y.dtype is DataType.BOOL:
         reduction = _OF_BOOLS.get(reduction, reduction)
     for first in range(0, count, _AT_ONCE):
         now = min(_AT_ONCE, count - first)
-        y = outputs[0] if first + now == count else tools.scratch(outputs[0].shape, outputs[0].dtype)
+        y = call.y if first + now == count else tools.scratch(call.y.shape, call.y.dtype)
         params = _geometry(form) | {"shape": ints(form.shape), "first": first, "count": now}
         given = {"X": x, "I": at, "U": third}
-        steps.append(Binding(layer.name, "scatter", given, y, params, {"COMBINE(a, b)": _COMBINE[reduction]}))
+        steps.append(call.bind("scatter", given, y, params, {"COMBINE(a, b)": wrapped(_COMBINE[reduction], y.dtype)}))
         x = y
     return steps
 
@@ -80,17 +69,12 @@ def _geometry(form: Scattering) -> dict[str, Any]:
     }
 
 
-def _copy(layer: str, x: Operand, y: Operand) -> Binding:
-    size = y.shape.size
-    return Binding(layer, "move", {"X": x}, y, {"shape": ints((size,)), "strides": ints((1,)), "rank": 1, "offset": 0})
-
-
-def _store(layer: str, form: Scattering, at: Operand, updates: Operand, y: Operand) -> Binding:
+def _store(call: Call[Any], form: Scattering, at: Operand, updates: Operand, y: Operand) -> Binding:
     params = _geometry(form) | {"strides": ints(row_major(form.shape)), "size": form.shape[form.axis]}
-    return Binding(layer, "compute/scatter", {"I": at, "U": updates}, y, params, tiles=math.prod(form.extent))
+    return call.bind("compute/scatter", {"I": at, "U": updates}, y, params, tiles=math.prod(form.extent))
 
 
-def _rows(layer: str, form: Rows, x: Operand, update: Operand, begin: Operand | None, y: Operand) -> Binding:
+def _rows(call: Call[Any], form: Rows, x: Operand, update: Operand, begin: Operand | None, y: Operand) -> Binding:
     params: dict[str, Any] = {
         "outer": form.outer,
         "size": form.size,
@@ -100,4 +84,4 @@ def _rows(layer: str, form: Rows, x: Operand, update: Operand, begin: Operand | 
         "has_begin": int(begin is not None),
     }
     given = {"X": x, "U": update, "B": begin or update}
-    return Binding(layer, "scatter_rows", given, y, params)
+    return call.bind("scatter_rows", given, y, params)

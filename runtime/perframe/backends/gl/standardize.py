@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
-from perframe.backends.base import LayerLike, Operand
-from perframe.backends.gl.steps import RUN, Binding, Tools
+from perframe.backends.base import Operand
+from perframe.backends.gl.steps import RUN, Binding, Call, Tools
 from perframe.layers.standardize import Standardization
 from perframe.tensor import DataType
 
 
-def supports(layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand]) -> str:
+def supports(call: Call[Standardization]) -> str:
     """In float32, with scales and biases that repeat along x."""
-    form: Standardization = layer.form(inputs, outputs)
+    form = call.form
     if form.stash is DataType.FLOAT64:
         return "computing in float64 has no GL kernel"
     if any(form.period(index) is None for index in range(len(form.factors))):
@@ -21,17 +20,10 @@ def supports(layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequen
     return ""
 
 
-def lower(
-    layer: LayerLike,
-    form: Standardization,
-    inputs: Sequence[Operand | None],
-    outputs: Sequence[Operand],
-    tools: Tools,
-) -> list[Binding]:
+def lower(call: Call[Standardization], tools: Tools) -> list[Binding]:
     """Moments of parts, of parts of those, and then a kernel for each output."""
-    x, scale, bias = (*inputs, None)[:3]
-    assert x is not None and scale is not None
-    moments, bindings = _moments(layer, form, x, tools)
+    form, x, scale, bias = call.form, call.x, call.input(1), call.optional(2)
+    moments, bindings = _moments(call, form, x, tools)
     shift = form.period(1) if len(form.factors) > 1 else None
     params: dict[str, Any] = {
         "size": form.size,
@@ -41,12 +33,12 @@ def lower(
         "biased": int(bias is not None),
     }
     given = {"X": x, "S": moments, "W": scale, "B": bias or scale}
-    for kind, y in enumerate(outputs):
-        bindings.append(Binding(layer.name, "standardize", given, y, params | {"kind": kind}))
+    for kind, y in enumerate(call.outputs):
+        bindings.append(call.bind("standardize", given, y, params | {"kind": kind}))
     return bindings
 
 
-def _moments(layer: LayerLike, form: Standardization, x: Operand, tools: Tools) -> tuple[Operand, list[Binding]]:
+def _moments(call: Call[Any], form: Standardization, x: Operand, tools: Tools) -> tuple[Operand, list[Binding]]:
     """Pairs of mean and sum of squares for each row."""
     count, weight, bindings, source = form.size, 1, list[Binding](), x
     while True:
@@ -61,7 +53,7 @@ def _moments(layer: LayerLike, form: Standardization, x: Operand, tools: Tools) 
             "total": form.size,
             "centered": int(form.centered),
         }
-        bindings.append(Binding(layer.name, "moments", {"X": source}, pairs, params))
+        bindings.append(call.bind("moments", {"X": source}, pairs, params))
         if parts == 1:
             return pairs, bindings
         source, count, weight = pairs, parts, weight * RUN

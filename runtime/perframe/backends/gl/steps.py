@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Generic, Protocol, TypeVar, cast
 
 import moderngl
 import numpy as np
@@ -19,11 +19,12 @@ from perframe.tensor import DataType, Storage
 Array = NDArray[Any]
 
 GPU_DTYPES = (DataType.FLOAT32, DataType.INT32, DataType.INT64, DataType.BOOL)
-# what a family may ask for besides: small whole numbers live as ints, and those who only move them need no more
+# small whole numbers live as ints: a family that wraps around what does not fit, or makes nothing such, takes them too
 SMALL_DTYPES = (
     *(DataType.INT8, DataType.UINT8, DataType.INT16, DataType.UINT16),
     *(DataType.INT4, DataType.UINT4, DataType.INT2, DataType.UINT2),
 )
+ALL_DTYPES = (*GPU_DTYPES, *SMALL_DTYPES)
 
 
 RUN = 1024  # elements that one invocation takes in; longer reductions are done in parts
@@ -83,6 +84,57 @@ class Binding:
         return {"O_TYPE": self.o_type, **self.defines}
 
 
+Form = TypeVar("Form", covariant=True)
+
+
+@dataclass(frozen=True)
+class Call(Generic[Form]):
+    """A layer applied to operands, as its family sees it: the canonical form, what is read, and what is made."""
+
+    layer: LayerLike
+    form: Form
+    inputs: Sequence[Operand | None]
+    outputs: Sequence[Operand]
+
+    @property
+    def x(self) -> Operand:
+        """The first input."""
+        return self.input(0)
+
+    @property
+    def y(self) -> Operand:
+        """The first output."""
+        return self.outputs[0]
+
+    def input(self, index: int) -> Operand:
+        """An input that the layer cannot do without."""
+        operand = self.inputs[index]
+        assert operand is not None
+        return operand
+
+    def optional(self, index: int) -> Operand | None:
+        """An input that may be absent."""
+        return self.inputs[index] if index < len(self.inputs) else None
+
+    def bind(
+        self,
+        kernel: str,
+        inputs: dict[str, Operand],
+        output: Operand,
+        params: Mapping[str, Numbers],
+        defines: Mapping[str, str] | None = None,
+        functions: str = "",
+        tiles: int = 0,
+    ) -> Binding:
+        """One of the layer's kernels, with everything it needs."""
+        return Binding(self.layer.name, kernel, inputs, output, params, dict(defines or {}), functions, {}, tiles)
+
+    def copy(self, source: Operand, target: Operand, step: int = 1) -> Binding:
+        """The kernel that fills `target` from `source`, element by element or (step 0) with its first."""
+        params: dict[str, Any] = {"shape": (target.shape.size,), "strides": (step,), "rank": 1, "offset": 0}
+        return self.bind("move", {"X": source}, target, params)
+
+
 @dataclass
 class Tools:
     """What a family may use to lower a layer: storage between its kernels, constants, and what this backend can do."""
@@ -90,6 +142,19 @@ class Tools:
     scratch: Scratch
     constant: Callable[[Any], Operand]
     stores_anywhere: bool  # an invocation may store several elements, wherever it likes
+
+
+class GLStorage(Storage, Protocol):
+    """Storage of a GL backend: a buffer, or a texture."""
+
+    @property
+    def glo(self) -> int:
+        """Its GL name."""
+
+
+def on_gl(storage: Storage) -> GLStorage:
+    """The storage of an operand of a GL step, which the plan has put there."""
+    return cast(GLStorage, storage)
 
 
 class GLStep(Step, Protocol):
@@ -158,6 +223,14 @@ def ints(values: Sequence[int], length: int = 8) -> list[int]:
     if len(values) > length:
         raise ValueError(f"{len(values)} dims are more than a kernel's {length}")
     return [*values, *(0,) * (length - len(values))]
+
+
+def wrapped(text: str, dtype: DataType) -> str:
+    """GLSL that wraps a whole number around to what its dtype holds, where that is a small one."""
+    if dtype not in SMALL_DTYPES:
+        return f"({text})"
+    bits = int(dtype.value.removeprefix("u").removeprefix("int"))
+    return f"(int({text}) & {2**bits - 1})" if dtype.value[0] == "u" else f"(int({text}) << {32 - bits} >> {32 - bits})"
 
 
 def unsupported(

@@ -45,6 +45,16 @@ def to_input(node: Node, graph: Importer, attribute: str, position: int, dtype: 
         node.inputs[position] = graph.constant(value, dtype)
 
 
+def to_data_types(node: Node, *names: str) -> None:
+    """Attributes that are ONNX's numbers of types become DataTypes. Raises ModelError for a number of none."""
+    from perframe.importers.onnx import data_type
+
+    for name in names:
+        number = node.attributes.get(name)
+        if isinstance(number, (int, np.integer)):
+            node.attributes[name] = data_type(int(number))
+
+
 def node_like(like: Node, op: str, inputs: list[str], outputs: list[str], **attributes: Any) -> Node:
     """A node of the newest opset in the place of another."""
     from perframe.importers.onnx import Node

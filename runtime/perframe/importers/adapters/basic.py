@@ -69,7 +69,7 @@ def _old_resize(node: Node, inputs: list[str], mode: str) -> Node:
     return node_like(node, "Resize", inputs, node.outputs, mode=mode, **rounding)
 
 
-@adapter("Softmax", "LogSoftmax", before=13)
+@adapter("Softmax", "LogSoftmax", "Hardmax", before=13)
 def _softmax(node: Node, graph: Importer) -> list[Node]:
     """Before opset 13 all axes from `axis` on were one."""
     axis = node.attributes.get("axis", 1)
@@ -91,7 +91,11 @@ def _axes(node: Node, graph: Importer) -> None:
 
 
 @adapter(
-    *(f"Reduce{kind}" for kind in ("Max", "Min", "Mean", "Prod", "SumSquare", "L1", "L2", "LogSum", "Sum")), before=18
+    *(
+        f"Reduce{kind}"
+        for kind in ("Max", "Min", "Mean", "Prod", "SumSquare", "L1", "L2", "LogSum", "LogSumExp", "Sum")
+    ),
+    before=18,
 )
 def _reduce_axes(node: Node, graph: Importer) -> None:
     to_input(node, graph, "axes", 1)

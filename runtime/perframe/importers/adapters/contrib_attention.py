@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from perframe.importers.adapters import adapter
-from perframe.importers.adapters.contrib import MICROSOFT, Chain
+from perframe.importers.adapters.chain import Chain
+from perframe.importers.adapters.contrib import MICROSOFT
 from perframe.tensor import DataType
 
 if TYPE_CHECKING:

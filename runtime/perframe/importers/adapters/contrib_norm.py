@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from perframe.importers.adapters import adapter, node_like
-from perframe.importers.adapters.contrib import MICROSOFT, Chain, channels_first, channels_last
+from perframe.importers.adapters.chain import Chain
+from perframe.importers.adapters.contrib import MICROSOFT, channels_first, channels_last
 from perframe.tensor import DataType
 
 if TYPE_CHECKING:

@@ -8,7 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perframe.importers.adapters import adapter
-from perframe.importers.adapters.contrib import MICROSOFT, Chain, channels_first, channels_last
+from perframe.importers.adapters.chain import Chain
+from perframe.importers.adapters.contrib import MICROSOFT, channels_first, channels_last
+from perframe.importers.adapters.quantized import bounds, own_range, whole
 from perframe.tensor import DataType
 
 if TYPE_CHECKING:
@@ -115,17 +117,11 @@ def _q_gemm(node: Node, graph: Importer) -> list[Node]:
     return chain.done(_quantized(chain, result, y_scale, y_zero) if y_scale else result)
 
 
-def _whole(chain: Chain, x: str, zero: str) -> str:
-    """x - zero, as int32."""
-    wide = chain("Cast", x, to=DataType.INT32)
-    return chain("Sub", wide, chain("Cast", zero, to=DataType.INT32)) if zero else wide
-
-
 @adapter(f"{MICROSOFT}MatMulIntegerToFloat")
 def _mat_mul_integer_to_float(node: Node, graph: Importer) -> list[Node]:
     chain = Chain(node, graph)
     a, b, a_scale, b_scale, a_zero, b_zero, bias = chain.inputs(7)
-    product = chain("MatMul", _whole(chain, a, a_zero), _whole(chain, b, b_zero))
+    product = chain("MatMul", whole(chain, a, a_zero), whole(chain, b, b_zero))
     real = chain("Cast", product, to=chain.spec(a_scale).dtype)
     return chain.done(chain.sum(chain("Mul", real, chain("Mul", a_scale, b_scale)), bias))
 
@@ -135,15 +131,10 @@ def _dynamic_quantize_mat_mul(node: Node, graph: Importer) -> list[Node]:
     """A is quantized to 0…255 by its own range, which holds 0."""
     chain = Chain(node, graph)
     a, b, b_scale, b_zero, bias = chain.inputs(5)
-    zero, one, most = (chain.number(value) for value in (0, 1, 255))
-    low = chain("Min", chain("ReduceMin", a, keepdims=0), zero)
-    high = chain("Max", chain("ReduceMax", a, keepdims=0), zero)
-    step = chain("Div", chain("Sub", high, low), most)
-    step = chain("Where", chain("Equal", step, zero), one, step)
-    offset = chain("Clip", chain("Round", chain("Neg", chain("Div", low, step))), zero, most)
-    whole = chain("Clip", chain("Add", chain("Round", chain("Div", a, step)), offset), zero, most)
-    left = chain("Cast", chain("Sub", whole, offset), to=DataType.INT32)
-    product = chain("Cast", chain("MatMul", left, _whole(chain, b, b_zero)), to=DataType.FLOAT32)
+    step, offset = own_range(chain, a)
+    quantized = chain("Clip", chain("Add", chain("Round", chain("Div", a, step)), offset), *bounds(chain))
+    left = chain("Cast", chain("Sub", quantized, offset), to=DataType.INT32)
+    product = chain("Cast", chain("MatMul", left, whole(chain, b, b_zero)), to=DataType.FLOAT32)
     return chain.done(chain.sum(chain("Mul", product, chain("Mul", step, b_scale)), bias))
 
 

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import onnx
-
-from perframe.importers.adapters import adapter, node_like
-from perframe.tensor import DataType
+from perframe.importers.adapters import adapter, node_like, to_data_types
 
 if TYPE_CHECKING:
     from perframe.importers.onnx import Importer, Node
@@ -24,9 +21,7 @@ def _identity(node: Node, graph: Importer) -> list[Node] | None:
 
 @adapter("SequenceEmpty")
 def _sequence_empty(node: Node, graph: Importer) -> None:
-    dtype = node.attributes.get("dtype")
-    if isinstance(dtype, int) and not isinstance(dtype, DataType):
-        node.attributes["dtype"] = DataType.of(onnx.helper.tensor_dtype_to_np_dtype(dtype))
+    to_data_types(node, "dtype")
 
 
 @adapter("Optional")

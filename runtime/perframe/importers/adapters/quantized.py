@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from perframe.importers.adapters import adapter, node_like
+from perframe.importers.adapters import adapter, to_data_types
+from perframe.importers.adapters.chain import Chain
 from perframe.tensor import DataType
 
 if TYPE_CHECKING:
@@ -15,110 +16,98 @@ if TYPE_CHECKING:
 
 @adapter("QuantizeLinear", "DequantizeLinear")
 def _dtypes(node: Node, graph: Importer) -> None:
-    from perframe.importers.onnx import data_type
-
     for name in ("output_dtype", "precision"):
-        number = node.attributes.get(name)
-        if isinstance(number, int):
-            node.attributes[name] = data_type(number) if number else None
+        if node.attributes.get(name) == 0:  # "as the other inputs have it"
+            del node.attributes[name]
+    to_data_types(node, "output_dtype", "precision")
 
 
-class _Chain:
-    """Nodes in the place of one, made one after the other."""
-
-    def __init__(self, node: Node, graph: Importer) -> None:
-        self.node, self.graph, self.nodes = node, graph, list[object]()
-
-    def __call__(self, op: str, *inputs: str, **attributes: object) -> str:
-        """Add a node; returns its output."""
-        name = self.graph.value_name(self.node.outputs[0])
-        self.nodes.append(node_like(self.node, op, list(inputs), [name], **attributes))
-        return name
-
-    def whole(self, x: str, zero: str, per_axis: int | None = None) -> str:
-        """x - zero as int32. Zero points of more than one element lie on the axis that `per_axis` others follow."""
-        wide = self("Cast", x, to=DataType.INT32)
-        if not zero:
-            return wide
-        offset = self.column(self("Cast", zero, to=DataType.INT32), per_axis)
-        return self("Sub", wide, offset)
-
-    def column(self, values: str, after: int | None) -> str:
-        """Values of an axis that is followed by `after` others, so that they broadcast; single ones do anyhow."""
-        if not after:
-            return values
-        return self("Reshape", values, self.graph.constant([-1, *(1,) * after], np.int64))
-
-    def done(self) -> list[Node]:
-        """The nodes, the last of which makes the outputs of the one that they replace."""
-        nodes: list[Node] = self.nodes  # type: ignore[assignment]
-        nodes[-1].outputs = self.node.outputs
-        return nodes
+def whole(chain: Chain, x: str, zero: str, per_axis: int | None = None) -> str:
+    """x - zero as int32. Zero points of more than one element lie on the axis that `per_axis` others follow."""
+    wide = chain("Cast", x, to=DataType.INT32)
+    return chain("Sub", wide, _column(chain, chain("Cast", zero, to=DataType.INT32), per_axis)) if zero else wide
 
 
-def _inputs(node: Node, count: int) -> list[str]:
-    return (node.inputs + [""] * count)[:count]
+def _column(chain: Chain, values: str, after: int | None) -> str:
+    """Values of an axis that is followed by `after` others, so that they broadcast; single ones do anyhow."""
+    return chain("Reshape", values, chain.ints(-1, *(1,) * after)) if after else values
 
 
-def _rank(graph: Importer, name: str) -> int | None:
-    shape = graph.specs[name].shape
-    return None if shape is None else len(shape)
+def bounds(chain: Chain) -> tuple[str, str]:
+    """The smallest and the largest number of 8 bits."""
+    return chain.number(0), chain.number(255)
 
 
-def _rows(chain: _Chain, values: str) -> str:
+def own_range(chain: Chain, x: str) -> tuple[str, str]:
+    """The scale that spreads the range of x, which holds 0, over 8 bits, and its zero point, as float32.
+
+    The scale of nothing but zeros is 1/255, as that of ONNX's evaluator; by the standard's own function it is 0.
+    """
+    zero, most = bounds(chain)
+    low = chain("Min", chain("ReduceMin", x, keepdims=0), zero)
+    high = chain("Max", chain("ReduceMax", x, keepdims=0), zero)
+    width = chain("Sub", high, low)
+    scale = chain("Div", chain("Where", chain("Equal", width, zero), chain.number(1), width), most)
+    return scale, chain("Round", chain("Clip", chain("Neg", chain("Div", low, scale)), zero, most))
+
+
+@adapter("DynamicQuantizeLinear")
+def _dynamic_quantize_linear(node: Node, graph: Importer) -> list[Node]:
+    chain = Chain(node, graph)
+    scale, offset = own_range(chain, node.inputs[0])
+    zero = chain("Cast", offset, to=DataType.UINT8)
+    return chain.done(chain("QuantizeLinear", node.inputs[0], scale, zero), scale, zero)
+
+
+def _rows(chain: Chain, values: str) -> str:
     """Numbers for each row of a matrix, so that they broadcast; single ones and tensors do anyhow."""
     shape = chain.graph.specs[values].shape if values else None
-    return chain.column(values, 1) if shape is not None and len(shape) == 1 and shape[0] != 1 else values
+    return _column(chain, values, 1) if shape is not None and len(shape) == 1 and shape[0] != 1 else values
 
 
 @adapter("MatMulInteger")
 def _mat_mul_integer(node: Node, graph: Importer) -> list[Node]:
-    a, b, a_zero, b_zero = _inputs(node, 4)
-    chain = _Chain(node, graph)
-    chain("MatMul", chain.whole(a, _rows(chain, a_zero)), chain.whole(b, b_zero))
-    return chain.done()
+    chain = Chain(node, graph)
+    a, b, a_zero, b_zero = chain.inputs(4)
+    return chain.done(chain("MatMul", whole(chain, a, _rows(chain, a_zero)), whole(chain, b, b_zero)))
 
 
 @adapter("ConvInteger")
 def _conv_integer(node: Node, graph: Importer) -> list[Node]:
-    x, w, x_zero, w_zero = _inputs(node, 4)
-    chain, rank = _Chain(node, graph), _rank(graph, w)
-    if rank is None:
-        raise NotImplementedError("the rank of its weights is unknown")
-    chain("Conv", chain.whole(x, x_zero), chain.whole(w, w_zero, rank - 1), **node.attributes)
-    return chain.done()
+    chain = Chain(node, graph)
+    x, w, x_zero, w_zero = chain.inputs(4)
+    given = whole(chain, x, x_zero), whole(chain, w, w_zero, chain.rank(w) - 1)
+    return chain.done(chain("Conv", *given, **node.attributes))
 
 
-def _requantize(chain: _Chain, result: str, factor: str, zero: str) -> list[Node]:
+def _requantize(chain: Chain, result: str, factor: str, zero: str) -> list[Node]:
     """Scale whole numbers to the output's, in float32. More than one zero point are those of rows."""
     scaled = chain("Mul", chain("Cast", result, to=DataType.FLOAT32), factor)
     shape = chain.graph.specs[zero].shape
     count = shape.size if shape else 1
     ones = np.ones((), np.float32) if count == 1 else np.ones(count or 0, np.float32)
-    chain("QuantizeLinear", scaled, chain.graph.constant(ones), zero, axis=-2)
-    return chain.done()
+    return chain.done(chain("QuantizeLinear", scaled, chain.graph.constant(ones), zero, axis=-2))
 
 
-def _factor(chain: _Chain, first: str, second: str, output: str) -> str:
+def _factor(chain: Chain, first: str, second: str, output: str) -> str:
     wide = [chain("Cast", scale, to=DataType.FLOAT32) for scale in (first, second, output)]
     return chain("Div", chain("Mul", wide[0], wide[1]), wide[2])
 
 
 @adapter("QLinearMatMul")
 def _q_linear_mat_mul(node: Node, graph: Importer) -> list[Node]:
-    a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero = _inputs(node, 8)
-    chain = _Chain(node, graph)
-    result = chain("MatMul", chain.whole(a, _rows(chain, a_zero)), chain.whole(b, b_zero))
+    chain = Chain(node, graph)
+    a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero = chain.inputs(8)
+    result = chain("MatMul", whole(chain, a, _rows(chain, a_zero)), whole(chain, b, b_zero))
     factor = _factor(chain, _rows(chain, a_scale), b_scale, _rows(chain, y_scale))
     return _requantize(chain, result, factor, y_zero)
 
 
 @adapter("QLinearConv")
 def _q_linear_conv(node: Node, graph: Importer) -> list[Node]:
-    x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, bias = _inputs(node, 9)
-    chain, rank = _Chain(node, graph), _rank(graph, w)
-    if rank is None:
-        raise NotImplementedError("the rank of its weights is unknown")
-    given = [chain.whole(x, x_zero), chain.whole(w, w_zero, rank - 1), *([bias] if bias else [])]
+    chain = Chain(node, graph)
+    x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, bias = chain.inputs(9)
+    rank = chain.rank(w)
+    given = [whole(chain, x, x_zero), whole(chain, w, w_zero, rank - 1), *([bias] if bias else [])]
     result = chain("Conv", *given, **node.attributes)
-    return _requantize(chain, result, _factor(chain, x_scale, chain.column(w_scale, rank - 2), y_scale), y_zero)
+    return _requantize(chain, result, _factor(chain, x_scale, _column(chain, w_scale, rank - 2), y_scale), y_zero)

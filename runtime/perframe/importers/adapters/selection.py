@@ -7,23 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from onnx import TensorProto
 
-from perframe.importers.adapters import adapter, dtype_of, node_like, to_input
-from perframe.importers.adapters.basic import _softmax
-from perframe.tensor import DataType
+from perframe.importers.adapters import adapter, dtype_of, node_like, to_data_types, to_input
 
 if TYPE_CHECKING:
     from perframe.importers.onnx import Importer, Node
-
-
-def _to_data_type(node: Node, name: str) -> None:
-    from perframe.importers.onnx import data_type
-
-    number = node.attributes.get(name)
-    if number is not None and not isinstance(number, DataType):
-        node.attributes[name] = data_type(number)
-
-
-adapter("Hardmax", before=13)(_softmax)
 
 
 @adapter("TopK", before=10)
@@ -32,30 +19,25 @@ def _top_k(node: Node, graph: Importer) -> None:
     to_input(node, graph, "k", 1)
 
 
-@adapter("ReduceLogSumExp", before=18)
-def _reduce_axes(node: Node, graph: Importer) -> None:
-    to_input(node, graph, "axes", 1)
-
-
 @adapter("BitCast")
 def _bit_cast(node: Node, graph: Importer) -> None:
-    _to_data_type(node, "to")
+    to_data_types(node, "to")
 
 
 @adapter("EyeLike")
 def _eye_like(node: Node, graph: Importer) -> None:
-    _to_data_type(node, "dtype")
+    to_data_types(node, "dtype")
 
 
 @adapter("HannWindow", "HammingWindow", "BlackmanWindow")
 def _window(node: Node, graph: Importer) -> None:
     node.attributes.setdefault("output_datatype", TensorProto.FLOAT)
-    _to_data_type(node, "output_datatype")
+    to_data_types(node, "output_datatype")
 
 
 @adapter("LayerNormalization", "RMSNormalization", "GroupNormalization")
 def _stash_type(node: Node, graph: Importer) -> None:
-    _to_data_type(node, "stash_type")
+    to_data_types(node, "stash_type")
 
 
 @adapter("LpNormalization")

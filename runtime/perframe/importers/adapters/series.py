@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from perframe.importers.adapters import adapter, to_input
-from perframe.tensor import DataType
+from perframe.importers.adapters import adapter, to_data_types, to_input
 
 if TYPE_CHECKING:
     from perframe.importers.onnx import Importer, Node
@@ -33,21 +30,12 @@ _DRAWN = ("RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLik
 
 @adapter(*_DRAWN)
 def _random(node: Node, graph: Importer) -> None:
-    _data_type(node, "dtype")
+    to_data_types(node, "dtype")
 
 
 @adapter("MelWeightMatrix")
 def _mel(node: Node, graph: Importer) -> None:
-    _data_type(node, "output_datatype")
-
-
-def _data_type(node: Node, name: str) -> None:
-    """ONNX's number of a type as a DataType; the standard's default stays the layer's."""
-    from perframe.importers.onnx import data_type
-
-    value = node.attributes.get(name)
-    if isinstance(value, (int, np.integer)) and not isinstance(value, DataType):
-        node.attributes[name] = data_type(int(value))
+    to_data_types(node, "output_datatype")
 
 
 @adapter("StringNormalizer")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
+import llvmlite.binding as llvm
 from numba import njit, types
 
 SIGNATURE = types.void(types.int64, types.int64, types.int64)
@@ -14,9 +15,12 @@ SIGNATURE = types.void(types.int64, types.int64, types.int64)
 OPTIONS: dict[str, Any] = {"error_model": "numpy", "fastmath": {"contract"}, "boundscheck": False}
 
 
+llvm.initialize_native_asmparser()  # a kernel has lines of assembly
+
+
 def inline(function: Any) -> Any:
-    """A helper of kernels: LLVM inlines it."""
-    return njit(**OPTIONS)(function)
+    """A helper of kernels: LLVM inlines it, or loops that call it would not become vectors."""
+    return njit(forceinline=True, **OPTIONS)(function)
 
 
 def compile_kernel(name: str, text: str) -> tuple[bytes, str]:

@@ -6,6 +6,7 @@ from typing import Any
 
 from llvmlite import ir
 from numba import types
+from numba.core import cgutils
 from numba.extending import intrinsic
 
 
@@ -47,6 +48,18 @@ def float_to_bits(typing: Any, value: Any) -> Any:
 
 
 @intrinsic
+def select(typing: Any, condition: Any, a: Any, b: Any) -> Any:
+    """a where the condition holds, else b; both are computed, so that loops of it become vectors."""
+    if a != b:
+        raise TypeError(f"select() of {a} and {b}")
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.select(args[0], args[1], args[2])
+
+    return a(types.boolean, a, b), codegen
+
+
+@intrinsic
 def add_in_any_order(typing: Any, a: Any, b: Any) -> Any:
     """a + b in a sum whose terms may be reordered: loops of it become vectors."""
 
@@ -63,7 +76,7 @@ def call_kernel(typing: Any, kernel: Any, numbers: Any, begin: Any, end: Any) ->
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         i8p, i64 = ir.IntType(8).as_pointer(), ir.IntType(64)
         kind = ir.FunctionType(ir.IntType(32), [i8p.as_pointer(), i8p.as_pointer(), i64, i64, i64])
-        result, error = builder.alloca(i8p), builder.alloca(i8p)
+        result, error = (cgutils.alloca_once(builder, i8p) for _ in range(2))  # an alloca in a loop grows the stack
         builder.call(builder.inttoptr(args[0], kind.as_pointer()), [result, error, *args[1:]])
         return context.get_dummy_value()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from perframe.backends.cpu.kernels.memory import int32s, int64s
+from perframe.backends.cpu.kernels.vector import copy_floats
 
 
 def build() -> Any:
@@ -12,7 +13,7 @@ def build() -> Any:
 
     def kernel(numbers, begin, end):
         n = int64s(numbers)
-        x, out, fill = int32s(n[0]), int32s(n[1]), int32s(n[2])
+        out, fill = int32s(n[1]), int32s(n[2])
         rank = n[3]
         size, total, before = n[3 + rank], n[3 + 2 * rank], n[3 + 3 * rank]
         for item in range(begin, end):
@@ -24,8 +25,13 @@ def build() -> Any:
                 at += c * step
                 step *= n[4 + axis]
             o = item * total
-            for i in range(total):
-                j = i - before
-                out[o + i] = x[at + j] if inside and 0 <= j < size else fill[0]
+            first = min(total, max(0, before)) if inside else total
+            last = max(first, min(total, size + before)) if inside else total
+            for i in range(first):
+                out[o + i] = fill[0]
+            if first < last:
+                copy_floats(n[1] + (o + first) * 4, n[0] + (at + first - before) * 4, last - first)
+            for i in range(last, total):
+                out[o + i] = fill[0]
 
     return kernel

@@ -10,6 +10,10 @@ from numba import float32
 from perframe.backends.cpu.kernels.compiler import inline
 from perframe.backends.cpu.kernels.math import maximum, minimum
 from perframe.backends.cpu.kernels.memory import floats, int64s
+from perframe.backends.cpu.kernels.sizes import RUN
+from perframe.backends.cpu.kernels.vector import stack_block
+
+FEW = 64  # rows that are summed up before they join the total, so that long sums stay exact
 
 _START: dict[str, float] = {"sum": 0.0, "product": 1.0, "largest": -math.inf, "smallest": math.inf}
 
@@ -65,4 +69,43 @@ def _reduction(combine: str) -> Any:
     return build
 
 
+def _columns(combine: str) -> Any:
+    def build(formula: Any, epilogue: Any) -> Any:
+        """Rows combined into one: [x, out, groups, rows, pitch of rows, columns, step of groups]; items are (group,
+        run of columns).
+        """
+        start = float32(_START[combine])
+        join = {"sum": _add, "product": _times, "largest": maximum, "smallest": minimum}[combine]
+
+        def kernel(numbers, begin, end):
+            n = int64s(numbers)
+            x, out, rows, pitch, columns = floats(n[0]), floats(n[1]), n[3], n[4], n[5]
+            runs = (columns + RUN - 1) // RUN
+            memory = stack_block()
+            total, part = floats(memory), floats(memory + RUN * 4)
+            for item in range(begin, end):
+                group, first = item // runs, item % runs * RUN
+                wide = min(RUN, columns - first)
+                at = group * n[6] + first
+                for i in range(wide):
+                    total[i] = start
+                for row in range(0, rows, FEW):
+                    for i in range(wide):
+                        part[i] = start
+                    for r in range(row, min(rows, row + FEW)):
+                        for i in range(wide):
+                            part[i] = join(part[i], formula(x[at + r * pitch + i]))
+                    for i in range(wide):
+                        total[i] = join(total[i], part[i])
+                for i in range(wide):
+                    out[group * columns + first + i] = epilogue(total[i], float32(rows))
+
+        return kernel
+
+    return build
+
+
 sum, product, largest, smallest = (_reduction(name) for name in ("sum", "product", "largest", "smallest"))
+sum_columns, product_columns, largest_columns, smallest_columns = (
+    _columns(name) for name in ("sum", "product", "largest", "smallest")
+)

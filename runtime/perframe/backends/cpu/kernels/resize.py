@@ -7,6 +7,7 @@ from typing import Any
 from numba import float32
 
 from perframe.backends.cpu.kernels.memory import floats, int64s
+from perframe.backends.cpu.kernels.vector import copy_floats
 
 
 def build() -> Any:
@@ -21,12 +22,21 @@ def build() -> Any:
         for item in range(begin, end):
             output = item % outputs
             plane = item // outputs * size
-            for i in range(inner):
-                total = float32(0)
+            at, o = output * taps, item * inner
+            if taps == 1 and weights[at] == float32(1):
+                copy_floats(n[1] + o * 4, n[0] + (plane + indices[at]) * inner * 4, inner)
+            elif taps == 2 and weights[at] != float32(0) and weights[at + 1] != float32(0):
+                u, v = weights[at], weights[at + 1]
+                first, second = (plane + indices[at]) * inner, (plane + indices[at + 1]) * inner
+                for i in range(inner):
+                    out[o + i] = u * x[first + i] + v * x[second + i]
+            else:
+                for i in range(inner):
+                    out[o + i] = float32(0)
                 for k in range(taps):
-                    at = output * taps + k
-                    weight = weights[at]
-                    total += weight * x[(plane + indices[at]) * inner + i] if weight != float32(0) else float32(0)
-                out[item * inner + i] = total
+                    weight, first = weights[at + k], (plane + indices[at + k]) * inner
+                    if weight != float32(0):
+                        for i in range(inner):
+                            out[o + i] += weight * x[first + i]
 
     return kernel

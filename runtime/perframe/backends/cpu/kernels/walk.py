@@ -1,18 +1,140 @@
-"""The loop that runs a program: rows of (kernel, numbers, items)."""
+"""The loop that runs a program, and the one that helps: chunks of a step go to whichever thread asks for them first.
+
+A team is one block of words, shared by the threads of the process and never freed. The thread that walks a program
+posts a split step there and takes chunks of it like everyone else; it waits only for chunks that another thread has
+taken. A chunk is taken by decrementing `REMAINING`, and is ours if that was positive. Only then are the words beside it
+read: they cannot change before the chunk is reported in `DONE`. So a helper that comes late, or was held up for long,
+finds nothing to take, and touches nothing.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
+from perframe.backends.cpu.kernels.atomics import (
+    add,
+    add_in_order,
+    call_system,
+    exchange,
+    load_acquire,
+    pause,
+    store_release,
+)
+from perframe.backends.cpu.kernels.compiler import inline
 from perframe.backends.cpu.kernels.memory import call_kernel, int64s
+from perframe.backends.cpu.kernels.team import (
+    ASLEEP,
+    CHUNK,
+    DONE,
+    FUTEX,
+    ITEMS,
+    KERNEL,
+    NUMBERS,
+    POSTED,
+    REMAINING,
+    ROW,
+    RUNNING,
+    SYSCALL,
+    TABLE,
+    TEAM,
+    YIELD,
+)
+
+FUTEX_WAIT, FUTEX_WAKE, EVERYONE = 128, 129, 1 << 30  # for threads of one process
+PATIENCE = (
+    256  # a power of two: pauses between two offers of the core to other threads: one of them may be whom we wait for
+)
+
+
+@inline
+def _take_chunks(team):
+    """Run chunks of the posted step until none is left; returns how many."""
+    words = int64s(team)
+    mine = 0
+    while True:
+        remaining = add(team + 8 * REMAINING, -1)
+        if remaining <= 0:
+            return mine
+        items, chunk = words[POSTED + ITEMS], words[POSTED + CHUNK]
+        begin = ((items + chunk - 1) // chunk - remaining) * chunk
+        call_kernel(words[POSTED + KERNEL], words[POSTED + NUMBERS], begin, min(items, begin + chunk))
+        mine += 1
+
+
+@inline
+def _be_patient(team, spins):
+    """One turn of a loop that waits for another thread; returns how many there were."""
+    function = int64s(team)[YIELD]
+    if spins & (PATIENCE - 1) == PATIENCE - 1 and function:
+        call_system(function, 0, 0, 0, 0, 0)
+    else:
+        pause()
+    return spins + 1
+
+
+@inline
+def _share(team, row):
+    """Run a step together with the helpers that are awake."""
+    words, step = int64s(team), int64s(row)
+    for index in range(ROW):
+        words[POSTED + index] = step[index]
+    done = words[DONE]  # of all steps before: nobody changes it until a chunk of this one is finished
+    chunks = (step[ITEMS] + step[CHUNK] - 1) // step[CHUNK]
+    store_release(team + 8 * REMAINING, chunks)
+    done += chunks - _take_chunks(team)
+    spins = 0
+    while load_acquire(team + 8 * DONE) != done:
+        spins = _be_patient(team, spins)
+
+
+@inline
+def _begin(team):
+    """Call the helpers. Those that sleep come when the system wakes them; nobody waits for that."""
+    words = int64s(team)
+    exchange(team + 8 * RUNNING, 1)
+    if add_in_order(team + 8 * ASLEEP, 0):
+        call_system(words[SYSCALL], words[FUTEX], team + 8 * RUNNING, FUTEX_WAKE, EVERYONE, 0)
 
 
 def build() -> Any:
-    """walk(table, begin, end)"""
+    """walk(program, begin, end): run a program's rows from `begin` up to `end`."""
 
-    def walk(table, begin, end):
-        rows = int64s(table)
-        for step in range(begin, end):
-            call_kernel(rows[step * 3], rows[step * 3 + 1], 0, rows[step * 3 + 2])
+    def walk(program, begin, end):
+        table, team = int64s(program)[TABLE], int64s(program)[TEAM]
+        if team:
+            _begin(team)
+        for index in range(begin, end):
+            row = table + 8 * ROW * index
+            step = int64s(row)
+            if team and step[CHUNK] < step[ITEMS]:
+                _share(team, row)
+            else:
+                call_kernel(step[KERNEL], step[NUMBERS], 0, step[ITEMS])
+        if team:
+            store_release(team + 8 * RUNNING, 0)
 
     return walk
+
+
+def build_help() -> Any:
+    """help(team, forever, unused): take chunks while a program runs; then return, or sleep until the next."""
+
+    def help(team, forever, unused):
+        words = int64s(team)
+        while True:
+            spins = 0
+            while load_acquire(team + 8 * RUNNING):
+                if load_acquire(team + 8 * REMAINING) > 0:
+                    mine = _take_chunks(team)
+                    if mine:
+                        add(team + 8 * DONE, mine)
+                    spins = 0
+                spins = _be_patient(team, spins)
+            if not forever:
+                return
+            add_in_order(team + 8 * ASLEEP, 1)
+            # the system looks at RUNNING once more before it puts us to sleep
+            call_system(words[SYSCALL], words[FUTEX], team + 8 * RUNNING, FUTEX_WAIT, 0, 0)
+            add_in_order(team + 8 * ASLEEP, -1)
+
+    return help

@@ -1,0 +1,207 @@
+"""Products over packed panels: packing, blocking, and the numbers of the kernel that convolutions share."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perframe.backends.base import LayerLike, Operand
+from perframe.backends.cpu import jit
+from perframe.backends.cpu.helpers import thread_count
+from perframe.backends.cpu.kernels.sizes import BLOCK, LANES, PANEL, ROWS
+from perframe.backends.cpu.lowering import epilogue_limits, float_array, step
+from perframe.backends.cpu.program import NativeStep
+from perframe.layers.epilogue import parameters
+
+Floats = NDArray[np.float32]
+
+SPLIT_FLOPS = 2_000_000  # some 10 µs on one core: less is not worth sharing
+CROWDED = 1024  # rows whose pitch is a multiple of this share one set of the first cache
+
+
+def padded(columns: int) -> int:
+    """Columns, in whole vectors."""
+    return -(-columns // LANES) * LANES
+
+
+def pack(matrix: NDArray[Any]) -> Floats:
+    """(..., depth, columns) as panels: for each PANEL columns (depth, PANEL), the last in whole vectors of its own."""
+    *batch, depth, columns = matrix.shape
+    packed = np.zeros((*batch, depth * padded(columns)), np.float32)
+    for first in range(0, columns, PANEL):
+        part = matrix[..., first : first + PANEL]
+        width = padded(part.shape[-1])
+        panel = packed[..., first * depth : first * depth + depth * width].reshape(*batch, depth, width)
+        panel[..., : part.shape[-1]] = part
+    return packed.reshape(-1)
+
+
+@dataclass(frozen=True)
+class Multiplication:
+    """Pixels by packed columns, for each of a batch. Steps are elements from one of the batch to the next.
+
+    `window` is (height, width, out height, width, kernel, strides, dilations, pads, channels): what a pixel's row of
+    the left operand is; rows of a matrix are pixels of one line.
+    """
+
+    images: int
+    columns: int
+    x_pitch: int
+    out_pitch: int
+    addend_pitch: int
+    window: tuple[int, ...]
+    batch: tuple[int, ...] = ()
+    steps: tuple[tuple[int, ...], ...] = field(default=((), (), (), (), ()))  # of x, w, bias, out, addend
+    x_offset: int = 0
+    out_offset: int = 0
+    out_line: int = 0  # elements between two lines of output pixels; 0 where these follow each other
+    out_image: int = 0
+
+    @property
+    def depth(self) -> int:
+        """The elements of a row."""
+        return self.window[4] * self.window[5] * self.window[12]
+
+    @property
+    def pixels(self) -> int:
+        """The rows of each of the batch."""
+        return self.images * self.window[2] * self.window[3]
+
+    @property
+    def leaves(self) -> bool:
+        """Whether the window reaches beyond the input."""
+        height, width, out_height, out_width, ky, kx, sy, sx, dy, dx, py, px, _ = self.window
+        bottom = (out_height - 1) * sy - py + (ky - 1) * dy
+        right = (out_width - 1) * sx - px + (kx - 1) * dx
+        return py > 0 or px > 0 or bottom >= height or right >= width
+
+
+@dataclass(frozen=True)
+class _Blocks:
+    """What one item computes, and how much of the channels it takes at a time."""
+
+    rows: int
+    pixels: int
+    columns: int
+    channels: int
+    pitch: int
+
+
+def lines_of(rows: int, depth: int) -> tuple[int, ...]:
+    """The window of a matrix: each row is a pixel of its own."""
+    return (1, rows, 1, rows, *(1,) * 6, 0, 0, depth)
+
+
+def _blocks(form: Multiplication, copies: bool) -> _Blocks | None:
+    _, _, out_height, out_width, ky, kx, sy, sx, dy, dx, _, _, channels = form.window
+    batches, threads = form.images * math.prod(form.batch), thread_count()
+    panels = -(-form.columns // PANEL)
+    pixels = min(out_width, 8 * ROWS)
+    # copies of neighbouring bands overlap: taller bands copy less
+    rows = max(1, min(out_height, (32 if copies and ky > sy else 8) * ROWS // pixels))
+    wanted = 4 * threads
+    # a few items for each thread: of columns first, which read the weights only once
+    bands = -(-out_height // rows) * -(-out_width // pixels) * batches
+    column_items = min(panels, -(-wanted // bands))
+    while rows * pixels > ROWS and -(-out_height // rows) * -(-out_width // pixels) * batches * column_items < wanted:
+        rows, pixels = (rows // 2, pixels) if rows > 1 else (rows, _half(pixels))
+    column_block = PANEL * -(-panels // column_items)
+    block, gap = channels, 0
+    if copies:
+        reach_y, reach_x = (ky - 1) * dy + 1, (kx - 1) * dx + 1
+
+        def size(rows: int, pixels: int, pitch: int) -> int:
+            return ((rows - 1) * sy + reach_y) * ((pixels - 1) * sx + reach_x) * pitch
+
+        while size(rows, pixels, block + LANES) > BLOCK:
+            if block > 8 * LANES:
+                block = -(-block // 2)  # weights are read once all the same
+            elif rows > 1:
+                rows = rows // 2
+            elif pixels > 1:
+                pixels = _half(pixels)
+            elif block > 1:
+                block = -(-block // 2)
+            else:
+                return None
+        gap = LANES if block * sx % CROWDED == 0 else 0
+    return _Blocks(rows, pixels, column_block, block, block + gap)
+
+
+def _half(pixels: int) -> int:
+    """Half of a row of pixels, in whole tiles where it is more than one."""
+    half = -(-pixels // 2)
+    return -(-half // ROWS) * ROWS if half > ROWS else half
+
+
+def finishing(layer: LayerLike) -> tuple[list[int], list[Floats]]:
+    """(limits, kernel, its parameters), what follows a layer's sums, and the arrays that these numbers point to.
+
+    A clip is in the limits; any other epilogue is a kernel of its own, for a few rows while they are in the cache.
+    """
+    low_high = epilogue_limits(layer.epilogue)
+    limits = float_array((*(low_high or (-math.inf, math.inf)), -math.inf, math.inf))
+    numbers = float_array(parameters(layer.epilogue))
+    kernel = 0 if low_high else jit.kernel("gemm.finish", jit.epilogue_text(layer.epilogue))
+    return [limits.ctypes.data, kernel, numbers.ctypes.data], [limits, numbers]
+
+
+def multiply(
+    layer: LayerLike,
+    form: Multiplication,
+    x: Operand,
+    packed: Operand,
+    bias: Operand,
+    addend: Operand | None,
+    out: Operand,
+) -> NativeStep | None:
+    """The step of a product; None where the window is larger than what fits on the stack."""
+    out_height, out_width = form.window[2:4]
+    crowded = form.x_pitch * form.window[7] % CROWDED == 0 and form.pixels > ROWS and form.columns > PANEL
+    copies = form.leaves or crowded
+    blocks = _blocks(form, copies)
+    if blocks is None:
+        return None
+    items = [-(-out_height // blocks.rows), -(-out_width // blocks.pixels), -(-form.columns // blocks.columns)]
+    count = math.prod(items) * form.images * math.prod(form.batch)
+    flops = 2 * form.pixels * form.columns * form.depth * math.prod(form.batch)
+    finish, keep = finishing(layer)
+    line = form.out_line or out_width * form.out_pitch
+    return step(
+        layer,
+        "gemm",
+        [x, packed, bias, addend or bias, out],
+        [
+            *(*finish, form.images, form.depth, form.columns, form.x_pitch, form.out_pitch, form.addend_pitch),
+            *(int(addend is not None), blocks.rows, blocks.pixels, blocks.columns, blocks.channels, *items),
+            *(int(copies), blocks.pitch, line, form.out_image or out_height * line),
+            *(*form.window, form.x_offset, form.out_offset),
+            *(len(form.batch), *form.batch, *(step for steps in form.steps for step in steps)),
+        ],
+        count,
+        keep=keep,
+        grain=max(1, count * SPLIT_FLOPS // max(1, 2 * flops)),
+    )
+
+
+def pack_step(
+    layer: LayerLike,
+    b: Operand,
+    packed: Operand,
+    depth: int,
+    columns: int,
+    strides: Sequence[int],
+    batch: Sequence[int],
+    steps: Sequence[int],
+) -> NativeStep:
+    """The step that packs (depth, columns) matrices, for each of a batch, where they are no constants."""
+    panels = -(-columns // PANEL)
+    numbers = [depth, columns, *strides, panels, len(batch), *batch, *steps]
+    items = panels * math.prod(batch)
+    grain = max(1, items * SPLIT_FLOPS // 50 // (depth * columns * math.prod(batch)))
+    return step(layer, "gemm.pack", [b, packed], numbers, items, grain=grain)

@@ -1,0 +1,84 @@
+"""What threads share without locks: atomic words, and calls of the system's functions by their addresses.
+
+Words are 64 bits at an address. Orders are those of C++: what a thread wrote before a release is seen by whoever
+acquires the word that it released.
+"""
+
+from __future__ import annotations
+
+import platform
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+_WORD = ir.IntType(64)
+_X86, _ARM = ("llvm.x86.sse2.pause", []), ("llvm.aarch64.hint", [ir.Constant(ir.IntType(32), 1)])
+_PAUSES = {"x86_64": _X86, "AMD64": _X86, "aarch64": _ARM, "arm64": _ARM}
+
+
+@intrinsic
+def load_acquire(typing: Any, address: Any) -> Any:
+    """The word at an address, and all that was written before it was released."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.load_atomic(builder.inttoptr(args[0], _WORD.as_pointer()), "acquire", 8)
+
+    return types.int64(types.int64), codegen
+
+
+@intrinsic
+def store_release(typing: Any, address: Any, value: Any) -> Any:
+    """Set a word; who acquires it sees all that was written before."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        builder.store_atomic(args[1], builder.inttoptr(args[0], _WORD.as_pointer()), "release", 8)
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64), codegen
+
+
+def _read_modify_write(operation: str, order: str) -> Any:
+    @intrinsic
+    def change(typing: Any, address: Any, value: Any) -> Any:
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            pointer = builder.inttoptr(args[0], _WORD.as_pointer())
+            return builder.atomic_rmw(operation, pointer, args[1], order)
+
+        return types.int64(types.int64, types.int64), codegen
+
+    return change
+
+
+# they return the old word; all threads see `exchange` and `add_in_order` in one and the same order
+add = _read_modify_write("add", "acq_rel")
+add_in_order = _read_modify_write("add", "seq_cst")
+exchange = _read_modify_write("xchg", "seq_cst")
+
+
+@intrinsic
+def pause(typing: Any) -> Any:
+    """Tell the core that this thread spins."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        name, hints = _PAUSES.get(platform.machine(), ("", []))
+        if name:
+            kind = ir.FunctionType(ir.VoidType(), [hint.type for hint in hints])
+            builder.call(cgutils.get_or_insert_function(builder.module, kind, name), hints)
+        return context.get_dummy_value()
+
+    return types.void(), codegen
+
+
+@intrinsic
+def call_system(typing: Any, function: Any, a: Any, b: Any, c: Any, d: Any, e: Any) -> Any:
+    """Call a C function at an address with five words, as `syscall` takes them; those it does not want do no harm."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        kind = ir.FunctionType(_WORD, [_WORD], var_arg=True)
+        builder.call(builder.inttoptr(args[0], kind.as_pointer()), args[1:])
+        return context.get_dummy_value()
+
+    return types.void(*[types.int64] * 6), codegen

@@ -1,0 +1,197 @@
+"""Matrix products over packed panels, and convolutions as such products.
+
+Where all that windows reach lies inside the input, the rows of the left operand are read where they are. Otherwise,
+and where neighbouring rows would fill few sets of the cache, an item first copies what it needs to the stack.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from perframe.backends.cpu.kernels.compiler import inline
+from perframe.backends.cpu.kernels.memory import call_kernel, floats, int64s
+from perframe.backends.cpu.kernels.sizes import LANES, PANEL, ROWS
+from perframe.backends.cpu.kernels.tile import multiply_tile
+from perframe.backends.cpu.kernels.vector import copy_floats, stack_block, stack_numbers, zero_floats
+
+WINDOW = 26  # where the window's numbers begin
+BATCH = 41  # where the batch's numbers begin
+
+
+@inline
+def _copy_patch(n, x, block, pitch, top, left, high, wide, channels, image):
+    """A patch of the input, (high, wide, channels) with pixels `pitch` apart; zeros where it leaves the input."""
+    height, width, x_pitch = n[WINDOW], n[WINDOW + 1], n[11]
+    first, last = max(0, -left), max(max(0, -left), min(wide, width - left))
+    for r in range(high):
+        y = top + r
+        line = block + r * wide * pitch * 4
+        if y < 0 or y >= height:
+            zero_floats(line, wide * pitch)
+            continue
+        zero_floats(line, first * pitch)
+        at = x + ((image * height + y) * width + left) * x_pitch * 4
+        if channels == x_pitch and pitch == channels:
+            copy_floats(line + first * pitch * 4, at + first * x_pitch * 4, (last - first) * pitch)
+        else:
+            for column in range(first, last):
+                copy_floats(line + column * pitch * 4, at + column * x_pitch * 4, channels)
+        zero_floats(line + last * pitch * 4, (wide - last) * pitch)
+
+
+def build() -> Any:
+    """Items are (batch, image, band of output rows, of output columns, block of result columns):
+    out = finish(clip(bias + addend + x w)).
+
+    [x, w, bias, addend, out, limits, finish, its parameters, images, depth, columns, pitch of x, out, addend, has
+    addend, band rows, band columns, column block, channel block, items of band rows, of band columns, of columns,
+    copies, pitch of a copy, of output lines, of output images, height, width, out height, width, kernel y, x, stride y,
+    x, dilation y, x, pad y, x, channels, offset in x, in out, rank, batch..., steps of x..., w..., bias..., out...,
+    addend...]
+    """
+
+    def kernel(numbers, begin, end):
+        n = int64s(numbers)
+        x, w, bias, addend, out = n[0], n[1], n[2], n[3], n[4]
+        limits, finish = floats(n[5]), n[6]
+        images, depth, columns, x_pitch, out_pitch, addend_pitch = n[8], n[9], n[10], n[11], n[12], n[13]
+        band_rows, band_columns, column_block, channel_block = n[15], n[16], n[17], n[18]
+        row_items, band_items, column_items, copies = n[19], n[20], n[21], n[22]
+        width, out_height, out_width = n[WINDOW + 1], n[WINDOW + 2], n[WINDOW + 3]
+        ky, kx, sy, sx, dy, dx, py, px = (
+            n[WINDOW + 4], n[WINDOW + 5], n[WINDOW + 6], n[WINDOW + 7],
+            n[WINDOW + 8], n[WINDOW + 9], n[WINDOW + 10], n[WINDOW + 11],
+        )  # fmt: skip
+        channels, rank = n[WINDOW + 12], n[BATCH]
+        block, finish_numbers = stack_block(), stack_numbers()
+        tail = int64s(finish_numbers)
+        for item in range(begin, end):
+            c0, rest = (item % column_items) * column_block, item // column_items
+            ox0, rest = (rest % band_items) * band_columns, rest // band_items
+            oy0, rest = (rest % row_items) * band_rows, rest // row_items
+            image, rest = rest % images, rest // images
+            x_at, w_at, bias_at, out_at, addend_at = n[BATCH - 2], 0, 0, n[BATCH - 1], 0
+            for axis in range(rank - 1, -1, -1):
+                dim = BATCH + 1 + axis
+                c = rest % n[dim]
+                rest //= n[dim]
+                x_at += c * n[dim + rank]
+                w_at += c * n[dim + rank * 2]
+                bias_at += c * n[dim + rank * 3]
+                out_at += c * n[dim + rank * 4]
+                addend_at += c * n[dim + rank * 5]
+            oy1, ox1 = min(out_height, oy0 + band_rows), min(out_width, ox0 + band_columns)
+            c1 = min(columns, c0 + column_block)
+            tiles = (ox1 - ox0 + ROWS - 1) // ROWS
+            top, left = oy0 * sy - py, ox0 * sx - px
+            high, wide = (oy1 - oy0 - 1) * sy + (ky - 1) * dy + 1, (ox1 - ox0 - 1) * sx + (kx - 1) * dx + 1
+            for k0 in range(0, channels, channel_block):
+                deep = min(channel_block, channels - k0)
+                last = k0 + deep == channels
+                if copies:
+                    pitch, line = n[23], wide * n[23]
+                    source = block
+                    _copy_patch(n, x + (x_at + k0) * 4, block, pitch, top, left, high, wide, deep, image)
+                else:
+                    pitch, line = x_pitch, width * x_pitch
+                    source = x + (x_at + ((image * n[WINDOW] + top) * width + left) * x_pitch + k0) * 4
+                # neighbouring taps of whole pixels are one run
+                runs, run, across = kx, deep, dx * pitch
+                if dx == 1 and pitch == channels:
+                    runs, run, across = 1, deep * kx, 0
+                for j in range(c0, c1, PANEL):
+                    count = min(PANEL, columns - j)
+                    packed = (count + LANES - 1) // LANES * LANES
+                    panel = w + (w_at + j * depth + k0 * packed) * 4
+                    following = panel + depth * PANEL * 4
+                    for oy in range(oy0, oy1):
+                        ox = ox0
+                        for i in range(tiles):
+                            rows = (ox1 - ox0 + tiles - 1 - i) // tiles
+                            m = (image * out_height + oy) * out_width + ox
+                            c = out + (out_at + image * n[25] + oy * n[24] + ox * out_pitch + j) * 4
+                            initial, initial_pitch, more = c, out_pitch, 0
+                            if k0 == 0:
+                                initial, initial_pitch = bias + (bias_at + j) * 4, 0
+                                if n[14]:
+                                    more = addend + (addend_at + m * addend_pitch + j) * 4
+                            multiply_tile(
+                                rows,
+                                source + ((oy - oy0) * sy * line + (ox - ox0) * sx * pitch) * 4,
+                                sx * pitch,
+                                panel,
+                                c,
+                                out_pitch,
+                                run,
+                                ky,
+                                dy * line,
+                                runs,
+                                across,
+                                (channels - deep) * packed,
+                                initial,
+                                initial_pitch,
+                                more,
+                                addend_pitch,
+                                limits[0] if last else limits[2],
+                                limits[1] if last else limits[3],
+                                following,
+                                count,
+                            )
+                            following += depth * packed
+                            if last and finish:
+                                high, long = rows, count
+                                if count == out_pitch:
+                                    high, long = 1, rows * count
+                                tail[0], tail[1], tail[2], tail[3] = c, out_pitch, long, n[7]
+                                call_kernel(finish, finish_numbers, 0, high)
+                            ox += rows
+
+    return kernel
+
+
+def finish(epilogue: Any) -> Any:
+    """The epilogue on a few rows of a result: items are rows. [out, pitch, columns, p]"""
+
+    def kernel(numbers, begin, end):
+        n = int64s(numbers)
+        out, pitch, columns, p = floats(n[0]), n[1], n[2], floats(n[3])
+        for row in range(begin, end):
+            for i in range(columns):
+                out[row * pitch + i] = epilogue(out[row * pitch + i], p)
+
+    return kernel
+
+
+def pack() -> Any:
+    """A right operand into panels, for each run: items are (batch, panel).
+
+    [b, packed, depth, columns, step of depth, of columns, panels, rank, batch..., steps of b...]
+    """
+
+    def kernel(numbers, begin, end):
+        n = int64s(numbers)
+        b, packed = floats(n[0]), floats(n[1])
+        depth, columns, down, across, panels, rank = n[2], n[3], n[4], n[5], n[6], n[7]
+        size = depth * ((columns + LANES - 1) // LANES * LANES)
+        for item in range(begin, end):
+            panel, rest = item % panels, item // panels
+            target = rest * size + panel * PANEL * depth
+            at = 0
+            for axis in range(rank - 1, -1, -1):
+                at += (rest % n[8 + axis]) * n[8 + rank + axis]
+                rest //= n[8 + axis]
+            at += panel * PANEL * across
+            count = min(PANEL, columns - panel * PANEL)
+            width = (count + LANES - 1) // LANES * LANES
+            if across == 1:
+                for k in range(depth):
+                    for c in range(count):
+                        packed[target + k * width + c] = b[at + k * down + c]
+                    for c in range(count, width):
+                        packed[target + k * width + c] = 0.0
+            else:
+                for c in range(width):
+                    for k in range(depth):
+                        packed[target + k * width + c] = b[at + k * down + c * across] if c < count else 0.0
+
+    return kernel

@@ -1,0 +1,33 @@
+"""This CPU's vectors: how many floats one holds and how many there are, and the tile sizes that follow from them."""
+
+from __future__ import annotations
+
+import functools
+
+
+@functools.cache
+def _host() -> tuple[int, int]:
+    """(float32 lanes, registers) of the widest vectors."""
+    import llvmlite.binding as llvm
+
+    features = llvm.get_host_cpu_features()
+    if features.get("avx512f"):
+        return 16, 32
+    if features.get("avx2") and features.get("fma"):
+        return 8, 16
+    if "aarch64" in llvm.get_process_triple() or "arm64" in llvm.get_process_triple():
+        return 4, 32
+    return 4, 16
+
+
+LANES, REGISTERS = _host()
+# columns that a packed panel holds: two vectors
+PANEL = 2 * LANES
+# rows of a tile: its sums fill the registers but for a panel's row and a broadcast element
+ROWS = min(14, (REGISTERS - 3) // 2)
+# elements of the input that a kernel copies to its stack: 192 KiB
+BLOCK = 49152
+# dims of a strided copy, neighbours merged
+MAX_RANK = 16
+# columns of a reduction whose totals one item holds
+RUN = 256

@@ -1,0 +1,16 @@
+"""Where words lie in what native code and Python share: a program's table, and the team of threads that run it."""
+
+from __future__ import annotations
+
+# a row of a program's table: a step whose chunk is all of its items is not split
+KERNEL, NUMBERS, ITEMS, CHUNK, ROW = 0, 1, 2, 3, 4
+
+# a program: the addresses of its table and of the team that runs it, 0 for none
+TABLE, TEAM, PROGRAM = 0, 1, 2
+
+# the words of a team, in groups of a cache line by who writes them when
+REMAINING, POSTED = 0, 1  # the step that is under way: chunks that nobody has taken, and the step's row
+DONE = 8  # chunks that helpers have finished, ever
+RUNNING, ASLEEP = 16, 17  # whether a program is under way, and how many helpers sleep
+YIELD, SYSCALL, FUTEX = 24, 25, 26  # addresses of sched_yield and syscall, and futex's number; 0 where there is none
+WORDS = 32

@@ -1,0 +1,228 @@
+"""Vectors of float32 as a Numba type, as wide as this CPU's registers: loads, stores and arithmetic for kernels that
+spell their vectors out. Addresses are int64, offsets count elements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir
+from numba import float32, types
+from numba.extending import intrinsic, models, register_model
+
+from perframe.backends.cpu.kernels.compiler import inline
+from perframe.backends.cpu.kernels.sizes import BLOCK, LANES, MAX_RANK
+
+F32, I32, I64 = ir.FloatType(), ir.IntType(32), ir.IntType(64)
+VECTOR = ir.VectorType(F32, LANES)
+MASK = ir.VectorType(ir.IntType(1), LANES)
+UNALIGNED = ir.Constant(I32, 4)
+
+
+class Vector(types.Type):  # type: ignore[misc]
+    """LANES float32 in a register."""
+
+    def __init__(self) -> None:
+        super().__init__(name="Vector")
+
+
+vector = Vector()
+
+
+@register_model(Vector)
+class _Model(models.PrimitiveModel):  # type: ignore[misc]
+    def __init__(self, manager: Any, kind: Any) -> None:
+        super().__init__(manager, kind, VECTOR)
+
+
+def declare(module: Any, name: str, result: Any, arguments: list[Any]) -> Any:
+    """A function of LLVM's, declared once a module."""
+    return module.globals.get(name) or ir.Function(module, ir.FunctionType(result, arguments), name)
+
+
+def splat_of(builder: Any, value: Any) -> Any:
+    """A vector whose lanes are all `value`."""
+    undefined = ir.Constant(ir.VectorType(value.type, LANES), ir.Undefined)
+    first = builder.insert_element(undefined, value, ir.Constant(I32, 0))
+    return builder.shuffle_vector(first, undefined, ir.Constant(ir.VectorType(I32, LANES), [0] * LANES))
+
+
+def mask_of(builder: Any, count: Any) -> Any:
+    """The first `count` lanes."""
+    lanes = ir.Constant(ir.VectorType(I64, LANES), list(range(LANES)))
+    return builder.icmp_signed("<", lanes, splat_of(builder, count))
+
+
+def load_at(builder: Any, pointer: Any, mask: Any = None) -> Any:
+    """LANES elements from a pointer to float; those outside the mask are zero and not touched."""
+    where = builder.bitcast(pointer, VECTOR.as_pointer())
+    if mask is None:
+        return builder.load(where, align=4)
+    kinds = [VECTOR.as_pointer(), I32, MASK, VECTOR]
+    function = declare(builder.module, f"llvm.masked.load.v{LANES}f32.p0", VECTOR, kinds)
+    return builder.call(function, [where, UNALIGNED, mask, ir.Constant(VECTOR, [0.0] * LANES)])
+
+
+def store_at(builder: Any, value: Any, pointer: Any, mask: Any = None) -> None:
+    """Write a vector, or its lanes inside the mask."""
+    where = builder.bitcast(pointer, VECTOR.as_pointer())
+    if mask is None:
+        builder.store(value, where, align=4)
+        return
+    kinds = [VECTOR, VECTOR.as_pointer(), I32, MASK]
+    function = declare(builder.module, f"llvm.masked.store.v{LANES}f32.p0", ir.VoidType(), kinds)
+    builder.call(function, [value, where, UNALIGNED, mask])
+
+
+def larger(builder: Any, limit: Any, value: Any) -> Any:
+    """The larger of two; NaN in `value` stays, because it compares false."""
+    return builder.select(builder.fcmp_ordered(">", limit, value), limit, value)
+
+
+def smaller(builder: Any, limit: Any, value: Any) -> Any:
+    """The smaller of two; NaN in `value` stays."""
+    return builder.select(builder.fcmp_ordered("<", limit, value), limit, value)
+
+
+def multiply_add_of(builder: Any, a: Any, b: Any, c: Any) -> Any:
+    """a * b + c, rounded once."""
+    return builder.call(declare(builder.module, f"llvm.fma.v{LANES}f32", VECTOR, [VECTOR] * 3), [a, b, c])
+
+
+def pointer_at(builder: Any, address: Any, index: Any) -> Any:
+    """The pointer to an element."""
+    return builder.gep(builder.inttoptr(address, F32.as_pointer()), [index])
+
+
+@intrinsic
+def load(typing: Any, address: Any, index: Any) -> Any:
+    """LANES elements, from `index` on."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return load_at(builder, pointer_at(builder, args[0], args[1]))
+
+    return vector(types.int64, types.int64), codegen
+
+
+@intrinsic
+def load_first(typing: Any, address: Any, index: Any, count: Any) -> Any:
+    """The first `count` of LANES elements, and zeros."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return load_at(builder, pointer_at(builder, args[0], args[1]), mask_of(builder, args[2]))
+
+    return vector(types.int64, types.int64, types.int64), codegen
+
+
+@intrinsic
+def store(typing: Any, value: Any, address: Any, index: Any) -> Any:
+    """Write LANES elements."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        store_at(builder, args[0], pointer_at(builder, args[1], args[2]))
+        return context.get_dummy_value()
+
+    return types.void(vector, types.int64, types.int64), codegen
+
+
+@intrinsic
+def store_first(typing: Any, value: Any, address: Any, index: Any, count: Any) -> Any:
+    """Write the first `count` lanes."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        store_at(builder, args[0], pointer_at(builder, args[1], args[2]), mask_of(builder, args[3]))
+        return context.get_dummy_value()
+
+    return types.void(vector, types.int64, types.int64, types.int64), codegen
+
+
+@intrinsic
+def splat(typing: Any, value: Any) -> Any:
+    """One float in every lane."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return splat_of(builder, args[0])
+
+    return vector(types.float32), codegen
+
+
+def _binary(emit: Callable[[Any, Any, Any], Any]) -> Any:
+    @intrinsic
+    def function(typing: Any, a: Any, b: Any) -> Any:
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            return emit(builder, *args)
+
+        return vector(vector, vector), codegen
+
+    return function
+
+
+at_least = _binary(lambda builder, value, limit: larger(builder, limit, value))
+at_most = _binary(lambda builder, value, limit: smaller(builder, limit, value))
+larger_or_nan = _binary(
+    lambda builder, a, b: builder.select(builder.fcmp_unordered("uno", a, a), a, larger(builder, a, b))
+)
+add = _binary(lambda builder, a, b: builder.fadd(a, b))
+divide = _binary(lambda builder, a, b: builder.fdiv(a, b))
+
+
+@intrinsic
+def multiply_add(typing: Any, a: Any, b: Any, c: Any) -> Any:
+    """a * b + c, rounded once."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return multiply_add_of(builder, *args)
+
+    return vector(vector, vector, vector), codegen
+
+
+@intrinsic
+def sum_of(typing: Any, value: Any) -> Any:
+    """The sum of the lanes."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        name = f"llvm.vector.reduce.fadd.v{LANES}f32"
+        function = declare(builder.module, name, F32, [F32, VECTOR])
+        return builder.call(function, [ir.Constant(F32, 0.0), args[0]], fastmath=("reassoc",))
+
+    return types.float32(vector), codegen
+
+
+def _stack(kind: Any, size: int) -> Any:
+    @intrinsic
+    def memory(typing: Any) -> Any:
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            with builder.goto_entry_block():
+                memory = builder.alloca(ir.ArrayType(kind, size))
+                memory.align = 64
+            return builder.ptrtoint(memory, I64)
+
+        return types.int64(), codegen
+
+    return memory
+
+
+# addresses on the stack: of what a kernel copies there, and of coordinates or the numbers of a kernel that it calls
+stack_block, stack_numbers = _stack(F32, BLOCK), _stack(I64, MAX_RANK)
+
+
+@inline
+def copy_floats(target, source, count):
+    """Copy `count` elements from one address to another."""
+    whole = count - count % LANES
+    for i in range(0, whole, LANES):
+        store(load(source, i), target, i)
+    if whole < count:
+        store_first(load_first(source, whole, count - whole), target, whole, count - whole)
+
+
+@inline
+def zero_floats(target, count):
+    """Zeros from an address on."""
+    zero = splat(float32(0))
+    whole = count - count % LANES
+    for i in range(0, whole, LANES):
+        store(zero, target, i)
+    if whole < count:
+        store_first(zero, target, whole, count - whole)

@@ -1,0 +1,45 @@
+"""N-grams of numbers on GL."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+
+from perframe.backends.gl.steps import ROUNDS, Binding, Call, Tools
+from perframe.layers.grams import Counting
+
+
+def supports(call: Call[Counting]) -> str:
+    """Grams of ints, and not more places where they may begin than one shader can look at."""
+    form = call.form
+    if any(abs(word) > np.iinfo(np.int32).max for gram in form.grams for word in gram.words):
+        return "a gram has a number outside int32"
+    rounds = Counter[int]()
+    for gram in form.grams:
+        rounds[gram.column] += (1 + form.reach) * (1 + form.length * (1 + len(gram.words)))
+    most = 4 * max(rounds.values(), default=0)
+    return "" if most <= ROUNDS else f"{most} comparisons for one element are too many for one shader"
+
+
+def lower(call: Call[Counting], tools: Tools) -> list[Binding]:
+    """One kernel, with the grams in tables: by column, the gram's words one after the other."""
+    form = call.form
+    grams = sorted(form.grams, key=lambda gram: gram.column)
+    begins = np.cumsum([0, *(len(gram.words) for gram in grams)])
+    first = np.searchsorted([gram.column for gram in grams], np.arange(form.columns + 1))
+    tables = {
+        "G": [word for gram in grams for word in gram.words] or [0],
+        "B": begins,
+        "C": first,
+    }
+    given = {name: tools.constant(np.array(table, np.int32)) for name, table in tables.items()}
+    given["W"] = tools.constant(np.array([gram.weight for gram in grams] or [0], np.float32))
+    params: dict[str, Any] = {
+        "size": form.length,
+        "columns": form.columns,
+        "reach": form.reach,
+        "once": int(form.once),
+    }
+    return [call.bind("grams", {"X": call.x, **given}, call.y, params)]

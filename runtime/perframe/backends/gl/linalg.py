@@ -1,0 +1,28 @@
+"""Determinants on GL: Gaussian elimination, a launch for each column."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from perframe.backends.gl.steps import Binding, Call, Tools
+from perframe.layers.linalg import Determinants
+
+_LARGEST = 128  # every element of a step looks for its pivot, which is size ** 4 reads in all
+
+
+def supports(call: Call[Determinants]) -> str:
+    """Matrices of a modest size."""
+    size = call.form.size
+    return "" if size <= _LARGEST else f"matrices of {size} rows have no GL kernel"
+
+
+def lower(call: Call[Determinants], tools: Tools) -> list[Binding]:
+    """Each step leaves matrices that are a row and a column smaller, each with the product of its pivots before it."""
+    form, x, bindings = call.form, call.x, list[Binding]()
+    if not form.size:
+        return [call.copy(tools.constant(np.ones(1, np.float32)), call.y, step=0)]
+    for size in range(form.size, 0, -1):
+        y = call.y if size == 1 else tools.scratch((form.count, (size - 1) ** 2 + 1), x.dtype)
+        bindings.append(call.bind("linalg", {"X": x}, y, {"size": size, "fresh": int(not bindings)}))
+        x = y
+    return bindings

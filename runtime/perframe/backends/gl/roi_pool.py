@@ -1,0 +1,38 @@
+"""Pooling of regions on GL."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from perframe.backends.gl.steps import ROUNDS, Binding, Call, Tools
+from perframe.layers.roi_pool import Cells
+
+_AT_ONCE = ROUNDS // 4  # elements of a picture that one pass looks at
+
+
+def supports(call: Call[Cells]) -> str:
+    """Pictures of which a shader can walk a row."""
+    columns = call.form.size[1]
+    return "" if columns < _AT_ONCE else f"rows of {columns} elements are too long for one shader"
+
+
+def lower(call: Call[Cells], tools: Tools) -> list[Binding]:
+    """A pass for every so many rows of the picture: a cell may be all of it."""
+    form, y, found, bindings = call.form, call.y, call.x, list[Binding]()
+    rows, columns = form.size
+    at_once = _AT_ONCE // (columns + 1)
+    for first in range(0, max(rows, 1), at_once):
+        last = min(first + at_once, rows)
+        target = y if last == rows else tools.scratch(y.shape, y.dtype)
+        params: dict[str, Any] = {
+            "size": form.size,
+            "output_": form.output,
+            "channels": form.channels,
+            "first": first,
+            "last": last,
+            "scale": form.scale,
+        }
+        given = {"X": call.x, "R": call.input(1), "F": found}
+        bindings.append(call.bind("roi_pool", given, target, params))
+        found = target
+    return bindings

@@ -1,0 +1,66 @@
+"""Functions of one's own as jobs: they run on perframe's threads, in order with what workers do to the same tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol, cast
+
+from perframe.backends import job_scheduler
+from perframe.errors import InputError
+from perframe.tensor import BackendType, Fence, HostStorage, Storage, Tensor
+
+
+class Job(Fence, Protocol):
+    """A function that will run. It is a fence: other jobs may depend on it."""
+
+
+def schedule(
+    function: Callable[..., Any],
+    *arguments: Any,
+    depends_on: Iterable[Tensor | Storage | Fence] = (),
+    writes: Iterable[Tensor | Storage] = (),
+) -> Job:
+    """Run `function(*arguments)` on another thread once all in `depends_on` is finished; returns at once.
+
+    A tensor in `depends_on` is read: the job begins when its values exist, and whoever overwrites them later waits for
+    the job. A tensor in `writes` is overwritten: the job begins when nothing uses the old values any more, and whoever
+    reads it later (a worker's run, a readback) waits for the job, and fails if the job fails. Arguments that are
+    tensors reach the function as arrays over the tensors' memory, without a copy; other functions of a tensor must
+    not be called in the job, since they would wait for it.
+
+    A Numba function with `nogil=True` runs beside Python; any other callable takes turns with it. `wait()` on the
+    job blocks, and raises what the function raised; it may run the function in the waiting thread.
+    Raises InputError for a tensor on a GPU: read it back first.
+    """
+    given = list(depends_on)
+    sources = [_host_storage(item) for item in given if _holds_data(item)]
+    targets = [_host_storage(item) for item in writes]
+    needed: list[Fence] = [item for item in given if not _holds_data(item)]  # type: ignore[misc]
+    needed += [storage.write for storage in sources if storage.write is not None]
+    after = [fence for storage in targets for fence in storage.fences]
+    job: Job = job_scheduler()(_call, function, arguments, depends_on=needed, after=after)
+    for storage in sources:
+        storage.reads = [fence for fence in storage.reads if not fence.done]
+        storage.reads.append(job)
+    for storage in targets:
+        storage.write, storage.reads = job, []
+    return job
+
+
+def _holds_data(item: Any) -> bool:
+    return isinstance(item, Tensor) or hasattr(item, "max_capacity")
+
+
+def _host_storage(item: Any) -> HostStorage:
+    storage: Storage = item.data_on_backend if isinstance(item, Tensor) else item
+    if storage.backend_type is not BackendType.CPU:
+        raise InputError(f"a job cannot use a tensor on {storage.backend_type}: read it back to the CPU first")
+    return cast(HostStorage, storage)
+
+
+def _call(function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
+    function(*(_as_array(value) if isinstance(value, Tensor) else value for value in arguments))
+
+
+def _as_array(tensor: Tensor) -> Any:
+    return _host_storage(tensor).view(tensor.shape, tensor.dtype)

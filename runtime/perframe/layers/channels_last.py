@@ -1,0 +1,64 @@
+"""Layers whose data has its channels as the last dim: (batch, *spatial, channels). Their shape rules and forms are
+those of (batch, channels, *spatial), seen through a permutation of the dims.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from perframe.errors import InferenceError
+from perframe.layers.base import Declaration, Known
+from perframe.spec import PartialTensor
+from perframe.tensor import DataType, TensorShape
+
+T = TypeVar("T")
+
+
+def is_data(index: int) -> bool:
+    """Whether input `index` of such a layer is data; weights and biases keep their dims."""
+    return index in (0, 3)
+
+
+def first(dims: Sequence[T]) -> tuple[T, ...]:
+    """(batch, *spatial, channels) as (batch, channels, *spatial)."""
+    return (dims[0], dims[-1], *dims[1:-1])
+
+
+def last(dims: Sequence[T]) -> tuple[T, ...]:
+    """(batch, channels, *spatial) as (batch, *spatial, channels)."""
+    return (dims[0], *dims[2:], dims[1])
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A value as the forms see it."""
+
+    shape: TensorShape
+    dtype: DataType
+    value: Any | None = None
+
+    @classmethod
+    def channels_first(cls, value: Known | None) -> Known | None:
+        """The shape with the channels as the second dim. The values stay out: no form needs those of data."""
+        return None if value is None else cls(TensorShape(first(value.shape)), value.dtype)
+
+
+def channels_last_outputs(
+    declaration: Declaration, inputs: Sequence[PartialTensor | None], attributes: Mapping[str, Any]
+) -> tuple[PartialTensor, ...]:
+    """What is known of the outputs. Raises InferenceError."""
+    given = [_first_of(value) if is_data(index) else value for index, value in enumerate(inputs)]
+    outputs = declaration.outputs_for(given, attributes)
+    return tuple(
+        output.with_shape(None if output.shape is None else last(output.shape), output.dtype) for output in outputs
+    )
+
+
+def _first_of(value: PartialTensor | None) -> PartialTensor | None:
+    if value is None or value.shape is None:
+        return value
+    if len(value.shape) < 3:
+        raise InferenceError(f"{value} has no spatial dims")
+    return value.with_shape(first(value.shape), value.dtype)

@@ -1,0 +1,74 @@
+"""Shape arithmetic on values of which only some entries are known: what a form's own NumPy meaning makes of them.
+
+A form takes part in it by `of_entries`: from what is known of the inputs, the entries of an output, in any shape of
+its size. Where all that an entry needs is a number, it is computed in the layer's dtype; else with symbols, as far as
+these go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perframe.spec import Dim, NotKnownError, PartialTensor, Symbol, is_number, to_entry, to_number
+from perframe.tensor import DataType
+
+Entries = NDArray[Any]  # of numbers, names of dims, and None
+
+_NAMEABLE = (DataType.INT64, DataType.INT32)  # in which the size of any dim is exact
+
+
+def listed(numbers: PartialTensor | None) -> tuple[Dim, ...] | None:
+    """The entries of a list of whole numbers, of which none may be known; None where not even how many."""
+    if numbers is None or numbers.elements is not None:
+        return None if numbers is None else numbers.elements
+    count = numbers.shape[0] if numbers.shape is not None and len(numbers.shape) == 1 else None
+    return (None,) * count if isinstance(count, int) else None
+
+
+def listed_of(numbers: PartialTensor, count: int) -> tuple[Dim, ...]:
+    """The entries of a list that ought to be of so many."""
+    known = listed(numbers)
+    return (None,) * count if known is None else known
+
+
+@runtime_checkable
+class Entrywise(Protocol):
+    """A form that says what it does to entries."""
+
+    def of_entries(self, inputs: Sequence[PartialTensor | None], output: PartialTensor) -> Entries:
+        """The entries of an output; the inputs' are known."""
+
+
+def each(
+    function: Callable[..., Any], columns: Sequence[Entries], dtypes: Sequence[np.dtype[Any]], made: DataType
+) -> Entries:
+    """`function` of one entry of each column at a time; the columns are as long as what is returned."""
+    result: Entries = np.full(columns[0].shape, None, object)
+    numbers = np.array([all(map(is_number, row)) for row in zip(*columns, strict=True)], bool)
+    with np.errstate(all="ignore"):
+        if numbers.any():
+            given = [column[numbers].astype(dtype) for column, dtype in zip(columns, dtypes, strict=True)]
+            found = np.asarray(function(*given)).astype(made.numpy)
+            result[numbers] = np.broadcast_to(found, numbers.sum()).tolist()
+        if all(dtype.kind in "ib" for dtype in dtypes):
+            for index in np.flatnonzero(~numbers):
+                row = [column[index] for column in columns]
+                result[index] = _follows(function, row, made) if any(entry is not None for entry in row) else None
+    return result
+
+
+def _follows(function: Callable[..., Any], row: Sequence[Any], made: DataType) -> Any:
+    """What follows for one entry although not all is known that it is made of."""
+    cells = np.empty((len(row), 1), object)
+    cells[:, 0] = [to_number(entry) for entry in row]
+    try:
+        found = np.ravel(function(*cells))[0]
+    except (NotKnownError, TypeError, AttributeError, ArithmeticError):  # an operation that symbols do not have
+        return None
+    if isinstance(found, Symbol):
+        return to_entry(found) if made in _NAMEABLE else None
+    return made.numpy.type(found).item()

@@ -1,0 +1,100 @@
+"""N-grams of words, be they strings or numbers, that are counted."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from perframe.errors import InferenceError
+from perframe.layers.base import Known, layer
+from perframe.spec import Dim, PartialTensor
+from perframe.tensor import DataType
+
+
+@dataclass(frozen=True)
+class Gram:
+    """Words that follow each other, what they weigh, and the column that they count for."""
+
+    words: tuple[Any, ...]
+    column: int
+    weight: float
+
+
+@dataclass(frozen=True)
+class Counting:
+    """In rows of `length` words each gram is looked for at every distance between its words up to `reach`; one of a
+    single word has none. Its weight is added to its column for each that is found, or (`once`) if any is.
+    """
+
+    rows: int
+    length: int
+    columns: int
+    grams: tuple[Gram, ...]
+    reach: int
+    once: bool
+
+
+@layer()
+def TfIdfVectorizer(
+    x: PartialTensor,
+    *,
+    mode: str,
+    ngram_indexes: Sequence[int],
+    ngram_counts: Sequence[int],
+    max_skip_count: int,
+    min_gram_length: int,
+    max_gram_length: int,
+    pool_int64s: Sequence[int] = (),
+    pool_strings: Sequence[str] = (),
+    weights: Sequence[float] = (),
+) -> PartialTensor:
+    if mode not in ("TF", "IDF", "TFIDF"):
+        raise InferenceError(f"TfIdfVectorizer has no mode {mode!r}")
+    if bool(pool_int64s) == bool(pool_strings):
+        raise InferenceError("TfIdfVectorizer needs either pool_int64s or pool_strings")
+    if (x.dtype is DataType.STRING) != bool(pool_strings):
+        raise InferenceError(f"{x} and the pool of n-grams are not of one type")
+    if not ngram_indexes or min(ngram_indexes) < 0:
+        raise InferenceError("ngram_indexes must name the output's columns, from 0")
+    if weights and len(weights) != len(ngram_indexes):
+        raise InferenceError(f"{len(weights)} weights do not fit {len(ngram_indexes)} n-grams")
+    if min_gram_length < 1 or max_gram_length < min_gram_length or max_skip_count < 0:
+        raise InferenceError(
+            f"there are no n-grams of {min_gram_length} to {max_gram_length}, {max_skip_count} skipped"
+        )
+    lengths = itertools.pairwise([*ngram_counts, len(pool_int64s) + len(pool_strings)])
+    if sum((end - begin) // length for length, (begin, end) in enumerate(lengths, 1)) > len(ngram_indexes):
+        raise InferenceError(f"{len(ngram_indexes)} ngram_indexes do not fit the pool of n-grams")
+    if x.shape is not None and len(x.shape) > 2:
+        raise InferenceError(f"{x} is no sequence, and no batch of sequences")
+    columns: tuple[Dim, ...] = (max(ngram_indexes) + 1,)
+    if x.shape is None:
+        return x.with_shape(None, DataType.FLOAT32)
+    return x.with_shape((*x.shape[:-1], *columns), DataType.FLOAT32)
+
+
+@TfIdfVectorizer.form
+def _tf_idf(inputs: Sequence[Known], outputs: Sequence[Known], **attributes: Any) -> Counting:
+    shape = inputs[0].shape
+    length = shape[-1] if shape else 1
+    grams, columns, mode = tuple(_pool(attributes)), max(attributes["ngram_indexes"]) + 1, attributes["mode"]
+    rows = math.prod(shape[:-1])
+    return Counting(rows, length, columns, grams, attributes["max_skip_count"] + 1, mode == "IDF")
+
+
+def _pool(attributes: Mapping[str, Any]) -> list[Gram]:
+    """The n-grams of the pool that have a wanted length, each once: the last counts."""
+    items, columns = attributes["pool_int64s"] or attributes["pool_strings"], attributes["ngram_indexes"]
+    weights = attributes["weights"] if attributes["mode"] != "TF" else ()
+    bounds = [*attributes["ngram_counts"], len(items)]
+    pool, number = dict[tuple[Any, ...], Gram](), 0
+    for length, (begin, end) in enumerate(itertools.pairwise(bounds), 1):
+        for at in range(begin, end - length + 1, length):
+            if attributes["min_gram_length"] <= length <= attributes["max_gram_length"]:
+                words = tuple(items[at : at + length])
+                pool[words] = Gram(words, columns[number], weights[number] if weights else 1.0)
+            number += 1
+    return list(pool.values())

@@ -1,0 +1,230 @@
+"""Convolutions and pools read and write data whose channels are the last dim, and what lies between them follows.
+
+A value with channels second gets a twin with channels last when a layer first wants one; a transposition is added only
+where a layer wants a value in the order that it does not have. Transpositions that the model already has between the
+two orders become names for the twin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perframe.layers.channels_last import first, last
+from perframe.model import Evaluate, Layer, Model
+from perframe.passes.match import Graph
+from perframe.tensor import DataType
+
+POOLS = ("MaxPool", "AveragePool")
+GLOBAL = {"GlobalAveragePool": "ReduceMean", "GlobalMaxPool": "ReduceMax"}
+REDUCTIONS = ("ReduceMean", "ReduceSum", "ReduceMax", "ReduceMin")
+
+
+def run(model: Model, evaluate: Evaluate) -> int:
+    """Rewrite the model; returns how many layers have their channels last now."""
+    return _Rewrite(model).run()
+
+
+class _Rewrite:
+    """One walk over the layers, in order."""
+
+    def __init__(self, model: Model) -> None:
+        self.model, self.graph = model, Graph(model)
+        self.specs = dict(self.graph.specs)
+        self.twins: dict[str, str] = {}
+        self.there = {value.name for value in model.inputs} | set(model.constants)
+        self.layers: list[Layer] = []
+
+    def run(self) -> int:
+        count = 0
+        for layer in self.model.layers:
+            rewrite = self._choose(layer)
+            if rewrite is None or not rewrite(layer):
+                layer.inputs = [self._plain(name) for name in layer.inputs]
+                self._add(layer)
+            else:
+                count += 1
+        for value in self.model.outputs:
+            self._plain(value.name)
+        self.model.layers = self.layers
+        return count
+
+    # --- values in one order or the other ---
+
+    def _rank(self, name: str) -> int:
+        shape = self.specs[name].shape
+        return 0 if shape is None else len(shape)
+
+    def _add(self, layer: Layer) -> None:
+        self.layers.append(layer)
+        self.there.update(name for name in layer.outputs if name)
+
+    def _order(self, source: str, target: str, order: Callable[[Sequence[int]], Sequence[int]], rank: int) -> None:
+        """Add the layer that makes `target` from `source`: only a new shape where that is the same data."""
+        dims = self.specs[target if order is first else source].shape
+        moved = [dim for dim in (dims or ())[1:] if dim != 1]
+        name = f"{target} in order"
+        channels = (dims or (None, None))[1]
+        if dims is not None and dims.is_static and (channels == 1 or moved in ([], [channels])):
+            shape = order(dims.to_shape()) if order is last else dims.to_shape()
+            constant = self._constant(f"shape of {target}", np.array(shape, np.int64))
+            self._add(Layer("Reshape", name, [source, constant], [target]))
+        else:
+            self._add(Layer("Transpose", name, [source], [target], {"perm": list(order(range(rank)))}))
+
+    def _constant(self, name: str, value: NDArray[Any]) -> str:
+        added = self.model.add_constant(name, value)
+        self.there.add(added)
+        return added
+
+    def _plain(self, name: str) -> str:
+        """The value with its channels second; made from its twin if it is not there."""
+        if name and name not in self.there:
+            self._order(self.twins[name], name, first, self._rank(name))
+        return name
+
+    def _twin(self, name: str) -> str:
+        """The value with its channels last."""
+        if name not in self.twins:
+            self.twins[name] = f"{name}:last"
+            if name in self.model.constants:
+                value = np.ascontiguousarray(np.moveaxis(self.model.constants[name], 1, -1))
+                self.twins[name] = self._constant(self.twins[name], value)
+            else:
+                self._order(name, self.twins[name], last, self._rank(name))
+        return self.twins[name]
+
+    def _make(self, layer: Layer, inputs: list[str], **changes: object) -> bool:
+        """The layer on twins; its outputs are twins."""
+        for name in layer.outputs:
+            self.twins[name] = f"{name}:last"
+        layer.inputs, layer.outputs = inputs, [self.twins[name] for name in layer.outputs]
+        layer.attributes = {**layer.attributes, **changes}
+        self._add(layer)
+        return True
+
+    # --- layers ---
+
+    def _choose(self, layer: Layer) -> Callable[[Layer], bool] | None:
+        """How a layer is rewritten; None for one that wants its channels second."""
+        rank = self._rank(layer.inputs[0]) if layer.inputs and layer.inputs[0] else 0
+        if layer.op == "Transpose":
+            return self._transpose if rank in (3, 4) else None
+        if layer.outputs[1:] and layer.op != "Split":
+            return None
+        if (
+            layer.op in ("Conv", "ConvTranspose")
+            and rank in (3, 4)
+            and self.specs[layer.inputs[0]].dtype is DataType.FLOAT32
+        ):
+            return self._window if layer.inputs[1] in self.model.constants else None
+        if not any(name in self.twins for name in layer.inputs) or not 3 <= self._rank(layer.outputs[0]) <= 4:
+            return None
+        if layer.op in POOLS:
+            return self._window
+        if layer.op in GLOBAL:
+            return self._global
+        if layer.op in REDUCTIONS:
+            return self._reduction
+        if layer.op in ("Concat", "Split", "Softmax"):
+            return self._along_axis
+        if layer.op in ("Pad", "Resize", "Slice"):
+            return self._by_axes
+        if layer.family == "elementwise" and layer.op != "BatchNormalization":
+            return self._elementwise
+        return None
+
+    def _window(self, layer: Layer) -> bool:
+        layer.channels_last = True
+        return self._make(layer, [self._twin(layer.inputs[0]), *layer.inputs[1:]])
+
+    def _global(self, layer: Layer) -> bool:
+        axes = list(range(1, self._rank(layer.inputs[0]) - 1))
+        constant = self._constant(f"axes of {layer.name}", np.array(axes, np.int64))
+        layer.op = GLOBAL[layer.op]
+        return self._make(layer, [self._twin(layer.inputs[0]), constant], keepdims=1)
+
+    def _reduction(self, layer: Layer) -> bool:
+        axes = self.model.constants.get((*layer.inputs, "")[1])
+        if axes is None or not layer.attributes.get("keepdims", 1):
+            return False
+        rank = self._rank(layer.inputs[0])
+        moved = np.array([_moved(int(axis), rank) for axis in axes.reshape(-1)], np.int64)
+        constant = self._constant(f"axes of {layer.name}", moved)
+        return self._make(layer, [self._twin(layer.inputs[0]), constant])
+
+    def _along_axis(self, layer: Layer) -> bool:
+        rank = self._rank(layer.inputs[0])
+        axis = layer.attributes.get("axis", -1 if layer.op == "Softmax" else 0)
+        data = layer.inputs if layer.op == "Concat" else layer.inputs[:1]
+        rest = layer.inputs[len(data) :]
+        if any(self._rank(name) != rank for name in data) or any(name not in self.model.constants for name in rest):
+            return False
+        return self._make(layer, [*map(self._twin, data), *rest], axis=_moved(axis, rank))
+
+    def _by_axes(self, layer: Layer) -> bool:
+        """Layers with a number for each axis, all constant and in the order of the dims."""
+        rank = self._rank(layer.inputs[0])
+        given = [self.model.constants.get(name) if name else None for name in layer.inputs[1:]]
+        if any(name and value is None for name, value in zip(layer.inputs[1:], given, strict=True)):
+            return False
+        if layer.attributes.get("axes") is not None:
+            return False
+        inputs = [self._twin(layer.inputs[0])]
+        if layer.op == "Slice" or (layer.op == "Pad" and len(given) > 2 and given[2] is not None):
+            axes = given[2] if len(given) > 2 and given[2] is not None else np.arange(len(given[0] or ()))
+            names = [*layer.inputs[1:], "", "", ""][:4]
+            moved = np.array([_moved(int(axis), rank) for axis in axes], np.int64)
+            names[2] = self._constant(f"axes of {layer.name}", moved)
+            inputs += names if layer.op == "Slice" and names[3] else names[:3]
+            return self._make(layer, inputs)
+        for name, value in zip(layer.inputs[1:], given, strict=True):
+            if value is None or value.size not in (rank, 2 * rank):
+                inputs.append(name)
+                continue
+            moved = value.reshape(-1, rank)[:, list(last(range(rank)))].reshape(-1)
+            inputs.append(self._constant(f"{name}:last", moved))
+        return self._make(layer, inputs)
+
+    def _elementwise(self, layer: Layer) -> bool:
+        rank = self._rank(layer.outputs[0])
+        inputs = []
+        for name in layer.inputs:
+            if not name:
+                inputs.append(name)
+                continue
+            shape = self.specs[name].shape
+            if shape is None or (len(shape) != rank and name not in self.model.constants and shape.size != 1):
+                return False
+        for name in layer.inputs:
+            if not name or (self.specs[name].shape.size == 1 and self._rank(name) != rank):
+                inputs.append(self._plain(name) if name else name)
+            elif self._rank(name) == rank:
+                inputs.append(self._twin(name))
+            else:
+                value = self.model.constants[name]
+                value = value.reshape((1,) * (rank - value.ndim) + value.shape)
+                inputs.append(self._constant(f"{name}:last", np.ascontiguousarray(np.moveaxis(value, 1, -1))))
+        return self._make(layer, inputs)
+
+    def _transpose(self, layer: Layer) -> bool:
+        """One between the two orders is a name for the twin."""
+        rank = self._rank(layer.inputs[0])
+        perm = list(layer.attributes.get("perm") or range(rank)[::-1])
+        source, target = layer.inputs[0], layer.outputs[0]
+        if perm == list(first(range(rank))):
+            self.twins[target] = self._plain(source)
+            return True
+        if perm == list(last(range(rank))) and source in self.twins:
+            self._add(Layer("Identity", layer.name, [self.twins[source]], [target]))
+            return True
+        return False
+
+
+def _moved(axis: int, rank: int) -> int:
+    """Where an axis lies when the channels are last."""
+    axis %= rank
+    return axis if axis == 0 else rank - 1 if axis == 1 else axis - 1

@@ -1,0 +1,42 @@
+"""A value times a function of itself (x * sigmoid(x), hard swish and the like) joins the epilogue of the layer that
+makes the value.
+"""
+
+from __future__ import annotations
+
+from perframe.layers.epilogue import Stage
+from perframe.model import Evaluate, Layer, Model
+from perframe.passes.fuse_activation import FAMILIES, MAX_STAGES, stage_of
+from perframe.passes.match import Graph
+
+
+def run(model: Model, evaluate: Evaluate) -> int:
+    """Fuse; returns how many layers went."""
+    graph, fused = Graph(model), 0
+    for layer in list(model.layers):
+        if layer.family != "elementwise" or len(set(layer.inputs)) != 2 or layer.epilogue or layer.attributes:
+            continue
+        for source, gate in (layer.inputs, layer.inputs[::-1]):
+            if _fuse(graph, layer, source, gate):
+                fused += 2
+                break
+    return fused
+
+
+def _fuse(graph: Graph, layer: Layer, source: str, gate: str) -> bool:
+    target, function = graph.producers.get(source), graph.producer_for(gate, "elementwise")
+    if target is None or function is None or target.family not in FAMILIES or target.outputs != [source]:
+        return False
+    if source in graph.model.output_names or {id(user) for user in graph.users[source]} != {id(layer), id(function)}:
+        return False
+    epilogue, function.epilogue = function.epilogue, ()
+    first = stage_of(graph, function, source)
+    function.epilogue = epilogue
+    shapes = {graph.specs[name].shape for name in (source, gate, layer.outputs[0])}
+    if first is None or len(target.epilogue) >= MAX_STAGES or len(shapes) != 1 or not graph.all_float32(target, layer):
+        return False
+    operands = tuple(None if name == source else (first, *epilogue) for name in layer.inputs)
+    target.epilogue = (*target.epilogue, Stage(layer.op, (), operands))
+    graph.model.layers.remove(function)
+    graph.absorb(target, layer)
+    return True

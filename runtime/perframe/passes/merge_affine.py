@@ -1,0 +1,56 @@
+"""A BatchNormalization that no convolution takes up, and what is multiplied and added to each channel after it, become
+one multiplication and addition.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from perframe.model import Evaluate, Layer, Model
+from perframe.passes.match import Graph, channel_affine
+from perframe.tensor import DataType
+
+
+def run(model: Model, evaluate: Evaluate) -> int:
+    """Merge; returns how many layers changed or went."""
+    graph, changed = Graph(model), 0
+    for layer in list(model.layers):
+        if layer.op not in ("BatchNormalization", "Mul", "Add") or layer.epilogue:
+            continue
+        for source in dict.fromkeys(layer.inputs):
+            if _merge(graph, layer, source):
+                changed += 1
+                break
+    return changed
+
+
+def _merge(graph: Graph, layer: Layer, source: str) -> bool:
+    spec, result = graph.specs[source], graph.specs[layer.outputs[0]]
+    if spec.dtype is not DataType.FLOAT32 or spec.shape is None or len(spec.shape) < 2 or spec.shape != result.shape:
+        return False
+    channels, rank = spec.shape[1], len(spec.shape)
+    before = graph.producer_for(source, "elementwise")
+    merges = before is not None and before.op == "MultiplyAdd" and not before.epilogue
+    if not isinstance(channels, int) or not (merges or layer.op == "BatchNormalization"):
+        return False
+    affine = channel_affine(graph, layer, source, channels, rank)
+    if affine is None:
+        return False
+    scale, shift = affine
+    if before is not None and merges:
+        first = channel_affine(graph, before, before.inputs[0], channels, rank)
+        if first is None:
+            return False
+        scale, shift = first[0] * scale, first[1] * scale + shift
+    shape = (channels, *(1,) * (rank - 2))
+    names = [
+        graph.model.add_constant(f"{layer.name} {what}", value.astype(np.float32).reshape(shape))
+        for what, value in (("scale", scale), ("shift", shift))
+    ]
+    if before is not None and merges:
+        before.inputs[1:] = names
+        graph.absorb(before, layer)
+    else:
+        layer.op, layer.inputs, layer.attributes = "MultiplyAdd", [source, *names], {}
+        graph.learn(layer)
+    return True

@@ -1,0 +1,3 @@
+//@ input X
+// One more than before.
+int element(int o) { return int(X(o)) + 1; }

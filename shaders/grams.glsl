@@ -1,0 +1,26 @@
+//@ input X
+//@ input G
+//@ input B
+//@ input C
+//@ input W
+//@ param int size
+//@ param int columns
+//@ param int reach
+//@ param int once
+// What the grams of a column weigh in a row of `size` words, at every distance between their words up to `reach`. Gram g has the
+// words G from B(g) up to B(g + 1) and the weight W(g); those of column c are C(c) up to C(c + 1).
+float element(int o) {
+    int row = o / columns * size, column = o % columns;
+    float total = 0.0;
+    for (int g = int(C(column)); g < int(C(column + 1)); ++g) {
+        int first = int(B(g)), others = int(B(g + 1)) - first - 1, count = 0;
+        for (int distance = 1; distance <= (others > 0 ? reach : 1); ++distance)
+            for (int at = 0; at < size - distance * others; ++at) {
+                bool same = true;
+                for (int k = 0; k <= others && same; ++k) same = int(X(row + at + k * distance)) == int(G(first + k));
+                if (same) ++count;
+            }
+        total += W(g) * float(once == 1 ? min(count, 1) : count);
+    }
+    return total;
+}

@@ -1,0 +1,26 @@
+//@ input X
+//@ param int size
+//@ param int fresh
+// A step of Gaussian elimination with partial pivoting. Before the elements of each matrix, unless it is fresh, lies the product
+// of the pivots so far; the output has the product with this one, and the rows other than the pivot's without their first column.
+float element(int o) {
+    int rest = size - 1, each = rest * rest + 1, matrix = o / each, at = o - matrix * each;
+    int first = matrix * (size * size + 1 - fresh) + 1 - fresh, pivot = 0;
+    float largest = abs(X(first));
+    for (int r = 1; r < size; ++r) {
+        float value = abs(X(first + r * size));
+        if (value > largest) {
+            largest = value;
+            pivot = r;
+        }
+    }
+    float head = X(first + pivot * size);
+    if (at == 0) { // the pivot's row went up past as many rows as its number says
+        float product = fresh == 1 ? head : X(first - 1) * head;
+        return (pivot & 1) == 1 ? -product : product;
+    }
+    int row = (at - 1) / rest, column = at - row * rest;
+    row += row >= pivot ? 1 : 0;
+    float factor = head == 0.0 ? 0.0 : X(first + row * size) / head;
+    return X(first + row * size + column) - factor * X(first + pivot * size + column);
+}

@@ -1,0 +1,63 @@
+"""Reshapes to shapes that are computed, of which inference knows enough."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from passes.graphs import apply, check_numbers_stay, graph, node, random
+
+SHAPES = {"zero": np.array([0]), "one": np.array([1]), "four": np.array([4]), "rest": np.array([-1])}
+
+
+def to_heads(dims: list[Any], parts: str) -> Any:
+    """x is reshaped to `parts`, of which b and s are x's first dims, and then goes through a Relu."""
+    nodes = [
+        node("Shape", "x", "all"),
+        node("Gather", "all zero", "b"),
+        node("Gather", "all one", "s"),
+        node("Concat", parts, "target", axis=0),
+        node("Reshape", "x target", "r"),
+        node("Relu", "r", "y"),
+    ]
+    return graph(nodes, {"x": dims}, SHAPES)
+
+
+HEADS = to_heads(["batch", "tokens", 12], "b s four rest")
+
+
+def target(model: Any) -> list[int] | None:
+    """The constant to which the model reshapes; None where it is no constant."""
+    layer = next(layer for layer in model.layers if layer.op == "Reshape")
+    found = model.constants.get(layer.inputs[1])
+    return None if found is None else found.tolist()
+
+
+@pytest.mark.parametrize(
+    ("dims", "parts", "wanted"),
+    [
+        (["batch", "tokens", 12], "b s four rest", [0, 0, 4, 3]),
+        (["batch", "tokens", 12], "b rest", [0, -1]),
+        (["batch", 5, 12], "b rest", [0, 60]),
+        (["batch", "tokens", 12], "s b rest", None),  # two dims that are copied from other places
+        ([None, None, 12], "b s rest", None),
+        ([3, 5, 12], "b s rest", [3, 5, 12]),
+    ],
+    ids=str,
+)
+def test_a_shape_that_is_known_but_for_one_dim_is_a_constant(dims: list[Any], parts: str, wanted: Any) -> None:
+    model, changed = apply("fix_reshapes", to_heads(dims, parts))
+    assert (changed, target(model)) == (int(wanted is not None), wanted)
+
+
+def test_a_constant_shape_stays() -> None:
+    nodes = [node("Reshape", "x rest", "r"), node("Relu", "r", "y")]
+    model, changed = apply("fix_reshapes", graph(nodes, {"x": ["n", 3]}, SHAPES))
+    assert (changed, target(model)) == (0, [-1])
+
+
+def test_numbers_stay(backend: str, backend_context: Any) -> None:
+    for batch, tokens in ((1, 1), (2, 5), (0, 3)):
+        check_numbers_stay(HEADS, {"x": random(batch, tokens, 12)}, backend, backend_context)
