@@ -14,7 +14,7 @@ def run(model: Model, evaluate: Evaluate) -> int:
     """Fuse; returns how many layers went."""
     graph, fused = Graph(model), 0
     for layer in list(model.layers):
-        if layer.family != "elementwise" or len(set(layer.inputs)) != 2 or layer.epilogue or layer.attributes:
+        if layer.family != "elementwise" or len(layer.inputs) != 2 or layer.epilogue or layer.attributes:
             continue
         for source, gate in (layer.inputs, layer.inputs[::-1]):
             if _fuse(graph, layer, source, gate):
