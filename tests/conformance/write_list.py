@@ -159,10 +159,11 @@ def main() -> None:
     logging.getLogger("perframe").setLevel(logging.ERROR)  # fallbacks are counted, not told
     signal.signal(signal.SIGALRM, lambda *_: (_ for _ in ()).throw(TimeoutError("too slow")))
     failing, refused = measure()
+    pages = {"conformance.md": report(failing, refused), "operators.md": markdown(operators(gl_dtypes))}
     write_list("not_passed.txt", failing)
     write_list("not_strict.txt", refused)
-    (DOCS / "conformance.md").write_text(report(failing, refused), encoding="utf-8")
-    (DOCS / "operators.md").write_text(markdown(operators(gl_dtypes)), encoding="utf-8")
+    for name, text in pages.items():
+        (DOCS / name).write_text(text, encoding="utf-8")
     for backend, found in failing.items():
         strict = f", {len(refused[backend])} refused strictly" if backend in refused else ""
         print(f"{backend}: {len(all_cases()) - len(found)}/{len(all_cases())}{strict}")

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import perframe as pf
+from models.zoo import ZOO, Entry, expected, given
 from perframe.backends import evaluator
 from perframe.passes import prepare
-from models.zoo import ZOO, Entry, expected, given
 
 TOLERANCE = 1e-3  # of the largest output
 IMAGES = (None, "astronaut.png", "coffee.png")

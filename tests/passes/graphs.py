@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 import onnx
+import onnxruntime
 from onnx import TensorProto, helper, numpy_helper
 
 import perframe as pf
 from perframe.backends import evaluator
-from perframe.passes import load_pass
+from perframe.passes import load_pass, prepare
 
 KINDS = {"float32": TensorProto.FLOAT, "int64": TensorProto.INT64}
 
@@ -48,6 +49,13 @@ def apply(name: str, model: onnx.ModelProto) -> tuple[pf.Model, int]:
     return loaded, changed
 
 
+def prepared(model: onnx.ModelProto) -> pf.Model:
+    """The model as the CPU's worker runs it."""
+    loaded = prepare(pf.load(model), evaluator(), "cpu")
+    loaded.verify()
+    return loaded
+
+
 def ops(model: pf.Model) -> list[str]:
     """The operators of a model in run order; those of an epilogue after a plus sign."""
     return ["+".join([layer.op, *(stage.op for stage in layer.epilogue)]) for layer in model.layers]
@@ -70,3 +78,13 @@ def check_numbers_stay(
 def random(*shape: int, seed: int = 0) -> Any:
     """Seeded, and different for each seed."""
     return np.random.default_rng(seed).normal(size=shape).astype(np.float32)
+
+
+def check_against_peer(model: onnx.ModelProto, fed: Mapping[str, Any], backend: str = "cpu", ctx: Any = None) -> None:
+    """The model, passes and all, gives what onnxruntime gives."""
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    names = [value.name for value in session.get_outputs()]
+    actual = pf.run(model, fed, backend=backend, ctx=ctx)
+    for name, want in zip(names, session.run(names, dict(fed)), strict=True):
+        assert actual[name].shape == want.shape, name
+        np.testing.assert_allclose(actual[name], want, 1e-4, 1e-5 * np.abs(want).max(initial=1), err_msg=name)

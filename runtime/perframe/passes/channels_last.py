@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from perframe.layers.channels_last import first, last
 from perframe.model import Evaluate, Layer, Model
 from perframe.passes.match import Graph
+from perframe.spec import DynamicTensorShape
 from perframe.tensor import DataType
 
 POOLS = ("MaxPool", "AveragePool")
@@ -79,6 +80,17 @@ class _Rewrite:
         added = self.model.add_constant(name, value)
         self.there.add(added)
         return added
+
+    def _name(self, source: str, target: str) -> None:
+        """The twin of `source` is called `target` from here on, by its maker too where nobody has read it yet."""
+        twin = self.twins[source]
+        makers = [layer for layer in self.layers if twin in layer.outputs]
+        if makers and not any(twin in layer.inputs for layer in self.layers):
+            makers[0].outputs = [target if name == twin else name for name in makers[0].outputs]
+            self.twins[source] = target
+            self.there.add(target)
+        else:
+            self._add(Layer("Identity", f"{target} as it is", [twin], [target]))
 
     def _plain(self, name: str) -> str:
         """The value with its channels second; made from its twin if it is not there."""
@@ -191,17 +203,14 @@ class _Rewrite:
 
     def _elementwise(self, layer: Layer) -> bool:
         rank = self._rank(layer.outputs[0])
-        inputs = []
+        inputs: list[str] = []
         for name in layer.inputs:
-            if not name:
-                inputs.append(name)
-                continue
-            shape = self.specs[name].shape
-            if shape is None or (len(shape) != rank and name not in self.model.constants and shape.size != 1):
+            shape = self.specs[name].shape if name else DynamicTensorShape(())
+            if shape is None or (len(shape) not in (0, rank) and not self._is_small(name)):
                 return False
         for name in layer.inputs:
-            if not name or (self.specs[name].shape.size == 1 and self._rank(name) != rank):
-                inputs.append(self._plain(name) if name else name)
+            if not name or (self.specs[name].shape or ()) == () or self._scalar(name):
+                inputs.append(self._plain(name))
             elif self._rank(name) == rank:
                 inputs.append(self._twin(name))
             else:
@@ -209,6 +218,15 @@ class _Rewrite:
                 value = value.reshape((1,) * (rank - value.ndim) + value.shape)
                 inputs.append(self._constant(f"{name}:last", np.ascontiguousarray(np.moveaxis(value, 1, -1))))
         return self._make(layer, inputs)
+
+    def _scalar(self, name: str) -> bool:
+        """Whether it is one number, whose dims are no more than those of the value that it meets."""
+        shape = self.specs[name].shape
+        return shape is not None and shape.size == 1
+
+    def _is_small(self, name: str) -> bool:
+        """Whether it can be had in either order: a constant or one number."""
+        return name in self.model.constants or self._scalar(name)
 
     def _transpose(self, layer: Layer) -> bool:
         """One between the two orders is a name for the twin."""
@@ -219,7 +237,7 @@ class _Rewrite:
             self.twins[target] = self._plain(source)
             return True
         if perm == list(last(range(rank))) and source in self.twins:
-            self._add(Layer("Identity", layer.name, [self.twins[source]], [target]))
+            self._name(source, target)
             return True
         return False
 

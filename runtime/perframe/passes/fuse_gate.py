@@ -14,7 +14,7 @@ def run(model: Model, evaluate: Evaluate) -> int:
     """Fuse; returns how many layers went."""
     graph, fused = Graph(model), 0
     for layer in list(model.layers):
-        if layer.family != "elementwise" or len(layer.inputs) != 2 or layer.epilogue or layer.attributes:
+        if layer.family != "elementwise" or len(layer.inputs) != 2 or layer.attributes:
             continue
         for source, gate in (layer.inputs, layer.inputs[::-1]):
             if _fuse(graph, layer, source, gate):
@@ -33,10 +33,15 @@ def _fuse(graph: Graph, layer: Layer, source: str, gate: str) -> bool:
     first = stage_of(graph, function, source)
     function.epilogue = epilogue
     shapes = {graph.specs[name].shape for name in (source, gate, layer.outputs[0])}
-    if first is None or len(target.epilogue) >= MAX_STAGES or len(shapes) != 1 or not graph.all_float32(target, layer):
+    if (
+        first is None
+        or len(target.epilogue) + len(layer.epilogue) >= MAX_STAGES
+        or len(shapes) != 1
+        or not graph.all_float32(target, layer)
+    ):
         return False
     operands = tuple(None if name == source else (first, *epilogue) for name in layer.inputs)
-    target.epilogue = (*target.epilogue, Stage(layer.op, (), operands))
+    target.epilogue = (*target.epilogue, Stage(layer.op, (), operands), *layer.epilogue)
     graph.model.layers.remove(function)
     graph.absorb(target, layer)
     return True

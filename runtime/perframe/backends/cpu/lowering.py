@@ -45,11 +45,15 @@ def step(
     keep: Sequence[Any] = (),
     *,
     grain: int | None = None,
+    beside: Sequence[str] = (),
 ) -> NativeStep:
     """A native step; `keep` are the arrays whose addresses are among the numbers.
 
-    `grain` is the least number of items worth handing to another core; without it the step is not split.
+    `grain` is the least number of items worth handing to another core; without it the step is not split. `beside` are
+    the kernels that another shape would take: they are compiled with the first, so that a new shape compiles nothing.
     """
+    for other in beside:
+        jit.kernel(other, text)
     storages = [operand.storage for operand in operands]
     return NativeStep(layer.name, jit.kernel(kernel, text), storages, numbers, items, keep, grain=grain)
 
@@ -65,7 +69,7 @@ def strided_copy(
     out_offset: int = 0,
 ) -> NativeStep:
     """out[out_offset + c * out_strides] = x[offset + c * strides] for all coordinates c, of four-byte elements."""
-    dims, (from_steps, to_steps) = collapse(shape, (strides, out_strides))
+    dims, (from_steps, to_steps) = collapse(shape, (tuple(strides), tuple(out_strides)))
     elements = math.prod(dims)
     at = [axis for axis, stride in enumerate(from_steps[:-1]) if stride == 1]
     if at and to_steps[-1] == 1 and from_steps[-1] != 1 and dims[at[0]] > 1:
@@ -78,7 +82,8 @@ def strided_copy(
             dims, from_steps, to_steps = _in_rows(elements)
         kernel, items = "move", math.prod(dims[:-1])
     numbers = [offset, out_offset, len(dims), *dims, *from_steps, *to_steps]
-    return step(layer, kernel, [x, out], numbers, items, grain=max(1, items * SPLIT_ELEMENTS // max(1, elements)))
+    grain = max(1, items * SPLIT_ELEMENTS // max(1, elements))
+    return step(layer, kernel, [x, out], numbers, items, grain=grain, beside=("move", "move.transpose"))
 
 
 def _in_rows(elements: int) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
@@ -103,6 +108,7 @@ def epilogue_limits(stages: Sequence[Stage]) -> tuple[float, float] | None:
     low, high = -math.inf, math.inf
     for stage in stages:
         numbers = stage.parameters
+        bounds: tuple[float, ...]
         if stage.op == "Relu":
             bounds = (0.0, math.inf)
         elif stage.op == "Clip" and stage.operands[0] is None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from perframe.backends.base import LayerLike, Operand, Scratch
-from perframe.backends.cpu import gemm
+from perframe.backends.cpu import gemm, jit
 from perframe.backends.cpu.casting import accumulator
 from perframe.backends.cpu.lowering import all_float32, epilogue, float_array, step
 from perframe.backends.cpu.program import NativeStep
@@ -60,6 +60,11 @@ def lower(
     if a is None or b is None or not all_float32(inputs):
         return None
     packed = _over_panels(layer, form, (a, b, bias), outputs[0], scratch)
+    if b.value is None:  # the number of rows decides, and another shape may have another
+        jit.kernel("matmul", jit.epilogue_text(layer.epilogue))
+        gemm.finishing(layer)
+        for name in ("gemm", "gemm.pack"):
+            jit.kernel(name)
     return packed or [_by_rows(layer, form, a, b, bias, outputs[0])]
 
 

@@ -69,16 +69,28 @@ def lower(
         f"{finish}\n@inline\ndef epilogue(x, count):\n    return {form.finish.__name__}(x, count)\n"
     )
     columns = _columns(form)
+    both = (f"reduce.{form.combine}", f"reduce.{form.combine}_columns")
     if columns is not None:
         groups, rows, pitch, wide, between = columns
         items = groups * -(-wide // RUN)
         grain = max(1, items * SPLIT_ELEMENTS // (groups * rows * wide))
         kernel = f"reduce.{form.combine}_columns"
-        return [step(layer, kernel, [x, outputs[0]], [groups, rows, pitch, wide, between], items, text, grain=grain)]
+        return [
+            step(
+                layer,
+                kernel,
+                [x, outputs[0]],
+                [groups, rows, pitch, wide, between],
+                items,
+                text,
+                grain=grain,
+                beside=both,
+            )
+        ]
     numbers = [len(form.kept), *form.kept, *form.kept_strides, len(form.reduced), *form.reduced, *form.reduced_strides]
     items = math.prod(form.kept)
     grain = max(1, items * SPLIT_ELEMENTS // max(1, x.shape.size))
-    return [step(layer, f"reduce.{form.combine}", [x, outputs[0]], numbers, items, text, grain=grain)]
+    return [step(layer, f"reduce.{form.combine}", [x, outputs[0]], numbers, items, text, grain=grain, beside=both)]
 
 
 def _columns(form: Reduction) -> tuple[int, int, int, int, int] | None:

@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+from typing import Any
+
+import onnx
+import pytest
+
+from passes.graphs import check_against_peer, graph, node, ops, prepared, random
+
+CONSTANTS: dict[str, Any] = {
+    "w": random(4, 4, 3, 3, seed=1),
+    "b": random(4, seed=2),
+    "v": random(4, 4, 1, 1, seed=3),
+    "deep": random(4, 1, 3, 3, seed=4),
+}
+PADS = {"pads": [1, 1, 1, 1]}
+SHAPE = {"x": [2, 4, 7, 5]}
+
+
+def residual(*nodes: onnx.NodeProto, outputs: str = "y") -> onnx.ModelProto:
+    return graph([node("Conv", "x v", "a"), *nodes], SHAPE, CONSTANTS, outputs)
+
+
+FUSED = {
+    "other first": residual(node("Conv", "a w b", "c", **PADS), node("Add", "a c", "y")),
+    "other last": residual(node("Conv", "a w b", "c", **PADS), node("Add", "c a", "y")),
+    "then relu": residual(node("Conv", "a w", "c", **PADS), node("Add", "a c", "d"), node("Relu", "d", "y")),
+    "then sigmoid": residual(node("Conv", "a w", "c", **PADS), node("Add", "a c", "d"), node("Sigmoid", "d", "y")),
+    "of two convolutions": residual(
+        node("Conv", "a w", "c", **PADS), node("Conv", "a v", "d"), node("Add", "c d", "e"), node("Relu", "e", "y")
+    ),
+}
+LEFT = {
+    "an activation before the sum": residual(
+        node("Conv", "a w", "c", **PADS), node("Relu", "c", "d"), node("Add", "a d", "y")
+    ),
+    "a result that is read twice": residual(
+        node("Conv", "a w", "c", **PADS), node("Add", "a c", "d"), node("Mul", "c d", "y")
+    ),
+    "a result that is an output": residual(node("Conv", "a w", "c", **PADS), node("Add", "a c", "y"), outputs="c y"),
+    "a depthwise one": residual(node("Conv", "a deep", "c", group=4, **PADS), node("Add", "a c", "y")),
+    "an addend of another shape": residual(
+        node("Conv", "a w", "c", **PADS), node("GlobalAveragePool", "a", "d"), node("Add", "c d", "y")
+    ),
+    "itself": residual(node("Conv", "a w", "c", **PADS), node("Add", "c c", "y")),
+}
+
+
+@pytest.mark.parametrize("name", FUSED)
+def test_it_fires(name: str) -> None:
+    model = prepared(FUSED[name])
+    assert not any(op.startswith("Add") for op in ops(model))
+    assert any(len(layer.inputs) == 4 for layer in model.layers)
+
+
+@pytest.mark.parametrize("name", LEFT)
+def test_it_does_not_fire(name: str) -> None:
+    model = prepared(LEFT[name])
+    assert any(op.startswith("Add") for op in ops(model))
+
+
+@pytest.mark.parametrize("name", [*FUSED, *LEFT])
+def test_the_numbers_stay(name: str) -> None:
+    check_against_peer((FUSED | LEFT)[name], {"x": random(2, 4, 7, 5)})
