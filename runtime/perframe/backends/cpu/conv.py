@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from perframe.backends.base import LayerLike, Operand, Scratch
-from perframe.backends.cpu import gemm
+from perframe.backends.cpu import gemm, jit, winograd
 from perframe.backends.cpu.casting import accumulator
 from perframe.backends.cpu.gemm import SPLIT_FLOPS
 from perframe.backends.cpu.lowering import all_float32, epilogue, step, window_numbers
@@ -66,12 +66,12 @@ def lower(
 ) -> list[NativeStep] | None:
     """float32, one or two spatial dims: products over packed weights where the channels are last, else direct."""
     if layer.channels_last:
-        return _channels_last(layer, form, inputs, outputs[0])
+        return _channels_last(layer, form, inputs, outputs[0], scratch)
     return lower_as("conv", layer, form, inputs, outputs)
 
 
 def _channels_last(
-    layer: LayerLike, form: Convolution, inputs: Sequence[Operand | None], out: Operand
+    layer: LayerLike, form: Convolution, inputs: Sequence[Operand | None], out: Operand, scratch: Scratch
 ) -> list[NativeStep] | None:
     x, w, b, addend = (*inputs, None, None)[:4]
     window = window_numbers(form.window, form.size, form.output)
@@ -84,6 +84,11 @@ def _channels_last(
         by_tap = w.derived("taps", lambda value: np.ascontiguousarray(value.reshape(groups, -1).T))
         return [depthwise(layer, form, window, x, by_tap, b, out)]
     taps = math.prod(form.window.kernel)
+    if winograd.pays(form):
+        points = w.derived("points", winograd.pack)
+        return [winograd.convolve(layer, form, (x, points, b), addend, out, scratch)]
+    if winograd.may_take(form):
+        jit.kernel("winograd")
 
     def packed(value: Any) -> Any:
         matrices = value.reshape(groups, outputs, depth, taps).transpose(0, 3, 2, 1)

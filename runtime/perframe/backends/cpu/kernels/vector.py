@@ -164,6 +164,7 @@ larger_or_nan = _binary(
     lambda builder, a, b: builder.select(builder.fcmp_unordered("uno", a, a), a, larger(builder, a, b))
 )
 add = _binary(lambda builder, a, b: builder.fadd(a, b))
+subtract = _binary(lambda builder, a, b: builder.fsub(a, b))
 divide = _binary(lambda builder, a, b: builder.fdiv(a, b))
 
 
@@ -205,6 +206,7 @@ def _stack(kind: Any, size: int) -> Any:
 
 # addresses on the stack: of what a kernel copies there, and of coordinates or the numbers of a kernel that it calls
 stack_block, stack_numbers = _stack(F32, BLOCK), _stack(I64, MAX_RANK)
+stack_square = _stack(F32, 36 * LANES)
 
 
 @inline

@@ -1,0 +1,230 @@
+"""Convolution by 3 x 3 kernels after Winograd, F(4 x 4, 3 x 3): sixteen outputs cost 36 products instead of 144.
+
+Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks", 2015.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from numba import float32
+
+from perframe.backends.cpu.kernels.compiler import inline
+from perframe.backends.cpu.kernels.memory import call_kernel, floats, int64s
+from perframe.backends.cpu.kernels.sizes import LANES, PANEL, ROWS
+from perframe.backends.cpu.kernels.tile import multiply_tile
+from perframe.backends.cpu.kernels.vector import (
+    add,
+    at_least,
+    at_most,
+    load,
+    load_first,
+    multiply_add,
+    splat,
+    stack_block,
+    stack_numbers,
+    stack_square,
+    store,
+    store_first,
+    subtract,
+)
+
+POINTS = 36  # of a tile of 6 x 6 inputs
+
+
+@inline
+def _into(a, b, c, d, e, f):
+    """One dim of the input's transform."""
+    four, five, two = splat(float32(-4)), splat(float32(-5)), splat(float32(2))
+    even, odd = multiply_add(four, c, e), multiply_add(four, b, d)
+    near, far = subtract(e, c), subtract(d, b)
+    return (
+        multiply_add(splat(float32(4)), a, multiply_add(five, c, e)),
+        add(even, odd),
+        subtract(even, odd),
+        multiply_add(two, far, near),
+        multiply_add(splat(float32(-2)), far, near),
+        multiply_add(splat(float32(4)), b, multiply_add(five, d, f)),
+    )
+
+
+@inline
+def _out_of(a, b, c, d, e, f):
+    """One dim of the output's transform."""
+    near, apart, far, wide = add(b, c), subtract(b, c), add(d, e), subtract(d, e)
+    return (
+        add(a, add(near, far)),
+        multiply_add(splat(float32(2)), wide, apart),
+        multiply_add(splat(float32(4)), far, near),
+        add(multiply_add(splat(float32(8)), wide, apart), f),
+    )
+
+
+@inline
+def _store_six(a, b, c, d, e, f, target, at, step, count):
+    store_first(a, target, at, count)
+    store_first(b, target, at + step, count)
+    store_first(c, target, at + 2 * step, count)
+    store_first(d, target, at + 3 * step, count)
+    store_first(e, target, at + 4 * step, count)
+    store_first(f, target, at + 5 * step, count)
+
+
+@inline
+def _transform(x, line, pitch, inside, y0, y1, x0, x1, channels, target, step, square):
+    """The transform of one tile, for all channels: point p of them goes to `target + p * step`.
+
+    Rows from y0 and columns from x0 up to y1 and x1 lie inside the input; the others are zero.
+    """
+    count = min(LANES, channels)
+    zero = splat(float32(0))
+    for block in range(0, channels, LANES):
+        c = max(0, min(block, channels - LANES))
+        for i in range(6):
+            at = i * line + c
+            if inside:
+                a, b, c_, d, e, f = (
+                    load_first(x, at, count),
+                    load_first(x, at + pitch, count),
+                    load_first(x, at + 2 * pitch, count),
+                    load_first(x, at + 3 * pitch, count),
+                    load_first(x, at + 4 * pitch, count),
+                    load_first(x, at + 5 * pitch, count),
+                )
+            else:
+                here = y0 <= i and i < y1
+                a = load_first(x, at, count) if here and x0 <= 0 and x1 > 0 else zero
+                b = load_first(x, at + pitch, count) if here and x0 <= 1 and x1 > 1 else zero
+                c_ = load_first(x, at + 2 * pitch, count) if here and x0 <= 2 and x1 > 2 else zero
+                d = load_first(x, at + 3 * pitch, count) if here and x0 <= 3 and x1 > 3 else zero
+                e = load_first(x, at + 4 * pitch, count) if here and x0 <= 4 and x1 > 4 else zero
+                f = load_first(x, at + 5 * pitch, count) if here and x0 <= 5 and x1 > 5 else zero
+            a, b, c_, d, e, f = _into(a, b, c_, d, e, f)
+            _store_six(a, b, c_, d, e, f, square, i * 6 * LANES, LANES, LANES)
+        for j in range(6):
+            at = j * LANES
+            a, b, c_, d, e, f = _into(
+                load(square, at),
+                load(square, at + 6 * LANES),
+                load(square, at + 12 * LANES),
+                load(square, at + 18 * LANES),
+                load(square, at + 24 * LANES),
+                load(square, at + 30 * LANES),
+            )
+            _store_six(a, b, c_, d, e, f, target, j * step + c, 6 * step, count)
+
+
+def build() -> Any:
+    """Items are (image, block of tiles, block of result columns).
+
+    [x, w, bias, addend, out, transformed, limits, finish, its parameters, height, width, out height, width, pad y, x,
+    channels, columns, has addend, tiles across, tiles, tile block, column block, tile items, column items, step of w
+    from point to point, zeros]
+    """
+
+    def kernel(numbers, begin, end):
+        n = int64s(numbers)
+        x, w, bias, addend, out, transformed = n[0], n[1], n[2], n[3], n[4], n[5]
+        limits, finish = floats(n[6]), n[7]
+        height, width, out_height, out_width, py, px = n[9], n[10], n[11], n[12], n[13], n[14]
+        channels, columns, across, tiles = n[15], n[16], n[18], n[19]
+        tile_block, column_block, tile_items, column_items, w_step = n[20], n[21], n[22], n[23], n[24]
+        low, high = splat(limits[0]), splat(limits[1])
+        products, tail_numbers, square = stack_block(), stack_numbers(), stack_square()
+        tail = int64s(tail_numbers)
+        for item in range(begin, end):
+            c0, rest = (item % column_items) * column_block, item // column_items
+            t0, image = (rest % tile_items) * tile_block, rest // tile_items
+            count = min(tile_block, tiles - t0)
+            c1 = min(columns, c0 + column_block)
+            # where this item's transformed tiles lie: (point, tile, channel)
+            place = transformed + item * POINTS * tile_block * channels * 4
+            step = tile_block * channels
+            for t in range(count):
+                top, left = (t0 + t) // across * 4 - py, (t0 + t) % across * 4 - px
+                y0, y1, x0, x1 = max(0, -top), min(6, height - top), max(0, -left), min(6, width - left)
+                inside = y0 == 0 and x0 == 0 and y1 == 6 and x1 == 6
+                at = x + ((image * height + top) * width + left) * channels * 4
+                to = place + t * channels * 4
+                _transform(at, width * channels, channels, inside, y0, y1, x0, x1, channels, to, step, square)
+            parts = (count + ROWS - 1) // ROWS
+            for j in range(c0, c1, PANEL):
+                wide = min(PANEL, columns - j)
+                packed = (wide + LANES - 1) // LANES * LANES
+                for point in range(POINTS):
+                    panel = w + (point * w_step + j * channels) * 4
+                    row = 0
+                    for part in range(parts):
+                        rows = (count - row + parts - 1 - part) // (parts - part)
+                        multiply_tile(
+                            rows,
+                            place + (point * step + row * channels) * 4,
+                            channels,
+                            panel,
+                            products + (point * tile_block + row) * PANEL * 4,
+                            PANEL,
+                            channels,
+                            1,
+                            0,
+                            1,
+                            0,
+                            0,
+                            n[25],
+                            0,
+                            0,
+                            0,
+                            float32(-math.inf),
+                            float32(math.inf),
+                            panel + w_step * 4,
+                            packed,
+                        )
+                        row += rows
+                for t in range(count):
+                    oy, ox = (t0 + t) // across * 4, (t0 + t) % across * 4
+                    deep, broad = min(4, out_height - oy), min(4, out_width - ox)
+                    for v in range(0, wide, LANES):
+                        lanes = min(LANES, wide - v)
+                        for i in range(6):
+                            at = (i * 6 * tile_block + t) * PANEL + v
+                            hop = tile_block * PANEL
+                            a, b, c, d = _out_of(
+                                load(products, at),
+                                load(products, at + hop),
+                                load(products, at + 2 * hop),
+                                load(products, at + 3 * hop),
+                                load(products, at + 4 * hop),
+                                load(products, at + 5 * hop),
+                            )
+                            store(a, square, i * 4 * LANES)
+                            store(b, square, (i * 4 + 1) * LANES)
+                            store(c, square, (i * 4 + 2) * LANES)
+                            store(d, square, (i * 4 + 3) * LANES)
+                        first = load_first(bias, j + v, lanes)
+                        for h in range(broad):
+                            at = h * LANES
+                            a, b, c, d = _out_of(
+                                load(square, at),
+                                load(square, at + 4 * LANES),
+                                load(square, at + 8 * LANES),
+                                load(square, at + 12 * LANES),
+                                load(square, at + 16 * LANES),
+                                load(square, at + 20 * LANES),
+                            )
+                            store(a, square, at)
+                            store(b, square, at + 4 * LANES)
+                            store(c, square, at + 8 * LANES)
+                            store(d, square, at + 12 * LANES)
+                            for i in range(deep):
+                                pixel = ((image * out_height + oy + i) * out_width + ox + h) * columns + j + v
+                                total = add(load(square, at + i * 4 * LANES), first)
+                                if n[17]:
+                                    total = add(total, load_first(addend, pixel, lanes))
+                                store_first(at_most(at_least(total, low), high), out, pixel, lanes)
+                    if finish:
+                        for i in range(deep):
+                            pixel = ((image * out_height + oy + i) * out_width + ox) * columns + j
+                            tail[0], tail[1], tail[2], tail[3] = out + pixel * 4, columns, wide, n[8]
+                            call_kernel(finish, tail_numbers, 0, broad)
+
+    return kernel
