@@ -27,6 +27,8 @@ CONSTANTS: dict[str, Any] = {
     "m": random(100, 7, seed=8),
     "parts": np.array([1, 3]),
     "two": np.float32(2),
+    "pairs": np.array([2, 2, 2, 5, 5]),
+    "back": np.array([0, 4, 5, -1]),
     "none": np.zeros(0, np.float32),
     "s": np.abs(random(4, seed=9)) + 0.5,
 }
@@ -65,6 +67,18 @@ MODELS = {
     "softmax over channels": last("b", "Softmax", "a", axis=1),
     "flattened": picture(node("Reshape", "a flat", "b"), node("MatMul", "b m", "y")),
     "an output on the way": picture(node("Relu", "a", "b"), node("Conv", "b v", "y"), outputs="b y"),
+    "shuffled channels": picture(
+        node("Reshape", "a pairs", "b"),
+        node("Transpose", "b", "c", perm=[0, 2, 1, 3, 4]),
+        node("Reshape", "c back", "d"),
+        node("Conv", "d v", "y"),
+    ),
+    "reshaped otherwise": picture(
+        node("Reshape", "a pairs", "b"),
+        node("Transpose", "b", "c", perm=[0, 1, 2, 4, 3]),
+        node("Reshape", "c back", "d"),
+        node("Conv", "d v", "y"),
+    ),
     "one dim": graph([node("Conv", "x line", "a"), node("Relu", "a", "y")], {"x": [2, 3, 9]}, CONSTANTS),
     "batch normalized": picture(node("Relu", "a", "b"), node("BatchNormalization", "b s s s s", "y")),
     "from channels last": graph(
@@ -98,6 +112,12 @@ def test_it_fires(name: str) -> None:
 @pytest.mark.parametrize("name", ["largest", "averages of all", "channel constants", "padded", "resized", "joined"])
 def test_only_the_ends_are_transposed(name: str) -> None:
     assert ops(prepared(MODELS[name])).count("Transpose") <= 2
+
+
+def test_shuffled_channels_are_one_transposition() -> None:
+    shuffled = ops(prepared(MODELS["shuffled channels"]))
+    assert shuffled == ["Transpose", "Conv", "Reshape", "Transpose", "Reshape", "Conv", "Transpose"]
+    assert ops(prepared(MODELS["reshaped otherwise"])).count("Transpose") > 3
 
 
 def test_transpositions_of_the_model_itself_go() -> None:

@@ -38,10 +38,13 @@ class _Rewrite:
         self.twins: dict[str, str] = {}
         self.there = {value.name for value in model.inputs} | set(model.constants)
         self.layers: list[Layer] = []
+        self.gone: list[Layer] = []
 
     def run(self) -> int:
         count = 0
         for layer in self.model.layers:
+            if layer in self.gone:
+                continue
             rewrite = self._choose(layer)
             if rewrite is None or not rewrite(layer):
                 layer.inputs = [self._plain(name) for name in layer.inputs]
@@ -133,8 +136,12 @@ class _Rewrite:
             and self.specs[layer.inputs[0]].dtype is DataType.FLOAT32
         ):
             return self._window if layer.inputs[1] in self.model.constants else None
-        if not any(name in self.twins for name in layer.inputs) or not 3 <= self._rank(layer.outputs[0]) <= 4:
+        if not any(name in self.twins for name in layer.inputs):
             return None
+        if not 3 <= self._rank(layer.outputs[0]) <= (5 if layer.op == "Reshape" else 4):
+            return None
+        if layer.op == "Reshape":
+            return self._shuffle
         if layer.op in POOLS:
             return self._window
         if layer.op in GLOBAL:
@@ -227,6 +234,33 @@ class _Rewrite:
     def _is_small(self, name: str) -> bool:
         """Whether it can be had in either order: a constant or one number."""
         return name in self.model.constants or self._scalar(name)
+
+    def _shuffle(self, layer: Layer) -> bool:
+        """Channels as (groups, channels) turned round, by a reshape, a transposition and a reshape back."""
+        turn = self.graph.only_user(layer.outputs[0])
+        back = self.graph.only_user(turn.outputs[0]) if turn is not None and turn.op == "Transpose" else None
+        if turn is None or back is None or back.op != "Reshape" or back.inputs[0] != turn.outputs[0]:
+            return False
+        shapes = [self.specs[name].shape for name in (layer.inputs[0], layer.outputs[0], back.outputs[0])]
+        if any(shape is None or not shape.is_static for shape in shapes):
+            return False
+        given, split, made = ([*shape] for shape in shapes if shape is not None)
+        order = [0, 2, 1, *range(3, len(split))]
+        if given != made or split[3:] != given[2:] or split[0] != given[0] or [*(turn.attributes.get("perm") or ())] != order:
+            return False
+        groups, channels = split[1:3]
+        source, last_shape = self._twin(layer.inputs[0]), [given[0], *given[2:]]
+        apart = self._constant(f"shape of {layer.name}", np.array([*last_shape, groups, channels], np.int64))
+        whole = self._constant(f"shape of {back.name}", np.array([*last_shape, given[1]], np.int64))
+        rank = len(split)
+        names = [f"{layer.outputs[0]}:last", f"{turn.outputs[0]}:last", f"{back.outputs[0]}:last"]
+        self._add(Layer("Reshape", layer.name, [source, apart], [names[0]]))
+        perm = [*range(rank - 2), rank - 1, rank - 2]
+        self._add(Layer("Transpose", turn.name, [names[0]], [names[1]], {"perm": perm}))
+        self._add(Layer("Reshape", back.name, [names[1], whole], [names[2]]))
+        self.twins[back.outputs[0]] = names[2]
+        self.gone += [turn, back]
+        return True
 
     def _transpose(self, layer: Layer) -> bool:
         """One between the two orders is a name for the twin."""

@@ -15,7 +15,8 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 _WORD = ir.IntType(64)
-_X86, _ARM = ("llvm.x86.sse2.pause", []), ("llvm.aarch64.hint", [ir.Constant(ir.IntType(32), 1)])
+_X86: tuple[str, list[Any]] = ("llvm.x86.sse2.pause", [])
+_ARM: tuple[str, list[Any]] = ("llvm.aarch64.hint", [ir.Constant(ir.IntType(32), 1)])
 _PAUSES = {"x86_64": _X86, "AMD64": _X86, "aarch64": _ARM, "arm64": _ARM}
 
 

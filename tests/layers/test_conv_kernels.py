@@ -1,0 +1,192 @@
+"""The CPU's convolutions with channels last: every path by its shapes, against float64."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+import perframe as pf
+from perframe.backends import evaluator
+from perframe.backends.base import Operand
+from perframe.backends.cpu import winograd
+from perframe.model import Layer, Model, Value
+from perframe.passes import prepare
+from perframe.spec import DynamicTensorShape
+from perframe.tensor import DataType
+
+RELATIVE = 1e-4  # of the largest output, which is what the project promises
+
+
+@dataclass(frozen=True)
+class Conv:
+    """(batch, channels, height, width), outputs, kernel, and what is not the default."""
+
+    shape: tuple[int, int, int, int]
+    outputs: int
+    kernel: tuple[int, int] = (3, 3)
+    pads: tuple[int, int, int, int] = (1, 1, 1, 1)
+    strides: tuple[int, int] = (1, 1)
+    dilations: tuple[int, int] = (1, 1)
+    group: int = 1
+    addend: bool = False
+    after: str = ""
+    transposed: bool = False
+
+    def __str__(self) -> str:
+        parts = ["x".join(map(str, self.shape)), str(self.outputs), "x".join(map(str, self.kernel))]
+        parts += [f"s{self.strides}", f"d{self.dilations}", f"p{self.pads}", f"g{self.group}", self.after]
+        return " ".join([*parts, "+" * self.addend, "transposed" * self.transposed])
+
+    @property
+    def output(self) -> tuple[int, int, int, int]:
+        sizes = []
+        for axis in range(2):
+            reach = self.dilations[axis] * (self.kernel[axis] - 1) + 1
+            pads, size = self.pads[axis] + self.pads[axis + 2], self.shape[axis + 2]
+            if self.transposed:
+                sizes.append((size - 1) * self.strides[axis] + reach - pads)
+            else:
+                sizes.append((size + pads - reach) // self.strides[axis] + 1)
+        return (self.shape[0], self.outputs, sizes[0], sizes[1])
+
+
+WINOGRAD = [
+    Conv((1, 16, 13, 16), 16),
+    Conv((2, 37, 17, 23), 33, addend=True, after="Relu"),
+    Conv((1, 64, 28, 28), 130, after="Sigmoid"),
+    Conv((1, 256, 14, 14), 64, addend=True),
+    Conv((3, 20, 50, 9), 17, pads=(0, 0, 0, 0), after="Clip"),
+    Conv((1, 512, 16, 16), 32, pads=(2, 1, 0, 3)),
+    Conv((1, 16, 150, 150), 48, after="HardSwish"),
+]
+OTHERS = [
+    Conv((1, 3, 31, 33), 16, kernel=(7, 7), pads=(3, 3, 3, 3), strides=(2, 2), after="Relu"),
+    Conv((2, 1, 28, 28), 8, kernel=(5, 5), pads=(2, 2, 2, 2)),
+    Conv((1, 24, 13, 11), 28, kernel=(1, 1), pads=(0, 0, 0, 0), addend=True, after="Relu"),
+    Conv((2, 1024, 5, 3), 70, kernel=(1, 1), pads=(0, 0, 0, 0)),
+    Conv((1, 2048, 7, 7), 33, kernel=(1, 1), pads=(0, 0, 0, 0), strides=(2, 2)),
+    Conv((1, 300, 7, 7), 65, kernel=(3, 3), strides=(2, 1), addend=True),
+    Conv((1, 12, 19, 17), 18, kernel=(3, 2), pads=(2, 0, 1, 3), dilations=(2, 3), group=3, after="Tanh"),
+    Conv((1, 600, 40, 9), 5, kernel=(5, 5), pads=(2, 2, 2, 2)),
+    Conv((2, 33, 17, 19), 33, group=33, after="Relu"),
+    Conv((1, 7, 15, 40), 7, kernel=(5, 5), pads=(2, 2, 2, 2), strides=(2, 2), group=7),
+    Conv((1, 96, 9, 25), 96, kernel=(3, 3), dilations=(2, 2), pads=(2, 2, 2, 2), group=96, after="Sigmoid"),
+    Conv((1, 8, 12, 12), 16, group=8),
+    Conv((1, 16, 1, 1), 10, kernel=(1, 1), pads=(0, 0, 0, 0)),
+    Conv((1, 4, 3, 3), 2, kernel=(5, 5), pads=(1, 1, 1, 1)),
+    Conv((1, 6, 4, 4), 5, kernel=(3, 3), pads=(4, 4, 4, 4)),
+    Conv((2, 16, 7, 9), 1, kernel=(2, 2), pads=(0, 0, 0, 0), strides=(2, 2), transposed=True, after="Sigmoid"),
+    Conv((1, 33, 5, 6), 20, kernel=(4, 4), pads=(1, 1, 1, 1), strides=(2, 2), transposed=True),
+    Conv((1, 5, 4, 7), 3, kernel=(3, 5), pads=(0, 2, 1, 1), strides=(3, 2), dilations=(2, 1), transposed=True),
+    Conv((1, 6, 4, 7), 4, kernel=(3, 3), pads=(1, 1, 1, 1), group=2, transposed=True),
+    Conv((1, 5, 4, 7), 3, kernel=(1, 1), pads=(0, 0, 0, 0), strides=(2, 2), transposed=True),
+]
+
+AFTER: dict[str, Any] = {
+    "": lambda x: x,
+    "Relu": lambda x: np.maximum(x, 0),
+    "Sigmoid": lambda x: 1 / (1 + np.exp(-x)),
+    "Tanh": np.tanh,
+    "Clip": lambda x: np.clip(x, -0.5, 0.25),
+    "HardSwish": lambda x: x * np.clip(x / 6 + 0.5, 0, 1),
+}
+
+
+def arrays(case: Conv) -> dict[str, Any]:
+    random = np.random.default_rng(len(str(case)))
+    depth = case.shape[1] // case.group
+    weights = (case.outputs, depth, *case.kernel)
+    if case.transposed:
+        weights = (case.shape[1], case.outputs // case.group, *case.kernel)
+    found = {"x": random.normal(size=case.shape), "b": random.normal(size=case.outputs)}
+    found["w"] = random.normal(size=weights) / math.sqrt(depth * math.prod(case.kernel))
+    if case.addend:
+        found["z"] = random.normal(size=case.output)
+    return {name: value.astype(np.float32) for name, value in found.items()}
+
+
+def model(case: Conv, given: dict[str, Any]) -> Model:
+    attributes = {
+        "kernel_shape": case.kernel,
+        "pads": case.pads,
+        "strides": case.strides,
+        "dilations": case.dilations,
+        "group": case.group,
+    }
+    layers = [Layer("ConvTranspose" if case.transposed else "Conv", "conv", ["x", "w", "b"], ["0"], attributes)]
+    constants = {"w": given["w"], "b": given["b"], "low": np.float32(-0.5), "high": np.float32(0.25)}
+    if case.addend:
+        layers.append(Layer("Add", "add", ["z", layers[-1].outputs[0]], ["1"]))
+    if case.after:
+        inputs = [layers[-1].outputs[0], *(("low", "high") if case.after == "Clip" else ())]
+        layers.append(Layer(case.after, "after", inputs, ["2"]))
+    layers[-1].outputs = ["y"]
+    values = [Value(n, DataType.FLOAT32, DynamicTensorShape(given[n].shape)) for n in ("x", "z") if n in given]
+    output = Value("y", DataType.FLOAT32, DynamicTensorShape(case.output))
+    return Model(values, [output], layers, {name: np.asarray(value) for name, value in constants.items()})
+
+
+def expected(case: Conv, given: dict[str, Any]) -> Any:
+    """Tap by tap in float64."""
+    x, w = given["x"].astype(np.float64), given["w"].astype(np.float64)
+    batch, _, height, width = case.shape
+    _, _, rows, columns = case.output
+    groups = x.reshape(batch, case.group, -1, height, width)
+    steps = case.strides
+    if case.transposed:
+        sizes = zip((height, width), steps, case.dilations, case.kernel, strict=True)
+        full = [(n - 1) * s + d * (k - 1) + 1 for n, s, d, k in sizes]
+        total = np.zeros((batch, case.group, case.outputs // case.group, *full))
+        w = w.reshape(case.group, -1, case.outputs // case.group, *case.kernel)
+    else:
+        pads = ((0, 0), (0, 0), (0, 0), (case.pads[0], case.pads[2] + 99), (case.pads[1], case.pads[3] + 99))
+        groups = np.pad(groups, pads)
+        total = np.zeros((batch, case.group, case.outputs // case.group, rows, columns))
+        w = w.reshape(case.group, case.outputs // case.group, -1, *case.kernel)
+    for i in range(case.kernel[0]):
+        for j in range(case.kernel[1]):
+            y, z = i * case.dilations[0], j * case.dilations[1]
+            if case.transposed:
+                part = np.einsum("ngchw,gco->ngohw", groups, w[..., i, j])
+                total[..., y : y + height * steps[0] : steps[0], z : z + width * steps[1] : steps[1]] += part
+            else:
+                cut = groups[..., y : y + rows * steps[0] : steps[0], z : z + columns * steps[1] : steps[1]]
+                total += np.einsum("ngchw,goc->ngohw", cut, w[..., i, j])
+    if case.transposed:
+        total = total[..., case.pads[0] : case.pads[0] + rows, case.pads[1] : case.pads[1] + columns]
+    result = total.reshape(case.output) + given["b"].reshape(-1, 1, 1)
+    return AFTER[case.after](result + given["z"] if case.addend else result)
+
+
+@pytest.mark.parametrize("case", [*WINOGRAD, *OTHERS], ids=str)
+def test_convolutions(case: Conv) -> None:
+    given = arrays(case)
+    fed = {name: value for name, value in given.items() if name in ("x", "z")}
+    made = prepare(model(case, given), evaluator(), "cpu")
+    assert any(layer.channels_last for layer in made.layers)
+    actual = pf.run(model(case, given), fed)["y"]
+    want = expected(case, given)
+    assert actual.shape == want.shape
+    assert np.abs(actual - want).max() <= RELATIVE / 4 * np.abs(want).max()
+
+
+@pytest.mark.parametrize("case", WINOGRAD, ids=str)
+def test_these_shapes_pay_for_a_transform(case: Conv) -> None:
+    given = arrays(case)
+    inputs = [Operand.of(given[name]) for name in ("x", "w", "b")]
+    outputs = [Operand("y", case.output, DataType.FLOAT32)]
+    assert winograd.pays(model(case, given).layers[0].form(inputs, outputs))
+
+
+def test_infinities_and_nan_stay() -> None:
+    case = Conv((1, 3, 8, 8), 4, after="Relu")
+    given = arrays(case)
+    given["x"][0, 0, 0, 0], given["x"][0, 1, 7, 7] = np.nan, np.inf
+    actual = pf.run(model(case, given), {"x": given["x"]})["y"]
+    want = expected(case, given)
+    np.testing.assert_array_equal(np.isnan(actual), np.isnan(want))
+    np.testing.assert_array_equal(np.isposinf(actual), np.isposinf(want))
