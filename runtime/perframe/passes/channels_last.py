@@ -246,7 +246,12 @@ class _Rewrite:
             return False
         given, split, made = ([*shape] for shape in shapes if shape is not None)
         order = [0, 2, 1, *range(3, len(split))]
-        if given != made or split[3:] != given[2:] or split[0] != given[0] or [*(turn.attributes.get("perm") or ())] != order:
+        if (
+            given != made
+            or split[3:] != given[2:]
+            or split[0] != given[0]
+            or [*(turn.attributes.get("perm") or ())] != order
+        ):
             return False
         groups, channels = split[1:3]
         source, last_shape = self._twin(layer.inputs[0]), [given[0], *given[2:]]
