@@ -101,7 +101,7 @@ def _blocks(form: Multiplication, copies: bool) -> _Blocks | None:
     _, _, out_height, out_width, ky, kx, sy, sx, dy, dx, _, _, channels = form.window
     batches, threads = form.images * math.prod(form.batch), thread_count()
     panels = -(-form.columns // PANEL)
-    pixels = min(out_width, 8 * ROWS)
+    pixels = -(-out_width // -(-out_width // (8 * ROWS)))  # bands of one size
     # copies of neighbouring bands overlap: taller bands copy less
     rows = max(1, min(out_height, (32 if copies and ky > sy else 8) * ROWS // pixels))
     wanted = 4 * threads

@@ -7,6 +7,7 @@ from typing import Any
 
 import llvmlite.binding as llvm
 from numba import njit, types
+from numba.core import config
 
 SIGNATURE = types.void(types.int64, types.int64, types.int64)
 
@@ -16,6 +17,10 @@ OPTIONS: dict[str, Any] = {"error_model": "numpy", "fastmath": {"contract"}, "bo
 
 
 llvm.initialize_native_asmparser()  # a kernel has lines of assembly
+if config.CPU_FEATURES is None and llvm.get_host_cpu_features().get("avx512f"):
+    # LLVM would use half of these CPUs' vectors, which makes formulas a third slower. Where the program has compiled
+    # with Numba before, this comes too late, and is as slow as that
+    config.CPU_FEATURES = f"{llvm.get_host_cpu_features().flatten()},-prefer-256-bit"
 
 
 def inline(function: Any) -> Any:
