@@ -45,6 +45,7 @@ def _fingerprint() -> str:
     digest.update(importlib.metadata.version("numba").encode())
     digest.update(f"{llvm.get_host_cpu_name()} {sys.version_info[:2]}".encode())
     digest.update(llvm.get_host_cpu_features().flatten().encode())
+    digest.update(os.environ.get("PERFRAME_VECTORS", "").encode())
     return digest.hexdigest()
 
 
