@@ -176,7 +176,7 @@ def build() -> Any:
                             0,
                             float32(-math.inf),
                             float32(math.inf),
-                            panel + w_step * 4,
+                            panel + (w_step + part % 4 * (channels * packed // 4)) * 4,
                             packed,
                         )
                         row += rows
