@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from perframe.layers.channels_last import first, last
+from perframe.layers.channels_last import first, is_data, last
 from perframe.model import Evaluate, Layer, Model
 from perframe.passes.match import Graph
 from perframe.spec import DynamicTensorShape
@@ -158,7 +158,8 @@ class _Rewrite:
 
     def _window(self, layer: Layer) -> bool:
         layer.channels_last = True
-        return self._make(layer, [self._twin(layer.inputs[0]), *layer.inputs[1:]])
+        inputs = [self._twin(name) if name and is_data(index) else name for index, name in enumerate(layer.inputs)]
+        return self._make(layer, inputs)
 
     def _global(self, layer: Layer) -> bool:
         axes = list(range(1, self._rank(layer.inputs[0]) - 1))
