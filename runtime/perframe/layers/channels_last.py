@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 def is_data(index: int) -> bool:
     """Whether input `index` of such a layer is data; weights and biases keep their dims."""
-    return index in (0, 3)
+    return index in (0, 3, 4)
 
 
 def first(dims: Sequence[T]) -> tuple[T, ...]:

@@ -50,6 +50,7 @@ def Conv(
     w: PartialTensor,
     b: PartialTensor | None = None,
     addend: PartialTensor | None = None,
+    factor: PartialTensor | None = None,
     *,
     kernel_shape: Sequence[int] | None = None,
     strides: Sequence[int] | None = None,

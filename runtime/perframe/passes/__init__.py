@@ -36,6 +36,7 @@ PREPARATIONS = {
         "fuse_activation",
         "fuse_gate",
         "fuse_addition",
+        "fuse_excitation",
         "remove_unused",
         "place_shape_arithmetic",
     )

@@ -20,7 +20,8 @@ from perframe.layers.conv import Convolution
 
 def compute(layer: LayerLike, form: Convolution, inputs: Sequence[Any], outputs: Sequence[Operand]) -> list[Any]:
     """Tap by tap: each is a matrix product of a group's channels."""
-    x, w, b, addend = (*inputs, None, None)[:4]
+    x, w, b, addend, factor = (*inputs, None, None, None)[:5]
+    x = x if factor is None else x * factor
     window, groups, rank = form.window, form.groups, len(form.size)
     last = [
         (out - 1) * stride + (kernel - 1) * spread + 1
@@ -73,14 +74,14 @@ def lower(
 def _channels_last(
     layer: LayerLike, form: Convolution, inputs: Sequence[Operand | None], out: Operand, scratch: Scratch
 ) -> list[NativeStep] | None:
-    x, w, b, addend = (*inputs, None, None)[:4]
+    x, w, b, addend, factor = (*inputs, None, None, None)[:5]
     window = window_numbers(form.window, form.size, form.output)
     if x is None or w is None or w.value is None or window is None or not all_float32(inputs):
         return None
     if b is None:
         b = Operand.stored(np.zeros(form.outputs, np.float32))
     groups, depth, outputs = form.groups, form.channels // form.groups, form.outputs // form.groups
-    if depth == outputs == 1 and groups > 1 and addend is None:
+    if depth == outputs == 1 and groups > 1 and addend is None and factor is None:
         by_tap = w.derived("taps", lambda value: np.ascontiguousarray(value.reshape(groups, -1).T))
         return [depthwise(layer, form, window, x, by_tap, b, out)]
     taps = math.prod(form.window.kernel)
@@ -101,8 +102,12 @@ def _channels_last(
     pitches = (form.channels, form.outputs, form.outputs)
     steps = tuple((size,) for size in sizes)
     product = gemm.Multiplication(images, outputs, *pitches, seen, (groups,), steps)
-    made = gemm.multiply(layer, product, x, w.derived("panels", packed), b, addend, out)
-    return None if made is None else [made]
+    panels, steps_before = w.derived("panels", packed), []
+    if factor is not None:
+        scaled = scratch(panels.shape, x.dtype)
+        steps_before, panels = [gemm.scale_step(layer, panels, factor, scaled, depth, outputs)], scaled
+    made = gemm.multiply(layer, product, x, panels, b, addend, out)
+    return None if made is None else [*steps_before, made]
 
 
 def depthwise(

@@ -205,3 +205,10 @@ def pack_step(
     items = panels * math.prod(batch)
     grain = max(1, items * SPLIT_FLOPS // 50 // (depth * columns * math.prod(batch)))
     return step(layer, "gemm.pack", [b, packed], numbers, items, grain=grain)
+
+
+def scale_step(
+    layer: LayerLike, packed: Operand, factor: Operand, scaled: Operand, depth: int, columns: int
+) -> NativeStep:
+    """The step that multiplies each row of packed panels by a factor."""
+    return step(layer, "gemm.scale", [packed, factor, scaled], [depth, columns], -(-columns // PANEL))

@@ -19,7 +19,7 @@ def supports(call: Call[Convolution]) -> str:
     form = call.form
     if len(form.size) > 3:
         return f"convolution over {len(form.size)} dims has no GL kernel"
-    if call.optional(3) is not None or call.layer.channels_last:
+    if any(call.inputs[3:]) or call.layer.channels_last:
         return "what the CPU's preparation makes of a convolution has no GL kernel"
     whole = call.y.dtype is not DataType.FLOAT32
     if whole and call.layer.family == "conv_transpose":

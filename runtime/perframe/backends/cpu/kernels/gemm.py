@@ -195,3 +195,20 @@ def pack() -> Any:
                         packed[target + k * width + c] = b[at + k * down + c * across] if c < count else 0.0
 
     return kernel
+
+
+def scale() -> Any:
+    """Panels with their rows multiplied: [packed, factors, out, depth, columns]; items are panels."""
+
+    def kernel(numbers, begin, end):
+        n = int64s(numbers)
+        packed, factors, out, depth, columns = floats(n[0]), floats(n[1]), floats(n[2]), n[3], n[4]
+        for panel in range(begin, end):
+            first = panel * PANEL * depth
+            width = (min(PANEL, columns - panel * PANEL) + LANES - 1) // LANES * LANES
+            for k in range(depth):
+                factor = factors[k]
+                for c in range(width):
+                    out[first + k * width + c] = packed[first + k * width + c] * factor
+
+    return kernel

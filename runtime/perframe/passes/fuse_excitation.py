@@ -1,0 +1,45 @@
+"""Factors for whole channels before a 1 x 1 convolution: its weights take them up, which are fewer than the pixels.
+
+So squeeze-and-excitation (Hu, Shen and Sun, 2018) multiplies no picture.
+"""
+
+from __future__ import annotations
+
+import math
+
+from perframe.model import Evaluate, Layer, Model
+from perframe.passes.match import Graph
+
+FACTOR = 4  # the input of a convolution that holds them
+
+
+def run(model: Model, evaluate: Evaluate) -> int:
+    """Fuse; returns how many layers went."""
+    graph, fused = Graph(model), 0
+    for layer in list(model.layers):
+        if layer.op != "Mul" or layer.epilogue:
+            continue
+        conv = graph.only_user(layer.outputs[0])
+        if conv is None or conv.op != "Conv" or conv.inputs[0] != layer.outputs[0] or conv.inputs[FACTOR:]:
+            continue
+        for source, factor in (layer.inputs, layer.inputs[::-1]):
+            if conv.channels_last and _fits(graph, conv, source, factor):
+                conv.inputs = [source, *[*conv.inputs[1:], "", ""][: FACTOR - 1], factor]
+                model.layers.remove(layer)
+                graph.refresh()
+                fused += 1
+                break
+    return fused
+
+
+def _fits(graph: Graph, conv: Layer, source: str, factor: str) -> bool:
+    """Whether the factors are one for each channel of a single picture, and each weight meets one channel."""
+    data, factors, weights = (graph.specs[name].shape for name in (source, factor, conv.inputs[1]))
+    if data is None or factors is None or weights is None or not data.is_static or len(factors) != len(data):
+        return False
+    one = data[0] == 1 and all(dim == 1 for dim in factors[:-1]) and factors[-1] == data[-1]
+    plain = all(dim == 1 for dim in weights[2:]) and conv.attributes.get("group", 1) == 1
+    pads = conv.attributes.get("pads") or ()
+    pixels = math.prod(dim for dim in data[1:-1] if isinstance(dim, int))
+    outputs = weights[0]
+    return one and plain and not any(pads) and isinstance(outputs, int) and outputs < pixels
