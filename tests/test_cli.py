@@ -164,10 +164,24 @@ def test_bench_compares_with_a_peer(perframe: Command, model: Path, tmp_path: Pa
     outcome = perframe("bench", model, "--against", "onnxruntime", "--rounds", 2, "--json", out)
     assert outcome.status == 0, outcome.out + outcome.err
     ours, peer = json.loads(out.read_text())["timings"]
-    assert (ours["side"], peer["side"]) == ("cpu", "onnxruntime")
-    assert ours["ratio"]["steady"] == pytest.approx(peer["steady"] / ours["steady"])
+    assert (ours["side"], peer["side"], ours["peer"]) == ("cpu", "onnxruntime", "onnxruntime")
+    for what in ("steady", "memory"):
+        assert ours["ratio"][what] == pytest.approx(peer[what] / ours[what])
     assert len(ours["rounds"]) == 2 and ours["new_shape"] > 0
-    assert ours["difference"] < 1e-5
+    assert ours["difference"] < 1e-5 and ours["memory"] > 1 << 20
+
+
+def test_bench_counts_the_fastest_of_several_peers(perframe: Command, model: Path, tmp_path: Path) -> None:
+    for peer in ("onnxruntime", "openvino"):
+        pytest.importorskip(peer)
+    out = tmp_path / "bench.json"
+    outcome = perframe("bench", model, "--against", "onnxruntime,openvino", "--rounds", 2, "--json", out)
+    assert outcome.status == 0, outcome.out + outcome.err
+    ours, *peers = json.loads(out.read_text())["timings"]
+    best = min(peers, key=lambda peer: float(peer["steady"]))
+    assert [peer["side"] for peer in peers] == ["onnxruntime", "openvino"] and ours["peer"] == best["side"]
+    assert ours["ratio"]["steady"] == pytest.approx(best["steady"] / ours["steady"])
+    assert ours["difference"] < 1e-5 and all(peer["memory"] > 1 << 20 for peer in peers)
 
 
 def test_bench_goes_on_after_a_model_that_fails(perframe: Command, model: Path, tmp_path: Path) -> None:

@@ -20,16 +20,16 @@ def seconds(value: float | None) -> str:
 def main() -> None:
     """Print the table."""
     timings = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))["timings"]
-    print("| model | side | first run | steady | ratio, peer / ours | largest difference |")
-    print("|---|---|---|---|---|---|")
+    print("| model | side | first run | new shape | steady | ratio, peer / ours | peak memory | largest difference |")
+    print("|---|---|---|---|---|---|---|---|")
     for row in timings:
         peer = row["threads"] is not None
         side = f"{row['side']}, {row['threads']} thread(s)" if peer else row["side"]
-        ratio = "" if peer else f"{row['ratio']['steady']:.3f}"
-        difference = "" if peer else f"{row['difference']:.0e}"
-        print(
-            f"| {row['model']} | {side} | {seconds(row['first'])} | {seconds(row['steady'])} | {ratio} | {difference} |"
-        )
+        times = " | ".join(seconds(row[what]) for what in ("first", "new_shape", "steady"))
+        ratio = "" if peer or not row["ratio"] else f"{row['ratio']['steady']:.3f}, {row['peer']}"
+        memory = "–" if row["memory"] is None else f"{row['memory'] / 1e6:.0f} MB"
+        difference = "" if peer or row["difference"] is None else f"{row['difference']:.0e}"
+        print(f"| {row['model']} | {side} | {times} | {ratio} | {memory} | {difference} |")
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ warms up does so for all.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 import platform
@@ -18,7 +19,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import metadata, util
-from itertools import groupby
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
@@ -27,12 +27,11 @@ import numpy as np
 
 from perframe.errors import BackendError, MissingExtraError, PerframeError
 from perframe.sources import input_arrays, named_model
-from perframe.units import seconds_text
+from perframe.units import bytes_text, seconds_text
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-PEERS = ("onnxruntime",)
 WARM_UP_SECONDS = 0.5
 BURST_SECONDS = 0.1
 PAUSE_SECONDS = 0.02  # for the threads of the side that was just measured to fall asleep
@@ -42,11 +41,12 @@ Progress = Callable[[str, float], None]
 
 @dataclass(frozen=True)
 class Timing:
-    """What one side took for one model, in seconds.
+    """What one side took for one model, in seconds, and its process' peak memory in bytes.
 
     `load` includes the runtime's import, `first` is the first inference, `new_shape` the first with other input shapes
     (None where the model has only one), `steady` the median of the rounds. `difference` is the largest deviation from
-    the peer's outputs, relative to the largest of them. `ratio` is peer / ours: above 1, perframe is faster.
+    the peer's outputs, relative to the largest of them. `ratio` is peer / ours, of times and of memory: above 1,
+    perframe is better. Where there are several peers, `peer` is the fastest, and the one that counts.
     """
 
     model: str
@@ -57,7 +57,9 @@ class Timing:
     new_shape: float | None = None
     steady: float | None = None
     rounds: tuple[float, ...] = ()
+    memory: int | None = None
     difference: float | None = None
+    peer: str | None = None
     ratio: Mapping[str, float] = field(default_factory=dict)
     error: str | None = None
 
@@ -141,6 +143,10 @@ class Contestant:
         self._rounds.append(median(self._run(self._task.feed, self._burst)))
         self.timing = replace(self.timing, rounds=tuple(self._rounds), steady=median(self._rounds))
 
+    def finish(self) -> None:
+        """What it took of memory until now."""
+        self.timing = replace(self.timing, memory=self._process.ask("memory")["peak"])
+
     def outputs(self, folder: Path) -> list[Any]:
         """The outputs for the task's inputs."""
         path = folder / f"{self.timing.side}.npz"
@@ -170,7 +176,7 @@ class Contestant:
 def measure(
     models: Sequence[str],
     backends: Sequence[str],
-    against: str | None = None,
+    against: Sequence[str] = (),
     rounds: int = 15,
     dims: Mapping[str, int] | None = None,
     seed: int = 0,
@@ -179,10 +185,11 @@ def measure(
 ) -> Iterator[list[Timing]]:
     """Measures model after model, and yields the timings of each; a side that fails has its error there.
 
-    Raises MissingExtraError where the peer is not installed.
+    Raises MissingExtraError where a peer is not installed.
     """
-    if against and not util.find_spec(against):
-        raise MissingExtraError(against, "bench", f"a benchmark against {against}")
+    for peer in against:
+        if not util.find_spec(peer):
+            raise MissingExtraError(peer, "bench", f"a benchmark against {peer}")
     for name in models:
         with tempfile.TemporaryDirectory(prefix="perframe-bench-") as folder:
             progress(f"{name}: reading", 0)
@@ -221,38 +228,48 @@ def make_task(name: str, folder: Path, dims: Mapping[str, int], seed: int) -> Ta
 def _measure_one(
     task: Task,
     backends: Sequence[str],
-    against: str | None,
+    against: Sequence[str],
     rounds: int,
     strict: bool,
     folder: Path,
     progress: Progress,
 ) -> list[Timing]:
     ours = [Contestant(task, backend, strict=strict) for backend in backends]
-    peers = [Contestant(task, against, threads) for threads in sorted({1, os.cpu_count() or 1})] if against else []
+    counts = sorted({1, os.cpu_count() or 1})
+    peers = [[Contestant(task, peer, threads) for threads in counts] for peer in against]
+    everyone = [*ours, *itertools.chain(*peers)]
     try:
-        for contestant in [*ours, *peers]:
+        for contestant in everyone:
             progress(f"{task.name}: {contestant.timing.side} warms up", 0)
             contestant.attempt(contestant.prepare)
-        peer = _fastest(peers)
-        racing = [*ours, *([peer] if peer else [])]
+        chosen = [_fastest(contestants) for contestants in peers]
+        racing = [*ours, *chosen]
         for index in range(rounds):
             progress(f"{task.name}: round {index + 1} of {rounds}", index / rounds)
             for contestant in racing if index % 2 else reversed(racing):
                 contestant.attempt(contestant.round)
-        if peer is None or peer.timing.error:
+        for contestant in racing:
+            contestant.attempt(contestant.finish)
+        able = [contestant for contestant in chosen if not contestant.timing.error]
+        if not able:
             return [contestant.timing for contestant in racing]
-        return [*(_compared(contestant, peer, folder) for contestant in ours), peer.timing]
+        best = min(able, key=_steady)
+        return [*(_compared(contestant, best, folder) for contestant in ours), *(peer.timing for peer in chosen)]
     finally:
-        for contestant in [*ours, *peers]:
+        for contestant in everyone:
             contestant.close()
 
 
-def _fastest(peers: Sequence[Contestant]) -> Contestant | None:
+def _steady(contestant: Contestant) -> float:
+    return contestant.timing.steady or float("inf")
+
+
+def _fastest(contestants: Sequence[Contestant]) -> Contestant:
     """The peer with the number of threads that suits it best; the others end."""
-    best = min(peers, key=lambda peer: peer.timing.steady or float("inf"), default=None)
-    for peer in peers:
-        if peer is not best:
-            peer.close()
+    best = min(contestants, key=_steady)
+    for contestant in contestants:
+        if contestant is not best:
+            contestant.close()
     return best
 
 
@@ -262,14 +279,15 @@ def _compared(contestant: Contestant, peer: Contestant, folder: Path) -> Timing:
         return timing
     ratio = {
         what: getattr(theirs, what) / getattr(timing, what)
-        for what in ("load", "first", "new_shape", "steady")
+        for what in ("load", "first", "new_shape", "steady", "memory")
         if getattr(theirs, what) and getattr(timing, what)
     }
+    timing = replace(timing, ratio=ratio, peer=theirs.side)
     try:
         pairs = zip(contestant.outputs(folder), peer.outputs(folder), strict=True)
-        return replace(timing, ratio=ratio, difference=max(_difference(a, b) for a, b in pairs))
+        return replace(timing, difference=max(_difference(a, b) for a, b in pairs))
     except (PerframeError, ValueError) as error:
-        return replace(timing, ratio=ratio, error=f"outputs cannot be compared: {error}")
+        return replace(timing, error=f"outputs cannot be compared: {error}")
 
 
 def _difference(ours: Any, theirs: Any) -> float:
@@ -293,23 +311,24 @@ def as_json(timings: Sequence[Timing], settings: Mapping[str, Any]) -> str:
 
 
 def show(timings: Sequence[Timing], console: Console) -> None:
-    """The timings for a person, and below them what failed. The ratio is that of the steady times, peer / ours."""
+    """The timings for a person, and below them what failed. The ratio is the fastest peer's steady time / ours."""
     from rich.table import Table
     from rich.text import Text
 
-    for model, group in groupby(timings, lambda timing: timing.model):
+    for model, group in itertools.groupby(timings, lambda timing: timing.model):
         table = Table(
             title=model, title_justify="left", title_style="bold", header_style="dim", box=None, pad_edge=False
         )
-        table.add_column("", min_width=16, no_wrap=True)
-        for column in ("load", "first", "new shape", "steady", "ratio", "difference"):
-            table.add_column(column, justify="right", min_width=8, no_wrap=True)
+        table.add_column("", min_width=14, no_wrap=True)
+        for column in ("load", "first", "new shape", "steady", "ratio", "memory", "differs"):
+            table.add_column(column, justify="right", min_width=7, no_wrap=True)
         for timing in group:
             times = [seconds_text(value) for value in (timing.load, timing.first, timing.new_shape, timing.steady)]
             ratio, difference = timing.ratio.get("steady"), timing.difference
             faster = Text("" if ratio is None else f"{ratio:.2f}", "green" if ratio and ratio >= 1 else "yellow")
             close = Text("" if difference is None else f"{difference:.1e}", "" if (difference or 0) <= 1e-3 else "red")
-            table.add_row(_side_text(timing), *times, faster, close)
+            memory = "–" if timing.memory is None else bytes_text(timing.memory)
+            table.add_row(_side_text(timing), *times, faster, memory, close)
         console.print(table, "")
     for timing in timings:
         if timing.error:

@@ -79,13 +79,18 @@ def inspect(
     model: ModelName,
     as_json: AsJson = False,
     no_optimize: Annotated[bool, typer.Option("--no-optimize", help="Show the model as it is in the file.")] = False,
+    memory: Annotated[bool, typer.Option("--memory", help="Run it once, and show what it takes.")] = False,
     dims: Dims = "",
 ) -> None:
-    """Show a model's layers, and what the passes did."""
+    """Show a model's layers, and what the passes did; or with --memory its weights, and the peak within a run."""
     from perframe.inspect import as_json as to_json
-    from perframe.inspect import examine, show
+    from perframe.inspect import examine, examine_memory, show, show_memory
     from perframe.sources import parse_dims
 
+    if memory:
+        used = examine_memory(model, parse_dims(dims))
+        typer.echo(to_json(used)) if as_json else show_memory(used, _console())
+        return
     facts = examine(model, not no_optimize, parse_dims(dims))
     if as_json:
         typer.echo(to_json(facts))
@@ -97,22 +102,25 @@ def inspect(
 def bench(
     models: Annotated[list[str], typer.Argument(help="ONNX files, or names of known models.")],
     backend: Annotated[str, typer.Option(metavar="NAME,...", help=f"Of {', '.join(BACKENDS)}.")] = "cpu",
-    against: Annotated[str | None, typer.Option(metavar="PEER", help="onnxruntime.")] = None,
+    against: Annotated[str, typer.Option(metavar="PEER,...", help="Of onnxruntime, openvino.")] = "",
     rounds: Annotated[int, typer.Option(min=1, help="Rounds in which all sides take turns.")] = 15,
     strict: Strict = False,
     json_file: Annotated[Path | None, typer.Option("--json", metavar="OUT", help="Write JSON; - for stdout.")] = None,
     seed: Seed = 0,
     dims: Dims = "",
 ) -> None:
-    """Time backends, and another runtime beside them."""
+    """Time backends, and other runtimes beside them; a ratio is that to the fastest of these."""
     from rich.progress import Progress
 
-    from perframe.bench import PEERS, as_json, measure, show
+    from perframe.bench import as_json, measure, show
+    from perframe.bench_side import PEERS
     from perframe.sources import parse_dims
 
     backends = _check_backends(backend.split(","))
-    if against is not None and against not in PEERS:
-        raise typer.BadParameter(f"{against!r} is none of {', '.join(PEERS)}", param_hint="--against")
+    peers = [peer for peer in against.split(",") if peer]
+    for peer in peers:
+        if peer not in PEERS:
+            raise typer.BadParameter(f"{peer!r} is none of {', '.join(PEERS)}", param_hint="--against")
     timings = []
     with Progress(console=_console(stderr=True), transient=True) as bar:
         shown = bar.add_task("", total=1)
@@ -120,7 +128,7 @@ def bench(
         def step(what: str, done: float) -> None:
             bar.update(shown, description=what, completed=done)
 
-        for measured in measure(models, backends, against, rounds, parse_dims(dims), seed, strict, step):
+        for measured in measure(models, backends, peers, rounds, parse_dims(dims), seed, strict, step):
             timings += measured
     if json_file:
         text = as_json(timings, {"rounds": rounds, "dims": dims, "seed": seed, "strict": strict})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import functools
 import math
 from collections.abc import Iterable
 from typing import Any
@@ -53,23 +54,14 @@ class DataType(enum.StrEnum):
     INT2 = "int2"
     UINT2 = "uint2"
 
+    __hash__ = str.__hash__  # Enum's own takes many times as long, and shapes and dtypes are keys all over
+
     @classmethod
     def of(cls, dtype: Any) -> DataType:
         """The data type of a NumPy dtype, or of its name. Raises InputError."""
-        if isinstance(dtype, DataType):
-            return dtype
-        try:
-            name = np.dtype(dtype).name
-        except TypeError:
-            name = str(dtype)
-        if name.startswith("str"):
-            name = "object"
-        try:
-            return cls(name)
-        except ValueError:
-            raise InputError(f"dtype {dtype!r} is none that a tensor can have: {', '.join(cls)}") from None
+        return dtype if isinstance(dtype, DataType) else _data_type(dtype)
 
-    @property
+    @functools.cached_property
     def numpy(self) -> np.dtype[Any]:
         """The NumPy dtype; ml_dtypes' where NumPy has none."""
         try:
@@ -80,10 +72,24 @@ class DataType(enum.StrEnum):
             found: np.dtype[Any] = np.dtype(getattr(ml_dtypes, self.value))
             return found
 
-    @property
+    @functools.cached_property
     def is_float(self) -> bool:
         """Whether it is a real floating point type."""
         return "float" in self.value
+
+
+@functools.cache
+def _data_type(dtype: Any) -> DataType:
+    try:
+        name = np.dtype(dtype).name
+    except TypeError:
+        name = str(dtype)
+    if name.startswith("str"):
+        name = "object"
+    try:
+        return DataType(name)
+    except ValueError:
+        raise InputError(f"dtype {dtype!r} is none that a tensor can have: {', '.join(DataType)}") from None
 
 
 class TensorShape(tuple[int, ...]):
@@ -91,7 +97,7 @@ class TensorShape(tuple[int, ...]):
 
     def __new__(cls, dims: Iterable[int] = ()) -> TensorShape:
         """Of any ints."""
-        return super().__new__(cls, (int(d) for d in dims))
+        return dims if type(dims) is cls else super().__new__(cls, map(int, dims))
 
     @property
     def rank(self) -> int:

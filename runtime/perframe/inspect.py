@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from perframe.sources import named_model
+from perframe.sources import input_arrays, named_model
 from perframe.units import bytes_text
 
 if TYPE_CHECKING:
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from perframe.model import Model
 
 Dims = list[int | str | None] | None
+
+FULLEST = 10  # layers that the report on memory lists
 
 
 @dataclass(frozen=True)
@@ -95,7 +97,51 @@ def examine(name: str, optimize: bool = True, dims: dict[str, int] | None = None
     )
 
 
-def as_json(facts: ModelFacts) -> str:
+@dataclass(frozen=True)
+class MemoryFacts:
+    """What a run on the CPU takes, in bytes.
+
+    `weights` are the model's constants, `packed` what kernels read instead of them, `arena` the memory that all values
+    within a run share. `layers` says how much of that is live while each layer runs.
+    """
+
+    weights: int
+    packed: int
+    arena: int
+    layers: list[tuple[str, int]]
+
+
+def examine_memory(name: str, dims: dict[str, int] | None = None) -> MemoryFacts:
+    """Loads a model and runs it once on the CPU; open dims are 1 unless `dims` says otherwise. Raises ModelError."""
+    import perframe as pf
+
+    model = pf.load(named_model(name))
+    with pf.Worker(model) as worker:
+        worker.schedule(input_arrays(model.inputs, (), dims)).peek_output()
+        parts = worker.memory_use
+    return MemoryFacts(
+        weights=sum(part.constants for part in parts),
+        packed=sum(part.packed for part in parts),
+        arena=max((part.workspace for part in parts), default=0),  # parts run one after the other
+        layers=[layer for part in parts for layer in part.live],
+    )
+
+
+def show_memory(facts: MemoryFacts, console: Console) -> None:
+    """The report for a person: the sums, and the layers with which most is live."""
+    from rich.table import Table
+    from rich.text import Text
+
+    for what, size in (("weights", facts.weights), ("packed weights", facts.packed), ("arena", facts.arena)):
+        console.print(f"  {what:16}{bytes_text(size)}")
+    table = Table("layer", box=None, header_style="dim", padding=(0, 2, 0, 0))
+    table.add_column("live in the arena", justify="right")
+    for layer, size in sorted(facts.layers, key=lambda item: -item[1])[:FULLEST]:
+        table.add_row(Text(layer), bytes_text(size))
+    console.print("", table)
+
+
+def as_json(facts: ModelFacts | MemoryFacts) -> str:
     """The report for a machine."""
     return json.dumps(asdict(facts), indent=2)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +13,7 @@ from perframe.errors import InferenceError, ModelError
 from perframe.layers.base import Declaration, Known, declaration
 from perframe.layers.channels_last import Seen, channels_last_outputs, is_data
 from perframe.layers.epilogue import Stage
+from perframe.layers.twins import inference_key, signature
 from perframe.spec import DynamicTensorShape, PartialTensor
 from perframe.tensor import DataType
 
@@ -67,7 +68,7 @@ class Layer:
         if entry.form_of is None:
             raise ModelError(f"layer {self.name!r} ({self.op}) has no form of its own")
         if self.channels_last:
-            inputs = [Seen.channels_first(value) if is_data(i) else value for i, value in enumerate(inputs)]
+            inputs = [Seen.channels_first(value) if is_data(entry, i) else value for i, value in enumerate(inputs)]
             outputs = [Seen.channels_first(value) for value in outputs]
         return entry.form_of(inputs, outputs, **entry.bind(self.attributes))
 
@@ -104,6 +105,7 @@ class Model:
         self.outputs = list(outputs)
         self.layers = list(layers)
         self.constants = dict(constants)
+        self._inferred: dict[Hashable, tuple[PartialTensor, ...]] = {}  # what layers make, by all that decides it
 
     def producers(self) -> dict[str, Layer]:
         """For each value that a layer makes, the layer."""
@@ -131,8 +133,11 @@ class Model:
     def add_constant(self, name: str, value: Array) -> str:
         """Add a constant under a name of its own, which is returned."""
         unique, count = name, 0
-        taken = self.constants.keys() | {value.name for value in self.inputs} | self.producers().keys()
-        while unique in taken:
+        while (
+            unique in self.constants
+            or any([value.name == unique for value in self.inputs])
+            or any([unique in layer.outputs for layer in self.layers])
+        ):
             count += 1
             unique = f"{name}_{count}"
         self.constants[unique] = value
@@ -155,7 +160,14 @@ class Model:
         known |= {value.name: PartialTensor(value.dtype, value.shape) for value in self.inputs}
         known |= inputs or {}
         for layer in self.layers:
-            results = layer.infer([known[name] if name else None for name in layer.inputs])
+            given = [known[name] if name else None for name in layer.inputs]
+            same = signature(layer)
+            key = None if same is None else inference_key(layer, same, given)
+            results = None if key is None else self._inferred.get(key)
+            if results is None:
+                results = layer.infer(given)
+                if key is not None:  # passes infer the same again and again
+                    self._inferred[key] = results
             known.update((name, spec) for name, spec in zip(layer.outputs, results, strict=False) if name)
         return known
 

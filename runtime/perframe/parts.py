@@ -15,8 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perframe.backends.base import Backend
+from perframe.branches import settled
 from perframe.errors import InputError
+from perframe.layers.twins import signature
 from perframe.model import Evaluate, Layer, Model, Value
+from perframe.outline import Outline
 from perframe.plan import Plan
 from perframe.readback import FrameState
 from perframe.spec import DynamicTensorShape, PartialTensor
@@ -43,6 +46,20 @@ class Machine:
     strict: bool
 
 
+@dataclass(frozen=True)
+class MemoryUse:
+    """What a part of a model takes, in bytes: its constants as the model has them, those of them that kernels read as
+    they are, and what was made of the others for kernels; its largest plan's values within a run, and for each layer
+    that runs those of them that are live then.
+    """
+
+    constants: int
+    read: int
+    packed: int
+    workspace: int
+    live: list[tuple[str, int]]
+
+
 class Part(Protocol):
     """One part of a model."""
 
@@ -62,6 +79,7 @@ class PlannedPart:
         self._plans: OrderedDict[Any, Plan] = OrderedDict()
         self._names = [value.name for value in model.inputs]
         self._decisive = _decisive_inputs(model)
+        self._signatures = {id(layer): signature(layer) for layer in model.layers}
 
     def run_whole(self, values: Values) -> None:
         """Bind, submit, and add the outputs, whose values may still be pending."""
@@ -115,13 +133,21 @@ class PlannedPart:
             shape = DynamicTensorShape(values[value.name].shape)
             specs[value.name] = PartialTensor(value.dtype, shape, decisive.get(value.name))
         machine = self._machine
-        plan = Plan(self.model, machine.backend, machine.host, self._constants, machine.evaluate, specs, machine.strict)
+        outline = Outline(self.model, self._constants.known, specs, machine.evaluate, self._signatures)
+        plan = Plan(self.model, machine.backend, machine.host, self._constants, outline, machine.strict)
         self._plans[key] = plan
         if len(self._plans) > MAX_PLANS:
             _, old = self._plans.popitem(last=False)
             machine.backend.close()  # what is under way may still use it
             old.release()
         return plan
+
+    @property
+    def memory_use(self) -> MemoryUse:
+        """What it takes with the plans that it has now."""
+        largest = max(self._plans.values(), key=lambda plan: plan.workspace_bytes, default=None)
+        workspace, live = (largest.workspace_bytes, largest.live) if largest else (0, [])
+        return MemoryUse(*self._constants.bytes_used, workspace, live)
 
     def release(self) -> None:
         """Free plans and constants."""
@@ -152,6 +178,9 @@ class Parts:
     """A whole model, or the body of a loop or a branch."""
 
     def __init__(self, model: Model, machine: Machine) -> None:
+        self._machine, self._given = machine, model
+        self._branches = any(layer.op == "If" for layer in model.layers)
+        self._settled: OrderedDict[Any, Parts | None] = OrderedDict()
         self.model = machine.prepare(model)
         self._parts = list(_partition(self.model, machine))
         # planned parts hold their own
@@ -161,6 +190,10 @@ class Parts:
 
     def run_whole(self, values: Values) -> None:
         """Run all parts on `values`, which must hold the model's inputs and get all that the parts make."""
+        decided = self._settled_for(values) if self._branches else None
+        if decided is not None:
+            decided.run_whole(values)
+            return
         self._add_constants(values)
         for part in self._parts:
             if isinstance(part, PlannedPart):
@@ -171,13 +204,39 @@ class Parts:
 
     def advance(self, values: Values, whole: bool = True) -> Iterator[str]:
         """The same, and yields the names of layers."""
+        decided = self._settled_for(values) if self._branches else None
+        if decided is not None:
+            yield from decided.advance(values, whole)
+            return
         self._add_constants(values)
         for part in self._parts:
             yield from part.advance(values, whole)
 
+    def _settled_for(self, values: Values) -> Parts | None:
+        """The parts of the model with the branches that these inputs' shapes decide; None where they decide none."""
+        shapes = {value.name: getattr(values[value.name], "shape", None) for value in self._given.inputs}
+        key = tuple(shapes.values())
+        if key in self._settled:
+            self._settled.move_to_end(key)
+            return self._settled[key]
+        known = {name: shape for name, shape in shapes.items() if shape is not None}
+        model = settled(self._given, known, self._machine.evaluate)
+        parts = self._settled[key] = None if model is None else Parts(model, self._machine)
+        if len(self._settled) > MAX_PLANS:
+            _, old = self._settled.popitem(last=False)
+            if old is not None:
+                self._machine.backend.close()  # what is under way may still use it
+                old.release()
+        return parts
+
     def _add_constants(self, values: Values) -> None:
         for name, value in self._constants.items():
             values.setdefault(name, value)
+
+    @property
+    def memory_use(self) -> list[MemoryUse]:
+        """What its planned parts take, but for bodies of loops and branches."""
+        return [part.memory_use for part in self._parts if isinstance(part, PlannedPart)]
 
     def run(self, inputs: Mapping[str, Any]) -> list[Any]:
         """The model's outputs, in order."""
@@ -187,7 +246,7 @@ class Parts:
 
     def release(self) -> None:
         """Free what the parts hold."""
-        for part in self._parts:
+        for part in (*self._parts, *filter(None, self._settled.values())):
             part.release()
 
 

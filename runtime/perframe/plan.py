@@ -1,24 +1,23 @@
 """A plan: a model made ready for one backend and one set of input shapes; a frame binds its inputs and runs it.
 
-Making one infers all shapes, computes what depends on nothing but shapes, decides where each layer runs, gives every
-value its storage (reused once nobody needs it any more), and lowers every layer to bound steps.
+Making one outlines it (all shapes, and what follows from them), decides where each layer runs, gives every value its
+storage (reused once nobody needs it any more), and lowers every layer to bound steps.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
 from numpy.typing import NDArray
 
-from perframe.backends.base import Backend, Make, Operand, Step
-from perframe.errors import FallbackError, InferenceError
-from perframe.model import Evaluate, Layer, Model
-from perframe.spec import PartialTensor
+from perframe.backends.base import Backend, Make, Operand, Step, Workspace
+from perframe.errors import FallbackError
+from perframe.model import Layer, Model
+from perframe.outline import Outline
 from perframe.stretch import ConstantPool, Stretch, Transfer
-from perframe.tensor import DataType, Storage, Tensor, TensorShape
+from perframe.tensor import DataType, Storage, Tensor
 
 log = logging.getLogger("perframe")
 Array = NDArray[Any]
@@ -28,109 +27,60 @@ MAX_IN_FLIGHT = 3  # runs of one plan that may be under way before an upload wai
 _reported: set[tuple[str, str]] = set()
 
 
-@dataclass
-class _Slot:
-    """Storage that values share whose lifetimes do not meet."""
-
-    kind: str
-    size: int
-    storage: Storage
-
-
 class Plan:
     """Made once for a set of input shapes, replayed every frame."""
 
     def __init__(
-        self,
-        model: Model,
-        backend: Backend,
-        host: Backend,
-        constants: ConstantPool,
-        evaluate: Evaluate,
-        inputs: Mapping[str, PartialTensor],
-        strict: bool,
+        self, model: Model, backend: Backend, host: Backend, constants: ConstantPool, outline: Outline, strict: bool
     ) -> None:
         self._model, self._backend, self._host, self._strict = model, backend, host, strict
-        self._constants = constants
-        self._known = {name: PartialTensor.of(value) for name, value in model.constants.items()} | dict(inputs)
+        self._constants, self._outline, self._root = constants, outline, outline.root
         self._operands: dict[tuple[str, str], Operand] = {}
-        self._free: list[_Slot] = []
-        self._slots: dict[tuple[str, str], _Slot] = {}
+        self._workspaces: dict[str, Workspace] = {
+            where.backend_type: where.workspace() for where in ([host] if backend is host else [host, backend])
+        }
         self._owned: list[Storage] = []
         self.stretches: list[Stretch | Transfer] = []
         self.inputs: dict[str, Operand] = {}
         self.bound: dict[str, Storage] = {}
+        self.live: list[tuple[str, int]] = []  # for each layer that runs, the bytes of all values while it does
         self._homes: dict[str, Backend] = {}
         self._rings: dict[str, list[Storage]] = {}
-        layers = self._needed(self._infer(evaluate))
-        self._roots = self._aliases(layers)
-        self._last_use = self._lifetimes(layers)
+        layers = outline.layers
         places = [self._choose(layer) for layer in layers]
+        self._keeps = self._shared_beyond(layers, places)
         for value in model.inputs:
             self._homes[value.name] = self._input_home(value.name, layers, places)
-            self.inputs[value.name] = self._lasting(value.name, self._known[value.name], self._homes[value.name])
+            self.inputs[value.name] = self._lasting(value.name, self._homes[value.name])
         for index, (layer, place) in enumerate(zip(layers, places, strict=True)):
             self._lower(index, layer, place)
         self.outputs = {name: self._output(name) for name in model.output_names}
         self._finish()
 
-    # --- before anything runs ---
-
-    def _infer(self, evaluate: Evaluate) -> list[Layer]:
-        """All shapes; layers whose values follow from shapes and constants are computed here, and the others
-        returned.
-        """
-        remaining = []
-        for layer in self._model.layers:
-            given = [self._known[name] if name else None for name in layer.inputs]
-            values = [None if spec is None else spec.value for spec in given]
-            if layer.declaration.pure and all(v is not None or s is None for v, s in zip(values, given, strict=True)):
-                results = [PartialTensor.of(value) for value in evaluate(layer, values)]
-            else:
-                results = list(layer.infer(given))
-            if any(spec.value is None for name, spec in zip(layer.outputs, results, strict=False) if name):
-                remaining.append(layer)
-            for name, spec in zip(layer.outputs, results, strict=False):
-                if name and not spec.is_static():
-                    raise InferenceError(
-                        f"layer {layer.name!r} ({layer.op}): the shape of {name!r} is {spec}, which depends on data"
-                    )
-                self._known[name] = spec
-        return remaining
-
-    def _needed(self, layers: Sequence[Layer]) -> list[Layer]:
-        """The layers that an output still needs, now that what follows from shapes is known."""
-        wanted = {name for name in self._model.output_names if self._known[name].value is None}
-        kept = []
-        for layer in reversed(layers):
-            if not wanted.isdisjoint(layer.outputs):
-                kept.append(layer)
-                wanted.update(name for name in layer.inputs if name and self._known[name].value is None)
-        return kept[::-1]
-
-    def _aliases(self, layers: Sequence[Layer]) -> dict[str, str]:
-        """For each value that is another's data with its own shape, the name of that data."""
-        roots: dict[str, str] = {}
-        for layer in layers:
-            if layer.declaration.alias and not any(layer.outputs[1:]):
-                roots[layer.outputs[0]] = roots.get(layer.inputs[0], layer.inputs[0])
-        return roots
-
-    def _lifetimes(self, layers: Sequence[Layer]) -> dict[str, int]:
-        last: dict[str, int] = {}
-        for index, layer in enumerate(layers):
-            for name in layer.inputs:
-                last[self._roots.get(name, name)] = index
-        for name in self._model.output_names:
-            last[self._roots.get(name, name)] = len(layers)
-        return last
+    @property
+    def workspace_bytes(self) -> int:
+        """What the values within a run take."""
+        return sum(workspace.size for workspace in self._workspaces.values())
 
     # --- storage ---
 
-    def _lasting(self, name: str, spec: PartialTensor, backend: Backend) -> Operand:
-        """An operand whose storage no other value uses, made when it is first asked for."""
-        assert spec.shape is not None
-        shape = spec.shape.to_shape()
+    def _shared_beyond(self, layers: Sequence[Layer], places: Sequence[Backend]) -> set[str]:
+        """The values whose storage no other value may use: outputs, and what goes from one backend to another."""
+        keeps = {self._root(name) for name in self._model.output_names} | set(self._model.output_names)
+        if self._backend is self._host:
+            return keeps
+        made: dict[str, Backend] = {}
+        for layer, place in zip(layers, places, strict=True):
+            if not self._outline.is_alias(layer):
+                keeps.update(name for name in map(self._root, layer.inputs) if made.get(name, place) is not place)
+                made.update(dict.fromkeys(layer.outputs, place))
+        return keeps
+
+    def _lasting(self, name: str, backend: Backend, of: str | None = None) -> Operand:
+        """An operand whose storage no other value uses, made when it is first asked for. `of` is the value that it
+        holds, where it has a name of its own.
+        """
+        spec, shape = self._outline.known[of or name], self._outline.shape(of or name)
 
         def make() -> Storage:
             storage = backend.alloc(shape, spec.dtype)
@@ -141,32 +91,20 @@ class Plan:
         self._operands[name, backend.backend_type] = operand
         return operand
 
-    def _shared(self, name: str, spec: PartialTensor, backend: Backend) -> Operand:
-        """An operand in the smallest free slot that is large enough, or in a new one."""
-        assert spec.shape is not None
-        shape = spec.shape.to_shape()
-        kind, size = backend.capacity(shape, spec.dtype)
-        kind = f"{backend.backend_type} {kind}"
-        fitting = [slot for slot in self._free if slot.kind == kind and slot.size >= size]
-        if fitting:
-            slot = min(fitting, key=lambda slot: slot.size)
-            self._free.remove(slot)
-        else:
-            slot = _Slot(kind, size, backend.alloc(shape, spec.dtype))
-            self._owned.append(slot.storage)
-        self._slots[name, backend.backend_type] = slot
-        operand = Operand(name, shape, spec.dtype, None, lambda: slot.storage)
+    def _shared(self, name: str, backend: Backend) -> Operand:
+        """An operand in the workspace."""
+        dtype, shape = self._outline.known[name].dtype, self._outline.shape(name)
+        operand = Operand(name, shape, dtype, storage=self._workspaces[backend.backend_type].take(shape, dtype))
         self._operands[name, backend.backend_type] = operand
         return operand
 
     def _operand(self, name: str, backend: Backend) -> Operand:
         """A value on a backend: as it is, as an alias, as an uploaded constant, or brought there by a transfer."""
         key = (name, backend.backend_type)
-        if key in self._operands:
-            return self._operands[key]
-        spec = self._known[name]
-        assert spec.shape is not None
-        shape = spec.shape.to_shape()
+        found = self._operands.get(key)
+        if found is not None:
+            return found
+        spec, shape = self._outline.known[name], self._outline.shape(name)
         value = spec.value
         if value is not None:
             constant = value
@@ -176,11 +114,11 @@ class Plan:
 
             derived = derive if name in self._model.constants else None
             made = Operand(name, shape, spec.dtype, value, lambda: self._constant(backend, name, constant), derived)
-        elif name in self._roots:
-            root = self._operand(self._roots[name], backend)
+        elif name in self._outline.roots:
+            root = self._operand(self._root(name), backend)
             made = Operand(name, shape, spec.dtype, None, lambda: root.storage)
         else:
-            made = self._transfer(name, spec, backend)
+            made = self._transfer(name, backend)
         self._operands[key] = made
         return made
 
@@ -190,10 +128,10 @@ class Plan:
             self._owned.append(storage)
         return storage
 
-    def _transfer(self, name: str, spec: PartialTensor, backend: Backend) -> Operand:
+    def _transfer(self, name: str, backend: Backend) -> Operand:
         other = self._host if backend is self._backend else self._backend
         source = self._operands[name, other.backend_type]
-        target = self._lasting(name, spec, backend)
+        target = self._lasting(name, backend)
         self.stretches.append(Transfer(name, source, target))
         return target
 
@@ -201,7 +139,7 @@ class Plan:
 
     def _choose(self, layer: Layer) -> Backend:
         """Where a layer runs: on the plan's backend, unless it is shape arithmetic or the backend refuses it."""
-        if layer.on_host or self._backend is self._host or self._is_alias(layer):
+        if layer.on_host or self._backend is self._host or self._outline.is_alias(layer):
             return self._host if layer.on_host else self._backend
         inputs = [self._described(name) if name else None for name in layer.inputs]
         reason = self._backend.supports(layer, inputs, [self._described(name) for name in layer.outputs])
@@ -213,40 +151,36 @@ class Plan:
     def _input_home(self, name: str, layers: Sequence[Layer], places: Sequence[Backend]) -> Backend:
         """Where a model's input is uploaded: to the backend if any layer reads it there, else to the host."""
         for layer, place in zip(layers, places, strict=True):
-            reads = any(self._roots.get(n, n) == name for n in layer.inputs)
-            if reads and place is self._backend and not self._is_alias(layer):
+            reads = name in map(self._root, layer.inputs)
+            if reads and place is self._backend and not self._outline.is_alias(layer):
                 return self._backend
         return self._host
 
-    def _is_alias(self, layer: Layer) -> bool:
-        return layer.outputs[0] in self._roots
-
     def _lower(self, index: int, layer: Layer, backend: Backend) -> None:
         """Give a layer's outputs storage and bind its steps."""
-        if not self._is_alias(layer):
+        if not self._outline.is_alias(layer):
+            workspace = self._workspaces[backend.backend_type]
             given = [self._operand(name, backend) if name else None for name in layer.inputs]
-            made = []
-            for name in layer.outputs:
-                lasting = self._roots.get(name, name) in self._model.output_names or name in self._model.output_names
-                made.append((self._lasting if lasting else self._shared)(name, self._known[name], backend))
-            steps = backend.lower(layer, given, made, lambda shape, dtype: self._scratch(shape, dtype, backend))
-            self._append(backend, steps, layer.name)
-        self._release_after(index, layer)
+            made = [
+                self._lasting(name, backend) if name in self._keeps else self._shared(name, backend)
+                for name in layer.outputs
+            ]
+
+            def scratch(shape: Sequence[int], dtype: DataType) -> Operand:
+                return Operand("", shape, dtype, storage=workspace.scratch(shape, dtype))
+
+            self._append(backend, backend.lower(layer, given, made, scratch), layer.name)
+            self.live.append((layer.name, workspace.used))
+            workspace.end_layer()
+        self._give_back_after(index)
 
     def _described(self, name: str) -> Operand:
         """A value without its storage.
 
         An output that nobody wants has a name of no value, and is left out by its layer.
         """
-        spec = self._known[name]
-        assert spec.shape is not None
-        return Operand(name, spec.shape.to_shape(), spec.dtype, spec.value)
-
-    def _scratch(self, shape: Sequence[int], dtype: DataType, backend: Backend) -> Operand:
-        """Storage between the steps of one layer."""
-        storage = backend.alloc(shape, dtype)
-        self._owned.append(storage)
-        return Operand("", TensorShape(shape), dtype, None, lambda: storage)
+        spec = self._outline.known[name]
+        return Operand(name, self._outline.shape(name), spec.dtype, spec.value)
 
     def _fall_back(self, layer: Layer, reason: str) -> None:
         where = self._backend.backend_type
@@ -256,7 +190,7 @@ class Plan:
             )
         if (layer.name, where) not in _reported:
             _reported.add((layer.name, where))
-            size = sum(spec.shape.size or 0 for n in layer.outputs if (spec := self._known[n]).shape is not None)
+            size = sum(self._outline.shape(name).size for name in layer.outputs)
             log.warning(
                 "layer %r (%s) runs on the CPU instead of %s: %s; the frame waits while its %d elements cross over",
                 layer.name,
@@ -274,26 +208,22 @@ class Plan:
         last.steps += steps
         last.layers += [layer] * len(steps)
 
-    def _release_after(self, index: int, layer: Layer) -> None:
-        """Free the slots of values that this layer was the last to read, or that nobody reads."""
-        for name in {self._roots.get(n, n) for n in (*layer.inputs, *layer.outputs) if n}:
-            if self._last_use.get(name, -1) <= index:
-                for backend_type in ("cpu", self._backend.backend_type):
-                    slot = self._slots.pop((name, backend_type), None)
-                    if slot is not None:
-                        self._free.append(slot)
+    def _give_back_after(self, index: int) -> None:
+        """Give back the storage of values that this layer was the last to read, or that nobody reads."""
+        for name in self._outline.ends[index]:
+            for backend_type, workspace in self._workspaces.items():
+                operand = self._operands.get((name, backend_type))
+                if operand is not None and operand.has_storage:
+                    workspace.give_back(operand.storage)
 
     def _output(self, name: str) -> Tensor:
         """The tensor of an output: in storage of its own, copied there if it is an input's or a constant's data."""
-        spec = self._known[name]
-        assert spec.shape is not None
-        root = self._roots.get(name, name)
-        shape = spec.shape.to_shape()
+        spec, shape, root = self._outline.known[name], self._outline.shape(name), self._root(name)
         if spec.value is not None or root in self.inputs or self._outputs_share(root, name):
             copy = Layer("Copy", f"copy of {name}", [name], [name])
             plain = Operand(name, shape, spec.dtype)
             where = self._backend if not self._backend.supports(copy, [plain], [plain]) else self._host
-            target = self._lasting(f"{name}:output", spec, where)
+            target = self._lasting(f"{name}:output", where, name)
             if shape.size:
                 steps = where.lower(copy, [self._operand(name, where)], [target], self._no_scratch)
                 self._append(where, steps, copy.name)
@@ -305,13 +235,15 @@ class Plan:
     def _outputs_share(self, root: str, name: str) -> bool:
         """Whether an earlier output of the model already owns this data."""
         names = self._model.output_names
-        return any(self._roots.get(other, other) == root for other in names[: names.index(name)])
+        return root in map(self._root, names[: names.index(name)])
 
     def _no_scratch(self, shape: Sequence[int], dtype: DataType) -> Operand:
         raise AssertionError("a copy needs no scratch")
 
     def _finish(self) -> None:
         """Bind programs, and what they share with others: inputs, outputs, and values that go to another backend."""
+        for workspace in self._workspaces.values():
+            workspace.end_plan()
         self.bound = {name: operand.storage for name, operand in self.inputs.items() if operand.has_storage}
         shared = [tensor.data_on_backend for tensor in self.outputs.values()]
         shared += [stretch.source for stretch in self.stretches if isinstance(stretch, Transfer)]
@@ -326,15 +258,16 @@ class Plan:
 
     def bind(self, name: str, storage: Storage) -> None:
         """Let the steps read an input from `storage`."""
-        old = self.bound.get(name)
-        if old is None or old is storage:
+        if self.bound[name] is storage:
             return
+        self.bound[name] = storage
+        planned = self.inputs[name].storage
         for stretch in self.stretches:
             if isinstance(stretch, Transfer):
-                stretch.replace(old, storage)
+                stretch.replace(planned, storage)
             else:
-                stretch.access.rebind(old, storage)
-        self.bound[name] = storage
+                stretch.access.rebinds.append((planned, storage))
+                stretch.access.reads = list(self.bound.values())
 
     def takes(self, name: str, tensor: Tensor) -> bool:
         """Whether steps can read an input where the tensor lies: on the right backend, in no output of this plan."""
@@ -368,6 +301,8 @@ class Plan:
 
     def release(self) -> None:
         """Free all storage that is the plan's own."""
+        for workspace in self._workspaces.values():
+            workspace.release()
         for storage in self._owned:
             storage.release()
         self._owned.clear()

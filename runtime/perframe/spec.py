@@ -135,7 +135,11 @@ class DynamicTensorShape(tuple[Dim, ...]):
 
     def __new__(cls, dims: Iterable[Dim] = ()) -> DynamicTensorShape:
         """Of ints, names and None."""
-        return super().__new__(cls, (int(d) if isinstance(d, (int, np.integer)) else d for d in dims))
+        if type(dims) is cls:
+            return dims
+        if type(dims) is TensorShape:
+            return super().__new__(cls, dims)
+        return super().__new__(cls, [int(d) if isinstance(d, (int, np.integer)) else d for d in dims])
 
     @property
     def rank(self) -> int:
@@ -145,18 +149,18 @@ class DynamicTensorShape(tuple[Dim, ...]):
     @property
     def is_static(self) -> bool:
         """Whether all dims are known."""
-        return all(isinstance(dim, int) for dim in self)
+        return all([type(dim) is int for dim in self])
 
     @property
     def size(self) -> int | None:
         """How many elements, where that is known."""
-        return math.prod(dim for dim in self if isinstance(dim, int)) if self.is_static else None
+        return math.prod(self) if self.is_static else None  # type: ignore[arg-type]
 
     def to_shape(self) -> TensorShape:
         """The concrete shape. Raises InferenceError where a dim is unknown."""
         if not self.is_static:
             raise InferenceError(f"shape {self} is not fully known")
-        return TensorShape(dim for dim in self if isinstance(dim, int))
+        return tuple.__new__(TensorShape, self)
 
     def bind(self, dims: Mapping[str, int]) -> DynamicTensorShape:
         """Replace named dims by their values."""
@@ -185,9 +189,10 @@ class DynamicTensorShape(tuple[Dim, ...]):
         return f"({', '.join('?' if dim is None else str(dim) for dim in self)})"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, slots=True)
 class PartialTensor:
-    """What is known of a tensor: its dtype, its shape (None: not even the rank), and maybe its values.
+    """What is known of a tensor: its dtype, its shape (None: not even the rank), and maybe its values. Nobody changes
+    one; it is not frozen because a plan makes hundreds, and that would take most of the time.
 
     `entries` are partly known values, as shape arithmetic makes them: an object array of numbers, names of dims whose
     size the number is, and None. What is known whole is a `value`.
@@ -223,15 +228,23 @@ class PartialTensor:
         return None if self.shape is None else len(self.shape)
 
     @property
-    def known(self) -> NDArray[Any] | None:
-        """The values as entries; None where they are no shape arithmetic: too many, or floats that are not known."""
+    def is_followed(self) -> bool:
+        """Whether its values are entries of shape arithmetic: neither too many, nor floats that are not known."""
         if self.entries is not None or self.dtype not in FOLLOWED or self.kind != "tensor":
+            return self.entries is not None
+        if self.value is not None:
+            return self.value.size <= MAX_ENTRIES
+        size = None if self.dtype.is_float or self.shape is None else self.shape.size
+        return size is not None and size <= MAX_UNKNOWN
+
+    @property
+    def known(self) -> NDArray[Any] | None:
+        """The values as entries, where they are followed."""
+        if self.entries is not None or not self.is_followed:
             return self.entries
         if self.value is not None:
-            return np.asarray(self.value).astype(object) if self.value.size <= MAX_ENTRIES else None
-        size = None if self.shape is None else self.shape.size
-        if self.shape is None or size is None or size > MAX_UNKNOWN or self.dtype.is_float:
-            return None
+            return np.asarray(self.value).astype(object)
+        assert self.shape is not None
         return np.full(self.shape.to_shape(), None, object)
 
     @property

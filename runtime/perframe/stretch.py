@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from perframe.backends.base import Access, Backend, Make, Operand, Program, Step
 from perframe.readback import FrameState
+from perframe.spec import PartialTensor
 from perframe.tensor import DataType, Storage
 
 Array = NDArray[Any]
@@ -40,7 +41,8 @@ class Transfer:
     def __init__(self, name: str, source: Operand, target: Operand) -> None:
         self.layers = [f"transfer of {name}"]
         self._value = source
-        self.source, self._to = source.storage, target.storage
+        self.source = self._planned = source.storage
+        self._to = target.storage
 
     def __len__(self) -> int:
         return 1
@@ -51,16 +53,10 @@ class Transfer:
             FrameState.blocking(self.layers[0])
         self._to.upload(self.source.download(self._value.shape, self._value.dtype))
 
-    def replace(self, old: Storage, new: Storage) -> None:
-        """Read `new` wherever `old` was read."""
-        if self.source is old:
+    def replace(self, planned: Storage, new: Storage) -> None:
+        """Read `new` if the plan says `planned`."""
+        if self._planned is planned:
             self.source = new
-
-
-def _uploaded(backend: Backend, name: str, value: Array) -> Operand:
-    storage = backend.alloc(value.shape, DataType.of(value.dtype))
-    storage.upload(value)
-    return Operand(name, value.shape, DataType.of(value.dtype), None, lambda: storage)
 
 
 class ConstantPool:
@@ -68,6 +64,7 @@ class ConstantPool:
 
     def __init__(self, constants: Mapping[str, Array]) -> None:
         self._constants = constants
+        self.known = {name: PartialTensor.of(value) for name, value in constants.items()}
         self._storages: dict[tuple[str, str], Storage] = {}
         self._derived: dict[tuple[str, str, str], Operand] = {}
 
@@ -76,8 +73,7 @@ class ConstantPool:
         key = (backend.backend_type, name)
         if name in self._constants and key in self._storages:
             return self._storages[key]
-        storage = backend.alloc(value.shape, DataType.of(value.dtype))
-        storage.upload(value)
+        storage = backend.constant(value)
         if name in self._constants:
             self._storages[key] = storage
         return storage
@@ -86,8 +82,17 @@ class ConstantPool:
         """What `make` makes of a constant, on a backend: the same operand for all who ask for this kind."""
         key = (backend.backend_type, name, kind)
         if key not in self._derived:
-            self._derived[key] = _uploaded(backend, name, make(value))
+            made = make(value)
+            made.flags.writeable = False  # it is nobody else's, and need not be copied
+            self._derived[key] = Operand(name, made.shape, DataType.of(made.dtype), storage=backend.constant(made))
         return self._derived[key]
+
+    @property
+    def bytes_used(self) -> tuple[int, int, int]:
+        """(as the model has them, as they are, as kernels want them): the first two share memory where they can."""
+        derived = sum(operand.shape.size * operand.dtype.numpy.itemsize for operand in self._derived.values())
+        as_they_are = sum(self._constants[name].nbytes for _, name in self._storages)
+        return sum(value.nbytes for value in self._constants.values()), as_they_are, derived
 
     def release(self) -> None:
         """Free them."""

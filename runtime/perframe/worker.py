@@ -16,7 +16,7 @@ from perframe.control import ControlPart
 from perframe.errors import ClosedError, InputError
 from perframe.loading import load
 from perframe.model import Model, Value
-from perframe.parts import Machine, Parts, Values, on_host
+from perframe.parts import Machine, MemoryUse, Parts, Values, on_host
 from perframe.passes import prepare
 from perframe.spec import DynamicTensorShape
 from perframe.tensor import BackendType, DataType, Tensor
@@ -50,6 +50,7 @@ class Worker:
         machine = Machine(self._backend, self._host, evaluate, host_runner(), self._prepare, ControlPart, strict)
         self._parts = Parts(model, machine)
         self._outputs: dict[str, Any] | None = None
+        self._runs = 0
         self._set: dict[str, Given] = {}
         self._names = [value.name for value in model.inputs]
         self._output_names = model.output_names
@@ -120,19 +121,27 @@ class Worker:
         """
         self._check_open()
         values = self._gather(inputs)
+        self._runs += 1
         self._parts.run_whole(values)
         self._keep_outputs(values)
         return self
 
     def schedule_iterable(self, *inputs: Any) -> Iterator[str]:
-        """The same, one layer at each step of the iterator, which yields the layer's name."""
+        """The same, one layer at each step of the iterator, which yields the layer's name.
+
+        A later run ends this one, since they share memory: the iterator raises InputError if it is asked to go on.
+        """
         self._check_open()
         return self._advance(self._gather(inputs))
 
     def _advance(self, values: Values) -> Iterator[str]:
+        self._runs += 1
+        run = self._runs
         for name in self._parts.advance(values, whole=False):
             yield name
             self._check_open()
+            if run != self._runs:
+                raise InputError(f"{self.model.name}: another run began before this one ended: begin it again")
         self._keep_outputs(values)
 
     def _keep_outputs(self, values: Values) -> None:
@@ -157,6 +166,12 @@ class Worker:
         if name not in names:
             raise InputError(f"{self.model.name} has no output {name!r}; its outputs are {', '.join(names)}")
         return self._outputs[name]
+
+    @property
+    def memory_use(self) -> list[MemoryUse]:
+        """What each part of the model takes, with the plans that were made so far; most models are one part."""
+        self._check_open()
+        return self._parts.memory_use
 
     # --- the end ---
 

@@ -82,6 +82,8 @@ CASES = [
     *(cell("one of all", op, steps=1, batch=1, inputs=1, hidden=1) for op in GATES),
     *(cell("many", op, steps=41, batch=2, inputs=7, hidden=13, direction="bidirectional") for op in GATES),
     *(activated(op, activation) for op in GATES for activation in SCALES),
+    *(cell("blocks", op, 3, 17, 5, 40, state=True, direction="bidirectional") for op in GATES),
+    cell("blocks after the reset", "GRU", 2, 19, 3, 37, linear_before_reset=1, direction="reverse"),
     cell("linear before reset", "GRU", linear_before_reset=1, state=True, direction="bidirectional"),
     cell("coupled", "LSTM", input_forget=1, peepholes=True, state=True),
     cell(

@@ -22,6 +22,8 @@ class Operand:
     asked for.
     """
 
+    __slots__ = ("_derive", "_make_storage", "_storage", "_value", "derivations", "dtype", "name", "shape", "was_read")
+
     def __init__(
         self,
         name: str,
@@ -30,29 +32,46 @@ class Operand:
         value: Array | None = None,
         make_storage: Callable[[], Storage] | None = None,
         derive: Callable[[str, Make], Operand] | None = None,
+        storage: Storage | None = None,
     ) -> None:
-        self.name, self.shape, self.dtype, self.value = name, TensorShape(shape), dtype, value
-        self._make_storage, self._derive = make_storage, derive
-        self._storage: Storage | None = None
+        self.name, self.shape, self.dtype, self._value = name, TensorShape(shape), dtype, value
+        self._make_storage, self._derive, self._storage = make_storage, derive, storage
+        self.derivations: dict[str, tuple[Make, Operand]] = {}  # what was asked of `derived`
+        self.was_read = False  # whether anyone looked at the values themselves
 
     @classmethod
     def of(cls, array: Array) -> Operand:
         """An operand of known values that has no storage."""
         return cls("", array.shape, DataType.of(array.dtype), array)
 
+    @property
+    def value(self) -> Array | None:
+        """The values, if they are known. Who only asks whether they are uses `is_constant`."""
+        self.was_read = True
+        return self._value
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether the values are known."""
+        return self._value is not None
+
     def derived(self, kind: str, make: Make) -> Operand:
-        """What `make` makes of a constant's values, such as weights in a kernel's order: made once for all plans."""
-        if self._derive is not None:
-            return self._derive(kind, make)
-        assert self.value is not None
-        return Operand.stored(make(self.value))
+        """What `make` makes of a constant's values, such as weights in a kernel's order: made once for all plans.
+
+        `kind` names what is made, and everything besides the values that it depends on.
+        """
+        if self._derive is None:
+            assert self.value is not None
+            return Operand.stored(make(self.value))
+        made = self._derive(kind, make)
+        self.derivations[kind] = make, made
+        return made
 
     @classmethod
     def stored(cls, array: Array) -> Operand:
         """An operand of known values in host memory of its own."""
-        storage = HostStorage(array.shape, DataType.of(array.dtype))
-        storage.upload(array)
-        return cls("", array.shape, storage.dtype, array, lambda: storage)
+        storage = HostStorage.over(array)
+        return cls("", array.shape, storage.dtype, array, storage=storage)
 
     @property
     def has_storage(self) -> bool:
@@ -109,9 +128,6 @@ class Step(Protocol):
 
     layer: str
 
-    def replace(self, old: Storage, new: Storage) -> None:
-        """Read `new` wherever `old` was read."""
-
 
 class Program(Protocol):
     """Consecutive steps, ready to run."""
@@ -119,8 +135,8 @@ class Program(Protocol):
     def __len__(self) -> int:
         """How many steps."""
 
-    def replace(self, old: Storage, new: Storage) -> None:
-        """Read `new` wherever `old` was read."""
+    def replace(self, planned: Storage, new: Storage) -> None:
+        """Read `new` where the plan says `planned`, whatever was read there meanwhile: two inputs may be one tensor."""
 
     def run(self, begin: int, end: int) -> None:
         """Run some of them, in order; the caller sees to what they depend on."""
@@ -128,21 +144,45 @@ class Program(Protocol):
 
 @dataclass
 class Access:
-    """What a program shares with others. `rebinds` (old, new) are made before its next run, never during one."""
+    """What a program shares with others. `rebinds` (planned, new) are made before its next run, never during one."""
 
     reads: list[Storage] = field(default_factory=list)
     writes: list[Storage] = field(default_factory=list)
     rebinds: list[tuple[Storage, Storage]] = field(default_factory=list)
 
-    def rebind(self, old: Storage, new: Storage) -> None:
-        """From the next run on read `new` instead of `old`."""
-        self.rebinds.append((old, new))
-        self.reads = [new if storage is old else storage for storage in self.reads]
-
     def take_rebinds(self) -> list[tuple[Storage, Storage]]:
         """What is to be bound anew, once."""
         taken, self.rebinds = self.rebinds, []
         return taken
+
+
+class Workspace(Protocol):
+    """Storage for what lives within a plan's runs: values whose lifetimes do not meet share it.
+
+    Plans take and give back in the order of their steps. Runs of a backend's plans follow each other, so that plans may
+    share it too.
+    """
+
+    size: int  # bytes, at the most
+    used: int  # bytes that are taken now
+
+    def take(self, shape: Sequence[int], dtype: DataType) -> Storage:
+        """Storage until it is given back."""
+
+    def give_back(self, storage: Storage) -> None:
+        """Nothing reads its values any more; what was not taken here is left alone."""
+
+    def scratch(self, shape: Sequence[int], dtype: DataType) -> Storage:
+        """Storage between the steps of one layer."""
+
+    def end_layer(self) -> None:
+        """The steps of a layer are all there."""
+
+    def end_plan(self) -> None:
+        """The steps of all layers are there, and no program yet: storage may still move."""
+
+    def release(self) -> None:
+        """Free what is the plan's own."""
 
 
 class Backend(Protocol):
@@ -159,10 +199,11 @@ class Backend(Protocol):
     def copy(self, source: Storage, target: Storage, shape: Sequence[int], dtype: DataType) -> None:
         """Copy a value between two storages of its own, in the order of submission and without waiting."""
 
-    def capacity(self, shape: Sequence[int], dtype: DataType) -> tuple[str, int]:
-        """The class of storage that a value needs, and how much; storage of one class that is large enough can be
-        reused.
-        """
+    def constant(self, value: Array) -> Storage:
+        """Storage of values that never change."""
+
+    def workspace(self) -> Workspace:
+        """A new one, for a plan."""
 
     def supports(self, layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand]) -> str:
         """Why it cannot run this layer; "" when it can."""

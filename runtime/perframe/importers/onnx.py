@@ -30,9 +30,9 @@ MAX_CALL_DEPTH = 32  # functions within functions; a model may bring one that ca
 
 def load_onnx(source: str | Path | bytes | IO[bytes] | onnx.ModelProto) -> Model:
     """Import an ONNX model. Raises ModelError; UnsupportedOperatorError lists all nodes that cannot be imported."""
-    proto, name = read(source)
+    proto, name, weights = read(source)
     try:
-        return Importer(proto, name).run()
+        return Importer(proto, name, weights).run()
     except InferenceError as error:
         raise InferenceError(f"{name}: {error}") from None
 
@@ -54,8 +54,8 @@ class Node:
 class Importer:
     """One graph's way into a model. Adapters see it as their context."""
 
-    def __init__(self, proto: onnx.ModelProto, name: str) -> None:
-        self.name, self.graph = name, proto.graph
+    def __init__(self, proto: onnx.ModelProto, name: str, weights: Mapping[int, Array] | None = None) -> None:
+        self.name, self.graph, self._weights = name, proto.graph, weights or {}
         self.outer: Importer | None = None  # of the graph around a body
         self.captures: dict[str, PartialTensor] = {}  # what a body reads of the graphs around it
         self.formal: list[PartialTensor | None] = []  # what is known of a body's inputs from outside
@@ -85,8 +85,9 @@ class Importer:
         """The model. Raises ModelError."""
         if not self.opsets:
             raise ModelError(f"{self.name}: the model does not say which opset it uses")
-        for tensor in self.graph.initializer:
-            self.define(tensor.name, self._array(tensor))
+        for index, tensor in enumerate(self.graph.initializer):
+            read = self._weights.get(index)
+            self.define(tensor.name, self._array(tensor) if read is None else read)
         for sparse in self.graph.sparse_initializer:
             self.define(sparse.values.name, self._dense(sparse))
         inputs = [

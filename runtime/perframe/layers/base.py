@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from perframe.errors import InferenceError, ModelError, PerframeError
-from perframe.layers.entries import Entries, Entrywise
+from perframe.layers.entries import Entries
 from perframe.spec import FOLLOWED, MAX_ENTRIES, PartialTensor
 from perframe.tensor import DataType, TensorShape
 
@@ -74,6 +74,7 @@ class Declaration:
         self.inputs = tuple(p.name for p in positional)
         self.required = sum(p.default is p.empty for p in positional)
         self.attributes = {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
+        self._needed = [name for name, default in self.attributes.items() if default is inspect.Parameter.empty]
 
     def __call__(self, *inputs: Any, **attributes: Any) -> Any:
         """The formula on arrays, with NumPy: what every kernel of it is compared with."""
@@ -88,13 +89,11 @@ class Declaration:
 
     def bind(self, attributes: Attributes) -> dict[str, Any]:
         """The attributes with their defaults filled in. Raises ModelError for unknown or missing ones."""
-        unknown = set(attributes) - set(self.attributes)
-        if unknown:
-            raise ModelError(
-                f"{self.name} has no attribute {', '.join(sorted(map(str, unknown)))}; it has {sorted(self.attributes)}"
-            )
         bound = {**self.attributes, **attributes}
-        missing = [name for name, value in bound.items() if value is inspect.Parameter.empty]
+        if len(bound) != len(self.attributes):
+            unknown = sorted(map(str, set(attributes) - set(self.attributes)))
+            raise ModelError(f"{self.name} has no attribute {', '.join(unknown)}; it has {sorted(self.attributes)}")
+        missing = [name for name in self._needed if name not in attributes]
         if missing:
             raise ModelError(f"{self.name} needs the attribute {', '.join(missing)}")
         return bound
@@ -105,7 +104,7 @@ class Declaration:
 
     def outputs_for(self, inputs: Sequence[PartialTensor | None], attributes: Attributes) -> tuple[PartialTensor, ...]:
         """What is known of the outputs. Raises InferenceError with a reason."""
-        if len(inputs) < self.required or any(value is None for value in inputs[: self.required]):
+        if len(inputs) < self.required or None in inputs[: self.required]:
             raise InferenceError(f"{self.name} needs {self.required} input(s) {self.inputs}, and has {len(inputs)}")
         if len(inputs) > len(self.inputs) and not self.variadic:
             raise InferenceError(f"{self.name} takes at most {len(self.inputs)} input(s), and has {len(inputs)}")
@@ -114,7 +113,7 @@ class Declaration:
             result = self.infer(*inputs, **bound)
             outputs = result if isinstance(result, tuple) else (result,)
             for output in outputs:
-                if any(isinstance(dim, int) and dim < 0 for dim in output.shape or ()):
+                if any([isinstance(dim, int) and dim < 0 for dim in output.shape or ()]):
                     raise InferenceError(f"an output would be {output}, and no dim may be negative")
             return self._with_entries(inputs, outputs, bound)
         except PerframeError:
@@ -126,20 +125,22 @@ class Declaration:
         self, inputs: Sequence[PartialTensor | None], outputs: tuple[PartialTensor, ...], bound: Attributes
     ) -> tuple[PartialTensor, ...]:
         """The outputs with what follows for their values from those of the inputs, where the form says what does."""
+        if not (self.alias or self.form_of is not None) or not all(map(_is_small, outputs)):
+            return outputs
         given = [(index, value) for index, value in enumerate(inputs) if value is not None]
-        enough = all(value.known is not None and (value.value is not None or not self.is_host(i)) for i, value in given)
-        if not given or not enough or not all(map(_is_small, outputs)):
+        if not given or not all(
+            [value.is_followed and (value.value is not None or not self.is_host(i)) for i, value in given]
+        ):
             return outputs
         if self.alias:
             forms: list[Any] = [_AsItIs()]
-        elif self.form_of is not None:
+        else:
+            assert self.form_of is not None
             form = self.form_of(inputs, outputs, **bound)
             forms = form if isinstance(form, list) else [form]
-        else:
-            return outputs
         made = list(outputs)
         for index, (form, output) in enumerate(zip(forms, outputs, strict=False)):
-            if isinstance(form, Entrywise) and output.shape is not None:
+            if hasattr(form, "of_entries") and output.shape is not None:
                 entries = form.of_entries(inputs, output).reshape(output.shape.to_shape())
                 made[index] = PartialTensor.of_entries(output.dtype, entries)
         return tuple(made)
@@ -155,8 +156,10 @@ class _AsItIs:
 
 
 def _is_small(output: PartialTensor) -> bool:
-    size = None if output.shape is None else output.shape.size
-    return size is not None and size <= MAX_ENTRIES and output.dtype in FOLLOWED
+    if output.shape is None or output.dtype not in FOLLOWED:
+        return False
+    size = output.shape.size
+    return size is not None and size <= MAX_ENTRIES
 
 
 _REGISTRY: dict[str, Declaration] = {}

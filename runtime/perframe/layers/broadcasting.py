@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -46,7 +46,7 @@ class Elementwise:
             counts = kind == "float" and not operand.dtype.is_float  # a formula of floats alone gets them as such
             dtypes.append(np.dtype(np.float32) if counts else operand.dtype.numpy)
         numbers = dict(zip(_parameters(self.formula), self.parameters, strict=True))
-        return each(partial(self.formula, **numbers), columns, dtypes, output.dtype)
+        return each(functools.partial(self.formula, **numbers), columns, dtypes, output.dtype)
 
 
 def elementwise(
@@ -107,6 +107,7 @@ def elementwise(
     return declare
 
 
+@functools.cache
 def _parameters(formula: Formula) -> list[str]:
     return [p.name for p in inspect.signature(formula).parameters.values() if p.kind is p.KEYWORD_ONLY]
 

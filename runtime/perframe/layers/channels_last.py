@@ -16,9 +16,9 @@ from perframe.tensor import DataType, TensorShape
 T = TypeVar("T")
 
 
-def is_data(index: int) -> bool:
-    """Whether input `index` of such a layer is data; weights and biases keep their dims."""
-    return index in (0, 3, 4)
+def is_data(declaration: Declaration, index: int) -> bool:
+    """Whether input `index` of such a layer is data; weights, biases and scales keep their dims."""
+    return declaration.inputs[index] in ("x", "addend", "factor")
 
 
 def first(dims: Sequence[T]) -> tuple[T, ...]:
@@ -49,7 +49,7 @@ def channels_last_outputs(
     declaration: Declaration, inputs: Sequence[PartialTensor | None], attributes: Mapping[str, Any]
 ) -> tuple[PartialTensor, ...]:
     """What is known of the outputs. Raises InferenceError."""
-    given = [_first_of(value) if is_data(index) else value for index, value in enumerate(inputs)]
+    given = [_first_of(value) if is_data(declaration, index) else value for index, value in enumerate(inputs)]
     outputs = declaration.outputs_for(given, attributes)
     return tuple(
         output.with_shape(None if output.shape is None else last(output.shape), output.dtype) for output in outputs

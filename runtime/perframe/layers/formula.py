@@ -167,6 +167,11 @@ def translate(function: Callable[..., Any], kinds: list[Kind], language: str) ->
     `kinds` are those of its positional parameters; keyword-only parameters (attributes) are floats. Raises
     FormulaError with the line.
     """
+    return _translate(function, tuple(kinds), language)
+
+
+@functools.cache
+def _translate(function: Callable[..., Any], kinds: tuple[Kind, ...], language: str) -> tuple[str, Kind]:
     signature = inspect.signature(function)
     names: dict[str, Kind] = {}
     given = iter(kinds)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,6 +21,11 @@ Ints = tuple[int, ...]
 
 def row_major(shape: Sequence[int]) -> Ints:
     """Row-major strides, in elements."""
+    return _row_major(tuple(shape))
+
+
+@functools.lru_cache(4096)
+def _row_major(shape: Ints) -> Ints:
     strides = [1] * len(shape)
     for axis in range(len(shape) - 2, -1, -1):
         strides[axis] = strides[axis + 1] * shape[axis + 1]
@@ -31,6 +37,11 @@ def broadcast_strides(shape: Sequence[int], target: Sequence[int]) -> Ints:
 
     Raises InferenceError where it does not broadcast to that: a kernel would read beyond its end.
     """
+    return _broadcast_strides(tuple(shape), tuple(target))
+
+
+@functools.lru_cache(4096)
+def _broadcast_strides(shape: Ints, target: Ints) -> Ints:
     pairs = zip(reversed(shape), reversed(target), strict=False)
     if len(shape) > len(target) or any(dim not in (1, wanted) for dim, wanted in pairs):
         raise InferenceError(f"{tuple(shape)} does not broadcast to {tuple(target)}")
@@ -40,6 +51,11 @@ def broadcast_strides(shape: Sequence[int], target: Sequence[int]) -> Ints:
 
 def collapse(shape: Sequence[int], strides: Sequence[Ints]) -> tuple[Ints, tuple[Ints, ...]]:
     """The same walk with as few dims as possible: dims of 1 dropped, neighbours merged where all strides allow."""
+    return _collapse(tuple(shape), tuple(map(tuple, strides)))
+
+
+@functools.lru_cache(4096)
+def _collapse(shape: Ints, strides: tuple[Ints, ...]) -> tuple[Ints, tuple[Ints, ...]]:
     dims: list[int] = []
     steps: list[list[int]] = [[] for _ in strides]
     for axis, dim in enumerate(shape):

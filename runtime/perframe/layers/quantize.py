@@ -51,6 +51,11 @@ class Scaling:
     saturate: bool = True
 
 
+@dataclass(frozen=True)
+class OwnRange:
+    """A tensor is quantized by its own range, which holds 0: (bytes, scale, zero point)."""
+
+
 def _wide(dtype: DataType) -> DataType:
     """The dtype in which is computed with scales of another."""
     return dtype if dtype in _DIVISIBLE else DataType.FLOAT32
@@ -130,3 +135,13 @@ def DequantizeLinear(
 @DequantizeLinear.form
 def _dequantize(inputs: Sequence[Known | None], outputs: Sequence[Known], **attributes: Any) -> Scaling:
     return _scaling(False, inputs, attributes, outputs[0].dtype)
+
+
+@layer()
+def DynamicQuantizeLinear(x: PartialTensor) -> tuple[PartialTensor, PartialTensor, PartialTensor]:
+    return x.with_shape(x.shape, DataType.UINT8), x.with_shape((), DataType.FLOAT32), x.with_shape((), DataType.UINT8)
+
+
+@DynamicQuantizeLinear.form
+def _dynamic(inputs: Sequence[Known], outputs: Sequence[Known]) -> OwnRange:
+    return OwnRange()

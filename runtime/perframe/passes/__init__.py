@@ -24,9 +24,14 @@ PASSES = (
     "place_shape_arithmetic",
 )
 
+_SPELLED = ("spell_out", "fold_weights", "fuse_bias", "fuse_activation")
 # what a backend's kernels want besides, on a copy that its worker keeps
 PREPARATIONS = {
     "cpu": (
+        "fuse_quantized",
+        "keep_quantized",
+        "fold_weights",
+        "remove_unused",
         "channels_last",
         "fold_constants",
         "fix_reshapes",
@@ -39,7 +44,9 @@ PREPARATIONS = {
         "fuse_excitation",
         "remove_unused",
         "place_shape_arithmetic",
-    )
+    ),
+    "gpu_compute": _SPELLED,
+    "gpu_pixel": _SPELLED,
 }
 
 Pass = Callable[[Model, Evaluate], int]

@@ -131,9 +131,9 @@ class _Rewrite:
         if layer.outputs[1:] and layer.op != "Split":
             return None
         if (
-            layer.op in ("Conv", "ConvTranspose")
+            layer.op in ("Conv", "ConvTranspose", "QuantizedConv")
             and rank in (3, 4)
-            and self.specs[layer.inputs[0]].dtype is DataType.FLOAT32
+            and self.specs[layer.inputs[0]].dtype in (DataType.FLOAT32, DataType.UINT8, DataType.INT8)
         ):
             return self._window if layer.inputs[1] in self.model.constants else None
         if not any(name in self.twins for name in layer.inputs):
@@ -152,13 +152,22 @@ class _Rewrite:
             return self._along_axis
         if layer.op in ("Pad", "Resize", "Slice"):
             return self._by_axes
+        if layer.op == "QuantizedMean":
+            return self._window
+        if layer.op in ("QuantizeLinear", "DequantizeLinear", "LookUp"):
+            return self._by_one_scale
+        if layer.op == "QuantizedAdd":
+            return self._elementwise
         if layer.family == "elementwise" and layer.op != "BatchNormalization":
             return self._elementwise
         return None
 
     def _window(self, layer: Layer) -> bool:
         layer.channels_last = True
-        inputs = [self._twin(name) if name and is_data(index) else name for index, name in enumerate(layer.inputs)]
+        inputs = [
+            self._twin(name) if name and is_data(layer.declaration, index) else name
+            for index, name in enumerate(layer.inputs)
+        ]
         return self._make(layer, inputs)
 
     def _global(self, layer: Layer) -> bool:
@@ -226,6 +235,12 @@ class _Rewrite:
                 value = value.reshape((1,) * (rank - value.ndim) + value.shape)
                 inputs.append(self._constant(f"{name}:last", np.ascontiguousarray(np.moveaxis(value, 1, -1))))
         return self._make(layer, inputs)
+
+    def _by_one_scale(self, layer: Layer) -> bool:
+        """Layers whose further inputs are for all elements alike."""
+        if layer.op != "LookUp" and not all(self._scalar(name) for name in layer.inputs[1:] if name):
+            return False
+        return self._make(layer, [self._twin(layer.inputs[0]), *layer.inputs[1:]])
 
     def _scalar(self, name: str) -> bool:
         """Whether it is one number, whose dims are no more than those of the value that it meets."""

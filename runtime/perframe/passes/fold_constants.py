@@ -1,4 +1,7 @@
-"""Layers of which all inputs are constants are computed now, and shape arithmetic whose outcome is known already."""
+"""Layers of which all inputs are constants are computed now, and shape arithmetic whose outcome is known already.
+
+Quantized weights stay as they are: a backend may multiply them, and `fold_weights` folds those that it does not.
+"""
 
 from __future__ import annotations
 
@@ -20,20 +23,30 @@ def _bytes(layer: Layer, given: Sequence[Array | None]) -> int:
 
 def run(model: Model, evaluate: Evaluate) -> int:
     """Fold; returns how many layers went."""
+    return fold(model, evaluate, kept=("DequantizeLinear",))
+
+
+def fold(model: Model, evaluate: Evaluate, kept: Sequence[str]) -> int:
+    """Fold all but these operators; returns how many layers went."""
     outputs = set(model.output_names)
     specs = model.infer()
-    kept: list[Layer] = []
+    layers: list[Layer] = []
     for layer in model.layers:
-        fixed = layer.declaration.pure and not layer.declaration.on_host and not outputs & set(layer.outputs)
+        fixed = (
+            layer.op not in kept
+            and layer.declaration.pure
+            and not layer.declaration.on_host
+            and not outputs & set(layer.outputs)
+        )
         values = _values(model, layer, specs, evaluate) if fixed else None
         if values is None:
-            kept.append(layer)
+            layers.append(layer)
             continue
         for name, value in zip(layer.outputs, values, strict=False):
             if name:
                 model.constants[name] = np.ascontiguousarray(value).reshape(value.shape)
-    folded = len(model.layers) - len(kept)
-    model.layers = kept
+    folded = len(model.layers) - len(layers)
+    model.layers = layers
     return folded
 
 

@@ -8,7 +8,7 @@ from perframe.passes.match import Graph, scalar
 from perframe.tensor import DataType
 
 # families whose kernels apply an epilogue
-FAMILIES = ("conv", "conv_transpose", "matmul", "elementwise")
+FAMILIES = ("conv", "conv_transpose", "matmul", "elementwise", "quantized")
 MAX_STAGES = 4
 
 
@@ -40,7 +40,8 @@ def run(model: Model, evaluate: Evaluate) -> int:
             target = graph.producer_for(source, *FAMILIES)
             if target is None or target.outputs[1:] or len(target.epilogue) >= MAX_STAGES:
                 continue
-            if graph.specs[target.inputs[0]].dtype is not DataType.FLOAT32:
+            read = target.outputs[0] if target.family == "quantized" else target.inputs[0]
+            if graph.specs[read].dtype is not DataType.FLOAT32:
                 continue
             stage = stage_of(graph, layer, source)
             if stage is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -21,8 +22,13 @@ class Graph:
 
     def refresh(self) -> None:
         """Look again."""
-        self.producers, self.users = self.model.producers(), self.model.users()
+        self.relink()
         self._specs: dict[str, PartialTensor] | None = None
+
+    def relink(self) -> None:
+        """Look again who makes and reads what; what is known of values stays."""
+        self.producers, self.users = self.model.producers(), self.model.users()
+        self._reads = {id(layer): tuple(layer.inputs) for layer in self.model.layers}
 
     @property
     def specs(self) -> dict[str, PartialTensor]:
@@ -54,12 +60,37 @@ class Graph:
 
     def absorb(self, kept: Layer, gone: Layer) -> None:
         """`kept` makes now what `gone`, its only reader, made; it moves to the place of `gone`."""
+        self.producers.pop(kept.outputs[0], None)
         kept.outputs[0] = gone.outputs[0]
+        self.producers[kept.outputs[0]] = kept
         layers = self.model.layers
         layers.remove(kept)
         layers[layers.index(gone)] = kept
-        self.producers, self.users = self.model.producers(), self.model.users()
+        self._read(kept, kept.inputs)
+        self._read(gone, ())
         self.learn(kept)
+
+    def _read(self, layer: Layer, names: Sequence[str]) -> None:
+        """The layer reads these values, and no others that it did."""
+        before = dict.fromkeys(self._reads.get(id(layer), ()))
+        for name in before:
+            if name:
+                self.users[name] = [user for user in self.users[name] if user is not layer]
+        for name in dict.fromkeys(names):
+            if name:
+                self.users.setdefault(name, []).append(layer)
+        self._reads[id(layer)] = tuple(names)
+        for name in before:
+            if name and not self.users[name]:
+                del self.users[name]
+                self._drop(name)
+
+    def _drop(self, name: str) -> None:
+        """A constant that nobody reads any more goes at once: weights would double what a model takes."""
+        if name in self.model.constants and name not in self.model.output_names:
+            del self.model.constants[name]
+            if self._specs is not None:
+                self._specs.pop(name, None)
 
     def learn(self, layer: Layer) -> None:
         """A pass has given the layer new constants; all other values stay what they were."""

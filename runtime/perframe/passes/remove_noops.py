@@ -28,14 +28,15 @@ def _is_noop(graph: Graph, layer: Layer) -> bool:
 
 def run(model: Model, evaluate: Evaluate) -> int:
     """Skip; returns how many layers went."""
-    graph, removed = Graph(model), 0
-    for layer in list(model.layers):
-        if not layer.inputs or layer.declaration.on_host or layer.epilogue:
-            continue
-        if layer.outputs[0] in model.output_names or not _is_noop(graph, layer):
-            continue
-        model.layers.remove(layer)
-        model.rename(layer.outputs[0], layer.inputs[0])
-        graph.refresh()
-        removed += 1
-    return removed
+    graph, outputs = Graph(model), set(model.output_names)
+    kept: list[Layer] = []
+    given: dict[str, str] = {}  # by the output of a layer that goes, its input
+    for layer in model.layers:
+        layer.inputs = [given.get(name, name) for name in layer.inputs]
+        candidate = layer.inputs and not layer.declaration.on_host and not layer.epilogue
+        if candidate and layer.outputs[0] not in outputs and _is_noop(graph, layer):
+            given[layer.outputs[0]] = layer.inputs[0]
+        else:
+            kept.append(layer)
+    model.layers = kept
+    return len(given)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from importlib import import_module
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from perframe.backends.base import Access, LayerLike, Operand, Program, Scratch, Step
+from perframe.backends.base import Access, Array, LayerLike, Operand, Program, Scratch, Step
 from perframe.backends.cpu import jobs, reference
+from perframe.backends.cpu.arena import Arena, ArenaWorkspace
 from perframe.backends.cpu.program import CpuProgram, CpuStep, NativeStep, PythonStep
+from perframe.backends.cpu.recipes import Recipes
 from perframe.errors import BackendError
 from perframe.tensor import BackendType, DataType, Fence, HostStorage, Storage, TensorShape
 
@@ -23,10 +25,20 @@ class CpuBackend:
 
     def __init__(self) -> None:
         self._last: Fence | None = None
+        self._arena = Arena()
+        self._recipes = Recipes()  # of the plan that is being made
 
     def alloc(self, shape: Sequence[int], dtype: DataType) -> HostStorage:
         """Host memory of undefined values."""
         return HostStorage(shape, dtype)
+
+    def constant(self, value: Array) -> HostStorage:
+        """The array's own memory where that is possible."""
+        return HostStorage.over(value)
+
+    def workspace(self) -> ArenaWorkspace:
+        """A part of the arena that all plans of this backend share."""
+        return ArenaWorkspace(self._arena)
 
     def owns(self, storage: Storage) -> bool:
         """All host memory."""
@@ -40,11 +52,6 @@ class CpuBackend:
         source.reads.append(job)
         target.write, target.reads = job, []
 
-    def capacity(self, shape: Sequence[int], dtype: DataType) -> tuple[str, int]:
-        """Any memory that has enough bytes will do; strings have their own."""
-        size = TensorShape(shape).size
-        return ("strings", size) if dtype is DataType.STRING else ("bytes", size * dtype.numpy.itemsize)
-
     def supports(self, layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand]) -> str:
         """NumPy runs everything that is declared."""
         return ""
@@ -53,17 +60,12 @@ class CpuBackend:
         self, layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand], scratch: Scratch
     ) -> list[Step]:
         """Native steps where the family has a kernel for these dtypes, else one step with NumPy."""
-        family = import_module(f"perframe.backends.cpu.{layer.family}")
-        form = reference.form_of(layer, inputs, outputs)
-        if hasattr(family, "lower") and TensorShape(outputs[0].shape).size:
-            native: list[NativeStep] | None = family.lower(layer, form, inputs, outputs, scratch)
-            if native is not None:
-                return list(native)
-        return [_python_step(layer, form, inputs, outputs)]
+        return list(self._recipes.lower(layer, inputs, outputs, scratch, partial(_lower, layer, inputs, outputs)))
 
     def program(self, steps: Sequence[Step]) -> Program:
         """A table for the native walker."""
-        return CpuProgram([step for step in steps if isinstance(step, CpuStep)])
+        self._recipes = Recipes()
+        return CpuProgram([step for step in steps if isinstance(step, CpuStep)], self._arena)
 
     def submit(self, program: Program, begin: int, end: int, access: Access) -> None:
         """Run the steps after the last run and after all that touches the same storage.
@@ -125,9 +127,21 @@ class CpuBackend:
                 self._last.wait()
 
 
+def _lower(
+    layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand], scratch: Scratch
+) -> Sequence[CpuStep]:
+    family = reference.family_of(layer)
+    form = reference.form_of(layer, inputs, outputs)
+    if hasattr(family, "lower") and TensorShape(outputs[0].shape).size:
+        native: list[NativeStep] | None = family.lower(layer, form, inputs, outputs, scratch)
+        if native is not None:
+            return native
+    return [_python_step(layer, form, inputs, outputs)]
+
+
 def _rebind(program: CpuProgram, rebinds: Sequence[tuple[Storage, Storage]]) -> None:
-    for old, new in rebinds:
-        program.replace(old, new)
+    for planned, new in rebinds:
+        program.replace(planned, new)
 
 
 def _run(
@@ -144,12 +158,14 @@ def _python_step(
 ) -> PythonStep:
     given = [value for value in inputs if value is not None]
     present = [value is not None for value in inputs]
+    kinds = [(value.shape, value.dtype) for value in (*given, *outputs)]
+    compute = reference.bind(layer, form, outputs)
 
     def run(storages: list[HostStorage]) -> None:
-        views = iter([s.view(v.shape, v.dtype) for s, v in zip(storages, (*given, *outputs), strict=True)])
+        views = iter([storage.view(*kind) for storage, kind in zip(storages, kinds, strict=True)])
         arrays = [next(views) if there else None for there in present]
         try:
-            values = reference.compute(layer, form, arrays, outputs)
+            values = compute(arrays)
         except Exception as error:
             raise BackendError(f"layer {layer.name!r} ({layer.op}) failed: {error}") from error
         for target, value in zip(views, values, strict=False):

@@ -76,7 +76,7 @@ def _channels_last(
 ) -> list[NativeStep] | None:
     x, w, b, addend, factor = (*inputs, None, None, None)[:5]
     window = window_numbers(form.window, form.size, form.output)
-    if x is None or w is None or w.value is None or window is None or not all_float32(inputs):
+    if x is None or w is None or not w.is_constant or window is None or not all_float32(inputs):
         return None
     if b is None:
         b = Operand.stored(np.zeros(form.outputs, np.float32))

@@ -58,7 +58,7 @@ def lower(
         return lower_as("conv.transpose", layer, form, inputs, outputs)
     x, w, b = (*inputs, None)[:3]
     window = window_numbers(form.window, form.size, form.output)
-    if x is None or w is None or w.value is None or window is None or not all_float32(inputs) or inputs[3:]:
+    if x is None or w is None or not w.is_constant or window is None or not all_float32(inputs) or inputs[3:]:
         return None
     if b is None:
         b = Operand.stored(np.zeros(form.outputs, np.float32))

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from perframe.backends.base import LayerLike, Operand, Scratch
-from perframe.backends.cpu.lowering import four_bytes, step
+from perframe.backends.cpu.lowering import mover, sharing, step
 from perframe.backends.cpu.program import NativeStep
+from perframe.errors import BackendError
 from perframe.layers.gather import Elements, Indexing, Tuples
 from perframe.layers.geometry import row_major
 from perframe.tensor import DataType
@@ -59,18 +60,23 @@ def addresses(form: Tuples, indices: Any) -> Any:
 def lower(
     layer: LayerLike, form: Any, inputs: Sequence[Operand | None], outputs: Sequence[Operand], scratch: Scratch
 ) -> list[NativeStep] | None:
-    """A kernel for known int64 indices, which are checked here; unknown ones are NumPy's to check."""
+    """A kernel that checks the indices, and leaves word of one that reaches beyond the data."""
     x, indices = inputs[0], inputs[1]
-    if (
-        not isinstance(form, Indexing)
-        or x is None
-        or indices is None
-        or indices.dtype is not DataType.INT64
-        or not four_bytes(x)
-        or indices.value is None
-    ):
+    if not isinstance(form, Indexing) or x is None or indices is None:
         return None
-    if indices.value.size and (indices.value.min() < -form.size or indices.value.max() >= form.size):
+    kernel = mover("gather", x)
+    if kernel is None or indices.dtype not in (DataType.INT64, DataType.INT32):
         return None
-    numbers = [form.size, form.inner, form.count]
-    return [step(layer, "gather", [x, indices, outputs[0]], numbers, form.outer * form.count)]
+    word = np.zeros(2, np.int64)
+
+    def check() -> None:
+        if word[0]:
+            word[0] = 0
+            raise BackendError(
+                f"layer {layer.name!r} ({layer.op}) failed: index {word[1]} reaches beyond {form.size} elements"
+            )
+
+    items = form.outer * form.count
+    numbers = [word.ctypes.data, int(indices.dtype is DataType.INT32), form.size, form.inner, form.count]
+    operands, grain = [x, indices, outputs[0]], sharing(items, items * form.inner)
+    return [step(layer, kernel, operands, numbers, items, keep=[word], grain=grain, check=check)]

@@ -135,11 +135,12 @@ def arguments(first: int, second: int, third: int) -> tuple[Any, ...]:
     return (*pointers, ctypes.c_int64(first), ctypes.c_int64(second), ctypes.c_int64(third))
 
 
-def epilogue_text(stages: Any) -> str:
-    """The Python text of an epilogue: a function `epilogue(x, p)`, p being its parameters."""
+@functools.cache
+def epilogue_text(stages: Any, name: str = "epilogue", first: int = 0) -> str:
+    """The Python text of an epilogue: a function `epilogue(x, p)`, whose parameters p holds from the first on."""
     from perframe.layers.epilogue import compose, parameters
 
     functions, expression = compose(stages, "python")
     for index in range(len(parameters(stages))):
-        expression = expression.replace(f"parameter({index})", f"p[{index}]")
-    return f"{functions}\n@inline\ndef epilogue(x, p):\n    return {expression}\n"
+        expression = expression.replace(f"parameter({index})", f"p[{index + first}]")
+    return f"{functions}\n@inline\ndef {name}(x, p):\n    return {expression}\n"

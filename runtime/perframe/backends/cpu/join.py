@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from perframe.backends.base import LayerLike, Operand, Scratch
-from perframe.backends.cpu.lowering import four_bytes, strided_copy
+from perframe.backends.cpu.lowering import mover, strided_copy
 from perframe.backends.cpu.program import NativeStep
 from perframe.layers.join import Joining
 
@@ -24,7 +24,7 @@ def lower(
 ) -> list[NativeStep] | None:
     """A copy for each input that has elements."""
     given = [value for value in inputs if value is not None]
-    if not four_bytes(*given):
+    if mover("move", *given) is None:
         return None
     steps, first, total = [], 0, sum(form.runs)
     for value, run in zip(given, form.runs, strict=True):

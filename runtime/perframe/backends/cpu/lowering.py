@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from perframe.backends.base import LayerLike, Operand
 from perframe.backends.cpu import jit
-from perframe.backends.cpu.kernels.sizes import LANES
+from perframe.backends.cpu.kernels.sizes import STRIP
 from perframe.backends.cpu.program import NativeStep
 from perframe.layers.epilogue import Stage, parameters
 from perframe.layers.geometry import Window, collapse
@@ -25,9 +26,15 @@ def all_float32(values: Iterable[Operand | None]) -> bool:
     return all(value is None or value.dtype is FLOAT32 for value in values)
 
 
-def four_bytes(*values: Operand) -> bool:
-    """Whether elements are of four bytes, which copies move whatever they mean."""
-    return all(value.dtype is not DataType.STRING and value.dtype.numpy.itemsize == 4 for value in values)
+def mover(kernel: str, *values: Operand) -> str | None:
+    """The variant of a kernel that moves elements of these operands' size, whatever they mean; None where there is
+    none.
+    """
+    sizes = {0 if value.dtype is DataType.STRING else value.dtype.numpy.itemsize for value in values}
+    return None if len(sizes) != 1 else _MOVERS.get(sizes.pop(), "").format(kernel) or None
+
+
+_MOVERS = {1: "{}.of_bytes", 2: "{}.of_shorts", 4: "{}", 8: "{}.of_words"}
 
 
 def float_array(values: Sequence[float]) -> Any:
@@ -46,16 +53,23 @@ def step(
     *,
     grain: int | None = None,
     beside: Sequence[str] = (),
+    check: Callable[[], None] | None = None,
 ) -> NativeStep:
     """A native step; `keep` are the arrays whose addresses are among the numbers.
 
     `grain` is the least number of items worth handing to another core; without it the step is not split. `beside` are
     the kernels that another shape would take: they are compiled with the first, so that a new shape compiles nothing.
+    `check` raises after a run in which the kernel met an error.
     """
     for other in beside:
         jit.kernel(other, text)
     storages = [operand.storage for operand in operands]
-    return NativeStep(layer.name, jit.kernel(kernel, text), storages, numbers, items, keep, grain=grain)
+    return NativeStep(layer.name, jit.kernel(kernel, text), storages, numbers, items, keep, grain=grain, check=check)
+
+
+def sharing(items: int, elements: int) -> int:
+    """The items of a step that are worth handing to another core, where all of them take so many elements."""
+    return max(1, items * SPLIT_ELEMENTS // max(1, elements))
 
 
 def strided_copy(
@@ -68,24 +82,29 @@ def strided_copy(
     offset: int = 0,
     out_offset: int = 0,
 ) -> NativeStep:
-    """out[out_offset + c * out_strides] = x[offset + c * strides] for all coordinates c, of four-byte elements."""
+    """out[out_offset + c * out_strides] = x[offset + c * strides] for all coordinates c, where `mover` knows the
+    elements' size.
+    """
+    rows = mover("move", x)
+    assert rows is not None
     dims, (from_steps, to_steps) = collapse(shape, (tuple(strides), tuple(out_strides)))
     elements = math.prod(dims)
-    at = [axis for axis, stride in enumerate(from_steps[:-1]) if stride == 1]
+    at = [axis for axis, stride in enumerate(from_steps[:-1]) if stride == 1 and rows == "move"]
     if at and to_steps[-1] == 1 and from_steps[-1] != 1 and dims[at[0]] > 1:
         order = [axis for axis in range(len(dims)) if axis != at[0]]
         order.insert(len(order) - 1, at[0])
         dims, from_steps, to_steps = (tuple(part[axis] for axis in order) for part in (dims, from_steps, to_steps))
-        kernel, items = "move.transpose", math.prod(dims[:-2]) * -(-dims[-2] // LANES)
+        kernel, items = "move.transpose", math.prod(dims[:-2]) * -(-dims[-2] // STRIP)
     else:
         if len(dims) == 1 and elements > SPLIT_ELEMENTS and from_steps == to_steps == (1,):
             dims, from_steps, to_steps = _in_rows(elements)
-        kernel, items = "move", math.prod(dims[:-1])
+        kernel, items = rows, math.prod(dims[:-1])
     numbers = [offset, out_offset, len(dims), *dims, *from_steps, *to_steps]
-    grain = max(1, items * SPLIT_ELEMENTS // max(1, elements))
-    return step(layer, kernel, [x, out], numbers, items, grain=grain, beside=("move", "move.transpose"))
+    beside = ("move", "move.transpose") if rows == "move" else ()
+    return step(layer, kernel, [x, out], numbers, items, grain=sharing(items, elements), beside=beside)
 
 
+@functools.lru_cache(1024)
 def _in_rows(elements: int) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
     """A contiguous copy as rows, so that cores can share it; as one where it has no divisor of a good size."""
     for size in range(8192, 1024, -1):

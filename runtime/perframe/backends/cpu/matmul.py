@@ -60,7 +60,7 @@ def lower(
     if a is None or b is None or not all_float32(inputs):
         return None
     packed = _over_panels(layer, form, (a, b, bias), outputs[0], scratch)
-    if b.value is None:  # the number of rows decides, and another shape may have another
+    if not b.is_constant:  # the number of rows decides, and another shape may have another
         jit.kernel("matmul", jit.epilogue_text(layer.epilogue))
         gemm.finishing(layer)
         for name in ("gemm", "gemm.pack"):
@@ -86,7 +86,7 @@ def _over_panels(
 ) -> list[NativeStep] | None:
     """Steps for contiguous rows of a; b is packed once where it is constant, for each run else."""
     a, b, bias = operands
-    constant = b.value is not None
+    constant = b.is_constant
     if form.a_strides[-1] != 1 or not form.depth or form.beta != 1.0 or not (constant or form.rows > FEW_ROWS):
         return None
     if form.alpha != 1.0 and not constant:

@@ -10,7 +10,7 @@ import numpy as np
 
 from perframe.backends.base import LayerLike, Operand, Scratch
 from perframe.backends.cpu.casting import is_native
-from perframe.backends.cpu.lowering import four_bytes, strided_copy
+from perframe.backends.cpu.lowering import mover, strided_copy
 from perframe.backends.cpu.program import NativeStep
 from perframe.layers.geometry import View, row_major
 
@@ -42,7 +42,7 @@ def lower(
 ) -> list[NativeStep] | None:
     """A strided copy for each output."""
     x = inputs[0]
-    if form is None or x is None or not four_bytes(x) or not all(math.prod(view.shape) for view in form):
+    if form is None or x is None or mover("move", x) is None or not all(math.prod(view.shape) for view in form):
         return None
     return [
         strided_copy(layer, x, y, view.shape, view.strides, row_major(view.shape), view.offset)

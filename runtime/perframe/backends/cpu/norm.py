@@ -9,12 +9,13 @@ import numpy as np
 
 from perframe.backends.base import LayerLike, Operand, Scratch
 from perframe.backends.cpu.casting import accumulator
-from perframe.backends.cpu.lowering import SPLIT_ELEMENTS, all_float32, step
+from perframe.backends.cpu.kernels.sizes import ROWS_TOGETHER, RUN, SHORT_ROW
+from perframe.backends.cpu.lowering import all_float32, float_array, sharing, step
 from perframe.backends.cpu.program import NativeStep
 from perframe.layers.norm import Neighbours, Softmaxing
 
 # ONNX rounds every step of a softmax to the tensor's own type; over longer rows a narrow type would lose the sum
-SHORT_ROW = 64
+ROUNDED_ROW = 64
 
 
 def compute(
@@ -24,7 +25,7 @@ def compute(
     x = inputs[0]
     if not isinstance(form, Softmaxing):
         return [_local_response(x.astype(accumulator(x.dtype), copy=False), form)]
-    return [_softmax(x if form.size <= SHORT_ROW else x.astype(accumulator(x.dtype), copy=False), form)]
+    return [_softmax(x if form.size <= ROUNDED_ROW else x.astype(accumulator(x.dtype), copy=False), form)]
 
 
 def _softmax(x: Any, form: Softmaxing) -> Any:
@@ -50,11 +51,19 @@ def lower(
     outputs: Sequence[Operand],
     scratch: Scratch,
 ) -> list[NativeStep] | None:
-    """Softmax of float32 rows."""
+    """float32."""
     x = inputs[0]
-    if x is None or not isinstance(form, Softmaxing) or not all_float32([x]):
+    if x is None or not all_float32([x]) or layer.epilogue or layer.channels_last:
         return None
-    numbers = [form.size, form.inner, int(form.logarithm)]
-    items = form.outer * form.inner
-    grain = max(1, items * SPLIT_ELEMENTS // max(1, 4 * items * form.size))  # an exponential is some four copies
+    runs = form.outer * -(-form.inner // RUN)
+    if isinstance(form, Neighbours):
+        parameters = float_array((form.alpha, form.beta, form.bias))
+        numbers = [parameters.ctypes.data, form.channels, form.inner, form.before, form.after]
+        grain = sharing(runs, 16 * x.shape.size)  # a power and a window are some sixteen copies
+        return [step(layer, "norm.neighbours", [x, outputs[0]], numbers, runs, keep=[parameters], grain=grain)]
+    items = runs
+    if form.inner == 1:
+        items = -(-form.outer // ROWS_TOGETHER) if form.size < SHORT_ROW else form.outer
+    numbers = [form.size, form.inner, int(form.logarithm), form.outer]
+    grain = sharing(items, 4 * x.shape.size)  # an exponential is some four copies
     return [step(layer, "norm.softmax", [x, outputs[0]], numbers, items, grain=grain)]

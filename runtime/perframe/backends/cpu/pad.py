@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from perframe.backends.base import LayerLike, Operand, Scratch
-from perframe.backends.cpu.lowering import SPLIT_ELEMENTS, four_bytes, step
+from perframe.backends.cpu.lowering import mover, sharing, step
 from perframe.backends.cpu.program import NativeStep
+from perframe.layers.geometry import row_major
 from perframe.layers.move import Padding
 
 
@@ -32,23 +33,50 @@ def compute(layer: LayerLike, form: Padding, inputs: Sequence[Any], outputs: Seq
 def lower(
     layer: LayerLike, form: Padding, inputs: Sequence[Operand | None], outputs: Sequence[Operand], scratch: Scratch
 ) -> list[NativeStep] | None:
-    """Constant padding, and cutting."""
+    """Row by row, by tables of where each axis' coordinates are read."""
     x = inputs[0]
-    if x is None or form.mode != "constant" or not four_bytes(x) or not form.input_shape or not x.shape.size:
+    if x is None or not form.input_shape or not x.shape.size:
+        return None
+    kernel = mover("pad", x)
+    sizes = zip(form.before, form.input_shape, form.output_shape, strict=True)
+    cuts = any(before < 0 or before + size > out for before, size, out in sizes)
+    if kernel is None or (cuts and form.mode != "constant"):  # what is mirrored then is what is left
         return None
     value = np.array([form.value]).astype(x.dtype.numpy)
     given, made, before = _merged(form)
-    items, elements = math.prod(made[:-1]), math.prod(made)
-    numbers = [value.ctypes.data, len(before), *given, *made, *before]
-    grain = max(1, items * SPLIT_ELEMENTS // max(1, elements))
-    return [step(layer, "pad", [x, outputs[0]], numbers, items, keep=[value], grain=grain)]
+    along = [_places(form.mode, *axis) for axis in zip(given, made, before, strict=True)]
+    places = np.concatenate([np.where(p < 0, p, p * s) for p, s in zip(along, row_major(given), strict=True)])
+    first = min(made[-1], max(0, before[-1]))
+    size = max(0, min(made[-1], given[-1] + before[-1]) - first)
+    items = math.prod(made[:-1])
+    # a coordinate that is read nowhere must not be made up for by the others
+    places = np.where(places < 0, -math.prod(given) - 1, places).astype(np.int64)
+    numbers = [value.ctypes.data, places.ctypes.data, len(made), *made, first, size]
+    grain = sharing(items, math.prod(made))
+    return [step(layer, kernel, [x, outputs[0]], numbers, items, keep=[value, places], grain=grain)]
+
+
+def _places(mode: str, size: int, total: int, before: int) -> Any:
+    """Where each coordinate of an axis is read; -1 where a constant is."""
+    at = np.arange(total) - before
+    if mode == "constant":
+        return np.where((at < 0) | (at >= size), -1, at)
+    if mode == "edge":
+        return np.clip(at, 0, size - 1)
+    if mode == "wrap":
+        return at % size
+    turn = max(1, 2 * (size - 1))
+    return np.minimum(at % turn, -at % turn)
 
 
 def _merged(form: Padding) -> tuple[list[int], list[int], list[int]]:
-    """(input shape, output shape, before), where dims that are not padded are one with the dim before them."""
+    """(input shape, output shape, before), where dims that are not padded are one with the dim before them, if that is
+    padded by a constant or not at all.
+    """
     given, made, before = [form.input_shape[0]], [form.output_shape[0]], [form.before[0]]
     for size, out, pad in zip(form.input_shape[1:], form.output_shape[1:], form.before[1:], strict=True):
-        if size == out and pad == 0:
+        plain = form.mode == "constant" or (before[-1] == 0 and given[-1] == made[-1])
+        if size == out and pad == 0 and plain:
             given[-1], made[-1], before[-1] = given[-1] * size, made[-1] * size, before[-1] * size
         else:
             given.append(size)

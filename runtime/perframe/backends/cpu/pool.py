@@ -15,6 +15,7 @@ from perframe.backends.cpu.casting import accumulator
 from perframe.backends.cpu.gemm import SPLIT_FLOPS
 from perframe.backends.cpu.lowering import all_float32, step, window_numbers
 from perframe.backends.cpu.program import NativeStep
+from perframe.backends.cpu.quantize import SIGNED
 from perframe.layers.geometry import row_major
 from perframe.layers.pool import Pooling, Unpooling
 
@@ -90,10 +91,12 @@ def lower(
     outputs: Sequence[Operand],
     scratch: Scratch,
 ) -> list[NativeStep] | None:
-    """float32, one or two spatial dims, no indices."""
+    """float32, one or two spatial dims, no indices; the largest of bytes where the channels are last."""
     x = inputs[0]
     if not isinstance(form, Pooling) or form.kind == "norm" or len(form.size) > 2 or len(outputs) > 1:
         return None
+    if x is not None and x.dtype in SIGNED and layer.channels_last and form.kind == "largest":
+        return [_of_bytes(layer, form, x, outputs[0])]
     if x is None or not all_float32([x]) or not x.shape.size:
         return None
     if layer.channels_last:
@@ -124,3 +127,12 @@ def _channels_last(layer: LayerLike, form: Pooling, x: Operand, out: Operand) ->
     row = window[3] * window[4] * window[5] * channels
     grain = max(1, SPLIT_FLOPS // 4 // max(1, row))
     return step(layer, f"depthwise.{form.kind}", [x, out], numbers, batch * window[2], grain=grain)
+
+
+def _of_bytes(layer: LayerLike, form: Pooling, x: Operand, out: Operand) -> NativeStep:
+    window = window_numbers(form.window, form.size, form.output)
+    assert window is not None
+    batch, channels = out.shape[0], out.shape[-1]
+    grain = max(1, SPLIT_FLOPS // 8 // max(1, window[3] * window[4] * window[5] * channels))
+    numbers, text = [*window, channels], f"signed = {SIGNED[x.dtype]}"
+    return step(layer, "byte_pool.largest", [x, out], numbers, batch * window[2], text, grain=grain)

@@ -9,7 +9,10 @@ from typing import Any
 import numpy as np
 
 from perframe.backends.cpu import helpers, jit
+from perframe.backends.cpu.arena import Arena
+from perframe.backends.cpu.bindings import Bindings
 from perframe.backends.cpu.kernels import team
+from perframe.storage import address_of
 from perframe.tensor import HostStorage, Storage
 
 THREADS = helpers.thread_count()  # that may work on one program
@@ -22,11 +25,14 @@ CHUNKS_PER_THREAD = 16  # a thread that was held up delays the others by one chu
 
 
 class NativeStep:
-    """A compiled kernel and the numbers that it reads: addresses of its operands first, then shapes and strides.
+    """A compiled kernel and the numbers that it reads after the addresses of its operands: shapes and strides.
 
     Every kernel is called as `kernel(numbers, begin, end)` for a range of its `items`, independent pieces of its work.
-    `grain` is the least number of items worth handing to another core; without it the step is not split.
+    `grain` is the least number of items worth handing to another core; without it the step is not split. `check` is
+    called after a run, and raises where the kernel has left word of an error.
     """
+
+    __slots__ = ("_keep", "check", "grain", "items", "kernel", "layer", "numbers", "operands")
 
     def __init__(
         self,
@@ -38,32 +44,26 @@ class NativeStep:
         keep: Any = None,
         *,
         grain: int | None = None,
+        check: Callable[[], None] | None = None,
     ) -> None:
-        self.layer, self.kernel, self.items, self._keep = layer, kernel, items, keep
+        self.layer, self.kernel, self.items, self._keep, self.check = layer, kernel, items, keep, check
         self.grain = max(1, items if grain is None else grain)
         self.operands = [operand for operand in operands if isinstance(operand, HostStorage)]
-        self.numbers = np.array([*(operand.address for operand in self.operands), *numbers], np.int64)
+        self.numbers = numbers
 
-    def replace(self, old: Storage, new: Storage) -> None:
-        """Read `new` wherever `old` was read."""
-        for index, operand in enumerate(self.operands):
-            if operand is old and isinstance(new, HostStorage):
-                self.operands[index] = new
-                self.numbers[index] = new.address
+    def on(self, layer: str, operands: Sequence[Storage]) -> NativeStep:
+        """The same step on others."""
+        return NativeStep(layer, self.kernel, operands, self.numbers, self.items, self._keep, grain=self.grain)
 
 
 class PythonStep:
     """A layer computed with NumPy."""
 
+    numbers = None
+
     def __init__(self, layer: str, operands: Sequence[Storage], function: Callable[[list[HostStorage]], None]) -> None:
         self.layer, self.function = layer, function
         self.operands = [operand for operand in operands if isinstance(operand, HostStorage)]
-
-    def replace(self, old: Storage, new: Storage) -> None:
-        """Read `new` wherever `old` was read."""
-        self.operands = [
-            new if operand is old and isinstance(new, HostStorage) else operand for operand in self.operands
-        ]
 
 
 CpuStep = NativeStep | PythonStep
@@ -72,22 +72,24 @@ CpuStep = NativeStep | PythonStep
 class CpuProgram:
     """Steps in order. A run of native ones is a table, which native code walks without the GIL, with the helpers."""
 
-    def __init__(self, steps: Sequence[CpuStep]) -> None:
+    def __init__(self, steps: Sequence[CpuStep], arena: Arena | None = None) -> None:
         self._steps = list(steps)
-        self._table = np.zeros((len(self._steps), team.ROW), np.int64)
-        for row, step in zip(self._table, self._steps, strict=True):
-            if isinstance(step, NativeStep):
-                row[:] = step.kernel, step.numbers.ctypes.data, step.items, _chunk(step)
+        self._bindings = Bindings(self._steps, arena)
+        self._table = np.array(
+            [
+                (step.kernel, address, step.items, _chunk(step)) if isinstance(step, NativeStep) else (0,) * team.ROW
+                for step, address in zip(self._steps, self._bindings.addresses, strict=True)
+            ],
+            np.int64,
+        ).reshape(-1, team.ROW)
         self._splits = bool((self._table[:, team.CHUNK] < self._table[:, team.ITEMS]).any())
         self._native_until = _ends_of_native_runs(self._steps)
+        natives = [(index, step) for index, step in enumerate(self._steps) if isinstance(step, NativeStep)]
+        self._checks = [(index, step.check) for index, step in natives if step.check is not None]
         self._program = np.zeros(team.PROGRAM, np.int64)
-        self._program[team.TABLE] = self._table.ctypes.data
+        self._program[team.TABLE] = address_of(self._table)
         self._walk = jit.function("walk") if self._table[:, team.KERNEL].any() else None
         self._arguments: dict[tuple[int, int], tuple[Any, ...]] = {}
-        self._readers: dict[int, list[CpuStep]] = {}
-        for step in self._steps:
-            for operand in step.operands:
-                self._readers.setdefault(id(operand), []).append(step)
         self._nanoseconds: int | None = None
         self._wants_helpers = self._splits
 
@@ -99,26 +101,30 @@ class CpuProgram:
         """Whether its runs took less time than handing one to another thread."""
         return self._nanoseconds is not None and self._nanoseconds < BRIEF
 
-    def replace(self, old: Storage, new: Storage) -> None:
-        """Read `new` wherever `old` was read."""
-        for step in self._readers.get(id(old), ()):
-            step.replace(old, new)
-        self._readers.setdefault(id(new), []).extend(self._readers.pop(id(old), ()))
+    def replace(self, planned: Storage, new: Storage) -> None:
+        """Read `new` where the plan says `planned`."""
+        if isinstance(planned, HostStorage) and isinstance(new, HostStorage):
+            self._bindings.replace(planned, new)
 
     def run(self, begin: int, end: int) -> None:
         """Run the steps from `begin` up to `end` in this thread, and chunks of them in the helpers."""
         start = perf_counter_ns()
+        block = self._bindings.settle()  # which must not go before the run ends
         at = begin
         while at < end:
             last = min(self._native_until[at], end)
             if last > at:
                 self._run_native(at, last)
+                for index, check in self._checks:
+                    if at <= index < last:
+                        check()
                 at = last
             else:
                 step = self._steps[at]
                 assert isinstance(step, PythonStep)
                 step.function(step.operands)
                 at += 1
+        del block
         if end - begin == len(self._steps):
             self._note(perf_counter_ns() - start)
 
@@ -126,7 +132,7 @@ class CpuProgram:
         assert self._walk is not None
         arguments = self._arguments.get((begin, end))
         if arguments is None:
-            arguments = jit.arguments(self._program.ctypes.data, begin, end)
+            arguments = jit.arguments(address_of(self._program), begin, end)
             self._arguments[begin, end] = arguments
         crew = helpers.team() if self._wants_helpers else None
         if crew is None or not crew.join():

@@ -8,8 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from perframe.backends.base import LayerLike, Operand
-from perframe.layers.epilogue import apply
+from perframe.backends.base import LayerLike, Operand, Scratch
+from perframe.backends.cpu import gemm, jit
+from perframe.backends.cpu.helpers import thread_count
+from perframe.backends.cpu.kernels.sizes import BLOCK, ROWS
+from perframe.backends.cpu.lowering import all_float32, float_array, step
+from perframe.backends.cpu.program import NativeStep
+from perframe.layers.epilogue import apply, parameters
 from perframe.layers.recurrent import Recurrence
 
 
@@ -61,9 +66,9 @@ def _along(w: _Weights, x: Any, h: Any, c: Any, lengths: Any, reverse: bool) -> 
     """
     cell, rows = _CELLS[w.form.cell], np.arange(len(lengths))
     whole = np.zeros((len(x), *h.shape), h.dtype)
-    for step in range(len(x)):
-        alive = step < lengths
-        time = np.where(alive, lengths - 1 - step if reverse else step, 0)
+    for turn in range(len(x)):
+        alive = turn < lengths
+        time = np.where(alive, lengths - 1 - turn if reverse else turn, 0)
         new_h, new_c = cell(w, x[time, rows], h, c)
         h, c = np.where(alive[:, None], new_h, h), np.where(alive[:, None], new_c, c)
         whole[time[alive], rows[alive]] = h[alive]
@@ -96,3 +101,92 @@ def compute(layer: LayerLike, form: Recurrence, inputs: Sequence[Any], outputs: 
     else:
         results = [whole.transpose(1, 0, 2, 3), last_h, last_c]
     return [value.astype(dtype) for value in results[: len(outputs)]]
+
+
+# --- native ---
+
+_SPACE = {"RNN": 0, "GRU": 4, "LSTM": 5}  # elements on the stack for each of a row's states
+_WORDS = ("first", "second", "third")
+
+
+def lower(
+    layer: LayerLike, form: Recurrence, inputs: Sequence[Operand | None], outputs: Sequence[Operand], scratch: Scratch
+) -> list[NativeStep] | None:
+    """float32 with constant weights: the products with the inputs all at once, then a kernel that goes along the steps.
+
+    Sequences of different lengths, peepholes and data with the batch first are NumPy's.
+    """
+    x, w, r, b, lengths, h, c, peepholes = (*inputs, *(None,) * 8)[:8]
+    if x is None or w is None or r is None or not all(value is None or value.is_constant for value in (w, r, b)):
+        return None
+    if lengths or peepholes or form.batch_first or form.input_forget or not all_float32([*inputs, *outputs]):
+        return None
+    hidden, directions, gates = form.hidden, len(form.reverse), form.gates
+    space = _SPACE[form.cell] * hidden
+    if space > BLOCK or not form.inputs or layer.epilogue or len(set(form.activations)) != 1:
+        return None
+    text, parameters = _activations(form)
+    rows, width = form.steps * form.batch, gates * hidden
+    apart = bool(form.linear_before_reset)
+    bias = _bias(b, form, layer)
+    projected = scratch((directions, rows, width), x.dtype)
+    sizes = (0, form.inputs * gemm.padded(width), width, rows * width, 0)
+    product = gemm.Multiplication(
+        images=1,
+        columns=width,
+        x_pitch=form.inputs,
+        out_pitch=width,
+        addend_pitch=0,
+        window=gemm.lines_of(rows, form.inputs),
+        batch=(directions,),
+        steps=tuple((size,) for size in sizes),
+    )
+    panels = w.derived("panels of a recurrent layer", lambda value: gemm.pack(value.swapaxes(1, 2)))
+    projection = gemm.multiply(layer, product, x, panels, bias, None, projected)
+    if projection is None:
+        return None
+    cut = 2 * hidden if form.cell == "GRU" else width
+    matrix = r.derived(f"panels up to {cut}", lambda value: gemm.pack(value[:, :cut].swapaxes(1, 2)))
+    second, late = matrix, bias
+    if form.cell == "GRU":
+        second = r.derived(f"panels from {cut}", lambda value: gemm.pack(value[:, cut:].swapaxes(1, 2)))
+        late = _stored_bias(b, directions, hidden, slice(width + cut, 2 * width))
+    zeros = Operand.stored(np.zeros((directions, form.batch, hidden), np.float32))
+    block = min(ROWS, -(-form.batch // thread_count()), BLOCK // space if space else ROWS)
+    ends = [*outputs[1:3], outputs[0], outputs[0]][:2]
+    numbers = [parameters.ctypes.data, form.steps, form.batch, hidden, directions, int(form.reverse[0]), block]
+    numbers += [int(len(outputs) > 1), int(len(outputs) > 2), int(apart)]
+    operands = [projected, matrix, second, late, h or zeros, c or zeros, outputs[0], *ends]
+    items = directions * -(-form.batch // block)
+    kernel = f"recurrent.{form.cell.lower()}"
+    return [projection, step(layer, kernel, operands, numbers, items, text, [parameters], grain=1)]
+
+
+def _activations(form: Recurrence) -> tuple[str, Any]:
+    """The text of the cell's activations, functions of (x, p), and their parameters."""
+    texts, numbers = [], list[float]()
+    for word, stages in zip(_WORDS, form.activations[0], strict=False):
+        texts.append(jit.epilogue_text(stages, word, len(numbers)))
+        numbers += parameters(stages)
+    return "\n".join(texts), float_array(numbers)
+
+
+def _bias(b: Operand | None, form: Recurrence, layer: LayerLike) -> Operand:
+    """What the projections begin with: both biases, but for that which a reset gate scales."""
+    width = form.gates * form.hidden
+    if b is None:
+        return _stored_bias(None, len(form.reverse), width, slice(0, width))
+    kept = 2 * form.hidden if form.linear_before_reset else width
+
+    def both(value: Any) -> Any:
+        total = value[:, :width].copy()
+        total[:, :kept] += value[:, width : width + kept]
+        return total
+
+    return b.derived(f"sum of biases up to {kept}", both)
+
+
+def _stored_bias(b: Operand | None, directions: int, size: int, part: slice) -> Operand:
+    if b is None:
+        return Operand.stored(np.zeros((directions, size), np.float32))
+    return b.derived(f"bias {part}", lambda value: np.ascontiguousarray(value[:, part]))

@@ -11,7 +11,7 @@ import numpy as np
 from perframe.backends.base import LayerLike, Operand, Scratch
 from perframe.backends.cpu.casting import accumulator
 from perframe.backends.cpu.kernels.sizes import RUN
-from perframe.backends.cpu.lowering import SPLIT_ELEMENTS, all_float32, step
+from perframe.backends.cpu.lowering import all_float32, sharing, step
 from perframe.backends.cpu.program import NativeStep
 from perframe.layers.formula import translate
 from perframe.layers.reduce import Reduction
@@ -60,37 +60,26 @@ def lower(
 ) -> list[NativeStep] | None:
     """float32 reductions of something."""
     x = inputs[0]
-    if x is None or form.combine not in _COMBINE or not all_float32([x, outputs[0]]) or not x.shape.size:
+    if x is None or not all_float32([x, outputs[0]]) or not x.shape.size:
         return None
+    numbers = [len(form.kept), *form.kept, *form.kept_strides, len(form.reduced), *form.reduced, *form.reduced_strides]
+    items, operands = math.prod(form.kept), [x, outputs[0]]
+    if form.combine == "log_sum_exp":
+        grain = sharing(items, 4 * x.shape.size)  # an exponential is some four copies
+        return [step(layer, "reduce.log_sum_exp", operands, numbers, items, grain=grain)]
     prepare, _ = translate(form.prepare, ["float"], "python")
     finish, _ = translate(form.finish, ["float", "float"], "python")
     text = (
         f"{prepare}\n@inline\ndef formula(x):\n    return {form.prepare.__name__}(x)\n"
         f"{finish}\n@inline\ndef epilogue(x, count):\n    return {form.finish.__name__}(x, count)\n"
     )
+    kernels = (f"reduce.{form.combine}", f"reduce.{form.combine}_columns")
     columns = _columns(form)
-    both = (f"reduce.{form.combine}", f"reduce.{form.combine}_columns")
     if columns is not None:
-        groups, rows, pitch, wide, between = columns
+        groups, _, _, wide, _ = numbers = [*columns]
         items = groups * -(-wide // RUN)
-        grain = max(1, items * SPLIT_ELEMENTS // (groups * rows * wide))
-        kernel = f"reduce.{form.combine}_columns"
-        return [
-            step(
-                layer,
-                kernel,
-                [x, outputs[0]],
-                [groups, rows, pitch, wide, between],
-                items,
-                text,
-                grain=grain,
-                beside=both,
-            )
-        ]
-    numbers = [len(form.kept), *form.kept, *form.kept_strides, len(form.reduced), *form.reduced, *form.reduced_strides]
-    items = math.prod(form.kept)
-    grain = max(1, items * SPLIT_ELEMENTS // max(1, x.shape.size))
-    return [step(layer, f"reduce.{form.combine}", [x, outputs[0]], numbers, items, text, grain=grain, beside=both)]
+    kernel = kernels[0 if columns is None else 1]
+    return [step(layer, kernel, operands, numbers, items, text, grain=sharing(items, x.shape.size), beside=kernels)]
 
 
 def _columns(form: Reduction) -> tuple[int, int, int, int, int] | None:

@@ -4,7 +4,8 @@ none.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 from importlib import import_module
 from typing import Any
 
@@ -20,21 +21,45 @@ from perframe.spec import PartialTensor
 Array = NDArray[Any]
 
 
+def family_of(layer: LayerLike) -> Any:
+    """The file of this folder that runs a layer."""
+    return _family(layer.family)
+
+
+@cache
+def _family(name: str) -> Any:
+    return import_module(f"perframe.backends.cpu.{name}")
+
+
+def bind(layer: LayerLike, form: Any, outputs: Sequence[Operand]) -> Callable[[Sequence[Array | None]], list[Array]]:
+    """A function of a layer's inputs that gives its outputs, in the dtypes that `outputs` declare. All that does not
+    depend on values is done here, once.
+    """
+    family = family_of(layer)
+    declared = [(known.dtype.numpy, tuple(known.shape)) for known in outputs]
+    channels_last, epilogue, declaration = layer.channels_last, layer.epilogue, layer.declaration
+
+    def run(inputs: Sequence[Array | None]) -> list[Array]:
+        if channels_last:
+            inputs = [
+                np.moveaxis(x, -1, 1) if is_data(declaration, i) and x is not None else x for i, x in enumerate(inputs)
+            ]
+        with np.errstate(all="ignore"):
+            values = [np.asarray(value) for value in family.compute(layer, form, inputs, outputs)]
+            if channels_last:
+                values = [np.moveaxis(value, 1, -1) for value in values]
+            if epilogue:
+                values[0] = apply(epilogue, values[0])
+            return [
+                np.asarray(value, dtype).reshape(shape) for value, (dtype, shape) in zip(values, declared, strict=False)
+            ]
+
+    return run
+
+
 def compute(layer: LayerLike, form: Any, inputs: Sequence[Array | None], outputs: Sequence[Operand]) -> list[Array]:
-    """The outputs of a layer whose form is known, in the dtypes that `outputs` declare."""
-    family = import_module(f"perframe.backends.cpu.{layer.family}")
-    if layer.channels_last:
-        inputs = [np.moveaxis(x, -1, 1) if is_data(i) and x is not None else x for i, x in enumerate(inputs)]
-    with np.errstate(all="ignore"):
-        values = [np.asarray(value) for value in family.compute(layer, form, inputs, outputs)]
-        if layer.channels_last:
-            values = [np.moveaxis(value, 1, -1) for value in values]
-        if layer.epilogue:
-            values[0] = apply(layer.epilogue, values[0])
-        return [
-            np.asarray(value, known.dtype.numpy).reshape(known.shape)
-            for value, known in zip(values, outputs, strict=False)
-        ]
+    """The outputs of a layer whose form is known."""
+    return bind(layer, form, outputs)(inputs)
 
 
 def form_of(layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand]) -> Any:
@@ -57,7 +82,7 @@ def run_on_host(layer: Any, inputs: Sequence[Any]) -> list[Any]:
     known = [PartialTensor.of(value) if isinstance(value, np.ndarray) else None for value in inputs]
     tensors = all(value is None or isinstance(value, np.ndarray) for value in inputs)
     specs = layer.infer(known) if tensors else None
-    family = import_module(f"perframe.backends.cpu.{layer.family}")
+    family = family_of(layer)
     with np.errstate(all="ignore"):
         made = family.compute(layer, None, inputs, specs)
     if specs is None or any(spec.kind != "tensor" for spec in specs):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from perframe.backends.base import LayerLike, Operand, Scratch
-from perframe.backends.cpu.lowering import all_float32, step
+from perframe.backends.cpu.lowering import all_float32, sharing, step
 from perframe.backends.cpu.program import NativeStep
 from perframe.layers.standardize import Standardization
 from perframe.tensor import DataType
@@ -51,4 +51,5 @@ def lower(
     numbers = [epsilon.ctypes.data, form.size, int(form.centered), int(bias is not None)]
     numbers += [scale_inner, scale_count, bias_inner, bias_count]
     operands = [x, scale, bias or scale, outputs[0]]
-    return [step(layer, "standardize.rows", operands, numbers, form.rows, keep=[epsilon])]
+    grain = sharing(form.rows, 4 * form.rows * form.size)  # four walks over the row
+    return [step(layer, "standardize.rows", operands, numbers, form.rows, keep=[epsilon], grain=grain)]

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from perframe.backends.base import Access, LayerLike, Operand, Program, Scratch, Step
+from perframe.backends.base import Access, LayerLike, Operand, Program, Scratch, Step, Workspace
 from perframe.backends.gl.context import Device
 from perframe.backends.gl.steps import GPU_DTYPES, Binding, Call, GLProgram, GLStep, Tools, unsupported
+from perframe.backends.slots import Slots
 from perframe.tensor import BackendType, DataType, Storage
 
 
@@ -27,6 +28,20 @@ class GLBackend:
     def alloc(self, shape: Sequence[int], dtype: DataType) -> Storage:
         """New storage of undefined values."""
         raise AssertionError("subclasses allocate")
+
+    def capacity(self, shape: Sequence[int], dtype: DataType) -> tuple[str, int]:
+        """The class of storage that a value needs, and how much; storage of one class that is large enough will do."""
+        raise AssertionError("subclasses say")
+
+    def constant(self, value: Any) -> Storage:
+        """Uploaded."""
+        storage = self.alloc(value.shape, DataType.of(value.dtype))
+        storage.upload(value)
+        return storage
+
+    def workspace(self) -> Workspace:
+        """Buffers or textures that values share."""
+        return Slots(self)
 
     def bind(self, binding: Binding) -> GLStep:
         """A bound step of this backend."""
@@ -82,8 +97,8 @@ class GLBackend:
 
     def submit(self, program: Program, begin: int, end: int, access: Access) -> None:
         """GL orders what it is given by itself."""
-        for old, new in access.take_rebinds():
-            program.replace(old, new)
+        for planned, new in access.take_rebinds():
+            program.replace(planned, new)
         program.run(begin, end)
 
     def flush(self) -> None:

@@ -108,6 +108,7 @@ class ComputeStep:
             kind = kind_of(operand.dtype)
             accessors.append(buffer_accessor(name, kind, index))
             self._inputs.append(on_gl(operand.storage))
+        self._planned = self._inputs
         text = compose(kernel, "compute", accessors, binding.all_defines, binding.functions)
         self._program = device.programs.get(text, kernel.textures, kernel.name).glo
         self.textures, self._sampler = list(binding.textures.values()), device.sampler
@@ -118,9 +119,10 @@ class ComputeStep:
         groups = -(-invocations // _GROUP)
         self._groups = (groups, 1) if groups <= _MAX_GROUPS else (_MAX_GROUPS, -(-groups // _MAX_GROUPS))
 
-    def replace(self, old: Storage, new: Storage) -> None:
-        """Read `new` wherever `old` was read."""
-        self._inputs = [on_gl(new) if storage is old else storage for storage in self._inputs]
+    def replace(self, planned: Storage, new: Storage) -> None:
+        """Read `new` where the plan says `planned`."""
+        both = zip(self._planned, self._inputs, strict=True)
+        self._inputs = [on_gl(new) if storage is planned else current for storage, current in both]
 
     def run(self, gl: Any, uniforms: int) -> None:
         """Bind and dispatch; what follows sees the result."""

@@ -115,7 +115,7 @@ class PixelStep:
         accessors = [
             texture_accessor(name, kind_of(binding.inputs[name].dtype), device.texture_shift) for name in present
         ]
-        self._inputs = [on_gl(binding.inputs[name].storage) for name in present]
+        self._planned = self._inputs = [on_gl(binding.inputs[name].storage) for name in present]
         defines = {"TEXTURE_SHIFT": str(device.texture_shift), **binding.all_defines}
         text = compose(kernel, "pixel", accessors, defines, binding.functions)
         self._program = device.programs.get(
@@ -127,9 +127,10 @@ class PixelStep:
         self._size = texture_size(binding.output.shape.size, device.texture_shift)
         self.layer, self.block, self.offset = binding.layer, binding.block, 0
 
-    def replace(self, old: Storage, new: Storage) -> None:
-        """Read `new` wherever `old` was read."""
-        self._inputs = [on_gl(new) if storage is old else storage for storage in self._inputs]
+    def replace(self, planned: Storage, new: Storage) -> None:
+        """Read `new` where the plan says `planned`."""
+        both = zip(self._planned, self._inputs, strict=True)
+        self._inputs = [on_gl(new) if storage is planned else current for storage, current in both]
 
     def run(self, gl: Any, uniforms: int) -> None:
         """Bind and draw a triangle that covers the output's texels."""

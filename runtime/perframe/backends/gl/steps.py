@@ -163,6 +163,9 @@ class GLStep(Step, Protocol):
     block: bytes
     offset: int
 
+    def replace(self, planned: Storage, new: Storage) -> None:
+        """Read `new` where the plan says `planned`."""
+
     def run(self, gl: Any, uniforms: int) -> None:
         """Bind and launch."""
 
@@ -186,10 +189,10 @@ class GLProgram:
     def __len__(self) -> int:
         return len(self._steps)
 
-    def replace(self, old: Storage, new: Storage) -> None:
-        """Read `new` wherever `old` was read."""
+    def replace(self, planned: Storage, new: Storage) -> None:
+        """Read `new` where the plan says `planned`."""
         for step in self._steps:
-            step.replace(old, new)
+            step.replace(planned, new)
 
     def run(self, begin: int, end: int) -> None:
         """Submit the steps from `begin` up to `end`."""

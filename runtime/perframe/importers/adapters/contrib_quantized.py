@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from perframe.importers.adapters import adapter
 from perframe.importers.adapters.chain import Chain
 from perframe.importers.adapters.contrib import MICROSOFT, channels_first, channels_last
-from perframe.importers.adapters.quantized import bounds, own_range, whole
+from perframe.importers.adapters.quantized import whole
 from perframe.tensor import DataType
 
 if TYPE_CHECKING:
@@ -131,11 +131,10 @@ def _dynamic_quantize_mat_mul(node: Node, graph: Importer) -> list[Node]:
     """A is quantized to 0…255 by its own range, which holds 0."""
     chain = Chain(node, graph)
     a, b, b_scale, b_zero, bias = chain.inputs(5)
-    step, offset = own_range(chain, a)
-    quantized = chain("Clip", chain("Add", chain("Round", chain("Div", a, step)), offset), *bounds(chain))
-    left = chain("Cast", chain("Sub", quantized, offset), to=DataType.INT32)
-    product = chain("Cast", chain("MatMul", left, whole(chain, b, b_zero)), to=DataType.FLOAT32)
-    return chain.done(chain.sum(chain("Mul", product, chain("Mul", step, b_scale)), bias))
+    quantized, step, zero = chain.several(3, "DynamicQuantizeLinear", a)
+    product = chain("MatMul", whole(chain, quantized, zero), whole(chain, b, b_zero))
+    real = chain("Cast", product, to=DataType.FLOAT32)
+    return chain.done(chain.sum(chain("Mul", real, chain("Mul", step, b_scale)), bias))
 
 
 @adapter(f"{MICROSOFT}MatMulNBits")

@@ -33,32 +33,6 @@ def _column(chain: Chain, values: str, after: int | None) -> str:
     return chain("Reshape", values, chain.ints(-1, *(1,) * after)) if after else values
 
 
-def bounds(chain: Chain) -> tuple[str, str]:
-    """The smallest and the largest number of 8 bits."""
-    return chain.number(0), chain.number(255)
-
-
-def own_range(chain: Chain, x: str) -> tuple[str, str]:
-    """The scale that spreads the range of x, which holds 0, over 8 bits, and its zero point, as float32.
-
-    The scale of nothing but zeros is 1/255, as that of ONNX's evaluator; by the standard's own function it is 0.
-    """
-    zero, most = bounds(chain)
-    low = chain("Min", chain("ReduceMin", x, keepdims=0), zero)
-    high = chain("Max", chain("ReduceMax", x, keepdims=0), zero)
-    width = chain("Sub", high, low)
-    scale = chain("Div", chain("Where", chain("Equal", width, zero), chain.number(1), width), most)
-    return scale, chain("Round", chain("Clip", chain("Neg", chain("Div", low, scale)), zero, most))
-
-
-@adapter("DynamicQuantizeLinear")
-def _dynamic_quantize_linear(node: Node, graph: Importer) -> list[Node]:
-    chain = Chain(node, graph)
-    scale, offset = own_range(chain, node.inputs[0])
-    zero = chain("Cast", offset, to=DataType.UINT8)
-    return chain.done(chain("QuantizeLinear", node.inputs[0], scale, zero), scale, zero)
-
-
 def _rows(chain: Chain, values: str) -> str:
     """Numbers for each row of a matrix, so that they broadcast; single ones and tensors do anyhow."""
     shape = chain.graph.specs[values].shape if values else None

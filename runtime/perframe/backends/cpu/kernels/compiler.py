@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from importlib import import_module
 from typing import Any
 
@@ -30,14 +31,14 @@ def inline(function: Any) -> Any:
 
 def compile_kernel(name: str, text: str) -> tuple[bytes, str]:
     """Object code of a kernel, and the symbol of its function."""
-    from perframe.backends.cpu.kernels import math as vocabulary
+    from perframe.backends.cpu.kernels import angles, math, powers
 
     file, _, function = name.partition(".")
-    namespace: dict[str, Any] = {**vars(vocabulary), "inline": inline}
+    namespace: dict[str, Any] = {**vars(angles), **vars(powers), **vars(math), "inline": inline}
     exec(compile(text, f"<{name}>", "exec"), namespace)
     module = import_module(f"perframe.backends.cpu.kernels.{file}")
-    given = {key: namespace[key] for key in ("formula", "epilogue") if key in namespace}
-    source = getattr(module, function or "build")(**given)
+    build = getattr(module, function or "build")
+    source = build(**{key: namespace[key] for key in inspect.signature(build).parameters})
     dispatcher = njit(SIGNATURE, no_cpython_wrapper=True, no_cfunc_wrapper=True, nogil=True, **OPTIONS)(source)
     compiled = next(iter(dispatcher.overloads.values()))
     return compiled.library._get_compiled_object(), compiled.fndesc.llvm_func_name

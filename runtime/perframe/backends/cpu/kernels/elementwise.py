@@ -1,38 +1,43 @@
-"""Elementwise: a formula over broadcast operands. One kernel text for each number of operands."""
+"""Elementwise: a formula over broadcast operands. One kernel text for each number of operands and their dtypes."""
 
 from __future__ import annotations
 
 import itertools
 from typing import Any
 
-from perframe.backends.cpu.kernels.memory import floats, int64s
+from numba import types, uint8
+
+from perframe.backends.cpu.kernels.compiler import inline
+from perframe.backends.cpu.kernels.memory import POINTERS
 from perframe.backends.cpu.kernels.vector import stack_numbers
 
 _TEMPLATE = """
 def kernel(numbers, begin, end):
     n = int64s(numbers)
 {pointers}
-    out = floats(n[{count}])
-    p = floats(n[{count} + 1])
+    out = {result}s(n[{count}])
+    p = float32s(n[{count} + 1])
     rank, pieces, piece = n[{count} + 2], n[{count} + 3], n[{count} + 4]
     at = {count} + 5
     inner = n[at + rank - 1]
     coordinates = int64s(stack_numbers())
 {steps}
 {zeros}
-    for item in range(begin, end):
+    item, rows = begin, 0
+    while item < end:
         row, start = item // pieces, item % pieces * piece
         stop = min(inner, start + piece)
-        if pieces == 1 and item > begin:
-            axis = rank - 2
+        if pieces == 1 and rows:
+            axis, by = rank - 2, rows
             while axis >= 0:
-                coordinates[axis] += 1
+                coordinates[axis] += by
 {advances}
                 if coordinates[axis] < n[at + axis]:
                     break
 {returns}
                 coordinates[axis] = 0
                 axis -= 1
+                by = 1
         else:
 {resets}
             rest = row
@@ -42,35 +47,69 @@ def kernel(numbers, begin, end):
                 coordinates[axis] = c
 {offsets}
         o = row * inner
+        rows = min(end - item, n[at + rank - 2] - coordinates[rank - 2]) if pieces == 1 and rank > 1 else 1
 {loops}
+        item += rows
 """
 
 
-def _loop(strides: tuple[str, ...], condition: str, keyword: str) -> str:
-    reads = ", ".join(f"x{k}[a{k} + {stride}]" for k, stride in enumerate(strides))
-    return (
-        f"        {keyword}{condition}:\n            for i in range(start, stop):\n"
-        f"                out[o + i] = epilogue(formula({reads}, p), p)"
-    )
+def _read(operand: str, at: str) -> str:
+    """An element as the formula sees it. `operand` is "dtype kind": of floats alone a formula gets all as floats."""
+    dtype, kind = operand.split()
+    if dtype == "bool":
+        return f"({at} != 0)"
+    return f"float32({at})" if kind == "float" and not dtype.startswith("float") else at
 
 
-def _text(count: int) -> str:
+def _loop(strides: tuple[str, ...], operands: list[str], result: str, condition: str, keyword: str) -> str:
+    reads = ", ".join(_read(operand, f"x{k}[b{k} + {strides[k]}]") for k, operand in enumerate(operands))
+    begins = "; ".join(f"b{k} = a{k} + r * d{k}" for k in range(len(operands)))
+    value = f"formula({reads}, p)"
+    if result == "float32":
+        value = f"epilogue(float32({value}), p)"
+    else:
+        value = f"{'truth' if result == 'bool' else result}({value})"
+    return f"""\
+        {keyword}{condition}:
+            for r in range(rows):
+                {begins}; c = o + r * inner
+                for i in range(start, stop):
+                    out[c + i] = {value}"""
+
+
+@inline
+def _truth(value):
+    return uint8(1 if value != 0 else 0)
+
+
+_STEPS = """\
+    t{k} = at + rank * {after}
+    s{k} = n[t{k} + rank - 1]
+    d{k} = n[t{k} + rank - 2] if rank > 1 else 0"""
+_USUAL = {3: [(1, 1, 1), (1, 1, 0), (1, 0, 1), (1, 0, 0)]}  # a scale or a shift of one number
+
+
+def _text(operands: list[str], result: str) -> str:
     """The kernel's text: inner loops for the common strides 1 and 0, which vectorise, and one for all others."""
+    count = len(operands)
     each = range(count)
-    usual = itertools.product((1, 0), repeat=count) if count <= 2 else [(1,) * count]
+    few = count <= 2 or (count == 3 and operands[0] == "bool bool")  # of a choice any part may be one number
+    usual = itertools.product((1, 0), repeat=count) if few else _USUAL.get(count, [(1,) * count])
     loops, keyword = [], "if "
     for strides in usual:
         if any(strides):
             condition = " and ".join(f"s{k} == {stride}" for k, stride in enumerate(strides))
-            loops.append(_loop(tuple("i" if stride else "0" for stride in strides), condition, keyword))
+            loops.append(_loop(tuple("i" if s else "0" for s in strides), operands, result, condition, keyword))
             keyword = "elif "
-    loops.append(_loop(tuple(f"i * s{k}" for k in each), "", "else"))
+    loops.append(_loop(tuple(f"i * s{k}" for k in each), operands, result, "", "else"))
+    dtypes = [*(operand.split()[0] for operand in operands), result]
     return _TEMPLATE.format(
         count=count,
-        pointers="\n".join(f"    x{k} = floats(n[{k}])" for k in each),
-        steps="\n".join(f"    t{k} = at + rank * {k + 1}\n    s{k} = n[t{k} + rank - 1]" for k in each),
+        result=result,
+        pointers="\n".join(f"    x{k} = {dtypes[k]}s(n[{k}])" for k in each),
+        steps="\n".join(_STEPS.format(k=k, after=k + 1) for k in each),
         zeros="\n".join(f"    a{k} = 0" for k in each),
-        advances="\n".join(f"                a{k} += n[t{k} + axis]" for k in each),
+        advances="\n".join(f"                a{k} += by * n[t{k} + axis]" for k in each),
         returns="\n".join(f"                a{k} -= n[at + axis] * n[t{k} + axis]" for k in each),
         resets="\n".join(f"            a{k} = 0" for k in each),
         offsets="\n".join(f"                a{k} += c * n[t{k} + axis]" for k in each),
@@ -78,14 +117,11 @@ def _text(count: int) -> str:
     )
 
 
-def _build(count: int) -> Any:
-    def build(formula: Any, epilogue: Any) -> Any:
-        names = {"floats": floats, "int64s": int64s, "stack_numbers": stack_numbers, "range": range, "min": min}
-        namespace = {**names, "formula": formula, "epilogue": epilogue}
-        exec(compile(_text(count), "<elementwise>", "exec"), namespace)
-        return namespace["kernel"]
-
-    return build
-
-
-build1, build2, build3, build4, build5 = (_build(count) for count in range(1, 6))
+def build(formula: Any, epilogue: Any, operands: list[str], result: str) -> Any:
+    """`operands` are each "dtype kind", `result` is a dtype."""
+    namespace: dict[str, Any] = {"stack_numbers": stack_numbers, "range": range, "min": min}
+    namespace |= {f"{dtype}s": pointer for dtype, pointer in POINTERS.items()}
+    namespace |= {dtype: getattr(types, dtype) for dtype in POINTERS if dtype != "bool"}
+    namespace |= {"formula": formula, "epilogue": epilogue, "truth": _truth}
+    exec(compile(_text(operands, result), "<elementwise>", "exec"), namespace)
+    return namespace["kernel"]

@@ -154,66 +154,6 @@ def erf(x):
 
 
 @inline
-def sin(x):
-    return math.sin(x)
-
-
-@inline
-def cos(x):
-    return math.cos(x)
-
-
-@inline
-def tan(x):
-    return math.tan(x)
-
-
-@inline
-def asin(x):
-    return math.asin(x)
-
-
-@inline
-def acos(x):
-    return math.acos(x)
-
-
-@inline
-def atan(x):
-    return math.atan(x)
-
-
-@inline
-def sinh(x):
-    return math.sinh(x)
-
-
-@inline
-def cosh(x):
-    return math.cosh(x)
-
-
-@inline
-def asinh(x):
-    return math.asinh(x)
-
-
-@inline
-def acosh(x):
-    return math.acosh(x)
-
-
-@inline
-def atanh(x):
-    return math.atanh(x)
-
-
-@inline
-def power(a, b):
-    return a**b
-
-
-@inline
 def floor(x):
     return np.floor(x)
 

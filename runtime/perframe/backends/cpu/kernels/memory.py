@@ -25,6 +25,22 @@ floats = _pointer(types.float32, ir.FloatType())
 int64s = _pointer(types.int64, ir.IntType(64))
 int32s = _pointer(types.int32, ir.IntType(32))
 bools = _pointer(types.uint8, ir.IntType(8))
+shorts = _pointer(types.uint16, ir.IntType(16))
+doubles = _pointer(types.float64, ir.DoubleType())
+
+# pointers by the name of what they point to; a bool is a byte
+POINTERS = {
+    "bool": bools,
+    "uint8": bools,
+    "int8": _pointer(types.int8, ir.IntType(8)),
+    "uint16": shorts,
+    "int16": _pointer(types.int16, ir.IntType(16)),
+    "uint32": _pointer(types.uint32, ir.IntType(32)),
+    "int32": int32s,
+    "int64": int64s,
+    "float32": floats,
+    "float64": doubles,
+}
 
 
 @intrinsic
@@ -35,6 +51,16 @@ def bits_to_float(typing: Any, bits: Any) -> Any:
         return builder.bitcast(args[0], ir.FloatType())
 
     return types.float32(types.int32), codegen
+
+
+@intrinsic
+def bits_to_double(typing: Any, bits: Any) -> Any:
+    """The float64 with these bits."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.bitcast(args[0], ir.DoubleType())
+
+    return types.float64(types.int64), codegen
 
 
 @intrinsic

@@ -9,48 +9,94 @@ from numba import float32
 from perframe.backends.cpu.kernels.compiler import inline
 from perframe.backends.cpu.kernels.math import exp, log, maximum
 from perframe.backends.cpu.kernels.memory import add_in_any_order, floats, int64s
-from perframe.backends.cpu.kernels.sizes import LANES
+from perframe.backends.cpu.kernels.powers import power
+from perframe.backends.cpu.kernels.sizes import LANES, ROWS_TOGETHER, RUN, SHORT_ROW
+from perframe.backends.cpu.kernels.transpose import deinterleave, interleave, transpose
 from perframe.backends.cpu.kernels.vector import larger_or_nan, load, stack_block, store
 
 
 def softmax() -> Any:
-    """[x, out, size, inner, logarithm]; items are (outer, inner) pairs."""
+    """[x, out, size, inner, logarithm, outer]; items are rows, groups of short ones, or runs of columns."""
 
     def kernel(numbers, begin, end):
         n = int64s(numbers)
-        x, out = floats(n[0]), floats(n[1])
-        size, inner, logarithm = n[2], n[3], n[4]
-        for item in range(begin, end):
-            first = item // inner * size * inner + item % inner
-            largest = x[first]
-            if inner == 1 and size >= 2 * LANES:
-                largest = _largest(n[0] + first * 4, size)
-            else:
-                for i in range(size):
-                    largest = maximum(largest, x[first + i * inner])
-            total = float32(0)
-            if inner == 1:
-                for i in range(size):
-                    out[first + i] = exp(x[first + i] - largest)
-                for i in range(size):
-                    total = add_in_any_order(total, out[first + i])
-            else:
-                for i in range(size):
-                    value = exp(x[first + i * inner] - largest)
-                    out[first + i * inner] = value
-                    total += value
-            if logarithm:
-                shift = log(total)
-                for i in range(size):
-                    out[first + i * inner] = (x[first + i * inner] - largest) - shift
-            elif inner == 1:
-                for i in range(size):
-                    out[first + i] /= total
-            else:
-                for i in range(size):
-                    out[first + i * inner] /= total
+        size, inner, logarithm, outer = n[2], n[3], n[4], n[5]
+        memory = stack_block()
+        if inner > 1:
+            runs = (inner + RUN - 1) // RUN
+            for item in range(begin, end):
+                first = item % runs * RUN
+                at = (item // runs * size * inner + first) * 4
+                _columns(n[0] + at, inner, n[1] + at, inner, size, min(RUN, inner - first), logarithm, memory)
+        elif size < SHORT_ROW:
+            given = memory + 2 * RUN * 4
+            made = given + SHORT_ROW * ROWS_TOGETHER * 4
+            for item in range(begin, end):
+                first = item * ROWS_TOGETHER
+                rows, at = min(ROWS_TOGETHER, outer - first), first * size * 4
+                if size <= 4:
+                    deinterleave(n[0] + at, size, given, ROWS_TOGETHER, rows)
+                else:
+                    transpose(n[0] + at, size, given, ROWS_TOGETHER, rows, size)
+                _columns(given, ROWS_TOGETHER, made, ROWS_TOGETHER, size, rows, logarithm, memory)
+                if size <= 4:
+                    interleave(made, ROWS_TOGETHER, n[1] + at, size, rows)
+                else:
+                    transpose(made, ROWS_TOGETHER, n[1] + at, size, size, rows)
+        else:
+            for item in range(begin, end):
+                _row(n[0] + item * size * 4, n[1] + item * size * 4, size, logarithm)
 
     return kernel
+
+
+@inline
+def _row(source, target, size, logarithm):
+    x, out = floats(source), floats(target)
+    largest = _largest(source, size)
+    for i in range(size):
+        out[i] = exp(x[i] - largest)
+    total = float32(0)
+    for i in range(size):
+        total = add_in_any_order(total, out[i])
+    if logarithm:
+        shift = log(total)
+        for i in range(size):
+            out[i] = (x[i] - largest) - shift
+    else:
+        factor = float32(1) / total
+        for i in range(size):
+            out[i] *= factor
+
+
+@inline
+def _columns(source, x_pitch, target, out_pitch, size, wide, logarithm, memory):
+    """Columns beside each other, whose largest and total are kept in memory for two times RUN elements."""
+    x, out, largest, total = floats(source), floats(target), floats(memory), floats(memory + RUN * 4)
+    for i in range(wide):
+        largest[i] = x[i]
+    for k in range(1, size):
+        for i in range(wide):
+            largest[i] = maximum(largest[i], x[k * x_pitch + i])
+    for i in range(wide):
+        total[i] = float32(0)
+    for k in range(size):
+        for i in range(wide):
+            value = exp(x[k * x_pitch + i] - largest[i])
+            out[k * out_pitch + i] = value
+            total[i] += value
+    if logarithm:
+        for i in range(wide):
+            total[i] = log(total[i])
+        for k in range(size):
+            for i in range(wide):
+                out[k * out_pitch + i] = (x[k * x_pitch + i] - largest[i]) - total[i]
+    else:
+        for i in range(wide):
+            total[i] = float32(1) / total[i]
+        for k in range(size):
+            for i in range(wide):
+                out[k * out_pitch + i] *= total[i]
 
 
 @inline
@@ -66,3 +112,30 @@ def _largest(x, size):
     for i in range(LANES):
         largest = maximum(largest, lanes[i])
     return largest
+
+
+def neighbours() -> Any:
+    """[x, out, (alpha, beta, bias), channels, inner, before, after]; items are (outer, run of neighbouring columns)."""
+
+    def kernel(numbers, begin, end):
+        n = int64s(numbers)
+        channels, inner, before, after = n[3], n[4], n[5], n[6]
+        alpha, beta, bias = floats(n[2])[0], floats(n[2])[1], floats(n[2])[2]
+        runs = (inner + RUN - 1) // RUN
+        total = floats(stack_block())
+        for item in range(begin, end):
+            first = item % runs * RUN
+            wide = min(RUN, inner - first)
+            at = (item // runs * channels * inner + first) * 4
+            for c in range(channels):
+                for i in range(wide):
+                    total[i] = float32(0)
+                for k in range(max(0, c - before), min(channels, c + after + 1)):
+                    x = floats(n[0] + at + k * inner * 4)
+                    for i in range(wide):
+                        total[i] += x[i] * x[i]
+                x, out = floats(n[0] + at + c * inner * 4), floats(n[1] + at + c * inner * 4)
+                for i in range(wide):
+                    out[i] = x[i] / power(bias + alpha * total[i], beta)
+
+    return kernel

@@ -8,11 +8,12 @@ from typing import Any
 from numba import float32
 
 from perframe.backends.cpu.kernels.compiler import inline
-from perframe.backends.cpu.kernels.math import maximum, minimum
-from perframe.backends.cpu.kernels.memory import floats, int64s
-from perframe.backends.cpu.kernels.sizes import RUN
+from perframe.backends.cpu.kernels.math import exp, is_inf, log, maximum, minimum
+from perframe.backends.cpu.kernels.memory import add_in_any_order, floats, int64s
+from perframe.backends.cpu.kernels.sizes import LANES, RUN
 from perframe.backends.cpu.kernels.vector import stack_block
 
+WIDE = 4 * LANES  # elements of a row that are reduced side by side
 FEW = 64  # rows that are summed up before they join the total, so that long sums stay exact
 
 _START: dict[str, float] = {"sum": 0.0, "product": 1.0, "largest": -math.inf, "smallest": math.inf}
@@ -28,6 +29,26 @@ def _times(a, b):
     return a * b
 
 
+@inline
+def _first(n, kept, item):
+    """Where the elements of an output element begin."""
+    first = 0
+    for axis in range(kept - 1, 0, -1):
+        first += (item % n[3 + axis]) * n[3 + kept + axis]
+        item //= n[3 + axis]
+    return first + item * n[3 + kept]
+
+
+@inline
+def _row(n, base, rank, row):
+    """Where a row of the reduced dims begins."""
+    at = 0
+    for axis in range(rank - 2, -1, -1):
+        at += (row % n[base + 1 + axis]) * n[base + 1 + rank + axis]
+        row //= n[base + 1 + axis]
+    return at
+
+
 def _reduction(combine: str) -> Any:
     def build(formula: Any, epilogue: Any) -> Any:
         """[x, out, kept rank, kept shape..., strides..., reduced rank, shape..., strides...]; items are output
@@ -36,37 +57,114 @@ def _reduction(combine: str) -> Any:
         start = float32(_START[combine])
         join = {"sum": _add, "product": _times, "largest": maximum, "smallest": minimum}[combine]
 
+        @inline
+        def _fold(parts, total):
+            half = WIDE // 2
+            while half:
+                for k in range(half):
+                    parts[k] = join(parts[k], parts[k + half])
+                half //= 2
+            return join(total, parts[0])
+
+        @inline
+        def _beside(n, base, rank, first, rows, inner, parts):
+            """All of it, WIDE elements side by side, and only so many at a time that a long sum stays exact."""
+            x, total, added = floats(n[0]), start, 0
+            for k in range(WIDE):
+                parts[k] = start
+            for row in range(rows):
+                at, done = first + _row(n, base, rank, row), 0
+                while done < inner:
+                    if added >= FEW:
+                        total = _fold(parts, total)
+                        added = 0
+                        for k in range(WIDE):
+                            parts[k] = start
+                    if inner - done >= WIDE:
+                        many = min(FEW * WIDE, (inner - done) // WIDE * WIDE)
+                        for i in range(done, done + many, WIDE):
+                            for k in range(WIDE):
+                                parts[k] = join(parts[k], formula(x[at + i + k]))
+                    else:
+                        many = inner - done
+                        for k in range(many):
+                            parts[k] = join(parts[k], formula(x[at + done + k]))
+                    done += many
+                    added += 1 + many // WIDE
+            return _fold(parts, total)
+
         def kernel(numbers, begin, end):
             n = int64s(numbers)
             x, out = floats(n[0]), floats(n[1])
             kept = n[2]
             base = 3 + 2 * kept
             rank = n[base]
-            count, rows = 1, 1
+            count = 1
             for axis in range(rank):
                 count *= n[base + 1 + axis]
             inner, step = n[base + rank], n[base + 2 * rank]
             rows = count // inner if inner else 0
+            parts = floats(stack_block())
             for item in range(begin, end):
-                rest, first = item, 0
-                for axis in range(kept - 1, -1, -1):
-                    first += (rest % n[3 + axis]) * n[3 + kept + axis]
-                    rest //= n[3 + axis]
+                first = _first(n, kept, item)
                 total = start
-                for row in range(rows):
-                    rest, at = row, first
-                    for axis in range(rank - 2, -1, -1):
-                        at += (rest % n[base + 1 + axis]) * n[base + 1 + rank + axis]
-                        rest //= n[base + 1 + axis]
-                    part = start
-                    for i in range(inner):
-                        part = join(part, formula(x[at + i * step]))
-                    total = join(total, part)
+                if step == 1 and count >= 2 * WIDE:
+                    total = _beside(n, base, rank, first, rows, inner, parts)
+                else:
+                    for row in range(rows):
+                        at, part = first + _row(n, base, rank, row), start
+                        for i in range(inner):
+                            part = join(part, formula(x[at + i * step]))
+                        total = join(total, part)
                 out[item] = epilogue(total, float32(count))
 
         return kernel
 
     return build
+
+
+def log_sum_exp() -> Any:
+    """The logarithm of a sum of exponentials, shifted by the largest; numbers and items as above."""
+
+    def kernel(numbers, begin, end):
+        n = int64s(numbers)
+        x, out = floats(n[0]), floats(n[1])
+        kept = n[2]
+        base = 3 + 2 * kept
+        rank = n[base]
+        count = 1
+        for axis in range(rank):
+            count *= n[base + 1 + axis]
+        inner, step = n[base + rank], n[base + 2 * rank]
+        rows = count // inner if inner else 0
+        parts = floats(stack_block())
+        for item in range(begin, end):
+            first = _first(n, kept, item)
+            for k in range(WIDE):
+                parts[k] = float32(-math.inf)
+            for row in range(rows):
+                at = first + _row(n, base, rank, row)
+                for i in range(0, inner, WIDE):
+                    for k in range(min(WIDE, inner - i)):
+                        parts[k] = maximum(parts[k], x[at + (i + k) * step])
+            largest = parts[0]
+            for k in range(WIDE):
+                largest = maximum(largest, parts[k])
+            shift = float32(0) if is_inf(largest) else largest
+            total = float32(0)
+            for row in range(rows):
+                at = first + _row(n, base, rank, row)
+                part = float32(0)
+                for i in range(0, inner, WIDE):
+                    many = min(WIDE, inner - i)
+                    for k in range(many):
+                        parts[k] = exp(x[at + (i + k) * step] - shift)
+                    for k in range(many):
+                        part = add_in_any_order(part, parts[k])
+                total += part
+            out[item] = log(total) + shift
+
+    return kernel
 
 
 def _columns(combine: str) -> Any:

@@ -36,3 +36,7 @@ BLOCK = 49152
 MAX_RANK = 16
 # columns of a reduction whose totals one item holds
 RUN = 256
+# rows of a transposition that one item takes
+STRIP = 16 * LANES
+# a softmax takes shorter rows than these several at a time
+SHORT_ROW, ROWS_TOGETHER = 2 * LANES, 64

@@ -1,4 +1,4 @@
-"""The transposition of a square of elements in registers."""
+"""The transposition of a square of elements in registers, and of a few rows or columns."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
+from perframe.backends.cpu.kernels.compiler import inline
+from perframe.backends.cpu.kernels.memory import floats
 from perframe.backends.cpu.kernels.sizes import LANES
 from perframe.backends.cpu.kernels.vector import F32, I32, I64, load_at, mask_of, store_at
 
@@ -63,3 +65,92 @@ def transpose_square(
         return context.get_dummy_value()
 
     return signature, codegen
+
+
+def _merge(builder: Any, vectors: list[Any], picks: list[tuple[int, int]]) -> Any:
+    """The vector whose lanes are the picked (vector, lane)s."""
+    made = vectors[0]
+    for number in range(1, max(2, len(vectors))):
+        other = vectors[number] if number < len(vectors) else vectors[0]
+        mask = []
+        for place, (which, lane) in enumerate(picks):
+            early = lane if number == 1 else place  # after the first merge, what was picked lies in its place
+            mask.append(LANES + lane if which == number else early if which < number else 0)
+        made = builder.shuffle_vector(made, other, ir.Constant(ir.VectorType(I32, LANES), mask))
+    return made
+
+
+def _interleaving(count: int, back: bool) -> Any:
+    @intrinsic
+    def emit(typing: Any, source: Any, source_pitch: Any, target: Any, target_pitch: Any) -> Any:
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            source, source_pitch, target, target_pitch = args
+            source, target = (builder.inttoptr(address, F32.as_pointer()) for address in (source, target))
+            numbers = [ir.Constant(I64, index) for index in range(count)]
+            pitches = (
+                ir.Constant(I64, LANES) if back else source_pitch,
+                target_pitch if back else ir.Constant(I64, LANES),
+            )
+            vectors = [load_at(builder, builder.gep(source, [builder.mul(k, pitches[0])])) for k in numbers]
+            for index, number in enumerate(numbers):
+                if back:
+                    places = [lane * count + index for lane in range(LANES)]
+                    picks = [(place // LANES, place % LANES) for place in places]
+                else:
+                    places = [index * LANES + lane for lane in range(LANES)]
+                    picks = [(place % count, place // count) for place in places]
+                made = _merge(builder, vectors, picks)
+                store_at(builder, made, builder.gep(target, [builder.mul(number, pitches[1])]))
+            return context.get_dummy_value()
+
+        return types.void(*[types.int64] * 4), codegen
+
+    return emit
+
+
+_join2, _join3, _join4 = (_interleaving(count, False) for count in (2, 3, 4))
+_part2, _part3, _part4 = (_interleaving(count, True) for count in (2, 3, 4))
+
+
+@inline
+def interleave(source, pitch, target, count, size):
+    """target[r * count + c] = source[c * pitch + r] for `size` rows of 1 to 4 columns."""
+    whole = size - size % LANES if count > 1 else 0
+    for r in range(0, whole, LANES):
+        if count == 2:
+            _join2(source + r * 4, pitch, target + r * 8, 0)
+        elif count == 3:
+            _join3(source + r * 4, pitch, target + r * 12, 0)
+        else:
+            _join4(source + r * 4, pitch, target + r * 16, 0)
+    x, out = floats(source), floats(target)
+    for r in range(whole, size):
+        for c in range(count):
+            out[r * count + c] = x[c * pitch + r]
+
+
+@inline
+def deinterleave(source, count, target, pitch, size):
+    """target[c * pitch + r] = source[r * count + c] for `size` rows of 1 to 4 columns."""
+    whole = size - size % LANES if count > 1 else 0
+    for r in range(0, whole, LANES):
+        if count == 2:
+            _part2(source + r * 8, 0, target + r * 4, pitch)
+        elif count == 3:
+            _part3(source + r * 12, 0, target + r * 4, pitch)
+        else:
+            _part4(source + r * 16, 0, target + r * 4, pitch)
+    x, out = floats(source), floats(target)
+    for r in range(whole, size):
+        for c in range(count):
+            out[c * pitch + r] = x[r * count + c]
+
+
+@inline
+def transpose(source, source_pitch, target, target_pitch, rows, columns):
+    """target[c, r] = source[r, c], square by square."""
+    for r in range(0, rows, LANES):
+        for c in range(0, columns, LANES):
+            square, onto = source + (r * source_pitch + c) * 4, target + (c * target_pitch + r) * 4
+            high, wide = min(LANES, rows - r), min(LANES, columns - c)
+            transpose_square(square, source_pitch, onto, target_pitch, high, wide)

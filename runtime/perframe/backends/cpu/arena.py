@@ -1,0 +1,164 @@
+"""Memory for what lives within a run: one block for all plans of a backend, since their runs follow each other."""
+
+from __future__ import annotations
+
+import sys
+from bisect import insort
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from numpy.typing import NDArray
+
+from perframe.storage import HostStorage, aligned_bytes
+from perframe.tensor import DataType, Storage
+
+ALIGNMENT = 64  # bytes: a cache line, and the widest vector
+WASTE = 1 << 20  # bytes, more than which are worth a plan's time
+_NOWHERE = aligned_bytes(0)
+
+
+class Arena:
+    """The block. It is made when something first runs, as large as the largest plan wants; a later plan that wants more
+    gets a new one.
+    """
+
+    def __init__(self) -> None:
+        self.workspaces: list[ArenaWorkspace] = []
+        self._block = _NOWHERE
+
+    def block(self) -> NDArray[Any]:
+        """The memory; whoever runs on it holds it, because a larger one may take its place meanwhile."""
+        size = max([workspace.size for workspace in self.workspaces], default=0)
+        if self._block.size < size:
+            self._block = _NOWHERE  # the old one goes before the new one comes
+            self._block = aligned_bytes(size)
+        return self._block
+
+    def leave(self, workspace: ArenaWorkspace) -> None:
+        """A plan needs no memory any more; after the last one there is none."""
+        if workspace in self.workspaces:
+            self.workspaces.remove(workspace)
+        if not self.workspaces:
+            self._block = _NOWHERE
+
+
+class ArenaStorage(HostStorage):
+    """A range of the arena. It has values only during a run."""
+
+    def __init__(self, shape: Sequence[int], dtype: DataType, offset: int) -> None:
+        super().__init__(shape, dtype, _NOWHERE)
+        self.offset = offset
+
+    def move_to(self, block: NDArray[Any]) -> None:
+        """See the values in this block."""
+        end = self.offset + max(1, self.size * self.dtype.numpy.itemsize)
+        self.place(block[self.offset : end])
+
+
+@dataclass
+class _Life:
+    """A value's storage, its bytes, and when it was taken and given back."""
+
+    storage: ArenaStorage
+    length: int
+    first: int
+    last: int = sys.maxsize
+
+
+def _lay_out(lives: Sequence[_Life]) -> tuple[int, list[int]]:
+    """The bytes that values take together, and their offsets: the largest first, each as low as those that live with it
+    allow (Pisarchyk and Lee 2020, "Efficient Memory Management for Deep Neural Net Inference", greedy by size).
+    """
+    offsets = [0] * len(lives)
+    placed: list[tuple[int, int, _Life]] = []  # (begin, end), ascending
+    for index in sorted(range(len(lives)), key=lambda index: -lives[index].length):
+        life, at = lives[index], 0
+        for begin, end, other in placed:
+            if other.first <= life.last and life.first <= other.last:
+                if begin - at >= life.length:
+                    break
+                at = max(at, end)
+        offsets[index] = at
+        insort(placed, (at, at + life.length, life), key=lambda item: item[:2])
+    return max((end for _, end, _ in placed), default=0), offsets
+
+
+class ArenaWorkspace:
+    """Where a plan's values lie in the arena: those whose lifetimes do not meet share memory.
+
+    Values come and go in the order of the plan's steps. Each takes the smallest hole that is large enough, which costs
+    a plan next to nothing; where that wastes much, all are laid out anew when their lifetimes are known.
+    """
+
+    def __init__(self, arena: Arena) -> None:
+        self._arena = arena
+        self._holes: list[tuple[int, int]] = []  # (begin, end), ascending, none next to another
+        self._taken: dict[int, _Life] = {}  # by the storage
+        self._lives: list[_Life] = []
+        self._now = self._most = 0
+        self._scratch: list[Storage] = []
+        self.size = self.used = 0
+        arena.workspaces.append(self)
+
+    def take(self, shape: Sequence[int], dtype: DataType) -> Storage:
+        """Storage until it is given back."""
+        if dtype is DataType.STRING:
+            return HostStorage(shape, dtype)
+        storage = ArenaStorage(shape, dtype, 0)
+        length = -(-max(1, storage.size * dtype.numpy.itemsize) // ALIGNMENT) * ALIGNMENT
+        fitting = [(end - begin, begin, end) for begin, end in self._holes if end - begin >= length]
+        if fitting:
+            _, begin, end = min(fitting)
+            self._holes.remove((begin, end))
+            if end - begin > length:
+                insort(self._holes, (begin + length, end))
+        else:
+            begin = self._holes.pop()[0] if self._holes and self._holes[-1][1] == self.size else self.size
+            self.size = begin + length
+        self.used += length
+        self._most = max(self._most, self.used)
+        storage.offset = begin
+        self._now += 1
+        self._lives.append(_Life(storage, length, self._now))
+        self._taken[id(storage)] = self._lives[-1]
+        return storage
+
+    def give_back(self, storage: Storage) -> None:
+        """Nothing reads its values any more."""
+        life = self._taken.pop(id(storage), None)
+        if life is None:
+            return
+        life.last = self._now
+        self.used -= life.length
+        begin, end = life.storage.offset, life.storage.offset + life.length
+        before = next((hole for hole in self._holes if hole[1] == begin), None)
+        after = next((hole for hole in self._holes if hole[0] == end), None)
+        for hole in (before, after):
+            if hole is not None:
+                self._holes.remove(hole)
+        insort(self._holes, (before[0] if before else begin, after[1] if after else end))
+
+    def scratch(self, shape: Sequence[int], dtype: DataType) -> Storage:
+        """Storage between the steps of one layer."""
+        self._scratch.append(self.take(shape, dtype))
+        return self._scratch[-1]
+
+    def end_layer(self) -> None:
+        """The layer's steps are all there."""
+        while self._scratch:
+            self.give_back(self._scratch.pop())
+
+    def end_plan(self) -> None:
+        """Nothing more will be taken."""
+        if self.size - self._most > WASTE:
+            size, offsets = _lay_out(self._lives)
+            if size < self.size:
+                self.size = size
+                for life, offset in zip(self._lives, offsets, strict=True):
+                    life.storage.offset = offset
+        self._lives.clear()
+
+    def release(self) -> None:
+        """Leave the arena to the other plans."""
+        self._arena.leave(self)

@@ -1,0 +1,97 @@
+"""Windows and planes of bytes whose channels are the last dim: the largest, and averages that are quantized again.
+
+Vectors run along the channels; where these end inside one, the last vector begins earlier and overlaps.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numba import float32
+
+from perframe.backends.cpu.kernels.compiler import inline
+from perframe.backends.cpu.kernels.memory import floats, int32s, int64s
+from perframe.backends.cpu.kernels.sizes import LANES
+from perframe.backends.cpu.kernels.vector import multiply_add, splat
+from perframe.backends.cpu.kernels.whole_vector import (
+    add_whole,
+    between,
+    larger_whole,
+    load_signed,
+    load_signed_first,
+    load_unsigned,
+    load_unsigned_first,
+    nearest,
+    real,
+    splat_whole,
+    store_bytes,
+)
+
+
+@inline
+def _reach(start, kernel, dilation, size):
+    """The first tap inside the input, and one past the last."""
+    first = (-start + dilation - 1) // dilation if start < 0 else 0
+    return first, max(first, min(kernel, (size - start + dilation - 1) // dilation))
+
+
+def largest(signed: bool) -> Any:
+    """Items are (batch, output row).
+
+    [x, out, height, width, out height, width, kernel y, x, stride y, x, dilation y, x, pad y, x, channels]
+    """
+    load_bytes, load_part = (load_signed, load_signed_first) if signed else (load_unsigned, load_unsigned_first)
+    least = -128 if signed else 0
+
+    def kernel(numbers, begin, end):
+        n = int64s(numbers)
+        x, out, height, width, out_height, out_width = n[0], n[1], n[2], n[3], n[4], n[5]
+        ky, kx, sy, sx, dy, dx, py, px, channels = n[6], n[7], n[8], n[9], n[10], n[11], n[12], n[13], n[14]
+        count = min(LANES, channels)
+        for item in range(begin, end):
+            top = item % out_height * sy - py
+            image = x + (item // out_height * height + top) * width * channels
+            i0, i1 = _reach(top, ky, dy, height)
+            for column in range(out_width):
+                left = column * sx - px
+                j0, j1 = _reach(left, kx, dx, width)
+                to = (item * out_width + column) * channels
+                for block in range(0, channels, LANES):
+                    c, most = max(0, min(block, channels - LANES)), splat_whole(least)
+                    for i in range(i0, i1):
+                        for j in range(j0, j1):
+                            at = (i * dy * width + left + j * dx) * channels + c
+                            value = load_bytes(image, at) if count == LANES else load_part(image, at, count)
+                            most = larger_whole(most, value)
+                    store_bytes(most, out, to + c, count)
+
+    return kernel
+
+
+def mean(signed: bool) -> Any:
+    """The average of all pixels of each image, quantized again: items are (batch, block of channels).
+
+    [x, factor, zero points of x and y, out, pixels, channels]
+    """
+    load_bytes, load_part = (load_signed, load_signed_first) if signed else (load_unsigned, load_unsigned_first)
+    least, most = (-128, 127) if signed else (0, 255)
+
+    def kernel(numbers, begin, end):
+        n = int64s(numbers)
+        x, out, pixels, channels = n[0], n[3], n[4], n[5]
+        zeros = int32s(n[2])
+        blocks = (channels + LANES - 1) // LANES
+        factor, none = splat(floats(n[1])[0]), splat(float32(0))
+        base, y_zero = splat_whole(-int(zeros[0]) * pixels), splat_whole(int(zeros[1]))
+        low, high = splat(float32(least - zeros[1])), splat(float32(most - zeros[1]))
+        for item in range(begin, end):
+            image, block = item // blocks, item % blocks
+            c, count = max(0, min(block * LANES, channels - LANES)), min(LANES, channels)
+            total = base
+            for pixel in range(pixels):
+                at = (image * pixels + pixel) * channels + c
+                total = add_whole(total, load_bytes(x, at) if count == LANES else load_part(x, at, count))
+            value = between(multiply_add(real(total), factor, none), low, high)
+            store_bytes(add_whole(nearest(value), y_zero), out, image * channels + c, count)
+
+    return kernel

@@ -1,0 +1,224 @@
+"""Products of bytes: a tile of int32 sums in registers, in this CPU's own instructions for four products at once.
+
+A tile is `TILE_ROWS` rows at most by one or two vectors of columns. The left operand's rows are unsigned bytes, `pitch`
+apart, and its depth is read in groups of four. The right operand is signed, packed in panels of `PANEL` columns: for
+each group (columns in whole vectors, 4). The sums go to rows of `PANEL` int32.
+
+Three kinds: "amx" has tiles of 16 rows as registers, and reads all 16 of them whatever `rows` says; "vnni" multiplies
+vectors; "plain" is for every other CPU. AMX takes its depth in steps of up to 16 groups, all alike, for which
+`begin_tiles` sets it up; `end_tiles` gives the registers back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir
+from numba import int32, types
+from numba.extending import intrinsic
+
+from perframe.backends.cpu.kernels.compiler import inline
+from perframe.backends.cpu.kernels.memory import POINTERS, bools, int32s
+from perframe.backends.cpu.kernels.sizes import LANES, PANEL, REGISTERS
+from perframe.backends.cpu.kernels.vector import I64
+
+GROUP = 4  # products that one instruction adds up
+STEP = 16  # groups that an AMX register holds
+AMX_ROWS = 16
+TILE_ROWS = {"amx": 2 * AMX_ROWS, "vnni": min(14, (REGISTERS - 3) // 2), "plain": 8}
+# rows that are read however few are asked for
+READ_ROWS = {"amx": AMX_ROWS, "vnni": 1, "plain": 1}
+
+VECTORS = PANEL // LANES
+ROW_BYTES = LANES * GROUP  # of one vector of a panel
+_VOID = ir.VoidType()
+_signed = POINTERS["int8"]
+_NAME = "zmm" if LANES == 16 else "ymm"
+_PREFIX = "" if LANES == 16 else "{vex} "  # AVX-VNNI
+
+Emit = Callable[[Any, list[Any], int, int], None]
+
+
+def _assembly(builder: Any, lines: list[str], values: list[Any], changed: int, clobbered: list[str]) -> None:
+    """Lines of assembly that read `values`, $0 and on; the first `changed` of them are overwritten."""
+    result = ir.LiteralStructType([I64] * changed) if changed else _VOID
+    kind = ir.FunctionType(result, [value.type for value in values])
+    outputs = ["=&r"] * changed
+    inputs = [str(index) for index in range(changed)] + ["r"] * (len(values) - changed)
+    ends = [f"~{{{name}}}" for name in ("memory", "flags", *clobbered)]
+    builder.asm(kind, "\n\t".join(lines), ",".join([*outputs, *inputs, *ends]), values, True)
+
+
+def _amx(builder: Any, values: list[Any], blocks: int, vectors: int) -> None:
+    """Blocks of 16 rows: every register of the left operand meets every one of the right."""
+    a, pitch, b, sums, steps, groups = values
+    width = ir.Constant(I64, vectors * ROW_BYTES)
+    step, panel = builder.mul(groups, ir.Constant(I64, GROUP)), builder.mul(groups, width)
+    second = builder.add(a, builder.mul(pitch, ir.Constant(I64, AMX_ROWS)))
+    below = builder.add(sums, ir.Constant(I64, AMX_ROWS * PANEL * 4))
+    # $0 a, $1 its second block, $2 b and $3 steps change; $9 is the pitch of sums
+    given = [a, second, b, steps, pitch, width, step, panel, sums, ir.Constant(I64, PANEL * 4), below]
+    tiles = [(block, vector, f"%tmm{2 * block + vector}") for block in range(blocks) for vector in range(vectors)]
+    # operands that change are numbered before the others, twice: as outputs and as inputs
+    at = {name: f"${index + (4 if index > 3 else 0)}" for index, name in enumerate(_AMX_NAMES)}
+    rows = [at["a"], at["second"]]
+    lines = [f"tilezero {tile}" for *_, tile in tiles]
+    lines.append("1:")
+    lines += [
+        f"tileloadd {vector * ROW_BYTES}({at['b']},{at['width']},1), %tmm{6 + vector}" for vector in range(vectors)
+    ]
+    for block in range(blocks):
+        lines.append(f"tileloadd ({rows[block]},{at['pitch']},1), %tmm{4 + block}")
+        mine = [(vector, tile) for row, vector, tile in tiles if row == block]
+        lines += [f"tdpbusd %tmm{6 + vector}, %tmm{4 + block}, {tile}" for vector, tile in mine]
+    lines += [f"addq {at['step']}, {row}" for row in rows]
+    lines += [f"addq {at['panel']}, {at['b']}", f"decq {at['steps']}", "jnz 1b"]
+    results = [at["sums"], at["below"]]
+    lines += [
+        f"tilestored {tile}, {vector * LANES * 4}({results[block]},{at['line']},1)" for block, vector, tile in tiles
+    ]
+    _assembly(builder, lines, given, 4, [])
+
+
+_AMX_NAMES = ("a", "second", "b", "steps", "pitch", "width", "step", "panel", "sums", "line", "below")
+
+
+def _vnni(builder: Any, values: list[Any], rows: int, vectors: int) -> None:
+    """A broadcast group of each row meets a row of the panel."""
+    a, pitch, b, sums, steps, groups = values
+    bases = [builder.add(a, builder.mul(pitch, ir.Constant(I64, first))) for first in range(0, rows, 4)]
+    count = builder.mul(steps, groups)
+    changed = [*bases, b, count]
+    given = [*changed, pitch, builder.mul(pitch, ir.Constant(I64, 3)), sums]
+    panel, left = f"${len(bases)}", f"${len(bases) + 1}"
+    once, thrice, result = (f"${2 * len(changed) + index}" for index in range(3))
+    offsets = ["(%s)", f"(%s,{once},1)", f"(%s,{once},2)", f"(%s,{thrice},1)"]
+    totals = [[f"%{_NAME}{row * vectors + vector}" for vector in range(vectors)] for row in range(rows)]
+    first = rows * vectors
+    right = [f"%{_NAME}{first + vector}" for vector in range(vectors)]
+    element = f"%{_NAME}{first + vectors}"
+    lines = [
+        f"vpxor %xmm{k}, %xmm{k}, %xmm{k}" if k < 16 else f"vpxorq %zmm{k}, %zmm{k}, %zmm{k}" for k in range(first)
+    ]
+    lines.append("1:")
+    lines += [f"vmovups {vector * ROW_BYTES}({panel}), {name}" for vector, name in enumerate(right)]
+    for row in range(rows):
+        lines.append(f"vpbroadcastd {offsets[row % 4] % f'${row // 4}'}, {element}")
+        lines += [f"{_PREFIX}vpdpbusd {b}, {element}, {total}" for b, total in zip(right, totals[row], strict=True)]
+    lines += [f"addq $${GROUP}, ${index}" for index in range(len(bases))]
+    lines += [f"addq $${vectors * ROW_BYTES}, {panel}", f"decq {left}", "jnz 1b"]
+    for row in range(rows):
+        for vector, total in enumerate(totals[row]):
+            lines.append(f"vmovups {total}, {(row * PANEL + vector * LANES) * 4}({result})")
+    _assembly(builder, lines, given, len(changed), [f"{_NAME}{k}" for k in range(first + vectors + 1)])
+
+
+def _function(module: Any, kind: str, emit: Emit, rows: int, vectors: int) -> Any:
+    """The function of one tile size, by itself so that nothing else lives in its registers."""
+    name = f"perframe_{kind}_{rows}_{vectors}"
+    if name in module.globals:
+        return module.globals[name]
+    function = ir.Function(module, ir.FunctionType(_VOID, [I64] * 6), name)
+    function.linkage = "internal"
+    function.attributes.add("noinline")
+    builder = ir.IRBuilder(function.append_basic_block("entry"))
+    emit(builder, list(function.args), rows, vectors)
+    builder.ret_void()
+    return function
+
+
+def _tile(kind: str, emit: Emit, sizes: dict[int, int]) -> Any:
+    """An intrinsic that calls the function for its rows and columns; `sizes` has the function's by number of rows."""
+
+    @intrinsic
+    def multiply(
+        typing: Any, rows: Any, columns: Any, a: Any, pitch: Any, b: Any, sums: Any, steps: Any, groups: Any
+    ) -> Any:
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            done, start = builder.append_basic_block("tile_done"), builder.block
+            blocks = [builder.append_basic_block(f"tile_{vectors}") for vectors in range(1, VECTORS + 1)]
+            for vectors, block in enumerate(blocks, 1):
+                builder.position_at_end(block)
+                cases = builder.switch(args[0], done)
+                for rows, size in sizes.items():
+                    case = builder.append_basic_block(f"tile_{rows}_{vectors}")
+                    cases.add_case(ir.Constant(I64, rows), case)
+                    builder.position_at_end(case)
+                    builder.call(_function(builder.module, kind, emit, size, vectors), args[2:])
+                    builder.branch(done)
+            builder.position_at_end(start)
+            wide = builder.icmp_signed(">", args[1], ir.Constant(I64, LANES))
+            builder.cbranch(wide, blocks[1], blocks[0])
+            builder.position_at_end(done)
+            return context.get_dummy_value()
+
+        return types.void(*[types.int64] * 8), codegen
+
+    return multiply
+
+
+@inline
+def _plain(rows, columns, a, pitch, b, sums, steps, groups):
+    """In words that every CPU has."""
+    width = (columns + LANES - 1) // LANES * LANES
+    total, right = int32s(sums), _signed(b)
+    for row in range(rows):
+        left = bools(a + row * pitch)
+        for c in range(width):
+            total[row * PANEL + c] = 0
+        for k in range(steps * groups * GROUP):
+            value, at = int32(left[k]), k // GROUP * width * GROUP + k % GROUP
+            for c in range(width):
+                total[row * PANEL + c] += value * int32(right[at + c * GROUP])
+
+
+@intrinsic
+def _load_tile_config(typing: Any, address: Any) -> Any:
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        _assembly(builder, ["ldtilecfg ($0)"], [args[0]], 0, [])
+        return context.get_dummy_value()
+
+    return types.void(types.int64), codegen
+
+
+@intrinsic
+def _release_tiles(typing: Any) -> Any:
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        _assembly(builder, ["tilerelease"], [], 0, [])
+        return context.get_dummy_value()
+
+    return types.void(), codegen
+
+
+@inline
+def _configure(memory, groups):
+    """Sums are 16 rows of 64 bytes; left operands have four bytes a group, and right ones a row."""
+    config = bools(memory)
+    for index in range(64):
+        config[index] = 0
+    config[0] = 1
+    for tile in range(8):
+        config[16 + 2 * tile] = groups * GROUP if tile in (4, 5) else 64
+        config[48 + tile] = groups if tile >= 6 else AMX_ROWS
+    _load_tile_config(memory)
+
+
+@inline
+def _no_configuration(memory, groups):
+    pass
+
+
+@inline
+def _nothing():
+    pass
+
+
+def tile_of(kind: str) -> tuple[Any, Any, Any]:
+    """(begin_tiles, multiply, end_tiles) of one kind."""
+    if kind == "amx":
+        sizes = {rows: -(-rows // AMX_ROWS) for rows in range(1, 2 * AMX_ROWS + 1)}
+        return _configure, _tile(kind, _amx, sizes), _release_tiles
+    if kind == "vnni":
+        return _no_configuration, _tile(kind, _vnni, {rows: rows for rows in range(1, TILE_ROWS[kind] + 1)}), _nothing
+    return _no_configuration, _plain, _nothing

@@ -1,0 +1,123 @@
+"""Real numbers to bytes and back, with one scale for a tensor, and the scale of a tensor's own range.
+
+Items are pieces of `piece` elements.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numba import float32
+
+from perframe.backends.cpu.kernels.memory import bools, floats, int64s
+from perframe.backends.cpu.kernels.sizes import LANES
+from perframe.backends.cpu.kernels.vector import (
+    at_least,
+    at_most,
+    divide,
+    load,
+    load_first,
+    splat,
+    store,
+    store_first,
+)
+from perframe.backends.cpu.kernels.whole_vector import (
+    add_whole,
+    between,
+    load_signed,
+    load_signed_first,
+    load_unsigned,
+    load_unsigned_first,
+    multiply,
+    nearest,
+    real,
+    splat_whole,
+    store_bytes,
+    subtract_whole,
+)
+
+
+def quantize(signed: bool) -> Any:
+    """[x, scale, zero point, out, elements, piece]"""
+    low, high = (-128, 127) if signed else (0, 255)
+    shift = 256 if signed else 0
+
+    def kernel(numbers, begin, end):
+        n = int64s(numbers)
+        x, out, elements, piece = n[0], n[3], n[4], n[5]
+        zero = int(bools(n[2])[0])
+        if zero > high:
+            zero -= shift
+        scale, zeros = splat(floats(n[1])[0]), splat_whole(zero)
+        least, most = splat(float32(low - zero)), splat(float32(high - zero))
+        for i in range(begin * piece, min(elements, end * piece), LANES):
+            count = min(LANES, elements - i)
+            value = between(divide(load_first(x, i, count), scale), least, most)
+            store_bytes(add_whole(nearest(value), zeros), out, i, count)
+
+    return kernel
+
+
+def dequantize(signed: bool) -> Any:
+    """[x, scale, zero point, out, elements, piece]"""
+    load_bytes, load_part = (load_signed, load_signed_first) if signed else (load_unsigned, load_unsigned_first)
+    shift = 256 if signed else 0
+
+    def kernel(numbers, begin, end):
+        n = int64s(numbers)
+        x, out, elements, piece = n[0], n[3], n[4], n[5]
+        zero = int(bools(n[2])[0])
+        if zero > 127:
+            zero -= shift
+        scale, zeros = splat(floats(n[1])[0]), splat_whole(zero)
+        for i in range(begin * piece, min(elements, end * piece), LANES):
+            count = min(LANES, elements - i)
+            whole = load_bytes(x, i) if count == LANES else load_part(x, i, count)
+            store_first(multiply(real(subtract_whole(whole, zeros)), scale), out, i, count)
+
+    return kernel
+
+
+def extent() -> Any:
+    """The smallest and the largest elements of each piece, a vector of either. [x, pairs, elements, piece]"""
+
+    def kernel(numbers, begin, end):
+        n = int64s(numbers)
+        x, pairs, elements, piece = n[0], n[1], n[2], n[3]
+        none = splat(float32(0))
+        for item in range(begin, end):
+            stop = min(elements, (item + 1) * piece)
+            low, high, more_low, more_high = none, none, none, none
+            i = item * piece
+            while i + 2 * LANES <= stop:
+                first, second = load(x, i), load(x, i + LANES)
+                low, high = at_most(first, low), at_least(first, high)
+                more_low, more_high = at_most(second, more_low), at_least(second, more_high)
+                i += 2 * LANES
+            while i < stop:
+                value = load_first(x, i, min(LANES, stop - i))
+                low, high = at_most(value, low), at_least(value, high)
+                i += LANES
+            store(at_most(more_low, low), pairs, 2 * item * LANES)
+            store(at_least(more_high, high), pairs, (2 * item + 1) * LANES)
+
+    return kernel
+
+
+def own_range() -> Any:
+    """The scale that spreads all pieces' range over 8 bits, and its zero point. [pairs, scale, zero point, pieces]
+
+    The scale of nothing but zeros is 1/255, as that of ONNX's evaluator; by the standard's own function it is 0.
+    """
+
+    def kernel(numbers, begin, end):
+        n = int64s(numbers)
+        pairs, scale, zero = floats(n[0]), floats(n[1]), bools(n[2])
+        low, high = float32(0), float32(0)
+        for i in range(n[3] * 2 * LANES):
+            low, high = min(low, pairs[i]), max(high, pairs[i])
+        width = high - low
+        scale[0] = (float32(1) if width == 0 else width) / float32(255)
+        zero[0] = round(min(max(-(low / scale[0]), float32(0)), float32(255)))
+
+    return kernel

@@ -1,0 +1,175 @@
+"""Recurrent cells: what is projected from the inputs comes in, and a product with the last state is added at each step.
+
+Items are (direction, block of the batch). Numbers: [projected, matrix, second matrix, bias, h, c, out, last h, last c,
+parameters, steps, batch, hidden, directions, whether the first direction goes backwards, rows of a block, whether
+there is a last h, a last c, whether the reset gate comes after the product]; only a GRU has a second matrix and a bias.
+Matrices are panels, (directions, batch, hidden) the states, (steps, directions, batch, hidden) what goes out.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from numba import float32
+
+from perframe.backends.cpu.kernels.compiler import inline
+from perframe.backends.cpu.kernels.memory import floats, int64s
+from perframe.backends.cpu.kernels.sizes import LANES, PANEL
+from perframe.backends.cpu.kernels.tile import multiply_tile
+from perframe.backends.cpu.kernels.vector import copy_floats, stack_block
+
+
+@inline
+def _multiply(rows, a, depth, panels, c, columns, initial, pitch):
+    """c = initial + a @ panels, for contiguous rows of a and c."""
+    low, high = float32(-math.inf), float32(math.inf)
+    for column in range(0, columns, PANEL):
+        wide, panel = min(PANEL, columns - column), panels + column * depth * 4
+        first = initial + column * 4
+        target = c + column * 4
+        multiply_tile(
+            *(rows, a, depth, panel, target, columns, depth, 1, 0, 1, 0, 0, first, pitch, 0, 0, low, high, panel, wide)
+        )
+
+
+@inline
+def _padded(columns):
+    return (columns + LANES - 1) // LANES * LANES
+
+
+@inline
+def _begin(n, item, gates):
+    """(direction, first of the batch, its rows, whether it goes backwards, where this block's projections begin)."""
+    steps, batch, block = n[10], n[11], n[15]
+    blocks = (batch + block - 1) // block
+    direction, first = item // blocks, item % blocks * block
+    rows = min(block, batch - first)
+    backwards = n[14] if direction == 0 else 1
+    return direction, first, rows, backwards, n[0] + (direction * steps * batch + first) * gates * n[12] * 4
+
+
+@inline
+def _end(n, direction, first, rows, h, c):
+    """Write the last states where they are wanted."""
+    at, count = (direction * n[11] + first) * n[12] * 4, rows * n[12]
+    if n[16]:
+        copy_floats(n[7] + at, h, count)
+    if n[17]:
+        copy_floats(n[8] + at, c, count)
+
+
+@inline
+def _matrix(matrix, direction, depth, columns):
+    return matrix + direction * depth * _padded(columns) * 4
+
+
+def rnn(first: Any) -> Any:
+    def kernel(numbers, begin, end):
+        n = int64s(numbers)
+        p = floats(n[9])
+        steps, batch, hidden, directions = n[10], n[11], n[12], n[13]
+        for item in range(begin, end):
+            direction, row, rows, backwards, projected = _begin(n, item, 1)
+            h = n[4] + (direction * batch + row) * hidden * 4
+            panels = _matrix(n[1], direction, hidden, hidden)
+            for step in range(steps):
+                time = steps - 1 - step if backwards else step
+                target = n[6] + ((time * directions + direction) * batch + row) * hidden * 4
+                given = projected + time * batch * hidden * 4
+                _multiply(rows, h, hidden, panels, target, hidden, given, hidden)
+                out = floats(target)
+                for i in range(rows * hidden):
+                    out[i] = first(out[i], p)
+                h = target
+            _end(n, direction, row, rows, h, h)
+
+    return kernel
+
+
+def gru(first: Any, second: Any) -> Any:
+    def kernel(numbers, begin, end):
+        n = int64s(numbers)
+        p = floats(n[9])
+        steps, batch, hidden, directions, after = n[10], n[11], n[12], n[13], n[18]
+        memory = stack_block()
+        for item in range(begin, end):
+            direction, row, rows, backwards, projected = _begin(n, item, 3)
+            h = n[4] + (direction * batch + row) * hidden * 4
+            gates, made, reset = memory, memory + 2 * rows * hidden * 4, memory + 3 * rows * hidden * 4
+            panels, last = _matrix(n[1], direction, hidden, 2 * hidden), _matrix(n[2], direction, hidden, hidden)
+            bias = n[3] + direction * hidden * 4
+            for step in range(steps):
+                time = steps - 1 - step if backwards else step
+                target = n[6] + ((time * directions + direction) * batch + row) * hidden * 4
+                given = projected + time * batch * 3 * hidden * 4
+                rest = given + 2 * hidden * 4
+                _multiply(rows, h, hidden, panels, gates, 2 * hidden, given, 3 * hidden)
+                g, new, old, kept, x, out = (
+                    floats(gates),
+                    floats(made),
+                    floats(h),
+                    floats(reset),
+                    floats(rest),
+                    floats(target),
+                )
+                for i in range(2 * rows * hidden):
+                    g[i] = first(g[i], p)
+                if after:
+                    _multiply(rows, h, hidden, last, made, hidden, bias, 0)
+                    for r in range(rows):
+                        a = r * hidden
+                        for i in range(hidden):
+                            new[a + i] = second(x[3 * a + i] + g[2 * a + hidden + i] * new[a + i], p)
+                else:
+                    for r in range(rows):
+                        a = r * hidden
+                        for i in range(hidden):
+                            kept[a + i] = g[2 * a + hidden + i] * old[a + i]
+                    _multiply(rows, reset, hidden, last, made, hidden, rest, 3 * hidden)
+                    for i in range(rows * hidden):
+                        new[i] = second(new[i], p)
+                for r in range(rows):
+                    a = r * hidden
+                    for i in range(hidden):
+                        update = g[2 * a + i]
+                        out[a + i] = (float32(1) - update) * new[a + i] + update * old[a + i]
+                h = target
+            _end(n, direction, row, rows, h, h)
+
+    return kernel
+
+
+def lstm(first: Any, second: Any, third: Any) -> Any:
+    def kernel(numbers, begin, end):
+        n = int64s(numbers)
+        p = floats(n[9])
+        steps, batch, hidden, directions = n[10], n[11], n[12], n[13]
+        memory = stack_block()
+        for item in range(begin, end):
+            direction, row, rows, backwards, projected = _begin(n, item, 4)
+            at = (direction * batch + row) * hidden * 4
+            h, gates, state = n[4] + at, memory, memory + 4 * rows * hidden * 4
+            copy_floats(state, n[5] + at, rows * hidden)
+            panels = _matrix(n[1], direction, hidden, 4 * hidden)
+            for step in range(steps):
+                time = steps - 1 - step if backwards else step
+                target = n[6] + ((time * directions + direction) * batch + row) * hidden * 4
+                given = projected + time * batch * 4 * hidden * 4
+                _multiply(rows, h, hidden, panels, gates, 4 * hidden, given, 4 * hidden)
+                for r in range(rows):
+                    g, c, out = (
+                        floats(gates + r * hidden * 16),
+                        floats(state + r * hidden * 4),
+                        floats(target + r * hidden * 4),
+                    )
+                    for i in range(3 * hidden):
+                        g[i] = first(g[i], p)
+                    for i in range(hidden):
+                        c[i] = g[2 * hidden + i] * c[i] + g[i] * second(g[3 * hidden + i], p)
+                    for i in range(hidden):
+                        out[i] = g[hidden + i] * third(c[i], p)
+                h = target
+            _end(n, direction, row, rows, h, state)
+
+    return kernel

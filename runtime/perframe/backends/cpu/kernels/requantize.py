@@ -1,0 +1,60 @@
+"""Bytes from bytes, element by element: sums of two, and look-ups. Items are pieces of `piece` elements."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from perframe.backends.cpu.kernels.memory import bools, floats, int32s, int64s
+from perframe.backends.cpu.kernels.sizes import LANES
+from perframe.backends.cpu.kernels.vector import multiply_add, splat
+from perframe.backends.cpu.kernels.whole_vector import (
+    add_whole,
+    between,
+    load_signed,
+    load_signed_first,
+    load_unsigned,
+    load_unsigned_first,
+    multiply,
+    nearest,
+    real,
+    splat_whole,
+    store_bytes,
+    subtract_whole,
+)
+
+
+def add(first_signed: bool, second_signed: bool) -> Any:
+    """[a, b, out, factors, zero points of a, b and out, limits, elements, piece]"""
+    load_a, part_a = (load_signed, load_signed_first) if first_signed else (load_unsigned, load_unsigned_first)
+    load_b, part_b = (load_signed, load_signed_first) if second_signed else (load_unsigned, load_unsigned_first)
+
+    def kernel(numbers, begin, end):
+        n = int64s(numbers)
+        a, b, out, factors, zeros, limits = n[0], n[1], n[2], floats(n[3]), int32s(n[4]), floats(n[5])
+        elements, piece = n[6], n[7]
+        a_factor, b_factor = splat(factors[0]), splat(factors[1])
+        a_zero, b_zero, zero = splat_whole(int(zeros[0])), splat_whole(int(zeros[1])), splat_whole(int(zeros[2]))
+        low, high = splat(limits[0]), splat(limits[1])
+        for i in range(begin * piece, min(elements, end * piece), LANES):
+            count = min(LANES, elements - i)
+            if count == LANES:
+                left, right = load_a(a, i), load_b(b, i)
+            else:
+                left, right = part_a(a, i, count), part_b(b, i, count)
+            scaled = multiply(real(subtract_whole(left, a_zero)), a_factor)
+            total = multiply_add(real(subtract_whole(right, b_zero)), b_factor, scaled)
+            store_bytes(add_whole(nearest(between(total, low, high)), zero), out, i, count)
+
+    return kernel
+
+
+def look_up() -> Any:
+    """[x, table of 256, out, elements, piece]"""
+
+    def kernel(numbers, begin, end):
+        n = int64s(numbers)
+        x, table, out = bools(n[0]), bools(n[1]), bools(n[2])
+        for i in range(begin * n[4], min(n[3], end * n[4])):
+            out[i] = table[x[i]]
+
+    return kernel

@@ -1,0 +1,35 @@
+"""The formulas' words for whole numbers, where they are other functions than those for floats: as NumPy's, a division
+by zero gives 0, and what overflows wraps around.
+"""
+
+from __future__ import annotations
+
+from perframe.backends.cpu.kernels.compiler import inline
+
+
+@inline
+def sign(x):
+    return (1 if x > 0 else 0) - (1 if x < 0 else 0)
+
+
+@inline
+def _divisor(b):
+    """What can be divided by without a trap: the smallest number by -1 is none, and neither is 0."""
+    return 1 if b == 0 or b == -1 else b
+
+
+@inline
+def trunc_div(a, b):
+    quotient = a // _divisor(b)
+    quotient += 1 if quotient < 0 and quotient * _divisor(b) != a else 0
+    return 0 if b == 0 else (-a if b == -1 else quotient)
+
+
+@inline
+def floor_mod(a, b):
+    return 0 if b == 0 or b == -1 else a % _divisor(b)
+
+
+@inline
+def trunc_mod(a, b):
+    return 0 if b == 0 or b == -1 else a - trunc_div(a, b) * b

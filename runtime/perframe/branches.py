@@ -1,0 +1,85 @@
+"""Branches whose conditions follow from shapes: exporters leave them where a rank or a dim decides how a model goes on.
+
+For one set of input shapes such a branch is decided, and its body's layers can stand where it stood.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from perframe.errors import InferenceError
+from perframe.model import Evaluate, Layer, Model
+from perframe.spec import DynamicTensorShape, PartialTensor
+
+
+def settled(model: Model, shapes: Mapping[str, Sequence[int]], evaluate: Evaluate) -> Model | None:
+    """The model with the bodies of those branches that these input shapes decide; None where they decide none."""
+    known = {
+        value.name: PartialTensor(value.dtype, DynamicTensorShape(shapes[value.name]))
+        for value in model.inputs
+        if value.name in shapes
+    }
+    walk = _Walk(model, known, evaluate)
+    try:
+        walk.add(model.layers, {})
+    except InferenceError:  # whoever plans it says which layer it is
+        return None
+    if not walk.decided:
+        return None
+    return Model(model.inputs, model.outputs, walk.layers, walk.constants, model.name)
+
+
+class _Walk:
+    """Collects layers; what a body calls by a name that is taken gets another."""
+
+    def __init__(self, model: Model, known: dict[str, PartialTensor], evaluate: Evaluate) -> None:
+        self.layers: list[Layer] = []
+        self._later = {name for layer in model.layers for name in layer.outputs}
+        self.constants = dict(model.constants)
+        self.decided = 0
+        self._evaluate = evaluate
+        self._known = {value.name: PartialTensor(value.dtype, value.shape) for value in model.inputs}
+        self._known |= {name: PartialTensor.of(value) for name, value in model.constants.items()} | known
+
+    def add(self, layers: Sequence[Layer], names: Mapping[str, str]) -> None:
+        """Layers, some of whose values have other names here."""
+        for layer in layers:
+            inputs = [names.get(name, name) for name in layer.inputs]
+            outputs = [names.get(name, name) for name in layer.outputs]
+            given = [self._known[name] if name else None for name in inputs]
+            condition = given[0].value if layer.op == "If" and given[0] is not None else None
+            if condition is not None:
+                body = layer.attributes["bodies"]["then_branch" if condition.reshape(-1)[0] else "else_branch"]
+                self._enter(layer, body, inputs, outputs)
+                continue
+            self.layers.append(replace(layer, inputs=inputs, outputs=outputs))
+            values = [None if spec is None else spec.value for spec in given]
+            whole = all(value is not None or spec is None for value, spec in zip(values, given, strict=True))
+            if whole and layer.declaration.pure and not layer.declaration.on_host:
+                results = [PartialTensor.of(value) for value in self._evaluate(layer, values)]
+            else:
+                results = list(layer.infer(given))
+            self._known.update((name, spec) for name, spec in zip(outputs, results, strict=False) if name)
+
+    def _enter(self, layer: Layer, body: Model, inputs: Sequence[str], outputs: Sequence[str]) -> None:
+        """A body's layers, and its outputs under the branch's names."""
+        self.decided += 1
+        captures = layer.attributes.get("captures", ())
+        names = dict(zip(captures, inputs[len(inputs) - len(captures) :], strict=True))
+        for name in (*body.constants, *(name for inner in body.layers for name in inner.outputs if name)):
+            names[name] = self._free(name, layer.name)
+        for name, value in body.constants.items():
+            self.constants[names[name]], self._known[names[name]] = value, PartialTensor.of(value)
+        self.add(body.layers, names)
+        for name, output in zip(body.output_names, outputs, strict=False):
+            if output:
+                inner = names.get(name, name)
+                self.layers.append(Layer("Identity", f"{layer.name} gives {output}", [inner], [output]))
+                self._known[output] = self._known[inner]
+
+    def _free(self, name: str, prefix: str) -> str:
+        """A name that nothing has yet."""
+        while name in self._known or name in self._later:
+            name = f"{prefix}/{name}"
+        return name

@@ -1,0 +1,180 @@
+"""The weights of an ONNX file, read one by one into arrays of their own.
+
+Parsed as a whole, a file's weights lie in memory three times: as the file, in the parsed message, and as arrays. So the
+large ones are left out of what is parsed. A file is a nest of protobuf messages; of these only the way to the
+initializers is walked here (https://protobuf.dev/programming-guides/encoding, and the field numbers of onnx.proto).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+LARGE = 4096  # bytes; smaller weights are parsed with the rest
+_GRAPH, _INITIALIZER = 7, 5  # fields of a model and of a graph
+_DIMS, _DATA_TYPE, _RAW_DATA, _DATA_LOCATION = 1, 2, 9, 14  # of a tensor
+_VARINT, _FIXED64, _LENGTH, _FIXED32 = 0, 1, 2, 5  # how a field is written
+
+_DTYPES = {1: "<f4", 2: "u1", 3: "i1", 4: "<u2", 5: "<i2", 6: "<i4", 7: "<i8", 9: "?", 10: "<f2", 11: "<f8"}
+_DTYPES |= {12: "<u4", 13: "<u8"}  # by ONNX's numbers
+
+
+class _Damaged(Exception):
+    """The file does not parse here; protobuf says why."""
+
+
+@dataclass
+class _Tensor:
+    """What is needed of an initializer to read its weights, and the rest of it. Without weights its size is -1."""
+
+    dims: list[int] = field(default_factory=list)
+    data_type: int = 0
+    at: int = 0
+    size: int = -1
+    rest: bytearray = field(default_factory=bytearray)
+
+
+def split(file: IO[bytes], size: int) -> tuple[bytes, dict[int, NDArray[Any]]]:
+    """The file without its large weights, and these by the initializer's index. What does not parse is left whole."""
+    weights: dict[int, NDArray[Any]] = {}
+    try:
+        kept = _model(file, size, weights)
+    except _Damaged:
+        file.seek(0)
+        return file.read(), {}
+    return kept, weights
+
+
+def read_array(file: IO[bytes], at: int, size: int, data_type: int, dims: Sequence[int]) -> NDArray[Any] | None:
+    """An array of `size` bytes that nobody may change; None where it has another size, or an unusual element type."""
+    dtype = _DTYPES.get(data_type)
+    if dtype is None or math.prod(dims) * np.dtype(dtype).itemsize != size:
+        return None
+    array = np.empty(math.prod(dims), dtype)
+    file.seek(at)
+    if file.readinto(array.view(np.uint8)) != size:  # type: ignore[attr-defined]
+        return None
+    array.flags.writeable = False
+    return array.astype(array.dtype.newbyteorder("="), copy=False).reshape(dims)
+
+
+def _model(file: IO[bytes], size: int, weights: dict[int, NDArray[Any]]) -> bytes:
+    kept = bytearray()
+    graphs = 0
+    for tag, number, written, at in _fields(file, 0, size):
+        if number == _GRAPH and written == _LENGTH:
+            graphs += 1
+            begin, end = at
+            graph = _graph(file, begin, end, weights)
+            kept += tag + _varint(len(graph)) + graph
+        else:
+            kept += tag + _whole(file, written, at)
+    if graphs != 1:  # parsing would join them
+        raise _Damaged
+    return bytes(kept)
+
+
+def _graph(file: IO[bytes], begin: int, end: int, weights: dict[int, NDArray[Any]]) -> bytes:
+    kept = bytearray()
+    count = 0
+    for tag, number, written, at in _fields(file, begin, end):
+        if number != _INITIALIZER or written != _LENGTH:
+            kept += tag + _whole(file, written, at)
+            continue
+        tensor = _tensor(file, *at) if at[1] - at[0] >= LARGE else _Tensor()
+        array = read_array(file, tensor.at, tensor.size, tensor.data_type, tensor.dims)
+        if array is None:
+            kept += tag + _whole(file, written, at)
+        else:
+            weights[count] = array
+            kept += tag + _varint(len(tensor.rest)) + tensor.rest
+        file.seek(at[1])
+        count += 1
+    return bytes(kept)
+
+
+def _tensor(file: IO[bytes], begin: int, end: int) -> _Tensor:
+    tensor = _Tensor()
+    for tag, number, written, at in _fields(file, begin, end):
+        if number == _RAW_DATA and written == _LENGTH:
+            tensor.at, tensor.size = at[0], at[1] - at[0]
+            continue
+        tensor.rest += tag + _whole(file, written, at)
+        if number == _DATA_LOCATION and at[0]:  # in another file, whatever lies here
+            return _Tensor()
+        if number == _DATA_TYPE and written == _VARINT:
+            tensor.data_type = at[0]
+        elif number == _DIMS and written == _VARINT:
+            tensor.dims.append(at[0])
+        elif number == _DIMS and written == _LENGTH:
+            file.seek(at[0])
+            while file.tell() < at[1]:
+                tensor.dims.append(_read_varint(file)[0])
+    return tensor
+
+
+def _fields(file: IO[bytes], begin: int, end: int) -> Iterator[tuple[bytes, int, int, tuple[int, int]]]:
+    """(the bytes of its tag, its number, how it is written, where it lies) of a message's fields. A varint's "where" is
+    its value.
+    """
+    file.seek(begin)
+    at = begin
+    while at < end:
+        key, tag = _read_varint(file)
+        number, written = key >> 3, key & 7
+        at += len(tag)
+        if written == _VARINT:
+            value, text = _read_varint(file)
+            at += len(text)
+            yield tag, number, written, (value, 0)
+        else:
+            if written == _LENGTH:
+                length, text = _read_varint(file)
+                at += len(text)
+            elif written in (_FIXED64, _FIXED32):
+                length = 8 if written == _FIXED64 else 4
+            else:
+                raise _Damaged
+            if at + length > end:
+                raise _Damaged
+            yield tag, number, written, (at, at + length)
+            at += length
+        file.seek(at)
+
+
+def _whole(file: IO[bytes], written: int, at: tuple[int, int]) -> bytes:
+    """A field as it stands, after its tag."""
+    if written == _VARINT:
+        return _varint(at[0])
+    file.seek(at[0])
+    data = file.read(at[1] - at[0])
+    if len(data) != at[1] - at[0]:
+        raise _Damaged
+    return _varint(len(data)) + data if written == _LENGTH else data
+
+
+def _read_varint(file: IO[bytes]) -> tuple[int, bytes]:
+    """A number, and its bytes."""
+    value, text = 0, b""
+    while True:
+        byte = file.read(1)
+        if not byte or len(text) == 10:
+            raise _Damaged
+        value |= (byte[0] & 127) << 7 * len(text)
+        text += byte
+        if byte[0] < 128:
+            return value, text
+
+
+def _varint(value: int) -> bytes:
+    text = bytearray()
+    while value > 127:
+        text.append(value & 127 | 128)
+        value >>= 7
+    text.append(value)
+    return bytes(text)

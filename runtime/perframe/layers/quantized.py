@@ -1,0 +1,82 @@
+"""Layers that compute with quantized numbers as they are: (x - zero point) times its scale is what they stand for.
+
+A product's sums are int32. With scales they become real numbers, and with a zero point of the output they are quantized
+again: sums * (x_scale * w_scale), rounded to whole numbers with halves to even, plus the zero point, and clamped. So
+where there is one, `w_scale` holds weights' scale, times the output's if that is quantized too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from perframe.layers.base import Known, layer
+from perframe.layers.conv import Conv, Convolution
+from perframe.layers.matmul import MatMul, Product
+from perframe.spec import PartialTensor
+from perframe.tensor import DataType
+
+
+def _result(
+    output: PartialTensor | tuple[PartialTensor, ...], scale: PartialTensor | None, zero: PartialTensor | None
+) -> PartialTensor:
+    assert isinstance(output, PartialTensor)
+    dtype = zero.dtype if zero is not None else DataType.INT32 if scale is None else DataType.FLOAT32
+    return output.with_shape(output.shape, dtype)
+
+
+@layer()
+def QuantizedConv(
+    x: PartialTensor,
+    w: PartialTensor,
+    bias: PartialTensor | None = None,
+    x_zero: PartialTensor | None = None,
+    w_zero: PartialTensor | None = None,
+    x_scale: PartialTensor | None = None,
+    w_scale: PartialTensor | None = None,
+    y_zero: PartialTensor | None = None,
+    *,
+    kernel_shape: Sequence[int] | None = None,
+    strides: Sequence[int] | None = None,
+    dilations: Sequence[int] | None = None,
+    pads: Sequence[int] | None = None,
+    auto_pad: str = "NOTSET",
+    group: int = 1,
+    low: int | None = None,
+    high: int | None = None,
+) -> PartialTensor:
+    """A bias of int32 is added to the sums, one of float32 to what is rounded."""
+    window = {"kernel_shape": kernel_shape, "strides": strides, "dilations": dilations, "pads": pads}
+    return _result(Conv.infer(x, w, bias, auto_pad=auto_pad, group=group, **window), w_scale, y_zero)
+
+
+@QuantizedConv.form
+def _conv(inputs: Sequence[Known], outputs: Sequence[Known], *, low: Any, high: Any, **attributes: Any) -> Convolution:
+    assert Conv.form_of is not None
+    form: Convolution = Conv.form_of(inputs[:2], outputs, **attributes)
+    return form
+
+
+@layer()
+def QuantizedMatMul(
+    x: PartialTensor,
+    w: PartialTensor,
+    bias: PartialTensor | None = None,
+    x_zero: PartialTensor | None = None,
+    w_zero: PartialTensor | None = None,
+    x_scale: PartialTensor | None = None,
+    w_scale: PartialTensor | None = None,
+    y_zero: PartialTensor | None = None,
+    *,
+    low: int | None = None,
+    high: int | None = None,
+) -> PartialTensor:
+    """The same for a product of matrices: bias, zero point and scale of w are those of its columns."""
+    return _result(MatMul.infer(x, w), w_scale, y_zero)
+
+
+@QuantizedMatMul.form
+def _matmul(inputs: Sequence[Known | None], outputs: Sequence[Known], *, low: Any, high: Any) -> Product:
+    assert MatMul.form_of is not None
+    form: Product = MatMul.form_of(inputs[:2], outputs)
+    return form

@@ -1,0 +1,42 @@
+"""Layers that do the same with other operands, as the blocks of most networks have: a plan works them out once."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+from perframe.spec import PartialTensor
+
+MAX_ENTRIES = 64  # of a value that decides a shape; longer ones are not compared
+
+
+def signature(layer: Any) -> Hashable | None:
+    """What besides its operands decides what a layer does; None where that cannot be compared."""
+    made = (layer.op, tuple(sorted(layer.attributes.items())), layer.epilogue, layer.channels_last)
+    try:
+        hash(made)
+    except TypeError:  # an array, or a list
+        return None
+    return made
+
+
+def inference_key(layer: Any, same: Hashable, given: Sequence[PartialTensor | None]) -> Hashable | None:
+    """What decides a layer's shapes; None where that is more than shapes, dtypes and small values.
+
+    The values of an input that is not a host input matter only where those of all inputs are followed.
+    """
+    parts: list[Hashable] = [same]
+    follows = True
+    for index, spec in enumerate(given):
+        if spec is None:
+            parts.append(None)
+            continue
+        if spec.value is None and spec.entries is None:
+            follows = follows and spec.is_followed
+        elif layer.declaration.is_host(index):
+            if spec.value is None or spec.value.size > MAX_ENTRIES or spec.value.dtype == object:
+                return None
+            parts.append(spec.value.tobytes())
+        parts.append(spec.dtype)
+        parts.append(spec.shape)
+    return None if follows else tuple(parts)

@@ -1,0 +1,241 @@
+"""Products whose operands are quantized numbers become products of these, which the CPU multiplies as they are.
+
+There are two ways to write one: dequantized operands, a product of real numbers, and a quantization of its result; or
+operands of int32 without their zero points, and their product with a cast, a factor and a quantization after it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perframe.layers.epilogue import apply
+from perframe.model import Evaluate, Layer, Model
+from perframe.passes.match import Graph
+from perframe.passes.quantization import Numbers, is_one, numbers_of, quantization, whole_constant, whole_numbers
+from perframe.tensor import DataType
+
+NAMES = {"Conv": "QuantizedConv", "MatMul": "QuantizedMatMul", "Gemm": "QuantizedMatMul"}
+
+
+@dataclass
+class _Operands:
+    """A product's operands: quantized data and constant weights, with the axis of their columns."""
+
+    x: Numbers
+    w: NDArray[Any]
+    w_zero: NDArray[Any] | None
+    w_scale: NDArray[Any] | None
+    bias: NDArray[Any] | None = None
+
+
+def run(model: Model, evaluate: Evaluate) -> int:
+    """Fuse; returns how many products there are."""
+    graph, fused = Graph(model), 0
+    for layer in list(model.layers):
+        if layer.op in NAMES and not layer.inputs[3:] and (layer.op != "Conv" or _rank(graph, layer) in (3, 4)):
+            whole = graph.specs[layer.outputs[0]].dtype is DataType.INT32
+            fused += _fuse_whole(graph, layer) if whole else _fuse_real(graph, layer)
+    return fused
+
+
+def _rank(graph: Graph, layer: Layer) -> int:
+    shape = graph.specs[layer.inputs[0]].shape
+    return 0 if shape is None else len(shape)
+
+
+# --- products of real numbers ---
+
+
+def _fuse_real(graph: Graph, layer: Layer) -> bool:
+    operands = _real_operands(graph, layer)
+    if operands is None or operands.x.scale is None or operands.w_scale is None:
+        return False
+    scale = operands.x.scale * operands.w_scale
+    rounds = graph.only_user(layer.outputs[0])
+    to = quantization(graph, rounds) if rounds is not None and rounds.op == "QuantizeLinear" else None
+    clamps = all(stage.op in ("Relu", "Clip") for stage in layer.epilogue)
+    if rounds is None or to is None or not clamps:
+        # without an end that is quantized, the sums become real numbers
+        _rewrite(graph, layer, operands, scale)
+        return True
+    zero = int(to.zero.reshape(()))
+    kind = np.iinfo(to.zero.dtype)
+    real = apply(layer.epilogue, np.array([-np.inf, np.inf], np.float32))
+    low, high = (int(value) for value in np.clip(np.rint(real / to.scale) + zero, kind.min, kind.max))
+    layer.epilogue = ()
+    if operands.bias is not None and operands.bias.dtype == np.float32:
+        operands.bias = operands.bias / to.scale
+    _rewrite(graph, layer, operands, scale / to.scale, to.zero)
+    layer.attributes |= {"low": low, "high": high}
+    graph.absorb(layer, rounds)
+    return True
+
+
+def _real_operands(graph: Graph, layer: Layer) -> _Operands | None:
+    x = numbers_of(graph, layer.inputs[0])
+    weights = graph.producers.get(layer.inputs[1])
+    if x is None or x.scale is None or weights is None or weights.op != "DequantizeLinear":
+        return None
+    given = [graph.constant(name) if name else None for name in (*weights.inputs, "")[:3]]
+    w, scale, zero = given
+    if w is None or scale is None or w.dtype not in (np.int8, np.uint8) or scale.dtype != np.float32:
+        return None
+    if weights.attributes.get("block_size") or (len(weights.inputs) > 2 and weights.inputs[2] and zero is None):
+        return None
+    axis = _column_axis(layer, w)
+    if axis is None or (scale.size > 1 and weights.attributes.get("axis", 1) % w.ndim != axis):
+        return None
+    if layer.op == "Gemm" and axis == 0:
+        w = np.ascontiguousarray(w.T)
+    scale = scale.reshape(-1) if scale.size > 1 else scale.reshape(())
+    operands, columns = _Operands(x, w, zero, scale), w.shape[0 if layer.op == "Conv" else 1]
+    if len(layer.inputs) > 2 and layer.inputs[2]:
+        bias = _bias(graph, layer.inputs[2], x.scale * scale)
+        if bias is None or bias.shape not in ((columns,), (1, columns), (1,), ()):
+            return None
+        operands.bias = np.ascontiguousarray(np.broadcast_to(bias.reshape(-1), columns))
+    return operands
+
+
+def _column_axis(layer: Layer, w: NDArray[Any]) -> int | None:
+    """Where the weights have their columns; None for products that are not matched."""
+    if layer.op == "Conv":
+        return 0
+    attributes = layer.attributes
+    if w.ndim != 2 or attributes.get("transA") or {attributes.get("alpha", 1.0), attributes.get("beta", 1.0)} != {1.0}:
+        return None
+    return 0 if attributes.get("transB") else 1
+
+
+def _bias(graph: Graph, name: str, unit: NDArray[Any]) -> NDArray[Any] | None:
+    """A constant bias: int32 where its scale is `unit`, that of the sums, else float32."""
+    found = graph.constant(name)
+    if found is not None:
+        return found if found.dtype == np.float32 else None
+    made = graph.producers.get(name)
+    if made is None or made.op != "DequantizeLinear":
+        return None
+    values, scale = graph.constant(made.inputs[0]), graph.constant(made.inputs[1])
+    zero = graph.constant(made.inputs[2]) if made.inputs[2:] and made.inputs[2] else np.zeros((), np.int32)
+    if values is None or scale is None or zero is None or zero.any() or values.dtype != np.int32 or values.ndim > 1:
+        return None
+    if np.allclose(scale, unit, 1e-5, 0):
+        return values
+    real: NDArray[Any] = (values.astype(np.float32) * scale).astype(np.float32)
+    return real
+
+
+# --- products of whole numbers ---
+
+
+def _fuse_whole(graph: Graph, layer: Layer) -> bool:
+    x, weights = whole_numbers(graph, layer.inputs[0]), graph.constant(layer.inputs[1])
+    w = None if weights is None else whole_constant(weights, 0 if layer.op == "Conv" else -1)
+    bias = graph.constant(layer.inputs[2]) if layer.inputs[2:] and layer.inputs[2] else None
+    if x is None or w is None or (layer.op != "Conv" and w[0].ndim != 2) or (layer.inputs[2:] and bias is None):
+        return False
+    operands = _Operands(x, w[0], w[1], None, bias)
+    factor = _take_factor(graph, layer, operands)
+    if factor is None:
+        _rewrite(graph, layer, operands, None)
+        return True
+    dynamic, scale = factor
+    rounds = graph.only_user(layer.outputs[0])
+    to = quantization(graph, rounds) if rounds is not None and rounds.op == "QuantizeLinear" else None
+    if rounds is None or to is None or not is_one(to.scale):
+        _take_bias(graph, layer, operands)
+        _rewrite(graph, layer, operands, scale, x_scale=dynamic)
+        return True
+    _rewrite(graph, layer, operands, scale, to.zero, dynamic)
+    graph.absorb(layer, rounds)
+    return True
+
+
+def _take_factor(graph: Graph, layer: Layer, operands: _Operands) -> tuple[str, NDArray[Any]] | None:
+    """A cast and a multiplication that follow go: (the name of a number, the constants of columns) that they multiply
+    with.
+    """
+    cast = graph.only_user(layer.outputs[0])
+    if cast is None or cast.op != "Cast" or graph.specs[cast.outputs[0]].dtype is not DataType.FLOAT32 or cast.epilogue:
+        return None
+    scales = graph.only_user(cast.outputs[0])
+    if scales is None or scales.op != "Mul" or scales.epilogue:
+        return None
+    other = scales.inputs[1] if scales.inputs[0] == cast.outputs[0] else scales.inputs[0]
+    shapes = [graph.specs[name].shape for name in (cast.outputs[0], scales.outputs[0])]
+    if other == cast.outputs[0] or None in shapes or len({len(shape or ()) for shape in shapes}) != 1:
+        return None
+    found = _factor(graph, other, layer, operands)
+    if found is not None:
+        graph.absorb(layer, cast)
+        graph.absorb(layer, scales)
+    return found
+
+
+def _take_bias(graph: Graph, layer: Layer, operands: _Operands) -> None:
+    """An addition of a number to each column goes too."""
+    adds = graph.only_user(layer.outputs[0])
+    if operands.bias is not None or layer.op == "Conv" or adds is None or adds.op != "Add":
+        return
+    other = adds.inputs[1] if adds.inputs[0] == layer.outputs[0] else adds.inputs[0]
+    value, columns = graph.constant(other), operands.w.shape[-1]
+    if value is not None and value.dtype == np.float32 and value.shape == (columns,):
+        operands.bias, layer.epilogue = value, adds.epilogue
+        graph.absorb(layer, adds)
+
+
+def _factor(graph: Graph, name: str, layer: Layer, operands: _Operands) -> tuple[str, NDArray[Any]] | None:
+    columns = operands.w.shape[0 if layer.op == "Conv" else -1]
+    after = operands.w.ndim - 2 if layer.op == "Conv" else 0
+    value = graph.constant(name)
+    if value is not None:
+        return ("", value.reshape(-1)) if _is_of_columns(value, columns, after) else None
+    made = graph.producers.get(name)
+    for one, others in (made.inputs, made.inputs[::-1]) if made is not None and made.op == "Mul" else ():
+        value, shape = graph.constant(others), graph.specs[one].shape
+        if value is not None and shape is not None and shape.size == 1 and _is_of_columns(value, columns, after):
+            return one, value.reshape(-1)
+    whole = graph.specs[name].shape
+    return (name, np.ones((), np.float32)) if whole is not None and whole.size == 1 else None
+
+
+def _is_of_columns(value: NDArray[Any], columns: int, after: int) -> bool:
+    """Whether a constant holds one number, or one for each column, which `after` dims follow."""
+    if value.dtype != np.float32:
+        return False
+    shape = value.shape[: value.ndim - after]
+    return value.size == 1 or (value.size == columns and value.ndim > after and shape[-1] == columns)
+
+
+# --- the new layer ---
+
+
+def _rewrite(
+    graph: Graph,
+    layer: Layer,
+    operands: _Operands,
+    scale: NDArray[Any] | None,
+    y_zero: NDArray[Any] | None = None,
+    x_scale: str = "",
+) -> None:
+    """The layer multiplies quantized numbers now."""
+
+    def constant(name: str, value: NDArray[Any] | None) -> str:
+        return "" if value is None else graph.model.add_constant(f"{name} of {layer.name}", value)
+
+    w_zero = operands.w_zero if operands.w_zero is not None and operands.w_zero.any() else None
+    scales = None if scale is None else np.asarray(scale, np.float32)
+    bias = None if operands.bias is None else np.ascontiguousarray(operands.bias)
+    inputs = [operands.x.name, constant("weights", operands.w), constant("bias", bias), operands.x.zero]
+    inputs += [constant("zero points", w_zero), x_scale, constant("scales", scales), constant("zero", y_zero)]
+    while not inputs[-1]:
+        inputs.pop()
+    layer.inputs = inputs
+    attributes = layer.attributes if layer.op == "Conv" else {}
+    layer.op, layer.attributes = NAMES[layer.op], dict(attributes)
+    graph.learn(layer)
+    graph.relink()

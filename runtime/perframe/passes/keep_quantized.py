@@ -1,0 +1,228 @@
+"""What is computed between a dequantization and a quantization is computed with the bytes themselves.
+
+Layers that only move elements, or choose among them, do so with bytes; a chain of formulas of one value is a table of
+256 bytes; sums and averages have kernels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perframe.layers.epilogue import apply
+from perframe.layers.quantize import WHOLE_RANGES
+from perframe.model import Evaluate, Layer, Model
+from perframe.passes.match import Graph
+from perframe.passes.quantization import BYTES, Numbers, Quantization, numbers_of, quantization
+from perframe.spec import DynamicTensorShape
+from perframe.tensor import DataType
+
+MOVERS = ("Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "Slice", "MaxPool", "Concat")
+MOST_LAYERS = 16  # that a table stands for
+
+
+def run(model: Model, evaluate: Evaluate) -> int:
+    """Rewrite; returns how many quantizations went."""
+    graph = Graph(model)
+    return sum(_Rewrite(graph, evaluate, layer).run() for layer in list(model.layers) if layer.op == "QuantizeLinear")
+
+
+class _Rewrite:
+    """Of one quantization and what is before it."""
+
+    def __init__(self, graph: Graph, evaluate: Evaluate, rounds: Layer) -> None:
+        self.model, self.graph, self.evaluate, self.rounds = graph.model, graph, evaluate, rounds
+        self.to = quantization(self.graph, rounds)
+
+    def run(self) -> bool:
+        """Whether the quantization is gone."""
+        if self.to is None:
+            return False
+        source = self.rounds.inputs[0]
+        numbers = numbers_of(self.graph, source)
+        if numbers is not None:
+            return self._requantize(numbers, self.to)
+        layer = self.graph.producers.get(source)
+        if layer is None or self.graph.only_user(source) is None or layer.outputs[1:]:
+            return False
+        if layer.op in MOVERS:
+            return self._move(layer, self.to)
+        if layer.op == "Add" and self._add(layer, self.to):
+            return True
+        if layer.op in ("GlobalAveragePool", "ReduceMean"):
+            return self._mean(layer, self.to)
+        return layer.family == "elementwise" and self._formulas()
+
+    def _replace(self, layers: list[Layer], *gone: Layer) -> bool:
+        """New layers in the place of the quantization; those that are gone had no other reader."""
+        at = self.model.layers.index(self.rounds)
+        self.model.layers[at : at + 1] = layers
+        for layer in gone:
+            self.model.layers.remove(layer)
+        for layer in layers:
+            self.graph.learn(layer)
+            made = layer.infer([self.graph.specs[name] if name else None for name in layer.inputs])
+            self.graph.specs.update(zip(layer.outputs, made, strict=False))
+        self.graph.producers, self.graph.users = self.model.producers(), self.model.users()
+        return True
+
+    def _zero(self, numbers: Numbers) -> int:
+        value = self.graph.constant(numbers.zero) if numbers.zero else None
+        return 0 if value is None else int(value.reshape(()))
+
+    def _dtype(self, to: Quantization) -> DataType:
+        return self.graph.specs[self.rounds.outputs[0]].dtype
+
+    def _bytes(self, source: DataType) -> NDArray[np.generic]:
+        """All bytes, in the order of their bits."""
+        return np.arange(256, dtype=np.uint8).view(source.numpy)
+
+    # --- tables ---
+
+    def _look_up(self, name: str, table: NDArray[np.generic], output: str) -> Layer:
+        constant = self.model.add_constant(f"table of {output}", table)
+        return Layer("LookUp", f"{output} looked up", [name, constant], [output])
+
+    def _table(self, layers: Sequence[Layer], source: str) -> NDArray[np.generic]:
+        """What the layers, in order, make of each byte; the last makes bytes."""
+        values: dict[str, NDArray[Any]] = {"": np.empty(0), source: self._bytes(self.graph.specs[source].dtype)}
+        for layer in layers:
+            given = [values.get(name, self.graph.constant(name)) if name else None for name in layer.inputs]
+            values[layer.outputs[0]] = self.evaluate(layer, given)[0]
+        return values[layers[-1].outputs[0]].reshape(256)
+
+    def _requantize(self, numbers: Numbers, to: Quantization) -> bool:
+        """From one scale to another: nothing where they are the same."""
+        output = self.rounds.outputs[0]
+        if self._is_same(numbers, to):
+            return self._replace([Layer("Identity", self.rounds.name, [numbers.name], [output])])
+        back = self.graph.producers[self.rounds.inputs[0]]
+        return self._replace([self._look_up(numbers.name, self._table([back, self.rounds], numbers.name), output)])
+
+    def _is_same(self, numbers: Numbers, to: Quantization) -> bool:
+        same = self.graph.specs[numbers.name].dtype is self._dtype(to)
+        return same and bool(numbers.scale == to.scale) and self._zero(numbers) == int(to.zero)
+
+    def _formulas(self) -> bool:
+        """Formulas of one value and of constant numbers, which may have been quantized in between."""
+        layers: list[Layer] = []
+        shape = self.graph.specs[self.rounds.outputs[0]].shape
+        sources = self._sources(self.rounds, layers, shape) if shape is not None else None
+        if sources is None or len(set(sources)) != 1:
+            return False
+        source, ordered = sources[0], [layer for layer in self.model.layers if layer in layers]
+        return self._replace([self._look_up(source, self._table(ordered, source), self.rounds.outputs[0])])
+
+    def _sources(self, layer: Layer, layers: list[Layer], shape: DynamicTensorShape) -> list[str] | None:
+        """The bytes that formulas before a layer begin with; None where there is anything else. `layers` grows."""
+        if len(layers) >= MOST_LAYERS:
+            return None
+        layers.append(layer)
+        found: list[str] = []
+        for name in layer.inputs:
+            value = self.graph.constant(name) if name else None
+            if not name or (value is not None and (value.size == 1 or layer.op == "LookUp")):
+                continue
+            made, spec = self.graph.producers.get(name), self.graph.specs[name]
+            if value is not None or spec.shape != shape:
+                return None
+            is_start = layer.op in ("DequantizeLinear", "LookUp") and (made is None or made.op != "LookUp")
+            if is_start:
+                found.append(name)
+                continue
+            if made is None or made.outputs[1:] or not self._is_formula(made):
+                return None
+            more = self._sources(made, layers, shape)
+            if more is None:
+                return None
+            found += more
+        return found
+
+    def _is_formula(self, layer: Layer) -> bool:
+        if layer.op == "DequantizeLinear":
+            return quantization(self.graph, layer) is not None
+        return layer.op == "LookUp" or layer.family == "elementwise"
+
+    # --- layers on bytes ---
+
+    def _move(self, layer: Layer, to: Quantization) -> bool:
+        """Its inputs that are data are looked up first where their scale is another."""
+        data = layer.inputs if layer.op == "Concat" else layer.inputs[:1]
+        found = [numbers_of(self.graph, name) for name in data]
+        if layer.epilogue or any(numbers is None for numbers in found):
+            return False
+        made: list[Layer] = []
+        inputs: list[str] = []
+        for name, numbers in zip(data, found, strict=True):
+            assert numbers is not None
+            if self._is_same(numbers, to):
+                inputs.append(numbers.name)
+                continue
+            output = f"{self.rounds.outputs[0]}/{len(made)}"
+            table = self._table([self.graph.producers[name], self._rounds_of(name)], numbers.name)
+            made.append(self._look_up(numbers.name, table, output))
+            inputs.append(output)
+        rest = layer.inputs[len(data) :]
+        moved = Layer(layer.op, layer.name, [*inputs, *rest], [self.rounds.outputs[0]], layer.attributes)
+        return self._replace([*made, moved], layer)
+
+    def _rounds_of(self, name: str) -> Layer:
+        """The quantization, of another value."""
+        return Layer("QuantizeLinear", "", [name, *self.rounds.inputs[1:]], [""], self.rounds.attributes)
+
+    def _limits(self, layer: Layer, to: Quantization) -> tuple[int, int] | None:
+        """What an epilogue clamps the result to; None where it does anything else."""
+        if any(stage.op not in ("Relu", "Clip") for stage in layer.epilogue):
+            return None
+        low, high = WHOLE_RANGES[self._dtype(to)]
+        real = apply(layer.epilogue, np.array([-np.inf, np.inf], np.float32))
+        clipped = np.clip(np.rint(real / to.scale) + int(to.zero), low, high)
+        return int(clipped[0]), int(clipped[1])
+
+    def _add(self, layer: Layer, to: Quantization) -> bool:
+        found = [numbers_of(self.graph, name) for name in layer.inputs]
+        limits = self._limits(layer, to)
+        shapes = {self.graph.specs[name].shape for name in layer.inputs}
+        if limits is None or len(shapes) != 1 or None in shapes or any(numbers is None for numbers in found):
+            return False
+        given = [numbers for numbers in found if numbers is not None and numbers.scale is not None]
+        attributes = {
+            "factors": [float(numbers.scale / to.scale) for numbers in given if numbers.scale is not None],
+            "zeros": [self._zero(numbers) for numbers in given],
+            "zero": int(to.zero),
+            "low": limits[0],
+            "high": limits[1],
+            "to": self._dtype(to),
+        }
+        names = [numbers.name for numbers in given]
+        added = Layer("QuantizedAdd", layer.name, names, [self.rounds.outputs[0]], attributes)
+        return self._replace([added], layer)
+
+    def _mean(self, layer: Layer, to: Quantization) -> bool:
+        """Over all dims but the first two."""
+        numbers, shape = numbers_of(self.graph, layer.inputs[0]), self.graph.specs[layer.inputs[0]].shape
+        if numbers is None or numbers.scale is None or shape is None or len(shape) < 3 or layer.epilogue:
+            return False
+        if self.graph.specs[numbers.name].dtype is not self._dtype(to) or self._dtype(to) not in BYTES:
+            return False
+        keeps = layer.op == "GlobalAveragePool" or bool(layer.attributes.get("keepdims", 1))
+        if layer.op == "ReduceMean":
+            axes = self.graph.constant(layer.inputs[1]) if layer.inputs[1:] else None
+            if axes is None or sorted(int(axis) % len(shape) for axis in axes) != list(range(2, len(shape))):
+                return False
+        attributes = {
+            "factor": float(numbers.scale / to.scale),
+            "x_zero": self._zero(numbers),
+            "zero": int(to.zero),
+            "to": self._dtype(to),
+        }
+        output = self.rounds.outputs[0]
+        made = output if keeps else f"{output}/mean"
+        layers = [Layer("QuantizedMean", layer.name, [numbers.name], [made], attributes)]
+        if not keeps:
+            kept = self.model.add_constant(f"axes of {layer.name}", np.arange(2, len(shape)))
+            layers.append(Layer("Squeeze", f"{layer.name} squeezed", [made, kept], [output]))
+        return self._replace(layers, layer)

@@ -1,0 +1,107 @@
+"""What passes ask about quantized values: which numbers stand for a real value, and with what scale and zero point."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perframe.model import Layer
+from perframe.passes.match import Graph
+from perframe.tensor import DataType
+
+BYTES = (DataType.UINT8, DataType.INT8)
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """Bytes and the names of their zero point ("": 0); the scale is None where they stand for whole numbers."""
+
+    name: str
+    zero: str
+    scale: NDArray[Any] | None = None
+
+
+@dataclass(frozen=True)
+class Quantization:
+    """The scale and the zero point of a whole tensor, constants of one element. The zero point has the dtype."""
+
+    scale: NDArray[Any]
+    zero: NDArray[Any]
+
+
+def quantization(graph: Graph, layer: Layer) -> Quantization | None:
+    """What a QuantizeLinear or DequantizeLinear does, where it is the same for all of a tensor of bytes."""
+    scale = graph.constant(layer.inputs[1])
+    quantizes = layer.op == "QuantizeLinear"
+    spec = graph.specs[layer.outputs[0] if quantizes else layer.inputs[0]]
+    real = graph.specs[layer.inputs[0] if quantizes else layer.outputs[0]]
+    if scale is None or scale.size != 1 or scale.dtype != np.float32 or spec.dtype not in BYTES:
+        return None
+    if layer.attributes.get("block_size") or layer.attributes.get("precision") or real.dtype is not DataType.FLOAT32:
+        return None
+    zero = np.zeros((), spec.dtype.numpy)
+    if layer.inputs[2:] and layer.inputs[2]:
+        given = graph.constant(layer.inputs[2])
+        if given is None or given.size != 1:
+            return None
+        zero = given.reshape(())
+    return Quantization(scale.reshape(()), zero)
+
+
+def numbers_of(graph: Graph, name: str) -> Numbers | None:
+    """The bytes that a real value is made of."""
+    made = graph.producers.get(name)
+    if made is None or made.op != "DequantizeLinear" or made.epilogue:
+        return None
+    found = quantization(graph, made)
+    if found is None:
+        return None
+    zero = made.inputs[2] if made.inputs[2:] and found.zero.any() else ""
+    return Numbers(made.inputs[0], zero, found.scale)
+
+
+def whole_numbers(graph: Graph, name: str) -> Numbers | None:
+    """The bytes that an int32 value is made of: a cast, and perhaps a subtraction of one zero point."""
+    made = graph.producers.get(name)
+    if made is None or made.epilogue:
+        return None
+    if made.op == "Cast":
+        source = made.inputs[0]
+        return Numbers(source, "") if graph.specs[source].dtype in BYTES else None
+    numbers = whole_numbers(graph, made.inputs[0]) if made.op == "Sub" else None
+    if numbers is None or numbers.zero:
+        return None
+    zero, dtype = graph.constant(made.inputs[1]), graph.specs[numbers.name].dtype.numpy
+    if zero is not None:
+        fits = zero.size == 1 and int(zero.reshape(())) in range(np.iinfo(dtype).min, np.iinfo(dtype).max + 1)
+        given = graph.model.add_constant(f"{made.inputs[1]} as a byte", zero.reshape(()).astype(dtype)) if fits else ""
+        return Numbers(numbers.name, given) if fits else None
+    cast = graph.producers.get(made.inputs[1])
+    if cast is None or cast.op != "Cast" or cast.epilogue:
+        return None
+    shape = graph.specs[cast.inputs[0]].shape
+    same = graph.specs[cast.inputs[0]].dtype is graph.specs[numbers.name].dtype
+    return Numbers(numbers.name, cast.inputs[0]) if same and shape is not None and shape.size == 1 else None
+
+
+def whole_constant(values: NDArray[Any], axis: int) -> tuple[NDArray[Any], NDArray[Any] | None] | None:
+    """(signed bytes, zero points of the columns on an axis) of a constant of whole numbers, where these fit."""
+    if not values.size:
+        return None
+    columns = np.moveaxis(values, axis, -1)
+    rows = columns.reshape(-1, columns.shape[-1])
+    low, high = rows.min(0), rows.max(0)
+    if low.min() >= -128 and high.max() <= 127:
+        return values.astype(np.int8), None
+    if (high - low).max() > 255:
+        return None
+    zero = (-128 - low).astype(np.int32)
+    return np.moveaxis(columns + zero, -1, axis).astype(np.int8), zero
+
+
+def is_one(scale: NDArray[Any]) -> bool:
+    """Whether it changes nothing."""
+    return bool((scale == 1).all())

@@ -1,0 +1,90 @@
+"""Branches that shapes decide: for each set of input shapes they are part of the model around them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+import perframe as pf
+from core.small import node
+from perframe.backends import evaluator
+from perframe.branches import settled
+from perframe.control import ControlPart
+
+
+def branch(name: str, *nodes: onnx.NodeProto) -> onnx.GraphProto:
+    """A body whose output is "out"."""
+    return helper.make_graph(list(nodes), name, [], [onnx.ValueInfoProto(name="out")])
+
+
+@pytest.fixture
+def by_rank() -> pf.Model:
+    """What exporters write: a matrix gets a batch of one, and loses it again."""
+    grows = branch("grows", node("Unsqueeze", "x zero", "out"))
+    keeps = branch("keeps", node("Identity", "x", "out"))
+    shrinks = branch("shrinks", node("Neg", "whole", "inner"), node("Squeeze", "inner zero", "out"))
+    stays = branch("stays", node("Abs", "whole", "inner"), node("Identity", "inner", "out"))
+    nodes = [
+        node("Shape", "x", "s"),
+        node("Size", "s", "rank"),
+        node("Equal", "rank two", "flat"),
+        helper.make_node("If", ["flat"], ["whole"], name="grow", then_branch=grows, else_branch=keeps),
+        helper.make_node("If", ["flat"], ["y"], name="shrink", then_branch=shrinks, else_branch=stays),
+        node("Mul", "y y", "inner"),
+        node("Relu", "inner", "z"),
+    ]
+    constants = [helper.make_tensor("zero", TensorProto.INT64, [1], [0])]
+    constants.append(helper.make_tensor("two", TensorProto.INT64, [], [2]))
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, None)
+    ends = [onnx.ValueInfoProto(name=name) for name in ("y", "z")]
+    graph = helper.make_graph(nodes, "by rank", [x], ends, constants)
+    return pf.load(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10))
+
+
+@pytest.mark.parametrize("shape", [(3, 4), (2, 3, 4), (1, 1, 1)])
+def test_a_decided_branch_gives_what_it_gave(
+    by_rank: pf.Model, shape: tuple[int, ...], backend: str, backend_context: Any
+) -> None:
+    x = np.arange(np.prod(shape), dtype=np.float32).reshape(shape) - 5
+    made = pf.run(by_rank, {"x": x}, backend=backend, ctx=backend_context)
+    wanted = -x if len(shape) == 2 else np.abs(x)
+    np.testing.assert_array_equal(made["y"], wanted)
+    np.testing.assert_array_equal(made["z"], wanted * wanted)
+
+
+def test_no_branch_is_left_to_a_run(by_rank: pf.Model, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(self: ControlPart, *rest: Any) -> Any:
+        raise AssertionError("a branch was run")
+
+    monkeypatch.setattr(ControlPart, "advance", refuse)
+    with pf.Worker(by_rank, "cpu") as worker:
+        for shape in ((3, 4), (2, 2, 2), (3, 4)):
+            worker.schedule(np.ones(shape, np.float32))
+            assert worker.peek_output("y").shape == shape
+        assert list(worker.schedule_iterable(np.ones((2, 2), np.float32)))
+
+
+def test_names_that_are_taken_are_given_once(by_rank: pf.Model) -> None:
+    model = settled(by_rank, {"x": (3, 4)}, evaluator())
+    assert model is not None
+    model.verify()
+    assert not any(layer.op == "If" for layer in model.layers)
+
+
+def test_what_data_decide_stays_a_branch() -> None:
+    yes, no = branch("yes", node("Neg", "x", "out")), branch("no", node("Identity", "x", "out"))
+    nodes = [helper.make_node("If", ["c"], ["y"], name="choose", then_branch=yes, else_branch=no)]
+    given = [
+        helper.make_tensor_value_info(*value) for value in (("x", TensorProto.FLOAT, [2]), ("c", TensorProto.BOOL, []))
+    ]
+    graph = helper.make_graph(nodes, "by data", given, [onnx.ValueInfoProto(name="y")])
+    model = pf.load(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10))
+    assert settled(model, {"x": (2,), "c": ()}, lambda layer, values: []) is None
+    x = np.array([1, -2], np.float32)
+    for choice in (True, False):
+        made = pf.run(model, {"x": x, "c": np.array(choice)}, backend="cpu")
+        np.testing.assert_array_equal(made["y"], -x if choice else x)
