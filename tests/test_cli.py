@@ -141,6 +141,14 @@ def test_inspect_shows_layers_and_what_the_passes_did(perframe: Command, model: 
     assert "(batch, 4)" in shown and "Identity 1 → 0" in shown
 
 
+def test_inspect_shows_what_a_run_takes(perframe: Command, model: Path) -> None:
+    used = json.loads(perframe("inspect", model, "--memory", "--json", "--dims", "batch=8").out)
+    assert used["weights"] == 15 * 4 and used["packed"] > 0
+    assert all(size <= used["arena"] for _, size in used["layers"]) and used["layers"]
+    shown = perframe("inspect", model, "--memory").out
+    assert "packed weights" in shown and used["layers"][0][0] in shown
+
+
 def test_warmup_fills_the_kernel_cache(
     perframe: Command, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -132,6 +132,9 @@ class Declaration:
             [value.is_followed and (value.value is not None or not self.is_host(i)) for i, value in given]
         ):
             return outputs
+        source, shape = given[0][1].value, outputs[0].shape
+        if self.alias and source is not None and shape is not None:
+            return (PartialTensor(outputs[0].dtype, shape, source.reshape(shape.to_shape())), *outputs[1:])
         if self.alias:
             forms: list[Any] = [_AsItIs()]
         else:

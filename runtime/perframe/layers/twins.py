@@ -21,7 +21,7 @@ def signature(layer: Any) -> Hashable | None:
 
 
 def inference_key(layer: Any, same: Hashable, given: Sequence[PartialTensor | None]) -> Hashable | None:
-    """What decides a layer's shapes; None where that is more than shapes, dtypes and small values.
+    """What decides a layer's shapes; None where that is more than tensors' shapes, dtypes and small values.
 
     The values of an input that is not a host input matter only where those of all inputs are followed.
     """
@@ -31,6 +31,8 @@ def inference_key(layer: Any, same: Hashable, given: Sequence[PartialTensor | No
         if spec is None:
             parts.append(None)
             continue
+        if spec.kind != "tensor":
+            return None
         if spec.value is None and spec.entries is None:
             follows = follows and spec.is_followed
         elif layer.declaration.is_host(index):

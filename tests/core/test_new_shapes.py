@@ -1,0 +1,122 @@
+"""A new input shape is planned with little work: layers that are alike are worked out once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import perframe as pf
+from core.small import load, node
+from perframe.backends.cpu import backend as cpu
+from perframe.layers.base import Declaration
+
+BLOCKS = 6
+
+
+def network(seed: int = 0, pads: tuple[int, ...] = (1,) * BLOCKS) -> tuple[pf.Model, dict[str, Any]]:
+    """Blocks of a product, an activation, padding and a slice, each with weights of its own."""
+    random = np.random.default_rng(seed)
+    constants: dict[str, Any] = {"starts": np.array([0]), "ends": np.array([8]), "axes": np.array([1])}
+    nodes, last = [], "x"
+    for index, pad in enumerate(pads):
+        constants[f"w{index}"] = random.standard_normal((8, 8)).astype(np.float32)
+        constants[f"b{index}"] = random.standard_normal((1, 8)).astype(np.float32)
+        constants[f"p{index}"] = np.array([0, 0, 0, pad])
+        nodes += [
+            node("MatMul", f"{last} w{index}", f"m{index}"),
+            node("Add", f"m{index} b{index}", f"a{index}"),
+            node("Softmax", f"a{index}", f"s{index}"),
+            node("Pad", f"s{index} p{index}", f"q{index}"),
+            node("Slice", f"q{index} starts ends axes", f"c{index}"),
+        ]
+        last = f"c{index}"
+    nodes.append(node("Neg", last, "y"))
+    return load(nodes, {"x": ["n", 8]}, constants=constants), constants
+
+
+def expected(x: Any, constants: dict[str, Any], count: int = BLOCKS) -> Any:
+    for index in range(count):
+        x = x @ constants[f"w{index}"] + constants[f"b{index}"]
+        x = np.exp(x - x.max(1, keepdims=True))
+        x = x / x.sum(1, keepdims=True)
+    return -x
+
+
+@pytest.fixture
+def counted(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
+    """How often shapes were inferred and layers lowered, by operator."""
+    counts: dict[str, int] = {}
+    infer, lower = Declaration.outputs_for, cpu._lower
+
+    def count_infer(self: Declaration, *given: Any) -> Any:
+        counts[f"infer {self.name}"] = counts.get(f"infer {self.name}", 0) + 1
+        return infer(self, *given)
+
+    def count_lower(layer: Any, *given: Any) -> Any:
+        counts[f"lower {layer.op}"] = counts.get(f"lower {layer.op}", 0) + 1
+        return lower(layer, *given)
+
+    monkeypatch.setattr(Declaration, "outputs_for", count_infer)
+    monkeypatch.setattr(cpu, "_lower", count_lower)
+    return counts
+
+
+def test_layers_that_are_alike_are_worked_out_once(counted: dict[str, int]) -> None:
+    model, constants = network()
+    with pf.Worker(model) as worker:
+        for rows in (3, 5, 1, 40):
+            x = np.random.default_rng(rows).standard_normal((rows, 8)).astype(np.float32)
+            counted.clear()
+            made = worker.schedule(x).peek_output().download_to_array()
+            np.testing.assert_allclose(made, expected(x, constants), 1e-4, 1e-5)
+            # the first product reads the input, and the last block's result is the output: those may differ
+            assert counted and max(counted.values()) <= 2, counted
+        counted.clear()
+        worker.schedule(x)
+        assert not counted
+
+
+def test_layers_that_differ_in_a_constant_are_not_alike() -> None:
+    """Each pads by another number, which is among the numbers of its kernel."""
+    pads = (0, 1, 2, 3, 1, 2)
+    constants = {f"p{index}": np.array([0, 0, 0, pad]) for index, pad in enumerate(pads)}
+    nodes = [node("Pad", f"{'x' if not i else f'q{i - 1}'} p{i}", f"q{i}") for i in range(len(pads))]
+    shrink = [node("ReduceSum", f"q{len(pads) - 1}", "y", keepdims=0)]
+    model = load([*nodes, *shrink], {"x": ["n", 8]}, "y q5", constants=constants)
+    with pf.Worker(model) as worker:
+        for rows in (2, 3):
+            x = np.ones((rows, 8), np.float32)
+            worker.schedule(x)
+            assert worker.peek_output("q5").download_to_array().shape == (rows, 8 + sum(pads))
+            assert worker.peek_output("y").download_to_array() == 8 * rows
+
+
+def test_values_that_a_lowering_reads_are_compared() -> None:
+    """Rows of constants that a kernel gets repeated: the same layer with another row is lowered by itself."""
+    random = np.random.default_rng(1)
+    constants = {f"r{index}": random.standard_normal((1, 3)).astype(np.float32) for index in range(5)}
+    nodes = [node("Mul", f"{'x' if not i else f'v{i - 1}'} r{i}", f"v{i}") for i in range(4)]
+    nodes += [node("Softmax", "v3", "s"), node("Mul", "s r4", "y")]
+    model = load(nodes, {"x": ["n", 3]}, constants=constants, optimize=False)
+    x = random.standard_normal((64, 3)).astype(np.float32)
+    product = x * np.prod([constants[f"r{index}"] for index in range(4)], axis=0)
+    shares = np.exp(product) / np.exp(product).sum(1, keepdims=True)
+    with pf.Worker(model) as worker:
+        made = worker.schedule(x).peek_output().download_to_array()
+        np.testing.assert_allclose(made, shares * constants["r4"], 1e-4)
+
+
+def test_one_value_read_twice_makes_no_recipe_for_two() -> None:
+    nodes = [node("Mul", "x x", "a"), node("Softmax", "a", "s"), node("Mul", "s x", "b"), node("Softmax", "b", "t")]
+    model = load([*nodes, node("Mul", "t s", "y")], {"x": ["n", 4]})
+    x = np.random.default_rng(2).standard_normal((5, 4)).astype(np.float32)
+
+    def softmax(v: Any) -> Any:
+        return np.exp(v) / np.exp(v).sum(1, keepdims=True)
+
+    s = softmax(x * x)
+    with pf.Worker(model) as worker:
+        made = worker.schedule(x).peek_output().download_to_array()
+    np.testing.assert_allclose(made, softmax(s * x) * s, 1e-4)

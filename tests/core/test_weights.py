@@ -1,0 +1,125 @@
+"""Weights are read from the file into arrays of their own, and lie in memory once."""
+
+from __future__ import annotations
+
+import io
+import tracemalloc
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from onnx import TensorProto, helper, numpy_helper
+
+import perframe as pf
+from perframe.importers.onnx_weights import LARGE, split
+
+DTYPES = ("float32", "float64", "float16", "int8", "uint8", "int16", "uint16", "int32", "int64", "uint32", "bool")
+
+
+def proto_of(constants: dict[str, Any]) -> onnx.ModelProto:
+    """A file whose constants are its outputs."""
+    graph = helper.make_graph(
+        [helper.make_node("Identity", [name], [f"{name} out"]) for name in constants],
+        "weights",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1])],
+        [onnx.ValueInfoProto(name=f"{name} out") for name in constants],
+        [numpy_helper.from_array(value, name) for name, value in constants.items()],
+        doc_string="after the initializers",
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], producer_name="test")
+
+
+def many() -> dict[str, Any]:
+    random = np.random.default_rng(0)
+    large = {name: random.integers(0, 2, (3, LARGE)).astype(name) for name in DTYPES}
+    small = {f"small {name}": random.integers(0, 2, (5,)).astype(name) for name in DTYPES}
+    return {**small, **large, "last": random.standard_normal((7, 1, 300)).astype(np.float32)}
+
+
+@pytest.mark.parametrize("how", ["path", "bytes", "file object"])
+def test_what_is_read_is_what_onnx_reads(how: str, tmp_path: Path) -> None:
+    constants = many()
+    data = proto_of(constants).SerializeToString()
+    path = tmp_path / "m.onnx"
+    path.write_bytes(data)
+    source: Any = {"path": path, "bytes": data, "file object": io.BytesIO(data)}[how]
+    model = pf.load(source, optimize=False)
+    assert model.constants.keys() == constants.keys()
+    for name, value in constants.items():
+        read = model.constants[name]
+        assert read.dtype == value.dtype and read.flags.aligned
+        np.testing.assert_array_equal(read, value)
+
+
+def test_what_is_left_is_the_file_without_them() -> None:
+    constants = many()
+    whole = proto_of(constants)
+    data = whole.SerializeToString()
+    kept, weights = split(io.BytesIO(data), len(data))
+    parsed = onnx.ModelProto.FromString(kept)
+    assert len(kept) < len(data) - sum(weight.nbytes for weight in weights.values())
+    assert sorted(whole.graph.initializer[index].name for index in weights) == sorted(
+        name for name, value in constants.items() if value.nbytes >= LARGE
+    )
+    for index in weights:
+        parsed.graph.initializer[index].raw_data = whole.graph.initializer[index].raw_data
+    assert parsed == whole
+
+
+@given(st.data())
+@settings(deadline=None, max_examples=60)
+def test_a_damaged_file_is_left_to_the_parser(data: st.DataObject) -> None:
+    """It ends in an error or in a model, as a whole file does, and takes no more memory than it has bytes."""
+    whole = bytearray(proto_of({"w": np.ones(2 * LARGE, np.float32)}).SerializeToString())
+    for _ in range(data.draw(st.integers(1, 3))):
+        whole[data.draw(st.integers(0, 200))] = data.draw(st.integers(0, 255))
+    cut = bytes(whole[: data.draw(st.sampled_from([len(whole), len(whole) - 1, LARGE, 50]))])
+    try:
+        pf.load(cut, optimize=False)
+    except pf.PerframeError:
+        return
+
+
+@pytest.mark.parametrize("external", [False, True])
+def test_weights_lie_in_memory_once(external: bool, tmp_path: Path) -> None:
+    """Reading takes as much as there is, and a little more for what is being read."""
+    constants = {f"w{index}": np.full((256, 1024), index, np.float32) for index in range(16)}
+    path = tmp_path / "m.onnx"
+    onnx.save(proto_of(constants), path, save_as_external_data=external, location="m.data")
+    size = sum(value.nbytes for value in constants.values())
+    pf.load(path, optimize=False)
+    tracemalloc.start()
+    try:
+        model = pf.load(path, optimize=False)
+        now, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert size <= now and peak < size + size // 8
+    assert all((model.constants[name] == value).all() for name, value in constants.items())
+
+
+def test_kernels_read_constants_where_they_lie(tmp_path: Path) -> None:
+    """Those that are as kernels want them are not copied, and nobody may write to them."""
+    value = np.arange(4 * LARGE, dtype=np.float32)
+    graph = helper.make_graph(
+        [helper.make_node("Mul", ["x", "w"], ["y"])],
+        "product",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", value.size])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+        [numpy_helper.from_array(value, "w")],
+    )
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)]), tmp_path / "m.onnx")
+    model = pf.load(tmp_path / "m.onnx")
+    with pytest.raises(ValueError, match="read-only"):
+        model.constants["w"][0] = 1
+    with pf.Worker(model) as worker:
+        made = worker.schedule(np.full((2, value.size), 2, np.float32)).peek_output().download_to_array()
+        np.testing.assert_array_equal(made, [2 * value, 2 * value])
+        (use,) = worker.memory_use
+        assert use.read == value.nbytes
+        storages = worker._parts._parts[0]._constants._storages.values()  # type: ignore[attr-defined]
+        assert all(np.shares_memory(storage.memory, model.constants["w"]) for storage in storages)
