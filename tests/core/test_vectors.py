@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-TESTS = ("tests/layers/test_conv_kernels.py", "tests/layers/test_matmul.py", "tests/layers/test_pool.py")
+TESTS = tuple(f"tests/layers/test_{family}.py" for family in ("conv_kernels", "matmul", "pool", "quantized"))
 
 
 @pytest.mark.parametrize("vectors", ["8x16", "4x32"])

@@ -179,7 +179,7 @@ def test_averages_and_the_largest_of_bytes(dtype: Any, channels: int) -> None:
     attributes = {"factor": 0.7, "x_zero": 9, "zero": 3, "to": DataType.of(np.dtype(dtype)), "channels_last": True}
     model, fed = layer_of("QuantizedMean", [x], dtype, **attributes)
     info = np.iinfo(dtype)
-    mean = (x.astype(np.int32) - 9).sum((1, 2), keepdims=True) * (0.7 / 30)
+    mean = (x.astype(np.int32) - 9).sum((1, 2), keepdims=True).astype(np.float32) * np.float32(0.7 / 30)
     np.testing.assert_array_equal(pf.run(model, fed)["y"], np.clip(np.rint(mean) + 3, info.min, info.max))
     window = {"kernel_shape": [3, 2], "strides": [2, 1], "pads": [1, 1, 1, 0], "channels_last": True}
     model, fed = layer_of("MaxPool", [x], dtype, **window)

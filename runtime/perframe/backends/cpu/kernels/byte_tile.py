@@ -5,8 +5,8 @@ apart, and its depth is read in groups of four. The right operand is signed, pac
 each group (columns in whole vectors, 4). The sums go to rows of `PANEL` int32.
 
 Three kinds: "amx" has tiles of 16 rows as registers, and reads all 16 of them whatever `rows` says; "vnni" multiplies
-vectors; "plain" is for every other CPU. AMX takes its depth in steps of up to 16 groups, all alike, for which
-`begin_tiles` sets it up; `end_tiles` gives the registers back.
+vectors; "plain" has pairs of 16 bits, for every other CPU. AMX takes its depth in steps of up to 16 groups, all alike,
+for which `begin_tiles` sets it up; `end_tiles` gives the registers back.
 """
 
 from __future__ import annotations
@@ -15,25 +15,27 @@ from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
-from numba import int32, types
+from numba import types
 from numba.extending import intrinsic
 
 from perframe.backends.cpu.kernels.compiler import inline
-from perframe.backends.cpu.kernels.memory import POINTERS, bools, int32s
+from perframe.backends.cpu.kernels.memory import bools
 from perframe.backends.cpu.kernels.sizes import LANES, PANEL, REGISTERS
-from perframe.backends.cpu.kernels.vector import I64
+from perframe.backends.cpu.kernels.vector import I32, I64, declare, splat_of
+from perframe.backends.cpu.kernels.whole_vector import INTS
 
 GROUP = 4  # products that one instruction adds up
 STEP = 16  # groups that an AMX register holds
 AMX_ROWS = 16
-TILE_ROWS = {"amx": 2 * AMX_ROWS, "vnni": min(14, (REGISTERS - 3) // 2), "plain": 8}
+TILE_ROWS = {"amx": 2 * AMX_ROWS, "vnni": min(14, (REGISTERS - 3) // 2), "plain": 4}
 # rows that are read however few are asked for
 READ_ROWS = {"amx": AMX_ROWS, "vnni": 1, "plain": 1}
 
 VECTORS = PANEL // LANES
 ROW_BYTES = LANES * GROUP  # of one vector of a panel
 _VOID = ir.VoidType()
-_signed = POINTERS["int8"]
+_PAIRS = ir.VectorType(ir.IntType(16), 2 * LANES)
+_EIGHT = ir.Constant(_PAIRS, [8] * 2 * LANES)
 _NAME = "zmm" if LANES == 16 else "ymm"
 _PREFIX = "" if LANES == 16 else "{vex} "  # AVX-VNNI
 
@@ -114,6 +116,75 @@ def _vnni(builder: Any, values: list[Any], rows: int, vectors: int) -> None:
     _assembly(builder, lines, given, len(changed), [f"{_NAME}{k}" for k in range(first + vectors + 1)])
 
 
+def _plain(builder: Any, values: list[Any], rows: int, vectors: int) -> None:
+    """Bytes become pairs of 16 bits, the even and the odd ones of a group, whose products are added up."""
+    a, pitch, b, sums, steps, groups = values
+    starts = [builder.add(a, builder.mul(pitch, ir.Constant(I64, row))) for row in range(rows)]
+    count, before = builder.mul(steps, groups), builder.block
+    body, after = builder.append_basic_block("group"), builder.append_basic_block("groups_done")
+    builder.branch(body)
+    builder.position_at_end(body)
+    at = builder.phi(I64)
+    totals = [builder.phi(INTS) for _ in range(rows * vectors)]
+    for phi, first in ((at, ir.Constant(I64, 0)), *((total, ir.Constant(INTS, None)) for total in totals)):
+        phi.add_incoming(first, before)
+    panel = builder.add(b, builder.mul(at, ir.Constant(I64, vectors * ROW_BYTES)))
+    right = []
+    for vector in range(vectors):
+        pairs = builder.load(_at(builder, panel, vector * ROW_BYTES, _PAIRS), align=1)
+        right.append((builder.ashr(builder.shl(pairs, _EIGHT), _EIGHT), builder.ashr(pairs, _EIGHT)))
+    running = []
+    for row, start in enumerate(starts):
+        group = builder.load(
+            _at(builder, builder.add(start, builder.mul(at, ir.Constant(I64, GROUP))), 0, I32), align=1
+        )
+        odd = builder.lshr(group, ir.Constant(I32, 8))
+        left = [splat_of(builder, builder.and_(part, ir.Constant(I32, 0x00FF00FF))) for part in (group, odd)]
+        for vector in range(vectors):
+            total = totals[row * vectors + vector]
+            for one, other in zip(left, right[vector], strict=True):
+                total = builder.add(total, _multiply_pairs(builder, one, builder.bitcast(other, INTS)))
+            running.append(total)
+    following = builder.add(at, ir.Constant(I64, 1))
+    for phi, value in zip((at, *totals), (following, *running), strict=True):
+        phi.add_incoming(value, body)
+    builder.cbranch(builder.icmp_signed("<", following, count), body, after)
+    builder.position_at_end(after)
+    for index, total in enumerate(running):
+        place = (index // vectors * PANEL + index % vectors * LANES) * 4
+        builder.store(total, _at(builder, sums, place, INTS), align=4)
+
+
+def _at(builder: Any, address: Any, offset: int, kind: Any) -> Any:
+    return builder.inttoptr(builder.add(address, ir.Constant(I64, offset)), kind.as_pointer())
+
+
+def _multiply_pairs(builder: Any, left: Any, right: Any) -> Any:
+    """The sums of two products of 16 bits in each lane."""
+    if _MULTIPLY_PAIRS:
+        function = declare(builder.module, _MULTIPLY_PAIRS, INTS, [_PAIRS, _PAIRS])
+        return builder.call(function, [builder.bitcast(left, _PAIRS), builder.bitcast(right, _PAIRS)])
+    half = ir.Constant(INTS, [16] * LANES)
+    low = [builder.ashr(builder.shl(value, half), half) for value in (left, right)]
+    high = [builder.ashr(value, half) for value in (left, right)]
+    return builder.add(builder.mul(*low), builder.mul(*high))
+
+
+def _find_multiply_pairs() -> str:
+    """The instruction for it; "" where there is none."""
+    import llvmlite.binding as llvm
+
+    features = llvm.get_host_cpu_features()
+    if LANES == 16:
+        return "llvm.x86.avx512.pmaddw.d.512" if features.get("avx512bw") else ""
+    if LANES == 8:
+        return "llvm.x86.avx2.pmadd.wd"
+    return "llvm.x86.sse2.pmadd.wd" if features.get("sse2") else ""
+
+
+_MULTIPLY_PAIRS = _find_multiply_pairs()
+
+
 def _function(module: Any, kind: str, emit: Emit, rows: int, vectors: int) -> Any:
     """The function of one tile size, by itself so that nothing else lives in its registers."""
     name = f"perframe_{kind}_{rows}_{vectors}"
@@ -156,21 +227,6 @@ def _tile(kind: str, emit: Emit, sizes: dict[int, int]) -> Any:
         return types.void(*[types.int64] * 8), codegen
 
     return multiply
-
-
-@inline
-def _plain(rows, columns, a, pitch, b, sums, steps, groups):
-    """In words that every CPU has."""
-    width = (columns + LANES - 1) // LANES * LANES
-    total, right = int32s(sums), _signed(b)
-    for row in range(rows):
-        left = bools(a + row * pitch)
-        for c in range(width):
-            total[row * PANEL + c] = 0
-        for k in range(steps * groups * GROUP):
-            value, at = int32(left[k]), k // GROUP * width * GROUP + k % GROUP
-            for c in range(width):
-                total[row * PANEL + c] += value * int32(right[at + c * GROUP])
 
 
 @intrinsic
@@ -219,6 +275,5 @@ def tile_of(kind: str) -> tuple[Any, Any, Any]:
     if kind == "amx":
         sizes = {rows: -(-rows // AMX_ROWS) for rows in range(1, 2 * AMX_ROWS + 1)}
         return _configure, _tile(kind, _amx, sizes), _release_tiles
-    if kind == "vnni":
-        return _no_configuration, _tile(kind, _vnni, {rows: rows for rows in range(1, TILE_ROWS[kind] + 1)}), _nothing
-    return _no_configuration, _plain, _nothing
+    sizes = {rows: rows for rows in range(1, TILE_ROWS[kind] + 1)}
+    return _no_configuration, _tile(kind, _vnni if kind == "vnni" else _plain, sizes), _nothing
