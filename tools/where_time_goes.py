@@ -1,7 +1,7 @@
 """Where a model's time goes on the CPU: its layers by time, and what products reach against the best of one core.
 
-`python tools/where_time_goes.py MODEL [LAYERS [OPEN_DIM]]`; dims that the model leaves open get OPEN_DIM, or 1. Run with
-PERFRAME_THREADS=1: steps are timed alone, in CPU time, which other processes disturb little.
+`python tools/where_time_goes.py MODEL [LAYERS [OPEN_DIM]]`; dims that the model leaves open get OPEN_DIM, or 1. Run
+with PERFRAME_THREADS=1: steps are timed alone, in CPU time, which other processes disturb little.
 """
 
 from __future__ import annotations
