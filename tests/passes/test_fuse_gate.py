@@ -83,3 +83,19 @@ def test_the_numbers_stay(name: str, backend: str, backend_context: Any) -> None
     model = (FUSED | LEFT)[name]
     x = random(3, 7) if name == "gelu" else random(2, 3, 5, 5)
     check_against_peer(model, {"x": x}, backend, backend_context)
+
+
+def test_gates_with_more_numbers_than_a_kernel_takes(backend: str, backend_context: Any) -> None:
+    constants: dict[str, Any] = {"w": CONSTANTS["w"]}
+    nodes = [node("Conv", "x w", "a0")]
+    for gate in range(3):
+        value = f"a{gate}"
+        for clip in range(5):
+            low, high, made = (f"{name}{gate}{clip}" for name in ("low", "high", "clip"))
+            constants |= {low: np.float32(-3 + 0.1 * clip), high: np.float32(3 - 0.1 * clip)}
+            nodes.append(node("Clip", f"{value} {low} {high}", made))
+            value = made
+        nodes.append(node("Mul", f"a{gate} {value}", f"a{gate + 1}"))
+    model = graph(nodes, {"x": [1, 3, 6, 6]}, constants, "a3")
+    assert len(ops(pf.load(model))) > 1
+    check_against_peer(model, {"x": random(1, 3, 6, 6)}, backend, backend_context)

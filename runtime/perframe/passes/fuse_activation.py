@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from perframe.layers.epilogue import Stage
+from perframe.layers.epilogue import Stage, parameters
 from perframe.model import Evaluate, Layer, Model
 from perframe.passes.match import Graph, scalar
 from perframe.tensor import DataType
@@ -10,6 +10,16 @@ from perframe.tensor import DataType
 # families whose kernels apply an epilogue
 FAMILIES = ("conv", "conv_transpose", "matmul", "elementwise", "quantized")
 MAX_STAGES = 4
+MAX_NUMBERS = 16  # that a kernel has room for: those of a layer's own formula, and of its epilogue
+
+
+def extended(target: Layer, *stages: Stage) -> tuple[Stage, ...] | None:
+    """The layer's epilogue with more stages; None where that is more than kernels take."""
+    epilogue = (*target.epilogue, *stages)
+    numbers = len(parameters(epilogue))
+    if target.family == "elementwise":
+        numbers += len(target.declaration.attributes)
+    return epilogue if len(epilogue) <= MAX_STAGES and numbers <= MAX_NUMBERS else None
 
 
 def stage_of(graph: Graph, layer: Layer, source: str) -> Stage | None:
@@ -38,14 +48,15 @@ def run(model: Model, evaluate: Evaluate) -> int:
     for layer in list(model.layers):
         for source in dict.fromkeys(layer.inputs):
             target = graph.producer_for(source, *FAMILIES)
-            if target is None or target.outputs[1:] or len(target.epilogue) >= MAX_STAGES:
+            if target is None or target.outputs[1:]:
                 continue
             read = target.outputs[0] if target.family == "quantized" else target.inputs[0]
             if graph.specs[read].dtype is not DataType.FLOAT32:
                 continue
             stage = stage_of(graph, layer, source)
-            if stage is not None:
-                target.epilogue = (*target.epilogue, stage)
+            epilogue = None if stage is None else extended(target, stage)
+            if epilogue is not None:
+                target.epilogue = epilogue
                 graph.absorb(target, layer)
                 fused += 1
                 break

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from perframe.layers.epilogue import Stage
 from perframe.model import Evaluate, Layer, Model
-from perframe.passes.fuse_activation import FAMILIES, MAX_STAGES, stage_of
+from perframe.passes.fuse_activation import FAMILIES, extended, stage_of
 from perframe.passes.match import Graph
 
 
@@ -33,15 +33,13 @@ def _fuse(graph: Graph, layer: Layer, source: str, gate: str) -> bool:
     first = stage_of(graph, function, source)
     function.epilogue = epilogue
     shapes = {graph.specs[name].shape for name in (source, gate, layer.outputs[0])}
-    if (
-        first is None
-        or len(target.epilogue) + len(layer.epilogue) >= MAX_STAGES
-        or len(shapes) != 1
-        or not graph.all_float32(target, layer)
-    ):
+    if first is None or len(shapes) != 1 or not graph.all_float32(target, layer):
         return False
     operands = tuple(None if name == source else (first, *epilogue) for name in layer.inputs)
-    target.epilogue = (*target.epilogue, Stage(layer.op, (), operands), *layer.epilogue)
+    whole = extended(target, Stage(layer.op, (), operands), *layer.epilogue)
+    if whole is None:
+        return False
+    target.epilogue = whole
     graph.model.layers.remove(function)
     graph.absorb(target, layer)
     return True

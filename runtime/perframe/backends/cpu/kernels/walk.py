@@ -41,9 +41,8 @@ from perframe.backends.cpu.kernels.team import (
 )
 
 FUTEX_WAIT, FUTEX_WAKE, EVERYONE = 128, 129, 1 << 30  # for threads of one process
-PATIENCE = (
-    256  # a power of two: pauses between two offers of the core to other threads: one of them may be whom we wait for
-)
+# a power of two: pauses between two offers of the core to other threads, one of which may be whom we wait for
+PATIENCE = 256
 
 
 @inline
