@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from perframe.backends import compiled_kernels
+from perframe.backends import compiled_kernels, settle_kernels
 from perframe.loading import load
 from perframe.sources import input_arrays, named_model
 from perframe.worker import run
@@ -35,6 +35,7 @@ def warm_up(model: str, dims: Mapping[str, int], seed: int = 0) -> Warmth:
     before, start = len(compiled), time.perf_counter()
     loaded = load(named_model(model, seed))
     run(loaded, input_arrays(loaded.inputs, (), dims, seed))
+    settle_kernels()
     return Warmth(model, time.perf_counter() - start, [text.split()[0] for text in compiled[before:]])
 
 

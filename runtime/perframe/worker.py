@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from perframe.backends import backend_type as backend_type_of
-from perframe.backends import evaluator, host_runner, open_backend
+from perframe.backends import evaluator, expect_kernels, host_runner, open_backend
 from perframe.control import ControlPart
 from perframe.errors import ClosedError, InputError
 from perframe.loading import load
@@ -46,6 +46,8 @@ class Worker:
         self._closed = False
         self._backend = open_backend(self.backend_type, ctx)
         self._host = self._backend if self.backend_type is BackendType.CPU else open_backend(BackendType.CPU)
+        if self._host is self._backend:
+            expect_kernels()
         evaluate = evaluator()
         machine = Machine(self._backend, self._host, evaluate, host_runner(), self._prepare, ControlPart, strict)
         self._parts = Parts(model, machine)

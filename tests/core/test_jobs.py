@@ -177,7 +177,7 @@ def forget() -> None:
 def compiled(name: str) -> int:
     """How many kernels were compiled to get this one."""
     before = len(jit.compiled)
-    assert jit.kernel(name) != 0
+    assert int(jit.kernel(name)) != 0
     return len(jit.compiled) - before
 
 

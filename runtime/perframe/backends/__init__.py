@@ -60,6 +60,16 @@ def compiled_kernels() -> tuple[Path, list[str]]:
     return jit.cache_folder() / "kernels", jit.compiled
 
 
+def expect_kernels() -> None:
+    """Begin to compile the kernels that all models on the CPU need, where they are missing in the cache."""
+    import_module("perframe.backends.cpu.jit").expect()
+
+
+def settle_kernels() -> None:
+    """Wait until all kernels that were asked for are compiled and kept."""
+    import_module("perframe.backends.cpu.jit").settle()
+
+
 def gl_dtypes(layer: LayerLike) -> frozenset[DataType]:
     """The dtypes of its first input with which the GL backends run a layer, as they say themselves."""
     if layer.family not in gl_families() or layer.declaration.on_host:

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from perframe.backends.base import Access, Array, LayerLike, Operand, Program, Scratch, Step
-from perframe.backends.cpu import jobs, reference
+from perframe.backends.cpu import jit, jobs, reference
 from perframe.backends.cpu.arena import Arena, ArenaWorkspace
+from perframe.backends.cpu.late_program import LateProgram
 from perframe.backends.cpu.program import CpuProgram, CpuStep, NativeStep, PythonStep
 from perframe.backends.cpu.recipes import Recipes
 from perframe.errors import BackendError
@@ -65,14 +66,15 @@ class CpuBackend:
     def program(self, steps: Sequence[Step]) -> Program:
         """A table for the native walker."""
         self._recipes = Recipes()
-        return CpuProgram([step for step in steps if isinstance(step, CpuStep)], self._arena)
+        kind = LateProgram if jit.busy() else CpuProgram
+        return kind([step for step in steps if isinstance(step, CpuStep)], self._arena)
 
     def submit(self, program: Program, begin: int, end: int, access: Access) -> None:
         """Run the steps after the last run and after all that touches the same storage.
 
         As a job; or here, when nothing is under way and they take less time than handing them to another thread.
         """
-        assert isinstance(program, CpuProgram)
+        assert isinstance(program, CpuProgram | LateProgram)
         if program.is_brief and self._nothing_pends(begin, access):
             self._run_here(program, begin, end, access)
         else:
@@ -89,7 +91,7 @@ class CpuBackend:
                 return False
         return not any([storage.busy for storage in access.writes])
 
-    def _run_here(self, program: CpuProgram, begin: int, end: int, access: Access) -> None:
+    def _run_here(self, program: Program, begin: int, end: int, access: Access) -> None:
         job = None
         try:
             if access.rebinds:
@@ -103,7 +105,7 @@ class CpuBackend:
                 if storage.reads:
                     storage.reads = []
 
-    def _hand_over(self, program: CpuProgram, begin: int, end: int, access: Access) -> None:
+    def _hand_over(self, program: Program, begin: int, end: int, access: Access) -> None:
         sources = [storage for storage in access.reads if isinstance(storage, HostStorage)]
         targets = [storage for storage in access.writes if isinstance(storage, HostStorage)]
         last = [self._last] if self._last else []
@@ -139,13 +141,13 @@ def _lower(
     return [_python_step(layer, form, inputs, outputs)]
 
 
-def _rebind(program: CpuProgram, rebinds: Sequence[tuple[Storage, Storage]]) -> None:
+def _rebind(program: Program, rebinds: Sequence[tuple[Storage, Storage]]) -> None:
     for planned, new in rebinds:
         program.replace(planned, new)
 
 
 def _run(
-    program: CpuProgram, begin: int, end: int, rebinds: Sequence[tuple[Storage, Storage]], needed: Sequence[Fence]
+    program: Program, begin: int, end: int, rebinds: Sequence[tuple[Storage, Storage]], needed: Sequence[Fence]
 ) -> None:
     _rebind(program, rebinds)
     for fence in needed:

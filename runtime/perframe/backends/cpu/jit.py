@@ -1,4 +1,5 @@
-"""Compiled kernels: Numba compiles each once; its object code is kept on disk, and later processes link that.
+"""Compiled kernels: Numba compiles each once, in a process beside this one (see compilers.py); its object code is kept
+on disk, and later processes link that.
 
 A kernel is `build(**functions)` in a file of `kernels/`; it returns a function of (numbers, begin, end), addresses and
 indices as int64. an object file is named by a hash of kernel sources, the variant's text, the CPU and Numba's version.
@@ -16,7 +17,9 @@ import tempfile
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
+
+from perframe.backends.cpu.compilers import Entry, Job, compile_error, compilers
 
 _lock = threading.RLock()
 compiled: list[str] = []  # what this process compiled; tests look
@@ -75,19 +78,73 @@ def _linker() -> _Linker:
 
 @functools.cache
 def kernel(name: str, text: str = "") -> int:
-    """The address of a kernel: `name` is "file" or "file.function", `text` the formulas that make the variant."""
+    """The address of a kernel: `name` is "file" or "file.function", `text` the formulas that make the variant.
+
+    Where it must be compiled first, other processes begin with that, and the number has a value when somebody needs it.
+    Raises BackendError, then or now.
+    """
     with _lock:
-        digest = hashlib.sha256(f"{_fingerprint()} {name} {text}".encode()).hexdigest()[:32]
-        path = cache_folder() / "kernels" / f"{name}-{digest}.o"
-        entry = _read(path)
-        if entry is None:
-            entry = _compile(name, text)
-            compiled.append(f"{name} {text}".strip())
-            _write(path, *entry)
-        return _linker().link(*entry)
+        path = object_path(name, text, cache_folder() / "kernels")
+        entry = read(path)
+        if entry is not None:
+            return _linker().link(*entry)
+        compiled.append(f"{name} {text}".strip())
+        job = compilers().request(name, text, path)
+        pending = _Pending(name, text, path, job)
+        return cast(int, pending) if job is not None else int(pending)
 
 
-def _read(path: Path) -> tuple[bytes, str] | None:
+class _Pending:
+    """The address of a kernel that is being compiled, as a number: NumPy and int() wait for it."""
+
+    __slots__ = ("_address", "_job", "_kernel")
+
+    def __init__(self, name: str, text: str, path: Path, job: Job | None) -> None:
+        self._kernel, self._job, self._address = (name, text, path), job, 0
+
+    def __index__(self) -> int:
+        entry = None if self._address or self._job is None else self._job.wait()
+        with _lock:
+            if not self._address:
+                self._address = _linker().link(*(entry or _made_here(*self._kernel)))
+        return self._address
+
+    __int__ = __index__
+
+
+def _made_here(name: str, text: str, path: Path) -> Entry:
+    """A kernel that no other process has compiled."""
+    try:
+        entry = compile_here(name, text)
+    except Exception as error:
+        raise compile_error(name, f"{type(error).__name__}: {error}") from error
+    write(path, *entry)
+    return entry
+
+
+def expect() -> None:
+    """Begin to compile what every program needs, where it is missing."""
+    kernel("walk")
+    kernel("walk.build_help")
+
+
+def busy() -> bool:
+    """Whether any kernel that was asked for is still being compiled."""
+    return compilers().busy
+
+
+def settle() -> None:
+    """Wait until all kernels that were asked for are there."""
+    compilers().settle()
+
+
+def object_path(name: str, text: str, folder: Path) -> Path:
+    """Where a kernel's object code is kept."""
+    digest = hashlib.sha256(f"{_fingerprint()} {name} {text}".encode()).hexdigest()[:32]
+    return folder / f"{name}-{digest}.o"
+
+
+def read(path: Path) -> Entry | None:
     """Object code and symbol from disk; None when it is not there, or not whole."""
     try:
         data = path.read_bytes()
@@ -100,7 +157,7 @@ def _read(path: Path) -> tuple[bytes, str] | None:
     return code, symbol.decode()
 
 
-def _write(path: Path, code: bytes, symbol: str) -> None:
+def write(path: Path, code: bytes, symbol: str) -> None:
     """Keep object code; a folder that cannot be written costs a compilation a process, no more."""
     rest = symbol.encode() + b"\n" + code
     try:
@@ -112,7 +169,7 @@ def _write(path: Path, code: bytes, symbol: str) -> None:
         return
 
 
-def _compile(name: str, text: str) -> tuple[bytes, str]:
+def compile_here(name: str, text: str) -> Entry:
     """Compile with Numba; returns object code and the symbol of the function in it."""
     from perframe.backends.cpu.kernels import compiler
 
@@ -124,7 +181,7 @@ def function(name: str) -> Callable[..., int]:
     """A kernel as a function for ctypes, which releases the GIL around it; call it with `arguments`."""
     # Numba's calling convention: a slot for the result and one for the exception come first
     prototype = ctypes.CFUNCTYPE(ctypes.c_int32)
-    return prototype(kernel(name))
+    return prototype(int(kernel(name)))
 
 
 def arguments(first: int, second: int, third: int) -> tuple[Any, ...]:
