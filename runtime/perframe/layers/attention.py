@@ -1,4 +1,4 @@
-"""Attention whose state has a fixed size: a matrix of each head that every token changes and reads."""
+"""Attention: over the keys of all tokens, or with a state of a fixed size, a matrix of each head that tokens change."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from perframe.errors import InferenceError
-from perframe.layers.base import layer
-from perframe.spec import Dim, PartialTensor
+from perframe.layers.arrangement import Arrangement
+from perframe.layers.base import Known, layer
+from perframe.layers.geometry import Ints, View, row_major
+from perframe.spec import Dim, DynamicTensorShape, PartialTensor, broadcast
+from perframe.tensor import DataType
 
 _RULES = {"linear": (False, False), "gated": (True, False), "delta": (False, True), "gated_delta": (True, True)}
 
@@ -107,4 +110,117 @@ def _linear(
         _RULES[update_rule][1],
         decays,
         betas,
+    )
+
+
+@dataclass(frozen=True)
+class Attention:
+    """Per head softmax(scale * q k + ...) v: `rows` queries, `keys` keys of `size` numbers, values of `columns`.
+
+    Scores are capped by softcap * tanh(score / softcap) where softcap is not 0; then `added` is added, and `fill` put
+    where `kept` is not `keeps`. The weights of rows in `dropped` are zeros. All operands are views of (batch..., row,
+    column); those of the keys are (batch..., size, keys).
+    """
+
+    batch: Ints
+    rows: int
+    keys: int
+    size: int
+    columns: int
+    query: View
+    key: View
+    value: View
+    added: View | None
+    kept: View | None
+    dropped: View | None
+    out: Ints
+    scale: float
+    softcap: float
+    fill: float
+    keeps: int
+
+
+def _seen(value: Any, arrangement: Arrangement | None) -> tuple[Dim, ...]:
+    return tuple(value.shape) if arrangement is None else arrangement.shape(value.shape)
+
+
+@layer()
+def DotProductAttention(
+    query: PartialTensor,
+    key: PartialTensor,
+    value: PartialTensor,
+    added: PartialTensor | None = None,
+    kept: PartialTensor | None = None,
+    dropped: PartialTensor | None = None,
+    *,
+    views: tuple[Arrangement, Arrangement, Arrangement] | None = None,
+    perm: Ints = (),
+    scale: float = 1.0,
+    softcap: float = 0.0,
+    fill: float = -math.inf,
+    keeps: int = 1,
+) -> PartialTensor:
+    if query.shape is None or key.shape is None or value.shape is None:
+        return query.with_shape(None)
+    for mask in (kept, dropped):
+        if mask is not None and mask.dtype is not DataType.BOOL:
+            raise InferenceError(f"{mask} says of nothing whether it is there")
+    q, k, v = (_seen(x, views[i] if views else None) for i, x in enumerate((query, key, value)))
+    rank = len(q)
+    if rank < 2 or len(k) != rank or len(v) != rank:
+        raise InferenceError(f"{query}, {key} and {value} are not of one rank")
+    if isinstance(q[-1], int) and isinstance(k[-2], int) and q[-1] != k[-2]:
+        raise InferenceError(f"queries of {q[-1]} numbers do not fit keys of {k[-2]}: {query}, {key}")
+    masks = [DynamicTensorShape(x.shape) for x in (added, kept, dropped) if x is not None and x.shape is not None]
+    batch = broadcast(DynamicTensorShape(q[:-2]), DynamicTensorShape(k[:-2])) or ()
+    scores: Sequence[Dim] = broadcast(DynamicTensorShape((*batch, q[-2], k[-1])), *masks) or ()
+    broadcast(DynamicTensorShape(scores[-1:]), DynamicTensorShape(v[-2:-1]))  # raises
+    batch = broadcast(DynamicTensorShape(scores[:-2]), DynamicTensorShape(v[:-2])) or ()
+    shape = (*batch, scores[-2], v[-1])
+    return query.with_shape(shape[axis] for axis in perm) if perm else query.with_shape(shape)
+
+
+@DotProductAttention.form
+def _attention(
+    inputs: Sequence[Known | None],
+    outputs: Sequence[Known],
+    *,
+    views: tuple[Arrangement, Arrangement, Arrangement] | None,
+    perm: Ints,
+    scale: float,
+    softcap: float,
+    fill: float,
+    keeps: int,
+) -> Attention:
+    rank = len(outputs[0].shape)
+    plain = Arrangement.of(rank)
+    query, key, value = (
+        (views[i] if views else plain).view(x.shape) for i, x in enumerate(inputs[:3]) if x is not None
+    )
+    masks = [None if x is None else Arrangement.of(len(x.shape), rank).view(x.shape) for x in inputs[3:]]
+    added, kept, dropped = [*masks, None, None, None][:3]
+    order = perm or range(rank)
+    out = row_major(outputs[0].shape)
+    steps, sizes = [0] * rank, [0] * rank
+    for place, axis in enumerate(order):
+        steps[axis], sizes[axis] = out[place], outputs[0].shape[place]
+    batch, rows, keys, columns = tuple(sizes[:-2]), sizes[-2], value.shape[-2], sizes[-1]
+    for view, last in (
+        (query, (rows, query.shape[-1])),
+        (key, (key.shape[-2], keys)),
+        (value, (keys, columns)),
+        (added, (rows, keys)),
+        (kept, (rows, keys)),
+        (dropped, (rows, 1)),
+    ):
+        if view is not None and any([x not in (1, y) for x, y in zip(view.shape, (*batch, *last), strict=True)]):
+            raise InferenceError(f"{view.shape} does not broadcast to {(*batch, *last)}")
+    return Attention(
+        batch,
+        rows,
+        keys,
+        key.shape[-2],
+        columns,
+        *(query, key, value, added, kept, dropped, tuple(steps)),
+        *(scale, softcap, fill, keeps),
     )

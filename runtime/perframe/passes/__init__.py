@@ -30,6 +30,7 @@ PREPARATIONS = {
     "cpu": (
         "fuse_quantized",
         "keep_quantized",
+        "fuse_attention",
         "fold_weights",
         "remove_unused",
         "channels_last",

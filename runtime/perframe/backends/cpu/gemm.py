@@ -198,12 +198,13 @@ def pack_step(
     strides: Sequence[int],
     batch: Sequence[int],
     steps: Sequence[int],
+    offset: int = 0,
 ) -> NativeStep:
     """The step that packs (depth, columns) matrices, for each of a batch, where they are no constants."""
     panels = -(-columns // PANEL)
-    numbers = [depth, columns, *strides, panels, len(batch), *batch, *steps]
+    numbers = [depth, columns, *strides, panels, offset, len(batch), *batch, *steps]
     items = panels * math.prod(batch)
-    grain = max(1, items * SPLIT_FLOPS // 50 // (depth * columns * math.prod(batch)))
+    grain = max(1, items * SPLIT_FLOPS // 50 // max(1, depth * columns * math.prod(batch)))
     return step(layer, "gemm.pack", [b, packed], numbers, items, grain=grain)
 
 

@@ -12,7 +12,8 @@ from perframe.backends.cpu.kernels.compiler import inline
 from perframe.backends.cpu.kernels.memory import call_kernel, floats, int64s
 from perframe.backends.cpu.kernels.sizes import LANES, PANEL, ROWS
 from perframe.backends.cpu.kernels.tile import multiply_tile
-from perframe.backends.cpu.kernels.vector import copy_floats, stack_block, stack_numbers, zero_floats
+from perframe.backends.cpu.kernels.transpose import transpose
+from perframe.backends.cpu.kernels.vector import copy_floats, load, stack_block, stack_numbers, store, zero_floats
 
 WINDOW = 26  # where the window's numbers begin
 BATCH = 41  # where the batch's numbers begin
@@ -165,36 +166,47 @@ def finish(epilogue: Any) -> Any:
 def pack() -> Any:
     """A right operand into panels, for each run: items are (batch, panel).
 
-    [b, packed, depth, columns, step of depth, of columns, panels, rank, batch..., steps of b...]
+    [b, packed, depth, columns, step of depth, of columns, panels, offset in b, rank, batch..., steps of b...]
     """
 
     def kernel(numbers, begin, end):
         n = int64s(numbers)
-        b, packed = floats(n[0]), floats(n[1])
-        depth, columns, down, across, panels, rank = n[2], n[3], n[4], n[5], n[6], n[7]
+        depth, columns, down, across, panels, rank = n[2], n[3], n[4], n[5], n[6], n[8]
         size = depth * ((columns + LANES - 1) // LANES * LANES)
         for item in range(begin, end):
             panel, rest = item % panels, item // panels
-            target = rest * size + panel * PANEL * depth
-            at = 0
+            target = n[1] + (rest * size + panel * PANEL * depth) * 4
+            at = n[7] + panel * PANEL * across
             for axis in range(rank - 1, -1, -1):
-                at += (rest % n[8 + axis]) * n[8 + rank + axis]
-                rest //= n[8 + axis]
-            at += panel * PANEL * across
+                at += (rest % n[9 + axis]) * n[9 + rank + axis]
+                rest //= n[9 + axis]
             count = min(PANEL, columns - panel * PANEL)
             width = (count + LANES - 1) // LANES * LANES
-            if across == 1:
+            source = n[0] + at * 4
+            if across == 1 and count == width:
+                for k in range(depth):
+                    for c in range(0, width, LANES):
+                        store(load(source, k * down + c), target, k * width + c)
+            elif down == 1 and across != 1:
+                transpose(source, across, target, width, count, depth)
+                _zero_columns(target, depth, count, width)
+            else:
+                b, packed = floats(source), floats(target)
                 for k in range(depth):
                     for c in range(count):
-                        packed[target + k * width + c] = b[at + k * down + c]
-                    for c in range(count, width):
-                        packed[target + k * width + c] = 0.0
-            else:
-                for c in range(width):
-                    for k in range(depth):
-                        packed[target + k * width + c] = b[at + k * down + c * across] if c < count else 0.0
+                        packed[k * width + c] = b[k * down + c * across]
+                _zero_columns(target, depth, count, width)
 
     return kernel
+
+
+@inline
+def _zero_columns(panel, depth, first, width):
+    """Zeros in the columns of a panel from `first` on."""
+    packed = floats(panel)
+    for k in range(depth):
+        for c in range(first, width):
+            packed[k * width + c] = 0.0
 
 
 def scale() -> Any:

@@ -40,3 +40,5 @@ RUN = 256
 STRIP = 16 * LANES
 # a softmax takes shorter rows than these several at a time
 SHORT_ROW, ROWS_TOGETHER = 2 * LANES, 64
+# queries that an item of attention takes at the most, their scores, and their numbers
+ATTENTION_ROWS, SCORES, QUERIES = 5 * ROWS, 24576, 20480

@@ -190,6 +190,17 @@ def sum_of(typing: Any, value: Any) -> Any:
     return types.float32(vector), codegen
 
 
+@intrinsic
+def largest_of(typing: Any, value: Any) -> Any:
+    """The largest of the lanes, NaN not counted."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        function = declare(builder.module, f"llvm.vector.reduce.fmax.v{LANES}f32", F32, [VECTOR])
+        return builder.call(function, [args[0]])
+
+    return types.float32(vector), codegen
+
+
 def _stack(kind: Any, size: int) -> Any:
     @intrinsic
     def memory(typing: Any) -> Any:

@@ -1,0 +1,282 @@
+"""Attention: the scores of a few queries, their softmax and the sum of values, while the scores are in the cache.
+
+Keys come in blocks, of which none sees the others' scores: the largest and the total of a row change as they come, and
+what was summed up so far is scaled down (Milakov and Gimelshein, 2018; Dao et al., 2022).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from numba import float32
+
+from perframe.backends.cpu.kernels.compiler import inline
+from perframe.backends.cpu.kernels.math import tanh
+from perframe.backends.cpu.kernels.memory import add_in_any_order, bools, floats, int64s
+from perframe.backends.cpu.kernels.norm import exp_of_negative
+from perframe.backends.cpu.kernels.sizes import ATTENTION_ROWS, LANES, PANEL, ROWS, SCORES
+from perframe.backends.cpu.kernels.tile import multiply_tile
+from perframe.backends.cpu.kernels.vector import (
+    at_least,
+    largest_of,
+    load,
+    load_first,
+    multiply_add,
+    splat,
+    stack_block,
+    sum_of,
+    zero_floats,
+)
+
+RANK = 34  # where the batch's numbers begin
+LOWEST = float32(-math.inf)
+
+
+@inline
+def _at(n, item, operand):
+    """Where an operand's part of the batch begins."""
+    rank, at = n[RANK], 0
+    for axis in range(rank - 1, -1, -1):
+        at += item % n[RANK + 1 + axis] * n[RANK + 1 + (operand + 1) * rank + axis]
+        item //= n[RANK + 1 + axis]
+    return at
+
+
+@inline
+def _scaled(source, row_step, step, target, pitch, rows, size, scale):
+    """Queries, multiplied by the scale."""
+    for r in range(rows):
+        x, out = floats(source + r * row_step * 4), floats(target + r * pitch * 4)
+        if step == 1:
+            for d in range(size):
+                out[d] = x[d] * scale
+        else:
+            for d in range(size):
+                out[d] = x[d * step] * scale
+
+
+@inline
+def _multiply(a, pitch, rows, b, b_depth, first, depth, columns, c, c_pitch, row_of):
+    """c += a b, or c = row_of + a b where there is such a row, with rows `first` to `first + depth` of panels b."""
+    tiles = (rows + ROWS - 1) // ROWS
+    for j in range(0, columns, PANEL):
+        count = min(PANEL, columns - j)
+        width = (count + LANES - 1) // LANES * LANES
+        panel = b + (j * b_depth + first * width) * 4
+        following = panel + depth * width * 4
+        row = 0
+        for i in range(tiles):
+            high = (rows + tiles - 1 - i) // tiles
+            place = c + (row * c_pitch + j) * 4
+            multiply_tile(
+                high,
+                a + row * pitch * 4,
+                pitch,
+                panel,
+                place,
+                c_pitch,
+                depth,
+                1,
+                0,
+                1,
+                0,
+                0,
+                place if row_of == 0 else row_of,
+                c_pitch if row_of == 0 else 0,
+                0,
+                0,
+                LOWEST,
+                float32(math.inf),
+                following,
+                count,
+            )
+            row += high
+
+
+@inline
+def _masked(n, scores, count, row, key, added_at, kept_at):
+    """A row's scores from `key` on, capped and masked as the numbers say."""
+    s, softcap, fill = floats(scores), floats(n[7])[1], floats(n[7])[2]
+    if softcap != float32(0):
+        for i in range(count):
+            s[i] = softcap * tanh(s[i] / softcap)
+    if n[18]:
+        step = n[29]
+        added = floats(n[3] + (added_at + row * n[28] + key * step) * 4)
+        if step == 1:
+            for i in range(count):
+                s[i] += added[i]
+        else:
+            for i in range(count):
+                s[i] += added[i * step]
+    if n[19]:
+        step, keeps = n[31], n[21]
+        kept = bools(n[4] + kept_at + row * n[30] + key * step)
+        if step == 1:
+            for i in range(count):
+                s[i] = s[i] if (kept[i] != 0) == (keeps != 0) else fill
+        else:
+            for i in range(count):
+                s[i] = s[i] if (kept[i * step] != 0) == (keeps != 0) else fill
+
+
+@inline
+def _softmax(scores, count, most, total, row, out, columns, later):
+    """exp(score - largest) for a row, its total, and what was made of earlier keys scaled to the new largest."""
+    s = floats(scores)
+    whole = (count + LANES - 1) // LANES * LANES
+    for i in range(count, whole):
+        s[i] = LOWEST
+    found = splat(LOWEST)
+    for i in range(0, whole, LANES):
+        found = at_least(found, load(scores, i))
+    largest = largest_of(found)
+    before = most[row] if later else LOWEST
+    largest = largest if largest > before else before
+    shift = float32(0) if largest == LOWEST else largest
+    part = float32(0)
+    for i in range(whole):
+        weight = exp_of_negative(s[i] - shift)
+        s[i] = weight
+        part = add_in_any_order(part, weight)
+    if later:
+        factor = float32(1) if largest == before else exp_of_negative(before - largest)
+        if factor != float32(1):
+            o = floats(out)
+            for c in range(columns):
+                o[c] *= factor
+        part += total[row] * factor
+    most[row], total[row] = largest, part
+
+
+@inline
+def _finished(n, out, columns, row, total, dropped_at):
+    """A row of the result, divided by its total; zeros where it is dropped or there was no key."""
+    o = floats(out)
+    gone = n[9] == 0
+    if n[20]:
+        gone = gone or bools(n[5])[dropped_at + row * n[32]] != 0
+    if gone:
+        zero_floats(out, columns)
+    else:
+        factor = float32(1) / total
+        for c in range(columns):
+            o[c] *= factor
+
+
+def build() -> Any:
+    """Items are (batch, block of rows), over keys and values in panels.
+
+    [q, keys, values, added, kept, dropped, out, (scale, softcap, fill), rows, keys, size, columns, rows of a block,
+    keys of a block, blocks of rows, offset in q, keys, values, has added, kept, dropped, what keeps, steps: of q's row,
+    column, keys' size, key, values' key, column, added row, key, kept row, key, dropped row, out row; rank, batch...,
+    steps of q..., keys..., values..., added..., kept..., dropped..., out...]
+    """
+
+    def kernel(numbers, begin, end):
+        n = int64s(numbers)
+        rows, keys, size, columns, out_pitch = n[8], n[9], n[10], n[11], n[33]
+        row_block, key_block, row_items = n[12], n[13], n[14]
+        memory = stack_block()
+        most, total = floats(memory), floats(memory + ATTENTION_ROWS * 4)
+        zeros = memory + 2 * ATTENTION_ROWS * 4
+        scores = zeros + PANEL * 4
+        queries = scores + SCORES * 4
+        pitch = (size + LANES - 1) // LANES * LANES + LANES
+        zero_floats(zeros, PANEL)
+        for item in range(begin, end):
+            first, batch = item % row_items * row_block, item // row_items
+            high = min(row_block, rows - first)
+            q = n[0] + (n[15] + _at(n, batch, 0) + first * n[22]) * 4
+            k, v = n[1] + _at(n, batch, 1) * 4, n[2] + _at(n, batch, 2) * 4
+            added_at, kept_at, dropped_at = _at(n, batch, 3), _at(n, batch, 4), _at(n, batch, 5)
+            out = n[6] + (_at(n, batch, 6) + first * out_pitch) * 4
+            _scaled(q, n[22], n[23], queries, pitch, high, size, floats(n[7])[0])
+            for key in range(0, keys, key_block):
+                many = min(key_block, keys - key)
+                _multiply(queries, pitch, high, k + key * size * 4, size, 0, size, many, scores, key_block, zeros)
+                for r in range(high):
+                    line, made = scores + r * key_block * 4, out + r * out_pitch * 4
+                    _masked(n, line, many, first + r, key, added_at, kept_at)
+                    _softmax(line, many, most, total, r, made, columns, key > 0)
+                _multiply(scores, key_block, high, v, keys, key, many, columns, out, out_pitch, 0 if key else zeros)
+            for r in range(high):
+                _finished(n, out + r * out_pitch * 4, columns, first + r, total[r], dropped_at)
+
+    return kernel
+
+
+@inline
+def _scores(n, query, keys, count, scores):
+    """One query times keys as they lie."""
+    size, down, across = n[10], n[24], n[25]
+    s, q = floats(scores), floats(query)
+    if down == 1:
+        whole = size // LANES * LANES
+        for i in range(count):
+            key, found = keys + i * across * 4, splat(float32(0))
+            for d in range(0, whole, LANES):
+                found = multiply_add(load(query, d), load(key, d), found)
+            if whole < size:
+                rest = size - whole
+                found = multiply_add(load_first(query, whole, rest), load_first(key, whole, rest), found)
+            s[i] = sum_of(found)
+    else:
+        for i in range(count):
+            s[i] = float32(0)
+        for d in range(size):
+            key = floats(keys + d * down * 4)
+            for i in range(count):
+                s[i] += q[d] * key[i * across]
+
+
+@inline
+def _weighed(n, scores, count, values, out):
+    """Add values as they lie, each times its weight, four at a time."""
+    columns, down, across = n[11], n[26], n[27]
+    o, s = floats(out), floats(scores)
+    whole = count // 4 * 4
+    for i in range(0, whole, 4):
+        v0, v1 = floats(values + i * down * 4), floats(values + (i + 1) * down * 4)
+        v2, v3 = floats(values + (i + 2) * down * 4), floats(values + (i + 3) * down * 4)
+        if across == 1:
+            for c in range(columns):
+                o[c] += (s[i] * v0[c] + s[i + 1] * v1[c]) + (s[i + 2] * v2[c] + s[i + 3] * v3[c])
+        else:
+            for c in range(columns):
+                at = c * across
+                o[c] += (s[i] * v0[at] + s[i + 1] * v1[at]) + (s[i + 2] * v2[at] + s[i + 3] * v3[at])
+    for i in range(whole, count):
+        v = floats(values + i * down * 4)
+        for c in range(columns):
+            o[c] += s[i] * v[c * across]
+
+
+def rows() -> Any:
+    """Items are (batch, row), over keys and values as they lie. Numbers as above."""
+
+    def kernel(numbers, begin, end):
+        n = int64s(numbers)
+        rows, keys, size, columns = n[8], n[9], n[10], n[11]
+        memory = stack_block()
+        most, total = floats(memory), floats(memory + ATTENTION_ROWS * 4)
+        scores = memory + 2 * ATTENTION_ROWS * 4
+        query = scores + SCORES * 4
+        for item in range(begin, end):
+            row, batch = item % rows, item // rows
+            q = n[0] + (n[15] + _at(n, batch, 0) + row * n[22]) * 4
+            k, v = n[1] + (n[16] + _at(n, batch, 1)) * 4, n[2] + (n[17] + _at(n, batch, 2)) * 4
+            added_at, kept_at, dropped_at = _at(n, batch, 3), _at(n, batch, 4), _at(n, batch, 5)
+            out = n[6] + (_at(n, batch, 6) + row * n[33]) * 4
+            _scaled(q, 0, n[23], query, 0, 1, size, floats(n[7])[0])
+            zero_floats(out, columns)
+            for key in range(0, keys, SCORES):
+                many = min(SCORES, keys - key)
+                _scores(n, query, k + key * n[25] * 4, many, scores)
+                _masked(n, scores, many, row, key, added_at, kept_at)
+                _softmax(scores, many, most, total, 0, out, columns, key > 0)
+                _weighed(n, scores, many, v + key * n[26] * 4, out)
+            _finished(n, out, columns, row, total[0], dropped_at)
+
+    return kernel

@@ -1,0 +1,218 @@
+"""Moves seen as arrangements: what a value is of another, where only dims were cut, joined, exchanged or repeated."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from perframe.layers.arrangement import Arrangement
+from perframe.layers.base import normalize_axis
+from perframe.model import Layer
+from perframe.passes.match import Graph, scalar
+from perframe.spec import Dim
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Part of an axis: so many elements, `step` apart; an axis of -1 is one element, repeated."""
+
+    axis: int
+    step: int
+    size: Dim
+    whole: bool = False  # whether it ends with its axis, so that the axis tells its size
+
+
+@dataclass(frozen=True)
+class Moved:
+    """Each dim is what its pieces make together, the outermost first; `starts` are the first elements, by axis."""
+
+    dims: tuple[tuple[Piece, ...], ...]
+    starts: tuple[int, ...]
+
+    @classmethod
+    def of(cls, shape: Sequence[Dim]) -> Moved:
+        """A tensor as it is."""
+        return cls(tuple((Piece(axis, 1, dim, True),) for axis, dim in enumerate(shape)), (0,) * len(shape))
+
+    def arrangement(self, rank: int) -> Arrangement | None:
+        """With dims of one before its own, up to a rank; None where a dim has more pieces than one."""
+        dims: list[tuple[int, int, int] | None] = [None] * (rank - len(self.dims))
+        for pieces in self.dims:
+            kept = [piece for piece in pieces if piece.size != 1]
+            if len(kept) > 1 or (kept and not kept[0].whole and not isinstance(kept[0].size, int)):
+                return None
+            piece = kept[0] if kept else None
+            size = piece.size if piece and not piece.whole else 0
+            dims.append(None if piece is None else (piece.axis, piece.step, size if isinstance(size, int) else 0))
+        return Arrangement(tuple(dims), self.starts)
+
+
+def reshaped(moved: Moved, shape: Sequence[Dim]) -> Moved | None:
+    """With other dims, of which one may be unknown; None where pieces would be cut that cannot."""
+    pieces = [piece for dim in moved.dims for piece in dim if piece.size != 1]
+    made: list[tuple[Piece, ...]] = [()] * len(shape)
+    unknown = shape.index(None) if None in shape else len(shape)
+    for place in range(unknown):
+        taken = _taken(pieces, shape[place], last=False)
+        if taken is None:
+            return None
+        made[place] = taken
+    for place in range(len(shape) - 1, unknown, -1):
+        taken = _taken(pieces, shape[place], last=True)
+        if taken is None:
+            return None
+        made[place] = taken
+    if unknown < len(shape):
+        made[unknown], pieces = tuple(pieces), []
+    return None if pieces else Moved(tuple(made), moved.starts)
+
+
+def _taken(pieces: list[Piece], wanted: Dim, *, last: bool) -> tuple[Piece, ...] | None:
+    """The pieces that make a dim, taken from one end of a list."""
+    end = -1 if last else 0
+    if isinstance(wanted, str):
+        return (pieces.pop(end),) if pieces and pieces[end].size == wanted else None
+    assert wanted is not None
+    made: list[Piece] = []
+    rest = wanted
+    while rest != 1:
+        size = pieces[end].size if pieces else None
+        if not isinstance(size, int) or not rest or not size:
+            return None
+        if rest % size == 0:
+            made.append(pieces.pop(end))
+            rest //= size
+        elif size % rest == 0:
+            piece, other = pieces[end], size // rest
+            inner, outer = (rest, other) if last else (other, rest)
+            parts = [Piece(piece.axis, piece.step * inner, outer, False), Piece(piece.axis, piece.step, inner, False)]
+            if piece.axis < 0:
+                parts = [Piece(-1, 0, outer), Piece(-1, 0, inner)]
+            made.append(parts.pop(end))
+            pieces[end] = parts[0]
+            rest = 1
+        else:
+            return None
+    return tuple(made[::-1] if last else made)
+
+
+def _transposed(graph: Graph, layer: Layer, moved: Moved) -> Moved | None:
+    order = layer.attributes.get("perm") or range(len(moved.dims))[::-1]
+    return Moved(tuple(moved.dims[axis] for axis in order), moved.starts)
+
+
+def _reshaped(graph: Graph, layer: Layer, moved: Moved) -> Moved | None:
+    shape = graph.specs[layer.outputs[0]].shape
+    if shape is None or sum(dim is None for dim in shape) > 1 or 0 in shape:
+        return None
+    return reshaped(moved, shape)
+
+
+def _expanded(graph: Graph, layer: Layer, moved: Moved) -> Moved | None:
+    given, made = (graph.specs[name].shape for name in (layer.inputs[0], layer.outputs[0]))
+    if given is None or made is None:
+        return None
+    dims = [()] * (len(made) - len(given)) + list(moved.dims)
+    sizes = (1,) * (len(made) - len(given)) + tuple(given)
+    for place, (before, after) in enumerate(zip(sizes, made, strict=True)):
+        if before == 1 and isinstance(after, int) and after > 1:
+            dims[place] = (Piece(-1, 0, after),)
+        elif before != after or after is None:
+            return None
+    return Moved(tuple(dims), moved.starts)
+
+
+def _started(moved: Moved, axis: int, start: int, size: int, *, drop: bool) -> Moved | None:
+    """A run of a dim of one piece; the dim itself goes where it is one element."""
+    kept = [piece for piece in moved.dims[axis] if piece.size != 1]
+    if len(kept) > 1 or (kept and not isinstance(kept[0].size, int)):
+        return None
+    total = kept[0].size if kept else 1
+    assert isinstance(total, int)
+    start = start + total if start < 0 else start
+    if not 0 <= start <= total - size:
+        return None
+    starts = list(moved.starts)
+    if kept and kept[0].axis >= 0:
+        starts[kept[0].axis] += start * kept[0].step
+    piece = (Piece(kept[0].axis, kept[0].step, size),) if kept else ()
+    dims = (*moved.dims[:axis], *(() if drop else (piece,)), *moved.dims[axis + 1 :])
+    return Moved(dims, tuple(starts))
+
+
+def _gathered(graph: Graph, layer: Layer, moved: Moved) -> Moved | None:
+    index = graph.constant(layer.inputs[1])
+    if index is None or index.ndim:
+        return None
+    axis = normalize_axis(layer.attributes.get("axis", 0), len(moved.dims))
+    return _started(moved, axis, int(index), 1, drop=True)
+
+
+def _split(graph: Graph, layer: Layer, moved: Moved, output: str) -> Moved | None:
+    axis = normalize_axis(layer.attributes.get("axis", 0), len(moved.dims))
+    shapes = [graph.specs[name].shape for name in layer.outputs if name]
+    sizes = [None if shape is None else shape[axis] for shape in shapes]
+    if "" in layer.outputs or not all(isinstance(size, int) for size in sizes):
+        return None
+    at = layer.outputs.index(output)
+    known = [size for size in sizes if isinstance(size, int)]
+    return _started(moved, axis, sum(known[:at]), known[at], drop=False)
+
+
+_MOVES: dict[str, Callable[[Graph, Layer, Moved], Moved | None]] = {
+    **dict.fromkeys(("Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity"), _reshaped),
+    "Transpose": _transposed,
+    "Expand": _expanded,
+    "Gather": _gathered,
+}
+
+
+def origin(graph: Graph, name: str, rank: int, *, scales: bool = False) -> tuple[str, Arrangement, float]:
+    """The value furthest back of which this one is an arrangement of a rank, times a number where `scales` are
+    followed: (its name, the arrangement, the number).
+    """
+    path: list[tuple[Layer, str]] = []
+    shape = graph.specs[name].shape
+    assert shape is not None
+    best = name, Arrangement.of(len(shape), rank), 1.0
+    source, factor = name, 1.0
+    while (layer := graph.producers.get(source)) is not None and not layer.epilogue and not layer.channels_last:
+        number = _factor(graph, layer) if scales else None
+        if number is not None:
+            source, factor = number[0], factor * number[1]
+        elif (layer.op in _MOVES or layer.op == "Split") and graph.constant(layer.inputs[0]) is None:
+            path.append((layer, source))
+            source = layer.inputs[0]
+        else:
+            break
+        shape = graph.specs[source].shape
+        if shape is None or not math.isfinite(factor):
+            break
+        arrangement = _followed(graph, path, Moved.of(shape), rank)
+        if arrangement is not None:
+            best = source, arrangement, factor
+    return best
+
+
+def _followed(graph: Graph, path: Sequence[tuple[Layer, str]], moved: Moved, rank: int) -> Arrangement | None:
+    for layer, output in reversed(path):
+        after = _split(graph, layer, moved, output) if layer.op == "Split" else _MOVES[layer.op](graph, layer, moved)
+        if after is None:
+            return None
+        moved = after
+    return moved.arrangement(rank)
+
+
+def _factor(graph: Graph, layer: Layer) -> tuple[str, float] | None:
+    """What a layer multiplies by a constant number, and the number, where the shape stays."""
+    if layer.op not in ("Mul", "Div") or len(layer.inputs) != 2:
+        return None
+    for source, other in (layer.inputs, layer.inputs[::-1]):
+        number = scalar(graph.constant(other))
+        if number is None or (layer.op == "Div" and (other != layer.inputs[1] or number == 0)):
+            continue
+        before, after = graph.specs[source].shape, graph.specs[layer.outputs[0]].shape
+        if before is not None and after is not None and len(before) == len(after):
+            return source, number if layer.op == "Mul" else 1 / number
+    return None
