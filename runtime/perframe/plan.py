@@ -12,10 +12,11 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from perframe.backends.base import Backend, Make, Operand, Step, Workspace
+from perframe.backends.base import Backend, Make, Operand, Place, Step, Workspace
 from perframe.errors import FallbackError
 from perframe.model import Layer, Model
 from perframe.outline import Outline
+from perframe.places import Places
 from perframe.stretch import ConstantPool, Stretch, Transfer
 from perframe.tensor import DataType, Storage, Tensor
 
@@ -49,6 +50,8 @@ class Plan:
         layers = outline.layers
         places = [self._choose(layer) for layer in layers]
         self._keeps = self._shared_beyond(layers, places)
+        self._places = Places(outline, host, self._described, self._keeps) if backend is host else None
+        self._ends = outline.ends if self._places is None else self._places.ends
         for value in model.inputs:
             self._homes[value.name] = self._input_home(value.name, layers, places)
             self.inputs[value.name] = self._lasting(value.name, self._homes[value.name])
@@ -98,6 +101,26 @@ class Plan:
         self._operands[name, backend.backend_type] = operand
         return operand
 
+    def _made(self, name: str, backend: Backend) -> Operand:
+        """A layer's output: in another value, or in storage of its own, which others may lie in already."""
+        if self._places is not None:
+            place = self._places.within.get(name)
+            if place is not None:
+                return self._part(name, place, backend)
+            found = self._operands.get((name, backend.backend_type)) if name in self._places.wholes else None
+            if found is not None:
+                return found
+        return self._lasting(name, backend) if name in self._keeps else self._shared(name, backend)
+
+    def _part(self, name: str, place: Place, backend: Backend) -> Operand:
+        """A value within another one, whose storage begins to live with the first of them."""
+        key = (place.whole, backend.backend_type)
+        whole = self._operands[key] if key in self._operands else self._made(place.whole, backend)
+        dtype, shape = self._outline.known[name].dtype, self._outline.shape(name)
+        storage = backend.part(whole.storage, place, shape, dtype)
+        operand = self._operands[name, backend.backend_type] = Operand(name, shape, dtype, storage=storage, part=place)
+        return operand
+
     def _operand(self, name: str, backend: Backend) -> Operand:
         """A value on a backend: as it is, as an alias, as an uploaded constant, or brought there by a transfer."""
         key = (name, backend.backend_type)
@@ -116,7 +139,9 @@ class Plan:
             made = Operand(name, shape, spec.dtype, value, lambda: self._constant(backend, name, constant), derived)
         elif name in self._outline.roots:
             root = self._operand(self._root(name), backend)
-            made = Operand(name, shape, spec.dtype, None, lambda: root.storage)
+            whole, first = (root.name, 0) if root.part is None else (root.part.whole, root.part.first)
+            at = Place(whole, first, shape[-1] if shape else 1)
+            made = Operand(name, shape, spec.dtype, None, lambda: root.storage, part=at)
         else:
             made = self._transfer(name, backend)
         self._operands[key] = made
@@ -161,10 +186,7 @@ class Plan:
         if not self._outline.is_alias(layer):
             workspace = self._workspaces[backend.backend_type]
             given = [self._operand(name, backend) if name else None for name in layer.inputs]
-            made = [
-                self._lasting(name, backend) if name in self._keeps else self._shared(name, backend)
-                for name in layer.outputs
-            ]
+            made = [self._made(name, backend) for name in layer.outputs]
 
             def scratch(shape: Sequence[int], dtype: DataType) -> Operand:
                 return Operand("", shape, dtype, storage=workspace.scratch(shape, dtype))
@@ -210,7 +232,7 @@ class Plan:
 
     def _give_back_after(self, index: int) -> None:
         """Give back the storage of values that this layer was the last to read, or that nobody reads."""
-        for name in self._outline.ends[index]:
+        for name in self._ends[index]:
             for backend_type, workspace in self._workspaces.items():
                 operand = self._operands.get((name, backend_type))
                 if operand is not None and operand.has_storage:

@@ -17,12 +17,24 @@ Array = NDArray[Any]
 Make = Callable[[Array], Array]
 
 
+@dataclass(frozen=True)
+class Place:
+    """Where a value lies within another one's storage, in elements: from `first` on, its rows `pitch` apart."""
+
+    whole: str  # a value's name, which has storage of its own
+    first: int
+    pitch: int
+
+
 class Operand:
     """A value as a lowering sees it: shape, dtype, values where they are known, and storage, made when it is first
     asked for.
     """
 
-    __slots__ = ("_derive", "_make_storage", "_storage", "_value", "derivations", "dtype", "name", "shape", "was_read")
+    __slots__ = (
+        *("_derive", "_make_storage", "_storage", "_value"),
+        *("derivations", "dtype", "name", "part", "shape", "was_read"),
+    )
 
     def __init__(
         self,
@@ -33,11 +45,31 @@ class Operand:
         make_storage: Callable[[], Storage] | None = None,
         derive: Callable[[str, Make], Operand] | None = None,
         storage: Storage | None = None,
+        part: Place | None = None,
     ) -> None:
+        self.part = part  # where it lies within another value
         self.name, self.shape, self.dtype, self._value = name, TensorShape(shape), dtype, value
         self._make_storage, self._derive, self._storage = make_storage, derive, storage
         self.derivations: dict[str, tuple[Make, Operand]] = {}  # what was asked of `derived`
         self.was_read = False  # whether anyone looked at the values themselves
+
+    @property
+    def pitch(self) -> int:
+        """The elements from one row, which is the last dim, to the next."""
+        return self.part.pitch if self.part is not None else self.shape[-1] if self.shape else 1
+
+    @property
+    def has_gaps(self) -> bool:
+        """Whether other values' elements lie between its rows."""
+        return self.part is not None and len(self.shape) > 0 and self.part.pitch != self.shape[-1]
+
+    def lies_in(self, whole: Operand, first: int) -> bool:
+        """Whether its data is that of `whole` from this element on, in the same rows."""
+        if self.part is None:
+            return False
+        name, begin = (whole.name, 0) if whole.part is None else (whole.part.whole, whole.part.first)
+        row = whole.shape[-1] if whole.shape else 1
+        return self.part.whole == name and self.part.first == begin + first // row * whole.pitch + first % row
 
     @classmethod
     def of(cls, array: Array) -> Operand:
@@ -212,6 +244,14 @@ class Backend(Protocol):
         self, layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand], scratch: Scratch
     ) -> list[Step]:
         """The steps that run a layer."""
+
+    def takes_gaps(
+        self, layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand]
+    ) -> frozenset[str]:
+        """The names of those operands whose rows may have gaps between them. Asked of the CPU alone, as `part`."""
+
+    def part(self, storage: Storage, place: Place, shape: Sequence[int], dtype: DataType) -> Storage:
+        """A part of the storage of the value that it lies in."""
 
     def program(self, steps: Sequence[Step]) -> Program:
         """Make steps ready to run."""

@@ -46,8 +46,9 @@ class Declaration:
 
     `host` names the inputs whose values must be known before the layer can be planned (a shape, axes, ...). `alias`
     says that the output is the first input's data with another shape, `on_host` that the layer runs between plans, on
-    arrays, because its output's shape depends on data or its values are no tensors. `form` gives the family's
-    canonical form for concrete shapes.
+    arrays, because its output's shape depends on data or its values are no tensors. `joins` says that the output is
+    the inputs side by side, and `cuts` that each output may be a piece of the first input: a backend need not copy them
+    where they can lie so. `form` gives the family's canonical form for concrete shapes.
     """
 
     name: str
@@ -57,6 +58,8 @@ class Declaration:
     alias: bool = False
     pure: bool = True
     on_host: bool = False
+    joins: bool = False
+    cuts: bool = False
     formula: Callable[..., Any] | None = None
     choose: Callable[..., Callable[..., Any] | None] | None = None
     domain: tuple[tuple[float, float], ...] = ()
@@ -182,13 +185,16 @@ def layer(
     alias: bool = False,
     pure: bool = True,
     on_host: bool = False,
+    joins: bool = False,
+    cuts: bool = False,
     family: str | None = None,
 ) -> Callable[[Infer], Declaration]:
     """Declare a layer by its shape rule. The family is the name of the file, unless said otherwise."""
 
     def declare(infer: Infer) -> Declaration:
         home = family or infer.__module__.rsplit(".", 1)[-1]
-        return register(Declaration(infer.__name__, home, infer, frozenset(host), alias, pure, on_host))
+        needed = frozenset(host)
+        return register(Declaration(infer.__name__, home, infer, needed, alias, pure, on_host, joins, cuts))
 
     return declare
 

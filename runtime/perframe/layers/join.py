@@ -28,7 +28,7 @@ class Joining:
         return np.concatenate([part.reshape(self.outer, run) for part, run in zip(parts, self.runs, strict=True)], 1)
 
 
-@layer()
+@layer(joins=True)
 def Concat(*inputs: PartialTensor, axis: int) -> PartialTensor:
     shapes = [value.shape for value in inputs if value.shape is not None]
     first = inputs[0]

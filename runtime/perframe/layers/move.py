@@ -214,7 +214,7 @@ def _cuts(shape: Sequence[Dim], bounds: Sequence[Sequence[Dim] | None]) -> list[
     return result
 
 
-@layer(host=("starts", "ends", "axes", "steps"))
+@layer(host=("starts", "ends", "axes", "steps"), cuts=True)
 def Slice(
     x: PartialTensor,
     starts: PartialTensor,
@@ -240,7 +240,7 @@ def _slice(inputs: Sequence[Known | None], outputs: Sequence[Known]) -> list[Vie
     return [View(tuple(outputs[0].shape), tuple(cut.step * s for cut, s in zip(cuts, strides, strict=True)), offset)]
 
 
-@layer(host=("split",))
+@layer(host=("split",), cuts=True)
 def Split(
     x: PartialTensor, split: PartialTensor | None = None, *, axis: int = 0, num_outputs: int
 ) -> tuple[PartialTensor, ...]:

@@ -75,7 +75,7 @@ class _Rewrite:
         if dims is not None and dims.is_static and (channels == 1 or moved in ([], [channels])):
             shape = order(dims.to_shape()) if order is last else dims.to_shape()
             constant = self._constant(f"shape of {target}", np.array(shape, np.int64))
-            self._add(Layer("Reshape", name, [source, constant], [target]))
+            self._add(Layer("Reshape", name, [source, constant], [target], {"allowzero": 1}))
         else:
             self._add(Layer("Transpose", name, [source], [target], {"perm": list(order(range(rank)))}))
 

@@ -49,6 +49,19 @@ class ArenaStorage(HostStorage):
     def __init__(self, shape: Sequence[int], dtype: DataType, offset: int) -> None:
         super().__init__(shape, dtype, _NOWHERE)
         self.offset = offset
+        self._parts: list[tuple[ArenaStorage, int]] = []
+
+    def part(self, first: int, shape: Sequence[int], dtype: DataType) -> ArenaStorage:
+        """A value within this one, `first` bytes from its begin."""
+        made = ArenaStorage(shape, dtype, self.offset + first)
+        self._parts.append((made, first))
+        return made
+
+    def lie_at(self, offset: int) -> None:
+        """Begin there, with all parts."""
+        self.offset = offset
+        for part, first in self._parts:
+            part.offset = offset + first
 
     def move_to(self, block: NDArray[Any]) -> None:
         """See the values in this block."""
@@ -156,7 +169,7 @@ class ArenaWorkspace:
             if size < self.size:
                 self.size = size
                 for life, offset in zip(self._lives, offsets, strict=True):
-                    life.storage.offset = offset
+                    life.storage.lie_at(offset)
         self._lives.clear()
 
     def release(self) -> None:

@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from perframe.backends.base import Access, Array, LayerLike, Operand, Program, Scratch, Step
+from perframe.backends.base import Access, Array, LayerLike, Operand, Place, Program, Scratch, Step
 from perframe.backends.cpu import jit, jobs, reference
-from perframe.backends.cpu.arena import Arena, ArenaWorkspace
+from perframe.backends.cpu.arena import Arena, ArenaStorage, ArenaWorkspace
 from perframe.backends.cpu.late_program import LateProgram
 from perframe.backends.cpu.program import CpuProgram, CpuStep, NativeStep, PythonStep
 from perframe.backends.cpu.recipes import Recipes
+from perframe.backends.cpu.rows import array_of, extent
 from perframe.errors import BackendError
 from perframe.tensor import BackendType, DataType, Fence, HostStorage, Storage, TensorShape
 
@@ -57,10 +58,34 @@ class CpuBackend:
         """NumPy runs everything that is declared."""
         return ""
 
+    def takes_gaps(
+        self, layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand]
+    ) -> frozenset[str]:
+        """What the layer's family says."""
+        family = reference.family_of(layer)
+        if not hasattr(family, "takes_gaps"):
+            return frozenset()
+        able = family.takes_gaps(layer, reference.form_of(layer, inputs, outputs), inputs, outputs)
+        present = [value for value in (*inputs, *outputs) if value is not None]
+        others = {value.name for value in present if not any(value is one for one in able)}
+        return frozenset(value.name for value in able) - others
+
+    def part(self, storage: Storage, place: Place, shape: Sequence[int], dtype: DataType) -> HostStorage:
+        """A range of its memory, gaps included."""
+        assert isinstance(storage, HostStorage)
+        first, size = place.first * dtype.numpy.itemsize, extent(shape, place.pitch)
+        if isinstance(storage, ArenaStorage):
+            return storage.part(first, (size,), dtype)
+        return HostStorage((size,), dtype, storage.memory[first : first + size * dtype.numpy.itemsize])
+
     def lower(
         self, layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand], scratch: Scratch
     ) -> list[Step]:
         """Native steps where the family has a kernel for these dtypes, else one step with NumPy."""
+        if (layer.declaration.joins or layer.declaration.cuts) and any(
+            [value is not None and value.part is not None for value in (*inputs, *outputs)]
+        ):
+            return list(_lower(layer, inputs, outputs, scratch))  # what is to be copied depends on where values lie
         return list(self._recipes.lower(layer, inputs, outputs, scratch, partial(_lower, layer, inputs, outputs)))
 
     def program(self, steps: Sequence[Step]) -> Program:
@@ -160,11 +185,11 @@ def _python_step(
 ) -> PythonStep:
     given = [value for value in inputs if value is not None]
     present = [value is not None for value in inputs]
-    kinds = [(value.shape, value.dtype) for value in (*given, *outputs)]
+    kinds = [(value.shape, value.dtype, value.pitch) for value in (*given, *outputs)]
     compute = reference.bind(layer, form, outputs)
 
     def run(storages: list[HostStorage]) -> None:
-        views = iter([storage.view(*kind) for storage, kind in zip(storages, kinds, strict=True)])
+        views = iter([array_of(storage, *kind) for storage, kind in zip(storages, kinds, strict=True)])
         arrays = [next(views) if there else None for there in present]
         try:
             values = compute(arrays)

@@ -99,7 +99,7 @@ def _channels_last(
     images, seen = form.batch, (*window, depth)
     if form.window.kernel == form.window.strides == (1,) * len(form.size) and form.output == form.size:
         images, seen = 1, gemm.lines_of(form.batch * math.prod(form.size), depth)  # pixels of whatever image
-    pitches = (form.channels, form.outputs, form.outputs)
+    pitches = (x.pitch, out.pitch, out.pitch if addend is None else addend.pitch)
     steps = tuple((size,) for size in sizes)
     product = gemm.Multiplication(images, outputs, *pitches, seen, (groups,), steps)
     panels, steps_before = w.derived("panels", packed), []
@@ -110,14 +110,24 @@ def _channels_last(
     return None if made is None else [*steps_before, made]
 
 
+def takes_gaps(
+    layer: LayerLike, form: Convolution, inputs: Sequence[Operand | None], outputs: Sequence[Operand]
+) -> list[Operand]:
+    """Data, addend and result where the channels are last."""
+    x, w, _, addend = (*inputs, None, None)[:4]
+    if not layer.channels_last or w is None or not w.is_constant or len(form.size) > 2 or not all_float32(inputs):
+        return []
+    return [value for value in (x, addend, outputs[0]) if value is not None]
+
+
 def depthwise(
     layer: LayerLike, form: Convolution, window: Sequence[int], x: Operand, by_tap: Operand, bias: Operand, out: Operand
 ) -> NativeStep:
     """Each channel by itself."""
     finish, keep = gemm.finishing(layer)
-    rows, pitch = form.batch * window[2], form.channels
+    rows = form.batch * window[2]
     row_flops = 2 * window[3] * window[4] * window[5] * form.channels
-    numbers = [*finish, *window, form.channels, pitch, pitch, 0, 0]
+    numbers = [*finish, *window, form.channels, x.pitch, out.pitch, 0, 0]
     grain = max(1, SPLIT_FLOPS // 4 // max(1, row_flops))
     return step(layer, "depthwise", [x, by_tap, bias, out], numbers, rows, keep=keep, grain=grain)
 

@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 
 from perframe.backends.base import LayerLike, Operand, Scratch
-from perframe.backends.cpu import gemm
+from perframe.backends.cpu import conv, gemm
 from perframe.backends.cpu.casting import accumulator
-from perframe.backends.cpu.conv import lower_as
 from perframe.backends.cpu.lowering import all_float32, window_numbers
 from perframe.backends.cpu.program import NativeStep
 from perframe.layers.conv import Convolution
@@ -55,7 +54,7 @@ def lower(
     gathering kernel.
     """
     if not layer.channels_last:
-        return lower_as("conv.transpose", layer, form, inputs, outputs)
+        return conv.lower_as("conv.transpose", layer, form, inputs, outputs)
     x, w, b = (*inputs, None)[:3]
     window = window_numbers(form.window, form.size, form.output)
     if x is None or w is None or not w.is_constant or window is None or not all_float32(inputs) or inputs[3:]:
@@ -68,8 +67,8 @@ def lower(
     across = [_phase(r, out_width, kx, sx, dx, px) for r in range(min(sx, out_width))]
     if not all(phase.taps for phase in (*down, *across)):
         return None  # pixels that no tap reaches
-    wide = 1
-    if kx == sx and groups == dx == 1 and px == 0 and out_width == width * sx:
+    wide, pitch = 1, outputs[0].pitch
+    if not outputs[0].has_gaps and kx == sx and groups == dx == 1 and px == 0 and out_width == width * sx:
         # each input pixel makes a run of output pixels: they are columns of one product
         wide, across = sx, [_Phase(0, width, (0,), 1, 0)]
         b = b.derived("repeated", lambda value: np.tile(value, wide))
@@ -90,19 +89,26 @@ def lower(
         product = gemm.Multiplication(
             images=form.batch,
             columns=wide * outputs_,
-            x_pitch=form.channels,
-            out_pitch=sx * form.outputs,
+            x_pitch=x.pitch,
+            out_pitch=sx * pitch,
             addend_pitch=0,
             window=(height, width, v.size, h.size, *kernel, depth),
             batch=(groups,),
             steps=tuple((size,) for size in sizes),
-            out_offset=(v.first * out_width + h.first) * form.outputs,
-            out_line=sy * out_width * form.outputs,
-            out_image=out_height * out_width * form.outputs,
+            out_offset=(v.first * out_width + h.first) * pitch,
+            out_line=sy * out_width * pitch,
+            out_image=out_height * out_width * pitch,
         )
         panels = w.derived(f"panels of taps {taps} {wide}", packed)
         steps.append(gemm.multiply(layer, product, x, panels, b, None, outputs[0]))
     return None if None in steps else [one for one in steps if one is not None]
+
+
+def takes_gaps(
+    layer: LayerLike, form: Convolution, inputs: Sequence[Operand | None], outputs: Sequence[Operand]
+) -> list[Operand]:
+    """As a convolution."""
+    return conv.takes_gaps(layer, form, inputs, outputs)
 
 
 @dataclass(frozen=True)

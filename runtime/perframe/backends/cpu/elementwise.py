@@ -15,6 +15,7 @@ from perframe.backends.cpu.casting import convert, is_native
 from perframe.backends.cpu.kernels.sizes import MAX_RANK
 from perframe.backends.cpu.lowering import float_array, sharing, step, strided_copy
 from perframe.backends.cpu.program import NativeStep
+from perframe.backends.cpu.rows import walk
 from perframe.layers.broadcasting import Elementwise
 from perframe.layers.epilogue import parameters
 from perframe.layers.formula import translate
@@ -23,6 +24,7 @@ from perframe.layers.vocabulary import abs, is_inf, sqrt, where
 from perframe.tensor import DataType
 
 PIECE = 4096  # elements of a long row that one core takes at a time
+LEAST = 16  # elements of rows with gaps
 SHORT, LONG = 64, 2048  # rows of fewer elements are walked several at a time, up to so many elements
 
 
@@ -69,7 +71,10 @@ def lower(
     arguments = ", ".join([names, *(f"p[{k}]" for k in range(first))])
     tail = jit.epilogue_text(layer.epilogue, first=first)
     whole = f"{written}\n@inline\ndef formula({names}, p):\n    return {formula.__name__}({arguments})\n{tail}"
-    shape, strides, operands, copies = _long_rows(layer, form, operands, scratch)
+    gaps = any([value.has_gaps for value in (*operands, outputs[0])])
+    shape, strides, operands, copies = (
+        _rows(form, operands, outputs[0]) if gaps else _long_rows(layer, form, operands, scratch)
+    )
     inner = shape[-1]
     pieces = -(-inner // PIECE) if inner > 2 * PIECE else 1
     piece, items = -(-inner // pieces), math.prod(shape[:-1]) * pieces
@@ -78,7 +83,7 @@ def lower(
         layer,
         "elementwise",
         [*operands, outputs[0]],
-        [numbers.ctypes.data, len(shape), pieces, piece, *shape, *flat],
+        [numbers.ctypes.data, len(shape), pieces, piece, outputs[0].pitch if gaps else inner, *shape, *flat],
         items,
         whole,
         [numbers],
@@ -120,7 +125,30 @@ _WHOLE = {
 }
 
 
-# --- short rows ---
+# --- rows with gaps, and short ones ---
+
+
+def takes_gaps(
+    layer: LayerLike, form: Elementwise, inputs: Sequence[Operand | None], outputs: Sequence[Operand]
+) -> list[Operand]:
+    """What is as large as the result, which has rows long enough for loops of their own."""
+    out = outputs[0]
+    if layer.channels_last or not out.shape or out.shape[-1] < LEAST:
+        return []
+    return [out, *[value for value in inputs if value is not None and value.shape == out.shape]]
+
+
+def _rows(
+    form: Elementwise, operands: Sequence[Operand], out: Operand
+) -> tuple[tuple[int, ...], list[tuple[int, ...]], list[Operand], list[NativeStep]]:
+    """The walk row by row."""
+    row = out.shape[-1]
+    shape, strides = (*form.shape[:-1], form.shape[-1] // row, row), []
+    for operand, steps in zip(operands, form.strides, strict=True):
+        found = walk(operand, (*steps[:-1], steps[-1] * row, steps[-1]), shape)
+        assert found is not None
+        strides.append(found[0])
+    return shape, strides, list(operands), []
 
 
 def _long_rows(

@@ -10,6 +10,7 @@ import numpy as np
 from perframe.backends.base import LayerLike, Operand, Scratch
 from perframe.backends.cpu.lowering import mover, strided_copy
 from perframe.backends.cpu.program import NativeStep
+from perframe.backends.cpu.rows import walk
 from perframe.layers.join import Joining
 
 
@@ -22,14 +23,24 @@ def compute(layer: LayerLike, form: Joining, inputs: Sequence[Any], outputs: Seq
 def lower(
     layer: LayerLike, form: Joining, inputs: Sequence[Operand | None], outputs: Sequence[Operand], scratch: Scratch
 ) -> list[NativeStep] | None:
-    """A copy for each input that has elements."""
-    given = [value for value in inputs if value is not None]
+    """A copy for each input that has elements and does not lie in its place already."""
+    given, out = [value for value in inputs if value is not None], outputs[0]
     if mover("move", *given) is None:
         return None
     steps, first, total = [], 0, sum(form.runs)
     for value, run in zip(given, form.runs, strict=True):
-        if run:
-            shape = (form.outer, run)
-            steps.append(strided_copy(layer, value, outputs[0], shape, (run, 1), (total, 1), out_offset=first))
+        if run and not value.lies_in(out, first):
+            own = value.shape[-1] if value.shape else 1
+            shape = (form.outer, run // own, own)
+            read, written = walk(value, (run, own, 1), shape), walk(out, (total, own, 1), shape, first)
+            assert read is not None and written is not None
+            steps.append(strided_copy(layer, value, out, shape, read[0], written[0], out_offset=written[1]))
         first += run
     return steps
+
+
+def takes_gaps(
+    layer: LayerLike, form: Joining, inputs: Sequence[Operand | None], outputs: Sequence[Operand]
+) -> list[Operand]:
+    """Copies take all of them."""
+    return [value for value in (*inputs, *outputs) if value is not None]

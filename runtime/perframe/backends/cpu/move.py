@@ -12,6 +12,7 @@ from perframe.backends.base import LayerLike, Operand, Scratch
 from perframe.backends.cpu.casting import is_native
 from perframe.backends.cpu.lowering import mover, strided_copy
 from perframe.backends.cpu.program import NativeStep
+from perframe.backends.cpu.rows import through, walk
 from perframe.layers.geometry import View, row_major
 
 
@@ -40,11 +41,33 @@ def lower(
     outputs: Sequence[Operand],
     scratch: Scratch,
 ) -> list[NativeStep] | None:
-    """A strided copy for each output."""
+    """A strided copy for each output that does not lie within the input."""
     x = inputs[0]
     if form is None or x is None or mover("move", x) is None or not all(math.prod(view.shape) for view in form):
         return None
-    return [
-        strided_copy(layer, x, y, view.shape, view.strides, row_major(view.shape), view.offset)
-        for view, y in zip(form, outputs, strict=True)
+    steps = []
+    for view, y in zip(form, outputs, strict=True):
+        if layer.declaration.cuts and y.lies_in(x, view.offset):
+            continue
+        read = walk(x, view.strides, view.shape, view.offset)
+        written = walk(y, row_major(view.shape), view.shape)
+        assert read is not None and written is not None
+        steps.append(strided_copy(layer, x, y, view.shape, read[0], written[0], read[1]))
+    return steps
+
+
+def takes_gaps(
+    layer: LayerLike, form: list[View] | None, inputs: Sequence[Operand | None], outputs: Sequence[Operand]
+) -> list[Operand]:
+    """Outputs, and an input whose rows are read as they are or in pieces."""
+    x = inputs[0]
+    if form is None or x is None or not x.shape or not x.shape[-1]:
+        return []
+    row = x.shape[-1]
+    reads = all(through(view.strides, view.shape, view.offset, row, row + 1) is not None for view in form)
+    writes = [
+        y
+        for y, view in zip(outputs, form, strict=True)
+        if y.shape and y.shape[-1] and through(row_major(view.shape), view.shape, 0, y.shape[-1], 1)
     ]
+    return [x, *writes] if reads else writes

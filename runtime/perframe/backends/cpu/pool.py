@@ -118,12 +118,21 @@ def lower(
     return [step(layer, f"pool.{form.kind}", [x, outputs[0]], numbers, form.planes)]
 
 
+def takes_gaps(
+    layer: LayerLike, form: Pooling | Unpooling, inputs: Sequence[Operand | None], outputs: Sequence[Operand]
+) -> list[Operand]:
+    """Data and result where the channels are last."""
+    x = inputs[0]
+    plain = isinstance(form, Pooling) and form.kind != "norm" and len(form.size) <= 2 and len(outputs) == 1
+    return [x, *outputs] if x is not None and plain and layer.channels_last and all_float32([x]) else []
+
+
 def _channels_last(layer: LayerLike, form: Pooling, x: Operand, out: Operand) -> NativeStep:
     window = window_numbers(form.window, form.size, form.output)
     assert window is not None
     end = (0,) * (2 - len(form.size)) + form.window.end
     batch, channels = out.shape[0], out.shape[-1]
-    numbers = [int(form.count_padding), *window, *end, channels, channels, channels, 0, 0]
+    numbers = [int(form.count_padding), *window, *end, channels, x.pitch, out.pitch, 0, 0]
     row = window[3] * window[4] * window[5] * channels
     grain = max(1, SPLIT_FLOPS // 4 // max(1, row))
     return step(layer, f"depthwise.{form.kind}", [x, out], numbers, batch * window[2], grain=grain)

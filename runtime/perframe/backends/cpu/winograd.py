@@ -85,6 +85,7 @@ def convolve(
         [x, packed, bias, addend or bias, out, transformed],
         [
             *(*finish, height, width, out_height, out_width, py, px, form.channels, form.outputs),
+            *(x.pitch, out.pitch, out.pitch if addend is None else addend.pitch),
             *(int(addend is not None), across, tiles, tile_block, column_block, tile_items, column_items),
             *(form.channels * gemm.padded(form.outputs), zeros.ctypes.data),
         ],

@@ -17,8 +17,8 @@ def kernel(numbers, begin, end):
 {pointers}
     out = {result}s(n[{count}])
     p = float32s(n[{count} + 1])
-    rank, pieces, piece = n[{count} + 2], n[{count} + 3], n[{count} + 4]
-    at = {count} + 5
+    rank, pieces, piece, pitch = n[{count} + 2], n[{count} + 3], n[{count} + 4], n[{count} + 5]
+    at = {count} + 6
     inner = n[at + rank - 1]
     coordinates = int64s(stack_numbers())
 {steps}
@@ -46,7 +46,7 @@ def kernel(numbers, begin, end):
                 rest //= n[at + axis]
                 coordinates[axis] = c
 {offsets}
-        o = row * inner
+        o = row * pitch
         rows = min(end - item, n[at + rank - 2] - coordinates[rank - 2]) if pieces == 1 and rank > 1 else 1
 {loops}
         item += rows
@@ -72,7 +72,7 @@ def _loop(strides: tuple[str, ...], operands: list[str], result: str, condition:
     return f"""\
         {keyword}{condition}:
             for r in range(rows):
-                {begins}; c = o + r * inner
+                {begins}; c = o + r * pitch
                 for i in range(start, stop):
                     out[c + i] = {value}"""
 

@@ -119,8 +119,8 @@ def build() -> Any:
     """Items are (image, block of tiles, block of result columns).
 
     [x, w, bias, addend, out, transformed, limits, finish, its parameters, height, width, out height, width, pad y, x,
-    channels, columns, has addend, tiles across, tiles, tile block, column block, tile items, column items, step of w
-    from point to point, zeros]
+    channels, columns, pitch of x, out, addend, has addend, tiles across, tiles, tile block, column block, tile items,
+    column items, step of w from point to point, zeros]
     """
 
     def kernel(numbers, begin, end):
@@ -128,8 +128,8 @@ def build() -> Any:
         x, w, bias, addend, out, transformed = n[0], n[1], n[2], n[3], n[4], n[5]
         limits, finish = floats(n[6]), n[7]
         height, width, out_height, out_width, py, px = n[9], n[10], n[11], n[12], n[13], n[14]
-        channels, columns, across, tiles = n[15], n[16], n[18], n[19]
-        tile_block, column_block, tile_items, column_items, w_step = n[20], n[21], n[22], n[23], n[24]
+        channels, columns, x_pitch, out_pitch, across, tiles = n[15], n[16], n[17], n[18], n[21], n[22]
+        tile_block, column_block, tile_items, column_items, w_step = n[23], n[24], n[25], n[26], n[27]
         low, high = splat(limits[0]), splat(limits[1])
         products, tail_numbers, square = stack_block(), stack_numbers(), stack_square()
         tail = int64s(tail_numbers)
@@ -145,9 +145,9 @@ def build() -> Any:
                 top, left = (t0 + t) // across * 4 - py, (t0 + t) % across * 4 - px
                 y0, y1, x0, x1 = max(0, -top), min(6, height - top), max(0, -left), min(6, width - left)
                 inside = y0 == 0 and x0 == 0 and y1 == 6 and x1 == 6
-                at = x + ((image * height + top) * width + left) * channels * 4
+                at = x + ((image * height + top) * width + left) * x_pitch * 4
                 to = place + t * channels * 4
-                _transform(at, width * channels, channels, inside, y0, y1, x0, x1, channels, to, step, square)
+                _transform(at, width * x_pitch, x_pitch, inside, y0, y1, x0, x1, channels, to, step, square)
             parts = (count + ROWS - 1) // ROWS
             for j in range(c0, c1, PANEL):
                 wide = min(PANEL, columns - j)
@@ -170,7 +170,7 @@ def build() -> Any:
                             1,
                             0,
                             0,
-                            n[25],
+                            n[28],
                             0,
                             0,
                             0,
@@ -216,15 +216,15 @@ def build() -> Any:
                             store(c, square, at + 8 * LANES)
                             store(d, square, at + 12 * LANES)
                             for i in range(deep):
-                                pixel = ((image * out_height + oy + i) * out_width + ox + h) * columns + j + v
+                                pixel = (image * out_height + oy + i) * out_width + ox + h
                                 total = add(load(square, at + i * 4 * LANES), first)
-                                if n[17]:
-                                    total = add(total, load_first(addend, pixel, lanes))
-                                store_first(at_most(at_least(total, low), high), out, pixel, lanes)
+                                if n[20]:
+                                    total = add(total, load_first(addend, pixel * n[19] + j + v, lanes))
+                                store_first(at_most(at_least(total, low), high), out, pixel * out_pitch + j + v, lanes)
                     if finish:
                         for i in range(deep):
-                            pixel = ((image * out_height + oy + i) * out_width + ox) * columns + j
-                            tail[0], tail[1], tail[2], tail[3] = out + pixel * 4, columns, wide, n[8]
+                            pixel = ((image * out_height + oy + i) * out_width + ox) * out_pitch + j
+                            tail[0], tail[1], tail[2], tail[3] = out + pixel * 4, out_pitch, wide, n[8]
                             call_kernel(finish, tail_numbers, 0, broad)
 
     return kernel
