@@ -130,7 +130,7 @@ def _blocks(form: Attention, count: int) -> tuple[int, int, int]:
     most = min(ATTENTION_ROWS, QUERIES // (form.size + 2 * LANES) or 1)
     blocks = max(-(-form.rows // most), min(-(-form.rows // ROWS), -(-4 * thread_count() // max(1, count))))
     rows = -(-form.rows // blocks)
-    return rows, SCORES // rows // PANEL * PANEL, -(-form.rows // rows)
+    return rows, SCORES // (rows + 1) // PANEL * PANEL, -(-form.rows // rows)
 
 
 def _packed(

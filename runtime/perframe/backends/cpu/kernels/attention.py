@@ -15,7 +15,7 @@ from perframe.backends.cpu.kernels.compiler import inline
 from perframe.backends.cpu.kernels.math import tanh
 from perframe.backends.cpu.kernels.memory import add_in_any_order, bools, floats, int64s
 from perframe.backends.cpu.kernels.norm import exp_of_negative
-from perframe.backends.cpu.kernels.sizes import ATTENTION_ROWS, LANES, PANEL, ROWS, SCORES
+from perframe.backends.cpu.kernels.sizes import ATTENTION_ROWS, LANES, PANEL, QUERIES, ROWS, SCORES
 from perframe.backends.cpu.kernels.tile import multiply_tile
 from perframe.backends.cpu.kernels.vector import (
     at_least,
@@ -31,6 +31,7 @@ from perframe.backends.cpu.kernels.vector import (
 
 RANK = 34  # where the batch's numbers begin
 LOWEST = float32(-math.inf)
+STATS = ATTENTION_ROWS + 2  # of rows: the largest score, the total of the weights
 
 
 @inline
@@ -122,32 +123,47 @@ def _masked(n, scores, count, row, key, added_at, kept_at):
 
 
 @inline
-def _softmax(scores, count, most, total, row, out, columns, later):
-    """exp(score - largest) for a row, its total, and what was made of earlier keys scaled to the new largest."""
+def _largest(scores, count, whole):
+    """The largest of a row, whose last vector is filled up with what weighs nothing."""
     s = floats(scores)
-    whole = (count + LANES - 1) // LANES * LANES
     for i in range(count, whole):
         s[i] = LOWEST
     found = splat(LOWEST)
     for i in range(0, whole, LANES):
         found = at_least(found, load(scores, i))
-    largest = largest_of(found)
-    before = most[row] if later else LOWEST
-    largest = largest if largest > before else before
-    shift = float32(0) if largest == LOWEST else largest
-    part = float32(0)
+    return largest_of(found)
+
+
+@inline
+def _softmax(scores, pitch, count, row, most, total):
+    """exp(score - largest) for two rows, which keeps more of the processor busy than one. The largest is not less than
+    that of earlier keys, and `total` is that of these keys.
+    """
+    other = scores + pitch * 4
+    s, t = floats(scores), floats(other)
+    whole = (count + LANES - 1) // LANES * LANES
+    a, b = _largest(scores, count, whole), _largest(other, count, whole)
+    a, b = a if a > most[row] else most[row], b if b > most[row + 1] else most[row + 1]
+    first, second = float32(0) if a == LOWEST else a, float32(0) if b == LOWEST else b
+    sum_a, sum_b = float32(0), float32(0)
     for i in range(whole):
-        weight = exp_of_negative(s[i] - shift)
+        weight, other_weight = exp_of_negative(s[i] - first), exp_of_negative(t[i] - second)
         s[i] = weight
-        part = add_in_any_order(part, weight)
-    if later:
-        factor = float32(1) if largest == before else exp_of_negative(before - largest)
-        if factor != float32(1):
-            o = floats(out)
-            for c in range(columns):
-                o[c] *= factor
-        part += total[row] * factor
-    most[row], total[row] = largest, part
+        t[i] = other_weight
+        sum_a = add_in_any_order(sum_a, weight)
+        sum_b = add_in_any_order(sum_b, other_weight)
+    most[row], most[row + 1], total[row], total[row + 1] = a, b, sum_a, sum_b
+
+
+@inline
+def _scale_down(out, columns, before, largest):
+    """Scale what was made of earlier keys to the new largest score; returns the factor."""
+    factor = float32(1) if largest == before else exp_of_negative(before - largest)
+    if factor != float32(1):
+        o = floats(out)
+        for c in range(columns):
+            o[c] *= factor
+    return factor
 
 
 @inline
@@ -178,11 +194,11 @@ def build() -> Any:
         n = int64s(numbers)
         rows, keys, size, columns, out_pitch = n[8], n[9], n[10], n[11], n[33]
         row_block, key_block, row_items = n[12], n[13], n[14]
-        memory = stack_block()
-        most, total = floats(memory), floats(memory + ATTENTION_ROWS * 4)
-        zeros = memory + 2 * ATTENTION_ROWS * 4
+        zeros = stack_block()
         scores = zeros + PANEL * 4
         queries = scores + SCORES * 4
+        most, total = floats(queries + QUERIES * 4), floats(queries + (QUERIES + STATS) * 4)
+        before, sums = floats(queries + (QUERIES + 2 * STATS) * 4), floats(queries + (QUERIES + 3 * STATS) * 4)
         pitch = (size + LANES - 1) // LANES * LANES + LANES
         zero_floats(zeros, PANEL)
         for item in range(begin, end):
@@ -193,13 +209,19 @@ def build() -> Any:
             added_at, kept_at, dropped_at = _at(n, batch, 3), _at(n, batch, 4), _at(n, batch, 5)
             out = n[6] + (_at(n, batch, 6) + first * out_pitch) * 4
             _scaled(q, n[22], n[23], queries, pitch, high, size, floats(n[7])[0])
+            for r in range(high + 1):
+                most[r], total[r] = LOWEST, float32(0)
             for key in range(0, keys, key_block):
                 many = min(key_block, keys - key)
                 _multiply(queries, pitch, high, k + key * size * 4, size, 0, size, many, scores, key_block, zeros)
                 for r in range(high):
-                    line, made = scores + r * key_block * 4, out + r * out_pitch * 4
-                    _masked(n, line, many, first + r, key, added_at, kept_at)
-                    _softmax(line, many, most, total, r, made, columns, key > 0)
+                    before[r], sums[r] = most[r], total[r]
+                    _masked(n, scores + r * key_block * 4, many, first + r, key, added_at, kept_at)
+                for r in range(0, high, 2):  # a row more than there is lies behind the last one
+                    _softmax(scores + r * key_block * 4, key_block, many, r, most, total)
+                if key:
+                    for r in range(high):
+                        total[r] += sums[r] * _scale_down(out + r * out_pitch * 4, columns, before[r], most[r])
                 _multiply(scores, key_block, high, v, keys, key, many, columns, out, out_pitch, 0 if key else zeros)
             for r in range(high):
                 _finished(n, out + r * out_pitch * 4, columns, first + r, total[r], dropped_at)
@@ -259,10 +281,9 @@ def rows() -> Any:
     def kernel(numbers, begin, end):
         n = int64s(numbers)
         rows, keys, size, columns = n[8], n[9], n[10], n[11]
-        memory = stack_block()
-        most, total = floats(memory), floats(memory + ATTENTION_ROWS * 4)
-        scores = memory + 2 * ATTENTION_ROWS * 4
+        scores = stack_block()
         query = scores + SCORES * 4
+        most, total = floats(query + QUERIES * 4), floats(query + (QUERIES + STATS) * 4)
         for item in range(begin, end):
             row, batch = item % rows, item // rows
             q = n[0] + (n[15] + _at(n, batch, 0) + row * n[22]) * 4
@@ -271,12 +292,16 @@ def rows() -> Any:
             out = n[6] + (_at(n, batch, 6) + row * n[33]) * 4
             _scaled(q, 0, n[23], query, 0, 1, size, floats(n[7])[0])
             zero_floats(out, columns)
-            for key in range(0, keys, SCORES):
-                many = min(SCORES, keys - key)
+            before, sums = LOWEST, float32(0)
+            for key in range(0, keys, SCORES // 2):
+                many = min(SCORES // 2, keys - key)
                 _scores(n, query, k + key * n[25] * 4, many, scores)
                 _masked(n, scores, many, row, key, added_at, kept_at)
-                _softmax(scores, many, most, total, 0, out, columns, key > 0)
+                most[0], most[1] = before, LOWEST
+                _softmax(scores, SCORES // 2, many, 0, most, total)
+                sums = total[0] + sums * _scale_down(out, columns, before, most[0])
+                before = most[0]
                 _weighed(n, scores, many, v + key * n[26] * 4, out)
-            _finished(n, out, columns, row, total[0], dropped_at)
+            _finished(n, out, columns, row, sums, dropped_at)
 
     return kernel
