@@ -21,6 +21,7 @@ def load(
     FileNotFoundError, ModelError, and UnsupportedOperatorError, which lists every node that cannot be imported.
     """
     from perframe.importers.onnx import load_onnx
+    from perframe.prepared import freeze
 
     model = load_onnx(source)
     if dims:
@@ -29,4 +30,5 @@ def load(
         from perframe.passes import optimize as run_passes
 
         run_passes(model, evaluator())
+    freeze(model)
     return model

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from perframe.backends.base import Access, Backend, Make, Operand, Program, Step
 from perframe.readback import FrameState
+from perframe.shared_constants import SharedOperand, give_back, take
 from perframe.spec import PartialTensor
-from perframe.tensor import DataType, Storage
+from perframe.tensor import BackendType, DataType, Storage
 
 Array = NDArray[Any]
 
@@ -60,13 +61,17 @@ class Transfer:
 
 
 class ConstantPool:
-    """A model's constants on the backends of one worker: uploaded when first used, shared by all its plans."""
+    """A model's constants on the backends of one worker: uploaded when first used, shared by all its plans.
+
+    What is made of them in host memory is shared with other workers too.
+    """
 
     def __init__(self, constants: Mapping[str, Array]) -> None:
         self._constants = constants
         self.known = {name: PartialTensor.of(value) for name, value in constants.items()}
         self._storages: dict[tuple[str, str], Storage] = {}
         self._derived: dict[tuple[str, str, str], Operand] = {}
+        self._taken: dict[tuple[str, str, str], SharedOperand] = {}  # those of the derived that others may have too
 
     def storage(self, backend: Backend, name: str, value: Array) -> Storage:
         """The constant's storage on a backend."""
@@ -82,9 +87,18 @@ class ConstantPool:
         """What `make` makes of a constant, on a backend: the same operand for all who ask for this kind."""
         key = (backend.backend_type, name, kind)
         if key not in self._derived:
-            made = make(value)
-            made.flags.writeable = False  # it is nobody else's, and need not be copied
-            self._derived[key] = Operand(name, made.shape, DataType.of(made.dtype), storage=backend.constant(made))
+
+            def made() -> Operand:
+                array = make(value)
+                array.flags.writeable = False  # it is nobody else's, and need not be copied
+                return Operand(name, array.shape, DataType.of(array.dtype), storage=backend.constant(array))
+
+            source = self._constants[name]
+            if backend.backend_type == BackendType.CPU and not source.flags.writeable:
+                self._taken[key] = take(source, kind)
+                self._derived[key] = self._taken[key].operand(made)
+            else:
+                self._derived[key] = made()
         return self._derived[key]
 
     @property
@@ -95,10 +109,13 @@ class ConstantPool:
         return sum(value.nbytes for value in self._constants.values()), as_they_are, derived
 
     def release(self) -> None:
-        """Free them."""
-        for operand in self._derived.values():
-            operand.storage.release()
+        """Free them, but for what other workers have."""
+        for shared in self._taken.values():
+            give_back(shared)
+        for key in self._derived.keys() - self._taken.keys():
+            self._derived[key].storage.release()
         self._derived.clear()
+        self._taken.clear()
         for storage in self._storages.values():
             storage.release()
         self._storages.clear()

@@ -17,7 +17,7 @@ from perframe.errors import ClosedError, InputError
 from perframe.loading import load
 from perframe.model import Model, Value
 from perframe.parts import Machine, MemoryUse, Parts, Values, on_host
-from perframe.passes import prepare
+from perframe.prepared import prepared
 from perframe.spec import DynamicTensorShape
 from perframe.tensor import BackendType, DataType, Tensor
 
@@ -59,7 +59,7 @@ class Worker:
         self._accepted: list[Any] = []  # kinds of the last inputs that could be taken as they were
 
     def _prepare(self, model: Model) -> Model:
-        return prepare(model, evaluator(), self.backend_type)
+        return prepared(model, evaluator(), self.backend_type)
 
     # --- inputs ---
 
