@@ -12,9 +12,8 @@ from typing import Any
 from numba import float32
 
 from perframe.backends.cpu.kernels.compiler import inline
-from perframe.backends.cpu.kernels.math import tanh
+from perframe.backends.cpu.kernels.math import exp_of_negative, tanh
 from perframe.backends.cpu.kernels.memory import add_in_any_order, bools, floats, int64s
-from perframe.backends.cpu.kernels.norm import exp_of_negative
 from perframe.backends.cpu.kernels.sizes import ATTENTION_ROWS, LANES, PANEL, QUERIES, ROWS, SCORES
 from perframe.backends.cpu.kernels.tile import multiply_tile
 from perframe.backends.cpu.kernels.vector import (

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from numba import float32, int32
+from numba import float32
 
 from perframe.backends.cpu.kernels.compiler import inline
-from perframe.backends.cpu.kernels.math import log, maximum
-from perframe.backends.cpu.kernels.memory import add_in_any_order, bits_to_float, float_to_bits, floats, int64s, select
+from perframe.backends.cpu.kernels.math import exp_of_negative, log, maximum
+from perframe.backends.cpu.kernels.memory import add_in_any_order, floats, int64s
 from perframe.backends.cpu.kernels.powers import power
 from perframe.backends.cpu.kernels.sizes import LANES, ROWS_TOGETHER, RUN, SHORT_ROW
 from perframe.backends.cpu.kernels.transpose import deinterleave, interleave, transpose
@@ -48,23 +48,6 @@ def softmax() -> Any:
                 _row(n[0] + item * size * 4, n[1] + item * size * 4, size, logarithm)
 
     return kernel
-
-
-@inline
-def exp_of_negative(x):
-    """exp of what is not above 0, within 2e-7 of its size down to -20 and 4e-7 down to -86; 0 below. NaN stays."""
-    under = x < float32(-86.0)
-    limited = select(under, float32(-86.0), x)
-    shifted = limited * float32(1.4426950408889634) + float32(12582912.0)  # its low bits are a whole number
-    r = limited - (shifted - float32(12582912.0)) * float32(0.6931471805599453)
-    p = float32(8.290229365e-3)
-    p = p * r + float32(4.189839214e-2)
-    p = p * r + float32(1.6667640209e-1)
-    p = p * r + float32(4.9999144673e-1)
-    p = p * r + float32(9.999997020e-1)
-    p = p * r + float32(1.0)
-    power = bits_to_float((float_to_bits(shifted) << int32(23)) + int32(0x3F800000))
-    return select(under, float32(0), p * power)
 
 
 @inline
