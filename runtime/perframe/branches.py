@@ -48,10 +48,9 @@ class _Walk:
             inputs = [names.get(name, name) for name in layer.inputs]
             outputs = [names.get(name, name) for name in layer.outputs]
             given = [self._known[name] if name else None for name in inputs]
-            condition = given[0].value if layer.op == "If" and given[0] is not None else None
-            if condition is not None:
-                body = layer.attributes["bodies"]["then_branch" if condition.reshape(-1)[0] else "else_branch"]
-                self._enter(layer, body, inputs, outputs)
+            body_for = layer.declaration.body_for
+            if body_for is not None and given[0] is not None and given[0].value is not None:
+                self._enter(layer, layer.attributes["bodies"][body_for(given[0].value)], inputs, outputs)
                 continue
             self.layers.append(replace(layer, inputs=inputs, outputs=outputs))
             values = [None if spec is None else spec.value for spec in given]

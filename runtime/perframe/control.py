@@ -22,7 +22,7 @@ class ControlPart:
     """One control layer. Its first inputs are the operator's, the rest what its bodies read around them."""
 
     def __init__(self, layer: Layer, machine: Machine) -> None:
-        self._layer, self._machine = layer, machine
+        self.layer, self._machine = layer, machine
         self._joins: dict[tuple[int, int], PlannedPart] = {}
         self._cuts: dict[tuple[int, int], PlannedPart] = {}
         self._captures: Sequence[str] = layer.attributes.get("captures", ())
@@ -30,12 +30,12 @@ class ControlPart:
 
     def advance(self, values: Values, whole: bool) -> Iterator[str]:
         """Run the bodies that the conditions choose, and add the outputs."""
-        own = len(self._layer.inputs) - len(self._captures)
-        given = [values[name] if name else None for name in self._layer.inputs]
+        own = len(self.layer.inputs) - len(self._captures)
+        given = [values[name] if name else None for name in self.layer.inputs]
         captured = dict(zip(self._captures, given[own:], strict=True))
-        made = _KINDS[self._layer.op](self, given[:own], captured)
-        values.update((name, value) for name, value in zip(self._layer.outputs, made, strict=False) if name)
-        yield self._layer.name
+        made = _KINDS[self.layer.op](self, given[:own], captured)
+        values.update((name, value) for name, value in zip(self.layer.outputs, made, strict=False) if name)
+        yield self.layer.name
 
     def body(self, name: str) -> Parts:
         """A body by its attribute's name."""
@@ -68,7 +68,7 @@ class ControlPart:
         part = self._cuts.get((slot, axis))
         if part is None:
             whole, place = Value("whole", value.dtype, None), Value("place", DataType.INT64, DynamicTensorShape(()))
-            cut = Layer("Gather", f"slices of {self._layer.name}", ["whole", "place"], ["slice"], {"axis": axis})
+            cut = Layer("Gather", f"slices of {self.layer.name}", ["whole", "place"], ["slice"], {"axis": axis})
             part = PlannedPart(Model([whole, place], [Value("slice", value.dtype, None)], [cut], {}), self._machine)
             self._cuts[slot, axis] = part
         made: Values = {"whole": value, "place": np.array(index, np.int64)}
@@ -88,7 +88,7 @@ class ControlPart:
         part = self._joins.get((len(rows), at))
         if part is None:
             values = [Value(name, dtype, None) for name in names]
-            join = Layer("Concat", f"rows of {self._layer.name}", names, ["rows"], {"axis": at})
+            join = Layer("Concat", f"rows of {self.layer.name}", names, ["rows"], {"axis": at})
             part = PlannedPart(Model(values, [Value("rows", dtype, None)], [join], {}), self._machine)
             self._joins[len(rows), at] = part
         made: Values = dict(zip(names, grown, strict=True))
@@ -98,7 +98,7 @@ class ControlPart:
 
     def attribute(self, name: str, default: Any = None) -> Any:
         """An attribute of the layer."""
-        return self._layer.attributes.get(name, default)
+        return self.layer.attributes.get(name, default)
 
     def release(self) -> None:
         """Free what the bodies hold."""
@@ -109,8 +109,9 @@ class ControlPart:
 
 
 def _if(part: ControlPart, given: Sequence[Any], captured: Values) -> list[Any]:
-    chosen = "then_branch" if bool(np.asarray(on_host(given[0])).reshape(-1)[0]) else "else_branch"
-    return part.run(chosen, [], captured)
+    body_for = part.layer.declaration.body_for
+    assert body_for is not None
+    return part.run(body_for(np.asarray(on_host(given[0]))), [], captured)
 
 
 def _loop(part: ControlPart, given: Sequence[Any], captured: Values) -> list[Any]:

@@ -179,7 +179,7 @@ class Parts:
 
     def __init__(self, model: Model, machine: Machine) -> None:
         self._machine, self._given = machine, model
-        self._branches = any(layer.op == "If" for layer in model.layers)
+        self._branches = any(layer.declaration.body_for is not None for layer in model.layers)
         self._settled: OrderedDict[Any, Parts | None] = OrderedDict()
         self.model = machine.prepare(model)
         self._parts = list(_partition(self.model, machine))
@@ -292,7 +292,7 @@ def _cuts(model: Model) -> set[str]:
             made_here = set()
         if layer.declaration.on_host:
             made_here = set()
-        elif layer.op not in ("Shape", "Size") and any(name in from_data for name in layer.inputs):
+        elif layer.declaration.reads_values and any(name in from_data for name in layer.inputs):
             from_data.update(layer.outputs)
             made_here.update(layer.outputs)
     return cuts
@@ -319,7 +319,7 @@ def _decisive_inputs(model: Model) -> list[str]:
     """The inputs of the model whose values decide shapes: those that a layer must know before it can be planned."""
     needed: set[str] = set()
     for layer in reversed(model.layers):
-        if needed & set(layer.outputs) and layer.op not in ("Shape", "Size"):
+        if needed & set(layer.outputs) and layer.declaration.reads_values:
             needed.update(layer.inputs)
         needed.update(name for index, name in enumerate(layer.inputs) if layer.declaration.is_host(index))
     return [value.name for value in model.inputs if value.name in needed]

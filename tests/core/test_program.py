@@ -28,7 +28,7 @@ def team(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Ite
     team = helpers.Team(3)
     monkeypatch.setattr(helpers, "_team", team)
     monkeypatch.setattr(helpers, "thread_count", lambda: 4)
-    monkeypatch.setattr(program, "THREADS", 4)
+    monkeypatch.setattr(program, "thread_count", lambda: 4)
     monkeypatch.setattr(program, "LONG", 0)
     yield team
 
@@ -143,7 +143,7 @@ def test_a_step_that_fails_gives_the_team_back(team: helpers.Team) -> None:
 def test_brief_programs_call_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     called = []
     monkeypatch.setattr(helpers, "team", lambda: called.append(1))
-    monkeypatch.setattr(program, "THREADS", 2)
+    monkeypatch.setattr(program, "thread_count", lambda: 2)
     brief = CpuProgram([step(tally, [np.zeros(8, np.int64).ctypes.data, 1], 8, 1)])
     assert not brief.is_brief  # nobody knows yet
     brief._note(1000)
@@ -160,7 +160,7 @@ def test_one_thread_has_no_helpers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(helpers, "_team", None)
     monkeypatch.setattr(helpers, "thread_count", lambda: 1)
     assert helpers.team() is None
-    monkeypatch.setattr(program, "THREADS", 1)
+    monkeypatch.setattr(program, "thread_count", lambda: 1)
     chain = Chain(1, 5, 1)
     np.testing.assert_array_equal(chain.run(), chain.expected())
     assert not chain.program._splits
@@ -195,7 +195,7 @@ import numpy as np
 from core.test_program import Chain, program
 from perframe.backends.cpu import helpers, jobs
 helpers.thread_count = lambda: 2
-program.THREADS, program.LONG = 2, 0
+program.thread_count, program.LONG = (lambda: 2), 0
 chain = Chain(1, 30, 1)
 """
 

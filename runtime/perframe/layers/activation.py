@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from perframe.layers.base import Attributes
 from perframe.layers.broadcasting import Formula, elementwise
 from perframe.layers.vocabulary import (
@@ -20,6 +22,9 @@ from perframe.layers.vocabulary import (
 @elementwise((-9, 9), dtypes="float int")
 def Relu(x):
     return maximum(x, 0)
+
+
+Relu.limits = lambda: (0.0, math.inf)
 
 
 @elementwise((-9, 9))
@@ -134,3 +139,6 @@ def _choose_clip(_attributes: Attributes, present: tuple[bool, ...], _kind: str)
 @elementwise((-9, 9), (-3, 0), (0, 3), dtypes="float int", choose=_choose_clip)
 def Clip(x, low=None, high=None):
     return clamp(x, low, high)
+
+
+Clip.limits = lambda low=-math.inf, high=math.inf: (low, high)

@@ -48,7 +48,9 @@ class Declaration:
     says that the output is the first input's data with another shape, `on_host` that the layer runs between plans, on
     arrays, because its output's shape depends on data or its values are no tensors. `joins` says that the output is
     the inputs side by side, and `cuts` that each output may be a piece of the first input: a backend need not copy them
-    where they can lie so. `form` gives the family's canonical form for concrete shapes.
+    where they can lie so. `reads_values` is false where the inputs' shapes are all that matters. `limits` says between
+    which numbers a formula clips its first input, from its parameters, and `body_for` which of a branch's bodies runs,
+    from the value of its first input. `form` gives the family's canonical form for concrete shapes.
     """
 
     name: str
@@ -65,6 +67,9 @@ class Declaration:
     domain: tuple[tuple[float, float], ...] = ()
     dtypes: str = "float"
     form_of: Callable[..., Any] | None = None
+    reads_values: bool = True
+    limits: Callable[..., tuple[float, float]] | None = None
+    body_for: Callable[[Any], str] | None = None
     inputs: tuple[str, ...] = field(init=False)
     variadic: bool = field(init=False)
     required: int = field(init=False)
@@ -177,6 +182,19 @@ def register(declaration: Declaration) -> Declaration:
         raise ValueError(f"layer {declaration.name} is declared twice")
     _REGISTRY[declaration.name] = declaration
     return declaration
+
+
+def attributes_of(other: Callable[..., Any]) -> Callable[[Infer], Infer]:
+    """Below `layer`: besides its own attributes the shape rule takes those of another function, as `**attributes`."""
+    shared = [p for p in inspect.signature(other).parameters.values() if p.kind is p.KEYWORD_ONLY]
+
+    def extend(infer: Infer) -> Infer:
+        own = [p for p in inspect.signature(infer).parameters.values() if p.kind is not p.VAR_KEYWORD]
+        first = [p for p in own if p.kind is not p.KEYWORD_ONLY]
+        infer.__signature__ = inspect.Signature([*first, *shared, *own[len(first) :]])  # type: ignore[attr-defined]
+        return infer
+
+    return extend
 
 
 def layer(

@@ -35,6 +35,7 @@ class Elementwise:
     parameters: tuple[float, ...]
     kinds: tuple[str, ...]
     operands: tuple[int, ...]  # the inputs that are present
+    converts: bool = False  # the values into another dtype
 
     def of_entries(self, inputs: Sequence[PartialTensor | None], output: PartialTensor) -> Entries:
         """The formula of what is known of each element's operands."""
@@ -94,7 +95,7 @@ def elementwise(
             shape, collapsed = collapse(target, (broadcast_strides(target, target), *strides))
             names = [name for name in _parameters(chosen) if name in attributes]
             numbers = tuple(float(attributes[name]) for name in names)
-            return Elementwise(chosen, shape, collapsed[1:], numbers, kinds, operands)
+            return Elementwise(chosen, shape, collapsed[1:], numbers, kinds, operands, result == "to")
 
         entry = Declaration(
             formula.__name__, "elementwise", infer, formula=formula, choose=choose, domain=domain, dtypes=dtypes

@@ -24,6 +24,9 @@ def If(
     return tuple(PartialTensor(a.dtype, _merged(a.shape, b.shape)) for a, b in zip(first, second, strict=True))
 
 
+If.body_for = lambda condition: "then_branch" if condition.reshape(-1)[0] else "else_branch"
+
+
 @layer(on_host=True, pure=False)
 def Loop(
     trips: PartialTensor | None = None,

@@ -47,6 +47,14 @@ class Stage:
             constants += parameters(value) if isinstance(value, tuple) else () if value is None else (value,)
         return (*constants, *(float(bound[name]) for name in self.names))
 
+    @property
+    def limits(self) -> tuple[float, float] | None:
+        """(low, high) where clipping the running value to them is all that it does."""
+        limits = declaration(self.op).limits
+        value, *others = self.operands
+        plain = value is None and all(isinstance(other, float | int) for other in others)
+        return limits(*self.parameters) if limits is not None and plain else None
+
 
 def parameters(stages: Sequence[Stage]) -> tuple[float, ...]:
     """The numbers of all stages, in the order that `compose` gives them names."""

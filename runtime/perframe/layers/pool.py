@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from perframe.errors import InferenceError
-from perframe.layers.base import Known, layer
+from perframe.layers.base import Known, attributes_of, layer
 from perframe.layers.geometry import Ints, Window, window
 from perframe.spec import Dim, PartialTensor
 from perframe.tensor import DataType
@@ -28,16 +28,27 @@ class Pooling:
     p: float = 2.0
 
 
-def _output(x: PartialTensor, kernel_shape: Sequence[int], ceil_mode: int, window_: Window | None) -> PartialTensor:
+def _output(
+    x: PartialTensor,
+    *,
+    kernel_shape: Sequence[int],
+    strides: Sequence[int] | None = None,
+    dilations: Sequence[int] | None = None,
+    pads: Sequence[int] | None = None,
+    auto_pad: str = "NOTSET",
+    ceil_mode: int = 0,
+) -> PartialTensor:
+    """What all pools make of x, and the attributes that they share."""
     if x.shape is None:
         return x.with_shape((None,) * (len(kernel_shape) + 2))
     size = x.shape[2:]
     if len(size) != len(kernel_shape):
         raise InferenceError(f"kernel_shape {tuple(kernel_shape)} does not fit {x}")
+    whole = window(size, kernel_shape, strides, dilations, pads, auto_pad)
     dims = [
         None
-        if window_ is None or not isinstance(dim, int)
-        else Window(*((part[axis],) for part in _parts(window_))).output((dim,), bool(ceil_mode))[0]
+        if whole is None or not isinstance(dim, int)
+        else Window(*((part[axis],) for part in _parts(whole))).output((dim,), bool(ceil_mode))[0]
         for axis, dim in enumerate(size)
     ]
     return x.with_shape((*x.shape[:2], *dims))
@@ -47,71 +58,32 @@ def _parts(window_: Window) -> tuple[Ints, ...]:
     return window_.kernel, window_.strides, window_.dilations, window_.begin, window_.end
 
 
-def _window(
-    x: PartialTensor | Known,
-    kernel_shape: Sequence[int],
-    strides: Sequence[int] | None,
-    dilations: Sequence[int] | None,
-    pads: Sequence[int] | None,
-    auto_pad: str,
-) -> Window | None:
-    size = tuple(x.shape[2:]) if x.shape is not None else (None,) * len(kernel_shape)
-    return window(size, kernel_shape, strides, dilations, pads, auto_pad)
-
-
 @layer()
-def MaxPool(
-    x: PartialTensor,
-    *,
-    kernel_shape: Sequence[int],
-    strides: Sequence[int] | None = None,
-    dilations: Sequence[int] | None = None,
-    pads: Sequence[int] | None = None,
-    auto_pad: str = "NOTSET",
-    ceil_mode: int = 0,
-    storage_order: int = 0,
-) -> tuple[PartialTensor, PartialTensor]:
-    y = _output(x, kernel_shape, ceil_mode, _window(x, kernel_shape, strides, dilations, pads, auto_pad))
+@attributes_of(_output)
+def MaxPool(x: PartialTensor, *, storage_order: int = 0, **shared: Any) -> tuple[PartialTensor, PartialTensor]:
+    y = _output(x, **shared)
     return y, y.with_shape(y.shape, DataType.INT64)
 
 
 @layer()
-def AveragePool(
-    x: PartialTensor,
-    *,
-    kernel_shape: Sequence[int],
-    strides: Sequence[int] | None = None,
-    dilations: Sequence[int] | None = None,
-    pads: Sequence[int] | None = None,
-    auto_pad: str = "NOTSET",
-    ceil_mode: int = 0,
-    count_include_pad: int = 0,
-) -> PartialTensor:
-    return _output(x, kernel_shape, ceil_mode, _window(x, kernel_shape, strides, dilations, pads, auto_pad))
+@attributes_of(_output)
+def AveragePool(x: PartialTensor, *, count_include_pad: int = 0, **shared: Any) -> PartialTensor:
+    return _output(x, **shared)
 
 
 @layer()
-def LpPool(
-    x: PartialTensor,
-    *,
-    kernel_shape: Sequence[int],
-    strides: Sequence[int] | None = None,
-    dilations: Sequence[int] | None = None,
-    pads: Sequence[int] | None = None,
-    auto_pad: str = "NOTSET",
-    ceil_mode: int = 0,
-    p: float = 2,
-) -> PartialTensor:
+@attributes_of(_output)
+def LpPool(x: PartialTensor, *, p: float = 2, **shared: Any) -> PartialTensor:
     if p <= 0:
         raise InferenceError(f"p is {p}, and a norm's power is positive")
-    return _output(x, kernel_shape, ceil_mode, _window(x, kernel_shape, strides, dilations, pads, auto_pad))
+    return _output(x, **shared)
 
 
 def _form(kind: str) -> Callable[..., Pooling]:
     def form(inputs: Sequence[Known], outputs: Sequence[Known], **attributes: Any) -> Pooling:
         x, y = inputs[0], outputs[0]
         names = ("kernel_shape", "strides", "dilations", "pads", "auto_pad")
-        chosen = _window(x, *(attributes[name] for name in names))
+        chosen = window(x.shape[2:], *(attributes[name] for name in names))
         assert chosen is not None
         counting = bool(attributes.get("count_include_pad", 0))
         p = float(attributes.get("p", 2))

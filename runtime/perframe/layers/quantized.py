@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from perframe.layers.base import Known, layer
+from perframe.layers.base import Known, attributes_of, layer
 from perframe.layers.conv import Conv, Convolution
 from perframe.layers.matmul import MatMul, Product
 from perframe.spec import PartialTensor
@@ -26,6 +26,7 @@ def _result(
 
 
 @layer()
+@attributes_of(Conv.infer)
 def QuantizedConv(
     x: PartialTensor,
     w: PartialTensor,
@@ -36,18 +37,12 @@ def QuantizedConv(
     w_scale: PartialTensor | None = None,
     y_zero: PartialTensor | None = None,
     *,
-    kernel_shape: Sequence[int] | None = None,
-    strides: Sequence[int] | None = None,
-    dilations: Sequence[int] | None = None,
-    pads: Sequence[int] | None = None,
-    auto_pad: str = "NOTSET",
-    group: int = 1,
     low: int | None = None,
     high: int | None = None,
+    **convolution: Any,
 ) -> PartialTensor:
     """A bias of int32 is added to the sums, one of float32 to what is rounded."""
-    window = {"kernel_shape": kernel_shape, "strides": strides, "dilations": dilations, "pads": pads}
-    return _result(Conv.infer(x, w, bias, auto_pad=auto_pad, group=group, **window), w_scale, y_zero)
+    return _result(Conv.infer(x, w, bias, **convolution), w_scale, y_zero)
 
 
 @QuantizedConv.form

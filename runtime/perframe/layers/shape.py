@@ -38,6 +38,9 @@ def Size(x: PartialTensor) -> PartialTensor:
     return PartialTensor.of_entries(_INT64, size)
 
 
+Shape.reads_values = Size.reads_values = False
+
+
 @layer(host=("shape",))
 def ConstantOfShape(shape: PartialTensor, *, value: object = None) -> PartialTensor:
     filler = np.zeros((), np.float32) if value is None else np.asarray(value).reshape(())

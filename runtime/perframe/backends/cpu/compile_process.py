@@ -25,8 +25,6 @@ _writing = threading.Lock()  # held while a file is written, so that none is lef
 def main() -> None:
     """Serve until the requests end."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in a terminal is meant for the other process
-    if hasattr(os, "nice"):
-        os.nice(5)  # the frames of the other one go first
     replies = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a compiler prints is no reply
     requests: queue.SimpleQueue[dict[str, str]] = queue.SimpleQueue()

@@ -96,7 +96,7 @@ def _written(layer: LayerLike, form: Elementwise, operands: Sequence[Operand], o
     """The formula's text with the dtypes of its kernel; None where NumPy does something else, or knows more dtypes."""
     dtypes = {value.dtype for value in operands}
     known = dtypes | {out.dtype} <= _FLOATS | _WHOLE | {DataType.BOOL, DataType.FLOAT64}
-    if layer.op == "Cast":
+    if form.converts:
         # NumPy leaves what becomes of floats outside the range of small integers to the compiler
         narrow = dtypes & {*_FLOATS, DataType.FLOAT64} and out.dtype in _WHOLE - {DataType.INT32, DataType.INT64}
         known = known and not narrow
@@ -108,7 +108,7 @@ def _written(layer: LayerLike, form: Elementwise, operands: Sequence[Operand], o
         return None
     kinds = list(form.kinds)
     text, kind = translate(form.formula, kinds, "python")
-    if kind == "float" and out.dtype in _WHOLE and layer.op != "Cast":
+    if kind == "float" and out.dtype in _WHOLE and not form.converts:
         return None
     if "float" not in kinds:
         if any(word in text for word in ("power(", "<<", ">>", "float32(")):

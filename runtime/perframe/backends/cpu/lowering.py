@@ -126,13 +126,8 @@ def epilogue_limits(stages: Sequence[Stage]) -> tuple[float, float] | None:
     """The (low, high) that the stages clip to, infinities where they do nothing; None where they do anything else."""
     low, high = -math.inf, math.inf
     for stage in stages:
-        numbers = stage.parameters
-        bounds: tuple[float, ...]
-        if stage.op == "Relu":
-            bounds = (0.0, math.inf)
-        elif stage.op == "Clip" and stage.operands[0] is None:
-            bounds = (*numbers, math.inf)[:2]
-        else:
+        bounds = stage.limits
+        if bounds is None:
             return None
         low, high = min(max(low, bounds[0]), bounds[1]), min(max(high, bounds[0]), bounds[1])
     return low, high

@@ -11,11 +11,10 @@ import numpy as np
 from perframe.backends.cpu import helpers, jit
 from perframe.backends.cpu.arena import Arena
 from perframe.backends.cpu.bindings import Bindings
+from perframe.backends.cpu.helpers import thread_count
 from perframe.backends.cpu.kernels import team
 from perframe.storage import address_of
 from perframe.tensor import HostStorage, Storage
-
-THREADS = helpers.thread_count()  # that may work on one program
 
 # nanoseconds. Measured on two cores: a job begins in another thread after 40 to 80 µs, a helper after 30 to 50
 BRIEF = 60_000  # a program that takes less runs where it is submitted
@@ -155,9 +154,10 @@ class CpuProgram:
 
 def _chunk(step: NativeStep) -> int:
     """How many items a thread takes at once: whole grains, as many as keep all threads busy to the end."""
-    if THREADS == 1 or step.items <= step.grain:
+    threads = thread_count()
+    if threads == 1 or step.items <= step.grain:
         return step.items
-    grains = -(-step.items // (step.grain * THREADS * CHUNKS_PER_THREAD))
+    grains = -(-step.items // (step.grain * threads * CHUNKS_PER_THREAD))
     return min(step.items, grains * step.grain)
 
 

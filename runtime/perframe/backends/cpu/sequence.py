@@ -42,6 +42,12 @@ def _split(layer: LayerLike, x: Any, split: Any = None) -> Any:
     return np.split(x, each, axis)
 
 
+def _get(layer: LayerLike, x: Any) -> Any:
+    if x is None:
+        raise InputError(f"layer {layer.name!r}: the optional is empty")
+    return x
+
+
 _COMPUTE: dict[str, Callable[..., Any]] = {
     "SequenceConstruct": lambda layer, *inputs: list(inputs),
     "SequenceEmpty": lambda layer: [],
@@ -53,13 +59,11 @@ _COMPUTE: dict[str, Callable[..., Any]] = {
     "SplitToSequence": _split,
     "Optional": lambda layer, x=None: x,
     "OptionalHasElement": lambda layer, x=None: np.array(x is not None),
-    "OptionalGetElement": lambda layer, x: x,
+    "OptionalGetElement": _get,
     "Pass": lambda layer, x: x,
 }
 
 
 def compute(layer: LayerLike, form: Any, inputs: Sequence[Any], outputs: Any) -> list[Any]:
     """One value."""
-    if layer.op == "OptionalGetElement" and inputs[0] is None:
-        raise InputError(f"layer {layer.name!r}: the optional is empty")
     return [_COMPUTE[layer.op](layer, *inputs)]
