@@ -17,14 +17,43 @@ from perframe.backends.cpu.kernels.compiler import inline
 from perframe.backends.cpu.kernels.memory import floats, int64s
 from perframe.backends.cpu.kernels.sizes import LANES, PANEL
 from perframe.backends.cpu.kernels.tile import multiply_tile
-from perframe.backends.cpu.kernels.vector import copy_floats, stack_block
+from perframe.backends.cpu.kernels.vector import add, copy_floats, load, multiply_add, splat, stack_block, store
+
+
+@inline
+def _multiply_row(a, depth, panels, c, columns, initial):
+    """The first columns of c = initial + a @ panels for one row, four rows of a panel at a time: a tile of one row has
+    too few sums to hide how long an addition takes. Returns how many columns.
+    """
+    x, whole = floats(a), columns // PANEL * PANEL
+    for column in range(0, whole, PANEL):
+        panel, source, target = panels + column * depth * 4, initial + column * 4, c + column * 4
+        zero = splat(float32(0))
+        s0, s1, s2, s3, s4, s5, s6, s7 = load(source, 0), load(source, LANES), zero, zero, zero, zero, zero, zero
+        for k in range(0, depth - depth % 4, 4):
+            at = k * PANEL
+            x0, x1, x2, x3 = splat(x[k]), splat(x[k + 1]), splat(x[k + 2]), splat(x[k + 3])
+            s0, s1 = multiply_add(x0, load(panel, at), s0), multiply_add(x0, load(panel, at + LANES), s1)
+            s2 = multiply_add(x1, load(panel, at + PANEL), s2)
+            s3 = multiply_add(x1, load(panel, at + PANEL + LANES), s3)
+            s4 = multiply_add(x2, load(panel, at + 2 * PANEL), s4)
+            s5 = multiply_add(x2, load(panel, at + 2 * PANEL + LANES), s5)
+            s6 = multiply_add(x3, load(panel, at + 3 * PANEL), s6)
+            s7 = multiply_add(x3, load(panel, at + 3 * PANEL + LANES), s7)
+        for k in range(depth - depth % 4, depth):
+            x0, at = splat(x[k]), k * PANEL
+            s0, s1 = multiply_add(x0, load(panel, at), s0), multiply_add(x0, load(panel, at + LANES), s1)
+        store(add(add(s0, s2), add(s4, s6)), target, 0)
+        store(add(add(s1, s3), add(s5, s7)), target, LANES)
+    return whole
 
 
 @inline
 def _multiply(rows, a, depth, panels, c, columns, initial, pitch):
     """c = initial + a @ panels, for contiguous rows of a and c."""
     low, high = float32(-math.inf), float32(math.inf)
-    for column in range(0, columns, PANEL):
+    done = _multiply_row(a, depth, panels, c, columns, initial) if rows == 1 else 0
+    for column in range(done, columns, PANEL):
         wide, panel = min(PANEL, columns - column), panels + column * depth * 4
         first = initial + column * 4
         target = c + column * 4
