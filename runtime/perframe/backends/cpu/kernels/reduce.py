@@ -49,6 +49,19 @@ def _row(n, base, rank, row):
     return at
 
 
+@inline
+def _dims(n):
+    """(kept rank, where the reduced dims begin, their rank, their elements, rows of these, a row's size and stride)."""
+    kept = n[2]
+    base = 3 + 2 * kept
+    rank = n[base]
+    count = 1
+    for axis in range(rank):
+        count *= n[base + 1 + axis]
+    inner, step = n[base + rank], n[base + 2 * rank]
+    return kept, base, rank, count, count // inner if inner else 0, inner, step
+
+
 def _reduction(combine: str) -> Any:
     def build(formula: Any, epilogue: Any) -> Any:
         """[x, out, kept rank, kept shape..., strides..., reduced rank, shape..., strides...]; items are output
@@ -96,14 +109,7 @@ def _reduction(combine: str) -> Any:
         def kernel(numbers, begin, end):
             n = int64s(numbers)
             x, out = floats(n[0]), floats(n[1])
-            kept = n[2]
-            base = 3 + 2 * kept
-            rank = n[base]
-            count = 1
-            for axis in range(rank):
-                count *= n[base + 1 + axis]
-            inner, step = n[base + rank], n[base + 2 * rank]
-            rows = count // inner if inner else 0
+            kept, base, rank, count, rows, inner, step = _dims(n)
             parts = floats(stack_block())
             for item in range(begin, end):
                 first = _first(n, kept, item)
@@ -129,14 +135,7 @@ def log_sum_exp() -> Any:
     def kernel(numbers, begin, end):
         n = int64s(numbers)
         x, out = floats(n[0]), floats(n[1])
-        kept = n[2]
-        base = 3 + 2 * kept
-        rank = n[base]
-        count = 1
-        for axis in range(rank):
-            count *= n[base + 1 + axis]
-        inner, step = n[base + rank], n[base + 2 * rank]
-        rows = count // inner if inner else 0
+        kept, base, rank, _, rows, inner, step = _dims(n)
         parts = floats(stack_block())
         for item in range(begin, end):
             first = _first(n, kept, item)
