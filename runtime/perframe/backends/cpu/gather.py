@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -62,21 +63,38 @@ def lower(
 ) -> list[NativeStep] | None:
     """A kernel that checks the indices, and leaves word of one that reaches beyond the data."""
     x, indices = inputs[0], inputs[1]
-    if not isinstance(form, Indexing) or x is None or indices is None:
+    if x is None or indices is None or indices.dtype not in (DataType.INT64, DataType.INT32) or layer.epilogue:
         return None
     kernel = mover("gather", x)
-    if kernel is None or indices.dtype not in (DataType.INT64, DataType.INT32):
+    if kernel is None:
         return None
     word = np.zeros(2, np.int64)
 
     def check() -> None:
         if word[0]:
             word[0] = 0
-            raise BackendError(
-                f"layer {layer.name!r} ({layer.op}) failed: index {word[1]} reaches beyond {form.size} elements"
-            )
+            sizes = form.dims if isinstance(form, Tuples) else (form.size,)
+            reached = f"{sizes[0]} elements" if len(sizes) == 1 else f"dims of {sizes}"
+            raise BackendError(f"layer {layer.name!r} ({layer.op}) failed: index {word[1]} reaches beyond {reached}")
 
-    items = form.outer * form.count
-    numbers = [word.ctypes.data, int(indices.dtype is DataType.INT32), form.size, form.inner, form.count]
-    operands, grain = [x, indices, outputs[0]], sharing(items, items * form.inner)
+    narrow = int(indices.dtype is DataType.INT32)
+    if isinstance(form, Indexing):
+        items, elements = form.outer * form.count, form.outer * form.count * form.inner
+        numbers = [narrow, form.size, form.inner, form.count]
+    elif isinstance(form, Elements):
+        kernel = _named(kernel, "elements")
+        items, elements = math.prod(form.shape[:-1]), 2 * math.prod(form.shape)
+        numbers = [narrow, form.size, form.step, len(form.shape), *form.shape, *form.strides]
+    else:
+        kernel = _named(kernel, "tuples")
+        items = form.batch * form.count
+        elements = items * (form.inner + 2 * len(form.dims))
+        numbers = [narrow, form.count, form.inner, form.rows, len(form.dims), *form.dims, *row_major(form.dims)]
+    operands, numbers, grain = [x, indices, outputs[0]], [word.ctypes.data, *numbers], sharing(items, elements)
     return [step(layer, kernel, operands, numbers, items, keep=[word], grain=grain, check=check)]
+
+
+def _named(kernel: str, function: str) -> str:
+    """The same variant of another function of the file: "gather.of_bytes", "elements" is "gather.elements_of_bytes"."""
+    _, _, variant = kernel.partition(".")
+    return f"gather.{function}_{variant}" if variant else f"gather.{function}"

@@ -7,9 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from perframe.backends.base import LayerLike, Operand
+from perframe.backends.base import LayerLike, Operand, Scratch
 from perframe.backends.cpu.casting import is_native
+from perframe.backends.cpu.kernels.sizes import RUN
+from perframe.backends.cpu.lowering import sharing, step
+from perframe.backends.cpu.program import NativeStep
 from perframe.layers.select import Selection
+from perframe.tensor import DataType
+
+_PLACES = {DataType.FLOAT32: "select", DataType.INT32: "select.of_int32", DataType.INT64: "select.of_int64"}
+_TOP = {DataType.FLOAT32: "select.top", DataType.INT32: "select.top_of_int32", DataType.INT64: "select.top_of_int64"}
 
 
 def _place(rows: Any, form: Selection) -> Any:
@@ -54,3 +61,24 @@ def compute(layer: LayerLike, form: Selection, inputs: Sequence[Any], outputs: S
     """On (outer, size, inner); small floats are compared as float32."""
     x = inputs[0].reshape(form.outer, form.size, form.inner)
     return _COMPUTE[form.result](x if is_native(x.dtype) else x.astype(np.float32), x, form)
+
+
+def lower(
+    layer: LayerLike, form: Selection, inputs: Sequence[Operand | None], outputs: Sequence[Operand], scratch: Scratch
+) -> list[NativeStep] | None:
+    """Places, and the first few, of float32, int32 and int64."""
+    x = inputs[0]
+    if x is None or x.dtype not in _PLACES or layer.channels_last or layer.epilogue or not form.size:
+        return None
+    elements = 2 * form.outer * form.size * form.inner  # a comparison is some two copies
+    if form.result == "places":
+        items = form.outer * (1 if form.inner == 1 else -(-form.inner // RUN))
+        numbers = [form.size, form.inner, int(form.largest), int(form.last)]
+        operands = [x, outputs[0]]
+        return [step(layer, _PLACES[x.dtype], operands, numbers, items, grain=sharing(items, elements))]
+    if form.result == "elements" and len(outputs) == 2:
+        items = form.outer * form.inner
+        numbers = [form.size, form.inner, form.count, int(form.largest)]
+        operands = [x, *outputs]
+        return [step(layer, _TOP[x.dtype], operands, numbers, items, grain=sharing(items, 2 * elements))]
+    return None

@@ -1,0 +1,134 @@
+"""The first along an axis by size: where it is, and which come first in order. NaN is larger than all numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from perframe.backends.cpu.kernels.compiler import inline
+from perframe.backends.cpu.kernels.memory import POINTERS, int64s
+from perframe.backends.cpu.kernels.sizes import RUN
+from perframe.backends.cpu.kernels.vector import stack_block
+
+
+@inline
+def _larger(a, b):
+    return (a > b) | ((a != a) & (b == b))
+
+
+@inline
+def _first(a, b, largest):
+    """Whether a comes before b."""
+    return _larger(a, b) if largest else _larger(b, a)
+
+
+def _places(dtype: str) -> Any:
+    pointer = POINTERS[dtype]
+
+    def build() -> Any:
+        """[x, out, size, inner, whether the largest, whether the last of equal ones]; items are rows where inner is 1,
+        else (outer, run of columns).
+        """
+
+        def kernel(numbers, begin, end):
+            n = int64s(numbers)
+            size, inner, largest, last = n[2], n[3], n[4] != 0, n[5] != 0
+            x, out = pointer(n[0]), int64s(n[1])
+            best = pointer(stack_block())
+            runs = (inner + RUN - 1) // RUN
+            for item in range(begin, end):
+                if inner == 1:
+                    at, place = item * size, 0
+                    found = x[at]
+                    for k in range(1, size):
+                        value = x[at + k]
+                        if _first(value, found, largest) or (last and not _first(found, value, largest)):
+                            found, place = value, k
+                    out[item] = place
+                else:
+                    first = item % runs * RUN
+                    wide, at = min(RUN, inner - first), item // runs * size * inner + first
+                    to = item // runs * inner + first
+                    for i in range(wide):
+                        best[i] = x[at + i]
+                        out[to + i] = 0
+                    for k in range(1, size):
+                        for i in range(wide):
+                            value, found = x[at + k * inner + i], best[i]
+                            takes = _first(value, found, largest) | (last & (not _first(found, value, largest)))
+                            best[i] = value if takes else found
+                            out[to + i] = k if takes else out[to + i]
+
+        return kernel
+
+    return build
+
+
+build, of_int32, of_int64 = _places("float32"), _places("int32"), _places("int64")
+
+
+def _top(dtype: str) -> Any:
+    pointer = POINTERS[dtype]
+
+    @inline
+    def _before(values, places, i, value, place, largest):
+        """Whether an element comes before another one; of equal ones that with the lower place does."""
+        if _first(values[i], value, largest):
+            return True
+        return not _first(value, values[i], largest) and places[i] < place
+
+    @inline
+    def _sink(values, places, at, step, count, value, place, largest):
+        """Put an element on top of a heap of `count`, whose top comes last, in the place of what is there."""
+        hole = 0
+        while True:
+            child = 2 * hole + 1
+            if child >= count:
+                break
+            here, other = at + child * step, at + (child + 1) * step
+            if child + 1 < count and _before(values, places, here, values[other], places[other], largest):
+                child, here = child + 1, other
+            if _before(values, places, here, value, place, largest):
+                break
+            values[at + hole * step], places[at + hole * step] = values[here], places[here]
+            hole = child
+        values[at + hole * step], places[at + hole * step] = value, place
+
+    @inline
+    def _rise(values, places, at, step, hole, value, place, largest):
+        """Add an element at the end of a heap."""
+        while hole:
+            above = at + (hole - 1) // 2 * step
+            if not _before(values, places, above, value, place, largest):
+                break
+            values[at + hole * step], places[at + hole * step] = values[above], places[above]
+            hole = (hole - 1) // 2
+        values[at + hole * step], places[at + hole * step] = value, place
+
+    def build() -> Any:
+        """[x, values, places, size, inner, count, whether the largest]; items are rows, each kept as a heap."""
+
+        def kernel(numbers, begin, end):
+            n = int64s(numbers)
+            size, inner, count, largest = n[3], n[4], n[5], n[6] != 0
+            x, values, places = pointer(n[0]), pointer(n[1]), int64s(n[2])
+            for item in range(begin, end):
+                given = item // inner * size * inner + item % inner
+                at = item // inner * count * inner + item % inner
+                for k in range(size):
+                    value = x[given + k * inner]
+                    if k < count:
+                        _rise(values, places, at, inner, k, value, k, largest)
+                    elif _first(value, values[at], largest):  # an equal one that is later stays out
+                        _sink(values, places, at, inner, count, value, k, largest)
+                for left in range(count - 1, 0, -1):
+                    end_at = at + left * inner
+                    value, place = values[end_at], places[end_at]
+                    values[end_at], places[end_at] = values[at], places[at]
+                    _sink(values, places, at, inner, left, value, place, largest)
+
+        return kernel
+
+    return build
+
+
+top, top_of_int32, top_of_int64 = _top("float32"), _top("int32"), _top("int64")

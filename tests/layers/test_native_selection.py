@@ -1,0 +1,88 @@
+"""Kernels that select and gather on the CPU give what NumPy gives, for every dtype that they take."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import perframe as pf
+from layers.runner import Draw
+from layers.test_native import only_native, run
+
+__all__ = ["only_native"]
+draw = Draw(97)
+KINDS = (np.float32, np.int32, np.int64)
+SHAPES = (((7,), 0), ((3, 5), 0), ((3, 5), 1), ((2, 3, 5), 1), ((2, 1, 5), 1), ((4, 1301), 1), ((2, 9, 700), 1))
+
+
+def few(*shape: int, dtype: Any) -> Any:
+    """Few different numbers, so that many are equal; some NaN where there can be."""
+    x = draw(*shape, low=-4, high=4, dtype=np.int64).astype(dtype)
+    if dtype == np.float32:
+        x.reshape(-1)[:: max(2, x.size // 3)] = np.nan
+    return x
+
+
+def ordered(x: Any, axis: int, largest: bool) -> Any:
+    """All places along an axis in order, of equal ones the lower first."""
+    reverse = np.flip(x, axis)
+    if largest:
+        return x.shape[axis] - 1 - np.flip(np.argsort(reverse, axis=axis, kind="stable"), axis)
+    return np.argsort(x, axis=axis, kind="stable")
+
+
+@pytest.mark.parametrize("dtype", KINDS)
+@pytest.mark.parametrize(("shape", "axis"), SHAPES)
+def test_places(shape: tuple[int, ...], axis: int, dtype: Any) -> None:
+    x = few(*shape, dtype=dtype)
+    for op in ("ArgMax", "ArgMin"):
+        want = np.take(ordered(x, axis, op == "ArgMax"), [0], axis)
+        np.testing.assert_array_equal(run(op, x, axis=axis), want)
+        flipped = x.shape[axis] - 1 - np.take(ordered(np.flip(x, axis), axis, op == "ArgMax"), [0], axis)
+        np.testing.assert_array_equal(run(op, x, axis=axis, select_last_index=1), flipped)
+
+
+@pytest.mark.parametrize("dtype", KINDS)
+@pytest.mark.parametrize(("shape", "axis"), SHAPES)
+def test_the_first_few(shape: tuple[int, ...], axis: int, dtype: Any) -> None:
+    x = few(*shape, dtype=dtype)
+    for count in {1, 2, shape[axis] // 2, shape[axis]} - {0}:
+        if count > shape[axis]:
+            continue
+        for largest in (0, 1):
+            made = run("TopK", x, constants={1: np.array([count])}, outputs=2, axis=axis, largest=largest)
+            order = np.take(ordered(x, axis, bool(largest)), range(count), axis)
+            np.testing.assert_array_equal(made[1], order)
+            np.testing.assert_array_equal(made[0], np.take_along_axis(x, order, axis))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int64, np.uint8, np.float16, bool])
+@pytest.mark.parametrize("kind", [np.int32, np.int64])
+def test_elements(dtype: Any, kind: Any) -> None:
+    for shape, axis, wanted in (((7,), 0, (3,)), ((3, 5), 0, (2, 4)), ((3, 5), 1, (3, 9)), ((2, 3, 67), 1, (2, 5, 61))):
+        x = draw(*shape, high=99, dtype=dtype)
+        at = draw(*wanted, low=-shape[axis], high=shape[axis] - 1, dtype=kind)
+        want = np.take_along_axis(
+            x[tuple(slice(n) if i != axis else slice(None) for i, n in enumerate(wanted))], at, axis
+        )
+        np.testing.assert_array_equal(run("GatherElements", x, at, axis=axis), want)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int64, np.uint8, np.float16, bool])
+@pytest.mark.parametrize("kind", [np.int64])
+def test_tuples(dtype: Any, kind: Any) -> None:
+    x = draw(2, 3, 5, 7, high=99, dtype=dtype)
+    for batch, depth in ((0, 1), (0, 2), (0, 4), (1, 1), (1, 3), (2, 2)):
+        at = np.stack([draw(2, 3, 11, low=-n, high=n - 1, dtype=kind) for n in x.shape[batch : batch + depth]], -1)
+        made = run("GatherND", x, at, batch_dims=batch)
+        for place in np.ndindex(*at.shape[:-1]):
+            np.testing.assert_array_equal(made[place], x[place[:batch]][tuple(at[place])])
+
+
+def test_an_index_outside_is_refused() -> None:
+    x = draw(3, 5)
+    for op, at in (("GatherElements", np.array([[0, 5]])), ("GatherND", np.array([[1, -6]]))):
+        with pytest.raises(pf.BackendError, match="reaches beyond"):
+            run(op, x, at, **({"axis": 1} if op == "GatherElements" else {}))
