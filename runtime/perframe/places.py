@@ -2,12 +2,13 @@
 
 A part of a join is written straight to its place in the output, and who reads a piece of a cut finds it in the input.
 A value seen as (outer, own) elements of (outer, total): with `outer` 1 it is a range of the other's storage, which any
-kernel can write and read; else its rows have gaps between them, and all that write and read it must take that.
+kernel can write and read; else its rows have gaps between them, and all that write and read it must take that. What a
+layer is the last to read, it may write over, where its kernel reads no element after it has written there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from perframe.backends.base import Backend, Operand, Place
 from perframe.layers.geometry import collapse
@@ -23,16 +24,12 @@ class Places:
     `fixed` are those that lie where somebody else wants them: inputs, outputs and constants.
     """
 
-    def __init__(
-        self, outline: Outline, backend: Backend, describe: Callable[[str], Operand], fixed: Collection[str]
-    ) -> None:
+    def __init__(self, outline: Outline, backend: Backend, describe: Callable[[str], Operand], fixed: set[str]) -> None:
         self.within: dict[str, Place] = {}
         self.wholes: set[str] = set()
         self.ends = outline.ends
         joins = [layer for layer in outline.layers if layer.declaration.joins and not layer.epilogue]
         cuts = [layer for layer in outline.layers if layer.declaration.cuts and not layer.epilogue]
-        if not joins and not cuts:
-            return
         self._outline, self._backend, self._describe, self._fixed = outline, backend, describe, fixed
         self._makers = {name: layer for layer in outline.layers for name in layer.outputs if name}
         self._readers: dict[str, list[Layer]] = {}
@@ -44,6 +41,7 @@ class Places:
             self._join(layer)
         for layer in cuts:
             self._cut(layer)
+        self._overwrite()
         if self.within:
             self.wholes = {place.whole for place in self.within.values()}
             self.ends = self._last_uses()
@@ -135,6 +133,25 @@ class Places:
     def _row(self, name: str) -> int:
         shape = self._outline.shape(name)
         return shape[-1] if shape else 1
+
+    def _overwrite(self) -> None:
+        """Let layers write over what they are the last to read."""
+        settled = self._fixed | {name for at, place in self.within.items() for name in (at, place.whole)}
+        over: dict[str, str] = {}
+        for layer, ends in zip(self._outline.layers, self._outline.ends, strict=True):
+            at = self._backend.overwrites(layer) if ends else None
+            if at is None or at >= len(layer.inputs):
+                continue
+            out, roots = layer.outputs[0], [self._outline.root(name) for name in layer.inputs]
+            old = roots[at]
+            free = old in ends and old in self._makers and roots.count(old) == 1
+            if free and settled.isdisjoint((old, out)) and self._alike(old, out):
+                over[out] = over.get(old, old)
+                self.within[out] = Place(over[out], 0, self._row(out))
+
+    def _alike(self, name: str, other: str) -> bool:
+        known, outline = self._outline.known, self._outline
+        return outline.shape(name).size == outline.shape(other).size and known[name].dtype is known[other].dtype
 
     def _last_uses(self) -> list[list[str]]:
         last: dict[str, int] = {}

@@ -335,3 +335,27 @@ def test_threads_change_no_bit() -> None:
         environment = {**os.environ, "PERFRAME_THREADS": threads}
         made.append(subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, check=True, env=environment))
     assert made[0].stdout == made[1].stdout and len(made[0].stdout) == 96 * 96 * 144 * 4
+
+
+# --- sums in place ---
+
+
+@pytest.mark.parametrize("reads_later", [False, True])
+def test_a_residual_sum_writes_over_what_it_adds(reads_later: bool) -> None:
+    """Unless somebody reads that later. Each layer's input and output are all that lives then."""
+    nodes = [node("Conv", "x w", "a0", pads=[1] * 4)]
+    for index in range(3):
+        nodes += [
+            node("Conv", f"a{index} p", f"b{index}"),
+            node("Relu", f"b{index}", f"c{index}"),
+            node("Conv", f"c{index} p", f"d{index}"),
+            node("Add", f"d{index} a{index}", f"a{index + 1}"),
+        ]
+    nodes += [node("Conv", "a3 p", "e"), node("Add", "e a0", "f")] if reads_later else [node("Neg", "a3", "f")]
+    nodes.append(node("MaxPool", "f", "y", kernel_shape=[3, 3], pads=[1] * 4))
+    model = load(nodes, {"x": [1, 3, 40, 40]}, constants={"w": picture(32, 3, 3, 3), "p": picture(32, 32, 1, 1) / 6})
+    assert copied(model, picture(1, 3, 40, 40)) == []
+    with pf.Worker(model) as worker:
+        worker.schedule(picture(1, 3, 40, 40)).peek_output().download_to_array()
+        (plan,) = worker._parts._parts[0]._plans.values()  # type: ignore[attr-defined]
+        assert plan.workspace_bytes // (32 * 40 * 40 * 4) == (3 if reads_later else 2)

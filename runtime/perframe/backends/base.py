@@ -250,6 +250,11 @@ class Backend(Protocol):
     ) -> frozenset[str]:
         """The names of those operands whose rows may have gaps between them. Asked of the CPU alone, as `part`."""
 
+    def overwrites(self, layer: LayerLike) -> int | None:
+        """The input whose storage the first output may have, if that is as large: of it the layer reads no element
+        after it has written there. Asked of the CPU alone.
+        """
+
     def part(self, storage: Storage, place: Place, shape: Sequence[int], dtype: DataType) -> Storage:
         """A part of the storage of the value that it lies in."""
 

@@ -65,10 +65,16 @@ class CpuBackend:
         family = reference.family_of(layer)
         if not hasattr(family, "takes_gaps"):
             return frozenset()
-        able = family.takes_gaps(layer, reference.form_of(layer, inputs, outputs), inputs, outputs)
+        able = family.takes_gaps(layer, inputs, outputs)
         present = [value for value in (*inputs, *outputs) if value is not None]
         others = {value.name for value in present if not any(value is one for one in able)}
         return frozenset(value.name for value in able) - others
+
+    def overwrites(self, layer: LayerLike) -> int | None:
+        """What the layer's family says."""
+        family = reference.family_of(layer)
+        found: int | None = family.overwrites(layer) if hasattr(family, "overwrites") else None
+        return found
 
     def part(self, storage: Storage, place: Place, shape: Sequence[int], dtype: DataType) -> HostStorage:
         """A range of its memory, gaps included."""

@@ -17,6 +17,8 @@ from perframe.backends.cpu.lowering import all_float32, epilogue, step, window_n
 from perframe.backends.cpu.program import NativeStep
 from perframe.layers.conv import Convolution
 
+ADDEND = 3  # the input that is added
+
 
 def compute(layer: LayerLike, form: Convolution, inputs: Sequence[Any], outputs: Sequence[Operand]) -> list[Any]:
     """Tap by tap: each is a matrix product of a group's channels."""
@@ -110,14 +112,17 @@ def _channels_last(
     return None if made is None else [*steps_before, made]
 
 
-def takes_gaps(
-    layer: LayerLike, form: Convolution, inputs: Sequence[Operand | None], outputs: Sequence[Operand]
-) -> list[Operand]:
+def takes_gaps(layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand]) -> list[Operand]:
     """Data, addend and result where the channels are last."""
     x, w, _, addend = (*inputs, None, None)[:4]
-    if not layer.channels_last or w is None or not w.is_constant or len(form.size) > 2 or not all_float32(inputs):
+    if not layer.channels_last or w is None or not w.is_constant or len(w.shape) > 4 or not all_float32(inputs):
         return []
     return [value for value in (x, addend, outputs[0]) if value is not None]
+
+
+def overwrites(layer: LayerLike) -> int | None:
+    """The addend, where the channels are last: sums begin with it."""
+    return ADDEND if layer.channels_last else None
 
 
 def depthwise(

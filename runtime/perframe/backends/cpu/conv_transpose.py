@@ -104,11 +104,9 @@ def lower(
     return None if None in steps else [one for one in steps if one is not None]
 
 
-def takes_gaps(
-    layer: LayerLike, form: Convolution, inputs: Sequence[Operand | None], outputs: Sequence[Operand]
-) -> list[Operand]:
+def takes_gaps(layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand]) -> list[Operand]:
     """As a convolution."""
-    return conv.takes_gaps(layer, form, inputs, outputs)
+    return conv.takes_gaps(layer, inputs, outputs)
 
 
 @dataclass(frozen=True)

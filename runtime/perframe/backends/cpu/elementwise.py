@@ -128,9 +128,7 @@ _WHOLE = {
 # --- rows with gaps, and short ones ---
 
 
-def takes_gaps(
-    layer: LayerLike, form: Elementwise, inputs: Sequence[Operand | None], outputs: Sequence[Operand]
-) -> list[Operand]:
+def takes_gaps(layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand]) -> list[Operand]:
     """What is as large as the result, which has rows long enough for loops of their own."""
     out = outputs[0]
     if layer.channels_last or not out.shape or out.shape[-1] < LEAST:

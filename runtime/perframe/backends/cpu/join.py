@@ -39,8 +39,6 @@ def lower(
     return steps
 
 
-def takes_gaps(
-    layer: LayerLike, form: Joining, inputs: Sequence[Operand | None], outputs: Sequence[Operand]
-) -> list[Operand]:
+def takes_gaps(layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand]) -> list[Operand]:
     """Copies take all of them."""
     return [value for value in (*inputs, *outputs) if value is not None]

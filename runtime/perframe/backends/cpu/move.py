@@ -56,13 +56,12 @@ def lower(
     return steps
 
 
-def takes_gaps(
-    layer: LayerLike, form: list[View] | None, inputs: Sequence[Operand | None], outputs: Sequence[Operand]
-) -> list[Operand]:
+def takes_gaps(layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand]) -> list[Operand]:
     """Outputs, and an input whose rows are read as they are or in pieces."""
     x = inputs[0]
-    if form is None or x is None or not x.shape or not x.shape[-1]:
+    if layer.declaration.form_of is None or x is None or not x.shape or not x.shape[-1]:
         return []
+    form: list[View] = layer.form(inputs, outputs)
     row = x.shape[-1]
     reads = all(through(view.strides, view.shape, view.offset, row, row + 1) is not None for view in form)
     writes = [

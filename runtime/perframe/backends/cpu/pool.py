@@ -118,13 +118,13 @@ def lower(
     return [step(layer, f"pool.{form.kind}", [x, outputs[0]], numbers, form.planes)]
 
 
-def takes_gaps(
-    layer: LayerLike, form: Pooling | Unpooling, inputs: Sequence[Operand | None], outputs: Sequence[Operand]
-) -> list[Operand]:
+def takes_gaps(layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand]) -> list[Operand]:
     """Data and result where the channels are last."""
     x = inputs[0]
-    plain = isinstance(form, Pooling) and form.kind != "norm" and len(form.size) <= 2 and len(outputs) == 1
-    return [x, *outputs] if x is not None and plain and layer.channels_last and all_float32([x]) else []
+    if x is None or not layer.channels_last or len(x.shape) > 4 or len(outputs) > 1 or not all_float32([x]):
+        return []
+    form = layer.form(inputs, outputs)
+    return [x, *outputs] if isinstance(form, Pooling) and form.kind != "norm" else []
 
 
 def _channels_last(layer: LayerLike, form: Pooling, x: Operand, out: Operand) -> NativeStep:
