@@ -21,6 +21,7 @@ import perframe as pf
 from perframe.backends.cpu import compilers, jit
 from perframe.backends.cpu.compilers import GREETING, Compilers
 from perframe.errors import BackendError, InputError
+from support import unavailable
 
 RUN = """
 import json, sys
@@ -220,3 +221,17 @@ def test_a_forked_process_does_not_wait_for_the_threads_of_another(cache: Path, 
         os._exit(0 if int(address) else 1)
     assert os.waitpid(child, 0)[1] == 0
     fresh.settle()
+
+
+@pytest.mark.parametrize("where", ["gpu_compute", "gpu_pixel"])
+def test_a_gpu_asks_only_for_what_its_host_part_needs(
+    where: str, gl_context: Any, fresh: Compilers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if where == "gpu_compute" and gl_context.version_code < 430:
+        unavailable("gpu_compute needs GL 4.3")
+    asked: list[str] = []
+    kernel = jit.kernel
+    monkeypatch.setattr(jit, "kernel", lambda name, text="": asked.append(name) or kernel(name, text))
+    with pf.Worker(load([node("Exp", "x", "y")], {"x": [2, 3]}), where, gl_context) as worker:
+        worker.schedule(EXPECTED).peek_output().download_to_array()
+    assert not asked
