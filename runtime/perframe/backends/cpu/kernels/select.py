@@ -9,6 +9,8 @@ from perframe.backends.cpu.kernels.memory import POINTERS, int64s
 from perframe.backends.cpu.kernels.sizes import RUN
 from perframe.backends.cpu.kernels.vector import stack_block
 
+BESIDE = 64  # elements of a row that are compared side by side
+
 
 @inline
 def _larger(a, b):
@@ -33,16 +35,26 @@ def _places(dtype: str) -> Any:
             n = int64s(numbers)
             size, inner, largest, last = n[2], n[3], n[4] != 0, n[5] != 0
             x, out = pointer(n[0]), int64s(n[1])
-            best = pointer(stack_block())
+            memory = stack_block()
+            best, places = pointer(memory), int64s(memory + RUN * 8)
             runs = (inner + RUN - 1) // RUN
             for item in range(begin, end):
                 if inner == 1:
-                    at, place = item * size, 0
-                    found = x[at]
-                    for k in range(1, size):
-                        value = x[at + k]
-                        if _first(value, found, largest) or (last and not _first(found, value, largest)):
-                            found, place = value, k
+                    at, wide = item * size, min(BESIDE, size)  # so many runs side by side, then the best of these
+                    for i in range(wide):
+                        best[i], places[i] = x[at + i], i
+                    for k in range(wide, size, BESIDE):
+                        for i in range(min(BESIDE, size - k)):
+                            value, found = x[at + k + i], best[i]
+                            takes = _first(value, found, largest) | (last & (not _first(found, value, largest)))
+                            best[i] = value if takes else found
+                            places[i] = k + i if takes else places[i]
+                    found, place = best[0], places[0]
+                    for i in range(1, wide):
+                        value = best[i]
+                        equal = not _first(value, found, largest) and not _first(found, value, largest)
+                        if (places[i] > place) == last if equal else _first(value, found, largest):
+                            found, place = value, places[i]
                     out[item] = place
                 else:
                     first = item % runs * RUN
