@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perframe.errors import InputError
+from perframe.tracing import WHOLE
 
 Array = NDArray[Any]
 
@@ -97,7 +98,9 @@ class TensorShape(tuple[int, ...]):
 
     def __new__(cls, dims: Iterable[int] = ()) -> TensorShape:
         """Of any ints."""
-        return dims if type(dims) is cls else super().__new__(cls, map(int, dims))
+        if type(dims) is cls:
+            return dims
+        return super().__new__(cls, [dim if type(dim) in WHOLE else int(dim) for dim in dims])
 
     @property
     def rank(self) -> int:

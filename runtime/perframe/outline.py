@@ -74,7 +74,7 @@ class Outline:
                             f"layer {layer.name!r} ({layer.op}): the shape of {name!r} is {spec}, which depends on data"
                         )
                     self.shapes[name] = spec.shape.to_shape()
-                    needed = needed or spec.value is None
+                    needed = needed or not spec.is_known
                 known[name] = spec
             if needed:
                 remaining.append(layer)
@@ -82,12 +82,12 @@ class Outline:
 
     def _needed(self, layers: Sequence[Layer]) -> list[Layer]:
         """The layers that an output still needs, now that what follows from shapes is known."""
-        wanted = {name for name in self._outputs if self.known[name].value is None}
+        wanted = {name for name in self._outputs if not self.known[name].is_known}
         kept = []
         for layer in reversed(layers):
             if not wanted.isdisjoint(layer.outputs):
                 kept.append(layer)
-                wanted.update([name for name in layer.inputs if name and self.known[name].value is None])
+                wanted.update([name for name in layer.inputs if name and not self.known[name].is_known])
         return kept[::-1]
 
     def _aliases(self) -> dict[str, str]:
@@ -113,9 +113,9 @@ class Outline:
 def _results(layer: Layer, given: Sequence[PartialTensor | None], evaluate: Evaluate) -> tuple[PartialTensor, ...]:
     """What a layer makes, with its values where they follow."""
     results = layer.infer(given)
-    if all([spec is None or spec.value is not None for spec in given]) and layer.declaration.pure:
-        exact = not layer.epilogue and not any(spec.value is None or spec.dtype.is_float for spec in results)
+    if all([spec is None or spec.is_known for spec in given]) and layer.declaration.pure:
+        exact = not layer.epilogue and not any(not spec.is_known or spec.dtype.is_float for spec in results)
         if not exact:
-            values = [None if spec is None else spec.value for spec in given]
+            values = [None if spec is None else spec.bare_value for spec in given]
             return tuple(PartialTensor.of(value) for value in evaluate(layer, values))
     return results

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Protocol
 
 import numpy as np
@@ -21,15 +22,21 @@ from perframe.layers.twins import signature
 from perframe.model import Evaluate, Layer, Model, Value
 from perframe.outline import Outline
 from perframe.plan import Plan
+from perframe.planning import Planner
 from perframe.readback import FrameState
 from perframe.spec import DynamicTensorShape, PartialTensor
 from perframe.stretch import ConstantPool
+from perframe.template import Templates
 from perframe.tensor import BackendType, Storage, Tensor
+from perframe.tracing import OpenDims, Shapes, Trace
 
 Array = NDArray[Any]
+Holds = Callable[..., list[int] | None]  # whether a trace holds for sizes: None where it does not
 Values = dict[str, Any]  # Tensors and arrays; lists for sequences, None for empty optionals
 
 MAX_PLANS = 8  # plans for input shapes that were not used lately are freed
+NO_VALUES: Mapping[str, Array] = MappingProxyType({})
+MAX_SETTLED = 256  # input shapes of which it is remembered how they decide branches
 MAX_HOST_VALUES = 1024  # an input that decides shapes is part of a plan's key, up to this many elements
 
 
@@ -79,6 +86,7 @@ class PlannedPart:
         self._plans: OrderedDict[Any, Plan] = OrderedDict()
         self._names = [value.name for value in model.inputs]
         self._decisive = _decisive_inputs(model)
+        self._templates = Templates(machine.backend, OpenDims({value.name: value.shape for value in model.inputs}))
         self._signatures = {id(layer): signature(layer) for layer in model.layers}
 
     def run_whole(self, values: Values) -> None:
@@ -128,25 +136,30 @@ class PlannedPart:
         if plan is not None:
             self._plans.move_to_end(key)
             return plan
-        specs = {}
-        for value in self.model.inputs:
-            shape = DynamicTensorShape(values[value.name].shape)
-            specs[value.name] = PartialTensor(value.dtype, shape, decisive.get(value.name))
-        machine = self._machine
-        outline = Outline(self.model, self._constants.known, specs, machine.evaluate, self._signatures)
-        plan = Plan(self.model, machine.backend, machine.host, self._constants, outline, machine.strict)
+        shapes = {name: values[name].shape for name in self._names}
+        plan = self._made(shapes, decisive) if decisive else self._templates.plan(shapes, self._made)
         self._plans[key] = plan
         if len(self._plans) > MAX_PLANS:
             _, old = self._plans.popitem(last=False)
-            machine.backend.close()  # what is under way may still use it
+            self._machine.backend.close()  # what is under way may still use it
             old.release()
         return plan
+
+    def _made(self, shapes: Mapping[str, Sequence[int]], decisive: Mapping[str, Array] = NO_VALUES) -> Plan:
+        """The plan for input shapes, and for the values of those inputs that decide others."""
+        specs = {}
+        for value in self.model.inputs:
+            shape = DynamicTensorShape(shapes[value.name])
+            specs[value.name] = PartialTensor(value.dtype, shape, decisive.get(value.name))
+        machine = self._machine
+        outline = Outline(self.model, self._constants.known, specs, machine.evaluate, self._signatures)
+        return Planner(self.model, machine.backend, machine.host, self._constants, outline, machine.strict).plan()
 
     @property
     def memory_use(self) -> MemoryUse:
         """What it takes with the plans that it has now."""
         largest = max(self._plans.values(), key=lambda plan: plan.workspace_bytes, default=None)
-        workspace, live = (largest.workspace_bytes, largest.live) if largest else (0, [])
+        workspace, live = (largest.workspace_bytes, largest.live()) if largest else (0, [])
         return MemoryUse(*self._constants.bytes_used, workspace, live)
 
     def release(self) -> None:
@@ -180,7 +193,10 @@ class Parts:
     def __init__(self, model: Model, machine: Machine) -> None:
         self._machine, self._given = machine, model
         self._branches = any(layer.declaration.body_for is not None for layer in model.layers)
-        self._settled: OrderedDict[Any, Parts | None] = OrderedDict()
+        self._dims = OpenDims({value.name: value.shape for value in model.inputs})
+        self._settled: dict[Any, Parts | None] = {}  # by the inputs' shapes
+        # for all inputs of these ranks, of sizes that decide the branches alike
+        self._decided: list[tuple[tuple[int, ...], Holds, Parts | None]] = []
         self.model = machine.prepare(model)
         self._parts = list(_partition(self.model, machine))
         # planned parts hold their own
@@ -216,18 +232,36 @@ class Parts:
         """The parts of the model with the branches that these inputs' shapes decide; None where they decide none."""
         shapes = {value.name: getattr(values[value.name], "shape", None) for value in self._given.inputs}
         key = tuple(shapes.values())
-        if key in self._settled:
-            self._settled.move_to_end(key)
-            return self._settled[key]
-        known = {name: shape for name, shape in shapes.items() if shape is not None}
-        model = settled(self._given, known, self._machine.evaluate)
-        parts = self._settled[key] = None if model is None else Parts(model, self._machine)
-        if len(self._settled) > MAX_PLANS:
-            _, old = self._settled.popitem(last=False)
-            if old is not None:
-                self._machine.backend.close()  # what is under way may still use it
-                old.release()
+        if key not in self._settled:
+            if len(self._settled) >= MAX_SETTLED:
+                self._settled.clear()
+            self._settled[key] = self._settle({name: shape for name, shape in shapes.items() if shape is not None})
+        return self._settled[key]
+
+    def _settle(self, shapes: Shapes) -> Parts | None:
+        sizes = self._dims.sizes(shapes)
+        if sizes is None:
+            return None
+        ranks = tuple(map(len, shapes.values()))
+        for of_ranks, holds, parts in self._decided:
+            if of_ranks == ranks and holds(*sizes) is not None:
+                return parts
+        trace = Trace(sizes)
+        model = settled(self._given, self._dims.followed(shapes, trace), self._machine.evaluate)
+        holds = trace.function([])
+        if len(self._decided) >= MAX_PLANS:
+            self._machine.backend.close()  # what is under way may still use it
+            self._release_decided()
+        parts = None if model is None else Parts(model, self._machine)
+        self._decided.append((ranks, holds, parts))
         return parts
+
+    def _release_decided(self) -> None:
+        for *_, parts in self._decided:
+            if parts is not None:
+                parts.release()
+        self._decided.clear()
+        self._settled.clear()
 
     def _add_constants(self, values: Values) -> None:
         for name, value in self._constants.items():
@@ -246,8 +280,9 @@ class Parts:
 
     def release(self) -> None:
         """Free what the parts hold."""
-        for part in (*self._parts, *filter(None, self._settled.values())):
+        for part in self._parts:
             part.release()
+        self._release_decided()
 
 
 def on_host(value: Any) -> Any:

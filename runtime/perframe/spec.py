@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from perframe.errors import InferenceError
 from perframe.tensor import DataType, TensorShape
+from perframe.tracing import WHOLE, is_followed
 
 Dim = int | str | None  # a number, a named dim, or unknown
 
@@ -139,7 +140,8 @@ class DynamicTensorShape(tuple[Dim, ...]):
             return dims
         if type(dims) is TensorShape:
             return super().__new__(cls, dims)
-        return super().__new__(cls, [int(d) if isinstance(d, (int, np.integer)) else d for d in dims])
+        whole = [int(dim) if isinstance(dim, (int, np.integer)) and type(dim) not in WHOLE else dim for dim in dims]
+        return super().__new__(cls, whole)
 
     @property
     def rank(self) -> int:
@@ -149,7 +151,7 @@ class DynamicTensorShape(tuple[Dim, ...]):
     @property
     def is_static(self) -> bool:
         """Whether all dims are known."""
-        return all([type(dim) is int for dim in self])
+        return all([type(dim) in WHOLE for dim in self])
 
     @property
     def size(self) -> int | None:
@@ -195,7 +197,7 @@ class PartialTensor:
     one; it is not frozen because a plan makes hundreds, and that would take most of the time.
 
     `entries` are partly known values, as shape arithmetic makes them: an object array of numbers, names of dims whose
-    size the number is, and None. What is known whole is a `value`.
+    size the number is, and None. What is known whole is a `value`; but for numbers that are followed (see tracing.py).
     """
 
     dtype: DataType
@@ -218,7 +220,7 @@ class PartialTensor:
             entries = np.empty(len(row), object)
             entries[:] = row
         shape = DynamicTensorShape(entries.shape)
-        if all(map(is_number, entries.flat)):
+        if all(map(is_number, entries.flat)) and not any(map(is_followed, entries.flat)):
             return cls(dtype, shape, entries.astype(dtype.numpy))
         return cls(dtype, shape, None, entries)
 
@@ -258,7 +260,22 @@ class PartialTensor:
 
     def ints(self) -> tuple[int, ...] | None:
         """The values as ints, if all are known."""
-        return None if self.value is None else tuple(int(v) for v in np.ravel(self.value))
+        if self.value is None:
+            return tuple(self.entries.flat) if self.entries is not None and self.is_known else None
+        return tuple(int(v) for v in np.ravel(self.value))
+
+    @property
+    def is_known(self) -> bool:
+        """Whether all its values are: as an array, or as numbers that are followed."""
+        return self.value is not None or (self.entries is not None and all(map(is_number, self.entries.flat)))
+
+    @property
+    def bare_value(self) -> NDArray[Any] | None:
+        """All its values as an array, where they are known; numbers that are followed become bare."""
+        if self.value is None and self.is_known:
+            assert self.entries is not None
+            return self.entries.astype(self.dtype.numpy)
+        return self.value
 
     def is_static(self) -> bool:
         """Whether the shape is fully known."""

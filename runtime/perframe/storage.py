@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from perframe.dtypes import Array, BackendType, DataType
 from perframe.readback import Pending
+from perframe.tracing import plain
 
 if TYPE_CHECKING:
     from perframe.tensor import Tensor
@@ -84,12 +85,13 @@ class HostStorage:
 
     def __init__(self, shape: Sequence[int], dtype: DataType, memory: Array | None = None) -> None:
         self.dtype = dtype
-        self.size = math.prod(shape)
+        self.size = plain(math.prod(shape))
         if memory is None:
             strings = dtype is DataType.STRING
             memory = np.full(self.size, "", object) if strings else aligned_bytes(self.size * dtype.numpy.itemsize)
         self.write: Fence | None = None
         self.reads: list[Fence] = []
+        self.within: tuple[HostStorage, int] | None = None  # the storage that it is a part of, and its first byte there
         self.place(memory)
 
     @classmethod

@@ -1,4 +1,4 @@
-"""A new input shape is planned with little work: layers that are alike are worked out once."""
+"""A new input shape is planned with little work: layers that are alike are worked out once, and sizes are followed."""
 
 from __future__ import annotations
 
@@ -65,17 +65,27 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
 
 def test_layers_that_are_alike_are_worked_out_once(counted: dict[str, int]) -> None:
     model, constants = network()
-    with pf.Worker(model) as worker:
-        for rows in (3, 5, 1, 40):
+    for rows in (3, 1, 40):
+        with pf.Worker(model) as worker:
             x = np.random.default_rng(rows).standard_normal((rows, 8)).astype(np.float32)
             counted.clear()
             made = worker.schedule(x).peek_output().download_to_array()
             np.testing.assert_allclose(made, expected(x, constants), 1e-4, 1e-5)
-            # the first product reads the input, and the last block's result is the output: those may differ
-            assert counted and max(counted.values()) <= 2, counted
-        counted.clear()
-        worker.schedule(x)
-        assert not counted
+            # for two sizes (see perframe/template.py), in each of which the first product reads the input, and the last
+            # block's result is the output: those may differ; a slice that is a range of its input has no steps at all
+            counted.pop("lower Slice", None)
+            assert counted and max(counted.values()) <= 4, counted
+
+
+def test_a_size_that_would_be_planned_like_another_is_not_planned(counted: dict[str, int]) -> None:
+    model, constants = network()
+    with pf.Worker(model) as worker:
+        for rows, planned in ((3, True), (5, False), (7, False), (40, False), (1, True), (0, True), (2, False)):
+            x = np.random.default_rng(rows).standard_normal((rows, 8)).astype(np.float32)
+            counted.clear()
+            made = worker.schedule(x).peek_output().download_to_array()
+            np.testing.assert_allclose(made, expected(x, constants) if rows else x, 1e-4, 1e-5)
+            assert bool(counted) == planned, (rows, counted)
 
 
 def test_layers_that_differ_in_a_constant_are_not_alike() -> None:

@@ -4,9 +4,9 @@ their file.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from numpy.typing import NDArray
 
@@ -188,6 +188,18 @@ class Access:
         return taken
 
 
+class ProgramTemplate(Protocol):
+    """A program for any sizes: see perframe/template.py."""
+
+    numbers: list[int]  # all in it that follows from the sizes
+
+    def program(self, values: Sequence[int], storages: Mapping[int, Storage]) -> tuple[Program, Workspace]:
+        """The program for these values of the numbers, on these storages in place of those with these ids."""
+
+    def live(self, values: Sequence[int]) -> list[int]:
+        """For each layer, the bytes of all values within a run while it does."""
+
+
 class Workspace(Protocol):
     """Storage for what lives within a plan's runs: values whose lifetimes do not meet share it.
 
@@ -269,6 +281,14 @@ class Backend(Protocol):
 
     def close(self) -> None:
         """Wait for what was submitted and free what the backend holds."""
+
+
+@runtime_checkable
+class Following(Protocol):
+    """A backend whose families compute with numbers that a trace follows."""
+
+    def template(self, program: Program, workspace: Workspace) -> ProgramTemplate | None:
+        """What makes a program like this one for other sizes; None where it is not known yet how."""
 
 
 Scratch = Callable[[Sequence[int], DataType], Operand]

@@ -133,12 +133,14 @@ class Declaration:
         self, inputs: Sequence[PartialTensor | None], outputs: tuple[PartialTensor, ...], bound: Attributes
     ) -> tuple[PartialTensor, ...]:
         """The outputs with what follows for their values from those of the inputs, where the form says what does."""
-        if not (self.alias or self.form_of is not None) or not all(map(_is_small, outputs)):
+        if not (self.alias or self.form_of is not None):
             return outputs
         given = [(index, value) for index, value in enumerate(inputs) if value is not None]
         if not given or not all(
             [value.is_followed and (value.value is not None or not self.is_host(i)) for i, value in given]
         ):
+            return outputs
+        if not all(map(_is_small, outputs)):
             return outputs
         source, shape = given[0][1].value, outputs[0].shape
         if self.alias and source is not None and shape is not None:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from perframe.spec import Dim, NotKnownError, PartialTensor, Symbol, is_number, to_entry, to_number
 from perframe.tensor import DataType
+from perframe.tracing import is_followed
 
 Entries = NDArray[Any]  # of numbers, names of dims, and None
 
@@ -48,7 +49,7 @@ def each(
 ) -> Entries:
     """`function` of one entry of each column at a time; the columns are as long as what is returned."""
     result: Entries = np.full(columns[0].shape, None, object)
-    numbers = np.array([all(map(is_number, row)) for row in zip(*columns, strict=True)], bool)
+    numbers = np.array([all(map(_is_fixed, row)) for row in zip(*columns, strict=True)], bool)
     with np.errstate(all="ignore"):
         if numbers.any():
             given = [column[numbers].astype(dtype) for column, dtype in zip(columns, dtypes, strict=True)]
@@ -61,6 +62,10 @@ def each(
     return result
 
 
+def _is_fixed(entry: Any) -> bool:
+    return is_number(entry) and not is_followed(entry)
+
+
 def _follows(function: Callable[..., Any], row: Sequence[Any], made: DataType) -> Any:
     """What follows for one entry although not all is known that it is made of."""
     cells = np.empty((len(row), 1), object)
@@ -71,4 +76,6 @@ def _follows(function: Callable[..., Any], row: Sequence[Any], made: DataType) -
         return None
     if isinstance(found, Symbol):
         return to_entry(found) if made in _NAMEABLE else None
+    if is_followed(found) and made in _NAMEABLE:
+        return found
     return made.numpy.type(found).item()

@@ -44,13 +44,13 @@ def Concat(*inputs: PartialTensor, axis: int) -> PartialTensor:
         if position == at:
             dims.append(dim_sum(*column))
             continue
-        different = {dim for dim in column if isinstance(dim, int)}
-        if len(different) > 1:
+        whole = [dim for dim in column if isinstance(dim, int)]
+        if any(dim != whole[0] for dim in whole):
             raise InferenceError(
                 f"{' and '.join(map(str, shapes))} cannot be joined on axis {at}: axis {position} differs"
             )
         named = [dim for dim in column if dim is not None]
-        dims.append(different.pop() if different else named[0] if named else None)
+        dims.append(whole[0] if whole else named[0] if named else None)
     return first.with_shape(dims)
 
 

@@ -51,6 +51,9 @@ def _quotient(dims: Sequence[Dim], others: Sequence[Dim]) -> Dim:
 
     What both have in common is left out first: so (n, 4, 3) as (n, -1) is (n, 12), and for no batch as for any other.
     """
+    if all(isinstance(dim, int) for dim in (*dims, *others)) and 0 not in others:
+        whole, part = dim_product(*dims), dim_product(*others)
+        return -1 if whole % part else whole // part  # type: ignore[operator]
     left, right = list(dims), list[Dim]()
     for dim in others:
         if dim is not None and dim in left:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from bisect import insort
 from collections.abc import Sequence
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 
 from perframe.storage import HostStorage, aligned_bytes
 from perframe.tensor import DataType, Storage
+from perframe.tracing import plain
 
 ALIGNMENT = 64  # bytes: a cache line, and the widest vector
 WASTE = 1 << 20  # bytes, more than which are worth a plan's time
@@ -49,12 +51,14 @@ class ArenaStorage(HostStorage):
     def __init__(self, shape: Sequence[int], dtype: DataType, offset: int) -> None:
         super().__init__(shape, dtype, _NOWHERE)
         self.offset = offset
+        self.bytes_followed = math.prod(shape) * dtype.numpy.itemsize  # a formula of the sizes, in a trace
         self._parts: list[tuple[ArenaStorage, int]] = []
 
     def part(self, first: int, shape: Sequence[int], dtype: DataType) -> ArenaStorage:
         """A value within this one, `first` bytes from its begin."""
-        made = ArenaStorage(shape, dtype, self.offset + first)
-        self._parts.append((made, first))
+        made = ArenaStorage(shape, dtype, self.offset + plain(first))
+        made.within = (self, first)
+        self._parts.append((made, plain(first)))
         return made
 
     def lie_at(self, offset: int) -> None:
@@ -70,7 +74,7 @@ class ArenaStorage(HostStorage):
 
 
 @dataclass
-class _Life:
+class Life:
     """A value's storage, its bytes, and when it was taken and given back."""
 
     storage: ArenaStorage
@@ -79,12 +83,17 @@ class _Life:
     last: int = sys.maxsize
 
 
-def _lay_out(lives: Sequence[_Life]) -> tuple[int, list[int]]:
+def aligned(size: int) -> int:
+    """What a value of so many bytes takes."""
+    return -(-max(1, size) // ALIGNMENT) * ALIGNMENT
+
+
+def _lay_out(lives: Sequence[Life]) -> tuple[int, list[int]]:
     """The bytes that values take together, and their offsets: the largest first, each as low as those that live with it
     allow (Pisarchyk and Lee 2020, "Efficient Memory Management for Deep Neural Net Inference", greedy by size).
     """
     offsets = [0] * len(lives)
-    placed: list[tuple[int, int, _Life]] = []  # (begin, end), ascending
+    placed: list[tuple[int, int, Life]] = []  # (begin, end), ascending
     for index in sorted(range(len(lives)), key=lambda index: -lives[index].length):
         life, at = lives[index], 0
         for begin, end, other in placed:
@@ -104,14 +113,15 @@ class ArenaWorkspace:
     a plan next to nothing; where that wastes much, all are laid out anew when their lifetimes are known.
     """
 
-    def __init__(self, arena: Arena) -> None:
+    def __init__(self, arena: Arena, size: int = 0) -> None:
         self._arena = arena
         self._holes: list[tuple[int, int]] = []  # (begin, end), ascending, none next to another
-        self._taken: dict[int, _Life] = {}  # by the storage
-        self._lives: list[_Life] = []
+        self._taken: dict[int, Life] = {}  # by the storage
+        self.lives: list[Life] = []  # in the order in which they were taken
+        self.marks: list[list[int]] = []  # what is taken while each layer runs, by the storage
         self._now = self._most = 0
         self._scratch: list[Storage] = []
-        self.size = self.used = 0
+        self.size, self.used = size, 0
         arena.workspaces.append(self)
 
     def take(self, shape: Sequence[int], dtype: DataType) -> Storage:
@@ -119,7 +129,7 @@ class ArenaWorkspace:
         if dtype is DataType.STRING:
             return HostStorage(shape, dtype)
         storage = ArenaStorage(shape, dtype, 0)
-        length = -(-max(1, storage.size * dtype.numpy.itemsize) // ALIGNMENT) * ALIGNMENT
+        length = aligned(storage.size * dtype.numpy.itemsize)
         fitting = [(end - begin, begin, end) for begin, end in self._holes if end - begin >= length]
         if fitting:
             _, begin, end = min(fitting)
@@ -133,8 +143,8 @@ class ArenaWorkspace:
         self._most = max(self._most, self.used)
         storage.offset = begin
         self._now += 1
-        self._lives.append(_Life(storage, length, self._now))
-        self._taken[id(storage)] = self._lives[-1]
+        self.lives.append(Life(storage, length, self._now))
+        self._taken[id(storage)] = self.lives[-1]
         return storage
 
     def give_back(self, storage: Storage) -> None:
@@ -159,18 +169,18 @@ class ArenaWorkspace:
 
     def end_layer(self) -> None:
         """The layer's steps are all there."""
+        self.marks.append(list(self._taken))
         while self._scratch:
             self.give_back(self._scratch.pop())
 
     def end_plan(self) -> None:
         """Nothing more will be taken."""
         if self.size - self._most > WASTE:
-            size, offsets = _lay_out(self._lives)
+            size, offsets = _lay_out(self.lives)
             if size < self.size:
                 self.size = size
-                for life, offset in zip(self._lives, offsets, strict=True):
+                for life, offset in zip(self.lives, offsets, strict=True):
                     life.storage.lie_at(offset)
-        self._lives.clear()
 
     def release(self) -> None:
         """Leave the arena to the other plans."""

@@ -9,15 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from perframe.backends.base import Access, Array, LayerLike, Operand, Place, Program, Scratch, Step
+from perframe.backends.base import Access, Array, LayerLike, Operand, Place, Program, Scratch, Step, Workspace
 from perframe.backends.cpu import jit, jobs, reference
 from perframe.backends.cpu.arena import Arena, ArenaStorage, ArenaWorkspace
 from perframe.backends.cpu.late_program import LateProgram
 from perframe.backends.cpu.program import CpuProgram, CpuStep, NativeStep, PythonStep
 from perframe.backends.cpu.recipes import Recipes
 from perframe.backends.cpu.rows import array_of, extent
+from perframe.backends.cpu.template import CpuTemplate
 from perframe.errors import BackendError
 from perframe.tensor import BackendType, DataType, Fence, HostStorage, Storage, TensorShape
+from perframe.tracing import plain
 
 
 class CpuBackend:
@@ -82,7 +84,10 @@ class CpuBackend:
         first, size = place.first * dtype.numpy.itemsize, extent(shape, place.pitch)
         if isinstance(storage, ArenaStorage):
             return storage.part(first, (size,), dtype)
-        return HostStorage((size,), dtype, storage.memory[first : first + size * dtype.numpy.itemsize])
+        begin = plain(first)
+        made = HostStorage((size,), dtype, storage.memory[begin : begin + plain(size) * dtype.numpy.itemsize])
+        made.within = (storage, first)
+        return made
 
     def lower(
         self, layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand], scratch: Scratch
@@ -99,6 +104,11 @@ class CpuBackend:
         self._recipes = Recipes()
         kind = LateProgram if jit.busy() else CpuProgram
         return kind([step for step in steps if isinstance(step, CpuStep)], self._arena)
+
+    def template(self, program: Program, workspace: Workspace) -> CpuTemplate | None:
+        """Its numbers, and the lengths of its values, are formulas; None while its kernels are being compiled."""
+        assert isinstance(workspace, ArenaWorkspace)
+        return CpuTemplate(program, workspace, self._arena) if isinstance(program, CpuProgram) else None
 
     def submit(self, program: Program, begin: int, end: int, access: Access) -> None:
         """Run the steps after the last run and after all that touches the same storage.
@@ -164,12 +174,14 @@ def _lower(
     layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand], scratch: Scratch
 ) -> Sequence[CpuStep]:
     family = reference.family_of(layer)
-    form = reference.form_of(layer, inputs, outputs)
-    if hasattr(family, "lower") and TensorShape(outputs[0].shape).size:
+    if hasattr(family, "lower") and outputs[0].shape.size:
+        form = reference.form_of(layer, inputs, outputs)
         native: list[NativeStep] | None = family.lower(layer, form, inputs, outputs, scratch)
         if native is not None:
             return native
-    return [_python_step(layer, form, inputs, outputs)]
+    given = [value for value in inputs if value is not None]
+    shapes = [(*value.shape, value.pitch) for value in (*given, *outputs)]
+    return [_python_step(layer, inputs, outputs, shapes, [value.storage for value in (*given, *outputs)])]
 
 
 def _rebind(program: Program, rebinds: Sequence[tuple[Storage, Storage]]) -> None:
@@ -187,12 +199,25 @@ def _run(
 
 
 def _python_step(
-    layer: LayerLike, form: Any, inputs: Sequence[Operand | None], outputs: Sequence[Operand]
+    layer: LayerLike,
+    inputs: Sequence[Operand | None],
+    outputs: Sequence[Operand],
+    shapes: Sequence[Sequence[int]],
+    storages: Sequence[Storage],
 ) -> PythonStep:
-    given = [value for value in inputs if value is not None]
+    """A step for operands of these shapes, each with the pitch of its rows, in these storages."""
     present = [value is not None for value in inputs]
-    kinds = [(value.shape, value.dtype, value.pitch) for value in (*given, *outputs)]
-    compute = reference.bind(layer, form, outputs)
+    rows = iter([[plain(size) for size in shape] for shape in shapes])
+    kinds: list[tuple[TensorShape, DataType, int]] = []
+
+    def of_these(value: Operand) -> Operand:
+        *shape, pitch = next(rows)
+        kinds.append((TensorShape(shape), value.dtype, pitch))
+        return Operand(value.name, shape, value.dtype, value.value)
+
+    inputs = [value and of_these(value) for value in inputs]
+    outputs = [of_these(value) for value in outputs]
+    compute = reference.bind(layer, reference.form_of(layer, inputs, outputs), outputs)
 
     def run(storages: list[HostStorage]) -> None:
         views = iter([array_of(storage, *kind) for storage, kind in zip(storages, kinds, strict=True)])
@@ -204,7 +229,7 @@ def _python_step(
         for target, value in zip(views, values, strict=False):
             np.copyto(target, value)
 
-    return PythonStep(layer.name, [value.storage for value in (*given, *outputs)], run)
+    return PythonStep(layer.name, storages, run, shapes, partial(_python_step, layer, inputs, outputs))
 
 
 def open_backend(ctx: Any) -> CpuBackend:

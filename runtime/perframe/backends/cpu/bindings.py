@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -10,6 +11,9 @@ from numpy.typing import NDArray
 
 from perframe.backends.cpu.arena import Arena, ArenaStorage
 from perframe.storage import HostStorage, address_of
+from perframe.tracing import plain
+
+Ints = NDArray[np.int64]
 
 
 class Bound(Protocol):
@@ -24,43 +28,80 @@ class Bound(Protocol):
         """What a kernel reads after their addresses; None for a step in Python."""
 
 
-class Bindings:
-    """All steps' numbers in one array. `addresses` says where each step's begin."""
+@dataclass(frozen=True)
+class Addresses:
+    """Where, in all steps' numbers, addresses stand: those of the arena's storages in order, and by a storage's id
+    those of `others`. `starts` says where each step's numbers begin.
+    """
 
-    def __init__(self, steps: Sequence[Bound], arena: Arena | None) -> None:
+    numbers: Sequence[int]
+    starts: list[int]
+    in_arena: NDArray[np.intp]
+    storages: list[ArenaStorage]
+    elsewhere: dict[int, list[int]]
+    others: dict[int, HostStorage]
+
+    @classmethod
+    def of(cls, steps: Sequence[Bound]) -> Addresses:
+        """Those of these steps."""
         numbers: list[int] = []
         starts: list[int] = []
         places: list[int] = []
-        offsets: list[int] = []
-        self._readers: dict[int, list[tuple[list[HostStorage], int]]] = {}  # by the planned operand, steps' operands
-        self._places: dict[int, list[int]] = {}  # by the planned operand, where `numbers` has its address
-        self._bound: dict[int, HostStorage] = {}  # what took an operand's place lives as long
-        self._moved: list[ArenaStorage] = []  # read by steps in Python
+        storages: list[ArenaStorage] = []
+        elsewhere: dict[int, list[int]] = {}
+        others: dict[int, HostStorage] = {}
         for step in steps:
             starts.append(len(numbers))
             if step.numbers is None:
-                self._moved += [operand for operand in step.operands if isinstance(operand, ArenaStorage)]
-                for index, operand in enumerate(step.operands):
-                    self._readers.setdefault(id(operand), []).append((step.operands, index))
                 continue
             for operand in step.operands:
                 if isinstance(operand, ArenaStorage):
                     places.append(len(numbers))
-                    offsets.append(operand.offset)
+                    storages.append(operand)
                 else:
-                    self._places.setdefault(id(operand), []).append(len(numbers))
+                    elsewhere.setdefault(id(operand), []).append(len(numbers))
+                    others[id(operand)] = operand
                 numbers.append(operand.address)
             numbers += step.numbers
-        self._numbers = np.array(numbers, np.int64)
-        first = address_of(self._numbers)
-        self.addresses = [first + 8 * start for start in starts]
-        self._arena = arena if places or self._moved else None
-        self._in_arena, self._offsets = np.array(places, np.intp), np.array(offsets, np.int64)
+        return cls(numbers, starts, np.array(places, np.intp), storages, elsewhere, others)
+
+
+class Bindings:
+    """All steps' numbers in one array. `addresses` says where each step's begin.
+
+    `numbers` and `offsets` are those of `known`, unless another set of sizes has others.
+    """
+
+    def __init__(
+        self,
+        steps: Sequence[Bound],
+        arena: Arena | None,
+        known: Addresses,
+        numbers: Ints | None = None,
+        offsets: Ints | None = None,
+        elsewhere: Mapping[int, list[int]] | None = None,
+    ) -> None:
+        self._readers: dict[int, list[tuple[list[HostStorage], int]]] = {}  # by the planned operand, steps' operands
+        self._moved: list[ArenaStorage] = []  # read by steps in Python
+        for step in steps:
+            if step.numbers is None:
+                self._moved += [operand for operand in step.operands if isinstance(operand, ArenaStorage)]
+                for index, operand in enumerate(step.operands):
+                    self._readers.setdefault(id(operand), []).append((step.operands, index))
+        if numbers is None:
+            numbers = np.array([plain(number) for number in known.numbers], np.int64)
+        if offsets is None:
+            offsets = np.array([storage.offset for storage in known.storages], np.int64)
+        self._numbers, self._offsets, self._in_arena = numbers, offsets, known.in_arena
+        self._elsewhere = known.elsewhere if elsewhere is None else elsewhere
+        self._bound: dict[int, HostStorage] = {}  # what took an operand's place lives as long
+        self.addresses = np.array(known.starts, np.int64) * 8 + address_of(self._numbers)
+        self._arena = arena if known.storages or self._moved else None
         self._base = 0
 
     def replace(self, planned: HostStorage, new: HostStorage) -> None:
         """Read `new` where the plan says `planned`."""
-        for place in self._places.get(id(planned), ()):
+        for place in self._elsewhere.get(id(planned), ()):
             self._numbers[place] = new.address
         for operands, index in self._readers.get(id(planned), ()):
             operands[index] = new

@@ -22,6 +22,7 @@ from perframe.layers.formula import translate
 from perframe.layers.geometry import row_major
 from perframe.layers.vocabulary import abs, is_inf, sqrt, where
 from perframe.tensor import DataType
+from perframe.tracing import at_least
 
 PIECE = 4096  # elements of a long row that one core takes at a time
 LEAST = 16  # elements of rows with gaps
@@ -76,7 +77,7 @@ def lower(
         _rows(form, operands, outputs[0]) if gaps else _long_rows(layer, form, operands, scratch)
     )
     inner = shape[-1]
-    pieces = -(-inner // PIECE) if inner > 2 * PIECE else 1
+    pieces = at_least(inner // PIECE, 1)
     piece, items = -(-inner // pieces), math.prod(shape[:-1]) * pieces
     flat = [dim for steps in strides for dim in steps]
     made = step(

@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 from perframe.backends.base import LayerLike, Operand
 from perframe.backends.cpu import jit
 from perframe.backends.cpu.helpers import thread_count
-from perframe.backends.cpu.kernels.sizes import BLOCK, LANES, PANEL, ROWS
+from perframe.backends.cpu.kernels.sizes import BLOCK, HAS_ADDEND, LANES, PANEL, ROWS, ZERO_BIAS
 from perframe.backends.cpu.lowering import epilogue_limits, float_array, step
 from perframe.backends.cpu.program import NativeStep
 from perframe.layers.epilogue import parameters
+from perframe.tracing import at_least, at_most, is_followed, no_more_than
 
 Floats = NDArray[np.float32]
 
@@ -103,12 +104,18 @@ def _blocks(form: Multiplication, copies: bool) -> _Blocks | None:
     panels = -(-form.columns // PANEL)
     pixels = -(-out_width // -(-out_width // (8 * ROWS)))  # bands of one size
     # copies of neighbouring bands overlap: taller bands copy less
-    rows = max(1, min(out_height, (32 if copies and ky > sy else 8) * ROWS // pixels))
+    rows = at_most(out_height, at_least((32 if copies and ky > sy else 8) * ROWS // pixels, 1))
     wanted = 4 * threads
+
+    def bands() -> int:
+        return -(-out_height // rows) * -(-out_width // pixels) * batches
+
     # a few items for each thread: of columns first, which read the weights only once
-    bands = -(-out_height // rows) * -(-out_width // pixels) * batches
-    column_items = min(panels, -(-wanted // bands))
-    while rows * pixels > ROWS and -(-out_height // rows) * -(-out_width // pixels) * batches * column_items < wanted:
+    column_items = at_most(panels, -(-wanted // bands()))
+    if out_height == 1:
+        share = -(-out_width // -(-wanted // (panels * batches)))
+        pixels = at_most(pixels, -(-share // ROWS) * ROWS)
+    while out_height > 1 and rows * pixels > ROWS and bands() * panels < wanted:
         rows, pixels = (rows // 2, pixels) if rows > 1 else (rows, _half(pixels))
     column_block = PANEL * -(-panels // column_items)
     block, gap = channels, 0
@@ -118,13 +125,15 @@ def _blocks(form: Multiplication, copies: bool) -> _Blocks | None:
         def size(rows: int, pixels: int, pitch: int) -> int:
             return ((rows - 1) * sy + reach_y) * ((pixels - 1) * sx + reach_x) * pitch
 
-        while size(rows, pixels, block + LANES) > BLOCK:
+        most = no_more_than(pixels, 8 * ROWS)
+        while size(rows, most, block + LANES) > BLOCK:
             if block > 8 * LANES:
                 block = -(-block // 2)  # weights are read once all the same
             elif rows > 1:
                 rows = rows // 2
-            elif pixels > 1:
-                pixels = _half(pixels)
+            elif most > 1:
+                most = _half(most)
+                pixels = at_most(pixels, most)
             elif block > 1:
                 block = -(-block // 2)
             else:
@@ -156,13 +165,14 @@ def multiply(
     form: Multiplication,
     x: Operand,
     packed: Operand,
-    bias: Operand,
+    bias: Operand | None,
     addend: Operand | None,
     out: Operand,
 ) -> NativeStep | None:
     """The step of a product; None where the window is larger than what fits on the stack."""
     out_height, out_width = form.window[2:4]
-    crowded = form.x_pitch * form.window[7] % CROWDED == 0 and form.pixels > ROWS and form.columns > PANEL
+    many = is_followed(form.pixels) or form.pixels > ROWS
+    crowded = form.x_pitch * form.window[7] % CROWDED == 0 and many and form.columns > PANEL
     copies = form.leaves or crowded
     blocks = _blocks(form, copies)
     if blocks is None:
@@ -171,21 +181,29 @@ def multiply(
     count = math.prod(items) * form.images * math.prod(form.batch)
     flops = 2 * form.pixels * form.columns * form.depth * math.prod(form.batch)
     finish, keep = finishing(layer)
+    zeros = Operand.stored(np.zeros(PANEL, np.float32))
     line = form.out_line or out_width * form.out_pitch
     return step(
         layer,
         "gemm",
-        [x, packed, bias, addend or bias, out],
+        [x, packed, bias or zeros, addend or zeros, out],
         [
             *(*finish, form.images, form.depth, form.columns, form.x_pitch, form.out_pitch, form.addend_pitch),
-            *(int(addend is not None), blocks.rows, blocks.pixels, blocks.columns, blocks.channels, *items),
+            *(
+                ZERO_BIAS * (bias is None) + HAS_ADDEND * (addend is not None),
+                blocks.rows,
+                blocks.pixels,
+                blocks.columns,
+                blocks.channels,
+                *items,
+            ),
             *(int(copies), blocks.pitch, line, form.out_image or out_height * line),
             *(*form.window, form.x_offset, form.out_offset),
             *(len(form.batch), *form.batch, *(step for steps in form.steps for step in steps)),
         ],
         count,
         keep=keep,
-        grain=max(1, count * SPLIT_FLOPS // max(1, 2 * flops)),
+        grain=count * SPLIT_FLOPS // at_least(2 * flops, 1),
     )
 
 
@@ -204,7 +222,7 @@ def pack_step(
     panels = -(-columns // PANEL)
     numbers = [depth, columns, *strides, panels, offset, len(batch), *batch, *steps]
     items = panels * math.prod(batch)
-    grain = max(1, items * SPLIT_FLOPS // 50 // max(1, depth * columns * math.prod(batch)))
+    grain = items * SPLIT_FLOPS // 50 // at_least(depth * columns * math.prod(batch), 1)
     return step(layer, "gemm.pack", [b, packed], numbers, items, grain=grain)
 
 

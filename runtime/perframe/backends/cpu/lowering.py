@@ -16,6 +16,7 @@ from perframe.backends.cpu.program import NativeStep
 from perframe.layers.epilogue import Stage, parameters
 from perframe.layers.geometry import Window, collapse
 from perframe.tensor import DataType
+from perframe.tracing import at_least, is_followed, known_factor
 
 FLOAT32 = DataType.FLOAT32
 SPLIT_ELEMENTS = 32768  # some 10 µs of copying on one core: less is not worth sharing
@@ -69,7 +70,7 @@ def step(
 
 def sharing(items: int, elements: int) -> int:
     """The items of a step that are worth handing to another core, where all of them take so many elements."""
-    return max(1, items * SPLIT_ELEMENTS // max(1, elements))
+    return items * SPLIT_ELEMENTS // at_least(elements, 1)
 
 
 def strided_copy(
@@ -96,8 +97,10 @@ def strided_copy(
         dims, from_steps, to_steps = (tuple(part[axis] for axis in order) for part in (dims, from_steps, to_steps))
         kernel, items = "move.transpose", math.prod(dims[:-2]) * -(-dims[-2] // STRIP)
     else:
-        if len(dims) == 1 and elements > SPLIT_ELEMENTS and from_steps == to_steps == (1,):
-            dims, from_steps, to_steps = _in_rows(elements)
+        long = is_followed(elements) or elements > SPLIT_ELEMENTS
+        if len(dims) == 1 and long and from_steps == to_steps == (1,):
+            rows_of = _in_rows(known_factor(elements))
+            dims, from_steps, to_steps = (elements // rows_of, rows_of), (rows_of, 1), (rows_of, 1)
         kernel, items = rows, math.prod(dims[:-1])
     numbers = [offset, out_offset, len(dims), *dims, *from_steps, *to_steps]
     beside = ("move", "move.transpose") if rows == "move" else ()
@@ -105,12 +108,9 @@ def strided_copy(
 
 
 @functools.lru_cache(1024)
-def _in_rows(elements: int) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
-    """A contiguous copy as rows, so that cores can share it; as one where it has no divisor of a good size."""
-    for size in range(8192, 1024, -1):
-        if elements % size == 0:
-            return (elements // size, size), (size, 1), (size, 1)
-    return (elements,), (1,), (1,)
+def _in_rows(elements: int) -> int:
+    """How long the rows of a contiguous copy are, so that cores can share it: a divisor of a good size, or all."""
+    return next((size for size in range(8192, 1024, -1) if elements % size == 0), elements)
 
 
 def window_numbers(window: Window, size: Sequence[int], output: Sequence[int]) -> list[int] | None:

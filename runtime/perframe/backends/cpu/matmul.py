@@ -96,7 +96,7 @@ def _over_panels(
     addend = bias if bias is not None and form.bias_strides != (0, 1) else None
     if addend is not None and form.batch:
         return None
-    row = bias if bias is not None and addend is None else Operand.stored(np.zeros(form.columns, np.float32))
+    row = bias if addend is None else None
     batch, a_steps, b_steps = form.batch, form.a_strides[:-2], form.b_strides[:-2]
     rows, pitch = form.rows, form.a_strides[-2]
     merged = None if any(b_steps) else _merged_rows(form)

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from perframe.backends.base import LayerLike, Operand, Scratch
+from perframe.backends.cpu.kernels.sizes import PAD_CONSTANT, PAD_EDGE, PAD_REFLECT, PAD_WRAP
 from perframe.backends.cpu.lowering import mover, sharing, step
 from perframe.backends.cpu.program import NativeStep
-from perframe.layers.geometry import row_major
 from perframe.layers.move import Padding
+from perframe.tracing import at_least, at_most
 
 
 def compute(layer: LayerLike, form: Padding, inputs: Sequence[Any], outputs: Sequence[Operand]) -> list[Any]:
@@ -33,7 +34,7 @@ def compute(layer: LayerLike, form: Padding, inputs: Sequence[Any], outputs: Seq
 def lower(
     layer: LayerLike, form: Padding, inputs: Sequence[Operand | None], outputs: Sequence[Operand], scratch: Scratch
 ) -> list[NativeStep] | None:
-    """Row by row, by tables of where each axis' coordinates are read."""
+    """Row by row."""
     x = inputs[0]
     if x is None or not form.input_shape or not x.shape.size:
         return None
@@ -44,29 +45,15 @@ def lower(
         return None
     value = np.array([form.value]).astype(x.dtype.numpy)
     given, made, before = _merged(form)
-    along = [_places(form.mode, *axis) for axis in zip(given, made, before, strict=True)]
-    places = np.concatenate([np.where(p < 0, p, p * s) for p, s in zip(along, row_major(given), strict=True)])
-    first = min(made[-1], max(0, before[-1]))
-    size = max(0, min(made[-1], given[-1] + before[-1]) - first)
+    first = at_most(at_least(before[-1], 0), made[-1])
+    size = at_least(at_most(given[-1] + before[-1], made[-1]) - first, 0)
     items = math.prod(made[:-1])
-    # a coordinate that is read nowhere must not be made up for by the others
-    places = np.where(places < 0, -math.prod(given) - 1, places).astype(np.int64)
-    numbers = [value.ctypes.data, places.ctypes.data, len(made), *made, first, size]
+    numbers = [value.ctypes.data, _MODES[form.mode], first, size, len(made), *made, *given, *before]
     grain = sharing(items, math.prod(made))
-    return [step(layer, kernel, [x, outputs[0]], numbers, items, keep=[value, places], grain=grain)]
+    return [step(layer, kernel, [x, outputs[0]], numbers, items, keep=[value], grain=grain)]
 
 
-def _places(mode: str, size: int, total: int, before: int) -> Any:
-    """Where each coordinate of an axis is read; -1 where a constant is."""
-    at = np.arange(total) - before
-    if mode == "constant":
-        return np.where((at < 0) | (at >= size), -1, at)
-    if mode == "edge":
-        return np.clip(at, 0, size - 1)
-    if mode == "wrap":
-        return at % size
-    turn = max(1, 2 * (size - 1))
-    return np.minimum(at % turn, -at % turn)
+_MODES = {"constant": PAD_CONSTANT, "edge": PAD_EDGE, "reflect": PAD_REFLECT, "wrap": PAD_WRAP}
 
 
 def _merged(form: Padding) -> tuple[list[int], list[int], list[int]]:

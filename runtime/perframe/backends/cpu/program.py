@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from time import perf_counter_ns
 from typing import Any
 
@@ -10,11 +11,12 @@ import numpy as np
 
 from perframe.backends.cpu import helpers, jit
 from perframe.backends.cpu.arena import Arena
-from perframe.backends.cpu.bindings import Bindings
+from perframe.backends.cpu.bindings import Addresses, Bindings, Ints
 from perframe.backends.cpu.helpers import thread_count
 from perframe.backends.cpu.kernels import team
 from perframe.storage import address_of
 from perframe.tensor import HostStorage, Storage
+from perframe.tracing import plain
 
 # nanoseconds. Measured on two cores: a job begins in another thread after 40 to 80 µs, a helper after 30 to 50
 BRIEF = 60_000  # a program that takes less runs where it is submitted
@@ -46,7 +48,7 @@ class NativeStep:
         check: Callable[[], None] | None = None,
     ) -> None:
         self.layer, self.kernel, self.items, self._keep, self.check = layer, kernel, items, keep, check
-        self.grain = max(1, items if grain is None else grain)
+        self.grain = items if grain is None else grain  # 1 where it is less
         self.operands = [operand for operand in operands if isinstance(operand, HostStorage)]
         self.numbers = numbers
 
@@ -56,12 +58,19 @@ class NativeStep:
 
 
 class PythonStep:
-    """A layer computed with NumPy."""
+    """A layer computed with NumPy. `again` makes it for other shapes of its operands, on other storages."""
 
     numbers = None
 
-    def __init__(self, layer: str, operands: Sequence[Storage], function: Callable[[list[HostStorage]], None]) -> None:
-        self.layer, self.function = layer, function
+    def __init__(
+        self,
+        layer: str,
+        operands: Sequence[Storage],
+        function: Callable[[list[HostStorage]], None],
+        shapes: Sequence[Sequence[int]] = (),
+        again: Callable[[Sequence[Sequence[int]], Sequence[Storage]], PythonStep] | None = None,
+    ) -> None:
+        self.layer, self.function, self.shapes, self.again = layer, function, shapes, again
         self.operands = [operand for operand in operands if isinstance(operand, HostStorage)]
 
 
@@ -72,28 +81,45 @@ class CpuProgram:
     """Steps in order. A run of native ones is a table, which native code walks without the GIL, with the helpers."""
 
     def __init__(self, steps: Sequence[CpuStep], arena: Arena | None = None) -> None:
-        self._steps = list(steps)
-        self._bindings = Bindings(self._steps, arena)
-        self._table = np.array(
-            [
-                (step.kernel, address, step.items, _chunk(step)) if isinstance(step, NativeStep) else (0,) * team.ROW
-                for step, address in zip(self._steps, self._bindings.addresses, strict=True)
-            ],
-            np.int64,
-        ).reshape(-1, team.ROW)
-        self._splits = bool((self._table[:, team.CHUNK] < self._table[:, team.ITEMS]).any())
-        self._native_until = _ends_of_native_runs(self._steps)
-        natives = [(index, step) for index, step in enumerate(self._steps) if isinstance(step, NativeStep)]
+        self.steps = list(steps)
+        self.known = Addresses.of(self.steps)
+        self._native_until = _ends_of_native_runs(self.steps)
+        natives = [(index, step) for index, step in enumerate(self.steps) if isinstance(step, NativeStep)]
         self._checks = [(index, step.check) for index, step in natives if step.check is not None]
+        self._kernels = np.zeros(len(self.steps), np.int64)
+        work = np.zeros((2, len(self.steps)), np.int64)
+        for index, step in natives:
+            self._kernels[index] = step.kernel
+            work[:, index] = plain(step.items), plain(step.grain)
+        self._walk = jit.function("walk") if natives else None
+        self._bind(Bindings(self.steps, arena, self.known), *work)
+
+    def _bind(self, bindings: Bindings, items: Ints, grains: Ints) -> None:
+        self._bindings = bindings
+        self._table = np.empty((len(self.steps), team.ROW), np.int64)
+        chunks = _chunks(items, grains)
+        for column, values in (
+            (team.KERNEL, self._kernels),
+            (team.NUMBERS, bindings.addresses),
+            (team.ITEMS, items),
+            (team.CHUNK, chunks),
+        ):
+            self._table[:, column] = values
         self._program = np.zeros(team.PROGRAM, np.int64)
         self._program[team.TABLE] = address_of(self._table)
-        self._walk = jit.function("walk") if self._table[:, team.KERNEL].any() else None
         self._arguments: dict[tuple[int, int], tuple[Any, ...]] = {}
         self._nanoseconds: int | None = None
-        self._wants_helpers = self._splits
+        self._splits = self._wants_helpers = bool((chunks < items).any())
+
+    def resized(self, steps: list[CpuStep], bindings: Bindings, items: Ints, grains: Ints) -> CpuProgram:
+        """The same program for other sizes."""
+        made = copy(self)
+        made.steps = steps
+        made._bind(bindings, items, grains)
+        return made
 
     def __len__(self) -> int:
-        return len(self._steps)
+        return len(self.steps)
 
     @property
     def is_brief(self) -> bool:
@@ -119,12 +145,12 @@ class CpuProgram:
                         check()
                 at = last
             else:
-                step = self._steps[at]
+                step = self.steps[at]
                 assert isinstance(step, PythonStep)
                 step.function(step.operands)
                 at += 1
         del block
-        if end - begin == len(self._steps):
+        if end - begin == len(self.steps):
             self._note(perf_counter_ns() - start)
 
     def _run_native(self, begin: int, end: int) -> None:
@@ -152,13 +178,14 @@ class CpuProgram:
             self._wants_helpers = self._nanoseconds > LONG  # in between, as before: helpers make it shorter
 
 
-def _chunk(step: NativeStep) -> int:
-    """How many items a thread takes at once: whole grains, as many as keep all threads busy to the end."""
+def _chunks(items: Ints, grains: Ints) -> Ints:
+    """How many items of each step a thread takes at once: whole grains, as many as keep all threads busy to the end."""
     threads = thread_count()
-    if threads == 1 or step.items <= step.grain:
-        return step.items
-    grains = -(-step.items // (step.grain * threads * CHUNKS_PER_THREAD))
-    return min(step.items, grains * step.grain)
+    if threads == 1:
+        return items
+    least = np.maximum(grains, 1)
+    taken = -(-items // (least * (threads * CHUNKS_PER_THREAD))) * least
+    return np.minimum(items, taken)
 
 
 def _ends_of_native_runs(steps: Sequence[CpuStep]) -> list[int]:

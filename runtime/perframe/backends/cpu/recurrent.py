@@ -16,6 +16,7 @@ from perframe.backends.cpu.lowering import all_float32, float_array, step
 from perframe.backends.cpu.program import NativeStep
 from perframe.layers.epilogue import apply, parameters
 from perframe.layers.recurrent import Recurrence
+from perframe.tracing import at_most
 
 
 @dataclass
@@ -151,12 +152,14 @@ def lower(
     if form.cell == "GRU":
         second = r.derived(f"panels from {cut}", lambda value: gemm.pack(value[:, cut:].swapaxes(1, 2)))
         late = _stored_bias(b, directions, hidden, slice(width + cut, 2 * width))
-    zeros = Operand.stored(np.zeros((directions, form.batch, hidden), np.float32))
-    block = min(ROWS, -(-form.batch // thread_count()), BLOCK // space if space else ROWS)
+    if h is None or (c is None and form.cell == "LSTM"):
+        zeros = Operand.stored(np.zeros((directions, form.batch, hidden), np.float32))
+        h, c = h or zeros, c or zeros
+    block = at_most(-(-form.batch // thread_count()), min(ROWS, BLOCK // space if space else ROWS))
     ends = [*outputs[1:3], outputs[0], outputs[0]][:2]
     numbers = [parameters.ctypes.data, form.steps, form.batch, hidden, directions, int(form.reverse[0]), block]
     numbers += [int(len(outputs) > 1), int(len(outputs) > 2), int(apart)]
-    operands = [projected, matrix, second, late, h or zeros, c or zeros, outputs[0], *ends]
+    operands = [projected, matrix, second, late, h, c or h, outputs[0], *ends]
     items = directions * -(-form.batch // block)
     kernel = f"recurrent.{form.cell.lower()}"
     return [projection, step(layer, kernel, operands, numbers, items, text, [parameters], grain=1)]

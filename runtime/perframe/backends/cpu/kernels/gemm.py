@@ -10,7 +10,7 @@ from typing import Any
 
 from perframe.backends.cpu.kernels.compiler import inline
 from perframe.backends.cpu.kernels.memory import call_kernel, floats, int64s
-from perframe.backends.cpu.kernels.sizes import LANES, PANEL, ROWS
+from perframe.backends.cpu.kernels.sizes import HAS_ADDEND, LANES, PANEL, ROWS, ZERO_BIAS
 from perframe.backends.cpu.kernels.tile import multiply_tile
 from perframe.backends.cpu.kernels.transpose import transpose
 from perframe.backends.cpu.kernels.vector import copy_floats, load, stack_block, stack_numbers, store, zero_floats
@@ -44,8 +44,8 @@ def build() -> Any:
     """Items are (batch, image, band of output rows, of output columns, block of result columns):
     out = finish(clip(bias + addend + x w)).
 
-    [x, w, bias, addend, out, limits, finish, its parameters, images, depth, columns, pitch of x, out, addend, has
-    addend, band rows, band columns, column block, channel block, items of band rows, of band columns, of columns,
+    [x, w, bias, addend, out, limits, finish, its parameters, images, depth, columns, pitch of x, out, addend,
+    flags, band rows, band columns, column block, channel block, items of band rows, of band columns, of columns,
     copies, pitch of a copy, of output lines, of output images, height, width, out height, width, kernel y, x, stride y,
     x, dilation y, x, pad y, x, channels, offset in x, in out, rank, batch..., steps of x..., w..., bias..., out...,
     addend...]
@@ -113,8 +113,8 @@ def build() -> Any:
                             c = out + (out_at + image * n[25] + oy * n[24] + ox * out_pitch + j) * 4
                             initial, initial_pitch, more = c, out_pitch, 0
                             if k0 == 0:
-                                initial, initial_pitch = bias + (bias_at + j) * 4, 0
-                                if n[14]:
+                                initial, initial_pitch = bias + (bias_at + (0 if n[14] & ZERO_BIAS else j)) * 4, 0
+                                if n[14] & HAS_ADDEND:
                                     more = addend + (addend_at + m * addend_pitch + j) * 4
                             multiply_tile(
                                 rows,

@@ -4,43 +4,56 @@ from __future__ import annotations
 
 from typing import Any
 
+from perframe.backends.cpu.kernels.compiler import inline
 from perframe.backends.cpu.kernels.memory import bools, int32s, int64s, shorts
+from perframe.backends.cpu.kernels.sizes import PAD_CONSTANT, PAD_EDGE, PAD_REFLECT
 from perframe.backends.cpu.kernels.vector import copy_floats
+
+
+@inline
+def _place(mode, at, size):
+    """Where a coordinate is read; -1 where the constant is."""
+    if 0 <= at < size:
+        return at
+    if mode == PAD_CONSTANT:
+        return -1
+    if mode == PAD_EDGE:
+        return min(max(at, 0), size - 1)
+    turn = max(1, 2 * (size - 1)) if mode == PAD_REFLECT else size
+    ahead = at % turn
+    return min(ahead, turn - ahead) if mode == PAD_REFLECT else ahead
 
 
 def _padding(pointer: Any, size: int) -> Any:
     floats = size == 4
 
     def build() -> Any:
-        """[x, out, value, places, rank, shape..., before, size]; items are rows of the output.
-
-        `places` are for each axis, one after the other, where in the input each of its coordinates is read,
-        negative where the value is. From `before` on a row has `size` elements that follow each other in the input.
+        """[x, out, value, mode, before, size, rank, shape of out..., of x..., elements before x...]; items are rows of
+        the output. From `before` on a row has `size` elements that follow each other in the input.
         """
 
         def kernel(numbers, begin, end):
             n = int64s(numbers)
-            x, out, places = pointer(n[0]), pointer(n[1]), int64s(n[3])
+            x, out, mode = pointer(n[0]), pointer(n[1]), n[3]
             fill = pointer(n[2])[0]
-            rank = n[4]
-            total, before, whole = n[4 + rank], n[5 + rank], n[6 + rank]
-            leading = 0
-            for axis in range(rank - 1):
-                leading += n[5 + axis]
-            lines = n[3 + rank] if rank > 1 else 1
+            before, whole, rank = n[4], n[5], n[6]
+            made, given, ahead = 7, 7 + rank, 7 + 2 * rank
+            total, length, shift = n[made + rank - 1], n[given + rank - 1], n[ahead + rank - 1]
+            lines, heights, above = 1, 1, 0
+            if rank > 1:
+                lines, heights, above = n[made + rank - 2], n[given + rank - 2], n[ahead + rank - 2]
             line, plane, whole_plane = begin % lines, 0, True
             for item in range(begin, end):
                 if line == 0 or item == begin:
-                    rest, plane, whole_plane = item // lines, 0, True
-                    first = leading - lines if rank > 1 else 0
+                    rest, plane, whole_plane, stride = item // lines, 0, True, heights * length
                     for axis in range(rank - 3, -1, -1):
-                        first -= n[5 + axis]
-                        place = places[first + rest % n[5 + axis]]
-                        rest //= n[5 + axis]
+                        place = _place(mode, rest % n[made + axis] - n[ahead + axis], n[given + axis])
+                        rest //= n[made + axis]
                         whole_plane = whole_plane and place >= 0
-                        plane += place
-                place = places[leading - lines + line] if rank > 1 else 0
-                inside, at = whole_plane and place >= 0, plane + place
+                        plane += place * stride
+                        stride *= n[given + axis]
+                place = _place(mode, line - above, heights)
+                inside, at = whole_plane and place >= 0, plane + place * length
                 line = line + 1 if line + 1 < lines else 0
                 o = item * total
                 if not inside:
@@ -48,17 +61,17 @@ def _padding(pointer: Any, size: int) -> Any:
                         out[o + i] = fill
                     continue
                 for i in range(before):
-                    place = places[leading + i]
+                    place = _place(mode, i - shift, length)
                     out[o + i] = x[at + place] if place >= 0 else fill
                 if whole:
-                    source = at + places[leading + before]
+                    source = at + before - shift
                     if floats:
                         copy_floats(n[1] + (o + before) * 4, n[0] + source * 4, whole)
                     else:
                         for i in range(whole):
                             out[o + before + i] = x[source + i]
                 for i in range(before + whole, total):
-                    place = places[leading + i]
+                    place = _place(mode, i - shift, length)
                     out[o + i] = x[at + place] if place >= 0 else fill
 
         return kernel

@@ -1,0 +1,130 @@
+"""Formulas of sizes: they give what a computation would give for other sizes, or say that they cannot."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from perframe.tracing import OpenDims, Trace, at_least, at_most, is_followed, known_factor, no_more_than, plain
+
+Program = Callable[[int, int], list[int]]
+
+
+def arithmetic(n: int, t: int) -> list[int]:
+    """What shape rules and lowerings compute."""
+    return [
+        *(-(-n // 8) * 8, n * t * 256 // (n * t), max(1, n * t // 3), (n * 256 + 5) // 256, t * 64 // 64 - t),
+        *(n * t % 7 + t // n + (t - n), abs(t - n), -t // 3, (t * t + t * 3 + 9) // t, math.prod([n, t, 3])),
+        *(at_most(n, 10) + at_least(t, n), at_least(at_most(n * t, 40), t), -(-n // -(-t // 4)), 7 // n, 100 - n),
+        *divmod(n * 3 + t, 5),
+    ]
+
+
+def branching(n: int, t: int) -> list[int]:
+    """What they decide by sizes."""
+    block = n
+    while block * 3 > 40:
+        block = -(-block // 2)
+    return [block, n // 4 if n % 4 == 0 else n, min(n, t, 10), int(n == t), int(n != 3), [n, t].index(t), int(bool(t))]
+
+
+def bare(n: int, t: int) -> list[int]:
+    """What needs the value itself."""
+    compared = [n < 2.5, n > 2.5, n <= 7.0, t <= 7.0, n == 3.0, t != np.float32(4)]
+    return [len(range(n)), int(np.zeros(t).size), len(str(t)), [*range(100)][n], n * 2 + t, *map(int, compared)]
+
+
+SIZES = st.integers(0, 60)
+
+
+@pytest.mark.parametrize("program", [arithmetic, branching, bare])
+@given(first=st.tuples(SIZES, SIZES), others=st.lists(st.tuples(SIZES, SIZES), max_size=8))
+def test_the_formulas_of_a_program(program: Program, first: tuple[int, int], others: list[tuple[int, int]]) -> None:
+    def run(n: int, t: int) -> list[int] | None:
+        try:
+            return program(n, t)
+        except ZeroDivisionError:
+            return None
+
+    trace = Trace(first)
+    found = run(*trace.sizes)
+    wanted = run(*first)
+    assert (None if found is None else list(map(plain, found))) == wanted
+    if found is None:
+        return
+    evaluate = trace.function(found)
+    assert evaluate(*first) == wanted
+    for sizes in others:
+        assert evaluate(*sizes) in (None, run(*sizes)), sizes
+
+
+def holds(first: tuple[int, int], program: Callable[[int, int], Any], *others: tuple[int, int]) -> list[bool]:
+    """For which sizes the formulas of a program hold."""
+    trace = Trace(first)
+    program(*trace.sizes)
+    evaluate = trace.function([])
+    return [evaluate(*sizes) is not None for sizes in others]
+
+
+def test_what_follows_for_all_sizes_is_no_guard() -> None:
+    def program(n: int, t: int) -> None:
+        assert n * t * 4 // t == 4 * n
+        assert n > 1
+        assert n * t >= n
+        assert -(-n // 8) >= 1
+        assert (n * 12 + 5) // 12 == n
+        assert n + t != 0
+
+    assert holds((5, 9), program, (2, 2), (3, 700), (99, 2)) == [True] * 3
+
+
+def test_zero_and_one_are_numbers_of_their_own() -> None:
+    assert holds((1, 9), lambda n, t: None, (1, 2), (2, 9), (0, 9), (1, 1)) == [True, False, False, False]
+    assert Trace([0, 1, 2]).sizes[:2] == [0, 1]
+
+
+def test_a_guard_keeps_sizes_apart() -> None:
+    assert holds((5, 9), lambda n, t: n < 8, (2, 9), (7, 100), (8, 9)) == [True, True, False]
+    assert holds((6, 9), lambda n, t: n % 3 == 0, (9, 2), (10, 2)) == [True, False]
+    assert holds((6, 6), lambda n, t: n == t, (4, 4), (4, 5)) == [True, False]
+
+
+def test_what_one_guard_says_decides_the_next() -> None:
+    trace = Trace([40])
+    n = trace.sizes[0] // 4
+    assert n > 3
+    assert n > 0
+    assert n != 2
+    assert len(trace._guards) == 1
+
+
+def test_a_bare_value_makes_the_formulas_hold_for_it_alone() -> None:
+    for take in (range, str, float, np.zeros, lambda n: [0] * n, lambda n: n / 2, lambda n: f"{n}", lambda n: 2**n):
+        assert holds((5, 9), lambda n, t, take=take: take(n), (5, 3), (6, 9)) == [True, False]  # type: ignore[misc]
+
+
+def test_a_size_is_an_int_to_all_that_asks() -> None:
+    (n,) = Trace([5]).sizes
+    assert isinstance(n, int) and is_followed(n) and not is_followed(5)
+    assert {(n, 3): "a"}[(n, 3)] == "a"
+    assert np.array([n, 2], object).prod() == 10
+    assert known_factor(n * 12 + 18) == 6 and known_factor(12) == 12
+    assert no_more_than(n, 64) == 64 and no_more_than(3, 64) == 3
+
+
+def test_dims_of_one_name_are_one() -> None:
+    dims = OpenDims({"x": ("n", None, 3), "y": (None, "n"), "z": None})
+    shapes = {"x": (4, 5, 3), "y": (6, 4), "z": (7,)}
+    assert dims.sizes(shapes) == [4, 5, 6, 7]
+    assert dims.sizes({**shapes, "y": (6, 5)}) is None
+    followed = dims.followed(shapes, Trace([4, 5, 6, 7]))
+    assert {name: list(map(plain, shape)) for name, shape in followed.items()} == {
+        k: list(v) for k, v in shapes.items()
+    }
+    assert hash(followed["x"][0]) == hash(followed["y"][1]) and not is_followed(followed["x"][2])
