@@ -16,6 +16,7 @@ from perframe.backends.cpu.lowering import all_float32, float_array, step
 from perframe.backends.cpu.program import NativeStep
 from perframe.layers.attention import Attention, LinearState
 from perframe.layers.geometry import View, row_major
+from perframe.tracing import at_least, at_most
 
 FEW_ROWS = 4  # queries of a head, from which on packing its keys pays
 
@@ -121,14 +122,15 @@ def lower(
         *form.out[:-2],
     ]
     operands = [query, key, value, added or query, kept or query, dropped or query, outputs[0]]
-    kernel, grain = "attention.rows" if few else "attention", max(1, items * gemm.SPLIT_FLOPS // max(1, 2 * flops))
+    kernel, grain = "attention.rows" if few else "attention", items * gemm.SPLIT_FLOPS // at_least(2 * flops, 1)
     return [*made, step(layer, kernel, operands, numbers, items, keep=[parameters], grain=grain)]
 
 
 def _blocks(form: Attention, count: int) -> tuple[int, int, int]:
     """Queries and keys that are taken at a time, and how many blocks of queries: some for each thread."""
     most = min(ATTENTION_ROWS, QUERIES // (form.size + 2 * LANES) or 1)
-    blocks = max(-(-form.rows // most), min(-(-form.rows // ROWS), -(-4 * thread_count() // max(1, count))))
+    shares = at_most(-(-form.rows // ROWS), -(-4 * thread_count() // at_least(count, 1)))
+    blocks = at_least(-(-form.rows // most), shares)
     rows = -(-form.rows // blocks)
     return rows, SCORES // (rows + 1) // PANEL * PANEL, -(-form.rows // rows)
 

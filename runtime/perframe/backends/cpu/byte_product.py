@@ -21,6 +21,7 @@ from perframe.backends.cpu.kernels.sizes import BLOCK, LANES, PANEL
 from perframe.backends.cpu.lowering import float_array, step
 from perframe.backends.cpu.program import NativeStep
 from perframe.tensor import DataType
+from perframe.tracing import at_least
 
 GROUP, STEP = 4, 16  # products that one instruction adds up, and groups of them that a tile of AMX is deep
 READ_ROWS = 16  # of such a tile, whatever is asked for
@@ -173,7 +174,7 @@ def multiply(
         *(len(form.batch), *form.batch, *(step for steps in form.steps for step in steps)),
     ]
     work = 2 * form.pixels * form.columns * form.depth * math.prod(form.batch)
-    grain = max(1, items * SPLIT_FLOPS * 2 // max(1, work))
+    grain = items * SPLIT_FLOPS * 2 // at_least(work, 1)
     if instructions()[0] == "amx":  # the number of rows decides, and another shape may have another
         for other in instructions()[:2]:
             jit.kernel("quantized", _text(other, out))

@@ -16,6 +16,7 @@ from perframe.backends.cpu.gemm import SPLIT_FLOPS
 from perframe.backends.cpu.lowering import all_float32, epilogue, step, window_numbers
 from perframe.backends.cpu.program import NativeStep
 from perframe.layers.conv import Convolution
+from perframe.tracing import at_least
 
 ADDEND = 3  # the input that is added
 
@@ -133,7 +134,7 @@ def depthwise(
     rows = form.batch * window[2]
     row_flops = 2 * window[3] * window[4] * window[5] * form.channels
     numbers = [*finish, *window, form.channels, x.pitch, out.pitch, 0, 0]
-    grain = max(1, SPLIT_FLOPS // 4 // max(1, row_flops))
+    grain = SPLIT_FLOPS // 4 // at_least(row_flops, 1)
     return step(layer, "depthwise", [x, by_tap, bias, out], numbers, rows, keep=keep, grain=grain)
 
 

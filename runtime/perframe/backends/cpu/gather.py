@@ -68,14 +68,14 @@ def lower(
     kernel = mover("gather", x)
     if kernel is None:
         return None
-    word = np.zeros(2, np.int64)
+    word = np.zeros(3, np.int64)
 
     def check() -> None:
         if word[0]:
             word[0] = 0
-            sizes = form.dims if isinstance(form, Tuples) else (form.size,)
-            reached = f"{sizes[0]} elements" if len(sizes) == 1 else f"dims of {sizes}"
-            raise BackendError(f"layer {layer.name!r} ({layer.op}) failed: index {word[1]} reaches beyond {reached}")
+            raise BackendError(
+                f"layer {layer.name!r} ({layer.op}) failed: index {word[1]} reaches beyond {word[2]} elements"
+            )
 
     narrow = int(indices.dtype is DataType.INT32)
     if isinstance(form, Indexing):

@@ -115,7 +115,7 @@ def _blocks(form: Multiplication, copies: bool) -> _Blocks | None:
     if out_height == 1:
         share = -(-out_width // -(-wanted // (panels * batches)))
         pixels = at_most(pixels, -(-share // ROWS) * ROWS)
-    while out_height > 1 and rows * pixels > ROWS and bands() * panels < wanted:
+    while out_height > 1 and bands() * panels < wanted and rows * pixels > ROWS:
         rows, pixels = (rows // 2, pixels) if rows > 1 else (rows, _half(pixels))
     column_block = PANEL * -(-panels // column_items)
     block, gap = channels, 0

@@ -18,6 +18,7 @@ from perframe.backends.cpu.program import NativeStep
 from perframe.backends.cpu.quantize import SIGNED
 from perframe.layers.geometry import row_major
 from perframe.layers.pool import Pooling, Unpooling
+from perframe.tracing import at_least
 
 
 def compute(
@@ -134,7 +135,7 @@ def _channels_last(layer: LayerLike, form: Pooling, x: Operand, out: Operand) ->
     batch, channels = out.shape[0], out.shape[-1]
     numbers = [int(form.count_padding), *window, *end, channels, x.pitch, out.pitch, 0, 0]
     row = window[3] * window[4] * window[5] * channels
-    grain = max(1, SPLIT_FLOPS // 4 // max(1, row))
+    grain = SPLIT_FLOPS // 4 // at_least(row, 1)
     return step(layer, f"depthwise.{form.kind}", [x, out], numbers, batch * window[2], grain=grain)
 
 
@@ -142,6 +143,6 @@ def _of_bytes(layer: LayerLike, form: Pooling, x: Operand, out: Operand) -> Nati
     window = window_numbers(form.window, form.size, form.output)
     assert window is not None
     batch, channels = out.shape[0], out.shape[-1]
-    grain = max(1, SPLIT_FLOPS // 8 // max(1, window[3] * window[4] * window[5] * channels))
+    grain = SPLIT_FLOPS // 8 // at_least(window[3] * window[4] * window[5] * channels, 1)
     numbers, text = [*window, channels], f"signed = {SIGNED[x.dtype]}"
     return step(layer, "byte_pool.largest", [x, out], numbers, batch * window[2], text, grain=grain)

@@ -136,7 +136,7 @@ def _depthwise(
     ]
     limits = float_array(_above_zero(layer, y_zero))
     items = form.batch * -(-window[2] // band) * -(-count // LANES)
-    grain = max(1, SPLIT_FLOPS // 4 // (2 * band * window[3] * taps * LANES))
+    grain = SPLIT_FLOPS // 4 // (2 * band * window[3] * taps * LANES)
     text = f"signed = {x.dtype is DataType.INT8}"
     numbers = [limits.ctypes.data, band, *window, count]
     return step(layer, "byte_depthwise", operands, numbers, items, text, [limits], grain=grain)

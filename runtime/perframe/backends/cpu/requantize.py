@@ -52,5 +52,5 @@ def lower(
     operands = [x, Operand.stored(factor), Operand.stored(zeros)]
     text = f"signed = {SIGNED[x.dtype]}"
     items = form.batch * -(-form.channels // LANES)
-    grain = max(1, items * SPLIT_ELEMENTS // elements)
+    grain = items * SPLIT_ELEMENTS // elements
     return [step(layer, "byte_pool.mean", [*operands, out], [form.pixels, form.channels], items, text, grain=grain)]

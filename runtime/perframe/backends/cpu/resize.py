@@ -11,6 +11,7 @@ from perframe.backends.base import LayerLike, Operand, Scratch
 from perframe.backends.cpu.lowering import SPLIT_ELEMENTS, all_float32, step
 from perframe.backends.cpu.program import NativeStep
 from perframe.layers.resize import AxisTaps
+from perframe.tracing import at_least
 
 
 def compute(layer: LayerLike, form: list[AxisTaps], inputs: Sequence[Any], outputs: Sequence[Operand]) -> list[Any]:
@@ -46,7 +47,7 @@ def lower(
         weights = np.ascontiguousarray(one.weights, np.float32)
         numbers = [indices.ctypes.data, weights.ctypes.data, one.size, one.inner, outputs_, taps]
         items, work = one.outer * outputs_, outputs_ * one.outer * one.inner * taps
-        grain = max(1, items * SPLIT_ELEMENTS // max(1, work))
+        grain = items * SPLIT_ELEMENTS // at_least(work, 1)
         steps.append(step(layer, "resize", [x, y], numbers, items, keep=[indices, weights], grain=grain))
         x = y
     return steps

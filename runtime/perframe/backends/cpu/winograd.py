@@ -15,6 +15,7 @@ from perframe.backends.cpu.kernels.sizes import BLOCK, LANES, PANEL, ROWS
 from perframe.backends.cpu.lowering import step
 from perframe.backends.cpu.program import NativeStep
 from perframe.layers.conv import Convolution
+from perframe.tracing import at_least, at_most
 
 POINTS = 36
 FEW_CHANNELS = 16  # with fewer the transforms cost more than the products that they save
@@ -71,7 +72,7 @@ def convolve(
     if form.batch * tile_items > threads:
         tile_items = -(-tile_items // threads) * threads
     tile_block = -(-tiles // tile_items)
-    column_items = min(panels, -(-threads // (form.batch * tile_items)))
+    column_items = at_most(panels, -(-threads // (form.batch * tile_items)))
     column_block = PANEL * -(-panels // column_items)
     column_items = -(-form.outputs // column_block)
     items = form.batch * tile_items * column_items
@@ -91,6 +92,6 @@ def convolve(
         ],
         items,
         keep=[*keep, zeros],
-        grain=max(1, items * gemm.SPLIT_FLOPS // max(1, 2 * flops)),
+        grain=items * gemm.SPLIT_FLOPS // at_least(2 * flops, 1),
         beside=("gemm",),
     )

@@ -13,7 +13,7 @@ def _gather(pointer: Any, size: int) -> Any:
     floats = size == 4
 
     def build() -> Any:
-        """Items are (outer, index) pairs; an index outside leaves word: 1, and the index.
+        """Items are (outer, index) pairs; an index outside leaves word: 1, the index, and the size.
 
         [x, indices, out, word, whether indices are of 32 bits, size, inner, count]
         """
@@ -27,8 +27,7 @@ def _gather(pointer: Any, size: int) -> Any:
                 index = narrow[place] if short else wide[place]
                 at = index + (size if index < 0 else 0)
                 if at < 0 or at >= size:
-                    word[1] = index
-                    word[0] = 1
+                    word[2], word[1], word[0] = size, index, 1
                     continue
                 at = (item // count * size + at) * inner
                 if floats and inner > 1:
@@ -51,7 +50,7 @@ def _place(wide, narrow, short, at, size, word):
     index = narrow[at] if short else wide[at]
     place = index + (size if index < 0 else 0)
     if place < 0 or place >= size:
-        word[1], word[0] = index, 1
+        word[2], word[1], word[0] = size, index, 1
         return -1
     return place
 
