@@ -13,6 +13,7 @@ from perframe.backends.base import LayerLike, Operand, Scratch
 from perframe.backends.cpu import gemm, jit, winograd
 from perframe.backends.cpu.casting import accumulator
 from perframe.backends.cpu.gemm import SPLIT_FLOPS
+from perframe.backends.cpu.kernels.sizes import LANES
 from perframe.backends.cpu.lowering import all_float32, epilogue, step, window_numbers
 from perframe.backends.cpu.program import NativeStep
 from perframe.layers.conv import Convolution
@@ -85,7 +86,7 @@ def _channels_last(
         b = Operand.stored(np.zeros(form.outputs, np.float32))
     groups, depth, outputs = form.groups, form.channels // form.groups, form.outputs // form.groups
     if depth == outputs == 1 and groups > 1 and addend is None and factor is None:
-        by_tap = w.derived("taps", lambda value: np.ascontiguousarray(value.reshape(groups, -1).T))
+        by_tap = w.derived("taps", _by_tap)
         return [depthwise(layer, form, window, x, by_tap, b, out)]
     taps = math.prod(form.window.kernel)
     if winograd.pays(form):
@@ -111,6 +112,12 @@ def _channels_last(
         steps_before, panels = [gemm.scale_step(layer, panels, factor, scaled, depth, outputs)], scaled
     made = gemm.multiply(layer, product, x, panels, b, addend, out)
     return None if made is None else [*steps_before, made]
+
+
+def _by_tap(weights: Any) -> Any:
+    """Weights of a depthwise convolution as (taps, channels), a whole vector of channels at the least."""
+    by_tap = weights.reshape(len(weights), -1).T
+    return np.pad(by_tap, ((0, 0), (0, max(0, LANES - len(weights)))))
 
 
 def takes_gaps(layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand]) -> list[Operand]:

@@ -11,8 +11,9 @@ from typing import Any
 from numba import float32
 
 from perframe.backends.cpu.kernels.compiler import inline
+from perframe.backends.cpu.kernels.depthwise_tile import TILE, depthwise_tile
 from perframe.backends.cpu.kernels.memory import call_kernel, floats, int64s
-from perframe.backends.cpu.kernels.sizes import LANES
+from perframe.backends.cpu.kernels.sizes import BLOCK, LANES
 from perframe.backends.cpu.kernels.vector import (
     add,
     at_least,
@@ -23,31 +24,33 @@ from perframe.backends.cpu.kernels.vector import (
     load_first,
     multiply_add,
     splat,
+    stack_block,
     stack_numbers,
     store,
     store_first,
 )
 
-TILE = 8  # output pixels whose sums are in registers at once
+ROOM = BLOCK // LANES  # pixels that a patch on the stack has room for
 
 
 @inline
-def _eight(x, step, w, across, pitch, channels, rows, kx, start):
-    """Sums of eight neighbouring pixels, whose inputs lie `step` apart; all taps lie inside the input."""
-    a0, a1, a2, a3, a4, a5, a6, a7 = start, start, start, start, start, start, start, start
+def _copy_patch(block, line, left, step, width, pitch, rows, wide, count):
+    """A vector of channels of the pixels that the taps of a tile reach, one after the other; zeros outside a line."""
+    first = min(wide, max(0, -left))
+    last = max(first, min(wide, width - left))
+    zero = splat(float32(0))
     for i in range(rows):
-        line, weights = x + i * pitch * 4, w + i * kx * channels * 4
-        for j in range(kx):
-            weight, at = load(weights, j * channels), j * across
-            a0 = multiply_add(weight, load(line, at), a0)
-            a1 = multiply_add(weight, load(line, at + step), a1)
-            a2 = multiply_add(weight, load(line, at + 2 * step), a2)
-            a3 = multiply_add(weight, load(line, at + 3 * step), a3)
-            a4 = multiply_add(weight, load(line, at + 4 * step), a4)
-            a5 = multiply_add(weight, load(line, at + 5 * step), a5)
-            a6 = multiply_add(weight, load(line, at + 6 * step), a6)
-            a7 = multiply_add(weight, load(line, at + 7 * step), a7)
-    return a0, a1, a2, a3, a4, a5, a6, a7
+        to, at = block + i * wide * LANES * 4, line + (i * step + left * pitch) * 4
+        for column in range(first):
+            store(zero, to, column * LANES)
+        if count == LANES:
+            for column in range(first, last):
+                store(load(at, column * pitch), to, column * LANES)
+        else:
+            for column in range(first, last):
+                store(load_first(at, column * pitch, count), to, column * LANES)
+        for column in range(last, wide):
+            store(zero, to, column * LANES)
 
 
 def build() -> Any:
@@ -64,62 +67,73 @@ def build() -> Any:
         sy, sx, dy, dx, py, px, channels, x_pitch, out_pitch = (
             n[13], n[14], n[15], n[16], n[17], n[18], n[19], n[20], n[21],
         )  # fmt: skip
-        low, high = splat(limits[0]), splat(limits[1])
-        count = min(LANES, channels)
+        low, high = limits[0], limits[1]
+        count, w_pitch = min(LANES, channels), max(LANES, channels)
         # pixels whose taps all lie inside a row
         inside = min(out_width, (px + sx - 1) // sx)
         outside = max(inside, min(out_width, (width + px - (kx - 1) * dx - 1) // sx + 1))
-        tail_numbers = stack_numbers()
+        pixels, down = min(TILE, out_width), dy * width * x_pitch
+        wide = (TILE - 1) * sx + (kx - 1) * dx + 1
+        block, tail_numbers = stack_block(), stack_numbers()
         tail = int64s(tail_numbers)
         for item in range(begin, end):
             top = item % out_height * sy - py
             first = (-top + dy - 1) // dy if top < 0 else 0
-            last = min(ky, (height - top + dy - 1) // dy)
-            image = x + n[22] * 4 + (item // out_height * height + top) * width * x_pitch * 4
+            last = max(first, min(ky, (height - top + dy - 1) // dy))
+            image = x + n[22] * 4 + (item // out_height * height + top + first * dy) * width * x_pitch * 4
             line = out + n[23] * 4 + item * out_width * out_pitch * 4
-            for block in range(0, channels, LANES):
-                c = max(0, min(block, channels - LANES))
-                start = load_first(bias, c, count)
-                column = 0
-                while column < out_width:
-                    at = image + ((column * sx - px) * x_pitch + c) * 4
-                    to = column * out_pitch + c
-                    if column >= inside and column + TILE <= outside and count == LANES:
-                        a0, a1, a2, a3, a4, a5, a6, a7 = _eight(
-                            at + first * dy * width * x_pitch * 4,
-                            sx * x_pitch,
-                            w + (first * kx * channels + c) * 4,
-                            dx * x_pitch,
-                            dy * width * x_pitch,
-                            channels,
-                            last - first,
-                            kx,
-                            start,
-                        )
-                        store(at_most(at_least(a0, low), high), line, to)
-                        store(at_most(at_least(a1, low), high), line, to + out_pitch)
-                        store(at_most(at_least(a2, low), high), line, to + 2 * out_pitch)
-                        store(at_most(at_least(a3, low), high), line, to + 3 * out_pitch)
-                        store(at_most(at_least(a4, low), high), line, to + 4 * out_pitch)
-                        store(at_most(at_least(a5, low), high), line, to + 5 * out_pitch)
-                        store(at_most(at_least(a6, low), high), line, to + 6 * out_pitch)
-                        store(at_most(at_least(a7, low), high), line, to + 7 * out_pitch)
-                        column += TILE
-                        continue
-                    total = start
+            for channel in range(0, channels, LANES):
+                c = max(0, min(channel, channels - LANES))
+                for tile in range(0, out_width, TILE):
+                    # the last eight pixels of a row begin earlier, and are partly computed again
+                    column = min(tile, out_width - pixels)
                     left = column * sx - px
-                    for i in range(first, last):
-                        for j in range(kx):
-                            if left + j * dx >= 0 and left + j * dx < width:
-                                value = load_first(at, (i * dy * width + j * dx) * x_pitch, count)
-                                total = multiply_add(load_first(w, (i * kx + j) * channels + c, count), value, total)
-                    store_first(at_most(at_least(total, low), high), line, to, count)
-                    column += 1
+                    at, step, across, stride = image + (left * x_pitch + c) * 4, sx * x_pitch, dx * x_pitch, down
+                    if column < inside or column + TILE > outside or count < LANES:
+                        if wide * (last - first) > ROOM:
+                            _pixel_by_pixel(n, image + c * 4, line + c * 4, c, column, pixels, first, last)
+                            continue
+                        _copy_patch(block, image + c * 4, left, down, width, x_pitch, last - first, wide, count)
+                        at, step, across, stride = block, sx * LANES, dx * LANES, wide * LANES
+                    depthwise_tile(
+                        at,
+                        step,
+                        across,
+                        stride,
+                        last - first,
+                        kx,
+                        w + (first * kx * w_pitch + c) * 4,
+                        w_pitch,
+                        bias + c * 4,
+                        low,
+                        high,
+                        line + (column * out_pitch + c) * 4,
+                        out_pitch,
+                        pixels,
+                        count,
+                    )
             if finish:
                 tail[0], tail[1], tail[2], tail[3] = line, out_pitch, channels, n[6]
                 call_kernel(finish, tail_numbers, 0, out_width)
 
     return kernel
+
+
+@inline
+def _pixel_by_pixel(n, x, out, c, begin, pixels, first, last):
+    """A few pixels at the edge of a line, where their taps reach too far for a patch."""
+    width, kx, sx, dy, dx, px, channels, pitch = n[8], n[12], n[14], n[15], n[16], n[18], n[19], n[20]
+    count, w_pitch, limits = min(LANES, channels), max(LANES, channels), floats(n[4])
+    for column in range(begin, begin + pixels):
+        total = load_first(n[2], c, count)
+        for i in range(first, last):
+            for j in range(kx):
+                at = column * sx - px + j * dx
+                if at >= 0 and at < width:
+                    value = load_first(x, ((i - first) * dy * width + at) * pitch, count)
+                    total = multiply_add(load(n[1], (i * kx + j) * w_pitch + c), value, total)
+        total = at_most(at_least(total, splat(limits[0])), splat(limits[1]))
+        store_first(total, out, column * n[21], count)
 
 
 @inline
