@@ -11,10 +11,51 @@ from dataclasses import replace
 from perframe.errors import InferenceError
 from perframe.model import Evaluate, Layer, Model
 from perframe.spec import DynamicTensorShape, PartialTensor
+from perframe.tracing import Evaluation, OpenDims, Shapes, Trace
+
+Decisions = tuple[tuple[str, str], ...]  # (a branch's name, and which of its bodies is taken), in order
+
+MAX_KNOWN = 64  # regions of sizes of which it is remembered how they decide
 
 
-def settled(model: Model, shapes: Mapping[str, Sequence[int]], evaluate: Evaluate) -> Model | None:
-    """The model with the bodies of those branches that these input shapes decide; None where they decide none."""
+class Branches:
+    """How the shapes of a model's inputs decide its branches. What one set of sizes decides holds for all others for
+    which the guards of its trace do.
+    """
+
+    def __init__(self, model: Model, evaluate: Evaluate) -> None:
+        self._model, self._evaluate = model, evaluate
+        self._dims = OpenDims({value.name: value.shape for value in model.inputs})
+        self._known: list[tuple[tuple[int, ...], Evaluation, Decisions, Model]] = []
+
+    def settle(self, shapes: Shapes) -> tuple[Decisions, Model]:
+        """Which branches are decided, and the model with their bodies; the model itself where none is."""
+        sizes = self._dims.sizes(shapes)
+        if sizes is None:
+            return (), self._model
+        ranks = tuple(map(len, shapes.values()))
+        found = self._find(ranks, sizes)
+        if found is None and ranks not in [known[0] for known in self._known]:
+            self._follow(ranks, shapes, [2 * size for size in sizes])  # see template.py
+            found = self._find(ranks, sizes)
+        return found or self._follow(ranks, shapes, sizes)
+
+    def _find(self, ranks: tuple[int, ...], sizes: Sequence[int]) -> tuple[Decisions, Model] | None:
+        for of_ranks, holds, decisions, model in self._known:
+            if of_ranks == ranks and holds(*sizes) is not None:
+                return decisions, model
+        return None
+
+    def _follow(self, ranks: tuple[int, ...], shapes: Shapes, sizes: Sequence[int]) -> tuple[Decisions, Model]:
+        trace = Trace(sizes)
+        decisions, model = settled(self._model, self._dims.followed(shapes, trace), self._evaluate)
+        self._known.insert(0, (ranks, trace.function([]), decisions, model))
+        del self._known[MAX_KNOWN:]
+        return decisions, model
+
+
+def settled(model: Model, shapes: Shapes, evaluate: Evaluate) -> tuple[Decisions, Model]:
+    """Which branches these input shapes decide, and the model with their bodies; itself, where they decide none."""
     known = {
         value.name: PartialTensor(value.dtype, DynamicTensorShape(shapes[value.name]))
         for value in model.inputs
@@ -24,10 +65,10 @@ def settled(model: Model, shapes: Mapping[str, Sequence[int]], evaluate: Evaluat
     try:
         walk.add(model.layers, {})
     except InferenceError:  # whoever plans it says which layer it is
-        return None
+        return (), model
     if not walk.decided:
-        return None
-    return Model(model.inputs, model.outputs, walk.layers, walk.constants, model.name)
+        return (), model
+    return tuple(walk.decided), Model(model.inputs, model.outputs, walk.layers, walk.constants, model.name)
 
 
 class _Walk:
@@ -37,7 +78,7 @@ class _Walk:
         self.layers: list[Layer] = []
         self._later = {name for layer in model.layers for name in layer.outputs}
         self.constants = dict(model.constants)
-        self.decided = 0
+        self.decided: list[tuple[str, str]] = []
         self._evaluate = evaluate
         self._known = {value.name: PartialTensor(value.dtype, value.shape) for value in model.inputs}
         self._known |= {name: PartialTensor.of(value) for name, value in model.constants.items()} | known
@@ -50,7 +91,9 @@ class _Walk:
             given = [self._known[name] if name else None for name in inputs]
             body_for = layer.declaration.body_for
             if body_for is not None and given[0] is not None and given[0].value is not None:
-                self._enter(layer, layer.attributes["bodies"][body_for(given[0].value)], inputs, outputs)
+                which = body_for(given[0].value)
+                self.decided.append((layer.name, which))
+                self._enter(layer, layer.attributes["bodies"][which], inputs, outputs)
                 continue
             self.layers.append(replace(layer, inputs=inputs, outputs=outputs))
             values = [None if spec is None else spec.value for spec in given]
@@ -63,7 +106,6 @@ class _Walk:
 
     def _enter(self, layer: Layer, body: Model, inputs: Sequence[str], outputs: Sequence[str]) -> None:
         """A body's layers, and its outputs under the branch's names."""
-        self.decided += 1
         captures = layer.attributes.get("captures", ())
         names = dict(zip(captures, inputs[len(inputs) - len(captures) :], strict=True))
         for name in (*body.constants, *(name for inner in body.layers for name in inner.outputs if name)):

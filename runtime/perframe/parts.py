@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perframe.backends.base import Backend
-from perframe.branches import settled
+from perframe.branches import Branches, Decisions
 from perframe.errors import InputError
 from perframe.layers.twins import signature
 from perframe.model import Evaluate, Layer, Model, Value
@@ -28,10 +28,9 @@ from perframe.spec import DynamicTensorShape, PartialTensor
 from perframe.stretch import ConstantPool
 from perframe.template import Templates
 from perframe.tensor import BackendType, Storage, Tensor
-from perframe.tracing import OpenDims, Shapes, Trace
+from perframe.tracing import OpenDims
 
 Array = NDArray[Any]
-Holds = Callable[..., list[int] | None]  # whether a trace holds for sizes: None where it does not
 Values = dict[str, Any]  # Tensors and arrays; lists for sequences, None for empty optionals
 
 MAX_PLANS = 8  # plans for input shapes that were not used lately are freed
@@ -191,12 +190,12 @@ class Parts:
     """A whole model, or the body of a loop or a branch."""
 
     def __init__(self, model: Model, machine: Machine) -> None:
-        self._machine, self._given = machine, model
-        self._branches = any(layer.declaration.body_for is not None for layer in model.layers)
-        self._dims = OpenDims({value.name: value.shape for value in model.inputs})
+        self._machine = machine
+        branches = any(layer.declaration.body_for is not None for layer in model.layers)
+        self._branches = Branches(model, machine.evaluate) if branches else None
         self._settled: dict[Any, Parts | None] = {}  # by the inputs' shapes
-        # for all inputs of these ranks, of sizes that decide the branches alike
-        self._decided: list[tuple[tuple[int, ...], Holds, Parts | None]] = []
+        self._decided: dict[Decisions, Parts] = {}
+        self._names = [value.name for value in model.inputs]
         self.model = machine.prepare(model)
         self._parts = list(_partition(self.model, machine))
         # planned parts hold their own
@@ -230,38 +229,18 @@ class Parts:
 
     def _settled_for(self, values: Values) -> Parts | None:
         """The parts of the model with the branches that these inputs' shapes decide; None where they decide none."""
-        shapes = {value.name: getattr(values[value.name], "shape", None) for value in self._given.inputs}
+        assert self._branches is not None
+        shapes = {name: getattr(values[name], "shape", None) for name in self._names}
         key = tuple(shapes.values())
         if key not in self._settled:
+            known = {name: shape for name, shape in shapes.items() if shape is not None}
+            decisions, model = self._branches.settle(known)
+            if decisions and decisions not in self._decided:
+                self._decided[decisions] = Parts(model, self._machine)
             if len(self._settled) >= MAX_SETTLED:
                 self._settled.clear()
-            self._settled[key] = self._settle({name: shape for name, shape in shapes.items() if shape is not None})
+            self._settled[key] = self._decided.get(decisions)
         return self._settled[key]
-
-    def _settle(self, shapes: Shapes) -> Parts | None:
-        sizes = self._dims.sizes(shapes)
-        if sizes is None:
-            return None
-        ranks = tuple(map(len, shapes.values()))
-        for of_ranks, holds, parts in self._decided:
-            if of_ranks == ranks and holds(*sizes) is not None:
-                return parts
-        trace = Trace(sizes)
-        model = settled(self._given, self._dims.followed(shapes, trace), self._machine.evaluate)
-        holds = trace.function([])
-        if len(self._decided) >= MAX_PLANS:
-            self._machine.backend.close()  # what is under way may still use it
-            self._release_decided()
-        parts = None if model is None else Parts(model, self._machine)
-        self._decided.append((ranks, holds, parts))
-        return parts
-
-    def _release_decided(self) -> None:
-        for *_, parts in self._decided:
-            if parts is not None:
-                parts.release()
-        self._decided.clear()
-        self._settled.clear()
 
     def _add_constants(self, values: Values) -> None:
         for name, value in self._constants.items():
@@ -280,9 +259,8 @@ class Parts:
 
     def release(self) -> None:
         """Free what the parts hold."""
-        for part in self._parts:
+        for part in (*self._parts, *self._decided.values()):
             part.release()
-        self._release_decided()
 
 
 def on_host(value: Any) -> Any:

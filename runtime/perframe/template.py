@@ -77,14 +77,13 @@ class Templates:
     """The templates of one part of a model."""
 
     def __init__(self, backend: Backend, dims: OpenDims) -> None:
-        self._backend, self._dims = backend, dims
+        self._backend, self._dims, self._follows = backend, dims, isinstance(backend, Following)
         self._known: dict[tuple[int, ...], list[Template]] = {}  # by the inputs' ranks
         self._useless = 0
 
     def plan(self, shapes: Shapes, make: Callable[[Shapes], Plan]) -> Plan:
         """The plan for these shapes: from a template, or made, which may leave a template behind."""
-        follows = isinstance(self._backend, Following) and self._useless <= PATIENCE
-        sizes = self._dims.sizes(shapes) if follows else None
+        sizes = self._dims.sizes(shapes) if self._follows and self._useless <= PATIENCE else None
         if not sizes:
             return make(shapes)
         known = self._known.setdefault(tuple(map(len, shapes.values())), [])

@@ -13,6 +13,7 @@ from typing import Any, TypeGuard
 from perframe.polynomials import Terms, add, multiply, scale, subtract, text, without
 
 Shapes = Mapping[str, Sequence[int]]  # by the names of inputs
+Evaluation = Callable[..., list[int] | None]  # of sizes: None where a guard does not hold
 
 LEAST = 2  # of a followed size; 0 and 1 are numbers of their own, since broadcasting and emptiness hang on them
 
@@ -106,7 +107,7 @@ class Trace:
             return lows[0] // lows[1]
         return int((self.low(subtract(left, right)) or -1) >= 0 or left == right)
 
-    def function(self, results: Sequence[int]) -> Callable[..., list[int] | None]:
+    def function(self, results: Sequence[int]) -> Evaluation:
         """All results as one function of the sizes; it gives None where a guard does not hold. Ends the trace."""
         self.is_open = False
         names = [f"s{index}" for index in range(len(self._given))]
@@ -128,7 +129,7 @@ class Trace:
         lines.append(f" return [{', '.join(f'v{index}' for index in order)}]")
         scope: dict[str, Any] = {}
         exec("\n".join(lines), {}, scope)  # our own text, of numbers and names made here
-        made: Callable[..., list[int] | None] = scope["evaluate"]
+        made: Evaluation = scope["evaluate"]
         self._known.clear()
         self._guards.clear()
         return made

@@ -69,7 +69,7 @@ def test_no_branch_is_left_to_a_run(by_rank: pf.Model, monkeypatch: pytest.Monke
 
 
 def test_names_that_are_taken_are_given_once(by_rank: pf.Model) -> None:
-    model = settled(by_rank, {"x": (3, 4)}, evaluator())
+    _, model = settled(by_rank, {"x": (3, 4)}, evaluator())
     assert model is not None
     model.verify()
     assert not any(layer.op == "If" for layer in model.layers)
@@ -83,7 +83,7 @@ def test_what_data_decide_stays_a_branch() -> None:
     ]
     graph = helper.make_graph(nodes, "by data", given, [onnx.ValueInfoProto(name="y")])
     model = pf.load(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10))
-    assert settled(model, {"x": (2,), "c": ()}, lambda layer, values: []) is None
+    assert settled(model, {"x": (2,), "c": ()}, lambda layer, values: []) == ((), model)
     x = np.array([1, -2], np.float32)
     for choice in (True, False):
         made = pf.run(model, {"x": x, "c": np.array(choice)}, backend="cpu")

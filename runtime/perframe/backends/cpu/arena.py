@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from perframe.storage import HostStorage, aligned_bytes
 from perframe.tensor import DataType, Storage
-from perframe.tracing import plain
+from perframe.tracing import at_least, plain
 
 ALIGNMENT = 64  # bytes: a cache line, and the widest vector
 WASTE = 1 << 20  # bytes, more than which are worth a plan's time
@@ -85,7 +85,7 @@ class Life:
 
 def aligned(size: int) -> int:
     """What a value of so many bytes takes."""
-    return -(-max(1, size) // ALIGNMENT) * ALIGNMENT
+    return -(-at_least(size, 1) // ALIGNMENT) * ALIGNMENT
 
 
 def _lay_out(lives: Sequence[Life]) -> tuple[int, list[int]]:

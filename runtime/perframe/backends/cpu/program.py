@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from copy import copy
 from time import perf_counter_ns
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from perframe.backends.cpu import helpers, jit
 from perframe.backends.cpu.arena import Arena
@@ -16,7 +16,7 @@ from perframe.backends.cpu.helpers import thread_count
 from perframe.backends.cpu.kernels import team
 from perframe.storage import address_of
 from perframe.tensor import HostStorage, Storage
-from perframe.tracing import plain
+from perframe.tracing import at_least, at_most, plain
 
 # nanoseconds. Measured on two cores: a job begins in another thread after 40 to 80 µs, a helper after 30 to 50
 BRIEF = 60_000  # a program that takes less runs where it is submitted
@@ -52,6 +52,14 @@ class NativeStep:
         self.operands = [operand for operand in operands if isinstance(operand, HostStorage)]
         self.numbers = numbers
 
+    @property
+    def chunk(self) -> int:
+        """How many items a thread takes at once: whole grains, as many as keep all threads busy to the end."""
+        threads, grain = thread_count(), at_least(self.grain, 1)
+        if threads == 1:
+            return self.items
+        return at_most(-(-self.items // (grain * threads * CHUNKS_PER_THREAD)) * grain, self.items)
+
     def on(self, layer: str, operands: Sequence[Storage]) -> NativeStep:
         """The same step on others."""
         return NativeStep(layer, self.kernel, operands, self.numbers, self.items, self._keep, grain=self.grain)
@@ -86,36 +94,31 @@ class CpuProgram:
         self._native_until = _ends_of_native_runs(self.steps)
         natives = [(index, step) for index, step in enumerate(self.steps) if isinstance(step, NativeStep)]
         self._checks = [(index, step.check) for index, step in natives if step.check is not None]
-        self._kernels = np.zeros(len(self.steps), np.int64)
-        work = np.zeros((2, len(self.steps)), np.int64)
+        self._table = np.zeros((len(self.steps), team.ROW), np.int64)
         for index, step in natives:
-            self._kernels[index] = step.kernel
-            work[:, index] = plain(step.items), plain(step.grain)
+            self._table[index] = step.kernel, 0, plain(step.items), plain(step.chunk)
         self._walk = jit.function("walk") if natives else None
-        self._bind(Bindings(self.steps, arena, self.known), *work)
+        self._bind(Bindings(self.steps, arena, self.known))
 
-    def _bind(self, bindings: Bindings, items: Ints, grains: Ints) -> None:
+    def _bind(self, bindings: Bindings) -> None:
         self._bindings = bindings
-        self._table = np.empty((len(self.steps), team.ROW), np.int64)
-        chunks = _chunks(items, grains)
-        for column, values in (
-            (team.KERNEL, self._kernels),
-            (team.NUMBERS, bindings.addresses),
-            (team.ITEMS, items),
-            (team.CHUNK, chunks),
-        ):
-            self._table[:, column] = values
+        self._table[:, team.NUMBERS] = bindings.addresses
         self._program = np.zeros(team.PROGRAM, np.int64)
         self._program[team.TABLE] = address_of(self._table)
         self._arguments: dict[tuple[int, int], tuple[Any, ...]] = {}
         self._nanoseconds: int | None = None
-        self._splits = self._wants_helpers = bool((chunks < items).any())
+        self._splits = self._wants_helpers = bool((self._table[:, team.CHUNK] < self._table[:, team.ITEMS]).any())
 
-    def resized(self, steps: list[CpuStep], bindings: Bindings, items: Ints, grains: Ints) -> CpuProgram:
-        """The same program for other sizes."""
-        made = copy(self)
-        made.steps = steps
-        made._bind(bindings, items, grains)
+    def resized(
+        self, steps: list[CpuStep], bindings: Bindings, natives: NDArray[np.intp], items: Ints, chunks: Ints
+    ) -> CpuProgram:
+        """The same program for other sizes: its native steps have so many items, of which a thread takes so many."""
+        made = CpuProgram.__new__(CpuProgram)
+        vars(made).update(vars(self))
+        made.steps, made._table = steps, self._table.copy()
+        made._table[natives, team.ITEMS] = items
+        made._table[natives, team.CHUNK] = chunks
+        made._bind(bindings)
         return made
 
     def __len__(self) -> int:
@@ -176,16 +179,6 @@ class CpuProgram:
         self._nanoseconds = elapsed if known is None else known + (min(elapsed, 2 * known) - known) // 4
         if self._splits and (self._nanoseconds > LONG or self._nanoseconds < LONG // 2):
             self._wants_helpers = self._nanoseconds > LONG  # in between, as before: helpers make it shorter
-
-
-def _chunks(items: Ints, grains: Ints) -> Ints:
-    """How many items of each step a thread takes at once: whole grains, as many as keep all threads busy to the end."""
-    threads = thread_count()
-    if threads == 1:
-        return items
-    least = np.maximum(grains, 1)
-    taken = -(-items // (least * (threads * CHUNKS_PER_THREAD))) * least
-    return np.minimum(items, taken)
 
 
 def _ends_of_native_runs(steps: Sequence[CpuStep]) -> list[int]:

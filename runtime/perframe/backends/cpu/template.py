@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import reduce
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from perframe.backends.cpu.bindings import Bindings
 from perframe.backends.cpu.program import CpuProgram, CpuStep, NativeStep, PythonStep
 from perframe.backends.cpu.rows import extent
 from perframe.tensor import HostStorage, Storage
-from perframe.tracing import is_followed, plain
+from perframe.tracing import at_least, is_followed, plain
 
 Storages = Mapping[int, HostStorage]  # by the id of the storage whose place each takes
 
@@ -25,27 +26,28 @@ class CpuTemplate:
     def __init__(self, program: CpuProgram, workspace: ArenaWorkspace, arena: Arena) -> None:
         self._made, self._arena, self._known = program, arena, program.known
         self.numbers: list[int] = []
-        self._lives = workspace.lives
-        self._lengths = self._note([life.storage.bytes_followed for life in self._lives])
-        self._below = _orders(self._lives)
+        self._marks, self._ids = workspace.marks, [id(life.storage) for life in workspace.lives]
+        lengths = [aligned(life.storage.bytes_followed) for life in workspace.lives]
+        begins, size = _laid_out(workspace.lives, lengths)
+        self._lengths, self._begins, self._size = self._note(lengths), self._note(begins), self._note([size])
         natives = [(index, step) for index, step in enumerate(program.steps) if isinstance(step, NativeStep)]
-        self._natives = [index for index, _ in natives]
+        self._natives = np.array([index for index, _ in natives], np.intp)
         self._items = self._note([step.items for _, step in natives])
-        self._grains = self._note([step.grain for _, step in natives])
+        self._chunks = self._note([step.chunk for _, step in natives])
         self._base = np.array([plain(number) for number in self._known.numbers], np.int64)
-        self._places = [place for place, number in enumerate(self._known.numbers) if is_followed(number)]
-        self._values = self._note([self._known.numbers[place] for place in self._places])
-        self._marks = workspace.marks
-        self._ids = [id(life.storage) for life in self._lives]
+        followed = [place for place, number in enumerate(self._known.numbers) if is_followed(number)]
+        self._places, self._values = np.array(followed, np.intp), self._note([self._known.numbers[p] for p in followed])
+        self._lives = {storage: index for index, storage in enumerate(self._ids)}
         self._in_arena = _Parts(self._known.storages)
+        self._in_lives = np.array([self._lives[id(root)] for root in self._in_arena.roots], np.intp)
+        self._bound: list[tuple[int, int, int]] | None = None
         self._elsewhere = _Parts([*self._known.others.values()])
         self._pythons = [(index, step) for index, step in enumerate(program.steps) if isinstance(step, PythonStep)]
         self._of_pythons = [
             (_Parts(step.operands), [self._note(shape) for shape in step.shapes]) for _, step in self._pythons
         ]
-        parts = [self._in_arena, self._elsewhere, *(operands for operands, _ in self._of_pythons)]
-        for one in parts:
-            one.noted = self._note(one.firsts)
+        for parts in (self._in_arena, self._elsewhere, *(operands for operands, _ in self._of_pythons)):
+            parts.noted = self._note(parts.firsts)
 
     def _note(self, numbers: Sequence[int]) -> slice:
         self.numbers += numbers
@@ -53,43 +55,40 @@ class CpuTemplate:
 
     def program(self, values: Sequence[int], storages: Storages) -> tuple[CpuProgram, ArenaWorkspace]:
         """The program for these values, on these storages in place of those with these ids."""
-        begins, size = self._laid_out(values[self._lengths])
+        array = np.array(values, np.int64)
         numbers = self._base.copy()
-        numbers[self._places] = values[self._values]
+        numbers[self._places] = array[self._values]
         bound: dict[int, list[int]] = {}
-        for (planned, places), root, first in zip(
-            self._known.elsewhere.items(), self._elsewhere.roots, values[self._elsewhere.noted], strict=True
-        ):
-            storage = storages.get(id(root))
-            if storage is not None:
-                numbers[places] = storage.address + first
-                if id(root) == planned:
-                    bound[id(storage)] = places
-        offsets = [begins[id(root)] for root in self._in_arena.roots]
-        in_arena = np.array(offsets, np.int64) + np.array(values[self._in_arena.noted], np.int64)
-        steps = list(self._made.steps)
-        for (index, step), (operands, shapes) in zip(self._pythons, self._of_pythons, strict=True):
-            steps[index] = self._again(step, operands, [values[shape] for shape in shapes], values, storages, begins)
-        work = np.zeros((2, len(steps)), np.int64)
-        work[:, self._natives] = values[self._items], values[self._grains]
-        bindings = Bindings(steps, self._arena, self._known, numbers, in_arena, bound)
-        return self._made.resized(steps, bindings, *work), ArenaWorkspace(self._arena, size)
+        firsts = values[self._elsewhere.noted]
+        for index, planned, root in self._lasting(storages):
+            storage, places = storages[root], self._known.elsewhere[planned]
+            numbers[places] = storage.address + firsts[index]
+            if planned == root:
+                bound[id(storage)] = places
+        in_arena = array[self._begins][self._in_lives] + array[self._in_arena.noted]
+        steps = self._made.steps
+        if self._pythons:
+            steps = list(steps)
+            begins = dict(zip(self._ids, values[self._begins], strict=True))
+            for (index, step), (operands, shapes) in zip(self._pythons, self._of_pythons, strict=True):
+                steps[index] = self._again(
+                    step, operands, [values[shape] for shape in shapes], values, storages, begins
+                )
+        bindings = Bindings(steps if self._pythons else (), self._arena, self._known, numbers, in_arena, bound)
+        made = self._made.resized(steps, bindings, self._natives, array[self._items], array[self._chunks])
+        return made, ArenaWorkspace(self._arena, values[self._size][0])
+
+    def _lasting(self, storages: Storages) -> list[tuple[int, int, int]]:
+        """(index, id, id of the whole one) of what lies elsewhere and is no constant: the same for all sizes."""
+        if self._bound is None:
+            entries = enumerate(zip(self._known.elsewhere, map(id, self._elsewhere.roots), strict=True))
+            self._bound = [(index, planned, root) for index, (planned, root) in entries if root in storages]
+        return self._bound
 
     def live(self, values: Sequence[int]) -> list[int]:
         """For each layer, the bytes of all values within a run while it does."""
-        lengths = dict(zip(self._ids, map(aligned, values[self._lengths]), strict=True))
+        lengths = dict(zip(self._ids, values[self._lengths], strict=True))
         return [sum(lengths[storage] for storage in taken) for taken in self._marks]
-
-    def _laid_out(self, lengths: Sequence[int]) -> tuple[dict[int, int], int]:
-        """Each value above those that it lay above when the program was made: where it begins, by its storage's id, and
-        the end of all.
-        """
-        begins: dict[int, int] = {}
-        ends: list[int] = [0] * len(lengths)
-        for index, below in self._below:
-            begin = begins[self._ids[index]] = max([ends[other] for other in below], default=0)
-            ends[index] = begin + aligned(lengths[index])
-        return begins, max(ends, default=0)
 
     def _again(
         self,
@@ -135,12 +134,12 @@ class _Parts:
             self.firsts.append(first)
 
 
-def _orders(lives: Sequence[Life]) -> list[tuple[int, list[int]]]:
-    """For each value, the lowest first, those that live with it and lie next below: what keeps all apart whatever
-    their lengths are.
+def _laid_out(lives: Sequence[Life], lengths: Sequence[int]) -> tuple[list[int], int]:
+    """Where each value begins, and the end of all, as formulas of their lengths: each lies above those above which it
+    lay when the program was made, among those that live with it. That keeps them apart whatever the lengths are.
     """
     order = sorted(range(len(lives)), key=lambda index: lives[index].storage.offset)
-    made: list[tuple[int, list[int]]] = []
+    begins, ends = [0] * len(lives), [0] * len(lives)
     all_below: dict[int, set[int]] = {}
     for position, index in enumerate(order):
         life = lives[index]
@@ -149,5 +148,7 @@ def _orders(lives: Sequence[Life]) -> list[tuple[int, list[int]]]:
         ]
         under: set[int] = set().union(*(all_below[other] for other in meeting))
         all_below[index] = under.union(meeting)
-        made.append((index, [other for other in meeting if other not in under]))
-    return made
+        begin = reduce(at_least, [ends[other] for other in meeting if other not in under], 0)
+        begins[index], ends[index] = begin, begin + lengths[index]
+    tops = set(order).difference(*all_below.values())
+    return begins, reduce(at_least, [ends[top] for top in tops], 0)
