@@ -97,7 +97,11 @@ class Templates:
                 self._useless = 0
                 return plan
         self._useless += 1
-        return self._follow(sizes, shapes, make, known) or make(shapes)
+        made = self._follow(sizes, shapes, make, known)
+        if made is None:
+            made = make(shapes)
+            self._follows = False  # the shapes are right: a family cannot compute with followed sizes
+        return made
 
     def _follow(
         self, sizes: Sequence[int], shapes: Shapes, make: Callable[[Shapes], Plan], known: list[Template]

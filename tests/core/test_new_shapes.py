@@ -130,3 +130,44 @@ def test_one_value_read_twice_makes_no_recipe_for_two() -> None:
     with pf.Worker(model) as worker:
         made = worker.schedule(x).peek_output().download_to_array()
     np.testing.assert_allclose(made, softmax(s * x) * s, 1e-4)
+
+
+def test_shapes_that_are_refused_do_not_end_the_following(counted: dict[str, int]) -> None:
+    model = load([node("Add", "x y", "s"), node("Softmax", "s", "z")], {"x": ["n", 4], "y": ["m", 4]}, "z")
+    with pf.Worker(model) as worker:
+        with pytest.raises(pf.InferenceError, match=r"\(2, 4\).*\(3, 4\)"):
+            worker.schedule(np.ones((2, 4), np.float32), np.ones((3, 4), np.float32))
+        worker.schedule(np.ones((5, 4), np.float32), np.ones((5, 4), np.float32))
+        counted.clear()
+        worker.schedule(np.ones((7, 4), np.float32), np.ones((7, 4), np.float32))
+        assert not counted
+        np.testing.assert_allclose(worker.peek_output().download_to_array(), 0.25)
+        with pytest.raises(pf.InferenceError, match=r"\(6, 4\).*\(7, 4\)"):
+            worker.schedule(np.ones((6, 4), np.float32), np.ones((7, 4), np.float32))
+
+
+def test_steps_in_numpy_parts_of_joins_and_several_outputs_follow_sizes(counted: dict[str, int]) -> None:
+    """An Einsum has no kernel, the join's parts lie in its output, and the sum is read and given out."""
+    nodes = [
+        node("Relu", "x", "r"),
+        node("Einsum", "r w", "e", equation="nd,de->ne"),
+        node("Concat", "r e", "j", axis=1),
+        node("Softmax", "j", "s"),
+        node("ReduceSum", "s axes", "y", keepdims=1),
+        node("Mul", "j y", "z"),
+    ]
+    w = np.random.default_rng(3).standard_normal((4, 5)).astype(np.float32)
+    model = load(nodes, {"x": ["n", 4]}, "z y", constants={"w": w, "axes": np.array([0])})
+    with pf.Worker(model) as worker:
+        for rows in (6, 3, 40, 9, 9):
+            x = np.random.default_rng(rows).standard_normal((rows, 4)).astype(np.float32)
+            counted.clear()
+            worker.schedule(x)
+            assert (rows == 6) == bool(counted), counted
+            r = np.maximum(x, 0)
+            j = np.concatenate([r, r @ w], 1)
+            s = np.exp(j) / np.exp(j).sum(1, keepdims=True)
+            total = s.sum(0, keepdims=True)
+            np.testing.assert_allclose(worker.peek_output("y").download_to_array(), total, 1e-4)
+            np.testing.assert_allclose(worker.peek_output("z").download_to_array(), j * total, 1e-4, 1e-6)
+            assert sum(size for _, size in worker.memory_use[0].live) > 0

@@ -22,7 +22,7 @@ from perframe.layers.formula import translate
 from perframe.layers.geometry import row_major
 from perframe.layers.vocabulary import abs, is_inf, sqrt, where
 from perframe.tensor import DataType
-from perframe.tracing import at_least
+from perframe.tracing import at_least, is_followed, known_factor
 
 PIECE = 4096  # elements of a long row that one core takes at a time
 LEAST = 16  # elements of rows with gaps
@@ -155,10 +155,10 @@ def _long_rows(
 ) -> tuple[tuple[int, ...], list[tuple[int, ...]], list[Operand], list[NativeStep]]:
     """The walk and its operands with several short rows as one: a row that all of them read is first repeated."""
     as_it_is = form.shape, list(form.strides), list(operands), list[NativeStep]()
-    if len(form.shape) < 2 or form.shape[-1] >= SHORT:
+    if len(form.shape) < 2 or is_followed(form.shape[-1]) or form.shape[-1] >= SHORT:
         return as_it_is
     *leading, rows, inner = form.shape
-    together = max(count for count in range(1, LONG // inner + 1) if rows % count == 0)
+    together = max(count for count in range(1, LONG // inner + 1) if known_factor(rows) % count == 0)
     plain = [strides[-2:] in ((inner, 1), (0, 0)) for strides in form.strides]
     size = math.prod(leading) * together * inner
     repeatable = all(ok or steps[-2:] == (0, 1) for ok, steps in zip(plain, form.strides, strict=True))
