@@ -44,7 +44,7 @@ class Template:
 
     def plan(self, sizes: Sequence[int]) -> Plan | None:
         """The plan for these sizes; None where it would be another one."""
-        values = self._evaluate(*sizes)
+        values = self._evaluate(*sizes) if self._program.ready else None
         if values is None:
             return None
         backend, storages = self._backend, dict[int, Storage]()

@@ -10,6 +10,7 @@ import pytest
 import perframe as pf
 from core.small import load, node
 from perframe.backends.cpu import backend as cpu
+from perframe.backends.cpu import jit
 from perframe.layers.base import Declaration
 
 BLOCKS = 6
@@ -171,3 +172,19 @@ def test_steps_in_numpy_parts_of_joins_and_several_outputs_follow_sizes(counted:
             np.testing.assert_allclose(worker.peek_output("y").download_to_array(), total, 1e-4)
             np.testing.assert_allclose(worker.peek_output("z").download_to_array(), j * total, 1e-4, 1e-6)
             assert sum(size for _, size in worker.memory_use[0].live) > 0
+
+
+def test_a_plan_whose_kernels_are_being_compiled_leaves_formulas(
+    counted: dict[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, constants = network()
+    busy = True
+    monkeypatch.setattr(jit, "busy", lambda: busy)
+    with pf.Worker(model) as worker:
+        for rows in (3, 5, 7):
+            x = np.random.default_rng(rows).standard_normal((rows, 8)).astype(np.float32)
+            counted.clear()
+            made = worker.schedule(x).peek_output().download_to_array()
+            np.testing.assert_allclose(made, expected(x, constants), 1e-4, 1e-5)
+            assert bool(counted) == busy, counted
+            busy = rows < 5

@@ -193,6 +193,10 @@ class ProgramTemplate(Protocol):
 
     numbers: list[int]  # all in it that follows from the sizes
 
+    @property
+    def ready(self) -> bool:
+        """Whether programs can be made without waiting for anything."""
+
     def program(self, values: Sequence[int], storages: Mapping[int, Storage]) -> tuple[Program, Workspace]:
         """The program for these values of the numbers, on these storages in place of those with these ids."""
 
@@ -287,8 +291,8 @@ class Backend(Protocol):
 class Following(Protocol):
     """A backend whose families compute with numbers that a trace follows."""
 
-    def template(self, program: Program, workspace: Workspace) -> ProgramTemplate | None:
-        """What makes a program like this one for other sizes; None where it is not known yet how."""
+    def template(self, program: Program, workspace: Workspace) -> ProgramTemplate:
+        """What makes a program like this one for other sizes."""
 
 
 Scratch = Callable[[Sequence[int], DataType], Operand]

@@ -105,10 +105,10 @@ class CpuBackend:
         kind = LateProgram if jit.busy() else CpuProgram
         return kind([step for step in steps if isinstance(step, CpuStep)], self._arena)
 
-    def template(self, program: Program, workspace: Workspace) -> CpuTemplate | None:
-        """Its numbers, and the lengths of its values, are formulas; None while its kernels are being compiled."""
-        assert isinstance(workspace, ArenaWorkspace)
-        return CpuTemplate(program, workspace, self._arena) if isinstance(program, CpuProgram) else None
+    def template(self, program: Program, workspace: Workspace) -> CpuTemplate:
+        """Its numbers, and the lengths of its values, are formulas."""
+        assert isinstance(program, CpuProgram | LateProgram) and isinstance(workspace, ArenaWorkspace)
+        return CpuTemplate(program, workspace, self._arena)
 
     def submit(self, program: Program, begin: int, end: int, access: Access) -> None:
         """Run the steps after the last run and after all that touches the same storage.

@@ -13,12 +13,12 @@ class LateProgram:
     """Becomes a `CpuProgram` when it first runs. Runs follow each other, and nothing is bound anew during one."""
 
     def __init__(self, steps: Sequence[CpuStep], arena: Arena) -> None:
-        self._steps, self._arena = steps, arena
+        self.steps, self._arena = list(steps), arena
         self._made: CpuProgram | None = None
         self._replaced: list[tuple[Storage, Storage]] = []
 
     def __len__(self) -> int:
-        return len(self._steps)
+        return len(self.steps)
 
     @property
     def is_brief(self) -> bool:
@@ -35,7 +35,7 @@ class LateProgram:
     def run(self, begin: int, end: int) -> None:
         """Wait for the kernels, the first time, and run some steps."""
         if self._made is None:
-            made = CpuProgram(self._steps, self._arena)
+            made = CpuProgram(self.steps, self._arena)
             for planned, new in self._replaced:
                 made.replace(planned, new)
             self._made, self._replaced = made, []

@@ -7,8 +7,10 @@ from functools import reduce
 
 import numpy as np
 
+from perframe.backends.cpu import jit
 from perframe.backends.cpu.arena import Arena, ArenaStorage, ArenaWorkspace, Life, aligned
-from perframe.backends.cpu.bindings import Bindings
+from perframe.backends.cpu.bindings import Addresses, Bindings, Ints
+from perframe.backends.cpu.late_program import LateProgram
 from perframe.backends.cpu.program import CpuProgram, CpuStep, NativeStep, PythonStep
 from perframe.backends.cpu.rows import extent
 from perframe.tensor import HostStorage, Storage
@@ -23,8 +25,9 @@ class CpuTemplate:
     `numbers` lists all that follows from the sizes; `program` takes their values, in this order.
     """
 
-    def __init__(self, program: CpuProgram, workspace: ArenaWorkspace, arena: Arena) -> None:
-        self._made, self._arena, self._known = program, arena, program.known
+    def __init__(self, program: CpuProgram | LateProgram, workspace: ArenaWorkspace, arena: Arena) -> None:
+        self._steps, self._arena, self._known = program.steps, arena, Addresses.of(program.steps)
+        self._first: tuple[CpuProgram, Ints] | None = None  # to change, and its numbers
         self.numbers: list[int] = []
         self._marks, self._ids = workspace.marks, [id(life.storage) for life in workspace.lives]
         lengths = [aligned(life.storage.bytes_followed) for life in workspace.lives]
@@ -34,7 +37,6 @@ class CpuTemplate:
         self._natives = np.array([index for index, _ in natives], np.intp)
         self._items = self._note([step.items for _, step in natives])
         self._chunks = self._note([step.chunk for _, step in natives])
-        self._base = np.array([plain(number) for number in self._known.numbers], np.int64)
         followed = [place for place, number in enumerate(self._known.numbers) if is_followed(number)]
         self._places, self._values = np.array(followed, np.intp), self._note([self._known.numbers[p] for p in followed])
         self._lives = {storage: index for index, storage in enumerate(self._ids)}
@@ -53,10 +55,22 @@ class CpuTemplate:
         self.numbers += numbers
         return slice(len(self.numbers) - len(numbers), len(self.numbers))
 
+    @property
+    def ready(self) -> bool:
+        """Whether all kernels are compiled, so that no program waits for one."""
+        return self._first is not None or not jit.busy()
+
+    def _base(self) -> tuple[CpuProgram, Ints]:
+        if self._first is None:
+            numbers = np.array([plain(number) for number in self._known.numbers], np.int64)
+            self._first = CpuProgram(self._steps, self._arena), numbers
+        return self._first
+
     def program(self, values: Sequence[int], storages: Storages) -> tuple[CpuProgram, ArenaWorkspace]:
         """The program for these values, on these storages in place of those with these ids."""
         array = np.array(values, np.int64)
-        numbers = self._base.copy()
+        base, first = self._base()
+        numbers = first.copy()
         numbers[self._places] = array[self._values]
         bound: dict[int, list[int]] = {}
         firsts = values[self._elsewhere.noted]
@@ -66,7 +80,7 @@ class CpuTemplate:
             if planned == root:
                 bound[id(storage)] = places
         in_arena = array[self._begins][self._in_lives] + array[self._in_arena.noted]
-        steps = self._made.steps
+        steps = self._steps
         if self._pythons:
             steps = list(steps)
             begins = dict(zip(self._ids, values[self._begins], strict=True))
@@ -75,7 +89,7 @@ class CpuTemplate:
                     step, operands, [values[shape] for shape in shapes], values, storages, begins
                 )
         bindings = Bindings(steps if self._pythons else (), self._arena, self._known, numbers, in_arena, bound)
-        made = self._made.resized(steps, bindings, self._natives, array[self._items], array[self._chunks])
+        made = base.resized(steps, bindings, self._natives, array[self._items], array[self._chunks])
         return made, ArenaWorkspace(self._arena, values[self._size][0])
 
     def _lasting(self, storages: Storages) -> list[tuple[int, int, int]]:
