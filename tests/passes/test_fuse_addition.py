@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import onnx
 import pytest
 
@@ -12,6 +13,10 @@ CONSTANTS: dict[str, Any] = {
     "b": random(4, seed=2),
     "v": random(4, 4, 1, 1, seed=3),
     "deep": random(4, 1, 3, 3, seed=4),
+    "wide": random(70, 4, 1, 1, seed=5),
+    "behind": np.array([0, 0, 0, 0, 0, 66, 0, 0]),
+    "before": np.array([0, 66, 0, 0, 0, 0, 0, 0]),
+    "one": np.float32(1),
 }
 PADS = {"pads": [1, 1, 1, 1]}
 SHAPE = {"x": [2, 4, 7, 5]}
@@ -28,6 +33,19 @@ FUSED = {
     "then sigmoid": residual(node("Conv", "a w", "c", **PADS), node("Add", "a c", "d"), node("Sigmoid", "d", "y")),
     "of two convolutions": residual(
         node("Conv", "a w", "c", **PADS), node("Conv", "a v", "d"), node("Add", "c d", "e"), node("Relu", "e", "y")
+    ),
+}
+NARROW = {
+    "zeros behind": residual(node("Conv", "x wide", "c"), node("Pad", "a behind", "d"), node("Add", "c d", "y")),
+    "zeros behind, first": residual(
+        node("Conv", "x wide", "c"), node("Pad", "a behind", "d"), node("Add", "d c", "e"), node("Relu", "e", "y")
+    ),
+}
+WIDE = {
+    "zeros before": residual(node("Conv", "x wide", "c"), node("Pad", "a before", "d"), node("Add", "c d", "y")),
+    "ones behind": residual(node("Conv", "x wide", "c"), node("Pad", "a behind one", "d"), node("Add", "c d", "y")),
+    "zeros that are read twice": residual(
+        node("Conv", "x wide", "c"), node("Pad", "a behind", "d"), node("Add", "c d", "e"), node("Mul", "d e", "y")
     ),
 }
 LEFT = {
@@ -59,6 +77,11 @@ def test_it_does_not_fire(name: str) -> None:
     assert any(op.startswith("Add") for op in ops(model))
 
 
-@pytest.mark.parametrize("name", [*FUSED, *LEFT])
+@pytest.mark.parametrize("name", [*NARROW, *WIDE])
+def test_channels_of_zeros_are_not_made(name: str) -> None:
+    assert ("Pad" in ops(prepared((NARROW | WIDE)[name]))) == (name in WIDE)
+
+
+@pytest.mark.parametrize("name", [*FUSED, *NARROW, *WIDE, *LEFT])
 def test_the_numbers_stay(name: str) -> None:
-    check_against_peer((FUSED | LEFT)[name], {"x": random(2, 4, 7, 5)})
+    check_against_peer((FUSED | NARROW | WIDE | LEFT)[name], {"x": random(2, 4, 7, 5)})

@@ -1,10 +1,16 @@
-"""A sum of a convolution's result and another value of its shape: the convolution begins with that value."""
+"""A sum of a convolution's result and another value of its shape: the convolution begins with that value.
+
+Where that is a value with channels of zeros behind its own, as in BlazeFace (Bazarevsky et al., 2019), a 1 x 1
+convolution begins with the value itself.
+"""
 
 from __future__ import annotations
 
 from perframe.model import Evaluate, Layer, Model
 from perframe.passes.match import Graph
 from perframe.tensor import DataType
+
+ADDEND = 3  # the input of a convolution that holds it
 
 
 def run(model: Model, evaluate: Evaluate) -> int:
@@ -19,9 +25,31 @@ def run(model: Model, evaluate: Evaluate) -> int:
                 conv.inputs = [*[*conv.inputs, ""][:3], other]
                 conv.epilogue = layer.epilogue
                 graph.absorb(conv, layer)
-                fused += 1
+                fused += 1 + _narrow(graph, conv)
                 break
     return fused
+
+
+def _narrow(graph: Graph, conv: Layer) -> bool:
+    """Take the addend without the zeros behind its channels."""
+    pad = graph.producer_for(conv.inputs[ADDEND], "pad")
+    weights = graph.specs[conv.inputs[1]].shape
+    if pad is None or weights is None or any(dim != 1 for dim in weights[2:]) or conv.attributes.get("group", 1) != 1:
+        return False
+    amounts, value = graph.constant(pad.inputs[1]), [graph.constant(name) for name in pad.inputs[2:3] if name]
+    plain = pad.attributes.get("mode", "constant") == "constant" and not any(pad.inputs[3:]) and not pad.epilogue
+    if (
+        not plain
+        or amounts is None
+        or any(v is None or v.any() for v in value)
+        or amounts[-1] < 0
+        or amounts[:-1].any()
+    ):
+        return False
+    conv.inputs[ADDEND] = pad.inputs[0]
+    graph.model.layers.remove(pad)
+    graph.refresh()
+    return True
 
 
 def _fits(graph: Graph, conv: Layer, layer: Layer, other: str) -> bool:

@@ -56,7 +56,7 @@ def compute(layer: LayerLike, form: Convolution, inputs: Sequence[Any], outputs:
     if b is not None:
         result = result + b.reshape(-1, *(1,) * rank)
     if addend is not None:
-        result = result + addend
+        result[:, : addend.shape[1]] += addend
     return [result.astype(np.int64) if x.dtype.kind in "iu" else result]
 
 
@@ -105,7 +105,8 @@ def _channels_last(
         images, seen = 1, gemm.lines_of(form.batch * math.prod(form.size), depth)  # pixels of whatever image
     pitches = (x.pitch, out.pitch, out.pitch if addend is None else addend.pitch)
     steps = tuple((size,) for size in sizes)
-    product = gemm.Multiplication(images, outputs, *pitches, seen, (groups,), steps)
+    narrow = 0 if addend is None or groups > 1 else addend.shape[-1]
+    product = gemm.Multiplication(images, outputs, *pitches, seen, (groups,), steps, addend_columns=narrow)
     panels, steps_before = w.derived("panels", packed), []
     if factor is not None:
         scaled = scratch(panels.shape, x.dtype)

@@ -62,6 +62,7 @@ class Multiplication:
     out_offset: int = 0
     out_line: int = 0  # elements between two lines of output pixels; 0 where these follow each other
     out_image: int = 0
+    addend_columns: int = 0  # of the result, that it is added to; 0 where it is all of them
 
     @property
     def depth(self) -> int:
@@ -198,6 +199,7 @@ def multiply(
                 *items,
             ),
             *(int(copies), blocks.pitch, line, form.out_image or out_height * line),
+            form.addend_columns or form.columns,
             *(*form.window, form.x_offset, form.out_offset),
             *(len(form.batch), *form.batch, *(step for steps in form.steps for step in steps)),
         ],

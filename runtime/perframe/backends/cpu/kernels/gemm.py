@@ -13,10 +13,19 @@ from perframe.backends.cpu.kernels.memory import call_kernel, floats, int64s
 from perframe.backends.cpu.kernels.sizes import HAS_ADDEND, LANES, PANEL, ROWS, ZERO_BIAS
 from perframe.backends.cpu.kernels.tile import multiply_tile
 from perframe.backends.cpu.kernels.transpose import transpose
-from perframe.backends.cpu.kernels.vector import copy_floats, load, stack_block, stack_numbers, store, zero_floats
+from perframe.backends.cpu.kernels.vector import (
+    copy_floats,
+    load,
+    load_first,
+    stack_block,
+    stack_numbers,
+    stack_square,
+    store,
+    zero_floats,
+)
 
-WINDOW = 26  # where the window's numbers begin
-BATCH = 41  # where the batch's numbers begin
+WINDOW = 27  # where the window's numbers begin
+BATCH = 42  # where the batch's numbers begin
 
 
 @inline
@@ -40,15 +49,23 @@ def _copy_patch(n, x, block, pitch, top, left, high, wide, channels, image):
         zero_floats(line + last * pitch * 4, (wide - last) * pitch)
 
 
+@inline
+def _widen(addend, pitch, square, rows, columns):
+    """Copy a tile of an addend that ends inside it, with zeros after that."""
+    for row in range(rows):
+        for j in range(0, PANEL, LANES):
+            store(load_first(addend, row * pitch + j, columns - j), square, row * PANEL + j)
+
+
 def build() -> Any:
     """Items are (batch, image, band of output rows, of output columns, block of result columns):
     out = finish(clip(bias + addend + x w)).
 
     [x, w, bias, addend, out, limits, finish, its parameters, images, depth, columns, pitch of x, out, addend,
     flags, band rows, band columns, column block, channel block, items of band rows, of band columns, of columns,
-    copies, pitch of a copy, of output lines, of output images, height, width, out height, width, kernel y, x, stride y,
-    x, dilation y, x, pad y, x, channels, offset in x, in out, rank, batch..., steps of x..., w..., bias..., out...,
-    addend...]
+    copies, pitch of a copy, of output lines, of output images, columns of addend, height, width, out height, width,
+    kernel y, x, stride y, x, dilation y, x, pad y, x, channels, offset in x, in out, rank, batch..., steps of x...,
+    w..., bias..., out..., addend...]
     """
 
     def kernel(numbers, begin, end):
@@ -64,7 +81,7 @@ def build() -> Any:
             n[WINDOW + 8], n[WINDOW + 9], n[WINDOW + 10], n[WINDOW + 11],
         )  # fmt: skip
         channels, rank = n[WINDOW + 12], n[BATCH]
-        block, finish_numbers = stack_block(), stack_numbers()
+        block, square, finish_numbers = stack_block(), stack_square(), stack_numbers()
         tail = int64s(finish_numbers)
         for item in range(begin, end):
             c0, rest = (item % column_items) * column_block, item // column_items
@@ -111,11 +128,14 @@ def build() -> Any:
                             rows = (ox1 - ox0 + tiles - 1 - i) // tiles
                             m = (image * out_height + oy) * out_width + ox
                             c = out + (out_at + image * n[25] + oy * n[24] + ox * out_pitch + j) * 4
-                            initial, initial_pitch, more = c, out_pitch, 0
+                            initial, initial_pitch, more, more_pitch = c, out_pitch, 0, addend_pitch
                             if k0 == 0:
                                 initial, initial_pitch = bias + (bias_at + (0 if n[14] & ZERO_BIAS else j)) * 4, 0
-                                if n[14] & HAS_ADDEND:
+                                if n[14] & HAS_ADDEND and j < n[26]:
                                     more = addend + (addend_at + m * addend_pitch + j) * 4
+                                    if n[26] - j < count:
+                                        _widen(more, addend_pitch, square, rows, n[26] - j)
+                                        more, more_pitch = square, PANEL
                             multiply_tile(
                                 rows,
                                 source + ((oy - oy0) * sy * line + (ox - ox0) * sx * pitch) * 4,
@@ -132,7 +152,7 @@ def build() -> Any:
                                 initial,
                                 initial_pitch,
                                 more,
-                                addend_pitch,
+                                more_pitch,
                                 limits[0] if last else limits[2],
                                 limits[1] if last else limits[3],
                                 following,
