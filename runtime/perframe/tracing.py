@@ -105,7 +105,8 @@ class Trace:
             return None
         if not any(right):
             return lows[0] // lows[1]
-        return int((self.low(subtract(left, right)) or -1) >= 0 or left == right)
+        more = self.low(subtract(left, right))
+        return int(more is not None and more >= 0)
 
     def function(self, results: Sequence[int]) -> Evaluation:
         """All results as one function of the sizes; it gives None where a guard does not hold. Ends the trace."""
@@ -388,6 +389,7 @@ def _divide(trace: Trace, left: tuple[Terms, int], right: tuple[Terms, int]) -> 
     else:
         exact, rest = {}, terms
     if any(rest) or (rest and any(divisor)):
+        trace.decide(divisor, by, True)  # for other sizes it may be zero
         exact = add(exact, trace.atom("//", rest, divisor, value // by).terms)
     elif value // by:
         exact = add(exact, {(): value // by})

@@ -95,6 +95,11 @@ def test_a_guard_keeps_sizes_apart() -> None:
     assert holds((6, 6), lambda n, t: n == t, (4, 4), (4, 5)) == [True, False]
 
 
+def test_a_divisor_that_is_zero_for_other_sizes() -> None:
+    assert holds((5, 9), lambda n, t: n // (t - 4), (6, 8), (6, 4)) == [True, False]
+    assert holds((5, 9), lambda n, t: n % (t // 3), (6, 8), (6, 2)) == [True, False]
+
+
 def test_what_one_guard_says_decides_the_next() -> None:
     trace = Trace([40])
     n = trace.sizes[0] // 4
