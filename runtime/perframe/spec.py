@@ -237,7 +237,8 @@ class PartialTensor:
         if self.value is not None:
             return self.value.size <= MAX_ENTRIES
         size = None if self.dtype.is_float or self.shape is None else self.shape.size
-        return size is not None and size <= MAX_UNKNOWN
+        # nor are those of a tensor whose size is followed: that would tie a trace to this size
+        return size is not None and not is_followed(size) and size <= MAX_UNKNOWN
 
     @property
     def known(self) -> NDArray[Any] | None:

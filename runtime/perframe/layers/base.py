@@ -19,6 +19,7 @@ from perframe.errors import InferenceError, ModelError, PerframeError
 from perframe.layers.entries import Entries
 from perframe.spec import FOLLOWED, MAX_ENTRIES, PartialTensor
 from perframe.tensor import DataType, TensorShape
+from perframe.tracing import is_followed
 
 Attributes = Mapping[str, Any]
 Infer = Callable[..., PartialTensor | tuple[PartialTensor, ...]]
@@ -172,7 +173,7 @@ def _is_small(output: PartialTensor) -> bool:
     if output.shape is None or output.dtype not in FOLLOWED:
         return False
     size = output.shape.size
-    return size is not None and size <= MAX_ENTRIES
+    return size is not None and not is_followed(size) and size <= MAX_ENTRIES
 
 
 _REGISTRY: dict[str, Declaration] = {}
