@@ -79,7 +79,7 @@ class Templates:
     def __init__(self, backend: Backend, dims: OpenDims) -> None:
         self._backend, self._dims, self._follows = backend, dims, isinstance(backend, Following)
         self._known: dict[tuple[int, ...], list[Template]] = {}  # by the inputs' ranks
-        self._useless = 0
+        self._useless = self._missed = 0  # plans that no template served: in a row, and in all
 
     def plan(self, shapes: Shapes, make: Callable[[Shapes], Plan]) -> Plan:
         """The plan for these shapes: from a template, or made, which may leave a template behind."""
@@ -87,6 +87,7 @@ class Templates:
         if not sizes:
             return make(shapes)
         known = self._known.setdefault(tuple(map(len, shapes.values())), [])
+        begun = bool(known)
         if not known:  # sizes of one and their like are planned as such: be ready for others
             other = self._follow([2 * size for size in sizes], shapes, make, known)
             if other is not None:
@@ -97,6 +98,9 @@ class Templates:
                 self._useless = 0
                 return plan
         self._useless += 1
+        self._missed += begun
+        if begun and self._missed % 2:  # following costs some five plans: sizes like these must come again
+            return make(shapes)
         made = self._follow(sizes, shapes, make, known)
         if made is None:
             made = make(shapes)

@@ -184,7 +184,7 @@ def test_these_shapes_pay_for_a_transform(case: Conv) -> None:
     given = arrays(case)
     inputs = [Operand.of(given[name]) for name in ("x", "w", "b")]
     outputs = [Operand("y", case.output, DataType.FLOAT32)]
-    # vectors of four take no transform (its kernel is written for wider ones)
+    # with vectors of four nothing is transformed
     assert winograd.pays(model(case, given).layers[0].form(inputs, outputs)) == (LANES > 4)
 
 

@@ -28,6 +28,8 @@ class CpuTemplate:
     def __init__(self, program: CpuProgram | LateProgram, workspace: ArenaWorkspace, arena: Arena) -> None:
         self._steps, self._arena, self._known = program.steps, arena, Addresses.of(program.steps)
         self._first: tuple[CpuProgram, Ints] | None = None  # to change, and its numbers
+        if isinstance(program, CpuProgram):
+            self._first = program, self._numbers()
         self.numbers: list[int] = []
         self._marks, self._ids = workspace.marks, [id(life.storage) for life in workspace.lives]
         lengths = [aligned(life.storage.bytes_followed) for life in workspace.lives]
@@ -62,9 +64,11 @@ class CpuTemplate:
 
     def _base(self) -> tuple[CpuProgram, Ints]:
         if self._first is None:
-            numbers = np.array([plain(number) for number in self._known.numbers], np.int64)
-            self._first = CpuProgram(self._steps, self._arena), numbers
+            self._first = CpuProgram(self._steps, self._arena), self._numbers()
         return self._first
+
+    def _numbers(self) -> Ints:
+        return np.array([plain(number) for number in self._known.numbers], np.int64)
 
     def program(self, values: Sequence[int], storages: Storages) -> tuple[CpuProgram, ArenaWorkspace]:
         """The program for these values, on these storages in place of those with these ids."""
