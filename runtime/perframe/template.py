@@ -114,14 +114,15 @@ class Templates:
         trace = Trace(sizes)
         try:
             plan = make(self._dims.followed(shapes, trace))
+            program = self._program(plan)
+            template = None if program is None else Template(trace, plan, program, self._backend)
         except Exception:  # made again without a trace, it says what is wrong
-            trace.is_open = False
             return None
-        program = self._program(plan)
-        if program is not None:
-            known.insert(0, Template(trace, plan, program, self._backend))
+        finally:
+            trace.is_open = False
+        if template is not None:
+            known.insert(0, template)
             del known[MAX_TEMPLATES:]
-        trace.is_open = False
         values: list[Operand | Tensor] = [*plan.inputs.values(), *plan.outputs.values()]
         for value in values:
             value.shape = TensorShape(map(plain, value.shape))
