@@ -332,7 +332,7 @@ def test_threads_change_no_bit() -> None:
     assert copied(branches(), picture(1, 8, 96, 96)) == []
     made = []
     for threads in ("1", "2"):
-        environment = {**os.environ, "PERFRAME_THREADS": threads}
+        environment = {**os.environ, "PERFRAME_THREADS": threads, "PYTHONPATH": os.pathsep.join(sys.path)}
         made.append(subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, check=True, env=environment))
     assert made[0].stdout == made[1].stdout and len(made[0].stdout) == 96 * 96 * 144 * 4
 
