@@ -14,7 +14,7 @@ from perframe.tensor import DataType, Storage, Tensor, TensorShape
 from perframe.tracing import OpenDims, Shapes, Trace, plain
 
 MAX_TEMPLATES = 8  # of one part
-PATIENCE = 12  # after so many plans in a row that no template served, sizes are not followed any more
+PATIENCE = 12  # after so many plans in a row that no template served, no more are made
 
 
 class Template:
@@ -83,7 +83,7 @@ class Templates:
 
     def plan(self, shapes: Shapes, make: Callable[[Shapes], Plan]) -> Plan:
         """The plan for these shapes: from a template, or made, which may leave a template behind."""
-        sizes = self._dims.sizes(shapes) if self._follows and self._useless <= PATIENCE else None
+        sizes = self._dims.sizes(shapes) if self._follows else None
         if not sizes:
             return make(shapes)
         known = self._known.setdefault(tuple(map(len, shapes.values())), [])
@@ -99,7 +99,8 @@ class Templates:
                 return plan
         self._useless += 1
         self._missed += begun
-        if begun and self._missed % 2:  # following costs some five plans: sizes like these must come again
+        # following costs some five plans: sizes like these must come again
+        if self._useless > PATIENCE or (begun and self._missed % 2):
             return make(shapes)
         made = self._follow(sizes, shapes, make, known)
         if made is None:
