@@ -1,7 +1,8 @@
 """ONNX's own cases on every backend, strict on the GPU. The lists beside say which fail, and which are refused.
 
-What not_passed.txt lists must fail, and what not_strict.txt lists must be refused by a strict worker and pass with the
-CPU's help: a case that does better is taken off its list, by write_list.py.
+What not_passed.txt lists must fail (or, where that is because numbers are random, be right in shape and dtype), and
+what not_strict.txt lists must be refused by a strict worker and pass with the CPU's help: a case that does better is
+taken off its list, by write_list.py.
 """
 
 from __future__ import annotations
@@ -11,15 +12,18 @@ from typing import Any
 import pytest
 
 import perframe as pf
-from conformance.suite import Case, all_cases, compare, not_passed, not_strict
+from conformance.suite import RANDOM, Case, all_cases, compare, compare_kind, not_passed, not_strict
 
 
-def run(case: Case, backend: str, ctx: Any, strict: bool = False) -> None:
+def run(case: Case, backend: str, ctx: Any, strict: bool = False, values: bool = True) -> None:
     model = pf.load(case.model)
     for inputs, outputs in case.data_sets():
         made = pf.run(model, inputs, backend=backend, ctx=ctx, strict=strict)
         for got, want in zip(made.values(), outputs, strict=True):
-            compare(got, want, case.case.rtol, case.case.atol)
+            if values:
+                compare(got, want, case.case.rtol, case.case.atol)
+            else:
+                compare_kind(got, want)
 
 
 @pytest.mark.parametrize("case", all_cases(), ids=str)
@@ -27,6 +31,9 @@ def test_conformance(case: Case, backend: str, backend_context: Any) -> None:
     failing, refused = (listed().get(("all", case.name)) or listed().get((backend, case.name)) for listed in LISTS)
     if backend == "cpu":
         refused = None
+    if failing == RANDOM:  # which may be the expected ones by chance
+        run(case, backend, backend_context, values=False)
+        return
     if failing is not None:
         with pytest.raises(Exception):  # noqa: B017, the list has its reason
             run(case, backend, backend_context)
