@@ -9,9 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from perframe.errors import InferenceError
+from perframe.formulas import Formulas
 from perframe.model import Evaluate, Layer, Model
 from perframe.spec import DynamicTensorShape, PartialTensor
-from perframe.tracing import Evaluation, OpenDims, Shapes, Trace
+from perframe.tracing import OpenDims, Shapes, Trace
 
 Decisions = tuple[tuple[str, str], ...]  # (a branch's name, and which of its bodies is taken), in order
 
@@ -26,7 +27,7 @@ class Branches:
     def __init__(self, model: Model, evaluate: Evaluate) -> None:
         self._model, self._evaluate = model, evaluate
         self._dims = OpenDims({value.name: value.shape for value in model.inputs})
-        self._known: list[tuple[tuple[int, ...], Evaluation, Decisions, Model]] = []
+        self._known: list[tuple[tuple[int, ...], Formulas, Decisions, Model]] = []
 
     def settle(self, shapes: Shapes) -> tuple[Decisions, Model]:
         """Which branches are decided, and the model with their bodies; the model itself where none is."""
@@ -41,15 +42,15 @@ class Branches:
         return found or self._follow(ranks, shapes, sizes)
 
     def _find(self, ranks: tuple[int, ...], sizes: Sequence[int]) -> tuple[Decisions, Model] | None:
-        for of_ranks, holds, decisions, model in self._known:
-            if of_ranks == ranks and holds(*sizes) is not None:
+        for of_ranks, formulas, decisions, model in self._known:
+            if of_ranks == ranks and formulas.evaluate(sizes) is not None:
                 return decisions, model
         return None
 
     def _follow(self, ranks: tuple[int, ...], shapes: Shapes, sizes: Sequence[int]) -> tuple[Decisions, Model]:
         trace = Trace(sizes)
         decisions, model = settled(self._model, self._dims.followed(shapes, trace), self._evaluate)
-        self._known.insert(0, (ranks, trace.function([]), decisions, model))
+        self._known.insert(0, (ranks, trace.formulas([]), decisions, model))
         del self._known[MAX_KNOWN:]
         return decisions, model
 

@@ -46,9 +46,3 @@ def without(factors: tuple[int, ...], product: tuple[int, ...]) -> tuple[int, ..
             return None
         rest.remove(atom)
     return tuple(rest)
-
-
-def text(terms: Terms) -> str:
-    """As Python's text, the atoms called a0, a1, ..."""
-    parts = ["*".join([str(count), *(f"a{atom}" for atom in product)]) for product, count in terms.items()]
-    return "+".join(parts) or "0"

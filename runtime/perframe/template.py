@@ -7,10 +7,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from perframe.backends.base import Access, Backend, Following, Operand, ProgramTemplate
+from perframe.backends.base import Access, Backend, Following, Operand
 from perframe.plan import Plan
 from perframe.stretch import Stretch
-from perframe.tensor import DataType, Storage, Tensor, TensorShape
+from perframe.tensor import Storage, Tensor, TensorShape
 from perframe.tracing import OpenDims, Shapes, Trace, plain
 
 MAX_TEMPLATES = 8  # of one part
@@ -20,11 +20,11 @@ PATIENCE = 12  # after so many plans in a row that no template served, no more a
 class Template:
     """A plan whose numbers are formulas of the sizes with which its trace began."""
 
-    def __init__(self, trace: Trace, plan: Plan, program: ProgramTemplate, backend: Backend) -> None:
+    def __init__(self, trace: Trace, plan: Plan, backend: Following) -> None:
         (stretch,) = plan.stretches
         assert isinstance(stretch, Stretch) and stretch.program is not None
-        self._stretch, self._backend = stretch, backend
-        self._numbers: list[int] = []
+        self._stretch, self._backend = stretch, stretch.backend
+        self._results: list[int] = []
         self._inputs = [
             (name, self._note(value.shape), value.dtype, plan.bound.get(name)) for name, value in plan.inputs.items()
         ]
@@ -34,41 +34,38 @@ class Template:
         ]
         lasting = [storage for *_, storage in (*self._inputs, *self._outputs)]
         plan.owned = [storage for storage in plan.owned if storage in lasting]  # the rest serves other plans too
-        self._program, self._layers = program, [name for name, _ in plan.live()]
-        self._of_program = self._note(self._program.numbers)
-        self._evaluate = trace.function(self._numbers)
+        self._layers = [name for name, _ in plan.live()]
+        self._program = backend.template(stretch.program, plan.workspaces[0], trace, self._results)
 
     def _note(self, numbers: Sequence[int]) -> slice:
-        self._numbers += numbers
-        return slice(len(self._numbers) - len(numbers), len(self._numbers))
+        self._results += numbers
+        return slice(len(self._results) - len(numbers), len(self._results))
 
     def plan(self, sizes: Sequence[int]) -> Plan | None:
         """The plan for these sizes; None where it would be another one."""
-        values = self._evaluate(*sizes) if self._program.ready else None
-        if values is None:
+        sized = self._program.sized(sizes)
+        if sized is None:
             return None
-        backend, storages = self._backend, dict[int, Storage]()
-
-        def lasting(planned: Storage, shape: Sequence[int], dtype: DataType) -> Storage:
-            made = storages[id(planned)] = backend.alloc(shape, dtype)
-            return made
-
-        inputs = {}
+        backend, values, storages = self._backend, sized.results, dict[int, Storage]()
+        inputs, outputs = {}, {}
         for name, where, dtype, planned in self._inputs:
-            shape = values[where]
-            storage = None if planned is None else lasting(planned, shape, dtype)
+            shape, storage = values[where], None
+            if planned is not None:
+                storage = storages[id(planned)] = backend.alloc(shape, dtype)
             inputs[name] = Operand(name, shape, dtype, None, partial(backend.alloc, shape, dtype), storage=storage)
         bound = list(storages.values())
-        outputs = {}
         for name, where, dtype, planned in self._outputs:
-            outputs[name] = Tensor.over(lasting(planned, values[where], dtype), values[where], dtype, name)
+            shape = values[where]
+            storage = storages[id(planned)] = backend.alloc(shape, dtype)
+            outputs[name] = Tensor.over(storage, shape, dtype, name)
         owned = list(storages.values())
-        program, workspace = self._program.program(values[self._of_program], storages)
-        access = Access(bound, owned[len(bound) :])
-        stretch = Stretch(backend, self._stretch.steps, self._stretch.layers, access, program)
+        program, workspace = sized.program(storages)
+        stretch = Stretch(
+            backend, self._stretch.steps, self._stretch.layers, Access(bound, owned[len(bound) :]), program
+        )
 
         def live() -> list[tuple[str, int]]:
-            return list(zip(self._layers, self._program.live(values[self._of_program]), strict=True))
+            return list(zip(self._layers, sized.live(), strict=True))
 
         return Plan([stretch], inputs, dict.fromkeys(inputs, backend), outputs, owned, [workspace], live)
 
@@ -115,8 +112,7 @@ class Templates:
         trace = Trace(sizes)
         try:
             plan = make(self._dims.followed(shapes, trace))
-            program = self._program(plan)
-            template = None if program is None else Template(trace, plan, program, self._backend)
+            template = self._template(trace, plan)
         except Exception:  # made again without a trace, it says what is wrong
             return None
         finally:
@@ -129,9 +125,9 @@ class Templates:
             value.shape = TensorShape(map(plain, value.shape))
         return plan
 
-    def _program(self, plan: Plan) -> ProgramTemplate | None:
-        """What makes the plan's program for other sizes, if it is one program."""
+    def _template(self, trace: Trace, plan: Plan) -> Template | None:
+        """What makes the plan for other sizes, if it is one program."""
         stretch = plan.stretches[0] if len(plan.stretches) == 1 else None
         if not isinstance(stretch, Stretch) or not isinstance(self._backend, Following) or stretch.program is None:
             return None
-        return self._backend.template(stretch.program, plan.workspaces[0])
+        return Template(trace, plan, self._backend)

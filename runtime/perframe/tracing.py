@@ -7,13 +7,14 @@ guard: the formulas hold for all sizes for which every guard comes out the same.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeGuard
 
-from perframe.polynomials import Terms, add, multiply, scale, subtract, text, without
+from perframe.formulas import CONSTANT, DIVIDE, LARGER, MULTIPLY_ADD, NEGATIVE, SMALLER, ZERO, Formulas, Rows
+from perframe.polynomials import Terms, add, multiply, scale, subtract, without
 
 Shapes = Mapping[str, Sequence[int]]  # by the names of inputs
-Evaluation = Callable[..., list[int] | None]  # of sizes: None where a guard does not hold
+Formula = tuple[int, Terms, Terms]  # an operation (see formulas.py), and of what
 
 LEAST = 2  # of a followed size; 0 and 1 are numbers of their own, since broadcasting and emptiness hang on them
 
@@ -23,15 +24,18 @@ class Trace:
 
     def __init__(self, values: Sequence[int]) -> None:
         self.is_open = True
-        self._formulas: list[tuple[str, Terms, Terms] | None] = []  # what each atom is, if not one of the sizes
+        self._formulas: list[Formula | int] = []  # what each atom is, or which of the inputs
         self._known: dict[Any, Size] = {}
         self._lows: list[int | None] = []  # what each atom is at least, where that is known
         self._values: list[int] = []  # and is, in this computation
         self._guards: dict[tuple[bool, frozenset[Any]], bool] = {}
         self._given = list(values)
-        self.sizes: list[int] = [self._atom(value, LEAST, None) if value >= LEAST else value for value in values]
+        self._inputs = len(values)
+        self.sizes: list[int] = [
+            self._atom(value, LEAST, index) if value >= LEAST else value for index, value in enumerate(values)
+        ]
 
-    def _atom(self, value: int, low: int | None, formula: tuple[str, Terms, Terms] | None) -> Any:
+    def _atom(self, value: int, low: int | None, formula: Formula | int) -> Any:
         self._formulas.append(formula)
         self._lows.append(low)
         self._values.append(value)
@@ -84,22 +88,22 @@ class Trace:
             known = self._lows[atom]
             self._lows[atom] = least if known is None else max(known, least)
 
-    def atom(self, formula: str, left: Terms, right: Terms, value: int) -> Any:
-        """The atom that is a formula (//, min, max) of two polynomials."""
-        key = formula, frozenset(left.items()), frozenset(right.items())
+    def atom(self, operation: int, left: Terms, right: Terms, value: int) -> Any:
+        """The atom that is an operation's result on two polynomials."""
+        key = operation, frozenset(left.items()), frozenset(right.items())
         found = self._known.get(key)
         if found is None:
-            low = self._low_of(formula, left, right)
-            found = self._known[key] = self._atom(value, low, (formula, dict(left), dict(right)))
+            low = self._low_of(operation, left, right)
+            found = self._known[key] = self._atom(value, low, (operation, dict(left), dict(right)))
         return found
 
-    def _low_of(self, formula: str, left: Terms, right: Terms) -> int | None:
+    def _low_of(self, operation: int, left: Terms, right: Terms) -> int | None:
         lows = self.low(left), self.low(right)
-        if formula == "max":
+        if operation == LARGER:
             return max((low for low in lows if low is not None), default=None)
         if lows[0] is None or lows[1] is None:
             return None
-        if formula == "min":
+        if operation == SMALLER:
             return min(lows[0], lows[1])
         if lows[0] < 0 or lows[1] <= 0:
             return None
@@ -108,32 +112,36 @@ class Trace:
         more = self.low(subtract(left, right))
         return int(more is not None and more >= 0)
 
-    def function(self, results: Sequence[int]) -> Evaluation:
-        """All results as one function of the sizes; it gives None where a guard does not hold. Ends the trace."""
+    def unknown(self) -> Any:
+        """A number that is given with the sizes and followed like one, but never compared: an address."""
+        self._inputs += 1
+        return self._atom(0, None, self._inputs - 1)
+
+    def formulas(self, results: Sequence[int]) -> Formulas:
+        """The results from the sizes, and from the unknown numbers after them. Ends the trace."""
         self.is_open = False
-        names = [f"s{index}" for index in range(len(self._given))]
-        lines = [f"def evaluate({', '.join(names)}):"]
-        for name, size in zip(names, self._given, strict=True):
-            lines.append(f" if {name} {f'< {LEAST}' if size >= LEAST else f'!= {size}'}: return None")
-        atoms = iter([name for name, size in zip(names, self._given, strict=True) if size >= LEAST])
-        tests: dict[int, list[str]] = {}  # as early as their last atom is there
+        rows, atoms = Rows(self._inputs), list[int]()
+        for index, size in enumerate(self._given):
+            if size >= LEAST:
+                rows.row(NEGATIVE, rows.row(MULTIPLY_ADD, index, rows.row(CONSTANT, 1), rows.row(CONSTANT, -LEAST)), 0)
+            else:
+                rows.row(ZERO, rows.row(MULTIPLY_ADD, index, rows.row(CONSTANT, 1), rows.row(CONSTANT, -size)), 1)
+        guards: dict[int, list[tuple[int, Terms, bool]]] = {}  # as early as their last atom is there
         for (equals, items), outcome in self._guards.items():
             last = max(atom for product, _ in items for atom in product)
-            test = f"({text(dict(items))}) {'==' if equals else '<'} 0"
-            tests.setdefault(last, []).append(f" if {'not ' if outcome else ''}{test}: return None")
+            guards.setdefault(last, []).append((ZERO if equals else NEGATIVE, dict(items), outcome))
         for atom, formula in enumerate(self._formulas):
-            lines.append(f" a{atom} = {next(atoms) if formula is None else _formula_text(*formula)}")
-            lines += tests.get(atom, [])
-        values: dict[str, int] = {}
-        order = [values.setdefault(text(x.terms) if is_followed(x) else str(x), len(values)) for x in results]
-        lines += [f" v{index} = {text}" for text, index in values.items()]
-        lines.append(f" return [{', '.join(f'v{index}' for index in order)}]")
-        scope: dict[str, Any] = {}
-        exec("\n".join(lines), {}, scope)  # our own text, of numbers and names made here
-        made: Evaluation = scope["evaluate"]
+            if isinstance(formula, int):
+                atoms.append(formula)
+            else:
+                operation, left, right = formula
+                atoms.append(rows.row(operation, rows.sum(left, atoms), rows.sum(right, atoms)))
+            for guard, terms, outcome in guards.get(atom, ()):
+                rows.row(guard, rows.sum(terms, atoms), int(outcome))
+        found = [rows.sum(x.terms if is_followed(x) else {(): x}, atoms) for x in results]
         self._known.clear()
         self._guards.clear()
-        return made
+        return Formulas(self._inputs, rows.rows, found)
 
 
 class OpenDims:
@@ -141,54 +149,54 @@ class OpenDims:
 
     def __init__(self, declared: Mapping[str, Sequence[Any] | None]) -> None:
         self._declared = declared
+        self._known: dict[tuple[int, ...], list[tuple[int, str, int]]] = {}  # by the inputs' ranks
 
-    def _places(self, shapes: Shapes) -> Iterator[tuple[Any, str, int]]:
-        """(name, or where it is), input and axis of each open dim."""
-        for name, shape in shapes.items():
-            declared = self._declared[name]
-            for axis in range(len(shape)):
-                dim = None if declared is None else declared[axis]
-                if not isinstance(dim, int):
-                    yield (name, axis) if dim is None else dim, name, axis
+    def _places(self, shapes: Shapes) -> list[tuple[int, str, int]]:
+        """Which one it is, input and axis of each open dim."""
+        ranks = tuple(map(len, shapes.values()))
+        found = self._known.get(ranks)
+        if found is None:
+            found = self._known[ranks] = []
+            dims: dict[Any, int] = {}
+            for name, shape in shapes.items():
+                declared = self._declared[name]
+                for axis in range(len(shape)):
+                    dim = None if declared is None else declared[axis]
+                    if not isinstance(dim, int):
+                        found.append((dims.setdefault((name, axis) if dim is None else dim, len(dims)), name, axis))
+        return found
 
     def sizes(self, shapes: Shapes) -> list[int] | None:
         """Their sizes in these shapes; None where one name has two."""
-        found: dict[Any, int] = {}
+        found: list[int] = []
         for dim, name, axis in self._places(shapes):
-            if found.setdefault(dim, shapes[name][axis]) != shapes[name][axis]:
+            size = shapes[name][axis]
+            if dim == len(found):
+                found.append(size)
+            elif found[dim] != size:
                 return None
-        return list(found.values())
+        return found
 
     def followed(self, shapes: Shapes, trace: Trace) -> dict[str, list[int]]:
         """The shapes with the trace's sizes in place of their own."""
         made = {name: list(shape) for name, shape in shapes.items()}
-        sizes = iter(trace.sizes)
-        found: dict[Any, int] = {}
         for dim, name, axis in self._places(shapes):
-            if dim not in found:
-                found[dim] = next(sizes)
-            made[name][axis] = found[dim]
+            made[name][axis] = trace.sizes[dim]
         return made
-
-
-def _formula_text(formula: str, left: Terms, right: Terms) -> str:
-    if formula == "//":
-        return f"({text(left)}) // ({text(right)})"
-    return f"{text(left)} if {text(left)} {'<' if formula == 'min' else '>'} {text(right)} else {text(right)}"
 
 
 def at_most(number: int, limit: int) -> int:
     """The smaller one, as a formula rather than a guard."""
-    return _extreme("min", number, limit)
+    return _extreme(SMALLER, number, limit)
 
 
 def at_least(number: int, limit: int) -> int:
     """The larger one, as a formula rather than a guard."""
-    return _extreme("max", number, limit)
+    return _extreme(LARGER, number, limit)
 
 
-def _extreme(formula: str, left: int, right: int) -> int:
-    choose: Callable[[int, int], int] = min if formula == "min" else max
+def _extreme(operation: int, left: int, right: int) -> int:
+    choose: Callable[[int, int], int] = min if operation == SMALLER else max
     size = left if is_followed(left) else right
     if not is_followed(size) or not size.trace.is_open:
         return choose(plain(left), plain(right))
@@ -196,10 +204,10 @@ def _extreme(formula: str, left: int, right: int) -> int:
     below = size.trace.low(subtract(others, terms))
     above = size.trace.low(subtract(terms, others))
     if below is not None and below >= 0:
-        return left if formula == "min" else right
+        return left if operation == SMALLER else right
     if above is not None and above >= 0:
-        return right if formula == "min" else left
-    made: int = size.trace.atom(formula, terms, others, choose(value, other))
+        return right if operation == SMALLER else left
+    made: int = size.trace.atom(operation, terms, others, choose(value, other))
     return made
 
 
@@ -390,7 +398,7 @@ def _divide(trace: Trace, left: tuple[Terms, int], right: tuple[Terms, int]) -> 
         exact, rest = {}, terms
     if any(rest) or (rest and any(divisor)):
         trace.decide(divisor, by, True)  # for other sizes it may be zero
-        exact = add(exact, trace.atom("//", rest, divisor, value // by).terms)
+        exact = add(exact, trace.atom(DIVIDE, rest, divisor, value // by).terms)
     elif value // by:
         exact = add(exact, {(): value // by})
     return Size(trace, exact, result) if any(exact) else result

@@ -57,6 +57,7 @@ class Worker:
         self._names = [value.name for value in model.inputs]
         self._output_names = model.output_names
         self._accepted: list[Any] = []  # kinds of the last inputs that could be taken as they were
+        self._shared_dims = _shared_dims(model)
 
     def _prepare(self, model: Model) -> Model:
         return prepared(model, evaluator(), self.backend_type)
@@ -107,11 +108,25 @@ class Worker:
         kinds = [_kind(given[name]) for name in self._names]
         if kinds == self._accepted:  # a frame's inputs are like those of the frame before
             return given
-        checked = {value.name: _checked(self.model.name, value, given[value.name]) for value in self.model.inputs}
-        _check_names(self.model, checked)
+        known = self._accepted or [None] * len(kinds)
+        checked = {
+            value.name: given[value.name] if kind == before else _checked(self.model.name, value, given[value.name])
+            for value, kind, before in zip(self.model.inputs, kinds, known, strict=True)
+        }
+        self._check_names(checked)
         if all(checked[name] is given[name] for name in self._names):
             self._accepted = kinds
         return checked
+
+    def _check_names(self, given: Mapping[str, Any]) -> None:
+        """Raise InputError where a named dim is of one size in one input, and of another in another."""
+        for dim, ((first, axis), *others) in self._shared_dims.items():
+            for name, other in others:
+                size, found = given[first].shape[axis], given[name].shape[other]
+                if size != found:
+                    raise InputError(
+                        f"{self.model.name}: the dim {dim!r} is {size} in the input {first!r}, and {found} in {name!r}"
+                    )
 
     # --- runs ---
 
@@ -206,6 +221,17 @@ def _kind(value: Any) -> tuple[Any, ...]:
     return type(value), getattr(value, "shape", None), getattr(value, "dtype", None)
 
 
+def _shared_dims(model: Model) -> dict[str, list[tuple[str, int]]]:
+    """The named dims that several inputs have: in which, and on which axis."""
+    places: dict[str, list[tuple[str, int]]] = {}
+    for value in model.inputs:
+        if value.kind == "tensor":
+            for axis, dim in enumerate(value.shape or ()):
+                if isinstance(dim, str):
+                    places.setdefault(dim, []).append((value.name, axis))
+    return {dim: found for dim, found in places.items() if len(found) > 1}
+
+
 def _checked(model: str, value: Value, given: Any) -> Any:
     """An input of the right dtype and a shape that fits. Raises InputError."""
     if value.kind == "sequence" or (value.kind == "optional" and isinstance(given, list)):
@@ -223,19 +249,6 @@ def _checked(model: str, value: Value, given: Any) -> Any:
     if value.shape is not None and not value.shape.accepts(array.shape):
         raise InputError(f"{model}: input {value.name!r} has the shape {value.shape}, and got {tuple(array.shape)}")
     return array
-
-
-def _check_names(model: Model, given: Mapping[str, Any]) -> None:
-    """Raise InputError where a named dim is of one size in one input, and of another in another."""
-    sizes: dict[str, tuple[int, str]] = {}
-    for value in model.inputs:
-        for dim, size in zip(value.shape or (), getattr(given[value.name], "shape", ()), strict=False):
-            if isinstance(dim, str):
-                first, where = sizes.setdefault(dim, (size, value.name))
-                if size != first:
-                    raise InputError(
-                        f"{model.name}: the dim {dim!r} is {first} in the input {where!r}, and {size} in {value.name!r}"
-                    )
 
 
 def _as_output(name: str, value: Any) -> Any:

@@ -125,9 +125,9 @@ def test_a_release_frees_the_block() -> None:
     worker = pf.Worker(chain())
     worker.schedule(np.ones((8, 64), np.float32)).peek_output().download_to_array()
     arena = worker._backend._arena  # type: ignore[attr-defined]
-    assert arena._block.size
+    assert arena.block()[0].size
     worker.release()
-    assert not arena._block.size and not arena.workspaces
+    assert not arena.block()[0].size and not arena.workspaces
 
 
 def test_a_run_that_was_overtaken_says_so(backend: str, backend_context: Any) -> None:

@@ -11,9 +11,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from perframe.backends.cpu import jit
+from perframe.backends.cpu.evaluator import Evaluator
+from perframe.formulas import Formulas
+from perframe.storage import address_of
 from perframe.tracing import OpenDims, Trace, at_least, at_most, is_followed, known_factor, no_more_than, plain
 
 Program = Callable[[int, int], list[int]]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def compiled() -> None:
+    """The evaluator never waits for its kernel."""
+    jit.kernel("formulas")
+    jit.settle()
 
 
 def arithmetic(n: int, t: int) -> list[int]:
@@ -58,18 +69,29 @@ def test_the_formulas_of_a_program(program: Program, first: tuple[int, int], oth
     assert (None if found is None else list(map(plain, found))) == wanted
     if found is None:
         return
-    evaluate = trace.function(found)
-    assert evaluate(*first) == wanted
+    formulas = trace.formulas(found)
+    assert formulas.evaluate(first) == wanted
     for sizes in others:
-        assert evaluate(*sizes) in (None, run(*sizes)), sizes
+        made = formulas.evaluate(sizes)
+        assert made in (None, run(*sizes)), sizes
+        assert natively(formulas, sizes) == made, sizes
+
+
+def natively(formulas: Formulas, sizes: tuple[int, int]) -> list[int] | None:
+    """The same from the native evaluator."""
+    out = np.full(len(formulas.results), -1, np.int64)
+    if Evaluator(formulas, range(len(out))).fill(sizes, address_of(out)):
+        return [int(value) for value in out]
+    assert (out == -1).all()
+    return None
 
 
 def holds(first: tuple[int, int], program: Callable[[int, int], Any], *others: tuple[int, int]) -> list[bool]:
     """For which sizes the formulas of a program hold."""
     trace = Trace(first)
     program(*trace.sizes)
-    evaluate = trace.function([])
-    return [evaluate(*sizes) is not None for sizes in others]
+    formulas = trace.formulas([])
+    return [formulas.evaluate(sizes) is not None for sizes in others]
 
 
 def test_what_follows_for_all_sizes_is_no_guard() -> None:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from perframe.errors import BackendError
 from perframe.tensor import BackendType, DataType, HostStorage, Storage, TensorShape
+from perframe.tracing import Trace
 
 Array = NDArray[Any]
 Make = Callable[[Array], Array]
@@ -188,20 +189,23 @@ class Access:
         return taken
 
 
+class SizedProgram(Protocol):
+    """A program for some sizes, to be made on storages of these."""
+
+    results: list[int]  # for these sizes, those that the template was asked for
+
+    def program(self, storages: Mapping[int, Storage]) -> tuple[Program, Workspace]:
+        """The program, on these storages in place of those with these ids."""
+
+    def live(self) -> list[int]:
+        """For each layer, the bytes of all values within a run while it does."""
+
+
 class ProgramTemplate(Protocol):
     """A program for any sizes: see perframe/template.py."""
 
-    numbers: list[int]  # all in it that follows from the sizes
-
-    @property
-    def ready(self) -> bool:
-        """Whether programs can be made without waiting for anything."""
-
-    def program(self, values: Sequence[int], storages: Mapping[int, Storage]) -> tuple[Program, Workspace]:
-        """The program for these values of the numbers, on these storages in place of those with these ids."""
-
-    def live(self, values: Sequence[int]) -> list[int]:
-        """For each layer, the bytes of all values within a run while it does."""
+    def sized(self, sizes: Sequence[int]) -> SizedProgram | None:
+        """For these sizes; None where the program would be another one, or would have to be waited for."""
 
 
 class Workspace(Protocol):
@@ -291,8 +295,8 @@ class Backend(Protocol):
 class Following(Protocol):
     """A backend whose families compute with numbers that a trace follows."""
 
-    def template(self, program: Program, workspace: Workspace) -> ProgramTemplate:
-        """What makes a program like this one for other sizes."""
+    def template(self, program: Program, workspace: Workspace, trace: Trace, results: Sequence[int]) -> ProgramTemplate:
+        """What makes a program like this one for other sizes, and these results besides; ends the trace."""
 
 
 Scratch = Callable[[Sequence[int], DataType], Operand]

@@ -11,13 +11,12 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from perframe.storage import HostStorage, aligned_bytes
+from perframe.storage import NOWHERE, HostStorage, aligned_bytes
 from perframe.tensor import DataType, Storage
 from perframe.tracing import at_least, plain
 
 ALIGNMENT = 64  # bytes: a cache line, and the widest vector
 WASTE = 1 << 20  # bytes, more than which are worth a plan's time
-_NOWHERE = aligned_bytes(0)
 
 
 class Arena:
@@ -27,29 +26,34 @@ class Arena:
 
     def __init__(self) -> None:
         self.workspaces: list[ArenaWorkspace] = []
-        self._block = _NOWHERE
+        self._place = NOWHERE
 
-    def block(self) -> NDArray[Any]:
-        """The memory; whoever runs on it holds it, because a larger one may take its place meanwhile."""
+    def block(self) -> tuple[NDArray[Any], int]:
+        """The memory and its address. Whoever runs on it holds it: a larger one may take its place meanwhile."""
         size = max([workspace.size for workspace in self.workspaces], default=0)
-        if self._block.size < size:
-            self._block = _NOWHERE  # the old one goes before the new one comes
-            self._block = aligned_bytes(size)
-        return self._block
+        if self._place[0].size < size:
+            self._place = NOWHERE  # the old one goes before the new one comes
+            self._place = aligned_bytes(size)
+        return self._place
+
+    @property
+    def address(self) -> int:
+        """Where the memory is now."""
+        return self._place[1]
 
     def leave(self, workspace: ArenaWorkspace) -> None:
         """A plan needs no memory any more; after the last one there is none."""
         if workspace in self.workspaces:
             self.workspaces.remove(workspace)
         if not self.workspaces:
-            self._block = _NOWHERE
+            self._place = NOWHERE
 
 
 class ArenaStorage(HostStorage):
     """A range of the arena. It has values only during a run."""
 
     def __init__(self, shape: Sequence[int], dtype: DataType, offset: int) -> None:
-        super().__init__(shape, dtype, _NOWHERE)
+        super().__init__(shape, dtype, NOWHERE[0])
         self.offset = offset
         self.bytes_followed = math.prod(shape) * dtype.numpy.itemsize  # a formula of the sizes, in a trace
         self._parts: list[tuple[ArenaStorage, int]] = []

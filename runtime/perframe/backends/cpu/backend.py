@@ -19,7 +19,7 @@ from perframe.backends.cpu.rows import array_of, extent
 from perframe.backends.cpu.template import CpuTemplate
 from perframe.errors import BackendError
 from perframe.tensor import BackendType, DataType, Fence, HostStorage, Storage, TensorShape
-from perframe.tracing import plain
+from perframe.tracing import Trace, plain
 
 
 class CpuBackend:
@@ -105,10 +105,10 @@ class CpuBackend:
         kind = LateProgram if jit.busy() else CpuProgram
         return kind([step for step in steps if isinstance(step, CpuStep)], self._arena)
 
-    def template(self, program: Program, workspace: Workspace) -> CpuTemplate:
+    def template(self, program: Program, workspace: Workspace, trace: Trace, results: Sequence[int]) -> CpuTemplate:
         """Its numbers, and the lengths of its values, are formulas."""
         assert isinstance(program, CpuProgram | LateProgram) and isinstance(workspace, ArenaWorkspace)
-        return CpuTemplate(program, workspace, self._arena)
+        return CpuTemplate(program, workspace, self._arena, trace, results)
 
     def submit(self, program: Program, begin: int, end: int, access: Access) -> None:
         """Run the steps after the last run and after all that touches the same storage.

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perframe.backends.cpu.arena import Arena, ArenaStorage
-from perframe.storage import HostStorage, address_of
-from perframe.tracing import plain
+from perframe.storage import HostStorage
 
 Ints = NDArray[np.int64]
 
@@ -30,8 +29,8 @@ class Bound(Protocol):
 
 @dataclass(frozen=True)
 class Addresses:
-    """Where, in all steps' numbers, addresses stand: those of the arena's storages in order, and by a storage's id
-    those of `others`. `starts` says where each step's numbers begin.
+    """Where, in all steps' numbers, addresses stand: those of the arena's storages in order (from its begin), and by a
+    storage's id those of `others`. `starts` says where each step's numbers begin.
     """
 
     numbers: Sequence[int]
@@ -61,26 +60,24 @@ class Addresses:
                 else:
                     elsewhere.setdefault(id(operand), []).append(len(numbers))
                     others[id(operand)] = operand
-                numbers.append(operand.address)
+                numbers.append(operand.offset if isinstance(operand, ArenaStorage) else operand.address)
             numbers += step.numbers
         return cls(numbers, starts, np.array(places, np.intp), storages, elsewhere, others)
 
 
 class Bindings:
-    """All steps' numbers in one array. `addresses` says where each step's begin.
-
-    `numbers` and `offsets` are those of `known`, unless another set of sizes has others.
-    """
+    """The numbers of all steps, in one array of a program's, which are those of `known` in order."""
 
     def __init__(
         self,
         steps: Sequence[Bound],
         arena: Arena | None,
         known: Addresses,
-        numbers: Ints | None = None,
-        offsets: Ints | None = None,
-        elsewhere: Mapping[int, list[int]] | None = None,
+        numbers: Ints,
+        elsewhere: Mapping[int, Sequence[int]],
+        base: int = 0,
     ) -> None:
+        """`elsewhere` has the places of what may be replaced; what is in the arena is where that begins at `base`."""
         self._readers: dict[int, list[tuple[list[HostStorage], int]]] = {}  # by the planned operand, steps' operands
         self._moved: list[ArenaStorage] = []  # read by steps in Python
         for step in steps:
@@ -88,16 +85,10 @@ class Bindings:
                 self._moved += [operand for operand in step.operands if isinstance(operand, ArenaStorage)]
                 for index, operand in enumerate(step.operands):
                     self._readers.setdefault(id(operand), []).append((step.operands, index))
-        if numbers is None:
-            numbers = np.array([plain(number) for number in known.numbers], np.int64)
-        if offsets is None:
-            offsets = np.array([storage.offset for storage in known.storages], np.int64)
-        self._numbers, self._offsets, self._in_arena = numbers, offsets, known.in_arena
-        self._elsewhere = known.elsewhere if elsewhere is None else elsewhere
+        self._numbers, self._in_arena, self._elsewhere = numbers, known.in_arena, elsewhere
         self._bound: dict[int, HostStorage] = {}  # what took an operand's place lives as long
-        self.addresses = np.array(known.starts, np.int64) * 8 + address_of(self._numbers)
         self._arena = arena if known.storages or self._moved else None
-        self._base = 0
+        self._base, self._moved_to = base, 0
 
     def replace(self, planned: HostStorage, new: HostStorage) -> None:
         """Read `new` where the plan says `planned`."""
@@ -111,11 +102,12 @@ class Bindings:
         """See to it that all in the arena is where the arena is now; returns its memory."""
         if self._arena is None:
             return None
-        block = self._arena.block()
-        base = address_of(block)
+        block, base = self._arena.block()
         if base != self._base:
-            self._numbers[self._in_arena] = self._offsets + base
+            self._numbers[self._in_arena] += base - self._base
+            self._base = base
+        if base != self._moved_to:
             for storage in self._moved:
                 storage.move_to(block)
-            self._base = base
+            self._moved_to = base
         return block

@@ -19,6 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
+from perframe import formulas
 from perframe.backends.cpu.compilers import Entry, Job, compile_error, compilers
 
 _lock = threading.RLock()
@@ -43,7 +44,7 @@ def _fingerprint() -> str:
     import llvmlite.binding as llvm
 
     digest = hashlib.sha256()
-    for path in sorted((Path(__file__).parent / "kernels").glob("*.py")):
+    for path in [Path(formulas.__file__), *sorted((Path(__file__).parent / "kernels").glob("*.py"))]:
         digest.update(path.read_bytes())
     digest.update(importlib.metadata.version("numba").encode())
     digest.update(f"{llvm.get_host_cpu_name()} {sys.version_info[:2]}".encode())

@@ -7,7 +7,6 @@ from time import perf_counter_ns
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from perframe.backends.cpu import helpers, jit
 from perframe.backends.cpu.arena import Arena
@@ -86,39 +85,50 @@ CpuStep = NativeStep | PythonStep
 
 
 class CpuProgram:
-    """Steps in order. A run of native ones is a table, which native code walks without the GIL, with the helpers."""
+    """Steps in order. A run of native ones is a table, which native code walks without the GIL, with the helpers.
+
+    `words` are all that native code reads: a program's own (see kernels/team.py), the table, and the steps' numbers.
+    """
 
     def __init__(self, steps: Sequence[CpuStep], arena: Arena | None = None) -> None:
         self.steps = list(steps)
-        self.known = Addresses.of(self.steps)
+        self.known = known = Addresses.of(self.steps)
         self._native_until = _ends_of_native_runs(self.steps)
         natives = [(index, step) for index, step in enumerate(self.steps) if isinstance(step, NativeStep)]
         self._checks = [(index, step.check) for index, step in natives if step.check is not None]
-        self._table = np.zeros((len(self.steps), team.ROW), np.int64)
-        for index, step in natives:
-            self._table[index] = step.kernel, 0, plain(step.items), plain(step.chunk)
         self._walk = jit.function("walk") if natives else None
-        self._bind(Bindings(self.steps, arena, self.known))
+        self.words = np.zeros(team.PROGRAM + team.ROW * len(self.steps) + len(known.numbers), np.int64)
+        address, numbers = address_of(self.words), self._numbers_begin()
+        self.words[team.TABLE] = address + 8 * team.PROGRAM
+        table = self.words[team.PROGRAM : numbers].reshape(-1, team.ROW)
+        for index, step in natives:
+            table[index] = step.kernel, 0, plain(step.items), plain(step.chunk)
+        table[:, team.NUMBERS] = np.array(known.starts, np.int64) * 8 + (address + 8 * numbers)
+        self.words[numbers:] = [plain(number) for number in known.numbers]
+        splits = bool((table[:, team.CHUNK] < table[:, team.ITEMS]).any())
+        self._begin(splits, Bindings(self.steps, arena, known, self.words[numbers:], known.elsewhere))
 
-    def _bind(self, bindings: Bindings) -> None:
-        self._bindings = bindings
-        self._table[:, team.NUMBERS] = bindings.addresses
-        self._program = np.zeros(team.PROGRAM, np.int64)
-        self._program[team.TABLE] = address_of(self._table)
+    def _numbers_begin(self) -> int:
+        """Where in a program's words the numbers of its steps begin, after the table."""
+        return team.PROGRAM + team.ROW * len(self.steps)
+
+    def _begin(self, splits: bool, bindings: Bindings) -> None:
+        self._bindings, self._address = bindings, address_of(self.words)
         self._arguments: dict[tuple[int, int], tuple[Any, ...]] = {}
-        self._nanoseconds: int | None = None
-        self._splits = self._wants_helpers = bool((self._table[:, team.CHUNK] < self._table[:, team.ITEMS]).any())
+        self.nanoseconds: int | None = None  # that a run takes
+        self._splits = self._wants_helpers = splits
 
     def resized(
-        self, steps: list[CpuStep], bindings: Bindings, natives: NDArray[np.intp], items: Ints, chunks: Ints
+        self, steps: list[CpuStep], words: Ints, splits: bool, bindings: Bindings, nanoseconds: int | None
     ) -> CpuProgram:
-        """The same program for other sizes: its native steps have so many items, of which a thread takes so many."""
+        """The same program for other sizes, which may take so long. `splits` says whether any step is for more than one
+        thread.
+        """
         made = CpuProgram.__new__(CpuProgram)
         vars(made).update(vars(self))
-        made.steps, made._table = steps, self._table.copy()
-        made._table[natives, team.ITEMS] = items
-        made._table[natives, team.CHUNK] = chunks
-        made._bind(bindings)
+        made.steps, made.words = steps, words
+        made._begin(splits, bindings)
+        made.nanoseconds = nanoseconds
         return made
 
     def __len__(self) -> int:
@@ -127,7 +137,7 @@ class CpuProgram:
     @property
     def is_brief(self) -> bool:
         """Whether its runs took less time than handing one to another thread."""
-        return self._nanoseconds is not None and self._nanoseconds < BRIEF
+        return self.nanoseconds is not None and self.nanoseconds < BRIEF
 
     def replace(self, planned: Storage, new: Storage) -> None:
         """Read `new` where the plan says `planned`."""
@@ -160,25 +170,25 @@ class CpuProgram:
         assert self._walk is not None
         arguments = self._arguments.get((begin, end))
         if arguments is None:
-            arguments = jit.arguments(address_of(self._program), begin, end)
+            arguments = jit.arguments(self._address, begin, end)
             self._arguments[begin, end] = arguments
         crew = helpers.team() if self._wants_helpers else None
         if crew is None or not crew.join():
             self._walk(*arguments)
             return
         try:
-            self._program[team.TEAM] = crew.address
+            self.words[team.TEAM] = crew.address
             self._walk(*arguments)
         finally:
-            self._program[team.TEAM] = 0
+            self.words[team.TEAM] = 0
             crew.leave()
 
     def _note(self, elapsed: int) -> None:
         """Follow what a run takes. One that was held up moves the figure by a quarter at most."""
-        known = self._nanoseconds
-        self._nanoseconds = elapsed if known is None else known + (min(elapsed, 2 * known) - known) // 4
-        if self._splits and (self._nanoseconds > LONG or self._nanoseconds < LONG // 2):
-            self._wants_helpers = self._nanoseconds > LONG  # in between, as before: helpers make it shorter
+        known = self.nanoseconds
+        self.nanoseconds = elapsed if known is None else known + (min(elapsed, 2 * known) - known) // 4
+        if self._splits and (self.nanoseconds > LONG or self.nanoseconds < LONG // 2):
+            self._wants_helpers = self.nanoseconds > LONG  # in between, as before: helpers make it shorter
 
 
 def _ends_of_native_runs(steps: Sequence[CpuStep]) -> list[int]:

@@ -10,11 +10,14 @@ import numpy as np
 from perframe.backends.cpu import jit
 from perframe.backends.cpu.arena import Arena, ArenaStorage, ArenaWorkspace, Life, aligned
 from perframe.backends.cpu.bindings import Addresses, Bindings, Ints
+from perframe.backends.cpu.evaluator import Evaluator
+from perframe.backends.cpu.kernels import team
 from perframe.backends.cpu.late_program import LateProgram
 from perframe.backends.cpu.program import CpuProgram, CpuStep, NativeStep, PythonStep
 from perframe.backends.cpu.rows import extent
+from perframe.storage import address_of
 from perframe.tensor import HostStorage, Storage
-from perframe.tracing import at_least, is_followed, plain
+from perframe.tracing import Trace, at_least, is_followed
 
 Storages = Mapping[int, HostStorage]  # by the id of the storage whose place each takes
 
@@ -22,110 +25,175 @@ Storages = Mapping[int, HostStorage]  # by the id of the storage whose place eac
 class CpuTemplate:
     """What was made for one set of sizes, and what of it other sizes change.
 
-    `numbers` lists all that follows from the sizes; `program` takes their values, in this order.
+    The words of a program for other sizes are those of this one, but for those that are formulas: addresses too, which
+    follow from where the words begin, and the arena. Before them stand the results that Python reads.
     """
 
-    def __init__(self, program: CpuProgram | LateProgram, workspace: ArenaWorkspace, arena: Arena) -> None:
-        self._steps, self._arena, self._known = program.steps, arena, Addresses.of(program.steps)
-        self._first: tuple[CpuProgram, Ints] | None = None  # to change, and its numbers
-        if isinstance(program, CpuProgram):
-            self._first = program, self._numbers()
-        self.numbers: list[int] = []
-        self._marks, self._ids = workspace.marks, [id(life.storage) for life in workspace.lives]
+    def __init__(
+        self,
+        program: CpuProgram | LateProgram,
+        workspace: ArenaWorkspace,
+        arena: Arena,
+        trace: Trace,
+        results: Sequence[int],
+    ) -> None:
+        self.steps, self.arena, self.known = program.steps, arena, Addresses.of(program.steps)
+        self._first = program if isinstance(program, CpuProgram) else None
+        self._results: list[int] = []
+        self.given = self._note(results)
         lengths = [aligned(life.storage.bytes_followed) for life in workspace.lives]
         begins, size = _laid_out(workspace.lives, lengths)
-        self._lengths, self._begins, self._size = self._note(lengths), self._note(begins), self._note([size])
-        natives = [(index, step) for index, step in enumerate(program.steps) if isinstance(step, NativeStep)]
-        self._natives = np.array([index for index, _ in natives], np.intp)
-        self._items = self._note([step.items for _, step in natives])
-        self._chunks = self._note([step.chunk for _, step in natives])
-        followed = [place for place, number in enumerate(self._known.numbers) if is_followed(number)]
-        self._places, self._values = np.array(followed, np.intp), self._note([self._known.numbers[p] for p in followed])
-        self._lives = {storage: index for index, storage in enumerate(self._ids)}
-        self._in_arena = _Parts(self._known.storages)
-        self._in_lives = np.array([self._lives[id(root)] for root in self._in_arena.roots], np.intp)
-        self._bound: list[tuple[int, int, int]] | None = None
-        self._elsewhere = _Parts([*self._known.others.values()])
-        self._pythons = [(index, step) for index, step in enumerate(program.steps) if isinstance(step, PythonStep)]
-        self._of_pythons = [
-            (_Parts(step.operands), [self._note(shape) for shape in step.shapes]) for _, step in self._pythons
+        self._marks, self._ids = workspace.marks, [id(life.storage) for life in workspace.lives]
+        self._begins = dict(zip(self._ids, begins, strict=True))
+        self.size = self._note([size]).start
+        natives = [(index, step) for index, step in enumerate(self.steps) if isinstance(step, NativeStep)]
+        # items beyond a thread's chunk: none, where no step is split
+        self.beyond = self._note([reduce(at_least, [step.items - step.chunk for _, step in natives], 0)]).start
+        self._elsewhere = _Parts([*self.known.others.values()])
+        self.firsts = self._note(self._elsewhere.firsts)
+        self._lasting: list[tuple[int, int, int]] | None = None
+        self.pythons = [
+            (index, step, self._operands_of(step))
+            for index, step in enumerate(self.steps)
+            if isinstance(step, PythonStep)
         ]
-        for parts in (self._in_arena, self._elsewhere, *(operands for operands, _ in self._of_pythons)):
-            parts.noted = self._note(parts.firsts)
+        self.numbers = team.PROGRAM + team.ROW * len(self.steps)  # where they begin
+        filled = self._filled(trace, natives)
+        self._formulas = trace.formulas([*self._results, *filled.values(), *lengths])
+        self.count = len(self._results)
+        places = [*range(self.count), *(self.count + place for place in filled)]
+        self._evaluator = Evaluator(self._formulas, places)
+        self.latest: tuple[CpuProgram | None, int] = self._first, workspace.size
+        self._words = None if self._first is None else self._words_of(self._first)
+
+    # --- what is made once ---
 
     def _note(self, numbers: Sequence[int]) -> slice:
-        self.numbers += numbers
-        return slice(len(self.numbers) - len(numbers), len(self.numbers))
+        self._results += numbers
+        return slice(len(self._results) - len(numbers), len(self._results))
+
+    def _operands_of(self, step: PythonStep) -> list[tuple[HostStorage, slice]]:
+        """Of each operand, in which storage it lies, and the results that say from where on, its shape and pitch."""
+        parts = _Parts(step.operands)
+        return [
+            (root, self._note([first + self._begins.get(id(root), 0), *shape]))
+            for root, first, shape in zip(parts.roots, parts.firsts, step.shapes, strict=True)
+        ]
+
+    def _filled(self, trace: Trace, natives: Sequence[tuple[int, NativeStep]]) -> dict[int, int]:
+        """The words that are formulas."""
+        known, begin, base = self.known, trace.unknown(), trace.unknown()
+        filled = {team.TABLE: begin + 8 * team.PROGRAM}
+        for index, start in enumerate(known.starts):
+            filled[team.PROGRAM + team.ROW * index + team.NUMBERS] = begin + 8 * (self.numbers + start)
+        for index, step in natives:
+            row = team.PROGRAM + team.ROW * index
+            filled[row + team.ITEMS], filled[row + team.CHUNK] = step.items, step.chunk
+        filled |= {self.numbers + place: number for place, number in enumerate(known.numbers) if is_followed(number)}
+        parts = _Parts(known.storages)
+        for place, root, first in zip(known.in_arena.tolist(), parts.roots, parts.firsts, strict=True):
+            filled[self.numbers + place] = base + self._begins[id(root)] + first
+        return filled
+
+    def _words_of(self, program: CpuProgram) -> Ints:
+        return np.concatenate([np.zeros(self.count, np.int64), program.words])
+
+    def lasting(self, storages: Storages) -> list[tuple[int, int, int]]:
+        """(index, id, id of the whole one) of what lies elsewhere and is no constant: the same for all sizes."""
+        if self._lasting is None:
+            entries = enumerate(zip(self.known.elsewhere, map(id, self._elsewhere.roots), strict=True))
+            self._lasting = [(index, planned, root) for index, (planned, root) in entries if root in storages]
+        return self._lasting
 
     @property
-    def ready(self) -> bool:
-        """Whether all kernels are compiled, so that no program waits for one."""
-        return self._first is not None or not jit.busy()
-
-    def _base(self) -> tuple[CpuProgram, Ints]:
+    def program(self) -> CpuProgram:
+        """The program that was made first."""
         if self._first is None:
-            self._first = CpuProgram(self._steps, self._arena), self._numbers()
+            self._first = CpuProgram(self.steps, self.arena)
+            self._words = self._words_of(self._first)
         return self._first
 
-    def _numbers(self) -> Ints:
-        return np.array([plain(number) for number in self._known.numbers], np.int64)
+    # --- what is made for sizes ---
 
-    def program(self, values: Sequence[int], storages: Storages) -> tuple[CpuProgram, ArenaWorkspace]:
-        """The program for these values, on these storages in place of those with these ids."""
-        array = np.array(values, np.int64)
-        base, first = self._base()
-        numbers = first.copy()
-        numbers[self._places] = array[self._values]
-        bound: dict[int, list[int]] = {}
-        firsts = values[self._elsewhere.noted]
-        for index, planned, root in self._lasting(storages):
-            storage, places = storages[root], self._known.elsewhere[planned]
-            numbers[places] = storage.address + firsts[index]
-            if planned == root:
-                bound[id(storage)] = places
-        in_arena = array[self._begins][self._in_lives] + array[self._in_arena.noted]
-        steps = self._steps
-        if self._pythons:
-            steps = list(steps)
-            begins = dict(zip(self._ids, values[self._begins], strict=True))
-            for (index, step), (operands, shapes) in zip(self._pythons, self._of_pythons, strict=True):
-                steps[index] = self._again(
-                    step, operands, [values[shape] for shape in shapes], values, storages, begins
-                )
-        bindings = Bindings(steps if self._pythons else (), self._arena, self._known, numbers, in_arena, bound)
-        made = base.resized(steps, bindings, self._natives, array[self._items], array[self._chunks])
-        return made, ArenaWorkspace(self._arena, values[self._size][0])
+    def sized(self, sizes: Sequence[int]) -> SizedProgram | None:
+        """For these sizes; None where a guard does not hold, or a kernel is still being compiled."""
+        if self._words is None:
+            if jit.busy():
+                return None
+            self.program  # noqa: B018, makes the words
+        assert self._words is not None
+        words, base = self._words.copy(), self.arena.address
+        begin = address_of(words)
+        if not self._evaluator.fill((*sizes, begin + 8 * self.count, base), begin):
+            return None
+        return SizedProgram(self, sizes, words, base)
 
-    def _lasting(self, storages: Storages) -> list[tuple[int, int, int]]:
-        """(index, id, id of the whole one) of what lies elsewhere and is no constant: the same for all sizes."""
-        if self._bound is None:
-            entries = enumerate(zip(self._known.elsewhere, map(id, self._elsewhere.roots), strict=True))
-            self._bound = [(index, planned, root) for index, (planned, root) in entries if root in storages]
-        return self._bound
+    def expected(self, size: int) -> int | None:
+        """The nanoseconds that a program with so many bytes of values may take, from one that ran."""
+        program, other = self.latest
+        return (
+            None
+            if program is None or program.nanoseconds is None
+            else program.nanoseconds * max(size, other) // max(other, 1)
+        )
 
-    def live(self, values: Sequence[int]) -> list[int]:
+    def live(self, sizes: Sequence[int]) -> list[int]:
         """For each layer, the bytes of all values within a run while it does."""
-        lengths = dict(zip(self._ids, values[self._lengths], strict=True))
+        found = self._formulas.evaluate((*sizes, 0, 0))
+        assert found is not None
+        lengths = dict(zip(self._ids, found[len(found) - len(self._ids) :], strict=True))
         return [sum(lengths[storage] for storage in taken) for taken in self._marks]
 
-    def _again(
-        self,
-        step: PythonStep,
-        operands: _Parts,
-        shapes: Sequence[Sequence[int]],
-        values: Sequence[int],
-        storages: Storages,
-        begins: Mapping[int, int],
-    ) -> CpuStep:
-        """A step in Python for these values: each shape has the pitch of its rows with it."""
+
+class SizedProgram:
+    """The program for some sizes. `results` are those of which the template was asked to follow the making."""
+
+    def __init__(self, template: CpuTemplate, sizes: Sequence[int], words: Ints, base: int) -> None:
+        self._template, self._sizes, self._words, self._base = template, sizes, words[template.count :], base
+        self._values: list[int] = words[: template.count].tolist()
+        self.results = self._values[template.given]
+
+    def program(self, storages: Storages) -> tuple[CpuProgram, ArenaWorkspace]:
+        """The program, on these storages in place of those with these ids."""
+        template, values = self._template, self._values
+        numbers = self._words[template.numbers :]
+        bound: dict[int, list[int]] = {}
+        firsts = values[template.firsts]
+        for index, planned, root in template.lasting(storages):
+            storage, places = storages[root], template.known.elsewhere[planned]
+            for place in places:
+                numbers[place] = storage.address + firsts[index]
+            if planned == root:
+                bound[id(storage)] = places
+        steps = template.steps
+        if template.pythons:
+            steps = list(steps)
+            for index, step, operands in template.pythons:
+                steps[index] = self._again(step, operands, storages)
+        running = steps if template.pythons else ()
+        bindings = Bindings(running, template.arena, template.known, numbers, bound, self._base)
+        size = values[template.size]
+        made = template.program.resized(
+            steps, self._words, values[template.beyond] > 0, bindings, template.expected(size)
+        )
+        template.latest = made, size
+        return made, ArenaWorkspace(template.arena, size)
+
+    def live(self) -> list[int]:
+        """For each layer, the bytes of all values within a run while it does."""
+        return self._template.live(self._sizes)
+
+    def _again(self, step: PythonStep, operands: Sequence[tuple[HostStorage, slice]], storages: Storages) -> CpuStep:
+        """A step in Python for these sizes."""
         made: list[Storage] = []
-        for operand, root, first, (*shape, pitch) in zip(
-            step.operands, operands.roots, values[operands.noted], shapes, strict=True
-        ):
+        shapes: list[Sequence[int]] = []
+        for operand, (root, where) in zip(step.operands, operands, strict=True):
+            first, *shape, pitch = self._values[where]
+            shapes.append((*shape, pitch))
             size = extent(shape, pitch)
             storage = storages.get(id(root))
             if isinstance(root, ArenaStorage):
-                made.append(ArenaStorage((size,), operand.dtype, begins[id(root)] + first))
+                made.append(ArenaStorage((size,), operand.dtype, first))
             elif storage is not None and operand is not root:
                 end = first + size * operand.dtype.numpy.itemsize
                 made.append(HostStorage((size,), operand.dtype, storage.memory[first:end]))
@@ -137,8 +205,6 @@ class CpuTemplate:
 
 class _Parts:
     """Of some storages: the whole ones in which they lie (themselves, if in no other), and their first bytes there."""
-
-    noted: slice  # where the first bytes' values are
 
     def __init__(self, storages: Sequence[HostStorage]) -> None:
         self.roots: list[HostStorage] = []

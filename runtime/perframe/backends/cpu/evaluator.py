@@ -1,0 +1,48 @@
+"""Formulas of sizes, evaluated natively: a plan for a new size is waited for by a frame."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from perframe.backends.cpu import jit
+from perframe.backends.cpu.kernels import formulas as words
+from perframe.formulas import Formulas
+from perframe.storage import address_of
+
+
+class Evaluator:
+    """Writes the first of the formulas' results to the places given for them."""
+
+    def __init__(self, formulas: Formulas, places: Sequence[int]) -> None:
+        self._rows = np.array(formulas.rows, np.int64)
+        self._values = np.zeros(formulas.inputs + len(formulas.rows), np.int64)
+        self._places = np.array(places, np.int64)
+        self._sources = np.array(formulas.results[: len(places)], np.int64)
+        self._inputs = self._values[: formulas.inputs]
+        self._request = np.zeros(words.REQUEST, np.int64)
+        for word, array in (
+            (words.VALUES, self._values),
+            (words.ROWS, self._rows),
+            (words.PLACES, self._places),
+            (words.SOURCES, self._sources),
+        ):
+            self._request[word] = address_of(array)
+        self._request[words.INPUTS], self._request[words.COUNT] = formulas.inputs, len(places)
+        self._arguments = jit.arguments(address_of(self._request), 0, len(formulas.rows))
+        self._function: Callable[..., int] | None = None
+        jit.kernel("formulas")
+
+    def fill(self, inputs: Sequence[int], out: int) -> bool:
+        """Whether all guards hold; then the results are at their places after the address `out`. Never waits: while
+        kernels are being compiled, nothing holds.
+        """
+        if self._function is None:
+            if jit.busy():
+                return False
+            self._function = jit.function("formulas")
+        self._inputs[:] = inputs
+        self._request[words.OUT] = out
+        self._function(*self._arguments)
+        return bool(self._request[words.HOLDS])
