@@ -144,7 +144,8 @@ def test_brief_programs_call_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     called = []
     monkeypatch.setattr(helpers, "team", lambda: called.append(1))
     monkeypatch.setattr(program, "thread_count", lambda: 2)
-    brief = CpuProgram([step(tally, [np.zeros(8, np.int64).ctypes.data, 1], 8, 1)])
+    counts = np.zeros(8, np.int64)
+    brief = CpuProgram([step(tally, [counts.ctypes.data, 1], 8, 1)])
     assert not brief.is_brief  # nobody knows yet
     brief._note(1000)
     brief.run(0, 1)

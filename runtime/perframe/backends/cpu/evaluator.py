@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from perframe.backends.cpu import jit
-from perframe.backends.cpu.kernels import formulas as words
+from perframe.backends.cpu.kernels import request as words
 from perframe.formulas import Formulas
 from perframe.storage import address_of
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from perframe.backends.cpu.kernels.memory import int64s
+from perframe.backends.cpu.kernels.request import COUNT, HOLDS, INPUTS, OUT, PLACES, ROWS, SOURCES, VALUES
 from perframe.formulas import CONSTANT, DIVIDE, LARGER, MULTIPLY_ADD, SMALLER, ZERO
-
-# the words of a request
-HOLDS, VALUES, INPUTS, ROWS, PLACES, SOURCES, COUNT, OUT, REQUEST = 0, 1, 2, 3, 4, 5, 6, 7, 8
 
 MOST = 4.0e18  # of a number: a larger one may not be an int64
 
