@@ -163,6 +163,7 @@ class PlannedPart:
 
     def release(self) -> None:
         """Free plans and constants."""
+        self._templates.release()
         for plan in self._plans.values():
             plan.release()
         self._plans.clear()

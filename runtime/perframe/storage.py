@@ -118,6 +118,18 @@ class HostStorage:
         self.address = address_of(memory) if address is None else address
         self._viewed: tuple[tuple[int, ...], DataType, Array] | None = None
 
+    def resize(self, shape: Sequence[int]) -> None:
+        """Have room for so many elements, of undefined values, in the same memory if it is large enough. Waits for work
+        that still uses the old ones.
+        """
+        if self.write is not None or self.reads:
+            self._settle()
+        self.size = size = math.prod(shape)
+        if self.dtype is DataType.STRING:
+            self.place(np.full(size, "", object))
+        elif self.memory.size < size * self.dtype.numpy.itemsize:
+            self.place(*aligned_bytes(size * self.dtype.numpy.itemsize))
+
     @property
     def max_capacity(self) -> int:
         """How many elements of its own dtype fit."""

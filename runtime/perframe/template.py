@@ -5,15 +5,16 @@ planned alike.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 
-from perframe.backends.base import Access, Backend, Following, Operand
+from perframe.backends.base import Access, Backend, Following, Operand, SizedProgram
 from perframe.plan import Plan
 from perframe.stretch import Stretch
 from perframe.tensor import Storage, Tensor, TensorShape
 from perframe.tracing import OpenDims, Shapes, Trace, plain
 
 MAX_TEMPLATES = 8  # of one part
+MAX_IDLE = 8  # plans of one template that are kept for other sizes, when those for which they were are not used lately
+MAX_KEPT = 1 << 16  # elements of an input or output that such a plan keeps
 PATIENCE = 12  # after so many plans in a row that no template served, no more are made
 
 
@@ -23,51 +24,115 @@ class Template:
     def __init__(self, trace: Trace, plan: Plan, backend: Following) -> None:
         (stretch,) = plan.stretches
         assert isinstance(stretch, Stretch) and stretch.program is not None
-        self._stretch, self._backend = stretch, stretch.backend
+        self.steps, self.layers_of_steps = stretch.steps, stretch.layers
+        self.backend, self.resize = stretch.backend, backend.resize
         self._results: list[int] = []
-        self._inputs = [
+        self.inputs = [
             (name, self._note(value.shape), value.dtype, plan.bound.get(name)) for name, value in plan.inputs.items()
         ]
-        self._outputs = [
+        self.outputs = [
             (name, self._note(tensor.shape), tensor.dtype, tensor.data_on_backend)
             for name, tensor in plan.outputs.items()
         ]
-        lasting = [storage for *_, storage in (*self._inputs, *self._outputs)]
+        lasting = [storage for *_, storage in (*self.inputs, *self.outputs)]
         plan.owned = [storage for storage in plan.owned if storage in lasting]  # the rest serves other plans too
-        self._layers = [name for name, _ in plan.live()]
+        self.layers = [name for name, _ in plan.live()]
         self._program = backend.template(stretch.program, plan.workspaces[0], trace, self._results)
+        self._idle: list[FittedPlan] = []
+        self._most_idle = MAX_IDLE
 
     def _note(self, numbers: Sequence[int]) -> slice:
         self._results += numbers
         return slice(len(self._results) - len(numbers), len(self._results))
 
+    def take_back(self, plan: FittedPlan) -> None:
+        """Keep a plan that is not used now for other sizes."""
+        if len(self._idle) < self._most_idle:
+            self._idle.append(plan)
+
+    def release(self) -> None:
+        """Keep none any more."""
+        self._idle.clear()
+        self._most_idle = 0
+
+    def prepare(self, sizes: Sequence[int]) -> None:
+        """Have plans ready: to fit one takes a fraction of the time to make it, and less when that was done before."""
+        for _ in range(self._most_idle):
+            blank = self._program.blank()
+            if blank is None:
+                return
+            plan = FittedPlan(self, blank)
+            if plan.fit(sizes):
+                plan.release()
+
     def plan(self, sizes: Sequence[int]) -> Plan | None:
         """The plan for these sizes; None where it would be another one."""
-        sized = self._program.sized(sizes)
-        if sized is None:
-            return None
-        backend, values, storages = self._backend, sized.results, dict[int, Storage]()
-        inputs, outputs = {}, {}
-        for name, where, dtype, planned in self._inputs:
-            shape, storage = values[where], None
+        plan = self._idle.pop() if self._idle else None
+        if plan is None:
+            blank = self._program.blank()
+            if blank is None:
+                return None
+            plan = FittedPlan(self, blank)
+        if plan.fit(sizes):
+            return plan
+        self._idle.append(plan)
+        return None
+
+
+class FittedPlan(Plan):
+    """A plan that can be fitted to sizes, and goes back to its template when it is released."""
+
+    def __init__(self, template: Template, sized: SizedProgram) -> None:
+        self._template, self._sized = template, sized
+        backend, self._storages = template.backend, dict[int, Storage]()
+        inputs: dict[str, Operand] = {}
+        for name, _, dtype, planned in template.inputs:
+            storage = None if planned is None else backend.alloc((0,), dtype)
+            if planned is not None and storage is not None:
+                self._storages[id(planned)] = storage
+            inputs[name] = Operand(name, (0,), dtype, storage=storage)
+        self._bound = {name: operand.storage for name, operand in inputs.items() if operand.has_storage}
+        for _, _, dtype, planned in template.outputs:
+            self._storages[id(planned)] = backend.alloc((0,), dtype)
+        self._outputs = [self._storages[id(planned)] for *_, planned in template.outputs]
+        stretch = Stretch(backend, template.steps, template.layers_of_steps, Access(), sized.program)
+        workspaces = [sized.workspace]
+        super().__init__([stretch], inputs, dict.fromkeys(inputs, backend), {}, [], workspaces, self._live)
+
+    def fit(self, sizes: Sequence[int]) -> bool:
+        """Be the plan for these sizes; False where it would be another one."""
+        values = self._sized.fit(sizes)
+        if values is None:
+            return False
+        template = self._template
+        for operand, (_, where, dtype, planned) in zip(self.inputs.values(), template.inputs, strict=True):
+            operand.shape = shape = TensorShape(values[where])
             if planned is not None:
-                storage = storages[id(planned)] = backend.alloc(shape, dtype)
-            inputs[name] = Operand(name, shape, dtype, None, partial(backend.alloc, shape, dtype), storage=storage)
-        bound = list(storages.values())
-        for name, where, dtype, planned in self._outputs:
-            shape = values[where]
-            storage = storages[id(planned)] = backend.alloc(shape, dtype)
-            outputs[name] = Tensor.over(storage, shape, dtype, name)
-        owned = list(storages.values())
-        program, workspace = sized.program(storages)
-        stretch = Stretch(
-            backend, self._stretch.steps, self._stretch.layers, Access(bound, owned[len(bound) :]), program
-        )
+                template.resize(operand.storage, shape, dtype)
+        for storage, (name, where, dtype, _) in zip(self._outputs, template.outputs, strict=True):
+            shape = TensorShape(values[where])
+            template.resize(storage, shape, dtype)
+            self.outputs[name] = Tensor.over(storage, shape, dtype, name)
+        self._sized.bind(self._storages)
+        self.bound = dict(self._bound)
+        (stretch,) = self.stretches
+        assert isinstance(stretch, Stretch)
+        stretch.access = Access(list(self.bound.values()), self._outputs)
+        return True
 
-        def live() -> list[tuple[str, int]]:
-            return list(zip(self._layers, sized.live(), strict=True))
+    def release(self) -> None:
+        """Give back what the runs used, and be ready for other sizes."""
+        super().release()
+        self._sized.release()
+        self._rings.clear()
+        self.bound, self.outputs = {}, {}
+        for storage in self._storages.values():
+            if storage.max_capacity > MAX_KEPT:
+                storage.release()
+        self._template.take_back(self)
 
-        return Plan([stretch], inputs, dict.fromkeys(inputs, backend), outputs, owned, [workspace], live)
+    def _live(self) -> list[tuple[str, int]]:
+        return list(zip(self._template.layers, self._sized.live(), strict=True))
 
 
 class Templates:
@@ -119,7 +184,10 @@ class Templates:
             trace.is_open = False
         if template is not None:
             known.insert(0, template)
+            for old in known[MAX_TEMPLATES:]:
+                old.release()
             del known[MAX_TEMPLATES:]
+            template.prepare(sizes)
         values: list[Operand | Tensor] = [*plan.inputs.values(), *plan.outputs.values()]
         for value in values:
             value.shape = TensorShape(map(plain, value.shape))
@@ -131,3 +199,10 @@ class Templates:
         if not isinstance(stretch, Stretch) or not isinstance(self._backend, Following) or stretch.program is None:
             return None
         return Template(trace, plan, self._backend)
+
+    def release(self) -> None:
+        """Forget all templates."""
+        for templates in self._known.values():
+            for template in templates:
+                template.release()
+        self._known.clear()

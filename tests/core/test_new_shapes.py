@@ -16,6 +16,13 @@ from perframe.layers.base import Declaration
 BLOCKS = 6
 
 
+@pytest.fixture(scope="module", autouse=True)
+def compiled() -> None:
+    """While the evaluator's kernel is being compiled, other sizes are planned."""
+    jit.kernel("formulas")
+    jit.settle()
+
+
 def network(seed: int = 0, pads: tuple[int, ...] = (1,) * BLOCKS) -> tuple[pf.Model, dict[str, Any]]:
     """Blocks of a product, an activation, padding and a slice, each with weights of its own."""
     random = np.random.default_rng(seed)

@@ -80,7 +80,9 @@ def test_the_formulas_of_a_program(program: Program, first: tuple[int, int], oth
 def natively(formulas: Formulas, sizes: tuple[int, int]) -> list[int] | None:
     """The same from the native evaluator."""
     out = np.full(len(formulas.results), -1, np.int64)
-    if Evaluator(formulas, range(len(out))).fill(sizes, address_of(out)):
+    evaluator = Evaluator(formulas, range(len(out)))
+    assert evaluator.ready
+    if evaluator.fill(sizes, address_of(out)):
         return [int(value) for value in out]
     assert (out == -1).all()
     return None

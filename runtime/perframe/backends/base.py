@@ -190,22 +190,34 @@ class Access:
 
 
 class SizedProgram(Protocol):
-    """A program for some sizes, to be made on storages of these."""
+    """A program that can be fitted to sizes again and again, while none of its runs is under way."""
 
-    results: list[int]  # for these sizes, those that the template was asked for
+    @property
+    def program(self) -> Program:
+        """The program."""
 
-    def program(self, storages: Mapping[int, Storage]) -> tuple[Program, Workspace]:
-        """The program, on these storages in place of those with these ids."""
+    @property
+    def workspace(self) -> Workspace:
+        """Where its values are."""
+
+    def fit(self, sizes: Sequence[int]) -> list[int] | None:
+        """What the template was asked for, for these sizes; None where the program would be another one."""
+
+    def bind(self, storages: Mapping[int, Storage]) -> None:
+        """Read and write these storages, in place of those with these ids: after each `fit`."""
 
     def live(self) -> list[int]:
         """For each layer, the bytes of all values within a run while it does."""
+
+    def release(self) -> None:
+        """Hold nothing for these sizes any more."""
 
 
 class ProgramTemplate(Protocol):
     """A program for any sizes: see perframe/template.py."""
 
-    def sized(self, sizes: Sequence[int]) -> SizedProgram | None:
-        """For these sizes; None where the program would be another one, or would have to be waited for."""
+    def blank(self) -> SizedProgram | None:
+        """A program to be fitted to sizes; None where that would have to be waited for."""
 
 
 class Workspace(Protocol):
@@ -297,6 +309,9 @@ class Following(Protocol):
 
     def template(self, program: Program, workspace: Workspace, trace: Trace, results: Sequence[int]) -> ProgramTemplate:
         """What makes a program like this one for other sizes, and these results besides; ends the trace."""
+
+    def resize(self, storage: Storage, shape: Sequence[int], dtype: DataType) -> None:
+        """Let storage be as large as this, of undefined values."""
 
 
 Scratch = Callable[[Sequence[int], DataType], Operand]

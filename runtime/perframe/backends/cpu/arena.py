@@ -186,6 +186,11 @@ class ArenaWorkspace:
                 for life, offset in zip(self.lives, offsets, strict=True):
                     life.storage.lie_at(offset)
 
+    def take_part(self, size: int) -> None:
+        """Want so many bytes of the arena (again)."""
+        self.size = size
+        self._arena.workspaces.append(self)
+
     def release(self) -> None:
         """Leave the arena to the other plans."""
         self._arena.leave(self)

@@ -36,6 +36,11 @@ class CpuBackend:
         """Host memory of undefined values."""
         return HostStorage(shape, dtype)
 
+    def resize(self, storage: Storage, shape: Sequence[int], dtype: DataType) -> None:
+        """In the same memory, where it is large enough."""
+        assert isinstance(storage, HostStorage)
+        storage.resize(shape)
+
     def constant(self, value: Array) -> HostStorage:
         """The array's own memory where that is possible."""
         return HostStorage.over(value)

@@ -98,6 +98,12 @@ class Bindings:
             operands[index] = new
         self._bound[id(planned)] = new
 
+    def forget(self) -> None:
+        """Keep nothing alive that took an operand's place."""
+        self._bound.clear()
+        self._readers.clear()
+        self._moved.clear()
+
     def settle(self) -> NDArray[Any] | None:
         """See to it that all in the arena is where the arena is now; returns its memory."""
         if self._arena is None:

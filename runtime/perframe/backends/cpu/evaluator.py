@@ -34,14 +34,16 @@ class Evaluator:
         self._function: Callable[..., int] | None = None
         jit.kernel("formulas")
 
-    def fill(self, inputs: Sequence[int], out: int) -> bool:
-        """Whether all guards hold; then the results are at their places after the address `out`. Never waits: while
-        kernels are being compiled, nothing holds.
-        """
-        if self._function is None:
-            if jit.busy():
-                return False
+    @property
+    def ready(self) -> bool:
+        """Whether the kernel is there."""
+        if self._function is None and not jit.busy():
             self._function = jit.function("formulas")
+        return self._function is not None
+
+    def fill(self, inputs: Sequence[int], out: int) -> bool:
+        """Whether all guards hold; then the results are at their places after the address `out`."""
+        assert self._function is not None, "ask whether it is ready"
         self._inputs[:] = inputs
         self._request[words.OUT] = out
         self._function(*self._arguments)

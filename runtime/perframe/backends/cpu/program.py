@@ -105,30 +105,24 @@ class CpuProgram:
             table[index] = step.kernel, 0, plain(step.items), plain(step.chunk)
         table[:, team.NUMBERS] = np.array(known.starts, np.int64) * 8 + (address + 8 * numbers)
         self.words[numbers:] = [plain(number) for number in known.numbers]
-        splits = bool((table[:, team.CHUNK] < table[:, team.ITEMS]).any())
-        self._begin(splits, Bindings(self.steps, arena, known, self.words[numbers:], known.elsewhere))
+        self.bindings = Bindings(self.steps, arena, known, self.words[numbers:], known.elsewhere)
+        self._address, self._arguments = address, dict[tuple[int, int], tuple[Any, ...]]()
+        self.begin(bool((table[:, team.CHUNK] < table[:, team.ITEMS]).any()))
 
     def _numbers_begin(self) -> int:
         """Where in a program's words the numbers of its steps begin, after the table."""
         return team.PROGRAM + team.ROW * len(self.steps)
 
-    def _begin(self, splits: bool, bindings: Bindings) -> None:
-        self._bindings, self._address = bindings, address_of(self.words)
-        self._arguments: dict[tuple[int, int], tuple[Any, ...]] = {}
-        self.nanoseconds: int | None = None  # that a run takes
+    def begin(self, splits: bool, nanoseconds: int | None = None) -> None:
+        """No run was measured yet: one may take so long. `splits` says whether any step is for more than one thread."""
+        self.nanoseconds = nanoseconds
         self._splits = self._wants_helpers = splits
 
-    def resized(
-        self, steps: list[CpuStep], words: Ints, splits: bool, bindings: Bindings, nanoseconds: int | None
-    ) -> CpuProgram:
-        """The same program for other sizes, which may take so long. `splits` says whether any step is for more than one
-        thread.
-        """
+    def again(self, words: Ints) -> CpuProgram:
+        """The same program on other words."""
         made = CpuProgram.__new__(CpuProgram)
         vars(made).update(vars(self))
-        made.steps, made.words = steps, words
-        made._begin(splits, bindings)
-        made.nanoseconds = nanoseconds
+        made.words, made._address, made._arguments = words, address_of(words), {}
         return made
 
     def __len__(self) -> int:
@@ -142,12 +136,12 @@ class CpuProgram:
     def replace(self, planned: Storage, new: Storage) -> None:
         """Read `new` where the plan says `planned`."""
         if isinstance(planned, HostStorage) and isinstance(new, HostStorage):
-            self._bindings.replace(planned, new)
+            self.bindings.replace(planned, new)
 
     def run(self, begin: int, end: int) -> None:
         """Run the steps from `begin` up to `end` in this thread, and chunks of them in the helpers."""
         start = perf_counter_ns()
-        block = self._bindings.settle()  # which must not go before the run ends
+        block = self.bindings.settle()  # which must not go before the run ends
         at = begin
         while at < end:
             last = min(self._native_until[at], end)

@@ -7,9 +7,9 @@ from functools import reduce
 
 import numpy as np
 
-from perframe.backends.cpu import jit
+from perframe.backends.cpu import helpers, jit
 from perframe.backends.cpu.arena import Arena, ArenaStorage, ArenaWorkspace, Life, aligned
-from perframe.backends.cpu.bindings import Addresses, Bindings, Ints
+from perframe.backends.cpu.bindings import Addresses, Bindings
 from perframe.backends.cpu.evaluator import Evaluator
 from perframe.backends.cpu.kernels import team
 from perframe.backends.cpu.late_program import LateProgram
@@ -62,9 +62,8 @@ class CpuTemplate:
         self._formulas = trace.formulas([*self._results, *filled.values(), *lengths])
         self.count = len(self._results)
         places = [*range(self.count), *(self.count + place for place in filled)]
-        self._evaluator = Evaluator(self._formulas, places)
+        self.evaluator = Evaluator(self._formulas, places)
         self.latest: tuple[CpuProgram | None, int] = self._first, workspace.size
-        self._words = None if self._first is None else self._words_of(self._first)
 
     # --- what is made once ---
 
@@ -95,9 +94,6 @@ class CpuTemplate:
             filled[self.numbers + place] = base + self._begins[id(root)] + first
         return filled
 
-    def _words_of(self, program: CpuProgram) -> Ints:
-        return np.concatenate([np.zeros(self.count, np.int64), program.words])
-
     def lasting(self, storages: Storages) -> list[tuple[int, int, int]]:
         """(index, id, id of the whole one) of what lies elsewhere and is no constant: the same for all sizes."""
         if self._lasting is None:
@@ -106,36 +102,26 @@ class CpuTemplate:
         return self._lasting
 
     @property
-    def program(self) -> CpuProgram:
-        """The program that was made first."""
-        if self._first is None:
+    def first(self) -> CpuProgram | None:
+        """The program that was made first; None while kernels are being compiled."""
+        if self._first is None and not jit.busy():
             self._first = CpuProgram(self.steps, self.arena)
-            self._words = self._words_of(self._first)
         return self._first
 
-    # --- what is made for sizes ---
-
-    def sized(self, sizes: Sequence[int]) -> SizedProgram | None:
-        """For these sizes; None where a guard does not hold, or a kernel is still being compiled."""
-        if self._words is None:
-            if jit.busy():
-                return None
-            self.program  # noqa: B018, makes the words
-        assert self._words is not None
-        words, base = self._words.copy(), self.arena.address
-        begin = address_of(words)
-        if not self._evaluator.fill((*sizes, begin + 8 * self.count, base), begin):
+    def blank(self) -> SizedProgram | None:
+        """A program to be fitted to sizes; None while kernels are being compiled."""
+        first = self.first
+        if first is None or not self.evaluator.ready:
             return None
-        return SizedProgram(self, sizes, words, base)
+        helpers.team()  # whose threads should not begin within a frame
+        return SizedProgram(self, first)
 
     def expected(self, size: int) -> int | None:
         """The nanoseconds that a program with so many bytes of values may take, from one that ran."""
         program, other = self.latest
-        return (
-            None
-            if program is None or program.nanoseconds is None
-            else program.nanoseconds * max(size, other) // max(other, 1)
-        )
+        if program is None or program.nanoseconds is None:
+            return None
+        return program.nanoseconds * max(size, other) // max(other, 1)
 
     def live(self, sizes: Sequence[int]) -> list[int]:
         """For each layer, the bytes of all values within a run while it does."""
@@ -146,17 +132,35 @@ class CpuTemplate:
 
 
 class SizedProgram:
-    """The program for some sizes. `results` are those of which the template was asked to follow the making."""
+    """A program that can be fitted to sizes again and again, while none of its runs is under way."""
 
-    def __init__(self, template: CpuTemplate, sizes: Sequence[int], words: Ints, base: int) -> None:
-        self._template, self._sizes, self._words, self._base = template, sizes, words[template.count :], base
-        self._values: list[int] = words[: template.count].tolist()
-        self.results = self._values[template.given]
+    def __init__(self, template: CpuTemplate, first: CpuProgram) -> None:
+        self._template = template
+        words = np.concatenate([np.zeros(template.count, np.int64), first.words])
+        self._results, self._begin = words[: template.count], address_of(words)
+        self._numbers = words[template.count + template.numbers :]
+        self._values: list[int] = []
+        self._sizes: tuple[int, ...] = ()
+        self.program = first.again(words[template.count :])
+        self.workspace = ArenaWorkspace(template.arena)
+        self.workspace.release()  # until it is fitted
 
-    def program(self, storages: Storages) -> tuple[CpuProgram, ArenaWorkspace]:
-        """The program, on these storages in place of those with these ids."""
-        template, values = self._template, self._values
-        numbers = self._words[template.numbers :]
+    def fit(self, sizes: Sequence[int]) -> list[int] | None:
+        """What the template was asked for, for these sizes; None where a guard does not hold. `bind` comes next."""
+        template, base = self._template, self._template.arena.address
+        if not template.evaluator.fill((*sizes, self._begin + 8 * template.count, base), self._begin):
+            return None
+        self._sizes, self._base = tuple(sizes), base
+        self._values = values = self._results.tolist()
+        size = values[template.size]
+        self.workspace.take_part(size)
+        self.program.begin(values[template.beyond] > 0, template.expected(size))
+        template.latest = self.program, size
+        return values[template.given]
+
+    def bind(self, storages: Storages) -> None:
+        """Read and write these storages in place of those with these ids."""
+        template, values, numbers = self._template, self._values, self._numbers
         bound: dict[int, list[int]] = {}
         firsts = values[template.firsts]
         for index, planned, root in template.lasting(storages):
@@ -165,23 +169,21 @@ class SizedProgram:
                 numbers[place] = storage.address + firsts[index]
             if planned == root:
                 bound[id(storage)] = places
-        steps = template.steps
+        steps: Sequence[CpuStep] = ()
         if template.pythons:
-            steps = list(steps)
+            steps = self.program.steps = list(template.steps)
             for index, step, operands in template.pythons:
                 steps[index] = self._again(step, operands, storages)
-        running = steps if template.pythons else ()
-        bindings = Bindings(running, template.arena, template.known, numbers, bound, self._base)
-        size = values[template.size]
-        made = template.program.resized(
-            steps, self._words, values[template.beyond] > 0, bindings, template.expected(size)
-        )
-        template.latest = made, size
-        return made, ArenaWorkspace(template.arena, size)
+        self.program.bindings = Bindings(steps, template.arena, template.known, numbers, bound, self._base)
 
     def live(self) -> list[int]:
         """For each layer, the bytes of all values within a run while it does."""
         return self._template.live(self._sizes)
+
+    def release(self) -> None:
+        """Hold nothing for these sizes any more."""
+        self.workspace.release()
+        self.program.bindings.forget()
 
     def _again(self, step: PythonStep, operands: Sequence[tuple[HostStorage, slice]], storages: Storages) -> CpuStep:
         """A step in Python for these sizes."""
