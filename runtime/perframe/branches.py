@@ -42,8 +42,10 @@ class Branches:
         return found or self._follow(ranks, shapes, sizes)
 
     def _find(self, ranks: tuple[int, ...], sizes: Sequence[int]) -> tuple[Decisions, Model] | None:
-        for of_ranks, formulas, decisions, model in self._known:
+        for index, (of_ranks, formulas, decisions, model) in enumerate(self._known):
             if of_ranks == ranks and formulas.evaluate(sizes) is not None:
+                if index:  # the next sizes are like these
+                    self._known.insert(0, self._known.pop(index))
                 return decisions, model
         return None
 

@@ -9,12 +9,19 @@ from collections.abc import Callable, Sequence
 from perframe.backends.base import Access, Backend, Following, Operand, SizedProgram
 from perframe.plan import Plan
 from perframe.stretch import Stretch
-from perframe.tensor import Storage, Tensor, TensorShape
-from perframe.tracing import OpenDims, Shapes, Trace, plain
+from perframe.tensor import DataType, Storage, Tensor, TensorShape
+from perframe.tracing import LEAST, OpenDims, Shapes, Trace, at_least, at_most, plain
 
 MAX_TEMPLATES = 8  # of one part
 MAX_IDLE = 8  # plans of one template that are kept for other sizes, when those for which they were are not used lately
 MAX_KEPT = 1 << 16  # elements of an input or output that such a plan keeps
+CHANGES: tuple[Callable[[int], int], ...] = (  # of sizes, that are expected; what is one often stays so, a batch say
+    lambda size: 2 * size,
+    lambda size: at_least(size, LEAST),
+    lambda size: size if size < LEAST else 2 * size,
+    lambda size: size if size < LEAST else at_least(size // 2, LEAST),
+    lambda size: at_most(size, LEAST),
+)
 PATIENCE = 12  # after so many plans in a row that no template served, no more are made
 
 
@@ -65,6 +72,10 @@ class Template:
             if plan.fit(sizes):
                 plan.release()
 
+    def serves(self, sizes: Sequence[int]) -> bool:
+        """Whether the plan for these sizes would be a like one."""
+        return self._program.serves(sizes)
+
     def plan(self, sizes: Sequence[int]) -> Plan | None:
         """The plan for these sizes; None where it would be another one."""
         plan = self._idle.pop() if self._idle else None
@@ -80,44 +91,49 @@ class Template:
 
 
 class FittedPlan(Plan):
-    """A plan that can be fitted to sizes, and goes back to its template when it is released."""
+    """A plan that can be fitted to sizes, and goes back to its template when it is released.
+
+    A frame waits for that, with nothing of it in the processor's caches: what is touched is what it costs.
+    """
 
     def __init__(self, template: Template, sized: SizedProgram) -> None:
         self._template, self._sized = template, sized
         backend, self._storages = template.backend, dict[int, Storage]()
+        self._resize = template.resize
         inputs: dict[str, Operand] = {}
-        for name, _, dtype, planned in template.inputs:
-            storage = None if planned is None else backend.alloc((0,), dtype)
-            if planned is not None and storage is not None:
-                self._storages[id(planned)] = storage
-            inputs[name] = Operand(name, (0,), dtype, storage=storage)
-        self._bound = {name: operand.storage for name, operand in inputs.items() if operand.has_storage}
-        for _, _, dtype, planned in template.outputs:
-            self._storages[id(planned)] = backend.alloc((0,), dtype)
-        self._outputs = [self._storages[id(planned)] for *_, planned in template.outputs]
-        stretch = Stretch(backend, template.steps, template.layers_of_steps, Access(), sized.program)
-        workspaces = [sized.workspace]
-        super().__init__([stretch], inputs, dict.fromkeys(inputs, backend), {}, [], workspaces, self._live)
+        self._bound_first: dict[str, Storage] = {}
+        self._of_inputs: list[tuple[Operand, slice, Storage, DataType]] = []
+        for name, where, dtype, planned in template.inputs:
+            operand = inputs[name] = Operand(name, (0,), dtype)
+            if planned is not None:
+                storage = backend.alloc((0,), dtype)
+                inputs[name] = operand = Operand(name, (0,), dtype, storage=storage)
+                self._storages[id(planned)] = self._bound_first[name] = storage
+                self._of_inputs.append((operand, where, storage, dtype))
+        self._of_outputs: list[tuple[str, slice, Storage, DataType]] = []
+        for name, where, dtype, planned in template.outputs:
+            storage = self._storages[id(planned)] = backend.alloc((0,), dtype)
+            self._of_outputs.append((name, where, storage, dtype))
+        self._written = [storage for _, _, storage, _ in self._of_outputs]
+        self._stretch = Stretch(backend, template.steps, template.layers_of_steps, Access(), sized.program)
+        homes, workspaces = dict.fromkeys(inputs, backend), [sized.workspace]
+        super().__init__([self._stretch], inputs, homes, {}, [], workspaces, self._live)
 
     def fit(self, sizes: Sequence[int]) -> bool:
         """Be the plan for these sizes; False where it would be another one."""
         values = self._sized.fit(sizes)
         if values is None:
             return False
-        template = self._template
-        for operand, (_, where, dtype, planned) in zip(self.inputs.values(), template.inputs, strict=True):
-            operand.shape = shape = TensorShape(values[where])
-            if planned is not None:
-                template.resize(operand.storage, shape, dtype)
-        for storage, (name, where, dtype, _) in zip(self._outputs, template.outputs, strict=True):
-            shape = TensorShape(values[where])
-            template.resize(storage, shape, dtype)
+        for operand, where, storage, dtype in self._of_inputs:
+            operand.shape = shape = TensorShape.of_ints(values[where])
+            self._resize(storage, shape, dtype)
+        for name, where, storage, dtype in self._of_outputs:
+            shape = TensorShape.of_ints(values[where])
+            self._resize(storage, shape, dtype)
             self.outputs[name] = Tensor.over(storage, shape, dtype, name)
         self._sized.bind(self._storages)
-        self.bound = dict(self._bound)
-        (stretch,) = self.stretches
-        assert isinstance(stretch, Stretch)
-        stretch.access = Access(list(self.bound.values()), self._outputs)
+        self.bound = dict(self._bound_first)
+        self._stretch.access = Access(list(self.bound.values()), self._written)
         return True
 
     def release(self) -> None:
@@ -150,13 +166,13 @@ class Templates:
             return make(shapes)
         known = self._known.setdefault(tuple(map(len, shapes.values())), [])
         begun = bool(known)
-        if not known:  # sizes of one and their like are planned as such: be ready for others
-            other = self._follow([2 * size for size in sizes], shapes, make, known)
-            if other is not None:
-                other.release()
-        for template in known:
+        if not begun:
+            self._expect(sizes, shapes, make, known)
+        for index, template in enumerate(known):
             plan = template.plan(sizes)
             if plan is not None:
+                if index:  # the next sizes are like these
+                    known.insert(0, known.pop(index))
                 self._useless = 0
                 return plan
         self._useless += 1
@@ -169,6 +185,17 @@ class Templates:
             made = make(shapes)
             self._follows = False  # the shapes are right: a family cannot compute with followed sizes
         return made
+
+    def _expect(
+        self, sizes: Sequence[int], shapes: Shapes, make: Callable[[Shapes], Plan], known: list[Template]
+    ) -> None:
+        """Be ready for sizes that may come, as far as they are planned in different ways."""
+        for change in CHANGES:
+            others = [change(size) for size in sizes]
+            if others != sizes and not any(template.serves(others) for template in known):
+                plan = self._follow(others, shapes, make, known)
+                if plan is not None:
+                    plan.release()
 
     def _follow(
         self, sizes: Sequence[int], shapes: Shapes, make: Callable[[Shapes], Plan], known: list[Template]

@@ -108,11 +108,10 @@ class Worker:
         kinds = [_kind(given[name]) for name in self._names]
         if kinds == self._accepted:  # a frame's inputs are like those of the frame before
             return given
-        known = self._accepted or [None] * len(kinds)
-        checked = {
-            value.name: given[value.name] if kind == before else _checked(self.model.name, value, given[value.name])
-            for value, kind, before in zip(self.model.inputs, kinds, known, strict=True)
-        }
+        checked = dict(given)
+        for index, value in enumerate(self.model.inputs):
+            if not self._accepted or kinds[index] != self._accepted[index]:
+                checked[value.name] = _checked(self.model.name, value, given[value.name])
         self._check_names(checked)
         if all(checked[name] is given[name] for name in self._names):
             self._accepted = kinds

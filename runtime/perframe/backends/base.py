@@ -216,6 +216,9 @@ class SizedProgram(Protocol):
 class ProgramTemplate(Protocol):
     """A program for any sizes: see perframe/template.py."""
 
+    def serves(self, sizes: Sequence[int]) -> bool:
+        """Whether it is the program for these sizes; known before its kernels are there."""
+
     def blank(self) -> SizedProgram | None:
         """A program to be fitted to sizes; None where that would have to be waited for."""
 

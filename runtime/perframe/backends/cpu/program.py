@@ -18,7 +18,7 @@ from perframe.tensor import HostStorage, Storage
 from perframe.tracing import at_least, at_most, plain
 
 # nanoseconds. Measured on two cores: a job begins in another thread after 40 to 80 µs, a helper after 30 to 50
-BRIEF = 60_000  # a program that takes less runs where it is submitted
+BRIEF = 100_000  # a program that takes less runs where it is submitted
 LONG = 100_000  # one that takes more is worth waking the helpers for
 
 CHUNKS_PER_THREAD = 16  # a thread that was held up delays the others by one chunk

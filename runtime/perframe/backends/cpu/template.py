@@ -108,6 +108,10 @@ class CpuTemplate:
             self._first = CpuProgram(self.steps, self.arena)
         return self._first
 
+    def serves(self, sizes: Sequence[int]) -> bool:
+        """Whether it is the program for these sizes; known before its kernels are there."""
+        return self._formulas.evaluate((*sizes, 0, 0)) is not None
+
     def blank(self) -> SizedProgram | None:
         """A program to be fitted to sizes; None while kernels are being compiled."""
         first = self.first
