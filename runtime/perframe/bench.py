@@ -44,9 +44,9 @@ class Timing:
     """What one side took for one model, in seconds, and its process' peak memory in bytes.
 
     `load` includes the runtime's import, `first` is the first inference, `new_shape` the first with other input shapes
-    (None where the model has only one), `steady` the median of the rounds. `difference` is the largest deviation from
-    the peer's outputs, relative to the largest of them. `ratio` is peer / ours, of times and of memory: above 1,
-    perframe is better. Where there are several peers, `peer` is the fastest, and the one that counts.
+    when all else is warm (None where the model has only one), `steady` the median of the rounds. `difference` is the
+    largest deviation from the peer's outputs, relative to the largest of them. `ratio` is peer / ours, of times and of
+    memory: above 1, perframe is better. Where there are several peers, `peer` is the fastest, and the one that counts.
     """
 
     model: str
@@ -130,10 +130,10 @@ class Contestant:
         path = task.ours if self.timing.threads is None else task.peers
         load = ask("open", side=self.timing.side, model=str(path), **self._options)["seconds"]
         (first,) = self._run(task.feed, 1)
-        new_shape = self._run(task.new_feed, 1)[0] if task.new_feed else None
         samples, begin = self._run(task.feed, 2), time.perf_counter()
         while time.perf_counter() - begin < WARM_UP_SECONDS:
             samples = self._run(task.feed, 3)
+        new_shape = self._run(task.new_feed, 1)[0] if task.new_feed else None
         self._burst = max(1, min(200, round(BURST_SECONDS / median(samples))))
         self.timing = replace(self.timing, load=load, first=first, new_shape=new_shape, steady=median(samples))
 

@@ -136,7 +136,8 @@ class PlannedPart:
             self._plans.move_to_end(key)
             return plan
         shapes = {name: values[name].shape for name in self._names}
-        plan = self._made(shapes, decisive) if decisive else self._templates.plan(shapes, self._made)
+        latest = next(reversed(self._plans.values()), None)
+        plan = self._made(shapes, decisive) if decisive else self._templates.plan(shapes, self._made, latest)
         self._plans[key] = plan
         if len(self._plans) > MAX_PLANS:
             _, old = self._plans.popitem(last=False)

@@ -76,7 +76,7 @@ class Template:
         """Whether the plan for these sizes would be a like one."""
         return self._program.serves(sizes)
 
-    def plan(self, sizes: Sequence[int]) -> Plan | None:
+    def plan(self, sizes: Sequence[int]) -> FittedPlan | None:
         """The plan for these sizes; None where it would be another one."""
         plan = self._idle.pop() if self._idle else None
         if plan is None:
@@ -136,6 +136,12 @@ class FittedPlan(Plan):
         self._stretch.access = Access(list(self.bound.values()), self._written)
         return True
 
+    def expect(self, latest: Plan | None) -> None:
+        """Assume that it takes as long as the plan for other sizes did, or longer."""
+        stretch = latest.stretches[0] if latest is not None and len(latest.stretches) == 1 else None
+        if latest is not None and isinstance(stretch, Stretch) and stretch.program is not None:
+            self._sized.expect(stretch.program, latest.workspace_bytes)
+
     def release(self) -> None:
         """Give back what the runs used, and be ready for other sizes."""
         super().release()
@@ -159,8 +165,10 @@ class Templates:
         self._known: dict[tuple[int, ...], list[Template]] = {}  # by the inputs' ranks
         self._useless = self._missed = 0  # plans that no template served: in a row, and in all
 
-    def plan(self, shapes: Shapes, make: Callable[[Shapes], Plan]) -> Plan:
-        """The plan for these shapes: from a template, or made, which may leave a template behind."""
+    def plan(self, shapes: Shapes, make: Callable[[Shapes], Plan], latest: Plan | None = None) -> Plan:
+        """The plan for these shapes: from a template, or made, which may leave a template behind. `latest` is the one
+        that ran last.
+        """
         sizes = self._dims.sizes(shapes) if self._follows else None
         if not sizes:
             return make(shapes)
@@ -171,6 +179,7 @@ class Templates:
         for index, template in enumerate(known):
             plan = template.plan(sizes)
             if plan is not None:
+                plan.expect(latest)
                 if index:  # the next sizes are like these
                     known.insert(0, known.pop(index))
                 self._useless = 0

@@ -206,6 +206,9 @@ class SizedProgram(Protocol):
     def bind(self, storages: Mapping[int, Storage]) -> None:
         """Read and write these storages, in place of those with these ids: after each `fit`."""
 
+    def expect(self, like: Program, size: int) -> None:
+        """Assume that a run takes as long as one of a program like this with so many bytes of values, or longer."""
+
     def live(self) -> list[int]:
         """For each layer, the bytes of all values within a run while it does."""
 

@@ -151,7 +151,7 @@ class CpuBackend:
                 if storage.reads:
                     storage.reads = []
 
-    def _hand_over(self, program: Program, begin: int, end: int, access: Access) -> None:
+    def _hand_over(self, program: CpuProgram | LateProgram, begin: int, end: int, access: Access) -> None:
         sources = [storage for storage in access.reads if isinstance(storage, HostStorage)]
         targets = [storage for storage in access.writes if isinstance(storage, HostStorage)]
         last = [self._last] if self._last else []
@@ -195,12 +195,16 @@ def _rebind(program: Program, rebinds: Sequence[tuple[Storage, Storage]]) -> Non
 
 
 def _run(
-    program: Program, begin: int, end: int, rebinds: Sequence[tuple[Storage, Storage]], needed: Sequence[Fence]
+    program: CpuProgram | LateProgram,
+    begin: int,
+    end: int,
+    rebinds: Sequence[tuple[Storage, Storage]],
+    needed: Sequence[Fence],
 ) -> None:
     _rebind(program, rebinds)
     for fence in needed:
         fence.wait()  # it is done; what failed to make our inputs fails this run
-    program.run(begin, end)
+    program.run(begin, end, away=True)
 
 
 def _python_step(

@@ -32,11 +32,11 @@ class LateProgram:
         else:
             self._replaced.append((planned, new))
 
-    def run(self, begin: int, end: int) -> None:
+    def run(self, begin: int, end: int, away: bool = False) -> None:
         """Wait for the kernels, the first time, and run some steps."""
         if self._made is None:
             made = CpuProgram(self.steps, self._arena)
             for planned, new in self._replaced:
                 made.replace(planned, new)
             self._made, self._replaced = made, []
-        self._made.run(begin, end)
+        self._made.run(begin, end, away)

@@ -17,7 +17,8 @@ from perframe.storage import address_of
 from perframe.tensor import HostStorage, Storage
 from perframe.tracing import at_least, at_most, plain
 
-# nanoseconds. Measured on two cores: a job begins in another thread after 40 to 80 µs, a helper after 30 to 50
+# nanoseconds. Measured on two cores: a job begins in another thread after 40 to 80 µs, where the same run takes half as
+# long again, since the caches are another core's; a helper begins after 30 to 50
 BRIEF = 100_000  # a program that takes less runs where it is submitted
 LONG = 100_000  # one that takes more is worth waking the helpers for
 
@@ -113,9 +114,9 @@ class CpuProgram:
         """Where in a program's words the numbers of its steps begin, after the table."""
         return team.PROGRAM + team.ROW * len(self.steps)
 
-    def begin(self, splits: bool, nanoseconds: int | None = None) -> None:
-        """No run was measured yet: one may take so long. `splits` says whether any step is for more than one thread."""
-        self.nanoseconds = nanoseconds
+    def begin(self, splits: bool) -> None:
+        """No run was measured yet. `splits` says whether any step is for more than one thread."""
+        self.nanoseconds: int | None = None  # that a run takes
         self._splits = self._wants_helpers = splits
 
     def again(self, words: Ints) -> CpuProgram:
@@ -138,8 +139,10 @@ class CpuProgram:
         if isinstance(planned, HostStorage) and isinstance(new, HostStorage):
             self.bindings.replace(planned, new)
 
-    def run(self, begin: int, end: int) -> None:
-        """Run the steps from `begin` up to `end` in this thread, and chunks of them in the helpers."""
+    def run(self, begin: int, end: int, away: bool = False) -> None:
+        """Run the steps from `begin` up to `end` in this thread, and chunks of them in the helpers. `away` says that
+        another thread submitted them.
+        """
         start = perf_counter_ns()
         block = self.bindings.settle()  # which must not go before the run ends
         at = begin
@@ -158,7 +161,8 @@ class CpuProgram:
                 at += 1
         del block
         if end - begin == len(self.steps):
-            self._note(perf_counter_ns() - start)
+            elapsed = perf_counter_ns() - start
+            self._note(elapsed * 2 // 3 if away else elapsed)
 
     def _run_native(self, begin: int, end: int) -> None:
         assert self._walk is not None
@@ -178,11 +182,11 @@ class CpuProgram:
             crew.leave()
 
     def _note(self, elapsed: int) -> None:
-        """Follow what a run takes. One that was held up moves the figure by a quarter at most."""
+        """Follow what a run here takes. One that was held up moves the figure by a quarter at most."""
         known = self.nanoseconds
-        self.nanoseconds = elapsed if known is None else known + (min(elapsed, 2 * known) - known) // 4
-        if self._splits and (self.nanoseconds > LONG or self.nanoseconds < LONG // 2):
-            self._wants_helpers = self.nanoseconds > LONG  # in between, as before: helpers make it shorter
+        self.nanoseconds = now = elapsed if known is None else known + (min(elapsed, 2 * known) - known) // 4
+        if self._splits and (now > LONG or now < LONG // 2):
+            self._wants_helpers = now > LONG  # in between, as before: helpers make it shorter
 
 
 def _ends_of_native_runs(steps: Sequence[CpuStep]) -> list[int]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from functools import reduce
 
 import numpy as np
 
+from perframe.backends.base import Program
 from perframe.backends.cpu import helpers, jit
 from perframe.backends.cpu.arena import Arena, ArenaStorage, ArenaWorkspace, Life, aligned
 from perframe.backends.cpu.bindings import Addresses, Bindings
@@ -63,7 +65,6 @@ class CpuTemplate:
         self.count = len(self._results)
         places = [*range(self.count), *(self.count + place for place in filled)]
         self.evaluator = Evaluator(self._formulas, places)
-        self.latest: tuple[CpuProgram | None, int] = self._first, workspace.size
 
     # --- what is made once ---
 
@@ -120,13 +121,6 @@ class CpuTemplate:
         helpers.team()  # whose threads should not begin within a frame
         return SizedProgram(self, first)
 
-    def expected(self, size: int) -> int | None:
-        """The nanoseconds that a program with so many bytes of values may take, from one that ran."""
-        program, other = self.latest
-        if program is None or program.nanoseconds is None:
-            return None
-        return program.nanoseconds * max(size, other) // max(other, 1)
-
     def live(self, sizes: Sequence[int]) -> list[int]:
         """For each layer, the bytes of all values within a run while it does."""
         found = self._formulas.evaluate((*sizes, 0, 0))
@@ -156,10 +150,8 @@ class SizedProgram:
             return None
         self._sizes, self._base = tuple(sizes), base
         self._values = values = self._results.tolist()
-        size = values[template.size]
-        self.workspace.take_part(size)
-        self.program.begin(values[template.beyond] > 0, template.expected(size))
-        template.latest = self.program, size
+        self.workspace.take_part(values[template.size])
+        self.program.begin(values[template.beyond] > 0)
         return values[template.given]
 
     def bind(self, storages: Storages) -> None:
@@ -179,6 +171,13 @@ class SizedProgram:
             for index, step, operands in template.pythons:
                 steps[index] = self._again(step, operands, storages)
         self.program.bindings = Bindings(steps, template.arena, template.known, numbers, bound, self._base)
+
+    def expect(self, like: Program, size: int) -> None:
+        """Assume that a run takes as long as one of a program like this with so many bytes of values, or longer: in
+        part, since the weights are read in the same time.
+        """
+        if isinstance(like, CpuProgram) and like.nanoseconds is not None:
+            self.program.nanoseconds = round(like.nanoseconds * math.sqrt(max(1.0, self.workspace.size / max(size, 1))))
 
     def live(self) -> list[int]:
         """For each layer, the bytes of all values within a run while it does."""
