@@ -12,7 +12,7 @@ from perframe.stretch import Stretch
 from perframe.tensor import DataType, Storage, Tensor, TensorShape
 from perframe.tracing import LEAST, OpenDims, Shapes, Trace, at_least, at_most, plain
 
-MAX_TEMPLATES = 8  # of one part
+MAX_TEMPLATES = 12  # of one part
 MAX_IDLE = 8  # plans of one template that are kept for other sizes, when those for which they were are not used lately
 MAX_KEPT = 1 << 16  # elements of an input or output that such a plan keeps
 CHANGES: tuple[Callable[[int], int], ...] = (  # of sizes, that are expected; what is one often stays so, a batch say

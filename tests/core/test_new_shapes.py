@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from typing import Any
 
 import numpy as np
@@ -196,3 +198,60 @@ def test_a_plan_whose_kernels_are_being_compiled_leaves_formulas(
             np.testing.assert_allclose(made, expected(x, constants), 1e-4, 1e-5)
             assert bool(counted) == busy, counted
             busy = rows < 5
+
+
+def test_sizes_that_may_come_are_expected(counted: dict[str, int]) -> None:
+    """A product of few rows takes another kernel than one of many, a batch of one is planned as such."""
+    nodes = [node("Conv", "x w", "c", pads=[1, 1, 1, 1]), node("Relu", "c", "r"), node("MaxPool", "r", "y", **POOL)]
+    random = np.random.default_rng(3)
+    w = random.standard_normal((4, 3, 3, 3)).astype(np.float32)
+    model = load(nodes, {"x": ["n", 3, "h", "w"]}, constants={"w": w})
+    with pf.Worker(model) as worker:
+        for shape in ((1, 3, 32, 32), (2, 3, 64, 64), (2, 3, 32, 32), (1, 3, 64, 64), (1, 3, 16, 16), (1, 3, 40, 24)):
+            x = random.standard_normal(shape).astype(np.float32)
+            counted.clear()
+            made = worker.schedule(x).peek_output().download_to_array()
+            assert bool(counted) == (shape == (1, 3, 32, 32)), (shape, counted)
+            np.testing.assert_allclose(made, pooled(x, w), 1e-4, 1e-4)
+
+
+POOL = {"kernel_shape": [2, 2], "strides": [2, 2]}
+
+
+def pooled(x: Any, w: Any) -> Any:
+    padded = np.pad(x, [(0, 0), (0, 0), (1, 1), (1, 1)])
+    windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), (2, 3))
+    made = np.maximum(np.einsum("nchwij,ocij->nohw", windows, w, optimize=True), 0)
+    n, channels, height, width = made.shape
+    return made.reshape(n, channels, height // 2, 2, width // 2, 2).max((3, 5))
+
+
+@pytest.mark.parametrize("as_tensors", [False, True])
+def test_plans_are_fitted_again_and_again(as_tensors: bool) -> None:
+    """More sizes than plans are kept, forth and back, and what is read back late is still right."""
+    model = load([node("Add", "x y", "s"), node("Softmax", "s", "z")], {"x": ["n", 4], "y": ["n", 4]}, "z s")
+    random, late = np.random.default_rng(4), []
+    with pf.Worker(model) as worker:
+        for rows in [*range(2, 40), *range(40, 2, -1), *random.integers(2, 3000, 30)]:
+            x, y = random.standard_normal((2, rows, 4)).astype(np.float32)
+            worker.schedule(*((pf.Tensor(x), pf.Tensor(y)) if as_tensors else (x, y)))
+            late.append((worker.peek_output("s").readback_request(), x + y))
+            shares = np.exp(x + y)
+            made = worker.peek_output("z").download_to_array()
+            np.testing.assert_allclose(made, shares / shares.sum(1, keepdims=True), 1e-4)
+        for request, expected in late:
+            np.testing.assert_array_equal(request.result(wait=True), expected)
+
+
+def test_a_plan_that_is_not_used_keeps_nothing_alive() -> None:
+    model = load([node("Softmax", "x", "y")], {"x": ["n", 4]})
+    with pf.Worker(model) as worker:
+        tensor = pf.Tensor(np.zeros((5, 4), np.float32))
+        storage = weakref.ref(tensor.data_on_backend)
+        worker.schedule(np.zeros((3, 4), np.float32))
+        worker.schedule(tensor).peek_output().download_to_array()
+        del tensor
+        for rows in range(6, 20):
+            worker.schedule(np.zeros((rows, 4), np.float32)).peek_output().download_to_array()
+        gc.collect()
+        assert storage() is None
