@@ -11,8 +11,9 @@ from dataclasses import replace
 from perframe.errors import InferenceError
 from perframe.formulas import Formulas
 from perframe.model import Evaluate, Layer, Model
+from perframe.open_dims import OpenDims, Shapes
 from perframe.spec import DynamicTensorShape, PartialTensor
-from perframe.tracing import OpenDims, Shapes, Trace
+from perframe.tracing import Trace
 
 Decisions = tuple[tuple[str, str], ...]  # (a branch's name, and which of its bodies is taken), in order
 

@@ -20,6 +20,7 @@ from perframe.branches import Branches, Decisions
 from perframe.errors import InputError
 from perframe.layers.twins import signature
 from perframe.model import Evaluate, Layer, Model, Value
+from perframe.open_dims import OpenDims
 from perframe.outline import Outline
 from perframe.plan import Plan
 from perframe.planning import Planner
@@ -28,7 +29,6 @@ from perframe.spec import DynamicTensorShape, PartialTensor
 from perframe.stretch import ConstantPool
 from perframe.template import Templates
 from perframe.tensor import BackendType, Storage, Tensor
-from perframe.tracing import OpenDims
 
 Array = NDArray[Any]
 Values = dict[str, Any]  # Tensors and arrays; lists for sequences, None for empty optionals

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from perframe.backends.base import Backend, Operand, Place
+from perframe.backends.base import Operand, Place, Placing
 from perframe.layers.geometry import collapse
 from perframe.model import Layer
 from perframe.outline import Outline
@@ -24,7 +24,7 @@ class Places:
     `fixed` are those that lie where somebody else wants them: inputs, outputs and constants.
     """
 
-    def __init__(self, outline: Outline, backend: Backend, describe: Callable[[str], Operand], fixed: set[str]) -> None:
+    def __init__(self, outline: Outline, backend: Placing, describe: Callable[[str], Operand], fixed: set[str]) -> None:
         self.within: dict[str, Place] = {}
         self.wholes: set[str] = set()
         self.ends = outline.ends

@@ -10,7 +10,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from perframe.backends.base import Backend, Make, Operand, Place, Step, Workspace
+from perframe.backends.base import Backend, Make, Operand, Place, Placing, Step, Workspace
 from perframe.errors import FallbackError
 from perframe.model import Layer, Model
 from perframe.outline import Outline
@@ -48,8 +48,10 @@ class Planner:
         model, layers = self._model, self._outline.layers
         places = [self._choose(layer) for layer in layers]
         self._keeps = self._shared_beyond(layers, places)
-        alone = self._backend is self._host
-        self._places = Places(self._outline, self._host, self._described, self._keeps) if alone else None
+        self._placing = self._backend if isinstance(self._backend, Placing) else None
+        self._places = None
+        if self._placing is not None:
+            self._places = Places(self._outline, self._placing, self._described, self._keeps)
         self._ends = self._outline.ends if self._places is None else self._places.ends
         for value in model.inputs:
             self._homes[value.name] = self._input_home(value.name, layers, places)
@@ -111,7 +113,8 @@ class Planner:
         key = (place.whole, backend.backend_type)
         whole = self._operands[key] if key in self._operands else self._made(place.whole, backend)
         dtype, shape = self._outline.known[name].dtype, self._outline.shape(name)
-        storage = backend.part(whole.storage, place, shape, dtype)
+        assert self._placing is not None
+        storage = self._placing.part(whole.storage, place, shape, dtype)
         operand = self._operands[name, backend.backend_type] = Operand(name, shape, dtype, storage=storage, part=place)
         return operand
 

@@ -7,10 +7,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from perframe.backends.base import Access, Backend, Following, Operand, SizedProgram
+from perframe.open_dims import OpenDims, Shapes
 from perframe.plan import Plan
 from perframe.stretch import Stretch
 from perframe.tensor import DataType, Storage, Tensor, TensorShape
-from perframe.tracing import LEAST, OpenDims, Shapes, Trace, at_least, at_most, plain
+from perframe.tracing import LEAST, Trace, at_least, at_most, plain
 
 MAX_TEMPLATES = 12  # of one part
 MAX_IDLE = 8  # plans of one template that are kept for other sizes, when those for which they were are not used lately

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from perframe.backends.cpu import jit
 from perframe.backends.cpu.evaluator import Evaluator
 from perframe.formulas import Formulas
+from perframe.open_dims import OpenDims
 from perframe.storage import address_of
-from perframe.tracing import OpenDims, Trace, at_least, at_most, is_followed, known_factor, no_more_than, plain
+from perframe.tracing import Trace, at_least, at_most, is_followed, known_factor, no_more_than, plain
 
 Program = Callable[[int, int], list[int]]
 

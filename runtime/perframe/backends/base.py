@@ -283,19 +283,6 @@ class Backend(Protocol):
     ) -> list[Step]:
         """The steps that run a layer."""
 
-    def takes_gaps(
-        self, layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand]
-    ) -> frozenset[str]:
-        """The names of those operands whose rows may have gaps between them. Asked of the CPU alone, as `part`."""
-
-    def overwrites(self, layer: LayerLike) -> int | None:
-        """The input whose storage the first output may have, if that is as large: of it the layer reads no element
-        after it has written there. Asked of the CPU alone.
-        """
-
-    def part(self, storage: Storage, place: Place, shape: Sequence[int], dtype: DataType) -> Storage:
-        """A part of the storage of the value that it lies in."""
-
     def program(self, steps: Sequence[Step]) -> Program:
         """Make steps ready to run."""
 
@@ -307,6 +294,24 @@ class Backend(Protocol):
 
     def close(self) -> None:
         """Wait for what was submitted and free what the backend holds."""
+
+
+@runtime_checkable
+class Placing(Protocol):
+    """A backend whose values may lie within others (see perframe/places.py)."""
+
+    def takes_gaps(
+        self, layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand]
+    ) -> frozenset[str]:
+        """The names of those operands whose rows may have gaps between them."""
+
+    def overwrites(self, layer: LayerLike) -> int | None:
+        """The input whose storage the first output may have, if that is as large: of it the layer reads no element
+        after it has written there.
+        """
+
+    def part(self, storage: Storage, place: Place, shape: Sequence[int], dtype: DataType) -> Storage:
+        """A part of the storage of the value that it lies in."""
 
 
 @runtime_checkable
