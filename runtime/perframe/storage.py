@@ -127,8 +127,10 @@ class HostStorage:
         self.size = size = math.prod(shape)
         if self.dtype is DataType.STRING:
             self.place(np.full(size, "", object))
-        elif self.memory.size < size * self.dtype.numpy.itemsize:
-            self.place(*aligned_bytes(size * self.dtype.numpy.itemsize))
+            return
+        needed = size * self.dtype.numpy.itemsize
+        if self.memory.size < needed:  # and half as much more, since sizes grow
+            self.place(*aligned_bytes(needed + needed // 2))
 
     @property
     def max_capacity(self) -> int:

@@ -110,7 +110,7 @@ class Worker:
             return given
         checked = dict(given)
         for index, value in enumerate(self.model.inputs):
-            if not self._accepted or kinds[index] != self._accepted[index]:
+            if not self._accepted or not _is_like(kinds[index], self._accepted[index], value):
                 checked[value.name] = _checked(self.model.name, value, given[value.name])
         self._check_names(checked)
         if all(checked[name] is given[name] for name in self._names):
@@ -218,6 +218,11 @@ class Worker:
 def _kind(value: Any) -> tuple[Any, ...]:
     """All that decides whether a value can be an input as it is."""
     return type(value), getattr(value, "shape", None), getattr(value, "dtype", None)
+
+
+def _is_like(kind: tuple[Any, ...], accepted: tuple[Any, ...], value: Value) -> bool:
+    """Whether a value can be an input as one of another kind could, maybe in another shape."""
+    return kind == accepted or (kind[::2] == accepted[::2] and value.shape is not None and value.shape.accepts(kind[1]))
 
 
 def _shared_dims(model: Model) -> dict[str, list[tuple[str, int]]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from functools import reduce
 
@@ -177,7 +176,7 @@ class SizedProgram:
         part, since the weights are read in the same time.
         """
         if isinstance(like, CpuProgram) and like.nanoseconds is not None:
-            self.program.nanoseconds = round(like.nanoseconds * math.sqrt(max(1.0, self.workspace.size / max(size, 1))))
+            self.program.nanoseconds = int(like.nanoseconds * max(1.0, self.workspace.size / max(size, 1)) ** 0.5)
 
     def live(self) -> list[int]:
         """For each layer, the bytes of all values within a run while it does."""
