@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from numpy.typing import NDArray
@@ -16,6 +17,7 @@ from perframe.model import Layer, Model
 from perframe.outline import Outline
 from perframe.places import Places
 from perframe.plan import Plan
+from perframe.spec import PartialTensor
 from perframe.stretch import ConstantPool, Stretch, Transfer
 from perframe.tensor import DataType, Storage, Tensor
 
@@ -125,8 +127,11 @@ class Planner:
         if found is not None:
             return found
         spec, shape = self._outline.known[name], self._outline.shape(name)
-        value = spec.bare_value
-        if value is not None:
+        value = spec.value
+        if value is None and spec.is_known:  # of numbers that are followed, which reading them would end
+            make = partial(self._constant_of, backend, name, spec)
+            made = Operand(name, shape, spec.dtype, lambda: spec.bare_value, make)
+        elif value is not None:
             constant = value
 
             def derive(kind: str, make: Make) -> Operand:
@@ -143,6 +148,11 @@ class Planner:
             made = self._transfer(name, backend)
         self._operands[key] = made
         return made
+
+    def _constant_of(self, backend: Backend, name: str, spec: PartialTensor) -> Storage:
+        value = spec.bare_value
+        assert value is not None
+        return self._constant(backend, name, value)
 
     def _constant(self, backend: Backend, name: str, value: Array) -> Storage:
         storage = self._constants.storage(backend, name, value)

@@ -42,7 +42,7 @@ class Operand:
         name: str,
         shape: Sequence[int],
         dtype: DataType,
-        value: Array | None = None,
+        value: Array | Callable[[], Array | None] | None = None,
         make_storage: Callable[[], Storage] | None = None,
         derive: Callable[[str, Make], Operand] | None = None,
         storage: Storage | None = None,
@@ -81,6 +81,8 @@ class Operand:
     def value(self) -> Array | None:
         """The values, if they are known. Who only asks whether they are uses `is_constant`."""
         self.was_read = True
+        if callable(self._value):
+            self._value = self._value()
         return self._value
 
     @property

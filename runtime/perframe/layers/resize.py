@@ -4,6 +4,7 @@ every mode.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -18,17 +19,51 @@ from perframe.spec import Dim, PartialTensor
 
 
 @dataclass(frozen=True)
+class Sampling:
+    """How an axis is sampled. Without a `scale` it is that of the sizes."""
+
+    mode: str
+    coordinates: str
+    nearest: str
+    cubic_a: float
+    exclude_outside: bool
+    antialias: bool
+    scale: float | None
+    region: tuple[float, float]
+
+
+@dataclass(frozen=True)
 class AxisTaps:
-    """One axis from `size` to `indices.shape[0]` elements: each output element is a weighted sum of K input
-    elements.
+    """One axis from `size` to `output` elements: each output element is a weighted sum of K input elements.
+
+    The tables follow from the sizes: who follows these asks `taps` for other ones.
     """
 
     axis: int
     outer: int
     size: int
     inner: int
-    indices: NDArray[np.int32]  # (output, K)
-    weights: NDArray[np.float32]  # (output, K)
+    output: int
+    sampling: Sampling
+
+    @property
+    def count(self) -> int:
+        """K."""
+        how = self.sampling
+        if how.mode == "nearest":
+            return 1
+        reach = 1 if how.mode == "linear" else 2
+        return 2 * math.ceil(reach * _stretch(how, int(self.size), int(self.output))) if how.antialias else 2 * reach
+
+    @property
+    def indices(self) -> NDArray[np.int32]:
+        """(output, K)"""
+        return taps(self.sampling, int(self.size), int(self.output))[0]
+
+    @property
+    def weights(self) -> NDArray[np.float32]:
+        """(output, K); all are 0 where a crop leaves the input."""
+        return taps(self.sampling, int(self.size), int(self.output))[1]
 
 
 @layer(host=("roi", "scales", "sizes"))
@@ -76,7 +111,12 @@ def _chosen(rank: int, axes: Sequence[int] | None) -> list[int]:
 def _scaled(dim: Dim, scale: float | None) -> Dim:
     if scale == 1:
         return dim
-    return math.floor(dim * scale) if isinstance(dim, int) and scale is not None else None
+    if not isinstance(dim, int) or scale is None:
+        return None
+    times, part = float(scale), 1 / float(scale) if scale else 0.5
+    if times.is_integer():  # without a float a number that is followed stays so
+        return dim * int(times)
+    return dim // int(part) if part.is_integer() else math.floor(int(dim) * times)
 
 
 def _targets(
@@ -100,7 +140,9 @@ def _targets(
             result[axis] = (size, ratio)
     elif scales is not None and scales.value is not None:
         for axis, scale in zip(chosen, scales.value.ravel(), strict=True):
-            result[axis] = (math.floor(shape[axis] * float(scale)), float(scale))
+            output = _scaled(shape[axis], float(scale))
+            assert isinstance(output, int)
+            result[axis] = (output, float(scale))
     return result
 
 
@@ -147,36 +189,33 @@ def _kernel(mode: str, distance: NDArray[np.float64], a: float) -> NDArray[np.fl
     return np.where(d <= 1, near, np.where(d < 2, far, 0.0))
 
 
-def taps(
-    mode: str,
-    size: int,
-    output: int,
-    scale: float,
-    coordinate_mode: str,
-    nearest_mode: str,
-    cubic_a: float,
-    exclude_outside: bool,
-    antialias: bool,
-    roi: tuple[float, float],
-) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+def _stretch(how: Sampling, size: int, output: int) -> float:
+    """By how much the kernel is wider, where the axis shrinks."""
+    scale = output / size if how.scale is None else how.scale
+    return max(1.0, 1.0 / scale) if how.antialias else 1.0
+
+
+@functools.lru_cache(256)
+def taps(how: Sampling, size: int, output: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
     """The taps of one axis: (output, K) indices and weights; all weights are 0 where a crop leaves the input."""
-    where = _coordinates(coordinate_mode, size, output, scale, roi)
+    scale = output / size if how.scale is None else how.scale
+    where = _coordinates(how.coordinates, size, output, scale, how.region)
     rounded = where.astype(np.float32)  # scales are of this precision: what should be a tie is one again
     outside = (
-        (rounded < 0) | (rounded > size - 1) if coordinate_mode == "tf_crop_and_resize" else np.zeros(output, bool)
+        (rounded < 0) | (rounded > size - 1) if how.coordinates == "tf_crop_and_resize" else np.zeros(output, bool)
     )
-    if mode == "nearest":
-        indices = np.clip(_ROUNDINGS[nearest_mode](rounded), 0, size - 1)[:, None]
+    if how.mode == "nearest":
+        indices = np.clip(_ROUNDINGS[how.nearest](rounded), 0, size - 1)[:, None]
         return indices.astype(np.int32), np.where(outside, 0, 1).astype(np.float32)[:, None]
-    reach = 1 if mode == "linear" else 2
-    stretch = max(1.0, 1.0 / scale) if antialias else 1.0
+    reach = 1 if how.mode == "linear" else 2
+    stretch = _stretch(how, size, output)
     count = 2 * math.ceil(reach * stretch)
     first = np.floor(where).astype(int) - count // 2 + 1
     indices = first[:, None] + np.arange(count)
-    weights = _kernel(mode, (indices - where[:, None]) / stretch, cubic_a)
-    if exclude_outside:
+    weights = _kernel(how.mode, (indices - where[:, None]) / stretch, how.cubic_a)
+    if how.exclude_outside:
         weights = np.where((indices < 0) | (indices >= size), 0, weights)
-    if exclude_outside or antialias or mode == "cubic":
+    if how.exclude_outside or how.antialias or how.mode == "cubic":
         total = weights.sum(1, keepdims=True)
         weights = weights / np.where(total == 0, 1, total)
     weights[outside] = 0
@@ -196,27 +235,31 @@ def _regions(rank: int, roi: Known | None, axes: Sequence[int] | None) -> dict[i
 def _resize(inputs: Sequence[Known | None], outputs: Sequence[Known], **attributes: Any) -> list[AxisTaps]:
     x, roi, scales, sizes = (*inputs, None, None, None)[:4]
     assert x is not None
-    targets = _targets(x.shape, scales, sizes, attributes["axes"], attributes["keep_aspect_ratio_policy"])
+    shape, policy = list(x.shape), attributes["keep_aspect_ratio_policy"]
+    targets: list[tuple[int, float | None]]
+    if sizes is not None and len(sizes.shape) and sizes.shape[0] and policy == "stretch":
+        targets = [
+            (output, 1.0 if output == size else None) for output, size in zip(outputs[0].shape, shape, strict=True)
+        ]
+    else:
+        targets = [*_targets(x.shape, scales, sizes, attributes["axes"], policy)]
     regions = _regions(len(x.shape), roi, attributes["axes"])
-    result, shape = [], list(x.shape)
+    result = []
     for axis, (output, scale) in enumerate(targets):
         bounds = regions.get(axis, (0.0, 1.0))
         if output == shape[axis] and scale == 1.0 and bounds == (0.0, 1.0):
             continue
-        indices, weights = taps(
+        sampling = Sampling(
             attributes["mode"],
-            shape[axis],
-            output,
-            scale,
             attributes["coordinate_transformation_mode"],
             attributes["nearest_mode"],
             attributes["cubic_coeff_a"],
             bool(attributes["exclude_outside"]),
             bool(attributes["antialias"]),
+            scale,
             bounds,
         )
-        result.append(
-            AxisTaps(axis, math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :]), indices, weights)
-        )
+        before, after = math.prod(shape[:axis]), math.prod(shape[axis + 1 :])
+        result.append(AxisTaps(axis, before, shape[axis], after, output, sampling))
         shape[axis] = output
     return result

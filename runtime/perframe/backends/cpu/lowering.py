@@ -12,7 +12,7 @@ import numpy as np
 from perframe.backends.base import LayerLike, Operand
 from perframe.backends.cpu import jit
 from perframe.backends.cpu.kernels.sizes import STRIP
-from perframe.backends.cpu.program import NativeStep
+from perframe.backends.cpu.program import NativeStep, Table
 from perframe.layers.epilogue import Stage, parameters
 from perframe.layers.geometry import Window, collapse
 from perframe.tensor import DataType
@@ -55,8 +55,9 @@ def step(
     grain: int | None = None,
     beside: Sequence[str] = (),
     check: Callable[[], None] | None = None,
+    tables: Sequence[Table] = (),
 ) -> NativeStep:
-    """A native step; `keep` are the arrays whose addresses are among the numbers.
+    """A native step; `keep` are the arrays whose addresses are among the numbers. Those of `tables` come before these.
 
     `grain` is the least number of items worth handing to another core; without it the step is not split. `beside` are
     the kernels that another shape would take: they are compiled with the first, so that a new shape compiles nothing.
@@ -65,7 +66,8 @@ def step(
     for other in beside:
         jit.kernel(other, text)
     storages = [operand.storage for operand in operands]
-    return NativeStep(layer.name, jit.kernel(kernel, text), storages, numbers, items, keep, grain=grain, check=check)
+    address = jit.kernel(kernel, text)
+    return NativeStep(layer.name, address, storages, numbers, items, keep, grain=grain, check=check, tables=tables)
 
 
 def sharing(items: int, elements: int) -> int:

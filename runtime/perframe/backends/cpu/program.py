@@ -7,6 +7,7 @@ from time import perf_counter_ns
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from perframe.backends.cpu import helpers, jit
 from perframe.backends.cpu.arena import Arena
@@ -25,15 +26,24 @@ LONG = 100_000  # one that takes more is worth waking the helpers for
 CHUNKS_PER_THREAD = 16  # a thread that was held up delays the others by one chunk
 
 
+class Table:
+    """An array that a kernel reads and that follows from sizes: `make(*arguments)`, of which some are whole numbers."""
+
+    def __init__(self, make: Callable[..., NDArray[Any]], arguments: Sequence[Any]) -> None:
+        self.make, self.arguments = make, arguments
+        self.array = make(*map(plain, arguments))
+
+
 class NativeStep:
     """A compiled kernel and the numbers that it reads after the addresses of its operands: shapes and strides.
 
     Every kernel is called as `kernel(numbers, begin, end)` for a range of its `items`, independent pieces of its work.
     `grain` is the least number of items worth handing to another core; without it the step is not split. `check` is
-    called after a run, and raises where the kernel has left word of an error.
+    called after a run, and raises where the kernel has left word of an error. The addresses of `tables` are the first
+    of the numbers.
     """
 
-    __slots__ = ("_keep", "check", "grain", "items", "kernel", "layer", "numbers", "operands")
+    __slots__ = ("_keep", "check", "grain", "items", "kernel", "layer", "numbers", "operands", "tables")
 
     def __init__(
         self,
@@ -46,11 +56,13 @@ class NativeStep:
         *,
         grain: int | None = None,
         check: Callable[[], None] | None = None,
+        tables: Sequence[Table] = (),
     ) -> None:
         self.layer, self.kernel, self.items, self._keep, self.check = layer, kernel, items, keep, check
         self.grain = items if grain is None else grain  # 1 where it is less
         self.operands = [operand for operand in operands if isinstance(operand, HostStorage)]
-        self.numbers = numbers
+        self.numbers = [*(address_of(table.array) for table in tables), *numbers] if tables else numbers
+        self.tables = tables
 
     @property
     def chunk(self) -> int:
@@ -62,7 +74,10 @@ class NativeStep:
 
     def on(self, layer: str, operands: Sequence[Storage]) -> NativeStep:
         """The same step on others."""
-        return NativeStep(layer, self.kernel, operands, self.numbers, self.items, self._keep, grain=self.grain)
+        numbers = self.numbers[len(self.tables) :]
+        return NativeStep(
+            layer, self.kernel, operands, numbers, self.items, self._keep, grain=self.grain, tables=self.tables
+        )
 
 
 class PythonStep:

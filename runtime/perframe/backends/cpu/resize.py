@@ -9,8 +9,9 @@ import numpy as np
 
 from perframe.backends.base import LayerLike, Operand, Scratch
 from perframe.backends.cpu.lowering import SPLIT_ELEMENTS, all_float32, step
-from perframe.backends.cpu.program import NativeStep
-from perframe.layers.resize import AxisTaps
+from perframe.backends.cpu.program import NativeStep, Table
+from perframe.layers.resize import AxisTaps, Sampling
+from perframe.layers.resize import taps as taps_of
 from perframe.tracing import at_least
 
 
@@ -20,7 +21,7 @@ def compute(layer: LayerLike, form: list[AxisTaps], inputs: Sequence[Any], outpu
     whole = result.dtype.kind in "biu"
     for one in form:
         planes = result.reshape(one.outer, one.size, one.inner)
-        if one.indices.shape[1] == 1 and one.weights.all():
+        if one.count == 1 and one.weights.all():
             result = planes[:, one.indices[:, 0]]
             continue
         taken = planes[:, one.indices.reshape(-1)].reshape(one.outer, *one.indices.shape, one.inner)
@@ -41,13 +42,19 @@ def lower(
         return None
     steps = []
     for index, one in enumerate(form):
-        outputs_, taps = one.indices.shape
-        y = outputs[0] if index == len(form) - 1 else scratch((one.outer, outputs_, one.inner), x.dtype)
-        indices = np.ascontiguousarray(one.indices, np.int64)
-        weights = np.ascontiguousarray(one.weights, np.float32)
-        numbers = [indices.ctypes.data, weights.ctypes.data, one.size, one.inner, outputs_, taps]
-        items, work = one.outer * outputs_, outputs_ * one.outer * one.inner * taps
+        taps, work = one.count, one.output * one.outer * one.inner * one.count
+        y = outputs[0] if index == len(form) - 1 else scratch((one.outer, one.output, one.inner), x.dtype)
+        tables = [Table(make, (one.sampling, one.size, one.output)) for make in (_indices, _weights)]
+        numbers, items = [one.size, one.inner, one.output, taps], one.outer * one.output
         grain = items * SPLIT_ELEMENTS // at_least(work, 1)
-        steps.append(step(layer, "resize", [x, y], numbers, items, keep=[indices, weights], grain=grain))
+        steps.append(step(layer, "resize", [x, y], numbers, items, tables=tables, grain=grain))
         x = y
     return steps
+
+
+def _indices(how: Sampling, size: int, output: int) -> Any:
+    return np.ascontiguousarray(taps_of(how, size, output)[0], np.int64)
+
+
+def _weights(how: Sampling, size: int, output: int) -> Any:
+    return np.ascontiguousarray(taps_of(how, size, output)[1], np.float32)

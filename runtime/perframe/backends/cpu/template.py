@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import reduce
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from perframe.backends.base import Program
 from perframe.backends.cpu import helpers, jit
@@ -14,7 +16,7 @@ from perframe.backends.cpu.bindings import Addresses, Bindings
 from perframe.backends.cpu.evaluator import Evaluator
 from perframe.backends.cpu.kernels import team
 from perframe.backends.cpu.late_program import LateProgram
-from perframe.backends.cpu.program import CpuProgram, CpuStep, NativeStep, PythonStep
+from perframe.backends.cpu.program import CpuProgram, CpuStep, NativeStep, PythonStep, Table
 from perframe.backends.cpu.rows import extent
 from perframe.storage import address_of
 from perframe.tensor import HostStorage, Storage
@@ -58,6 +60,7 @@ class CpuTemplate:
             for index, step in enumerate(self.steps)
             if isinstance(step, PythonStep)
         ]
+        self.tables = self._tables_of(natives)
         self.numbers = team.PROGRAM + team.ROW * len(self.steps)  # where they begin
         filled = self._filled(trace, natives)
         self._formulas = trace.formulas([*self._results, *filled.values(), *lengths])
@@ -78,6 +81,17 @@ class CpuTemplate:
             (root, self._note([first + self._begins.get(id(root), 0), *shape]))
             for root, first, shape in zip(parts.roots, parts.firsts, step.shapes, strict=True)
         ]
+
+    def _tables_of(self, natives: Sequence[tuple[int, NativeStep]]) -> list[tuple[int, Table, list[tuple[int, int]]]]:
+        """(its number's place, table, which of its arguments are which results) of those that follow from sizes."""
+        found = []
+        for index, step in natives:
+            for place, table in enumerate(step.tables, self.known.starts[index] + len(step.operands)):
+                followed = [at for at, argument in enumerate(table.arguments) if is_followed(argument)]
+                if followed:
+                    noted = self._note([table.arguments[at] for at in followed])
+                    found.append((place, table, [*zip(followed, range(noted.start, noted.stop), strict=True)]))
+        return found
 
     def _filled(self, trace: Trace, natives: Sequence[tuple[int, NativeStep]]) -> dict[int, int]:
         """The words that are formulas."""
@@ -164,6 +178,9 @@ class SizedProgram:
                 numbers[place] = storage.address + firsts[index]
             if planned == root:
                 bound[id(storage)] = places
+        self._tables = [self._table(table, arguments) for _, table, arguments in template.tables]
+        for (place, _, _), array in zip(template.tables, self._tables, strict=True):
+            numbers[place] = address_of(array)
         steps: Sequence[CpuStep] = ()
         if template.pythons:
             steps = self.program.steps = list(template.steps)
@@ -186,6 +203,13 @@ class SizedProgram:
         """Hold nothing for these sizes any more."""
         self.workspace.release()
         self.program.bindings.forget()
+
+    def _table(self, table: Table, followed: Sequence[tuple[int, int]]) -> NDArray[Any]:
+        """A table for these sizes."""
+        arguments = list(table.arguments)
+        for at, result in followed:
+            arguments[at] = self._values[result]
+        return table.make(*arguments)
 
     def _again(self, step: PythonStep, operands: Sequence[tuple[HostStorage, slice]], storages: Storages) -> CpuStep:
         """A step in Python for these sizes."""

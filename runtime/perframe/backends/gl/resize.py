@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from perframe.backends.gl.steps import ALL_DTYPES, Binding, Call, Tools
-from perframe.layers.resize import AxisTaps
+from perframe.layers.resize import AxisTaps, Sampling
 from perframe.tensor import DataType
 
+_COPY = Sampling("nearest", "asymmetric", "floor", 0.0, False, False, 1.0, (0.0, 1.0))
 DTYPES = ALL_DTYPES  # the nearest of them are only moved
 
 
 def supports(call: Call[list[AxisTaps]]) -> str:
     """float32; of whole numbers none are mixed."""
-    mixed = call.y.dtype is not DataType.FLOAT32 and any(one.indices.shape[1] > 1 for one in call.form)
+    mixed = call.y.dtype is not DataType.FLOAT32 and any(one.count > 1 for one in call.form)
     return "between whole numbers nothing is resampled on GL" if mixed else ""
 
 
 def lower(call: Call[list[AxisTaps]], tools: Tools) -> list[Binding]:
     """One kernel an axis; where no axis changes, one that copies."""
     x, form = call.x, call.form
-    passes = form or [AxisTaps(0, 1, 1, x.shape.size, np.zeros((1, 1), np.int32), np.ones((1, 1), np.float32))]
+    passes = form or [AxisTaps(0, 1, 1, x.shape.size, 1, _COPY)]
     bindings = []
     for index, one in enumerate(passes):
-        outputs_, taps = one.indices.shape
+        outputs_, taps = one.output, one.count
         y = call.y if index == len(passes) - 1 else tools.scratch((one.outer, outputs_, one.inner), x.dtype)
         given = {"X": x, "I": tools.constant(one.indices), "W": tools.constant(one.weights)}
         params = {"size": one.size, "inner": one.inner, "outputs": outputs_, "taps": taps}
