@@ -21,6 +21,7 @@ CHANGES: tuple[Callable[[int], int], ...] = (  # of sizes, that are expected; wh
     lambda size: at_least(size, LEAST),
     lambda size: size if size < LEAST else 2 * size,
     lambda size: size if size < LEAST else at_least(size // 2, LEAST),
+    lambda size: size if size < LEAST else at_least(size // 4, LEAST),
     lambda size: at_most(size, LEAST),
 )
 PATIENCE = 12  # after so many plans in a row that no template served, no more are made

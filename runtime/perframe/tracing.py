@@ -175,9 +175,9 @@ def _operand(size: Size, number: int) -> tuple[Terms, int]:
     return found
 
 
-def no_more_than(number: int, limit: int) -> int:
-    """A number of which it is known that it does not exceed a limit: the limit, where it is a followed one."""
-    return limit if is_followed(number) else number
+def is_less(number: int, limit: int) -> int:
+    """1 where it is, else 0: as a formula rather than a guard."""
+    return at_most(at_least(limit - number, 0), 1)
 
 
 def known_factor(number: int) -> int:

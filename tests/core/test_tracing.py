@@ -16,7 +16,7 @@ from perframe.backends.cpu.evaluator import Evaluator
 from perframe.formulas import Formulas
 from perframe.open_dims import OpenDims
 from perframe.storage import address_of
-from perframe.tracing import Trace, at_least, at_most, is_followed, known_factor, no_more_than, plain
+from perframe.tracing import Trace, at_least, at_most, is_followed, is_less, known_factor, plain
 
 Program = Callable[[int, int], list[int]]
 
@@ -33,7 +33,15 @@ def arithmetic(n: int, t: int) -> list[int]:
     return [
         *(-(-n // 8) * 8, n * t * 256 // (n * t), max(1, n * t // 3), (n * 256 + 5) // 256, t * 64 // 64 - t),
         *(n * t % 7 + t // n + (t - n), abs(t - n), -t // 3, (t * t + t * 3 + 9) // t, math.prod([n, t, 3])),
-        *(at_most(n, 10) + at_least(t, n), at_least(at_most(n * t, 40), t), -(-n // -(-t // 4)), 7 // n, 100 - n),
+        *(
+            is_less(n, t),
+            is_less(t, 7) * n,
+            at_most(n, 10) + at_least(t, n),
+            at_least(at_most(n * t, 40), t),
+            -(-n // -(-t // 4)),
+            7 // n,
+            100 - n,
+        ),
         *divmod(n * 3 + t, 5),
     ]
 
@@ -145,7 +153,7 @@ def test_a_size_is_an_int_to_all_that_asks() -> None:
     assert {(n, 3): "a"}[(n, 3)] == "a"
     assert np.array([n, 2], object).prod() == 10
     assert known_factor(n * 12 + 18) == 6 and known_factor(12) == 12
-    assert no_more_than(n, 64) == 64 and no_more_than(3, 64) == 3
+    assert is_less(3, 64) == 1 and is_less(64, 3) == is_less(3, 3) == 0
 
 
 def test_dims_of_one_name_are_one() -> None:

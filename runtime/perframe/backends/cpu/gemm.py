@@ -17,7 +17,7 @@ from perframe.backends.cpu.kernels.sizes import BLOCK, HAS_ADDEND, LANES, PANEL,
 from perframe.backends.cpu.lowering import epilogue_limits, float_array, step
 from perframe.backends.cpu.program import NativeStep
 from perframe.layers.epilogue import parameters
-from perframe.tracing import at_least, at_most, is_followed, no_more_than
+from perframe.tracing import at_least, at_most, is_followed, is_less
 
 Floats = NDArray[np.float32]
 
@@ -100,53 +100,54 @@ def lines_of(rows: int, depth: int) -> tuple[int, ...]:
 
 
 def _blocks(form: Multiplication, copies: bool) -> _Blocks | None:
+    """Without a branch on sizes of the data, so that one plan's formulas serve many of them."""
     _, _, out_height, out_width, ky, kx, sy, sx, dy, dx, _, _, channels = form.window
-    batches, threads = form.images * math.prod(form.batch), thread_count()
+    batches, wanted = form.images * math.prod(form.batch), 4 * thread_count()
     panels = -(-form.columns // PANEL)
     pixels = -(-out_width // -(-out_width // (8 * ROWS)))  # bands of one size
-    # copies of neighbouring bands overlap: taller bands copy less
-    rows = at_most(out_height, at_least((32 if copies and ky > sy else 8) * ROWS // pixels, 1))
-    wanted = 4 * threads
-
-    def bands() -> int:
-        return -(-out_height // rows) * -(-out_width // pixels) * batches
-
-    # a few items for each thread: of columns first, which read the weights only once
-    column_items = at_most(panels, -(-wanted // bands()))
-    if out_height == 1:
-        share = -(-out_width // -(-wanted // (panels * batches)))
-        pixels = at_most(pixels, -(-share // ROWS) * ROWS)
-    while out_height > 1 and bands() * panels < wanted and rows * pixels > ROWS:
-        rows, pixels = (rows // 2, pixels) if rows > 1 else (rows, _half(pixels))
-    column_block = PANEL * -(-panels // column_items)
-    block, gap = channels, 0
+    choices: list[int] = []
     if copies:
         reach_y, reach_x = (ky - 1) * dy + 1, (kx - 1) * dx + 1
+        choices = _channel_blocks(channels, BLOCK // (reach_y * reach_x) - LANES)
+        if not choices:
+            return None
+        most = (BLOCK // (reach_y * (choices[-1] + LANES)) - reach_x) // sx + 1
+        pixels = at_most(pixels, most // ROWS * ROWS if most > ROWS else most)
+    # copies of neighbouring bands overlap: taller bands copy less
+    rows = at_most(out_height, at_least((32 if copies and ky > sy else 8) * ROWS // pixels, 1))
+    # a few items for each thread: of columns first, which read the weights only once
+    column_items = at_most(panels, -(-wanted // (-(-out_height // rows) * -(-out_width // pixels) * batches)))
+    bands = -(-wanted // (panels * batches * -(-out_width // pixels)))
+    rows = at_most(rows, at_least(out_height // bands, -(-ROWS // pixels)))
+    column_block = PANEL * -(-panels // column_items)
+    block, pitch = channels, channels
+    if copies:
 
-        def size(rows: int, pixels: int, pitch: int) -> int:
-            return ((rows - 1) * sy + reach_y) * ((pixels - 1) * sx + reach_x) * pitch
+        def room(rows: int) -> int:
+            return ((rows - 1) * sy + reach_y) * ((pixels - 1) * sx + reach_x)
 
-        most = no_more_than(pixels, 8 * ROWS)
-        while size(rows, most, block + LANES) > BLOCK:
-            if block > 8 * LANES:
-                block = -(-block // 2)  # weights are read once all the same
-            elif rows > 1:
-                rows = rows // 2
-            elif most > 1:
-                most = _half(most)
-                pixels = at_most(pixels, most)
-            elif block > 1:
-                block = -(-block // 2)
-            else:
-                return None
-        gap = LANES if block * sx % CROWDED == 0 else 0
-    return _Blocks(rows, pixels, column_block, block, block + gap)
+        pitches = [choice + (LANES if choice * sx % CROWDED == 0 else 0) for choice in choices]
+        block, pitch = choices[-1], pitches[-1]
+        for larger, smaller in zip(range(len(choices)), range(1, len(choices)), strict=False):
+            fits = is_less(room(rows) * (choices[larger] + LANES), BLOCK + 1)
+            block += fits * (choices[larger] - choices[smaller])
+            pitch += fits * (pitches[larger] - pitches[smaller])
+        across = ((pixels - 1) * sx + reach_x) * (block + LANES)
+        rows = at_most(rows, at_least((BLOCK // across - reach_y) // sy + 1, 1))
+    rows = -(-out_height // -(-out_height // rows))
+    share = -(-out_width // -(-wanted // (panels * batches * -(-out_height // rows))))
+    pixels = at_most(pixels, -(-share // ROWS) * ROWS)
+    return _Blocks(rows, pixels, column_block, block, pitch)
 
 
-def _half(pixels: int) -> int:
-    """Half of a row of pixels, in whole tiles where it is more than one."""
-    half = -(-pixels // 2)
-    return -(-half // ROWS) * ROWS if half > ROWS else half
+def _channel_blocks(channels: int, most: int) -> list[int]:
+    """How many channels may be taken at a time, the most first, the last of which are no more than `most`: none where
+    that is less than one. Weights are read once all the same.
+    """
+    choices = [channels]
+    while choices[-1] > 8 * LANES or (choices[-1] > most and choices[-1] > 1):
+        choices.append(-(-choices[-1] // 2))
+    return choices if choices[-1] <= most else []
 
 
 def finishing(layer: LayerLike) -> tuple[list[int], list[Floats]]:

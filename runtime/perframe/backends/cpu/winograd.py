@@ -15,7 +15,7 @@ from perframe.backends.cpu.kernels.sizes import BLOCK, LANES, PANEL, ROWS
 from perframe.backends.cpu.lowering import step
 from perframe.backends.cpu.program import NativeStep
 from perframe.layers.conv import Convolution
-from perframe.tracing import at_least, at_most
+from perframe.tracing import at_least, at_most, is_less
 
 POINTS = 36
 FEW_CHANNELS = 16  # with fewer the transforms cost more than the products that they save
@@ -69,8 +69,7 @@ def convolve(
     tiles, panels, threads = down * across, -(-form.outputs // PANEL), thread_count()
     # as many items for each thread; an item transforms its tiles for all the columns that it computes
     tile_items = -(-tiles // MOST_TILES)
-    if form.batch * tile_items > threads:
-        tile_items = -(-tile_items // threads) * threads
+    tile_items += is_less(threads, form.batch * tile_items) * (-(-tile_items // threads) * threads - tile_items)
     tile_block = -(-tiles // tile_items)
     column_items = at_most(panels, -(-threads // (form.batch * tile_items)))
     column_block = PANEL * -(-panels // column_items)
