@@ -47,6 +47,14 @@ class Planner:
 
     def plan(self) -> Plan:
         """The plan. Raises FallbackError."""
+        try:
+            return self._plan()
+        except BaseException:
+            for workspace in self._workspaces.values():
+                workspace.release()
+            raise
+
+    def _plan(self) -> Plan:
         model, layers = self._model, self._outline.layers
         places = [self._choose(layer) for layer in layers]
         self._keeps = self._shared_beyond(layers, places)

@@ -86,7 +86,12 @@ class Template:
             if blank is None:
                 return None
             plan = FittedPlan(self, blank)
-        if plan.fit(sizes):
+        try:
+            fits = plan.fit(sizes)
+        except BaseException:  # no memory
+            plan.release()
+            raise
+        if fits:
             return plan
         self._idle.append(plan)
         return None

@@ -11,9 +11,13 @@ import pytest
 
 import perframe as pf
 from core.small import load, node
+from perframe import storage
 from perframe.backends.cpu import backend as cpu
 from perframe.backends.cpu import jit
+from perframe.backends.cpu.kernels import team
+from perframe.backends.cpu.template import CpuTemplate
 from perframe.layers.base import Declaration
+from perframe.parts import PlannedPart
 
 BLOCKS = 6
 
@@ -255,3 +259,41 @@ def test_a_plan_that_is_not_used_keeps_nothing_alive() -> None:
             worker.schedule(np.zeros((rows, 4), np.float32)).peek_output().download_to_array()
         gc.collect()
         assert storage() is None
+
+
+def test_sizes_for_which_there_is_no_memory_leave_the_worker_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, constants = network()
+    x = np.random.default_rng(5).standard_normal((4, 8)).astype(np.float32)
+    with pf.Worker(model) as worker:
+        worker.schedule(x).peek_output().download_to_array()
+        arena = worker._backend._arena  # type: ignore[attr-defined]
+        before = len(arena.workspaces)
+        with monkeypatch.context() as context:
+            context.setattr(storage, "aligned_bytes", out_of_memory)
+            with pytest.raises(MemoryError):
+                worker.schedule(np.zeros((3000, 8), np.float32))
+            with pytest.raises(MemoryError):
+                worker.schedule(np.zeros((1, 8), np.float32))
+        assert len(arena.workspaces) == before
+        made = worker.schedule(x + 1).peek_output().download_to_array()
+        np.testing.assert_allclose(made, expected(x + 1, constants), 1e-4, 1e-5)
+
+
+def out_of_memory(size: int) -> Any:
+    raise MemoryError
+
+
+def test_a_program_that_is_made_during_a_run_has_no_team() -> None:
+    """Its words are another program's, which may have joined one."""
+    model, _ = network()
+    with pf.Worker(model) as worker:
+        worker.schedule(np.zeros((4, 8), np.float32)).peek_output().download_to_array()
+        (part,) = worker._parts._parts
+        assert isinstance(part, PlannedPart)
+        (known,) = part._templates._known.values()
+        template = known[0]._program
+        assert isinstance(template, CpuTemplate) and template.first is not None
+        template.first.words[team.TEAM] = 1
+        made = template.blank()
+        template.first.words[team.TEAM] = 0
+        assert made is not None and made.program.words[team.TEAM] == 0

@@ -148,6 +148,7 @@ class SizedProgram:
     def __init__(self, template: CpuTemplate, first: CpuProgram) -> None:
         self._template = template
         words = np.concatenate([np.zeros(template.count, np.int64), first.words])
+        words[template.count + team.TEAM] = 0  # the first one may be running
         self._results, self._begin = words[: template.count], address_of(words)
         self._numbers = words[template.count + template.numbers :]
         self._values: list[int] = []
