@@ -31,6 +31,24 @@ class Sampling:
     scale: float | None
     region: tuple[float, float]
 
+    def scale_of(self, size: int, output: int) -> float:
+        """Output elements per input element."""
+        if self.scale is not None:
+            return self.scale
+        return output / size if size else 1.0
+
+    def stretch(self, size: int, output: int) -> float:
+        """By how much the kernel is wider, where the axis shrinks."""
+        return max(1.0, 1.0 / self.scale_of(size, output)) if self.antialias else 1.0
+
+    def count(self, size: int, output: int) -> int:
+        """K, the input elements that an output element takes."""
+        if self.mode == "nearest":
+            return 1
+        reach = 1 if self.mode == "linear" else 2
+        # without antialiasing it is the same for all sizes, and none that is followed becomes bare
+        return 2 * math.ceil(reach * self.stretch(int(size), int(output))) if self.antialias else 2 * reach
+
 
 @dataclass(frozen=True)
 class AxisTaps:
@@ -49,11 +67,7 @@ class AxisTaps:
     @property
     def count(self) -> int:
         """K."""
-        how = self.sampling
-        if how.mode == "nearest":
-            return 1
-        reach = 1 if how.mode == "linear" else 2
-        return 2 * math.ceil(reach * _stretch(how, int(self.size), int(self.output))) if how.antialias else 2 * reach
+        return self.sampling.count(self.size, self.output)
 
     @property
     def indices(self) -> NDArray[np.int32]:
@@ -189,17 +203,10 @@ def _kernel(mode: str, distance: NDArray[np.float64], a: float) -> NDArray[np.fl
     return np.where(d <= 1, near, np.where(d < 2, far, 0.0))
 
 
-def _stretch(how: Sampling, size: int, output: int) -> float:
-    """By how much the kernel is wider, where the axis shrinks."""
-    scale = output / size if how.scale is None else how.scale
-    return max(1.0, 1.0 / scale) if how.antialias else 1.0
-
-
 @functools.lru_cache(256)
 def taps(how: Sampling, size: int, output: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
     """The taps of one axis: (output, K) indices and weights; all weights are 0 where a crop leaves the input."""
-    scale = output / size if how.scale is None else how.scale
-    where = _coordinates(how.coordinates, size, output, scale, how.region)
+    where = _coordinates(how.coordinates, size, output, how.scale_of(size, output), how.region)
     rounded = where.astype(np.float32)  # scales are of this precision: what should be a tie is one again
     outside = (
         (rounded < 0) | (rounded > size - 1) if how.coordinates == "tf_crop_and_resize" else np.zeros(output, bool)
@@ -207,9 +214,7 @@ def taps(how: Sampling, size: int, output: int) -> tuple[NDArray[np.int32], NDAr
     if how.mode == "nearest":
         indices = np.clip(_ROUNDINGS[how.nearest](rounded), 0, size - 1)[:, None]
         return indices.astype(np.int32), np.where(outside, 0, 1).astype(np.float32)[:, None]
-    reach = 1 if how.mode == "linear" else 2
-    stretch = _stretch(how, size, output)
-    count = 2 * math.ceil(reach * stretch)
+    stretch, count = how.stretch(size, output), how.count(size, output)
     first = np.floor(where).astype(int) - count // 2 + 1
     indices = first[:, None] + np.arange(count)
     weights = _kernel(how.mode, (indices - where[:, None]) / stretch, how.cubic_a)

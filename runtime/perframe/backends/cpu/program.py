@@ -100,6 +100,11 @@ class PythonStep:
 CpuStep = NativeStep | PythonStep
 
 
+def numbers_begin(steps: Sequence[CpuStep]) -> int:
+    """Where in a program's words the numbers of its steps begin, after the table."""
+    return team.PROGRAM + team.ROW * len(steps)
+
+
 class CpuProgram:
     """Steps in order. A run of native ones is a table, which native code walks without the GIL, with the helpers.
 
@@ -113,8 +118,8 @@ class CpuProgram:
         natives = [(index, step) for index, step in enumerate(self.steps) if isinstance(step, NativeStep)]
         self._checks = [(index, step.check) for index, step in natives if step.check is not None]
         self._walk = jit.function("walk") if natives else None
-        self.words = np.zeros(team.PROGRAM + team.ROW * len(self.steps) + len(known.numbers), np.int64)
-        address, numbers = address_of(self.words), self._numbers_begin()
+        self.words = np.zeros(numbers_begin(self.steps) + len(known.numbers), np.int64)
+        address, numbers = address_of(self.words), numbers_begin(self.steps)
         self.words[team.TABLE] = address + 8 * team.PROGRAM
         table = self.words[team.PROGRAM : numbers].reshape(-1, team.ROW)
         for index, step in natives:
@@ -124,10 +129,6 @@ class CpuProgram:
         self.bindings = Bindings(self.steps, arena, known, self.words[numbers:], known.elsewhere)
         self._address, self._arguments = address, dict[tuple[int, int], tuple[Any, ...]]()
         self.begin(bool((table[:, team.CHUNK] < table[:, team.ITEMS]).any()))
-
-    def _numbers_begin(self) -> int:
-        """Where in a program's words the numbers of its steps begin, after the table."""
-        return team.PROGRAM + team.ROW * len(self.steps)
 
     def begin(self, splits: bool) -> None:
         """No run was measured yet. `splits` says whether any step is for more than one thread."""

@@ -16,7 +16,7 @@ from perframe.backends.cpu.bindings import Addresses, Bindings
 from perframe.backends.cpu.evaluator import Evaluator
 from perframe.backends.cpu.kernels import team
 from perframe.backends.cpu.late_program import LateProgram
-from perframe.backends.cpu.program import CpuProgram, CpuStep, NativeStep, PythonStep, Table
+from perframe.backends.cpu.program import CpuProgram, CpuStep, NativeStep, PythonStep, Table, numbers_begin
 from perframe.backends.cpu.rows import extent
 from perframe.storage import address_of
 from perframe.tensor import HostStorage, Storage
@@ -61,7 +61,7 @@ class CpuTemplate:
             if isinstance(step, PythonStep)
         ]
         self.tables = self._tables_of(natives)
-        self.numbers = team.PROGRAM + team.ROW * len(self.steps)  # where they begin
+        self.numbers = numbers_begin(self.steps)
         filled = self._filled(trace, natives)
         self._formulas = trace.formulas([*self._results, *filled.values(), *lengths])
         self.count = len(self._results)
