@@ -27,15 +27,19 @@ class Branches:
 
     def __init__(self, model: Model, evaluate: Evaluate) -> None:
         self._model, self._evaluate = model, evaluate
-        self._dims = OpenDims({value.name: value.shape for value in model.inputs})
+        self._names = [value.name for value in model.inputs]
+        self._dims = OpenDims([value.shape for value in model.inputs])
         self._known: list[tuple[tuple[int, ...], Formulas, Decisions, Model]] = []
 
-    def settle(self, shapes: Shapes) -> tuple[Decisions, Model]:
-        """Which branches are decided, and the model with their bodies; the model itself where none is."""
+    def settle(self, given: Sequence[Sequence[int] | None]) -> tuple[Decisions, Model]:
+        """Which branches are decided, and the model with their bodies; the model itself where none is. `given` are the
+        inputs' shapes, None for those that have none.
+        """
+        shapes = [() if shape is None else shape for shape in given]
         sizes = self._dims.sizes(shapes)
         if sizes is None:
             return (), self._model
-        ranks = tuple(map(len, shapes.values()))
+        ranks = tuple([-1 if shape is None else len(shape) for shape in given])
         found = self._find(ranks, sizes)
         if found is None and ranks not in [known[0] for known in self._known]:
             self._follow(ranks, shapes, [2 * size for size in sizes])  # see template.py
@@ -52,13 +56,32 @@ class Branches:
 
     def _follow(self, ranks: tuple[int, ...], shapes: Shapes, sizes: Sequence[int]) -> tuple[Decisions, Model]:
         trace = Trace(sizes)
-        decisions, model = settled(self._model, self._dims.followed(shapes, trace), self._evaluate)
+        followed = zip(self._names, ranks, self._dims.followed(shapes, trace), strict=True)
+        known = {name: shape for name, rank, shape in followed if rank >= 0}
+        decisions, model = settled(self._model, known, self._evaluate)
         self._known.insert(0, (ranks, trace.formulas([]), decisions, model))
         del self._known[MAX_KNOWN:]
         return decisions, model
 
 
-def settled(model: Model, shapes: Shapes, evaluate: Evaluate) -> tuple[Decisions, Model]:
+def follow_shapes(model: Model) -> bool:
+    """Whether any of a model's branches may be decided without the values of its inputs."""
+    return any(
+        _follows_shapes(model, layer.inputs[0]) for layer in model.layers if layer.declaration.body_for is not None
+    )
+
+
+def _follows_shapes(model: Model, condition: str) -> bool:
+    needed = {condition}
+    for layer in reversed(model.layers):
+        if needed & set(layer.outputs):
+            if not layer.declaration.reads_values:
+                return True
+            needed.update(layer.inputs)
+    return not needed & {value.name for value in model.inputs}
+
+
+def settled(model: Model, shapes: Mapping[str, Sequence[int]], evaluate: Evaluate) -> tuple[Decisions, Model]:
     """Which branches these input shapes decide, and the model with their bodies; itself, where they decide none."""
     known = {
         value.name: PartialTensor(value.dtype, DynamicTensorShape(shapes[value.name]))

@@ -27,6 +27,10 @@ class ControlPart:
         self._cuts: dict[tuple[int, int], PlannedPart] = {}
         self._captures: Sequence[str] = layer.attributes.get("captures", ())
         self._bodies = {name: Parts(body, machine) for name, body in layer.attributes["bodies"].items()}
+        self._own = {
+            name: [value.name for value in body.model.inputs if value.name not in self._captures]
+            for name, body in self._bodies.items()
+        }
 
     def advance(self, values: Values, whole: bool) -> Iterator[str]:
         """Run the bodies that the conditions choose, and add the outputs."""
@@ -43,9 +47,7 @@ class ControlPart:
 
     def run(self, name: str, inputs: Sequence[Any], captured: Values) -> list[Any]:
         """A body's outputs."""
-        body = self._bodies[name]
-        names = [value.name for value in body.model.inputs if value.name not in captured]
-        return body.run({**captured, **dict(zip(names, inputs, strict=True))})
+        return self._bodies[name].run({**captured, **dict(zip(self._own[name], inputs, strict=True))})
 
     def local(self, value: Any) -> Any:
         """A value where it lies if that is the backend, else as an array."""

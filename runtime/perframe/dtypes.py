@@ -105,7 +105,7 @@ class TensorShape(tuple[int, ...]):
     @classmethod
     def of_ints(cls, dims: Iterable[int]) -> TensorShape:
         """Of ints that are such already."""
-        return super().__new__(cls, dims)
+        return tuple.__new__(cls, dims)
 
     @property
     def rank(self) -> int:

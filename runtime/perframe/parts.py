@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perframe.backends.base import Backend
-from perframe.branches import Branches, Decisions
+from perframe.branches import Branches, Decisions, follow_shapes
 from perframe.errors import InputError
 from perframe.layers.twins import signature
 from perframe.model import Evaluate, Layer, Model, Value
-from perframe.open_dims import OpenDims
+from perframe.open_dims import OpenDims, Shapes
 from perframe.outline import Outline
 from perframe.plan import Plan
 from perframe.planning import Planner
@@ -85,7 +85,7 @@ class PlannedPart:
         self._plans: OrderedDict[Any, Plan] = OrderedDict()
         self._names = [value.name for value in model.inputs]
         self._decisive = _decisive_inputs(model)
-        self._templates = Templates(machine.backend, OpenDims({value.name: value.shape for value in model.inputs}))
+        self._templates = Templates(machine.backend, OpenDims([value.shape for value in model.inputs]))
         self._signatures = {id(layer): signature(layer) for layer in model.layers}
 
     def run_whole(self, values: Values) -> None:
@@ -127,17 +127,19 @@ class PlannedPart:
         return copied if copied is not None else self._storage_of(plan, name, value.download_to_array())
 
     def _plan_for(self, values: Values) -> Plan:
-        key: Any = tuple([values[name].shape for name in self._names])
-        decisive = {name: _host_value(values[name]) for name in self._decisive} if self._decisive else {}
-        if decisive:
-            key = (key, *((value.tobytes(), value.shape) for value in decisive.values()))
+        shapes = key = tuple([values[name].shape for name in self._names])
+        if self._decisive:
+            decisive = {name: _host_value(values[name]) for name in self._decisive}
+            key = (shapes, *((value.tobytes(), value.shape) for value in decisive.values()))
         plan = self._plans.get(key)
         if plan is not None:
             self._plans.move_to_end(key)
             return plan
-        shapes = {name: values[name].shape for name in self._names}
-        latest = next(reversed(self._plans.values()), None)
-        plan = self._made(shapes, decisive) if decisive else self._templates.plan(shapes, self._made, latest)
+        if self._decisive:
+            plan = self._made(shapes, decisive)
+        else:
+            latest = next(reversed(self._plans.values()), None)
+            plan = self._templates.plan(shapes, self._made, latest)
         self._plans[key] = plan
         if len(self._plans) > MAX_PLANS:
             _, old = self._plans.popitem(last=False)
@@ -145,12 +147,12 @@ class PlannedPart:
             old.release()
         return plan
 
-    def _made(self, shapes: Mapping[str, Sequence[int]], decisive: Mapping[str, Array] = NO_VALUES) -> Plan:
+    def _made(self, shapes: Shapes, decisive: Mapping[str, Array] = NO_VALUES) -> Plan:
         """The plan for input shapes, and for the values of those inputs that decide others."""
-        specs = {}
-        for value in self.model.inputs:
-            shape = DynamicTensorShape(shapes[value.name])
-            specs[value.name] = PartialTensor(value.dtype, shape, decisive.get(value.name))
+        specs = {
+            value.name: PartialTensor(value.dtype, DynamicTensorShape(shape), decisive.get(value.name))
+            for value, shape in zip(self.model.inputs, shapes, strict=True)
+        }
         machine = self._machine
         outline = Outline(self.model, self._constants.known, specs, machine.evaluate, self._signatures)
         return Planner(self.model, machine.backend, machine.host, self._constants, outline, machine.strict).plan()
@@ -193,16 +195,16 @@ class Parts:
 
     def __init__(self, model: Model, machine: Machine) -> None:
         self._machine = machine
-        branches = any(layer.declaration.body_for is not None for layer in model.layers)
-        self._branches = Branches(model, machine.evaluate) if branches else None
+        self._branches = Branches(model, machine.evaluate) if follow_shapes(model) else None
         self._settled: dict[Any, Parts | None] = {}  # by the inputs' shapes
         self._decided: dict[Decisions, Parts] = {}
         self._names = [value.name for value in model.inputs]
         self.model = machine.prepare(model)
         self._parts = list(_partition(self.model, machine))
+        self._output_names = self.model.output_names
         # planned parts hold their own
         read = {name for layer in self.model.layers if layer.declaration.on_host for name in layer.inputs}
-        read.update(self.model.output_names)
+        read.update(self._output_names)
         self._constants = {name: value for name, value in self.model.constants.items() if name in read}
 
     def run_whole(self, values: Values) -> None:
@@ -232,11 +234,9 @@ class Parts:
     def _settled_for(self, values: Values) -> Parts | None:
         """The parts of the model with the branches that these inputs' shapes decide; None where they decide none."""
         assert self._branches is not None
-        shapes = {name: getattr(values[name], "shape", None) for name in self._names}
-        key = tuple(shapes.values())
+        key = tuple([getattr(values[name], "shape", None) for name in self._names])
         if key not in self._settled:
-            known = {name: shape for name, shape in shapes.items() if shape is not None}
-            decisions, model = self._branches.settle(known)
+            decisions, model = self._branches.settle(key)
             if decisions and decisions not in self._decided:
                 self._decided[decisions] = Parts(model, self._machine)
             if len(self._settled) >= MAX_SETTLED:
@@ -257,7 +257,7 @@ class Parts:
         """The model's outputs, in order."""
         values = dict(inputs)
         self.run_whole(values)
-        return [values[name] for name in self.model.output_names]
+        return [values[name] for name in self._output_names]
 
     def release(self) -> None:
         """Free what the parts hold."""

@@ -29,6 +29,8 @@ class Plan:
         live: Callable[[], list[tuple[str, int]]],
     ) -> None:
         self.stretches, self.inputs, self.outputs, self.live = stretches, inputs, outputs, live
+        only = stretches[0] if len(stretches) == 1 else None
+        self.program = only.program if isinstance(only, Stretch) else None  # where it is all that the plan runs
         self.bound = {name: operand.storage for name, operand in inputs.items() if operand.has_storage}
         self.workspaces, self.owned, self._homes = workspaces, owned, homes
         self._rings: dict[str, list[Storage]] = {}

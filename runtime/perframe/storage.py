@@ -115,6 +115,7 @@ class HostStorage:
     def place(self, memory: Array, address: int | None = None) -> None:
         """Have the values in this memory from now on."""
         self.memory = memory
+        self._room = -1 if self.dtype is DataType.STRING else memory.size // self.dtype.numpy.itemsize
         self.address = address_of(memory) if address is None else address
         self._viewed: tuple[tuple[int, ...], DataType, Array] | None = None
 
@@ -125,12 +126,12 @@ class HostStorage:
         if self.write is not None or self.reads:
             self._settle()
         self.size = size = math.prod(shape)
+        if size <= self._room:
+            return
         if self.dtype is DataType.STRING:
             self.place(np.full(size, "", object))
-            return
-        needed = size * self.dtype.numpy.itemsize
-        if self.memory.size < needed:  # and half as much more, since sizes grow
-            self.place(*aligned_bytes(needed + needed // 2))
+        else:  # and half as much more, since sizes grow
+            self.place(*aligned_bytes((size + size // 2) * self.dtype.numpy.itemsize))
 
     @property
     def max_capacity(self) -> int:

@@ -4,7 +4,7 @@ planned alike.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from perframe.backends.base import Access, Backend, Following, Operand, SizedProgram
 from perframe.open_dims import OpenDims, Shapes
@@ -32,7 +32,7 @@ class Template:
 
     def __init__(self, trace: Trace, plan: Plan, backend: Following) -> None:
         (stretch,) = plan.stretches
-        assert isinstance(stretch, Stretch) and stretch.program is not None
+        assert isinstance(stretch, Stretch) and plan.program is not None
         self.steps, self.layers_of_steps = stretch.steps, stretch.layers
         self.backend, self.resize = stretch.backend, backend.resize
         self._results: list[int] = []
@@ -46,7 +46,7 @@ class Template:
         lasting = [storage for *_, storage in (*self.inputs, *self.outputs)]
         plan.owned = [storage for storage in plan.owned if storage in lasting]  # the rest serves other plans too
         self.layers = [name for name, _ in plan.live()]
-        self._program = backend.template(stretch.program, plan.workspaces[0], trace, self._results)
+        self._program = backend.template(plan.program, plan.workspaces[0], trace, self._results)
         self._idle: list[FittedPlan] = []
         self._most_idle = MAX_IDLE
 
@@ -64,13 +64,19 @@ class Template:
         self._idle.clear()
         self._most_idle = 0
 
+    def _blank(self) -> FittedPlan | None:
+        """A plan to be fitted to sizes; None where that would have to be waited for."""
+        planned = [(storage, dtype) for *_, dtype, storage in (*self.inputs, *self.outputs) if storage is not None]
+        storages = {id(storage): self.backend.alloc((0,), dtype) for storage, dtype in planned}
+        sized = self._program.blank(storages)
+        return None if sized is None else FittedPlan(self, sized, storages)
+
     def prepare(self, sizes: Sequence[int]) -> None:
         """Have plans ready: to fit one takes a fraction of the time to make it, and less when that was done before."""
         for _ in range(self._most_idle):
-            blank = self._program.blank()
-            if blank is None:
+            plan = self._blank()
+            if plan is None:
                 return
-            plan = FittedPlan(self, blank)
             if plan.fit(sizes):
                 plan.release()
 
@@ -80,12 +86,9 @@ class Template:
 
     def plan(self, sizes: Sequence[int]) -> FittedPlan | None:
         """The plan for these sizes; None where it would be another one."""
-        plan = self._idle.pop() if self._idle else None
+        plan = self._idle.pop() if self._idle else self._blank()
         if plan is None:
-            blank = self._program.blank()
-            if blank is None:
-                return None
-            plan = FittedPlan(self, blank)
+            return None
         try:
             fits = plan.fit(sizes)
         except BaseException:  # no memory
@@ -103,28 +106,26 @@ class FittedPlan(Plan):
     A frame waits for that, with nothing of it in the processor's caches: what is touched is what it costs.
     """
 
-    def __init__(self, template: Template, sized: SizedProgram) -> None:
-        self._template, self._sized = template, sized
-        backend, self._storages = template.backend, dict[int, Storage]()
+    def __init__(self, template: Template, sized: SizedProgram, storages: Mapping[int, Storage]) -> None:
+        """`storages` are its own, by the ids of those whose place they take."""
+        self._template, self._sized, self._storages = template, sized, [*storages.values()]
         self._resize = template.resize
         inputs: dict[str, Operand] = {}
-        self._bound_first: dict[str, Storage] = {}
         self._of_inputs: list[tuple[Operand, slice, Storage, DataType]] = []
         for name, where, dtype, planned in template.inputs:
-            operand = inputs[name] = Operand(name, (0,), dtype)
-            if planned is not None:
-                storage = backend.alloc((0,), dtype)
-                inputs[name] = operand = Operand(name, (0,), dtype, storage=storage)
-                self._storages[id(planned)] = self._bound_first[name] = storage
+            storage = None if planned is None else storages[id(planned)]
+            operand = inputs[name] = Operand(name, (0,), dtype, storage=storage)
+            if storage is not None:
                 self._of_inputs.append((operand, where, storage, dtype))
-        self._of_outputs: list[tuple[str, slice, Storage, DataType]] = []
-        for name, where, dtype, planned in template.outputs:
-            storage = self._storages[id(planned)] = backend.alloc((0,), dtype)
-            self._of_outputs.append((name, where, storage, dtype))
-        self._written = [storage for _, _, storage, _ in self._of_outputs]
-        self._stretch = Stretch(backend, template.steps, template.layers_of_steps, Access(), sized.program)
-        homes, workspaces = dict.fromkeys(inputs, backend), [sized.workspace]
-        super().__init__([self._stretch], inputs, homes, {}, [], workspaces, self._live)
+        self._of_outputs = [
+            (name, where, storages[id(planned)], dtype) for name, where, dtype, planned in template.outputs
+        ]
+        reads = [storage for _, _, storage, _ in self._of_inputs]
+        self._access = Access(reads, [storage for _, _, storage, _ in self._of_outputs])
+        stretch = Stretch(template.backend, template.steps, template.layers_of_steps, self._access, sized.program)
+        homes, workspaces = dict.fromkeys(inputs, template.backend), [sized.workspace]
+        super().__init__([stretch], inputs, homes, {}, [], workspaces, self._live)
+        self._bound_first = dict(self.bound)
 
     def fit(self, sizes: Sequence[int]) -> bool:
         """Be the plan for these sizes; False where it would be another one."""
@@ -138,24 +139,23 @@ class FittedPlan(Plan):
             shape = TensorShape.of_ints(values[where])
             self._resize(storage, shape, dtype)
             self.outputs[name] = Tensor.over(storage, shape, dtype, name)
-        self._sized.bind(self._storages)
-        self.bound = dict(self._bound_first)
-        self._stretch.access = Access(list(self.bound.values()), self._written)
+        self._sized.bind()
         return True
 
     def expect(self, latest: Plan | None) -> None:
         """Assume that it takes as long as the plan for other sizes did, or longer."""
-        stretch = latest.stretches[0] if latest is not None and len(latest.stretches) == 1 else None
-        if latest is not None and isinstance(stretch, Stretch) and stretch.program is not None:
-            self._sized.expect(stretch.program, latest.workspace_bytes)
+        if latest is not None and latest.program is not None:
+            self._sized.expect(latest.program, latest.workspaces[0].size)
 
     def release(self) -> None:
         """Give back what the runs used, and be ready for other sizes."""
         super().release()
         self._sized.release()
         self._rings.clear()
-        self.bound, self.outputs = {}, {}
-        for storage in self._storages.values():
+        self.outputs.clear()
+        self.bound = dict(self._bound_first)
+        self._access.reads, self._access.rebinds = list(self.bound.values()), []
+        for storage in self._storages:
             if storage.max_capacity > MAX_KEPT:
                 storage.release()
         self._template.take_back(self)
@@ -179,7 +179,7 @@ class Templates:
         sizes = self._dims.sizes(shapes) if self._follows else None
         if not sizes:
             return make(shapes)
-        known = self._known.setdefault(tuple(map(len, shapes.values())), [])
+        known = self._known.setdefault(tuple(map(len, shapes)), [])
         begun = bool(known)
         if not begun:
             self._expect(sizes, shapes, make, known)
@@ -238,8 +238,7 @@ class Templates:
 
     def _template(self, trace: Trace, plan: Plan) -> Template | None:
         """What makes the plan for other sizes, if it is one program."""
-        stretch = plan.stretches[0] if len(plan.stretches) == 1 else None
-        if not isinstance(stretch, Stretch) or not isinstance(self._backend, Following) or stretch.program is None:
+        if plan.program is None or not isinstance(self._backend, Following):
             return None
         return Template(trace, plan, self._backend)
 

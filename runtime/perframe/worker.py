@@ -8,22 +8,22 @@ from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from perframe.backends import backend_type as backend_type_of
 from perframe.backends import evaluator, expect_kernels, host_runner, open_backend
 from perframe.control import ControlPart
 from perframe.errors import ClosedError, InputError
+from perframe.inputs import Given, Inputs
 from perframe.loading import load
-from perframe.model import Model, Value
+from perframe.model import Model
 from perframe.parts import Machine, MemoryUse, Parts, Values, on_host
 from perframe.prepared import prepared
 from perframe.spec import DynamicTensorShape
-from perframe.tensor import BackendType, DataType, Tensor
+from perframe.tensor import BackendType, Tensor
 
 log = logging.getLogger("perframe")
 Array = NDArray[Any]
-Given = Tensor | ArrayLike
 
 
 class Worker:
@@ -53,11 +53,8 @@ class Worker:
         self._parts = Parts(model, machine)
         self._outputs: dict[str, Any] | None = None
         self._runs = 0
-        self._set: dict[str, Given] = {}
-        self._names = [value.name for value in model.inputs]
+        self._inputs = Inputs(model)
         self._output_names = model.output_names
-        self._accepted: list[Any] = []  # kinds of the last inputs that could be taken as they were
-        self._shared_dims = _shared_dims(model)
 
     def _prepare(self, model: Model) -> Model:
         return prepared(model, evaluator(), self.backend_type)
@@ -67,65 +64,20 @@ class Worker:
     def set_input(self, name: str | int, value: Given) -> None:
         """Keep an input for the next schedules. Raises InputError for a name that the model does not have."""
         self._check_open()
-        self._set[self._input_name(name)] = value
+        self._inputs.keep(name, value)
 
     def empty_input(self, name: str | int = 0, shape: tuple[int, ...] | None = None) -> Tensor:
         """A tensor on this worker's backend for an input, to be filled by a TextureConverter or `upload`.
 
         `shape` is needed where the model leaves dims open.
         """
-        value = self.model.inputs[self._names.index(self._input_name(name))]
+        value = self._inputs.value(name)
         dims = shape if shape is not None else value.shape
         concrete = DynamicTensorShape(dims or ())
         if dims is None or not concrete.is_static:
             raise InputError(f"input {value} has open dims: say the shape")
         made = concrete.to_shape()
         return Tensor.over(self._backend.alloc(made, value.dtype), made, value.dtype, value.name)
-
-    def _input_name(self, name: str | int) -> str:
-        if isinstance(name, int):
-            if not 0 <= name < len(self._names):
-                raise InputError(f"{self.model.name} has {len(self._names)} inputs, none at index {name}")
-            return self._names[name]
-        if name not in self._names:
-            listed = ", ".join(map(str, self.model.inputs)) or "none"
-            raise InputError(f"{self.model.name} has no input {name!r}; its inputs are {listed}")
-        return name
-
-    def _gather(self, positional: tuple[Any, ...]) -> dict[str, Any]:
-        """The inputs of one run by name, checked against the model."""
-        given = dict(self._set)
-        if len(positional) == 1 and isinstance(positional[0], Mapping):
-            for name, value in positional[0].items():
-                given[self._input_name(name)] = value
-        else:
-            if len(positional) > len(self._names):
-                raise InputError(f"{self.model.name} takes {len(self._names)} input(s), and got {len(positional)}")
-            given.update(zip(self._names, positional, strict=False))
-        if len(given) < len(self._names):
-            missing = [str(value) for value in self.model.inputs if value.name not in given]
-            raise InputError(f"{self.model.name} still needs the input(s) {', '.join(missing)}")
-        kinds = [_kind(given[name]) for name in self._names]
-        if kinds == self._accepted:  # a frame's inputs are like those of the frame before
-            return given
-        checked = dict(given)
-        for index, value in enumerate(self.model.inputs):
-            if not self._accepted or not _is_like(kinds[index], self._accepted[index], value):
-                checked[value.name] = _checked(self.model.name, value, given[value.name])
-        self._check_names(checked)
-        if all(checked[name] is given[name] for name in self._names):
-            self._accepted = kinds
-        return checked
-
-    def _check_names(self, given: Mapping[str, Any]) -> None:
-        """Raise InputError where a named dim is of one size in one input, and of another in another."""
-        for dim, ((first, axis), *others) in self._shared_dims.items():
-            for name, other in others:
-                size, found = given[first].shape[axis], given[name].shape[other]
-                if size != found:
-                    raise InputError(
-                        f"{self.model.name}: the dim {dim!r} is {size} in the input {first!r}, and {found} in {name!r}"
-                    )
 
     # --- runs ---
 
@@ -136,7 +88,7 @@ class Worker:
         shapes depend on data waits for what these need.
         """
         self._check_open()
-        values = self._gather(inputs)
+        values = self._inputs.gather(inputs)
         self._runs += 1
         self._parts.run_whole(values)
         self._keep_outputs(values)
@@ -148,7 +100,7 @@ class Worker:
         A later run ends this one, since they share memory: the iterator raises InputError if it is asked to go on.
         """
         self._check_open()
-        return self._advance(self._gather(inputs))
+        return self._advance(self._inputs.gather(inputs))
 
     def _advance(self, values: Values) -> Iterator[str]:
         self._runs += 1
@@ -213,46 +165,6 @@ class Worker:
 
     def __repr__(self) -> str:
         return f"Worker({self.model.name!r} on {self.backend_type}{', closed' if self._closed else ''})"
-
-
-def _kind(value: Any) -> tuple[Any, ...]:
-    """All that decides whether a value can be an input as it is."""
-    return type(value), getattr(value, "shape", None), getattr(value, "dtype", None)
-
-
-def _is_like(kind: tuple[Any, ...], accepted: tuple[Any, ...], value: Value) -> bool:
-    """Whether a value can be an input as one of another kind could, maybe in another shape."""
-    return kind == accepted or (kind[::2] == accepted[::2] and value.shape is not None and value.shape.accepts(kind[1]))
-
-
-def _shared_dims(model: Model) -> dict[str, list[tuple[str, int]]]:
-    """The named dims that several inputs have: in which, and on which axis."""
-    places: dict[str, list[tuple[str, int]]] = {}
-    for value in model.inputs:
-        if value.kind == "tensor":
-            for axis, dim in enumerate(value.shape or ()):
-                if isinstance(dim, str):
-                    places.setdefault(dim, []).append((value.name, axis))
-    return {dim: found for dim, found in places.items() if len(found) > 1}
-
-
-def _checked(model: str, value: Value, given: Any) -> Any:
-    """An input of the right dtype and a shape that fits. Raises InputError."""
-    if value.kind == "sequence" or (value.kind == "optional" and isinstance(given, list)):
-        return [np.asarray(item) for item in given]
-    if value.kind == "optional" and given is None:
-        return None
-    array: Tensor | Array = given if isinstance(given, Tensor) else np.asarray(given)
-    if not isinstance(array, Tensor) and array.dtype.kind in "US":
-        array = array.astype(object)
-    dtype = DataType.of(array.dtype)
-    if dtype is not value.dtype:
-        raise InputError(
-            f"{model}: input {value.name!r} is {value.dtype}, and got {dtype} {tuple(array.shape)}: convert it first"
-        )
-    if value.shape is not None and not value.shape.accepts(array.shape):
-        raise InputError(f"{model}: input {value.name!r} has the shape {value.shape}, and got {tuple(array.shape)}")
-    return array
 
 
 def _as_output(name: str, value: Any) -> Any:

@@ -294,6 +294,6 @@ def test_a_program_that_is_made_during_a_run_has_no_team() -> None:
         template = known[0]._program
         assert isinstance(template, CpuTemplate) and template.first is not None
         template.first.words[team.TEAM] = 1
-        made = template.blank()
+        made = template.blank({})
         template.first.words[team.TEAM] = 0
         assert made is not None and made.program.words[team.TEAM] == 0

@@ -157,12 +157,10 @@ def test_a_size_is_an_int_to_all_that_asks() -> None:
 
 
 def test_dims_of_one_name_are_one() -> None:
-    dims = OpenDims({"x": ("n", None, 3), "y": (None, "n"), "z": None})
-    shapes = {"x": (4, 5, 3), "y": (6, 4), "z": (7,)}
+    dims = OpenDims([("n", None, 3), (None, "n"), None])
+    shapes = [(4, 5, 3), (6, 4), (7,)]
     assert dims.sizes(shapes) == [4, 5, 6, 7]
-    assert dims.sizes({**shapes, "y": (6, 5)}) is None
+    assert dims.sizes([(4, 5, 3), (6, 5), (7,)]) is None
     followed = dims.followed(shapes, Trace([4, 5, 6, 7]))
-    assert {name: list(map(plain, shape)) for name, shape in followed.items()} == {
-        k: list(v) for k, v in shapes.items()
-    }
-    assert hash(followed["x"][0]) == hash(followed["y"][1]) and not is_followed(followed["x"][2])
+    assert [tuple(map(plain, shape)) for shape in followed] == shapes
+    assert hash(followed[0][0]) == hash(followed[1][1]) and not is_followed(followed[0][2])

@@ -205,8 +205,8 @@ class SizedProgram(Protocol):
     def fit(self, sizes: Sequence[int]) -> list[int] | None:
         """What the template was asked for, for these sizes; None where the program would be another one."""
 
-    def bind(self, storages: Mapping[int, Storage]) -> None:
-        """Read and write these storages, in place of those with these ids: after each `fit`."""
+    def bind(self) -> None:
+        """Read and write the storages where they are now: after each `fit`."""
 
     def expect(self, like: Program, size: int) -> None:
         """Assume that a run takes as long as one of a program like this with so many bytes of values, or longer."""
@@ -215,7 +215,7 @@ class SizedProgram(Protocol):
         """For each layer, the bytes of all values within a run while it does."""
 
     def release(self) -> None:
-        """Hold nothing for these sizes any more."""
+        """Hold nothing for these sizes any more, but for the workspace."""
 
 
 class ProgramTemplate(Protocol):
@@ -224,8 +224,10 @@ class ProgramTemplate(Protocol):
     def serves(self, sizes: Sequence[int]) -> bool:
         """Whether it is the program for these sizes; known before its kernels are there."""
 
-    def blank(self) -> SizedProgram | None:
-        """A program to be fitted to sizes; None where that would have to be waited for."""
+    def blank(self, storages: Mapping[int, Storage]) -> SizedProgram | None:
+        """A program to be fitted to sizes, with these storages in place of those with these ids; None where that would
+        have to be waited for.
+        """
 
 
 class Workspace(Protocol):

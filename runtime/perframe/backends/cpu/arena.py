@@ -26,15 +26,18 @@ class Arena:
 
     def __init__(self) -> None:
         self.workspaces: list[ArenaWorkspace] = []
-        self._place = NOWHERE
+        self._place, self._wanted = NOWHERE, 0
 
     def block(self) -> tuple[NDArray[Any], int]:
         """The memory and its address. Whoever runs on it holds it: a larger one may take its place meanwhile."""
-        size = max([workspace.size for workspace in self.workspaces], default=0)
-        if self._place[0].size < size:
+        if self._place[0].size < self._wanted:
             self._place = NOWHERE  # the old one goes before the new one comes
-            self._place = aligned_bytes(size)
+            self._place = aligned_bytes(self._wanted)
         return self._place
+
+    def enlarge(self, size: int) -> None:
+        """Be at least so large at the next run."""
+        self._wanted = max(self._wanted, size)
 
     @property
     def address(self) -> int:
@@ -45,6 +48,8 @@ class Arena:
         """A plan needs no memory any more; after the last one there is none."""
         if workspace in self.workspaces:
             self.workspaces.remove(workspace)
+            if workspace.size == self._wanted:
+                self._wanted = max([other.size for other in self.workspaces], default=0)
         if not self.workspaces:
             self._place = NOWHERE
 
@@ -117,7 +122,7 @@ class ArenaWorkspace:
     a plan next to nothing; where that wastes much, all are laid out anew when their lifetimes are known.
     """
 
-    def __init__(self, arena: Arena, size: int = 0) -> None:
+    def __init__(self, arena: Arena) -> None:
         self._arena = arena
         self._holes: list[tuple[int, int]] = []  # (begin, end), ascending, none next to another
         self._taken: dict[int, Life] = {}  # by the storage
@@ -125,7 +130,7 @@ class ArenaWorkspace:
         self.marks: list[list[int]] = []  # what is taken while each layer runs, by the storage
         self._now = self._most = 0
         self._scratch: list[Storage] = []
-        self.size, self.used = size, 0
+        self.size = self.used = 0
         arena.workspaces.append(self)
 
     def take(self, shape: Sequence[int], dtype: DataType) -> Storage:
@@ -185,11 +190,13 @@ class ArenaWorkspace:
                 self.size = size
                 for life, offset in zip(self.lives, offsets, strict=True):
                     life.storage.lie_at(offset)
+        self._arena.enlarge(self.size)
 
     def take_part(self, size: int) -> None:
         """Want so many bytes of the arena (again)."""
         self.size = size
         self._arena.workspaces.append(self)
+        self._arena.enlarge(size)
 
     def release(self) -> None:
         """Leave the arena to the other plans."""

@@ -69,26 +69,25 @@ class Bindings:
     """The numbers of all steps, in one array of a program's, which are those of `known` in order."""
 
     def __init__(
-        self,
-        steps: Sequence[Bound],
-        arena: Arena | None,
-        known: Addresses,
-        numbers: Ints,
-        elsewhere: Mapping[int, Sequence[int]],
-        base: int = 0,
+        self, arena: Arena | None, known: Addresses, numbers: Ints, elsewhere: Mapping[int, Sequence[int]]
     ) -> None:
-        """`elsewhere` has the places of what may be replaced; what is in the arena is where that begins at `base`."""
+        """`elsewhere` has the places of what may be replaced. `begin` comes next."""
         self._readers: dict[int, list[tuple[list[HostStorage], int]]] = {}  # by the planned operand, steps' operands
         self._moved: list[ArenaStorage] = []  # read by steps in Python
+        self._numbers, self._in_arena, self._elsewhere = numbers, known.in_arena, elsewhere
+        self._bound: dict[int, HostStorage] = {}  # what took an operand's place lives as long
+        self._arena, self._base, self._moved_to = arena, 0, 0
+
+    def begin(self, steps: Sequence[Bound], base: int = 0) -> None:
+        """Nothing was replaced, and what is in the arena is where that begins at `base`; all that these steps in Python
+        read is to be found.
+        """
+        self._base, self._moved_to = base, 0
         for step in steps:
             if step.numbers is None:
                 self._moved += [operand for operand in step.operands if isinstance(operand, ArenaStorage)]
                 for index, operand in enumerate(step.operands):
                     self._readers.setdefault(id(operand), []).append((step.operands, index))
-        self._numbers, self._in_arena, self._elsewhere = numbers, known.in_arena, elsewhere
-        self._bound: dict[int, HostStorage] = {}  # what took an operand's place lives as long
-        self._arena = arena if known.storages or self._moved else None
-        self._base, self._moved_to = base, 0
 
     def replace(self, planned: HostStorage, new: HostStorage) -> None:
         """Read `new` where the plan says `planned`."""

@@ -126,20 +126,26 @@ class CpuProgram:
             table[index] = step.kernel, 0, plain(step.items), plain(step.chunk)
         table[:, team.NUMBERS] = np.array(known.starts, np.int64) * 8 + (address + 8 * numbers)
         self.words[numbers:] = [plain(number) for number in known.numbers]
-        self.bindings = Bindings(self.steps, arena, known, self.words[numbers:], known.elsewhere)
+        self.bindings = Bindings(arena, known, self.words[numbers:], known.elsewhere)
+        self.bindings.begin(self.steps)
         self._address, self._arguments = address, dict[tuple[int, int], tuple[Any, ...]]()
         self.begin(bool((table[:, team.CHUNK] < table[:, team.ITEMS]).any()))
 
-    def begin(self, splits: bool) -> None:
-        """No run was measured yet. `splits` says whether any step is for more than one thread."""
-        self.nanoseconds: int | None = None  # that a run takes
-        self._splits = self._wants_helpers = splits
+    def begin(self, splits: bool, expected: int | None = None) -> None:
+        """No run was measured yet; one is expected to take so many nanoseconds. `splits` says whether any step is for
+        more than one thread.
+        """
+        self.nanoseconds = expected
+        self._splits = splits
+        self._wants_helpers = splits and (expected is None or expected > LONG)
 
     def again(self, words: Ints) -> CpuProgram:
         """The same program on other words."""
         made = CpuProgram.__new__(CpuProgram)
         vars(made).update(vars(self))
-        made.words, made._address, made._arguments = words, address_of(words), {}
+        made.words, made._address = words, address_of(words)
+        whole = (0, len(made.steps))
+        made._arguments = {whole: jit.arguments(made._address, *whole)}
         return made
 
     def __len__(self) -> int:

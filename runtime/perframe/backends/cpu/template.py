@@ -54,7 +54,6 @@ class CpuTemplate:
         self.beyond = self._note([reduce(at_least, [step.items - step.chunk for _, step in natives], 0)]).start
         self._elsewhere = _Parts([*self.known.others.values()])
         self.firsts = self._note(self._elsewhere.firsts)
-        self._lasting: list[tuple[int, int, int]] | None = None
         self.pythons = [
             (index, step, self._operands_of(step))
             for index, step in enumerate(self.steps)
@@ -108,12 +107,16 @@ class CpuTemplate:
             filled[self.numbers + place] = base + self._begins[id(root)] + first
         return filled
 
-    def lasting(self, storages: Storages) -> list[tuple[int, int, int]]:
-        """(index, id, id of the whole one) of what lies elsewhere and is no constant: the same for all sizes."""
-        if self._lasting is None:
-            entries = enumerate(zip(self.known.elsewhere, map(id, self._elsewhere.roots), strict=True))
-            self._lasting = [(index, planned, root) for index, (planned, root) in entries if root in storages]
-        return self._lasting
+    def lasting(self, storages: Storages) -> list[tuple[HostStorage, int, list[int], bool]]:
+        """(storage, which result is its first byte, the places of its address, whether it is whole) of what lies
+        elsewhere and is no constant.
+        """
+        entries = zip(self.known.elsewhere.items(), map(id, self._elsewhere.roots), strict=True)
+        return [
+            (storages[root], self.firsts.start + index, places, planned == root)
+            for index, ((planned, places), root) in enumerate(entries)
+            if root in storages
+        ]
 
     @property
     def first(self) -> CpuProgram | None:
@@ -126,13 +129,13 @@ class CpuTemplate:
         """Whether it is the program for these sizes; known before its kernels are there."""
         return self._formulas.evaluate((*sizes, 0, 0)) is not None
 
-    def blank(self) -> SizedProgram | None:
-        """A program to be fitted to sizes; None while kernels are being compiled."""
+    def blank(self, storages: Mapping[int, Storage]) -> SizedProgram | None:
+        """A program to be fitted to sizes, on these storages; None while kernels are being compiled."""
         first = self.first
         if first is None or not self.evaluator.ready:
             return None
         helpers.team()  # whose threads should not begin within a frame
-        return SizedProgram(self, first)
+        return SizedProgram(self, first, {key: s for key, s in storages.items() if isinstance(s, HostStorage)})
 
     def live(self, sizes: Sequence[int]) -> list[int]:
         """For each layer, the bytes of all values within a run while it does."""
@@ -145,15 +148,20 @@ class CpuTemplate:
 class SizedProgram:
     """A program that can be fitted to sizes again and again, while none of its runs is under way."""
 
-    def __init__(self, template: CpuTemplate, first: CpuProgram) -> None:
-        self._template = template
+    def __init__(self, template: CpuTemplate, first: CpuProgram, storages: Storages) -> None:
+        self._template, self._storages = template, storages
         words = np.concatenate([np.zeros(template.count, np.int64), first.words])
         words[template.count + team.TEAM] = 0  # the first one may be running
         self._results, self._begin = words[: template.count], address_of(words)
-        self._numbers = words[template.count + template.numbers :]
+        numbers = words[template.count + template.numbers :]
+        self._numbers = memoryview(numbers)  # type: ignore[arg-type]  # an array, which sets a number in twice the time
         self._values: list[int] = []
-        self._sizes: tuple[int, ...] = ()
+        self._sizes: Sequence[int] = ()
         self.program = first.again(words[template.count :])
+        lasting = template.lasting(storages)
+        self._lasting = [(storage, result, places) for storage, result, places, _ in lasting]
+        whole = {id(storage): places for storage, _, places, is_whole in lasting if is_whole}
+        self.program.bindings = Bindings(template.arena, template.known, numbers, whole)
         self.workspace = ArenaWorkspace(template.arena)
         self.workspace.release()  # until it is fitted
 
@@ -162,47 +170,45 @@ class SizedProgram:
         template, base = self._template, self._template.arena.address
         if not template.evaluator.fill((*sizes, self._begin + 8 * template.count, base), self._begin):
             return None
-        self._sizes, self._base = tuple(sizes), base
+        self._sizes, self._base = sizes, base
         self._values = values = self._results.tolist()
         self.workspace.take_part(values[template.size])
-        self.program.begin(values[template.beyond] > 0)
+        self._splits = values[template.beyond] > 0
+        self.program.begin(self._splits)
         return values[template.given]
 
-    def bind(self, storages: Storages) -> None:
-        """Read and write these storages in place of those with these ids."""
+    def bind(self) -> None:
+        """Read and write the storages where they are now."""
         template, values, numbers = self._template, self._values, self._numbers
-        bound: dict[int, list[int]] = {}
-        firsts = values[template.firsts]
-        for index, planned, root in template.lasting(storages):
-            storage, places = storages[root], template.known.elsewhere[planned]
+        for storage, result, places in self._lasting:
+            address = storage.address + values[result]
             for place in places:
-                numbers[place] = storage.address + firsts[index]
-            if planned == root:
-                bound[id(storage)] = places
-        self._tables = [self._table(table, arguments) for _, table, arguments in template.tables]
-        for (place, _, _), array in zip(template.tables, self._tables, strict=True):
-            numbers[place] = address_of(array)
+                numbers[place] = address
+        if template.tables:
+            self._tables = [self._table(table, arguments) for _, table, arguments in template.tables]
+            for (place, _, _), array in zip(template.tables, self._tables, strict=True):
+                numbers[place] = address_of(array)
         steps: Sequence[CpuStep] = ()
         if template.pythons:
             steps = self.program.steps = list(template.steps)
             for index, step, operands in template.pythons:
-                steps[index] = self._again(step, operands, storages)
-        self.program.bindings = Bindings(steps, template.arena, template.known, numbers, bound, self._base)
+                steps[index] = self._again(step, operands)
+        self.program.bindings.begin(steps, self._base)
 
     def expect(self, like: Program, size: int) -> None:
         """Assume that a run takes as long as one of a program like this with so many bytes of values, or longer: in
         part, since the weights are read in the same time.
         """
         if isinstance(like, CpuProgram) and like.nanoseconds is not None:
-            self.program.nanoseconds = int(like.nanoseconds * max(1.0, self.workspace.size / max(size, 1)) ** 0.5)
+            growth = self.workspace.size / size if self.workspace.size > size > 0 else 1.0
+            self.program.begin(self._splits, int(like.nanoseconds * growth**0.5))
 
     def live(self) -> list[int]:
         """For each layer, the bytes of all values within a run while it does."""
         return self._template.live(self._sizes)
 
     def release(self) -> None:
-        """Hold nothing for these sizes any more."""
-        self.workspace.release()
+        """Hold nothing for these sizes any more, but for the workspace."""
         self.program.bindings.forget()
 
     def _table(self, table: Table, followed: Sequence[tuple[int, int]]) -> NDArray[Any]:
@@ -212,7 +218,7 @@ class SizedProgram:
             arguments[at] = self._values[result]
         return table.make(*arguments)
 
-    def _again(self, step: PythonStep, operands: Sequence[tuple[HostStorage, slice]], storages: Storages) -> CpuStep:
+    def _again(self, step: PythonStep, operands: Sequence[tuple[HostStorage, slice]]) -> CpuStep:
         """A step in Python for these sizes."""
         made: list[Storage] = []
         shapes: list[Sequence[int]] = []
@@ -220,7 +226,7 @@ class SizedProgram:
             first, *shape, pitch = self._values[where]
             shapes.append((*shape, pitch))
             size = extent(shape, pitch)
-            storage = storages.get(id(root))
+            storage = self._storages.get(id(root))
             if isinstance(root, ArenaStorage):
                 made.append(ArenaStorage((size,), operand.dtype, first))
             elif storage is not None and operand is not root:

@@ -1,0 +1,132 @@
+"""The inputs of a model's runs: given by position, by name or before, and checked against what the model declares."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from perframe.errors import InputError
+from perframe.model import Model, Value
+from perframe.tensor import DataType, Tensor
+
+Array = NDArray[Any]
+Given = Tensor | ArrayLike
+
+
+class Inputs:
+    """What was given for a model's inputs. A frame's are mostly like those of the frame before, but for sizes."""
+
+    def __init__(self, model: Model) -> None:
+        self._model, self._names = model.name, [value.name for value in model.inputs]
+        self._declared, self._known = model.inputs, frozenset(self._names)
+        self._kept: dict[str, Given] = {}
+        self._kinds: list[tuple[Any, ...]] = []  # types and dtypes of the last inputs that could be taken as they were,
+        self._shapes: list[Any] = []  # and their shapes
+        shapes = [value.shape for value in model.inputs if value.kind == "tensor" and value.shape is not None]
+        self._ranks = [len(shape) for shape in shapes] if len(shapes) == len(self._names) else []
+        self._fixed = [
+            (index, axis, dim)
+            for index, shape in enumerate(shapes if self._ranks else ())
+            for axis, dim in enumerate(shape)
+            if isinstance(dim, int)
+        ]
+        self._named = _named_dims(model.inputs)
+
+    def value(self, name: str | int) -> Value:
+        """What the model declares. Raises InputError for a name or an index that it does not have."""
+        if isinstance(name, int):
+            if not 0 <= name < len(self._names):
+                raise InputError(f"{self._model} has {len(self._names)} inputs, none at index {name}")
+            return self._declared[name]
+        if name not in self._known:
+            listed = ", ".join(map(str, self._declared)) or "none"
+            raise InputError(f"{self._model} has no input {name!r}; its inputs are {listed}")
+        return self._declared[self._names.index(name)]
+
+    def keep(self, name: str | int, value: Given) -> None:
+        """Give an input to all runs to come."""
+        self._kept[self.value(name).name] = value
+
+    def gather(self, positional: tuple[Any, ...]) -> dict[str, Any]:
+        """The inputs of one run by name, checked."""
+        given = dict(self._kept)
+        if len(positional) == 1 and isinstance(positional[0], (dict, Mapping)):
+            (named,) = positional
+            if named.keys() <= self._known:
+                given.update(named)
+            else:
+                given.update((self.value(name).name, value) for name, value in named.items())
+        else:
+            if len(positional) > len(self._names):
+                raise InputError(f"{self._model} takes {len(self._names)} input(s), and got {len(positional)}")
+            given.update(zip(self._names, positional, strict=False))
+        if len(given) < len(self._names):
+            missing = [str(value) for value in self._declared if value.name not in given]
+            raise InputError(f"{self._model} still needs the input(s) {', '.join(missing)}")
+        values = [given[name] for name in self._names]
+        kinds = [(type(value), getattr(value, "dtype", None)) for value in values]
+        shapes = [getattr(value, "shape", None) for value in values]
+        if kinds == self._kinds and (shapes == self._shapes or self._are_like(shapes)):
+            self._shapes = shapes
+            return given
+        checked = {
+            value.name: _checked(self._model, value, one) for value, one in zip(self._declared, values, strict=True)
+        }
+        self._check_named(checked)
+        if all([checked[name] is value for name, value in zip(self._names, values, strict=True)]):
+            self._kinds, self._shapes = kinds, shapes
+        return checked
+
+    def _are_like(self, shapes: Sequence[Any]) -> bool:
+        """Whether inputs of these shapes can be taken as others were; where that is not sure, they are looked at."""
+        if not self._ranks or [len(shape) for shape in shapes] != self._ranks:
+            return False
+        for index, axis, size in self._fixed:
+            if shapes[index][axis] != size:
+                return False
+        return not any([shapes[first][axis] != shapes[second][other] for first, axis, second, other in self._named])
+
+    def _check_named(self, given: Mapping[str, Any]) -> None:
+        """Raise InputError where a named dim is of one size in one input, and of another in another."""
+        for first, axis, second, other in self._named:
+            one, another = self._declared[first], self._declared[second]
+            size, found = given[one.name].shape[axis], given[another.name].shape[other]
+            if size != found:
+                raise InputError(
+                    f"{self._model}: the dim {(one.shape or ())[axis]!r} is {size} in the input {one.name!r}, and "
+                    f"{found} in {another.name!r}"
+                )
+
+
+def _named_dims(inputs: Sequence[Value]) -> list[tuple[int, int, int, int]]:
+    """(input, axis, another input, its axis) of dims that have the same name."""
+    firsts: dict[str, tuple[int, int]] = {}
+    found = []
+    for index, value in enumerate(inputs):
+        if value.kind == "tensor":
+            for axis, dim in enumerate(value.shape or ()):
+                if isinstance(dim, str) and firsts.setdefault(dim, (index, axis)) != (index, axis):
+                    found.append((*firsts[dim], index, axis))
+    return found
+
+
+def _checked(model: str, value: Value, given: Any) -> Any:
+    """An input of the right dtype and a shape that fits. Raises InputError."""
+    if value.kind == "sequence" or (value.kind == "optional" and isinstance(given, list)):
+        return [np.asarray(item) for item in given]
+    if value.kind == "optional" and given is None:
+        return None
+    array: Tensor | Array = given if isinstance(given, Tensor) else np.asarray(given)
+    if not isinstance(array, Tensor) and array.dtype.kind in "US":
+        array = array.astype(object)
+    dtype = DataType.of(array.dtype)
+    if dtype is not value.dtype:
+        raise InputError(
+            f"{model}: input {value.name!r} is {value.dtype}, and got {dtype} {tuple(array.shape)}: convert it first"
+        )
+    if value.shape is not None and not value.shape.accepts(array.shape):
+        raise InputError(f"{model}: input {value.name!r} has the shape {value.shape}, and got {tuple(array.shape)}")
+    return array
