@@ -85,7 +85,7 @@ class PlannedPart:
         self._plans: OrderedDict[Any, Plan] = OrderedDict()
         self._names = [value.name for value in model.inputs]
         self._decisive = _decisive_inputs(model)
-        self._templates = Templates(machine.backend, OpenDims([value.shape for value in model.inputs]))
+        self._templates = Templates(machine.backend, OpenDims([value.shape for value in model.inputs]), self._made)
         self._signatures = {id(layer): signature(layer) for layer in model.layers}
 
     def run_whole(self, values: Values) -> None:
@@ -139,7 +139,7 @@ class PlannedPart:
             plan = self._made(shapes, decisive)
         else:
             latest = next(reversed(self._plans.values()), None)
-            plan = self._templates.plan(shapes, self._made, latest)
+            plan = self._templates.plan(shapes, latest)
         self._plans[key] = plan
         if len(self._plans) > MAX_PLANS:
             _, old = self._plans.popitem(last=False)

@@ -33,7 +33,7 @@ class Plan:
         self.program = only.program if isinstance(only, Stretch) else None  # where it is all that the plan runs
         self.bound = {name: operand.storage for name, operand in inputs.items() if operand.has_storage}
         self.workspaces, self.owned, self._homes = workspaces, owned, homes
-        self._rings: dict[str, list[Storage]] = {}
+        self._rings = {name: [storage] for name, storage in self.bound.items()}
 
     @property
     def workspace_bytes(self) -> int:
@@ -70,9 +70,7 @@ class Plan:
 
     def input_storage(self, name: str) -> Storage:
         """Storage to upload an input to: one that no run under way still reads, of up to three."""
-        ring = self._rings.get(name)
-        if ring is None:
-            ring = self._rings[name] = [self.inputs[name].storage]
+        ring = self._rings[name]
         for storage in ring:
             if not storage.busy:
                 return storage

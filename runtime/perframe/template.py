@@ -10,7 +10,7 @@ from perframe.backends.base import Access, Backend, Following, Operand, SizedPro
 from perframe.open_dims import OpenDims, Shapes
 from perframe.plan import Plan
 from perframe.stretch import Stretch
-from perframe.tensor import DataType, Storage, Tensor, TensorShape
+from perframe.tensor import Storage, Tensor, TensorShape
 from perframe.tracing import LEAST, Trace, at_least, at_most, plain
 
 MAX_TEMPLATES = 12  # of one part
@@ -30,12 +30,12 @@ PATIENCE = 12  # after so many plans in a row that no template served, no more a
 class Template:
     """A plan whose numbers are formulas of the sizes with which its trace began."""
 
-    def __init__(self, trace: Trace, plan: Plan, backend: Following) -> None:
+    def __init__(self, trace: Trace, plan: Plan, backend: Following, sizes: Sequence[int]) -> None:
         (stretch,) = plan.stretches
+        self._sizes, self.ranks = sizes, tuple(len(value.shape) for value in plan.inputs.values())
         assert isinstance(stretch, Stretch) and plan.program is not None
         self.steps, self.layers_of_steps = stretch.steps, stretch.layers
-        self.backend, self.resize = stretch.backend, backend.resize
-        self._results: list[int] = []
+        self.backend, self._results, shapes = stretch.backend, list[int](), dict[int, slice]()
         self.inputs = [
             (name, self._note(value.shape), value.dtype, plan.bound.get(name)) for name, value in plan.inputs.items()
         ]
@@ -43,10 +43,13 @@ class Template:
             (name, self._note(tensor.shape), tensor.dtype, tensor.data_on_backend)
             for name, tensor in plan.outputs.items()
         ]
+        for _, where, _, storage in (*self.inputs, *self.outputs):
+            if storage is not None:
+                shapes[id(storage)] = where
         lasting = [storage for *_, storage in (*self.inputs, *self.outputs)]
         plan.owned = [storage for storage in plan.owned if storage in lasting]  # the rest serves other plans too
         self.layers = [name for name, _ in plan.live()]
-        self._program = backend.template(plan.program, plan.workspaces[0], trace, self._results)
+        self._program = backend.template(plan.program, plan.workspaces[0], trace, self._results, shapes)
         self._idle: list[FittedPlan] = []
         self._most_idle = MAX_IDLE
 
@@ -77,20 +80,24 @@ class Template:
             plan = self._blank()
             if plan is None:
                 return
-            if plan.fit(sizes):
+            if plan.fit(sizes, None):
                 plan.release()
+
+    def distance(self, sizes: Sequence[int]) -> int:
+        """How far sizes are from those for which it was made: by how many bits."""
+        return sum(abs(a.bit_length() - b.bit_length()) for a, b in zip(sizes, self._sizes, strict=True))
 
     def serves(self, sizes: Sequence[int]) -> bool:
         """Whether the plan for these sizes would be a like one."""
         return self._program.serves(sizes)
 
-    def plan(self, sizes: Sequence[int]) -> FittedPlan | None:
-        """The plan for these sizes; None where it would be another one."""
+    def plan(self, sizes: Sequence[int], latest: Plan | None) -> FittedPlan | None:
+        """The plan for these sizes; None where it would be another one. `latest` is the one that ran last."""
         plan = self._idle.pop() if self._idle else self._blank()
         if plan is None:
             return None
         try:
-            fits = plan.fit(sizes)
+            fits = plan.fit(sizes, latest)
         except BaseException:  # no memory
             plan.release()
             raise
@@ -109,49 +116,41 @@ class FittedPlan(Plan):
     def __init__(self, template: Template, sized: SizedProgram, storages: Mapping[int, Storage]) -> None:
         """`storages` are its own, by the ids of those whose place they take."""
         self._template, self._sized, self._storages = template, sized, [*storages.values()]
-        self._resize = template.resize
         inputs: dict[str, Operand] = {}
-        self._of_inputs: list[tuple[Operand, slice, Storage, DataType]] = []
+        self._of_inputs: list[tuple[Operand, slice]] = []
         for name, where, dtype, planned in template.inputs:
             storage = None if planned is None else storages[id(planned)]
             operand = inputs[name] = Operand(name, (0,), dtype, storage=storage)
             if storage is not None:
-                self._of_inputs.append((operand, where, storage, dtype))
+                self._of_inputs.append((operand, where))
         self._of_outputs = [
             (name, where, storages[id(planned)], dtype) for name, where, dtype, planned in template.outputs
         ]
-        reads = [storage for _, _, storage, _ in self._of_inputs]
+        reads = [operand.storage for operand, _ in self._of_inputs]
         self._access = Access(reads, [storage for _, _, storage, _ in self._of_outputs])
         stretch = Stretch(template.backend, template.steps, template.layers_of_steps, self._access, sized.program)
         homes, workspaces = dict.fromkeys(inputs, template.backend), [sized.workspace]
         super().__init__([stretch], inputs, homes, {}, [], workspaces, self._live)
         self._bound_first = dict(self.bound)
 
-    def fit(self, sizes: Sequence[int]) -> bool:
-        """Be the plan for these sizes; False where it would be another one."""
-        values = self._sized.fit(sizes)
+    def fit(self, sizes: Sequence[int], latest: Plan | None) -> bool:
+        """Be the plan for these sizes; False where it would be another one. It may take as long as the latest one."""
+        like, size = (None, 0) if latest is None else (latest.program, latest.workspaces[0].size)
+        values = self._sized.fit(sizes, like, size)
         if values is None:
             return False
-        for operand, where, storage, dtype in self._of_inputs:
-            operand.shape = shape = TensorShape.of_ints(values[where])
-            self._resize(storage, shape, dtype)
+        for operand, where in self._of_inputs:
+            operand.shape = TensorShape.of_ints(values[where])
         for name, where, storage, dtype in self._of_outputs:
-            shape = TensorShape.of_ints(values[where])
-            self._resize(storage, shape, dtype)
-            self.outputs[name] = Tensor.over(storage, shape, dtype, name)
-        self._sized.bind()
+            self.outputs[name] = Tensor.over(storage, TensorShape.of_ints(values[where]), dtype, name)
         return True
-
-    def expect(self, latest: Plan | None) -> None:
-        """Assume that it takes as long as the plan for other sizes did, or longer."""
-        if latest is not None and latest.program is not None:
-            self._sized.expect(latest.program, latest.workspaces[0].size)
 
     def release(self) -> None:
         """Give back what the runs used, and be ready for other sizes."""
         super().release()
         self._sized.release()
-        self._rings.clear()
+        for ring in self._rings.values():
+            del ring[1:]
         self.outputs.clear()
         self.bound = dict(self._bound_first)
         self._access.reads, self._access.rebinds = list(self.bound.values()), []
@@ -167,84 +166,100 @@ class FittedPlan(Plan):
 class Templates:
     """The templates of one part of a model."""
 
-    def __init__(self, backend: Backend, dims: OpenDims) -> None:
-        self._backend, self._dims, self._follows = backend, dims, isinstance(backend, Following)
-        self._known: dict[tuple[int, ...], list[Template]] = {}  # by the inputs' ranks
+    def __init__(self, backend: Backend, dims: OpenDims, make: Callable[[Shapes], Plan]) -> None:
+        self._backend, self._dims, self._make, self._follows = backend, dims, make, isinstance(backend, Following)
+        self._known: list[Template] = []  # the one that was used last first
+        self._near: dict[tuple[int, ...], Template] = {}  # by ranks and sizes in bits, who served such sizes
         self._useless = self._missed = 0  # plans that no template served: in a row, and in all
 
-    def plan(self, shapes: Shapes, make: Callable[[Shapes], Plan], latest: Plan | None = None) -> Plan:
+    def plan(self, shapes: Shapes, latest: Plan | None = None) -> Plan:
         """The plan for these shapes: from a template, or made, which may leave a template behind. `latest` is the one
         that ran last.
         """
         sizes = self._dims.sizes(shapes) if self._follows else None
         if not sizes:
-            return make(shapes)
-        known = self._known.setdefault(tuple(map(len, shapes)), [])
-        begun = bool(known)
-        if not begun:
-            self._expect(sizes, shapes, make, known)
-        for index, template in enumerate(known):
-            plan = template.plan(sizes)
-            if plan is not None:
-                plan.expect(latest)
-                if index:  # the next sizes are like these
-                    known.insert(0, known.pop(index))
+            return self._make(shapes)
+        near = self._near.get(_near(shapes, sizes))
+        fitted = None if near is None else near.plan(sizes, latest)
+        if fitted is not None:
+            return fitted
+        known = self._alike(shapes)
+        if not known:
+            self._expect(sizes, shapes)
+        for template in sorted(self._alike(shapes), key=lambda template: template.distance(sizes)):
+            fitted = template.plan(sizes, latest)
+            if fitted is not None:
                 self._useless = 0
-                return plan
+                self._keep(template, shapes, sizes)
+                return fitted
         self._useless += 1
-        self._missed += begun
+        self._missed += bool(known)
         # following costs some five plans: sizes like these must come again
-        if self._useless > PATIENCE or (begun and self._missed % 2):
-            return make(shapes)
-        made = self._follow(sizes, shapes, make, known)
+        if self._useless > PATIENCE or (known and self._missed % 2):
+            return self._make(shapes)
+        made = self._follow(sizes, shapes)
         if made is None:
-            made = make(shapes)
+            made = self._make(shapes)
             self._follows = False  # the shapes are right: a family cannot compute with followed sizes
         return made
 
-    def _expect(
-        self, sizes: Sequence[int], shapes: Shapes, make: Callable[[Shapes], Plan], known: list[Template]
-    ) -> None:
+    def _alike(self, shapes: Shapes) -> list[Template]:
+        """Those for inputs of such ranks."""
+        ranks = tuple(map(len, shapes))
+        return [template for template in self._known if template.ranks == ranks]
+
+    def _expect(self, sizes: Sequence[int], shapes: Shapes) -> None:
         """Be ready for sizes that may come, as far as they are planned in different ways."""
         for change in CHANGES:
             others = [change(size) for size in sizes]
-            if others != sizes and not any(template.serves(others) for template in known):
-                plan = self._follow(others, shapes, make, known)
-                if plan is not None:
-                    plan.release()
+            if others == sizes:
+                continue
+            serving = next((template for template in self._alike(shapes) if template.serves(others)), None)
+            if serving is not None:
+                self._keep(serving, shapes, others)
+                continue
+            plan = self._follow(others, shapes)
+            if plan is not None:
+                plan.release()
 
-    def _follow(
-        self, sizes: Sequence[int], shapes: Shapes, make: Callable[[Shapes], Plan], known: list[Template]
-    ) -> Plan | None:
+    def _follow(self, sizes: Sequence[int], shapes: Shapes) -> Plan | None:
         """A plan that leaves a template; None where following failed."""
-        trace = Trace(sizes)
+        trace, template = Trace(sizes), None
         try:
-            plan = make(self._dims.followed(shapes, trace))
-            template = self._template(trace, plan)
+            plan = self._make(self._dims.followed(shapes, trace))
+            if plan.program is not None and isinstance(self._backend, Following):
+                template = Template(trace, plan, self._backend, sizes)
         except Exception:  # made again without a trace, it says what is wrong
             return None
         finally:
             trace.is_open = False
         if template is not None:
-            known.insert(0, template)
-            for old in known[MAX_TEMPLATES:]:
-                old.release()
-            del known[MAX_TEMPLATES:]
+            self._keep(template, shapes, sizes)
             template.prepare(sizes)
         values: list[Operand | Tensor] = [*plan.inputs.values(), *plan.outputs.values()]
         for value in values:
             value.shape = TensorShape(map(plain, value.shape))
         return plan
 
-    def _template(self, trace: Trace, plan: Plan) -> Template | None:
-        """What makes the plan for other sizes, if it is one program."""
-        if plan.program is None or not isinstance(self._backend, Following):
-            return None
-        return Template(trace, plan, self._backend)
+    def _keep(self, template: Template, shapes: Shapes, sizes: Sequence[int]) -> None:
+        """Know a template, and ask it first for sizes like these; the one that was not used for longest may go."""
+        if template in self._known:
+            self._known.remove(template)
+        self._known.insert(0, template)
+        for old in self._known[MAX_TEMPLATES:]:
+            old.release()
+            self._near.clear()
+        del self._known[MAX_TEMPLATES:]
+        self._near[_near(shapes, sizes)] = template
 
     def release(self) -> None:
         """Forget all templates."""
-        for templates in self._known.values():
-            for template in templates:
-                template.release()
+        for template in self._known:
+            template.release()
         self._known.clear()
+        self._near.clear()
+
+
+def _near(shapes: Shapes, sizes: Sequence[int]) -> tuple[int, ...]:
+    """The same for shapes of these ranks whose open dims have as many bits."""
+    return (*map(len, shapes), *[size.bit_length() for size in sizes])

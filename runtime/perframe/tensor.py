@@ -43,7 +43,8 @@ class Tensor:
     def over(cls, storage: Storage | None, shape: Sequence[int], dtype: DataType, name: str = "") -> Tensor:
         """A tensor over existing storage; None means that the first who uses it decides where it lies."""
         tensor = cls.__new__(cls)
-        tensor.shape, tensor.dtype, tensor.name = TensorShape(shape), dtype, name
+        tensor.shape = shape if type(shape) is TensorShape else TensorShape(shape)
+        tensor.dtype, tensor.name = dtype, name
         tensor._storage, tensor._request, tensor._released = storage, None, False
         return tensor
 

@@ -97,10 +97,12 @@ def expected(x: Any) -> Any:
 
 
 def test_plans_share_one_block(blocks: list[int]) -> None:
-    """A smaller shape takes no memory of its own, a larger one another block, and then the first runs there as well."""
-    inputs = {rows: np.random.default_rng(rows).standard_normal((rows, 64)).astype("f4") for rows in (64, 32, 128)}
+    """A smaller shape takes no memory of its own, nor a little larger one; a larger one takes another block, and then the
+    first runs there as well.
+    """
+    inputs = {rows: np.random.default_rng(rows).standard_normal((rows, 64)).astype("f4") for rows in (64, 32, 100, 200)}
     with pf.Worker(chain()) as worker:
-        for rows, count in ((64, 1), (32, 1), (64, 1), (128, 2), (64, 2), (32, 2), (128, 2)):
+        for rows, count in ((64, 1), (32, 1), (100, 1), (200, 2), (64, 2), (32, 2), (200, 2)):
             made = worker.schedule(inputs[rows]).peek_output().download_to_array()
             np.testing.assert_allclose(made, expected(inputs[rows]), 1e-5, 1e-5)
             assert len(blocks) == count

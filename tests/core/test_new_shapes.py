@@ -290,8 +290,7 @@ def test_a_program_that_is_made_during_a_run_has_no_team() -> None:
         worker.schedule(np.zeros((4, 8), np.float32)).peek_output().download_to_array()
         (part,) = worker._parts._parts
         assert isinstance(part, PlannedPart)
-        (known,) = part._templates._known.values()
-        template = known[0]._program
+        template = part._templates._known[0]._program
         assert isinstance(template, CpuTemplate) and template.first is not None
         template.first.words[team.TEAM] = 1
         made = template.blank({})

@@ -202,14 +202,10 @@ class SizedProgram(Protocol):
     def workspace(self) -> Workspace:
         """Where its values are."""
 
-    def fit(self, sizes: Sequence[int]) -> list[int] | None:
-        """What the template was asked for, for these sizes; None where the program would be another one."""
-
-    def bind(self) -> None:
-        """Read and write the storages where they are now: after each `fit`."""
-
-    def expect(self, like: Program, size: int) -> None:
-        """Assume that a run takes as long as one of a program like this with so many bytes of values, or longer."""
+    def fit(self, sizes: Sequence[int], like: Program | None, size: int) -> list[int] | None:
+        """What the template was asked for, for these sizes; None where the program would be another one. A run is
+        expected to take as long as one of a program like this with so many bytes of values, or longer.
+        """
 
     def live(self) -> list[int]:
         """For each layer, the bytes of all values within a run while it does."""
@@ -225,8 +221,8 @@ class ProgramTemplate(Protocol):
         """Whether it is the program for these sizes; known before its kernels are there."""
 
     def blank(self, storages: Mapping[int, Storage]) -> SizedProgram | None:
-        """A program to be fitted to sizes, with these storages in place of those with these ids; None where that would
-        have to be waited for.
+        """A program to be fitted to sizes, on storages of its own in place of those with these ids; None where that
+        would have to be waited for.
         """
 
 
@@ -322,11 +318,17 @@ class Placing(Protocol):
 class Following(Protocol):
     """A backend whose families compute with numbers that a trace follows."""
 
-    def template(self, program: Program, workspace: Workspace, trace: Trace, results: Sequence[int]) -> ProgramTemplate:
-        """What makes a program like this one for other sizes, and these results besides; ends the trace."""
-
-    def resize(self, storage: Storage, shape: Sequence[int], dtype: DataType) -> None:
-        """Let storage be as large as this, of undefined values."""
+    def template(
+        self,
+        program: Program,
+        workspace: Workspace,
+        trace: Trace,
+        results: Sequence[int],
+        shapes: Mapping[int, slice],
+    ) -> ProgramTemplate:
+        """What makes a program like this one for other sizes, and these results besides; ends the trace. `shapes` says
+        which of them are the shapes of the storages with these ids.
+        """
 
 
 Scratch = Callable[[Sequence[int], DataType], Operand]

@@ -17,6 +17,7 @@ from perframe.tracing import at_least, plain
 
 ALIGNMENT = 64  # bytes: a cache line, and the widest vector
 WASTE = 1 << 20  # bytes, more than which are worth a plan's time
+ROOM = 1 << 20  # bytes at the most that are there for larger plans to come: what is not used takes no memory
 
 
 class Arena:
@@ -27,22 +28,20 @@ class Arena:
     def __init__(self) -> None:
         self.workspaces: list[ArenaWorkspace] = []
         self._place, self._wanted = NOWHERE, 0
+        self.address = NOWHERE[1]  # where the memory is now
 
     def block(self) -> tuple[NDArray[Any], int]:
         """The memory and its address. Whoever runs on it holds it: a larger one may take its place meanwhile."""
         if self._place[0].size < self._wanted:
             self._place = NOWHERE  # the old one goes before the new one comes
-            self._place = aligned_bytes(self._wanted)
+            self._place = aligned_bytes(self._wanted + min(self._wanted, ROOM))
+            self.address = self._place[1]
         return self._place
 
     def enlarge(self, size: int) -> None:
         """Be at least so large at the next run."""
-        self._wanted = max(self._wanted, size)
-
-    @property
-    def address(self) -> int:
-        """Where the memory is now."""
-        return self._place[1]
+        if size > self._wanted:
+            self._wanted = size
 
     def leave(self, workspace: ArenaWorkspace) -> None:
         """A plan needs no memory any more; after the last one there is none."""
@@ -51,7 +50,7 @@ class Arena:
             if workspace.size == self._wanted:
                 self._wanted = max([other.size for other in self.workspaces], default=0)
         if not self.workspaces:
-            self._place = NOWHERE
+            self._place, self.address = NOWHERE, NOWHERE[1]
 
 
 class ArenaStorage(HostStorage):

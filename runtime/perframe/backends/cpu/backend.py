@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -35,11 +35,6 @@ class CpuBackend:
     def alloc(self, shape: Sequence[int], dtype: DataType) -> HostStorage:
         """Host memory of undefined values."""
         return HostStorage(shape, dtype)
-
-    def resize(self, storage: Storage, shape: Sequence[int], dtype: DataType) -> None:
-        """In the same memory, where it is large enough."""
-        assert isinstance(storage, HostStorage)
-        storage.resize(shape)
 
     def constant(self, value: Array) -> HostStorage:
         """The array's own memory where that is possible."""
@@ -110,10 +105,17 @@ class CpuBackend:
         kind = LateProgram if jit.busy() else CpuProgram
         return kind([step for step in steps if isinstance(step, CpuStep)], self._arena)
 
-    def template(self, program: Program, workspace: Workspace, trace: Trace, results: Sequence[int]) -> CpuTemplate:
+    def template(
+        self,
+        program: Program,
+        workspace: Workspace,
+        trace: Trace,
+        results: Sequence[int],
+        shapes: Mapping[int, slice],
+    ) -> CpuTemplate:
         """Its numbers, and the lengths of its values, are formulas."""
         assert isinstance(program, CpuProgram | LateProgram) and isinstance(workspace, ArenaWorkspace)
-        return CpuTemplate(program, workspace, self._arena, trace, results)
+        return CpuTemplate(program, workspace, self._arena, trace, results, shapes)
 
     def submit(self, program: Program, begin: int, end: int, access: Access) -> None:
         """Run the steps after the last run and after all that touches the same storage.

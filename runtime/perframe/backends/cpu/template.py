@@ -39,11 +39,13 @@ class CpuTemplate:
         arena: Arena,
         trace: Trace,
         results: Sequence[int],
+        shapes: Mapping[int, slice],
     ) -> None:
         self.steps, self.arena, self.known = program.steps, arena, Addresses.of(program.steps)
         self._first = program if isinstance(program, CpuProgram) else None
         self._results: list[int] = []
-        self.given = self._note(results)
+        self._note(results)  # first, for whoever asked for them
+        self.shapes = shapes
         lengths = [aligned(life.storage.bytes_followed) for life in workspace.lives]
         begins, size = _laid_out(workspace.lives, lengths)
         self._marks, self._ids = workspace.marks, [id(life.storage) for life in workspace.lives]
@@ -158,6 +160,7 @@ class SizedProgram:
         self._values: list[int] = []
         self._sizes: Sequence[int] = ()
         self.program = first.again(words[template.count :])
+        self._resized = [(storage, template.shapes[planned]) for planned, storage in storages.items()]
         lasting = template.lasting(storages)
         self._lasting = [(storage, result, places) for storage, result, places, _ in lasting]
         whole = {id(storage): places for storage, _, places, is_whole in lasting if is_whole}
@@ -165,43 +168,44 @@ class SizedProgram:
         self.workspace = ArenaWorkspace(template.arena)
         self.workspace.release()  # until it is fitted
 
-    def fit(self, sizes: Sequence[int]) -> list[int] | None:
-        """What the template was asked for, for these sizes; None where a guard does not hold. `bind` comes next."""
-        template, base = self._template, self._template.arena.address
+    def fit(self, sizes: Sequence[int], like: Program | None, size: int) -> list[int] | None:
+        """What the template was asked for, for these sizes; None where a guard does not hold. A run is expected to take
+        as long as one of a program like this with so many bytes of values, or longer: in part, since the weights are
+        read in the same time.
+        """
+        template, numbers = self._template, self._numbers
+        base = template.arena.address
         if not template.evaluator.fill((*sizes, self._begin + 8 * template.count, base), self._begin):
             return None
-        self._sizes, self._base = sizes, base
+        self._sizes = sizes
         self._values = values = self._results.tolist()
-        self.workspace.take_part(values[template.size])
-        self._splits = values[template.beyond] > 0
-        self.program.begin(self._splits)
-        return values[template.given]
-
-    def bind(self) -> None:
-        """Read and write the storages where they are now."""
-        template, values, numbers = self._template, self._values, self._numbers
+        wanted = values[template.size]
+        self.workspace.take_part(wanted)
+        for storage, where in self._resized:
+            storage.resize(values[where])
         for storage, result, places in self._lasting:
             address = storage.address + values[result]
             for place in places:
                 numbers[place] = address
-        if template.tables:
-            self._tables = [self._table(table, arguments) for _, table, arguments in template.tables]
-            for (place, _, _), array in zip(template.tables, self._tables, strict=True):
-                numbers[place] = address_of(array)
-        steps: Sequence[CpuStep] = ()
-        if template.pythons:
-            steps = self.program.steps = list(template.steps)
-            for index, step, operands in template.pythons:
-                steps[index] = self._again(step, operands)
-        self.program.bindings.begin(steps, self._base)
+        self.program.bindings.begin(self._remade() if template.tables or template.pythons else (), base)
+        expected = like.nanoseconds if isinstance(like, CpuProgram) else None
+        if expected is not None and wanted > size > 0:
+            expected = int(expected * (wanted / size) ** 0.5)
+        self.program.begin(values[template.beyond] > 0, expected)
+        return values
 
-    def expect(self, like: Program, size: int) -> None:
-        """Assume that a run takes as long as one of a program like this with so many bytes of values, or longer: in
-        part, since the weights are read in the same time.
-        """
-        if isinstance(like, CpuProgram) and like.nanoseconds is not None:
-            growth = self.workspace.size / size if self.workspace.size > size > 0 else 1.0
-            self.program.begin(self._splits, int(like.nanoseconds * growth**0.5))
+    def _remade(self) -> Sequence[CpuStep]:
+        """Make what formulas of sizes cannot tell: tables, and steps in Python."""
+        template = self._template
+        self._tables = [self._table(table, arguments) for _, table, arguments in template.tables]
+        for (place, _, _), array in zip(template.tables, self._tables, strict=True):
+            self._numbers[place] = address_of(array)
+        if not template.pythons:
+            return ()
+        self.program.steps = list(template.steps)
+        for index, step, operands in template.pythons:
+            self.program.steps[index] = self._again(step, operands)
+        return self.program.steps
 
     def live(self) -> list[int]:
         """For each layer, the bytes of all values within a run while it does."""
