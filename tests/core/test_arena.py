@@ -97,8 +97,8 @@ def expected(x: Any) -> Any:
 
 
 def test_plans_share_one_block(blocks: list[int]) -> None:
-    """A smaller shape takes no memory of its own, nor a little larger one; another takes a new block, in which the first
-    one runs then as well.
+    """A smaller shape takes no memory of its own, nor a little larger one; others take a new block, where the first
+    one runs then too.
     """
     inputs = {rows: np.random.default_rng(rows).standard_normal((rows, 64)).astype("f4") for rows in (64, 32, 100, 200)}
     with pf.Worker(chain()) as worker:
