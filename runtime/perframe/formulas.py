@@ -1,6 +1,6 @@
 """Formulas of whole numbers as rows: each is one step of arithmetic on the values before it.
 
-Values are numbered: first the inputs, then the rows. kernels/formulas.py computes the same natively.
+Values are numbered: first the inputs, then constants, then the rows. kernels/formulas.py computes the same natively.
 """
 
 from __future__ import annotations
@@ -11,32 +11,30 @@ from dataclasses import dataclass
 from perframe.polynomials import Terms
 
 # what a row (operation, a, b, c) is, where a, b and c are values by their numbers
-CONSTANT = 0  # the number a itself
-MULTIPLY_ADD = 1  # a * b + c
-DIVIDE = 2  # a // b
-SMALLER, LARGER = 3, 4  # of a and b
-ZERO, NEGATIVE = 5, 6  # a guard: the formulas hold where a is so, or with 0 for b where it is not
+MULTIPLY_ADD = 0  # a * b + c
+DIVIDE = 1  # a // b
+SMALLER, LARGER = 2, 3  # of a and b
+ZERO, NEGATIVE = 4, 5  # a guard: the formulas hold where a is so, or with 0 for b where it is not
 
 Row = tuple[int, int, int, int]
 
 
 @dataclass(frozen=True)
 class Formulas:
-    """Rows, and which values are the results."""
+    """How many inputs there are, constants, rows, and which values are the results."""
 
     inputs: int
+    constants: Sequence[int]
     rows: Sequence[Row]
     results: Sequence[int]
 
     def evaluate(self, inputs: Iterable[int]) -> list[int] | None:
         """The results; None where a guard does not hold."""
-        values = list(inputs)
+        values = [*inputs, *self.constants]
         for operation, a, b, c in self.rows:
             made = 0
             if operation == MULTIPLY_ADD:
                 made = values[a] * values[b] + values[c]
-            elif operation == CONSTANT:
-                made = a
             elif operation == DIVIDE:
                 made = values[a] // values[b]
             elif operation == SMALLER:
@@ -50,32 +48,53 @@ class Formulas:
 
 
 class Rows:
-    """Collects rows, each once."""
+    """Collects rows and constants, each once. What it numbers is good for other rows, and for the formulas' results."""
 
     def __init__(self, inputs: int) -> None:
-        self.rows: list[Row] = []
-        self._inputs, self._known = inputs, dict[Row, int]()
-        self._zero = self.row(CONSTANT, 0)
+        self._inputs = inputs
+        self._rows: dict[Row, int] = {}
+        self._constants: dict[int, int] = {}  # below zero, until it is known how many there are
+        self._zero = self.constant(0)
 
-    def row(self, operation: int, a: int, b: int = 0, c: int = 0) -> int:
+    def constant(self, number: int) -> int:
+        """The value of a number."""
+        return self._constants.setdefault(number, -1 - len(self._constants))
+
+    def row(self, operation: int, a: int, b: int, c: int = 0) -> int:
         """The value of a row."""
-        row = (operation, a, b, c)
-        found = self._known.get(row)
-        if found is None:
-            found = self._known[row] = self._inputs + len(self.rows)
-            self.rows.append(row)
-        return found
+        return self._rows.setdefault((operation, a, b, c), self._inputs + len(self._rows))
+
+    def plus(self, a: int, number: int) -> int:
+        """The value of a sum."""
+        return self.row(MULTIPLY_ADD, a, self.constant(1), self.constant(number))
+
+    def guard(self, operation: int, a: int, outcome: bool) -> None:
+        """Hold only where this is the outcome."""
+        self.row(operation, a, int(outcome))
 
     def sum(self, terms: Terms, atoms: Sequence[int]) -> int:
         """The value of a polynomial, whose atoms are these values."""
-        number = terms.get((), 0)
-        made = self.row(CONSTANT, number) if number else self._zero
+        made = self.constant(terms.get((), 0))
         for product, count in terms.items():
             if product:
                 value = atoms[product[0]]
                 for atom in product[1:]:
                     value = self.row(MULTIPLY_ADD, value, atoms[atom], self._zero)
                 if count != 1 or made != self._zero:
-                    value = self.row(MULTIPLY_ADD, value, self.row(CONSTANT, count), made)
+                    value = self.row(MULTIPLY_ADD, value, self.constant(count), made)
                 made = value
         return made
+
+    def formulas(self, results: Iterable[int]) -> Formulas:
+        """All of them, with these values as results."""
+
+        def numbered(value: int) -> int:
+            if value < 0:
+                return self._inputs - 1 - value
+            return value if value < self._inputs else value + len(self._constants)
+
+        rows = [
+            (operation, numbered(a), b if operation in (ZERO, NEGATIVE) else numbered(b), numbered(c))
+            for operation, a, b, c in self._rows
+        ]
+        return Formulas(self._inputs, [*self._constants], rows, [*map(numbered, results)])

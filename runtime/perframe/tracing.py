@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, TypeGuard
 
-from perframe.formulas import CONSTANT, DIVIDE, LARGER, MULTIPLY_ADD, NEGATIVE, SMALLER, ZERO, Formulas, Rows
+from perframe.formulas import DIVIDE, LARGER, NEGATIVE, SMALLER, ZERO, Formulas, Rows
 from perframe.polynomials import Terms, add, multiply, scale, subtract, without
 
 Formula = tuple[int, Terms, Terms]  # an operation (see formulas.py), and of what
@@ -122,9 +122,9 @@ class Trace:
         rows, atoms = Rows(self._inputs), list[int]()
         for index, size in enumerate(self._given):
             if size >= LEAST:
-                rows.row(NEGATIVE, rows.row(MULTIPLY_ADD, index, rows.row(CONSTANT, 1), rows.row(CONSTANT, -LEAST)), 0)
+                rows.guard(NEGATIVE, rows.plus(index, -LEAST), False)
             else:
-                rows.row(ZERO, rows.row(MULTIPLY_ADD, index, rows.row(CONSTANT, 1), rows.row(CONSTANT, -size)), 1)
+                rows.guard(ZERO, rows.plus(index, -size), True)
         guards: dict[int, list[tuple[int, Terms, bool]]] = {}  # as early as their last atom is there
         for (equals, items), outcome in self._guards.items():
             last = max(atom for product, _ in items for atom in product)
@@ -136,11 +136,11 @@ class Trace:
                 operation, left, right = formula
                 atoms.append(rows.row(operation, rows.sum(left, atoms), rows.sum(right, atoms)))
             for guard, terms, outcome in guards.get(atom, ()):
-                rows.row(guard, rows.sum(terms, atoms), int(outcome))
+                rows.guard(guard, rows.sum(terms, atoms), outcome)
         found = [rows.sum(x.terms if is_followed(x) else {(): x}, atoms) for x in results]
         self._known.clear()
         self._guards.clear()
-        return Formulas(self._inputs, rows.rows, found)
+        return rows.formulas(found)
 
 
 def at_most(number: int, limit: int) -> int:

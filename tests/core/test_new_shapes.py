@@ -29,6 +29,12 @@ def compiled() -> None:
     jit.settle()
 
 
+def forget(counted: dict[str, int]) -> None:
+    """Count anew when all kernels are there: while one is being compiled, other sizes are planned."""
+    jit.settle()
+    counted.clear()
+
+
 def network(seed: int = 0, pads: tuple[int, ...] = (1,) * BLOCKS) -> tuple[pf.Model, dict[str, Any]]:
     """Blocks of a product, an activation, padding and a slice, each with weights of its own."""
     random = np.random.default_rng(seed)
@@ -82,7 +88,7 @@ def test_layers_that_are_alike_are_worked_out_once(counted: dict[str, int]) -> N
     for rows in (3, 1, 40):
         with pf.Worker(model) as worker:
             x = np.random.default_rng(rows).standard_normal((rows, 8)).astype(np.float32)
-            counted.clear()
+            forget(counted)
             made = worker.schedule(x).peek_output().download_to_array()
             np.testing.assert_allclose(made, expected(x, constants), 1e-4, 1e-5)
             # for two sizes (see perframe/template.py), in each of which the first product reads the input, and the last
@@ -97,7 +103,7 @@ def test_a_size_that_would_be_planned_like_another_is_not_planned(counted: dict[
         first, others = (3, True), ((5, False), (7, False), (40, False), (2, False))
         for rows, planned in (first, *others, (1, True), (0, True), (0, False)):
             x = np.random.default_rng(rows).standard_normal((rows, 8)).astype(np.float32)
-            counted.clear()
+            forget(counted)
             made = worker.schedule(x).peek_output().download_to_array()
             np.testing.assert_allclose(made, expected(x, constants) if rows else x, 1e-4, 1e-5)
             assert bool(counted) == planned, (rows, counted)
@@ -153,7 +159,7 @@ def test_shapes_that_are_refused_do_not_end_the_following(counted: dict[str, int
         with pytest.raises(pf.InferenceError, match=r"\(2, 4\).*\(3, 4\)"):
             worker.schedule(np.ones((2, 4), np.float32), np.ones((3, 4), np.float32))
         worker.schedule(np.ones((5, 4), np.float32), np.ones((5, 4), np.float32))
-        counted.clear()
+        forget(counted)
         worker.schedule(np.ones((7, 4), np.float32), np.ones((7, 4), np.float32))
         assert not counted
         np.testing.assert_allclose(worker.peek_output().download_to_array(), 0.25)
@@ -176,7 +182,7 @@ def test_steps_in_numpy_parts_of_joins_and_several_outputs_follow_sizes(counted:
     with pf.Worker(model) as worker:
         for rows in (6, 3, 40, 9, 9):
             x = np.random.default_rng(rows).standard_normal((rows, 4)).astype(np.float32)
-            counted.clear()
+            forget(counted)
             worker.schedule(x)
             assert (rows == 6) == bool(counted), counted
             r = np.maximum(x, 0)
@@ -197,7 +203,7 @@ def test_a_plan_whose_kernels_are_being_compiled_leaves_formulas(
     with pf.Worker(model) as worker:
         for rows in (3, 5, 7):
             x = np.random.default_rng(rows).standard_normal((rows, 8)).astype(np.float32)
-            counted.clear()
+            forget(counted)
             made = worker.schedule(x).peek_output().download_to_array()
             np.testing.assert_allclose(made, expected(x, constants), 1e-4, 1e-5)
             assert bool(counted) == busy, counted
@@ -213,7 +219,7 @@ def test_sizes_that_may_come_are_expected(counted: dict[str, int]) -> None:
     with pf.Worker(model) as worker:
         for shape in ((1, 3, 32, 32), (2, 3, 64, 64), (2, 3, 32, 32), (1, 3, 64, 64), (1, 3, 16, 16), (1, 3, 40, 24)):
             x = random.standard_normal(shape).astype(np.float32)
-            counted.clear()
+            forget(counted)
             made = worker.schedule(x).peek_output().download_to_array()
             assert bool(counted) == (shape == (1, 3, 32, 32)), (shape, counted)
             np.testing.assert_allclose(made, pooled(x, w), 1e-4, 1e-4)
@@ -288,6 +294,7 @@ def test_a_program_that_is_made_during_a_run_has_no_team() -> None:
     model, _ = network()
     with pf.Worker(model) as worker:
         worker.schedule(np.zeros((4, 8), np.float32)).peek_output().download_to_array()
+        jit.settle()
         (part,) = worker._parts._parts
         assert isinstance(part, PlannedPart)
         template = part._templates._known[0]._program

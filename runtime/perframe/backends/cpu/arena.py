@@ -17,7 +17,7 @@ from perframe.tracing import at_least, plain
 
 ALIGNMENT = 64  # bytes: a cache line, and the widest vector
 WASTE = 1 << 20  # bytes, more than which are worth a plan's time
-ROOM = 1 << 20  # bytes at the most that are there for larger plans to come: what is not used takes no memory
+ROOM = 1 << 20  # bytes beyond that, for larger plans to come: what nobody writes to takes no memory
 
 
 class Arena:
@@ -34,7 +34,7 @@ class Arena:
         """The memory and its address. Whoever runs on it holds it: a larger one may take its place meanwhile."""
         if self._place[0].size < self._wanted:
             self._place = NOWHERE  # the old one goes before the new one comes
-            self._place = aligned_bytes(self._wanted + min(self._wanted, ROOM))
+            self._place = aligned_bytes(self._wanted + ROOM)
             self.address = self._place[1]
         return self._place
 

@@ -16,10 +16,12 @@ class Evaluator:
     """Writes the first of the formulas' results to the places given for them."""
 
     def __init__(self, formulas: Formulas, places: Sequence[int]) -> None:
-        self._rows = np.array(formulas.rows, np.int64)
-        self._values = np.zeros(formulas.inputs + len(formulas.rows), np.int64)
-        self._places = np.array(places, np.int64)
-        self._sources = np.array(formulas.results[: len(places)], np.int64)
+        given = formulas.inputs + len(formulas.constants)
+        self._rows = np.array(formulas.rows, np.int32)
+        self._values = np.zeros(given + len(formulas.rows), np.int64)
+        self._values[formulas.inputs : given] = formulas.constants
+        self._places = np.array(places, np.int32)
+        self._sources = np.array(formulas.results[: len(places)], np.int32)
         self._inputs = self._values[: formulas.inputs]
         self._request = np.zeros(words.REQUEST, np.int64)
         for word, array in (
@@ -29,7 +31,7 @@ class Evaluator:
             (words.SOURCES, self._sources),
         ):
             self._request[word] = address_of(array)
-        self._request[words.INPUTS], self._request[words.COUNT] = formulas.inputs, len(places)
+        self._request[words.GIVEN], self._request[words.COUNT] = given, len(places)
         self._arguments = jit.arguments(address_of(self._request), 0, len(formulas.rows))
         self._function: Callable[..., int] | None = None
         jit.kernel("formulas")
