@@ -18,6 +18,7 @@ from perframe.backends.cpu.kernels import team
 from perframe.backends.cpu.template import CpuTemplate
 from perframe.layers.base import Declaration
 from perframe.parts import PlannedPart
+from perframe.storage import HostStorage
 
 BLOCKS = 6
 
@@ -300,6 +301,6 @@ def test_a_program_that_is_made_during_a_run_has_no_team() -> None:
         template = part._templates._known[0]._program
         assert isinstance(template, CpuTemplate) and template.first is not None
         template.first.words[team.TEAM] = 1
-        made = template.blank({})
+        made = template.blank({planned: HostStorage((0,), pf.DataType.FLOAT32) for planned in template.shapes})
         template.first.words[team.TEAM] = 0
         assert made is not None and made.program.words[team.TEAM] == 0

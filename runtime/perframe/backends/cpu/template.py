@@ -54,8 +54,6 @@ class CpuTemplate:
         natives = [(index, step) for index, step in enumerate(self.steps) if isinstance(step, NativeStep)]
         # items beyond a thread's chunk: none, where no step is split
         self.beyond = self._note([reduce(at_least, [step.items - step.chunk for _, step in natives], 0)]).start
-        self._elsewhere = _Parts([*self.known.others.values()])
-        self.firsts = self._note(self._elsewhere.firsts)
         self.pythons = [
             (index, step, self._operands_of(step))
             for index, step in enumerate(self.steps)
@@ -97,6 +95,7 @@ class CpuTemplate:
     def _filled(self, trace: Trace, natives: Sequence[tuple[int, NativeStep]]) -> dict[int, int]:
         """The words that are formulas."""
         known, begin, base = self.known, trace.unknown(), trace.unknown()
+        lasting = {planned: trace.unknown() for planned in self.shapes}
         filled = {team.TABLE: begin + 8 * team.PROGRAM}
         for index, start in enumerate(known.starts):
             filled[team.PROGRAM + team.ROW * index + team.NUMBERS] = begin + 8 * (self.numbers + start)
@@ -107,18 +106,11 @@ class CpuTemplate:
         parts = _Parts(known.storages)
         for place, root, first in zip(known.in_arena.tolist(), parts.roots, parts.firsts, strict=True):
             filled[self.numbers + place] = base + self._begins[id(root)] + first
+        elsewhere = _Parts([*known.others.values()])
+        for places, root, first in zip(known.elsewhere.values(), elsewhere.roots, elsewhere.firsts, strict=True):
+            if id(root) in lasting:  # and no constant
+                filled |= {self.numbers + place: lasting[id(root)] + first for place in places}
         return filled
-
-    def lasting(self, storages: Storages) -> list[tuple[HostStorage, int, list[int], bool]]:
-        """(storage, which result is its first byte, the places of its address, whether it is whole) of what lies
-        elsewhere and is no constant.
-        """
-        entries = zip(self.known.elsewhere.items(), map(id, self._elsewhere.roots), strict=True)
-        return [
-            (storages[root], self.firsts.start + index, places, planned == root)
-            for index, ((planned, places), root) in enumerate(entries)
-            if root in storages
-        ]
 
     @property
     def first(self) -> CpuProgram | None:
@@ -129,7 +121,11 @@ class CpuTemplate:
 
     def serves(self, sizes: Sequence[int]) -> bool:
         """Whether it is the program for these sizes; known before its kernels are there."""
-        return self._formulas.evaluate((*sizes, 0, 0)) is not None
+        return self._evaluated(sizes) is not None
+
+    def _evaluated(self, sizes: Sequence[int]) -> list[int] | None:
+        """All results, wherever things lie."""
+        return self._formulas.evaluate([*sizes, *[0] * (self._formulas.inputs - len(sizes))])
 
     def blank(self, storages: Mapping[int, Storage]) -> SizedProgram | None:
         """A program to be fitted to sizes, on these storages; None while kernels are being compiled."""
@@ -141,7 +137,7 @@ class CpuTemplate:
 
     def live(self, sizes: Sequence[int]) -> list[int]:
         """For each layer, the bytes of all values within a run while it does."""
-        found = self._formulas.evaluate((*sizes, 0, 0))
+        found = self._evaluated(sizes)
         assert found is not None
         lengths = dict(zip(self._ids, found[len(found) - len(self._ids) :], strict=True))
         return [sum(lengths[storage] for storage in taken) for taken in self._marks]
@@ -154,17 +150,16 @@ class SizedProgram:
         self._template, self._storages = template, storages
         words = np.concatenate([np.zeros(template.count, np.int64), first.words])
         words[template.count + team.TEAM] = 0  # the first one may be running
-        self._results, self._begin = words[: template.count], address_of(words)
-        numbers = words[template.count + template.numbers :]
-        self._numbers = memoryview(numbers)  # type: ignore[arg-type]  # an array, which sets a number in twice the time
+        self._results, self._begin, self._skipped = words[: template.count], address_of(words), 8 * template.count
+        self._numbers = numbers = words[template.count + template.numbers :]
         self._values: list[int] = []
         self._sizes: Sequence[int] = ()
         self.program = first.again(words[template.count :])
-        self._resized = [(storage, template.shapes[planned]) for planned, storage in storages.items()]
-        lasting = template.lasting(storages)
-        self._lasting = [(storage, result, places) for storage, result, places, _ in lasting]
-        whole = {id(storage): places for storage, _, places, is_whole in lasting if is_whole}
-        self.program.bindings = Bindings(template.arena, template.known, numbers, whole)
+        self._resized = [(storages[planned], where) for planned, where in template.shapes.items()]
+        self._addresses = [0 for _ in self._resized]
+        known = template.known
+        places = {id(storages[planned]): known.elsewhere.get(planned, []) for planned in template.shapes}
+        self.program.bindings = Bindings(template.arena, known, numbers, places)
         self.workspace = ArenaWorkspace(template.arena)
         self.workspace.release()  # until it is fitted
 
@@ -173,9 +168,8 @@ class SizedProgram:
         as long as one of a program like this with so many bytes of values, or longer: in part, since the weights are
         read in the same time.
         """
-        template, numbers = self._template, self._numbers
-        base = template.arena.address
-        if not template.evaluator.fill((*sizes, self._begin + 8 * template.count, base), self._begin):
+        template, base = self._template, self._template.arena.address
+        if not self._fill(sizes, base):
             return None
         self._sizes = sizes
         self._values = values = self._results.tolist()
@@ -183,16 +177,20 @@ class SizedProgram:
         self.workspace.take_part(wanted)
         for storage, where in self._resized:
             storage.resize(values[where])
-        for storage, result, places in self._lasting:
-            address = storage.address + values[result]
-            for place in places:
-                numbers[place] = address
+        addresses = [storage.address for storage, _ in self._resized]
+        if addresses != self._addresses:
+            self._addresses = addresses
+            self._fill(sizes, base)
         self.program.bindings.begin(self._remade() if template.tables or template.pythons else (), base)
         expected = like.nanoseconds if isinstance(like, CpuProgram) else None
         if expected is not None and wanted > size > 0:
             expected = int(expected * (wanted / size) ** 0.5)
         self.program.begin(values[template.beyond] > 0, expected)
         return values
+
+    def _fill(self, sizes: Sequence[int], base: int) -> bool:
+        begin = self._begin
+        return self._template.evaluator.fill((*sizes, begin + self._skipped, base, *self._addresses), begin)
 
     def _remade(self) -> Sequence[CpuStep]:
         """Make what formulas of sizes cannot tell: tables, and steps in Python."""
