@@ -82,12 +82,15 @@ class Inputs:
 
     def _are_like(self, shapes: Sequence[Any]) -> bool:
         """Whether inputs of these shapes can be taken as others were; where that is not sure, they are looked at."""
-        if not self._ranks or [len(shape) for shape in shapes] != self._ranks:
+        if not self._ranks or [*map(len, shapes)] != self._ranks:
             return False
         for index, axis, size in self._fixed:
             if shapes[index][axis] != size:
                 return False
-        return not any([shapes[first][axis] != shapes[second][other] for first, axis, second, other in self._named])
+        for first, axis, second, other in self._named:  # noqa: SIM110  # a frame waits for it
+            if shapes[first][axis] != shapes[second][other]:
+                return False
+        return True
 
     def _check_named(self, given: Mapping[str, Any]) -> None:
         """Raise InputError where a named dim is of one size in one input, and of another in another."""

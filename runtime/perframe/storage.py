@@ -119,19 +119,20 @@ class HostStorage:
         self.address = address_of(memory) if address is None else address
         self._viewed: tuple[tuple[int, ...], DataType, Array] | None = None
 
-    def resize(self, shape: Sequence[int]) -> None:
-        """Have room for so many elements, of undefined values, in the same memory if it is large enough. Waits for work
-        that still uses the old ones.
+    def resize(self, shape: Sequence[int]) -> bool:
+        """Have room for so many elements, of undefined values; whether that took new memory, for want of room.
+        Waits for work that still uses the old ones.
         """
         if self.write is not None or self.reads:
             self._settle()
         self.size = size = math.prod(shape)
         if size <= self._room:
-            return
+            return False
         if self.dtype is DataType.STRING:
             self.place(np.full(size, "", object))
         else:  # and half as much more, since sizes grow
             self.place(*aligned_bytes((size + size // 2) * self.dtype.numpy.itemsize))
+        return True
 
     @property
     def max_capacity(self) -> int:

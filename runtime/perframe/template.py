@@ -15,7 +15,6 @@ from perframe.tracing import LEAST, Trace, at_least, at_most, plain
 
 MAX_TEMPLATES = 12  # of one part
 MAX_IDLE = 8  # plans of one template that are kept for other sizes, when those for which they were are not used lately
-MAX_KEPT = 1 << 16  # elements of an input or output that such a plan keeps
 CHANGES: tuple[Callable[[int], int], ...] = (  # of sizes, that are expected; what is one often stays so, a batch say
     lambda size: 2 * size,
     lambda size: at_least(size, LEAST),
@@ -115,7 +114,7 @@ class FittedPlan(Plan):
 
     def __init__(self, template: Template, sized: SizedProgram, storages: Mapping[int, Storage]) -> None:
         """`storages` are its own, by the ids of those whose place they take."""
-        self._template, self._sized, self._storages = template, sized, [*storages.values()]
+        self._template, self._sized = template, sized
         inputs: dict[str, Operand] = {}
         self._of_inputs: list[tuple[Operand, slice]] = []
         for name, where, dtype, planned in template.inputs:
@@ -154,9 +153,6 @@ class FittedPlan(Plan):
         self.outputs.clear()
         self.bound = dict(self._bound_first)
         self._access.reads, self._access.rebinds = list(self.bound.values()), []
-        for storage in self._storages:
-            if storage.max_capacity > MAX_KEPT:
-                storage.release()
         self._template.take_back(self)
 
     def _live(self) -> list[tuple[str, int]]:

@@ -137,7 +137,7 @@ class CpuProgram:
         """
         self.nanoseconds = expected
         self._splits = splits
-        self._wants_helpers = splits and (expected is None or expected > LONG)
+        self._wants_helpers = splits and (expected is None or expected > 2 * LONG)  # they sleep, and it is a guess
 
     def again(self, words: Ints) -> CpuProgram:
         """The same program on other words."""

@@ -22,6 +22,8 @@ from perframe.storage import address_of
 from perframe.tensor import HostStorage, Storage
 from perframe.tracing import Trace, at_least, is_followed
 
+MAX_KEPT = 1 << 16  # elements of an input or output for which a program that is not used keeps memory
+
 Storages = Mapping[int, HostStorage]  # by the id of the storage whose place each takes
 
 
@@ -150,13 +152,14 @@ class SizedProgram:
         self._template, self._storages = template, storages
         words = np.concatenate([np.zeros(template.count, np.int64), first.words])
         words[template.count + team.TEAM] = 0  # the first one may be running
-        self._results, self._begin, self._skipped = words[: template.count], address_of(words), 8 * template.count
+        self._results, self._begin = words[: template.count], address_of(words)
+        self._program_begin = self._begin + 8 * template.count
         self._numbers = numbers = words[template.count + template.numbers :]
         self._values: list[int] = []
         self._sizes: Sequence[int] = ()
         self.program = first.again(words[template.count :])
         self._resized = [(storages[planned], where) for planned, where in template.shapes.items()]
-        self._addresses = [0 for _ in self._resized]
+        self._addresses = [storage.address for storage, _ in self._resized]
         known = template.known
         places = {id(storages[planned]): known.elsewhere.get(planned, []) for planned in template.shapes}
         self.program.bindings = Bindings(template.arena, known, numbers, places)
@@ -169,28 +172,24 @@ class SizedProgram:
         read in the same time.
         """
         template, base = self._template, self._template.arena.address
-        if not self._fill(sizes, base):
+        if not template.evaluator.fill((*sizes, self._program_begin, base, *self._addresses), self._begin):
             return None
         self._sizes = sizes
         self._values = values = self._results.tolist()
         wanted = values[template.size]
         self.workspace.take_part(wanted)
+        moved = False
         for storage, where in self._resized:
-            storage.resize(values[where])
-        addresses = [storage.address for storage, _ in self._resized]
-        if addresses != self._addresses:
-            self._addresses = addresses
-            self._fill(sizes, base)
+            moved |= storage.resize(values[where])
+        if moved:
+            self._addresses = [storage.address for storage, _ in self._resized]
+            template.evaluator.fill((*sizes, self._program_begin, base, *self._addresses), self._begin)
         self.program.bindings.begin(self._remade() if template.tables or template.pythons else (), base)
         expected = like.nanoseconds if isinstance(like, CpuProgram) else None
         if expected is not None and wanted > size > 0:
             expected = int(expected * (wanted / size) ** 0.5)
         self.program.begin(values[template.beyond] > 0, expected)
         return values
-
-    def _fill(self, sizes: Sequence[int], base: int) -> bool:
-        begin = self._begin
-        return self._template.evaluator.fill((*sizes, begin + self._skipped, base, *self._addresses), begin)
 
     def _remade(self) -> Sequence[CpuStep]:
         """Make what formulas of sizes cannot tell: tables, and steps in Python."""
@@ -212,6 +211,11 @@ class SizedProgram:
     def release(self) -> None:
         """Hold nothing for these sizes any more, but for the workspace."""
         self.program.bindings.forget()
+        large = [storage for storage, _ in self._resized if storage.size > MAX_KEPT]
+        if large:
+            for storage in large:
+                storage.release()
+            self._addresses = [storage.address for storage, _ in self._resized]
 
     def _table(self, table: Table, followed: Sequence[tuple[int, int]]) -> NDArray[Any]:
         """A table for these sizes."""
