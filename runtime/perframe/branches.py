@@ -36,7 +36,7 @@ class Branches:
         inputs' shapes, None for those that have none.
         """
         shapes = [() if shape is None else shape for shape in given]
-        sizes = self._dims.sizes(shapes)
+        sizes = self._dims.sizes(shapes, tuple(map(len, shapes)))
         if sizes is None:
             return (), self._model
         ranks = tuple([-1 if shape is None else len(shape) for shape in given])

@@ -81,6 +81,7 @@ def address_of(array: Array) -> int:
 
 
 NOWHERE = aligned_bytes(0)
+LEAST_ROOM = 1 << 12  # elements of what may be resized
 
 
 class HostStorage:
@@ -130,8 +131,8 @@ class HostStorage:
             return False
         if self.dtype is DataType.STRING:
             self.place(np.full(size, "", object))
-        else:  # and half as much more, since sizes grow
-            self.place(*aligned_bytes((size + size // 2) * self.dtype.numpy.itemsize))
+        else:  # and more, since sizes grow
+            self.place(*aligned_bytes(max(size + size // 2, LEAST_ROOM) * self.dtype.numpy.itemsize))
         return True
 
     @property

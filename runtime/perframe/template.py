@@ -23,6 +23,7 @@ CHANGES: tuple[Callable[[int], int], ...] = (  # of sizes, that are expected; wh
     lambda size: size if size < LEAST else at_least(size // 4, LEAST),
     lambda size: at_most(size, LEAST),
 )
+_BITS = int.bit_length
 PATIENCE = 12  # after so many plans in a row that no template served, no more are made
 
 
@@ -172,13 +173,16 @@ class Templates:
         """The plan for these shapes: from a template, or made, which may leave a template behind. `latest` is the one
         that ran last.
         """
-        sizes = self._dims.sizes(shapes) if self._follows else None
+        ranks = tuple(map(len, shapes))
+        sizes = self._dims.sizes(shapes, ranks) if self._follows else None
         if not sizes:
             return self._make(shapes)
-        near = self._near.get(_near(shapes, sizes))
+        near = self._near.get((*ranks, *map(_BITS, sizes)))
         fitted = None if near is None else near.plan(sizes, latest)
-        if fitted is not None:
-            return fitted
+        return fitted or self._plan(shapes, sizes, latest)
+
+    def _plan(self, shapes: Shapes, sizes: Sequence[int], latest: Plan | None) -> Plan:
+        """The same, where it is not known which template serves sizes like these."""
         known = self._alike(shapes)
         if not known:
             self._expect(sizes, shapes)
@@ -246,7 +250,7 @@ class Templates:
             old.release()
             self._near.clear()
         del self._known[MAX_TEMPLATES:]
-        self._near[_near(shapes, sizes)] = template
+        self._near[*map(len, shapes), *map(_BITS, sizes)] = template
 
     def release(self) -> None:
         """Forget all templates."""
@@ -254,8 +258,3 @@ class Templates:
             template.release()
         self._known.clear()
         self._near.clear()
-
-
-def _near(shapes: Shapes, sizes: Sequence[int]) -> tuple[int, ...]:
-    """The same for shapes of these ranks whose open dims have as many bits."""
-    return (*map(len, shapes), *[size.bit_length() for size in sizes])

@@ -159,8 +159,8 @@ def test_a_size_is_an_int_to_all_that_asks() -> None:
 def test_dims_of_one_name_are_one() -> None:
     dims = OpenDims([("n", None, 3), (None, "n"), None])
     shapes = [(4, 5, 3), (6, 4), (7,)]
-    assert dims.sizes(shapes) == [4, 5, 6, 7]
-    assert dims.sizes([(4, 5, 3), (6, 5), (7,)]) is None
+    assert dims.sizes(shapes, (3, 2, 1)) == [4, 5, 6, 7]
+    assert dims.sizes([(4, 5, 3), (6, 5), (7,)], (3, 2, 1)) is None
     followed = dims.followed(shapes, Trace([4, 5, 6, 7]))
     assert [tuple(map(plain, shape)) for shape in followed] == shapes
     assert hash(followed[0][0]) == hash(followed[1][1]) and not is_followed(followed[0][2])

@@ -132,12 +132,12 @@ class CpuProgram:
         self.begin(bool((table[:, team.CHUNK] < table[:, team.ITEMS]).any()))
 
     def begin(self, splits: bool, expected: int | None = None) -> None:
-        """No run was measured yet; one is expected to take so many nanoseconds. `splits` says whether any step is for
-        more than one thread.
+        """No run was measured yet; one is expected to take so many nanoseconds, which counts by half, since what other
+        threads cost is sure. `splits` says whether any step is for more than one.
         """
-        self.nanoseconds = expected
+        self.nanoseconds, self._brief = expected, 2 * BRIEF
         self._splits = splits
-        self._wants_helpers = splits and (expected is None or expected > 2 * LONG)  # they sleep, and it is a guess
+        self._wants_helpers = splits and (expected is None or expected > 2 * LONG)
 
     def again(self, words: Ints) -> CpuProgram:
         """The same program on other words."""
@@ -154,7 +154,7 @@ class CpuProgram:
     @property
     def is_brief(self) -> bool:
         """Whether its runs took less time than handing one to another thread."""
-        return self.nanoseconds is not None and self.nanoseconds < BRIEF
+        return self.nanoseconds is not None and self.nanoseconds < self._brief
 
     def replace(self, planned: Storage, new: Storage) -> None:
         """Read `new` where the plan says `planned`."""
@@ -207,6 +207,7 @@ class CpuProgram:
         """Follow what a run here takes. One that was held up moves the figure by a quarter at most."""
         known = self.nanoseconds
         self.nanoseconds = now = elapsed if known is None else known + (min(elapsed, 2 * known) - known) // 4
+        self._brief = BRIEF
         if self._splits and (now > LONG or now < LONG // 2):
             self._wants_helpers = now > LONG  # in between, as before: helpers make it shorter
 
