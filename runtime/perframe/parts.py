@@ -82,7 +82,8 @@ class PlannedPart:
     def __init__(self, model: Model, machine: Machine) -> None:
         self.model, self._machine = model, machine
         self._constants = ConstantPool(model.constants)
-        self._plans: OrderedDict[Any, Plan] = OrderedDict()
+        self._plans: OrderedDict[Any, Plan] = OrderedDict()  # by shapes, the one that ran last at the end
+        self._latest: Plan | None = None
         self._names = [value.name for value in model.inputs]
         self._decisive = _decisive_inputs(model)
         self._templates = Templates(machine.backend, OpenDims([value.shape for value in model.inputs]), self._made)
@@ -134,13 +135,10 @@ class PlannedPart:
         plan = self._plans.get(key)
         if plan is not None:
             self._plans.move_to_end(key)
+            self._latest = plan
             return plan
-        if self._decisive:
-            plan = self._made(shapes, decisive)
-        else:
-            latest = next(reversed(self._plans.values()), None)
-            plan = self._templates.plan(shapes, latest)
-        self._plans[key] = plan
+        plan = self._made(shapes, decisive) if self._decisive else self._templates.plan(shapes, self._latest)
+        self._plans[key] = self._latest = plan
         if len(self._plans) > MAX_PLANS:
             _, old = self._plans.popitem(last=False)
             self._machine.backend.close()  # what is under way may still use it
@@ -170,6 +168,7 @@ class PlannedPart:
         for plan in self._plans.values():
             plan.release()
         self._plans.clear()
+        self._latest = None
         self._constants.release()
 
 

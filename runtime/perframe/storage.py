@@ -81,7 +81,7 @@ def address_of(array: Array) -> int:
 
 
 NOWHERE = aligned_bytes(0)
-LEAST_ROOM = 1 << 12  # elements of what may be resized
+LEAST_ROOM = 1 << 12  # elements that what is resized has at least
 
 
 class HostStorage:
@@ -133,6 +133,7 @@ class HostStorage:
             self.place(np.full(size, "", object))
         else:  # and more, since sizes grow
             self.place(*aligned_bytes(max(size + size // 2, LEAST_ROOM) * self.dtype.numpy.itemsize))
+            self.memory[: LEAST_ROOM * self.dtype.numpy.itemsize] = 0  # who writes to a page first waits for it
         return True
 
     @property

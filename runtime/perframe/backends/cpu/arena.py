@@ -35,6 +35,7 @@ class Arena:
         if self._place[0].size < self._wanted:
             self._place = NOWHERE  # the old one goes before the new one comes
             self._place = aligned_bytes(self._wanted + ROOM)
+            self._place[0][: min(4 * self._wanted, ROOM)] = 0  # who writes to a page first waits for it
             self.address = self._place[1]
         return self._place
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -22,7 +23,7 @@ class Evaluator:
         self._values[formulas.inputs : given] = formulas.constants
         self._places = np.array(places, np.int32)
         self._sources = np.array(formulas.results[: len(places)], np.int32)
-        self._inputs = self._values[: formulas.inputs]
+        self._inputs = (ctypes.c_int64 * formulas.inputs).from_buffer(self._values)  # type: ignore[arg-type]
         self._request = np.zeros(words.REQUEST, np.int64)
         for word, array in (
             (words.VALUES, self._values),
@@ -46,7 +47,7 @@ class Evaluator:
     def fill(self, inputs: Sequence[int], out: int) -> bool:
         """Whether all guards hold; then the results are at their places after the address `out`."""
         assert self._function is not None, "ask whether it is ready"
-        self._inputs[:] = inputs
+        self._inputs[:] = inputs  # type: ignore[call-overload]  # any sequence of ints is right
         self._request[words.OUT] = out
         self._function(*self._arguments)
         return bool(self._request[words.HOLDS])
