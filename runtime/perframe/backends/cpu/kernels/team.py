@@ -9,7 +9,8 @@ KERNEL, NUMBERS, ITEMS, CHUNK, ROW = 0, 1, 2, 3, 4
 TABLE, TEAM, PROGRAM = 0, 1, 2
 
 # the words of a team, in groups of a cache line by who writes them when
-REMAINING, POSTED = 0, 1  # the step that is under way: chunks that nobody has taken, and the step's row
+# the step that is under way: chunks that nobody has taken, the step's row, and the chunks that helpers have taken
+REMAINING, POSTED, HELPED = 0, 1, 5
 DONE = 8  # chunks that helpers have finished, ever
 RUNNING, ASLEEP = 16, 17  # whether a program is under way, and how many helpers sleep
 YIELD, SYSCALL, FUTEX = 24, 25, 26  # addresses of sched_yield and syscall, and futex's number; 0 where there is none

@@ -5,6 +5,9 @@ posts a split step there and takes chunks of it like everyone else; it waits onl
 taken. A chunk is taken by decrementing `REMAINING`, and is ours if that was positive. Only then are the words beside it
 read: they cannot change before the chunk is reported in `DONE`. So a helper that comes late, or was held up for long,
 finds nothing to take, and touches nothing.
+
+The walker takes the first chunks and the helpers the last: what a thread computed in one step lies in its core's cache,
+and is mostly what it reads in the next.
 """
 
 from __future__ import annotations
@@ -27,6 +30,7 @@ from perframe.backends.cpu.kernels.team import (
     CHUNK,
     DONE,
     FUTEX,
+    HELPED,
     ITEMS,
     KERNEL,
     NUMBERS,
@@ -46,16 +50,17 @@ PATIENCE = 256
 
 
 @inline
-def _take_chunks(team):
+def _take_chunks(team, helps):
     """Run chunks of the posted step until none is left; returns how many."""
     words = int64s(team)
     mine = 0
     while True:
-        remaining = add(team + 8 * REMAINING, -1)
-        if remaining <= 0:
+        if add(team + 8 * REMAINING, -1) <= 0:
             return mine
         items, chunk = words[POSTED + ITEMS], words[POSTED + CHUNK]
-        begin = ((items + chunk - 1) // chunk - remaining) * chunk
+        begin = mine * chunk
+        if helps:
+            begin = ((items + chunk - 1) // chunk - 1 - add(team + 8 * HELPED, 1)) * chunk
         call_kernel(words[POSTED + KERNEL], words[POSTED + NUMBERS], begin, min(items, begin + chunk))
         mine += 1
 
@@ -77,10 +82,11 @@ def _share(team, row):
     words, step = int64s(team), int64s(row)
     for index in range(ROW):
         words[POSTED + index] = step[index]
+    words[HELPED] = 0
     done = words[DONE]  # of all steps before: nobody changes it until a chunk of this one is finished
     chunks = (step[ITEMS] + step[CHUNK] - 1) // step[CHUNK]
     store_release(team + 8 * REMAINING, chunks)
-    done += chunks - _take_chunks(team)
+    done += chunks - _take_chunks(team, False)
     spins = 0
     while load_acquire(team + 8 * DONE) != done:
         spins = _be_patient(team, spins)
@@ -124,7 +130,7 @@ def build_help() -> Any:
             spins = 0
             while load_acquire(team + 8 * RUNNING):
                 if load_acquire(team + 8 * REMAINING) > 0:
-                    mine = _take_chunks(team)
+                    mine = _take_chunks(team, True)
                     if mine:
                         add(team + 8 * DONE, mine)
                     spins = 0
