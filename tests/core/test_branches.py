@@ -12,7 +12,7 @@ from onnx import TensorProto, helper
 import perframe as pf
 from core.small import node
 from perframe.backends import evaluator
-from perframe.branches import settled
+from perframe.branches import follow_shapes, settled
 from perframe.control import ControlPart
 
 
@@ -75,7 +75,7 @@ def test_names_that_are_taken_are_given_once(by_rank: pf.Model) -> None:
     assert not any(layer.op == "If" for layer in model.layers)
 
 
-def test_what_data_decide_stays_a_branch() -> None:
+def test_what_data_decide_stays_a_branch(by_rank: pf.Model) -> None:
     yes, no = branch("yes", node("Neg", "x", "out")), branch("no", node("Identity", "x", "out"))
     nodes = [helper.make_node("If", ["c"], ["y"], name="choose", then_branch=yes, else_branch=no)]
     given = [
@@ -84,6 +84,7 @@ def test_what_data_decide_stays_a_branch() -> None:
     graph = helper.make_graph(nodes, "by data", given, [onnx.ValueInfoProto(name="y")])
     model = pf.load(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10))
     assert settled(model, {"x": (2,), "c": ()}, lambda layer, values: []) == ((), model)
+    assert follow_shapes(by_rank) and not follow_shapes(model)
     x = np.array([1, -2], np.float32)
     for choice in (True, False):
         made = pf.run(model, {"x": x, "c": np.array(choice)}, backend="cpu")

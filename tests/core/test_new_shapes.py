@@ -239,11 +239,13 @@ def pooled(x: Any, w: Any) -> Any:
 
 @pytest.mark.parametrize("as_tensors", [False, True])
 def test_plans_are_fitted_again_and_again(as_tensors: bool) -> None:
-    """More sizes than plans are kept, forth and back, and what is read back late is still right."""
+    """More sizes than plans are kept, forth and back, large ones whose memory is not kept; what is read back late is
+    still right.
+    """
     model = load([node("Add", "x y", "s"), node("Softmax", "s", "z")], {"x": ["n", 4], "y": ["n", 4]}, "z s")
     random, late = np.random.default_rng(4), []
     with pf.Worker(model) as worker:
-        for rows in [*range(2, 40), *range(40, 2, -1), *random.integers(2, 3000, 30)]:
+        for rows in [*range(2, 40), *range(40, 2, -1), *random.integers(2, 3000, 30), *(20000, 1, 3, 30000) * 6]:
             x, y = random.standard_normal((2, rows, 4)).astype(np.float32)
             worker.schedule(*((pf.Tensor(x), pf.Tensor(y)) if as_tensors else (x, y)))
             late.append((worker.peek_output("s").readback_request(), x + y))

@@ -82,7 +82,7 @@ def test_outputs_by_name_index_or_the_first(worker: pf.Worker) -> None:
         np.testing.assert_allclose(output.download_to_array(), want[name], 1e-5)
 
 
-@pytest.mark.parametrize(
+WRONG = pytest.mark.parametrize(
     ("inputs", "words"),
     [
         ({}, "a: float32"),
@@ -93,14 +93,28 @@ def test_outputs_by_name_index_or_the_first(worker: pf.Worker) -> None:
         ({"a": A, "b": B[:, :2]}, r"'b' has the shape \(n, 3\), and got \(2, 2\)"),
         ({"a": A, "b": B[0]}, r"'b' has the shape \(n, 3\), and got \(3,\)"),
         ({"a": A, "b": "text"}, "'b' is float32, and got object"),
+        ({"a": A[0], "b": B[0]}, r"'a' has the shape \(n, 3\), and got \(3,\)"),
+        ({"a": A, "b": B[:1]}, "the dim 'n' is 2 in the input 'a', and 1 in 'b'"),
     ],
 )
+
+
+@WRONG
 def test_wrong_inputs_are_named(worker: pf.Worker, inputs: dict[str, Any], words: str) -> None:
     with pytest.raises(pf.InputError, match=words):
         worker.schedule(inputs)
     with pytest.raises(pf.InputError, match="first schedule"):
         worker.peek_output()
     assert (worker.schedule(A, B).peek_output().download_to_array() == 2).all()
+
+
+@WRONG
+def test_wrong_inputs_are_named_between_right_ones(worker: pf.Worker, inputs: dict[str, Any], words: str) -> None:
+    """What is like the inputs of the run before is looked at less."""
+    for rows in (1, 2):
+        assert (worker.schedule(A[:rows], B[:rows]).peek_output().download_to_array() == 2).all()
+        with pytest.raises(pf.InputError, match=words):
+            worker.schedule(inputs)
 
 
 def test_too_many_inputs_and_unknown_names(worker: pf.Worker) -> None:

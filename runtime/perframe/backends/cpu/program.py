@@ -135,7 +135,7 @@ class CpuProgram:
         """No run was measured yet; one is expected to take so many nanoseconds, which counts by half, since what other
         threads cost is sure. `splits` says whether any step is for more than one.
         """
-        self.nanoseconds, self._brief = expected, 2 * BRIEF
+        self.nanoseconds, self._guessed = expected, expected is not None
         self._splits = splits
         self._wants_helpers = splits and (expected is None or expected > 2 * LONG)
 
@@ -154,7 +154,7 @@ class CpuProgram:
     @property
     def is_brief(self) -> bool:
         """Whether its runs took less time than handing one to another thread."""
-        return self.nanoseconds is not None and self.nanoseconds < self._brief
+        return self.nanoseconds is not None and self.nanoseconds < (2 * BRIEF if self._guessed else BRIEF)
 
     def replace(self, planned: Storage, new: Storage) -> None:
         """Read `new` where the plan says `planned`."""
@@ -207,7 +207,7 @@ class CpuProgram:
         """Follow what a run here takes. One that was held up moves the figure by a quarter at most."""
         known = self.nanoseconds
         self.nanoseconds = now = elapsed if known is None else known + (min(elapsed, 2 * known) - known) // 4
-        self._brief = BRIEF
+        self._guessed = False
         if self._splits and (now > LONG or now < LONG // 2):
             self._wants_helpers = now > LONG  # in between, as before: helpers make it shorter
 
