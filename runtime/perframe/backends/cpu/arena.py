@@ -17,12 +17,12 @@ from perframe.tracing import at_least, plain
 
 ALIGNMENT = 64  # bytes: a cache line, and the widest vector
 WASTE = 1 << 20  # bytes, more than which are worth a plan's time
-ROOM = 1 << 20  # bytes beyond that, for larger plans to come: what nobody writes to takes no memory
+ROOM = 1 << 20  # bytes at the least that are there for larger plans: what nobody writes to takes no memory
 
 
 class Arena:
-    """The block. It is made when something first runs, as large as the largest plan wants; a later plan that wants more
-    gets a new one.
+    """The block. It is made when something first runs, as large as the largest plan wants and as much again, which the
+    system only gives when it is used; a later plan that wants more than that gets a new one.
     """
 
     def __init__(self) -> None:
@@ -34,7 +34,10 @@ class Arena:
         """The memory and its address. Whoever runs on it holds it: a larger one may take its place meanwhile."""
         if self._place[0].size < self._wanted:
             self._place = NOWHERE  # the old one goes before the new one comes
-            self._place = aligned_bytes(self._wanted + ROOM)
+            try:
+                self._place = aligned_bytes(self._wanted + max(ROOM, self._wanted))
+            except MemoryError:
+                self._place = aligned_bytes(self._wanted)
             self._place[0][: min(4 * self._wanted, ROOM)] = 0  # who writes to a page first waits for it
             self.address = self._place[1]
         return self._place
