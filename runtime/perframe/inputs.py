@@ -87,7 +87,7 @@ class Inputs:
         for index, axis, size in self._fixed:
             if shapes[index][axis] != size:
                 return False
-        for first, axis, second, other in self._named:  # noqa: SIM110  # a frame waits for it
+        for first, axis, second, other in self._named:  # noqa: SIM110  # a frame waits, and this takes less time
             if shapes[first][axis] != shapes[second][other]:
                 return False
         return True

@@ -119,7 +119,7 @@ class PlannedPart:
     def _storage_of(self, plan: Plan, name: str, value: Any) -> Storage:
         """Where steps can read an input: where it lies, if they reach that, or where it is copied or uploaded to."""
         if not isinstance(value, Tensor):
-            storage = plan.input_storage(name)
+            storage = plan.input_storage(name, value.shape)
             storage.upload(value)
             return storage
         if plan.takes(name, value):

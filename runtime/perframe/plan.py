@@ -64,19 +64,18 @@ class Plan:
         home = self._homes[name]
         if not tensor.is_pinned or not home.owns(tensor.data_on_backend):
             return None
-        storage = self.input_storage(name)
+        storage = self.input_storage(name, tensor.shape)
         home.copy(tensor.data_on_backend, storage, tensor.shape, tensor.dtype)
         return storage
 
-    def input_storage(self, name: str) -> Storage:
-        """Storage to upload an input to: one that no run under way still reads, of up to three."""
+    def input_storage(self, name: str, shape: Sequence[int]) -> Storage:
+        """Storage to upload an input of its shape to: one that no run under way still reads, of up to three."""
         ring = self._rings[name]
         for storage in ring:
             if not storage.busy:
                 return storage
         if len(ring) < MAX_IN_FLIGHT:
-            operand = self.inputs[name]
-            ring.append(ring[0].like(operand.shape, operand.dtype))
+            ring.append(ring[0].like(shape, self.inputs[name].dtype))
             self.owned.append(ring[-1])
             return ring[-1]
         return ring[0]

@@ -117,16 +117,13 @@ class FittedPlan(Plan):
         """`storages` are its own, by the ids of those whose place they take."""
         self._template, self._sized = template, sized
         inputs: dict[str, Operand] = {}
-        self._of_inputs: list[tuple[Operand, slice]] = []
-        for name, where, dtype, planned in template.inputs:
+        for name, _, dtype, planned in template.inputs:
             storage = None if planned is None else storages[id(planned)]
-            operand = inputs[name] = Operand(name, (0,), dtype, storage=storage)
-            if storage is not None:
-                self._of_inputs.append((operand, where))
+            inputs[name] = Operand(name, (0,), dtype, storage=storage)
         self._of_outputs = [
             (name, where, storages[id(planned)], dtype) for name, where, dtype, planned in template.outputs
         ]
-        reads = [operand.storage for operand, _ in self._of_inputs]
+        reads = [operand.storage for operand in inputs.values() if operand.has_storage]
         self._access = Access(reads, [storage for _, _, storage, _ in self._of_outputs])
         stretch = Stretch(template.backend, template.steps, template.layers_of_steps, self._access, sized.program)
         homes, workspaces = dict.fromkeys(inputs, template.backend), [sized.workspace]
@@ -139,8 +136,6 @@ class FittedPlan(Plan):
         values = self._sized.fit(sizes, like, size)
         if values is None:
             return False
-        for operand, where in self._of_inputs:
-            operand.shape = TensorShape.of_ints(values[where])
         for name, where, storage, dtype in self._of_outputs:
             self.outputs[name] = Tensor.over(storage, TensorShape.of_ints(values[where]), dtype, name)
         return True

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import reduce
-from math import sqrt
 from typing import Any
 
 import numpy as np
@@ -188,7 +187,7 @@ class SizedProgram:
         self.program.bindings.begin(self._remade() if template.tables or template.pythons else (), base)
         expected = like.nanoseconds if isinstance(like, CpuProgram) else None
         if expected is not None and wanted > size > 0:
-            expected = int(expected * sqrt(wanted / size))
+            expected = int(expected * (wanted / size) ** 0.5)
         self.program.begin(values[template.beyond] > 0, expected)
         return values
 
