@@ -15,7 +15,7 @@ from typing import Any
 import perframe as pf
 from perframe.sources import input_arrays, named_model, parse_dims
 
-WORKERS, WARM, STEADY = 5, 20, 20
+WORKERS, WARM, STEADY = 11, 20, 20
 FRAME = 1 / 60
 
 
