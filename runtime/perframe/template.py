@@ -119,7 +119,7 @@ class FittedPlan(Plan):
         inputs: dict[str, Operand] = {}
         for name, _, dtype, planned in template.inputs:
             storage = None if planned is None else storages[id(planned)]
-            inputs[name] = Operand(name, (0,), dtype, storage=storage)
+            inputs[name] = Operand(name, (0,), dtype, storage=storage)  # nobody asks for its shape
         self._of_outputs = [
             (name, where, storages[id(planned)], dtype) for name, where, dtype, planned in template.outputs
         ]

@@ -288,6 +288,33 @@ def test_sizes_for_which_there_is_no_memory_leave_the_worker_as_it_was(monkeypat
         np.testing.assert_allclose(made, expected(x + 1, constants), 1e-4, 1e-5)
 
 
+def test_memory_that_ends_in_the_middle(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was moved before it ended is where the next run reads it."""
+    model = load([node("Add", "x y", "s"), node("Softmax", "s", "z")], {"x": ["n", 4], "y": ["n", 4]}, "s z")
+    random, allocate = np.random.default_rng(5), storage.aligned_bytes
+
+    def schedule(worker: pf.Worker, rows: int) -> None:
+        x, y = random.standard_normal((2, rows, 4)).astype(np.float32)
+        made = worker.schedule(x, y).peek_output("s").download_to_array()
+        np.testing.assert_array_equal(made, x + y)
+
+    def some(size: int) -> Any:
+        return allocate(size * left.pop()) if left else out_of_memory(size)
+
+    for count in range(4):
+        left = [1] * count
+        with pf.Worker(model) as worker:
+            schedule(worker, 100)
+            jit.settle()
+            schedule(worker, 90)
+            with monkeypatch.context() as context:
+                context.setattr(storage, "aligned_bytes", some)
+                with pytest.raises(MemoryError):
+                    worker.schedule(*np.zeros((2, 5000, 4), np.float32))
+            for rows in (1000, 80, 1010, 2000, 5000):
+                schedule(worker, rows)
+
+
 def out_of_memory(size: int) -> Any:
     raise MemoryError
 

@@ -159,7 +159,6 @@ class SizedProgram:
         self._sizes: Sequence[int] = ()
         self.program = first.again(words[template.count :])
         self._resized = [(storages[planned], where) for planned, where in template.shapes.items()]
-        self._addresses = [storage.address for storage, _ in self._resized]
         known = template.known
         places = {id(storages[planned]): known.elsewhere.get(planned, []) for planned in template.shapes}
         self.program.bindings = Bindings(template.arena, known, numbers, places)
@@ -172,7 +171,7 @@ class SizedProgram:
         weights are read in the same time.
         """
         template, base = self._template, self._template.arena.address
-        if not template.evaluator.fill((*sizes, self._program_begin, base, *self._addresses), self._begin):
+        if not self._fill(sizes, base):
             return None
         self._sizes = sizes
         self._values = values = self._results.tolist()
@@ -182,14 +181,17 @@ class SizedProgram:
         for storage, where in self._resized:
             moved |= storage.resize(values[where])
         if moved:
-            self._addresses = [storage.address for storage, _ in self._resized]
-            template.evaluator.fill((*sizes, self._program_begin, base, *self._addresses), self._begin)
+            self._fill(sizes, base)
         self.program.bindings.begin(self._remade() if template.tables or template.pythons else (), base)
         expected = like.nanoseconds if isinstance(like, CpuProgram) else None
         if expected is not None and wanted > size > 0:
             expected <<= ((wanted // size).bit_length() - 1) // 2
         self.program.begin(values[template.beyond] > 0, expected)
         return values
+
+    def _fill(self, sizes: Sequence[int], base: int) -> bool:
+        addresses = [storage.address for storage, _ in self._resized]
+        return self._template.evaluator.fill((*sizes, self._program_begin, base, *addresses), self._begin)
 
     def _remade(self) -> Sequence[CpuStep]:
         """Make what formulas of sizes cannot tell: tables, and steps in Python."""
@@ -211,11 +213,9 @@ class SizedProgram:
     def release(self) -> None:
         """Hold nothing for these sizes any more, but for the workspace."""
         self.program.bindings.forget()
-        large = [storage for storage, _ in self._resized if storage.size > MAX_KEPT]
-        if large:
-            for storage in large:
+        for storage, _ in self._resized:
+            if storage.size > MAX_KEPT:
                 storage.release()
-            self._addresses = [storage.address for storage, _ in self._resized]
 
     def _table(self, table: Table, followed: Sequence[tuple[int, int]]) -> NDArray[Any]:
         """A table for these sizes."""
