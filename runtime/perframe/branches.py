@@ -36,7 +36,7 @@ class Branches:
         inputs' shapes, None for those that have none.
         """
         shapes = [() if shape is None else shape for shape in given]
-        sizes = self._dims.sizes(shapes, tuple(map(len, shapes)))
+        sizes = self._dims.sizes(shapes)
         if sizes is None:
             return (), self._model
         ranks = tuple([-1 if shape is None else len(shape) for shape in given])
@@ -56,7 +56,7 @@ class Branches:
 
     def _follow(self, ranks: tuple[int, ...], shapes: Shapes, sizes: Sequence[int]) -> tuple[Decisions, Model]:
         trace = Trace(sizes)
-        followed = zip(self._names, ranks, self._dims.followed(shapes, trace), strict=True)
+        followed = zip(self._names, ranks, self._dims.put(trace.sizes, shapes), strict=True)
         known = {name: shape for name, rank, shape in followed if rank >= 0}
         decisions, model = settled(self._model, known, self._evaluate)
         self._known.insert(0, (ranks, trace.formulas([]), decisions, model))

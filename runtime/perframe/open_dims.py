@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate, chain
 from typing import Any
 
-from perframe.tracing import Trace
-
 Shapes = Sequence[Sequence[int]]  # in the order of inputs
-Place = tuple[int, int, int]  # which one of the open dims it is, input and axis
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where open dims are in `count` dims, those of all inputs after each other: each for the first time, and pairs of
+    where one is first and again.
+    """
+
+    count: int
+    opened: Sequence[int]
+    alike: Sequence[tuple[int, int]]
 
 
 class OpenDims:
@@ -16,35 +26,33 @@ class OpenDims:
 
     def __init__(self, declared: Sequence[Sequence[Any] | None]) -> None:
         self._declared = declared
-        self._known: dict[tuple[int, ...], tuple[list[Place], list[Place]]] = {}  # by the inputs' ranks
 
-    def _places(self, ranks: tuple[int, ...]) -> tuple[list[Place], list[Place]]:
-        """Where each open dim is for the first time, in order, and where they are again."""
-        found = self._known.get(ranks)
-        if found is None:
-            found = self._known[ranks] = [], []
-            dims: dict[Any, int] = {}
-            for index, (rank, declared) in enumerate(zip(ranks, self._declared, strict=True)):
-                for axis in range(rank):
-                    dim = None if declared is None else declared[axis]
-                    if not isinstance(dim, int):
-                        which = dims.setdefault((index, axis) if dim is None else dim, len(dims))
-                        found[which < len(found[0])].append((which, index, axis))
-        return found
+    def places(self, ranks: Sequence[int]) -> Places:
+        """Where they are in inputs of these ranks."""
+        firsts: dict[Any, int] = {}
+        alike = []
+        for begin, rank, declared in zip(accumulate(ranks, initial=0), ranks, self._declared, strict=False):
+            for place in range(begin, begin + rank):
+                dim = None if declared is None else declared[place - begin]
+                if not isinstance(dim, int):
+                    first = firsts.setdefault((place,) if dim is None else dim, place)
+                    if first != place:
+                        alike.append((first, place))
+        return Places(sum(ranks), [*firsts.values()], alike)
 
-    def sizes(self, shapes: Shapes, ranks: tuple[int, ...]) -> list[int] | None:
-        """Their sizes in these shapes, which have these ranks; None where one name has two."""
-        firsts, others = self._known.get(ranks) or self._places(ranks)
-        found = [shapes[index][axis] for _, index, axis in firsts]
-        for which, index, axis in others:
-            if found[which] != shapes[index][axis]:
-                return None
-        return found
+    def sizes(self, shapes: Shapes) -> list[int] | None:
+        """Their sizes in these shapes; None where one name has two."""
+        places, dims = self.places([*map(len, shapes)]), [*chain.from_iterable(shapes)]
+        if any(dims[first] != dims[again] for first, again in places.alike):
+            return None
+        return [dims[place] for place in places.opened]
 
-    def followed(self, shapes: Shapes, trace: Trace) -> list[list[int]]:
-        """The shapes with the trace's sizes in place of their own."""
-        made = [list(shape) for shape in shapes]
-        firsts, others = self._places(tuple(map(len, shapes)))
-        for which, index, axis in (*firsts, *others):
-            made[index][axis] = trace.sizes[which]
-        return made
+    def put(self, sizes: Sequence[int], shapes: Shapes) -> list[list[int]]:
+        """The shapes with these sizes in place of their own."""
+        ranks, dims = [*map(len, shapes)], [*chain.from_iterable(shapes)]
+        places = self.places(ranks)
+        for place, size in zip(places.opened, sizes, strict=True):
+            dims[place] = size
+        for first, again in places.alike:
+            dims[again] = dims[first]
+        return [dims[begin : begin + rank] for begin, rank in zip(accumulate(ranks, initial=0), ranks, strict=False)]

@@ -81,7 +81,7 @@ def address_of(array: Array) -> int:
 
 
 NOWHERE = aligned_bytes(0)
-LEAST_ROOM = 1 << 12  # elements that what is resized has at least
+LEAST_ROOM = 1 << 12  # elements that what has grown has at least
 
 
 class HostStorage:
@@ -116,25 +116,21 @@ class HostStorage:
     def place(self, memory: Array, address: int | None = None) -> None:
         """Have the values in this memory from now on."""
         self.memory = memory
-        self._room = -1 if self.dtype is DataType.STRING else memory.size // self.dtype.numpy.itemsize
         self.address = address_of(memory) if address is None else address
         self._viewed: tuple[tuple[int, ...], DataType, Array] | None = None
 
-    def resize(self, shape: Sequence[int]) -> bool:
-        """Have room for so many elements, of undefined values; whether that took new memory, for want of room.
-        Waits for work that still uses the old ones.
+    def grow(self, size: int) -> None:
+        """Have room for so many elements and more, since sizes grow, of undefined values. Waits for work that still
+        uses the old ones.
         """
-        if self.write is not None or self.reads:
-            self._settle()
-        self.size = size = math.prod(shape)
-        if size <= self._room:
-            return False
+        self._settle()
+        size = max(size + size // 2, LEAST_ROOM)
         if self.dtype is DataType.STRING:
             self.place(np.full(size, "", object))
-        else:  # and more, since sizes grow
-            self.place(*aligned_bytes(max(size + size // 2, LEAST_ROOM) * self.dtype.numpy.itemsize))
+        else:
+            self.place(*aligned_bytes(size * self.dtype.numpy.itemsize))
             self.memory[: LEAST_ROOM * self.dtype.numpy.itemsize] = 0  # who writes to a page first waits for it
-        return True
+        self.size = size
 
     @property
     def max_capacity(self) -> int:

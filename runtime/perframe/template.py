@@ -5,8 +5,9 @@ planned alike.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
-from perframe.backends.base import Access, Backend, Following, Operand, SizedProgram
+from perframe.backends.base import Access, Backend, Chooser, Following, Operand, SizedProgram
 from perframe.open_dims import OpenDims, Shapes
 from perframe.plan import Plan
 from perframe.stretch import Stretch
@@ -23,16 +24,16 @@ CHANGES: tuple[Callable[[int], int], ...] = (  # of sizes, that are expected; wh
     lambda size: size if size < LEAST else at_least(size // 4, LEAST),
     lambda size: at_most(size, LEAST),
 )
-_BITS = int.bit_length
 PATIENCE = 12  # after so many plans in a row that no template served, no more are made
 
 
 class Template:
     """A plan whose numbers are formulas of the sizes with which its trace began."""
 
-    def __init__(self, trace: Trace, plan: Plan, backend: Following, sizes: Sequence[int]) -> None:
+    def __init__(self, trace: Trace, plan: Plan, backend: Following) -> None:
         (stretch,) = plan.stretches
-        self._sizes, self.ranks = sizes, tuple(len(value.shape) for value in plan.inputs.values())
+        self.ranks = tuple(len(value.shape) for value in plan.inputs.values())
+        self.used = 0  # the later, the more
         assert isinstance(stretch, Stretch) and plan.program is not None
         self.steps, self.layers_of_steps = stretch.steps, stretch.layers
         self.backend, self._results, shapes = stretch.backend, list[int](), dict[int, slice]()
@@ -49,7 +50,7 @@ class Template:
         lasting = [storage for *_, storage in (*self.inputs, *self.outputs)]
         plan.owned = [storage for storage in plan.owned if storage in lasting]  # the rest serves other plans too
         self.layers = [name for name, _ in plan.live()]
-        self._program = backend.template(plan.program, plan.workspaces[0], trace, self._results, shapes)
+        self.program = backend.template(plan.program, plan.workspaces[0], trace, self._results, shapes)
         self._idle: list[FittedPlan] = []
         self._most_idle = MAX_IDLE
 
@@ -71,40 +72,32 @@ class Template:
         """A plan to be fitted to sizes; None where that would have to be waited for."""
         planned = [(storage, dtype) for *_, dtype, storage in (*self.inputs, *self.outputs) if storage is not None]
         storages = {id(storage): self.backend.alloc((0,), dtype) for storage, dtype in planned}
-        sized = self._program.blank(storages)
+        sized = self.program.blank(storages)
         return None if sized is None else FittedPlan(self, sized, storages)
 
-    def prepare(self, sizes: Sequence[int]) -> None:
+    def prepare(self) -> None:
         """Have plans ready: to fit one takes a fraction of the time to make it, and less when that was done before."""
-        for _ in range(self._most_idle):
-            plan = self._blank()
-            if plan is None:
-                return
-            if plan.fit(sizes, None):
+        plans = [self.plan(None) for _ in range(self._most_idle)]
+        for plan in plans:
+            if plan is not None:
                 plan.release()
-
-    def distance(self, sizes: Sequence[int]) -> int:
-        """How far sizes are from those for which it was made: by how many bits."""
-        return sum(abs(a.bit_length() - b.bit_length()) for a, b in zip(sizes, self._sizes, strict=True))
 
     def serves(self, sizes: Sequence[int]) -> bool:
         """Whether the plan for these sizes would be a like one."""
-        return self._program.serves(sizes)
+        return self.program.serves(sizes)
 
-    def plan(self, sizes: Sequence[int], latest: Plan | None) -> FittedPlan | None:
-        """The plan for these sizes; None where it would be another one. `latest` is the one that ran last."""
+    def plan(self, latest: Plan | None) -> FittedPlan | None:
+        """The plan for the sizes for which the template was chosen last; None where that would have to be waited for.
+        `latest` is the one that ran last.
+        """
         plan = self._idle.pop() if self._idle else self._blank()
-        if plan is None:
-            return None
-        try:
-            fits = plan.fit(sizes, latest)
-        except BaseException:  # no memory
-            plan.release()
-            raise
-        if fits:
-            return plan
-        self._idle.append(plan)
-        return None
+        if plan is not None:
+            try:
+                plan.fit(latest)
+            except BaseException:  # no memory
+                plan.release()
+                raise
+        return plan
 
 
 class FittedPlan(Plan):
@@ -128,17 +121,20 @@ class FittedPlan(Plan):
         stretch = Stretch(template.backend, template.steps, template.layers_of_steps, self._access, sized.program)
         homes, workspaces = dict.fromkeys(inputs, template.backend), [sized.workspace]
         super().__init__([stretch], inputs, homes, {}, [], workspaces, self._live)
+        self._make_outputs()
         self._bound_first = dict(self.bound)
 
-    def fit(self, sizes: Sequence[int], latest: Plan | None) -> bool:
-        """Be the plan for these sizes; False where it would be another one. It may take as long as the latest one."""
+    def fit(self, latest: Plan | None) -> None:
+        """Be the plan for the sizes for which the template was chosen. It may take as long as the latest one."""
         like, size = (None, 0) if latest is None else (latest.program, latest.workspaces[0].size)
-        values = self._sized.fit(sizes, like, size)
-        if values is None:
-            return False
-        for name, where, storage, dtype in self._of_outputs:
-            self.outputs[name] = Tensor.over(storage, TensorShape.of_ints(values[where]), dtype, name)
-        return True
+        values = self._sized.fit(like, size)
+        for tensor, where in self._shaped:
+            tensor.shape = TensorShape.of_ints(values[where])
+
+    def _make_outputs(self) -> None:
+        """Tensors that nobody has seen, whose shapes follow from sizes."""
+        self.outputs = {name: Tensor.over(storage, (0,), dtype, name) for name, _, storage, dtype in self._of_outputs}
+        self._shaped = [(self.outputs[name], where) for name, where, _, _ in self._of_outputs]
 
     def release(self) -> None:
         """Give back what the runs used, and be ready for other sizes."""
@@ -146,7 +142,7 @@ class FittedPlan(Plan):
         self._sized.release()
         for ring in self._rings.values():
             del ring[1:]
-        self.outputs.clear()
+        self._make_outputs()  # the others may be someone's
         self.bound = dict(self._bound_first)
         self._access.reads, self._access.rebinds = list(self.bound.values()), []
         self._template.take_back(self)
@@ -155,42 +151,56 @@ class FittedPlan(Plan):
         return list(zip(self._template.layers, self._sized.live(), strict=True))
 
 
+@dataclass(frozen=True)
+class _Family:
+    """The templates for inputs of the same ranks, and what says which of them serves sizes."""
+
+    templates: Sequence[Template]
+    chooser: Chooser
+
+
 class Templates:
     """The templates of one part of a model."""
 
     def __init__(self, backend: Backend, dims: OpenDims, make: Callable[[Shapes], Plan]) -> None:
         self._backend, self._dims, self._make, self._follows = backend, dims, make, isinstance(backend, Following)
-        self._known: list[Template] = []  # the one that was used last first
-        self._near: dict[tuple[int, ...], Template] = {}  # by ranks and sizes in bits, who served such sizes
+        self._known: list[Template] = []
+        self._families: dict[tuple[int, ...], _Family] = {}  # by ranks
+        self._uses = 0
         self._useless = self._missed = 0  # plans that no template served: in a row, and in all
 
     def plan(self, shapes: Shapes, latest: Plan | None = None) -> Plan:
         """The plan for these shapes: from a template, or made, which may leave a template behind. `latest` is the one
         that ran last.
         """
-        ranks = tuple(map(len, shapes))
-        sizes = self._dims.sizes(shapes, ranks) if self._follows else None
+        template = self._chosen(shapes)
+        if template is None:
+            return self._plan(shapes)
+        self._useless = 0
+        self._uses += 1
+        template.used = self._uses
+        return template.plan(latest) or self._make(shapes)
+
+    def _chosen(self, shapes: Shapes) -> Template | None:
+        """The template that is ready to be fitted to these shapes."""
+        family = self._families.get(tuple(map(len, shapes)))
+        chosen = -1 if family is None else family.chooser.choose(shapes)
+        return None if family is None or chosen < 0 else family.templates[chosen]
+
+    def _plan(self, shapes: Shapes) -> Plan:
+        """The same, where no template serves these shapes, as far as could be asked."""
+        sizes = self._dims.sizes(shapes) if self._follows else None
         if not sizes:
             return self._make(shapes)
-        near = self._near.get((*ranks, *map(_BITS, sizes)))
-        fitted = None if near is None else near.plan(sizes, latest)
-        return fitted or self._plan(shapes, sizes, latest)
-
-    def _plan(self, shapes: Shapes, sizes: Sequence[int], latest: Plan | None) -> Plan:
-        """The same, where it is not known which template serves sizes like these."""
-        known = self._alike(shapes)
-        if not known:
+        family = self._families.get(tuple(map(len, shapes)))
+        if family is None:
             self._expect(sizes, shapes)
-        for template in sorted(self._alike(shapes), key=lambda template: template.distance(sizes)):
-            fitted = template.plan(sizes, latest)
-            if fitted is not None:
-                self._useless = 0
-                self._keep(template, shapes, sizes)
-                return fitted
+        if (family is None or not family.chooser.ready) and self._serving(sizes, shapes):
+            return self._make(shapes)  # others of these sizes will be fitted
         self._useless += 1
-        self._missed += bool(known)
+        self._missed += family is not None
         # following costs some five plans: sizes like these must come again
-        if self._useless > PATIENCE or (known and self._missed % 2):
+        if self._useless > PATIENCE or (family is not None and self._missed % 2):
             return self._make(shapes)
         made = self._follow(sizes, shapes)
         if made is None:
@@ -198,10 +208,10 @@ class Templates:
             self._follows = False  # the shapes are right: a family cannot compute with followed sizes
         return made
 
-    def _alike(self, shapes: Shapes) -> list[Template]:
-        """Those for inputs of such ranks."""
-        ranks = tuple(map(len, shapes))
-        return [template for template in self._known if template.ranks == ranks]
+    def _serving(self, sizes: Sequence[int], shapes: Shapes) -> bool:
+        """Whether any template is for these sizes, wherever its kernels are."""
+        family = self._families.get(tuple(map(len, shapes)))
+        return family is not None and any(template.serves(sizes) for template in family.templates)
 
     def _expect(self, sizes: Sequence[int], shapes: Shapes) -> None:
         """Be ready for sizes that may come, as far as they are planned in different ways."""
@@ -209,11 +219,7 @@ class Templates:
             others = [change(size) for size in sizes]
             if others == sizes:
                 continue
-            serving = next((template for template in self._alike(shapes) if template.serves(others)), None)
-            if serving is not None:
-                self._keep(serving, shapes, others)
-                continue
-            plan = self._follow(others, shapes)
+            plan = None if self._serving(others, shapes) else self._follow(others, shapes)
             if plan is not None:
                 plan.release()
 
@@ -221,35 +227,43 @@ class Templates:
         """A plan that leaves a template; None where following failed."""
         trace, template = Trace(sizes), None
         try:
-            plan = self._make(self._dims.followed(shapes, trace))
+            plan = self._make(self._dims.put(trace.sizes, shapes))
             if plan.program is not None and isinstance(self._backend, Following):
-                template = Template(trace, plan, self._backend, sizes)
+                template = Template(trace, plan, self._backend)
         except Exception:  # made again without a trace, it says what is wrong
             return None
         finally:
             trace.is_open = False
         if template is not None:
-            self._keep(template, shapes, sizes)
-            template.prepare(sizes)
+            self._keep(template)
+            if self._chosen(self._dims.put(sizes, shapes)) is template:
+                template.prepare()
         values: list[Operand | Tensor] = [*plan.inputs.values(), *plan.outputs.values()]
         for value in values:
             value.shape = TensorShape(map(plain, value.shape))
         return plan
 
-    def _keep(self, template: Template, shapes: Shapes, sizes: Sequence[int]) -> None:
-        """Know a template, and ask it first for sizes like these; the one that was not used for longest may go."""
-        if template in self._known:
-            self._known.remove(template)
-        self._known.insert(0, template)
+    def _keep(self, template: Template) -> None:
+        """Know another template; the one that was not used for longest may go."""
+        self._uses += 1
+        template.used = self._uses
+        self._known = sorted([template, *self._known], key=lambda known: -known.used)
         for old in self._known[MAX_TEMPLATES:]:
             old.release()
-            self._near.clear()
         del self._known[MAX_TEMPLATES:]
-        self._near[*map(len, shapes), *map(_BITS, sizes)] = template
+        families: dict[tuple[int, ...], list[Template]] = {}
+        for known in self._known:
+            families.setdefault(known.ranks, []).append(known)
+        self._families = {ranks: self._family(ranks, templates) for ranks, templates in families.items()}
+
+    def _family(self, ranks: Sequence[int], templates: Sequence[Template]) -> _Family:
+        assert isinstance(self._backend, Following)
+        chooser = self._backend.chooser([template.program for template in templates], self._dims.places(ranks))
+        return _Family(templates, chooser)
 
     def release(self) -> None:
         """Forget all templates."""
         for template in self._known:
             template.release()
         self._known.clear()
-        self._near.clear()
+        self._families.clear()

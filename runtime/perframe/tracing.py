@@ -29,7 +29,6 @@ class Trace:
         self._values: list[int] = []  # and is, in this computation
         self._guards: dict[tuple[bool, frozenset[Any]], bool] = {}
         self._given = list(values)
-        self._inputs = len(values)
         self.sizes: list[int] = [
             self._atom(value, LEAST, index) if value >= LEAST else value for index, value in enumerate(values)
         ]
@@ -111,15 +110,10 @@ class Trace:
         more = self.low(subtract(left, right))
         return int(more is not None and more >= 0)
 
-    def unknown(self) -> Any:
-        """A number that is given with the sizes and followed like one, but never compared: an address."""
-        self._inputs += 1
-        return self._atom(0, None, self._inputs - 1)
-
     def formulas(self, results: Sequence[int]) -> Formulas:
-        """The results from the sizes, and from the unknown numbers after them. Ends the trace."""
+        """The results from the sizes. Ends the trace."""
         self.is_open = False
-        rows, atoms = Rows(self._inputs), list[int]()
+        rows, atoms = Rows(len(self._given)), list[int]()
         for index, size in enumerate(self._given):
             if size >= LEAST:
                 rows.guard(NEGATIVE, rows.plus(index, -LEAST), False)

@@ -25,8 +25,9 @@ BLOCKS = 6
 
 @pytest.fixture(scope="module", autouse=True)
 def compiled() -> None:
-    """While the evaluator's kernel is being compiled, other sizes are planned."""
-    jit.kernel("formulas")
+    """While kernels of formulas are being compiled, other sizes are planned."""
+    for name in ("formulas", "formulas.place"):
+        jit.kernel(name)
     jit.settle()
 
 
@@ -327,7 +328,7 @@ def test_a_program_that_is_made_during_a_run_has_no_team() -> None:
         jit.settle()
         (part,) = worker._parts._parts
         assert isinstance(part, PlannedPart)
-        template = part._templates._known[0]._program
+        template = part._templates._known[0].program
         assert isinstance(template, CpuTemplate) and template.first is not None
         template.first.words[team.TEAM] = 1
         made = template.blank({planned: HostStorage((0,), pf.DataType.FLOAT32) for planned in template.shapes})

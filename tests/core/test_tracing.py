@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perframe.backends.cpu import jit
-from perframe.backends.cpu.evaluator import Evaluator
+from perframe.backends.cpu.evaluator import Chooser, Evaluator
 from perframe.formulas import Formulas
-from perframe.open_dims import OpenDims
+from perframe.open_dims import OpenDims, Places
 from perframe.storage import address_of
 from perframe.tracing import Trace, at_least, at_most, is_followed, is_less, known_factor, plain
 
@@ -88,13 +88,18 @@ def test_the_formulas_of_a_program(program: Program, first: tuple[int, int], oth
 
 def natively(formulas: Formulas, sizes: tuple[int, int]) -> list[int] | None:
     """The same from the native evaluator."""
-    out = np.full(len(formulas.results), -1, np.int64)
-    evaluator = Evaluator(formulas, range(len(out)))
-    assert evaluator.ready
-    if evaluator.fill(sizes, address_of(out)):
-        return [int(value) for value in out]
-    assert (out == -1).all()
-    return None
+    count = len(formulas.results)
+    block = np.array([0, 1000, *[-1] * count])
+    addresses = [index % 2 for index in range(count)]
+    evaluator = Evaluator(formulas, [*zip(range(2, 2 + count), addresses, strict=True)])
+    jit.settle()
+    chooser = Chooser([evaluator], Places(3, [2, 0], [(0, 1)]))
+    assert chooser.ready and evaluator.ready
+    assert chooser.choose([sizes[1:], (sizes[1] + 1, sizes[0])]) == -1
+    if chooser.choose([sizes[1:], (sizes[1], sizes[0])]) < 0:
+        return None
+    evaluator.place(address_of(block))
+    return [int(value) - 1000 * address for value, address in zip(block[2:], addresses, strict=True)]
 
 
 def holds(first: tuple[int, int], program: Callable[[int, int], Any], *others: tuple[int, int]) -> list[bool]:
@@ -159,8 +164,9 @@ def test_a_size_is_an_int_to_all_that_asks() -> None:
 def test_dims_of_one_name_are_one() -> None:
     dims = OpenDims([("n", None, 3), (None, "n"), None])
     shapes = [(4, 5, 3), (6, 4), (7,)]
-    assert dims.sizes(shapes, (3, 2, 1)) == [4, 5, 6, 7]
-    assert dims.sizes([(4, 5, 3), (6, 5), (7,)], (3, 2, 1)) is None
-    followed = dims.followed(shapes, Trace([4, 5, 6, 7]))
+    assert dims.sizes(shapes) == [4, 5, 6, 7]
+    assert dims.sizes([(4, 5, 3), (6, 5), (7,)]) is None
+    assert dims.places((3, 2, 1)) == Places(6, [0, 1, 3, 5], [(0, 4)])
+    followed = dims.put(Trace([4, 5, 6, 7]).sizes, shapes)
     assert [tuple(map(plain, shape)) for shape in followed] == shapes
     assert hash(followed[0][0]) == hash(followed[1][1]) and not is_followed(followed[0][2])

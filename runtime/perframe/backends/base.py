@@ -11,6 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 from numpy.typing import NDArray
 
 from perframe.errors import BackendError
+from perframe.open_dims import Places, Shapes
 from perframe.tensor import BackendType, DataType, HostStorage, Storage, TensorShape
 from perframe.tracing import Trace
 
@@ -202,9 +203,9 @@ class SizedProgram(Protocol):
     def workspace(self) -> Workspace:
         """Where its values are."""
 
-    def fit(self, sizes: Sequence[int], like: Program | None, size: int) -> list[int] | None:
-        """What the template was asked for, for these sizes; None where the program would be another one. A run is
-        expected to take as long as one of a program like this with so many bytes of values, or longer.
+    def fit(self, like: Program | None, size: int) -> list[int]:
+        """What the template was asked for, for the sizes for which it was chosen last. A run is expected to take as
+        long as one of a program like this with so many bytes of values, or longer.
         """
 
     def live(self) -> list[int]:
@@ -223,6 +224,19 @@ class ProgramTemplate(Protocol):
     def blank(self, storages: Mapping[int, Storage]) -> SizedProgram | None:
         """A program to be fitted to sizes, on storages of its own in place of those with these ids; None where that
         would have to be waited for.
+        """
+
+
+class Chooser(Protocol):
+    """Finds which of some templates serves sizes."""
+
+    @property
+    def ready(self) -> bool:
+        """Whether it can be asked without waiting."""
+
+    def choose(self, shapes: Shapes) -> int:
+        """The first one that serves these shapes, for which its programs may be fitted then; -1 where none does, or
+        that is not known yet. A frame waits for this.
         """
 
 
@@ -329,6 +343,9 @@ class Following(Protocol):
         """What makes a program like this one for other sizes, and these results besides; ends the trace. `shapes` says
         which of them are the shapes of the storages with these ids.
         """
+
+    def chooser(self, templates: Sequence[ProgramTemplate], places: Places) -> Chooser:
+        """Of templates whose sizes are at these places of shapes."""
 
 
 Scratch = Callable[[Sequence[int], DataType], Operand]

@@ -9,15 +9,28 @@ from typing import Any
 
 import numpy as np
 
-from perframe.backends.base import Access, Array, LayerLike, Operand, Place, Program, Scratch, Step, Workspace
+from perframe.backends.base import (
+    Access,
+    Array,
+    LayerLike,
+    Operand,
+    Place,
+    Program,
+    ProgramTemplate,
+    Scratch,
+    Step,
+    Workspace,
+)
 from perframe.backends.cpu import jit, jobs, reference
 from perframe.backends.cpu.arena import Arena, ArenaStorage, ArenaWorkspace
+from perframe.backends.cpu.evaluator import Chooser
 from perframe.backends.cpu.late_program import LateProgram
 from perframe.backends.cpu.program import CpuProgram, CpuStep, NativeStep, PythonStep
 from perframe.backends.cpu.recipes import Recipes
 from perframe.backends.cpu.rows import array_of, extent
 from perframe.backends.cpu.template import CpuTemplate
 from perframe.errors import BackendError
+from perframe.open_dims import Places
 from perframe.tensor import BackendType, DataType, Fence, HostStorage, Storage, TensorShape
 from perframe.tracing import Trace, plain
 
@@ -116,6 +129,10 @@ class CpuBackend:
         """Its numbers, and the lengths of its values, are formulas."""
         assert isinstance(program, CpuProgram | LateProgram) and isinstance(workspace, ArenaWorkspace)
         return CpuTemplate(program, workspace, self._arena, trace, results, shapes)
+
+    def chooser(self, templates: Sequence[ProgramTemplate], places: Places) -> Chooser:
+        """Their formulas, asked in one call."""
+        return Chooser([template.evaluator for template in templates if isinstance(template, CpuTemplate)], places)
 
     def submit(self, program: Program, begin: int, end: int, access: Access) -> None:
         """Run the steps after the last run and after all that touches the same storage.

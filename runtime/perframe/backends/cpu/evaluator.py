@@ -4,38 +4,70 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
+from itertools import chain
+from typing import Any
 
 import numpy as np
 
 from perframe.backends.cpu import jit
 from perframe.backends.cpu.kernels import request as words
 from perframe.formulas import Formulas
+from perframe.open_dims import Places, Shapes
 from perframe.storage import address_of
 
 
 class Evaluator:
-    """Writes the first of the formulas' results to the places given for them."""
+    """Formulas, and where in a block of words the first of their results go.
 
-    def __init__(self, formulas: Formulas, places: Sequence[int]) -> None:
+    `places` has, for each of these, its place and that of an address in the same block which is added to it.
+    """
+
+    def __init__(self, formulas: Formulas, places: Sequence[tuple[int, int]]) -> None:
         given = formulas.inputs + len(formulas.constants)
-        self._rows = np.array(formulas.rows, np.int32)
-        self._values = np.zeros(given + len(formulas.rows), np.int64)
-        self._values[formulas.inputs : given] = formulas.constants
-        self._places = np.array(places, np.int32)
-        self._sources = np.array(formulas.results[: len(places)], np.int32)
-        self._inputs = (ctypes.c_int64 * formulas.inputs).from_buffer(self._values)  # type: ignore[arg-type]
-        self._request = (ctypes.c_int64 * words.REQUEST)()  # NumPy sets and gets a single number in twice the time
-        for word, array in (
-            (words.VALUES, self._values),
-            (words.ROWS, self._rows),
-            (words.PLACES, self._places),
-            (words.SOURCES, self._sources),
-        ):
-            self._request[word] = address_of(array)
-        self._request[words.GIVEN], self._request[words.COUNT] = given, len(places)
-        self._arguments = jit.arguments(ctypes.addressof(self._request), 0, len(formulas.rows))
-        self._function: Callable[..., int] | None = None
+        values = np.zeros(given + len(formulas.rows), np.int64)
+        values[formulas.inputs : given] = formulas.constants
+        rows = np.array(formulas.rows, np.int32)
+        triples = zip(places, formulas.results, strict=False)
+        placed = np.array([(place, source, address) for (place, address), source in triples], np.int32)
+        self._arrays = values, rows, placed
+        self._record = (ctypes.c_int64 * words.RECORD)()  # NumPy sets a single number in twice the time
+        for word, array in ((words.VALUES, values), (words.ROWS, rows), (words.PLACED, placed)):
+            self._record[word] = address_of(array)
+        self._record[words.GIVEN], self._record[words.ROW_COUNT] = given, len(rows)
+        self.address = ctypes.addressof(self._record)
+        self._arguments = jit.arguments(self.address, 0, len(placed))
+        self._function: Callable[..., Any] | None = None
         jit.kernel("formulas")
+        jit.kernel("formulas.place")
+
+    @property
+    def ready(self) -> bool:
+        """Whether the kernel is there."""
+        if self._function is None and not jit.busy():
+            self._function = jit.function("formulas.place")
+        return self._function is not None
+
+    def place(self, block: int) -> None:
+        """Write the results for the sizes for which it was chosen last to the block at this address."""
+        assert self._function is not None, "ask whether it is ready"
+        self._record[words.BLOCK] = block
+        self._function(*self._arguments)
+
+
+class Chooser:
+    """Asks evaluators in one call which of them holds for the sizes that are at these places of shapes."""
+
+    def __init__(self, evaluators: Sequence[Evaluator], places: Places) -> None:
+        self._evaluators = evaluators  # which live as long
+        dims, listed = (ctypes.c_int64 * places.count)(), (ctypes.c_int64 * len(evaluators))()
+        listed[:] = [evaluator.address for evaluator in evaluators]
+        opened, alike = np.array(places.opened, np.int32), np.array(places.alike, np.int32)
+        self._arrays, self._dims, self._request = (listed, opened, alike), dims, (ctypes.c_int64 * words.REQUEST)()
+        self._request[words.DIMS], self._request[words.LISTED] = ctypes.addressof(dims), ctypes.addressof(listed)
+        self._request[words.OPEN], self._request[words.OPEN_COUNT] = address_of(opened), len(opened)
+        self._request[words.ALIKE], self._request[words.ALIKE_COUNT] = address_of(alike), len(alike)
+        self._arguments = jit.arguments(ctypes.addressof(self._request), 0, len(evaluators))
+        self._function = None if jit.busy() else jit.function("formulas")
 
     @property
     def ready(self) -> bool:
@@ -44,10 +76,11 @@ class Evaluator:
             self._function = jit.function("formulas")
         return self._function is not None
 
-    def fill(self, inputs: Sequence[int], out: int) -> bool:
-        """Whether all guards hold; then the results are at their places after the address `out`."""
-        assert self._function is not None, "ask whether it is ready"
-        self._inputs[:] = inputs  # type: ignore[call-overload]  # any sequence of ints is right
-        self._request[words.OUT] = out
-        self._function(*self._arguments)
-        return self._request[words.HOLDS] == 1
+    def choose(self, shapes: Shapes) -> int:
+        """The first one whose guards hold, which has its results then; -1 where there is none, or no kernel yet."""
+        function = self._function
+        if function is None:
+            return self.choose(shapes) if self.ready else -1
+        self._dims[:] = [*chain.from_iterable(shapes)]
+        function(*self._arguments)
+        return self._request[words.CHOSEN]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import math
 from collections.abc import Mapping, Sequence
 from functools import reduce
 from typing import Any
@@ -12,7 +14,7 @@ from numpy.typing import NDArray
 from perframe.backends.base import Program
 from perframe.backends.cpu import helpers, jit
 from perframe.backends.cpu.arena import Arena, ArenaStorage, ArenaWorkspace, Life, aligned
-from perframe.backends.cpu.bindings import Addresses, Bindings
+from perframe.backends.cpu.bindings import Addresses, Bindings, Ints
 from perframe.backends.cpu.evaluator import Evaluator
 from perframe.backends.cpu.kernels import team
 from perframe.backends.cpu.late_program import LateProgram
@@ -20,18 +22,21 @@ from perframe.backends.cpu.program import CpuProgram, CpuStep, NativeStep, Pytho
 from perframe.backends.cpu.rows import extent
 from perframe.storage import address_of
 from perframe.tensor import HostStorage, Storage
-from perframe.tracing import Trace, at_least, is_followed
+from perframe.tracing import Trace, at_least, is_followed, plain
 
 MAX_KEPT = 1 << 16  # elements of an input or output for which a program that is not used keeps memory
 
+# where a block has what is added to its words: nothing, the arena's address, from the third on those of the storages,
+# and then, negative, how many elements these have room for
+NOTHING, ARENA, STORAGES = range(3)
 Storages = Mapping[int, HostStorage]  # by the id of the storage whose place each takes
 
 
 class CpuTemplate:
     """What was made for one set of sizes, and what of it other sizes change.
 
-    The words of a program for other sizes are those of this one, but for those that are formulas: addresses too, which
-    follow from where the words begin, and the arena. Before them stand the results that Python reads.
+    A program for other sizes has a block of words: where things are, then the results that Python reads, then the words
+    of the program. These are the first program's, but for those that are formulas, to which an address may be added.
     """
 
     def __init__(
@@ -47,7 +52,8 @@ class CpuTemplate:
         self._first = program if isinstance(program, CpuProgram) else None
         self._results: list[int] = []
         self._note(results)  # first, for whoever asked for them
-        self.shapes = shapes
+        self.sizes = self._note(trace.sizes)
+        self.shapes, self._slots = shapes, {planned: STORAGES + slot for slot, planned in enumerate(shapes)}
         lengths = [aligned(life.storage.bytes_followed) for life in workspace.lives]
         begins, size = _laid_out(workspace.lives, lengths)
         self._marks, self._ids = workspace.marks, [id(life.storage) for life in workspace.lives]
@@ -62,12 +68,13 @@ class CpuTemplate:
             if isinstance(step, PythonStep)
         ]
         self.tables = self._tables_of(natives)
-        self.numbers = numbers_begin(self.steps)
-        filled = self._filled(trace, natives)
-        self._formulas = trace.formulas([*self._results, *filled.values(), *lengths])
-        self.count = len(self._results)
-        places = [*range(self.count), *(self.count + place for place in filled)]
-        self.evaluator = Evaluator(self._formulas, places)
+        # elements for which the storages have no room
+        self.lacking = self._note([math.prod(results[where]) for where in shapes.values()])
+        self.given, self.results = STORAGES + 2 * len(shapes), [plain(number) for number in self._results]
+        self.words, self.numbers = self.given + len(self.results), numbers_begin(self.steps)
+        placed = self._placed(natives)
+        self._formulas = trace.formulas([*(number for _, number, _ in placed), *lengths])
+        self.evaluator = Evaluator(self._formulas, [(place, added) for place, _, added in placed])
 
     # --- what is made once ---
 
@@ -94,25 +101,25 @@ class CpuTemplate:
                     found.append((place, table, [*zip(followed, range(noted.start, noted.stop), strict=True)]))
         return found
 
-    def _filled(self, trace: Trace, natives: Sequence[tuple[int, NativeStep]]) -> dict[int, int]:
-        """The words that are formulas."""
-        known, begin, base = self.known, trace.unknown(), trace.unknown()
-        lasting = {planned: trace.unknown() for planned in self.shapes}
-        filled = {team.TABLE: begin + 8 * team.PROGRAM}
-        for index, start in enumerate(known.starts):
-            filled[team.PROGRAM + team.ROW * index + team.NUMBERS] = begin + 8 * (self.numbers + start)
+    def _placed(self, natives: Sequence[tuple[int, NativeStep]]) -> list[tuple[int, int, int]]:
+        """(place in the block, formula, place of what is added to it) of all that follows from sizes."""
+        known, begin = self.known, self.words + self.numbers
+        found = [(place, number, NOTHING) for place, number in enumerate(self._results, self.given)]
         for index, step in natives:
-            row = team.PROGRAM + team.ROW * index
-            filled[row + team.ITEMS], filled[row + team.CHUNK] = step.items, step.chunk
-        filled |= {self.numbers + place: number for place, number in enumerate(known.numbers) if is_followed(number)}
+            row = self.words + team.PROGRAM + team.ROW * index
+            found += [(row + team.ITEMS, step.items, NOTHING), (row + team.CHUNK, step.chunk, NOTHING)]
+        found += [(begin + place, number, NOTHING) for place, number in enumerate(known.numbers)]
+        found = [one for one in found if is_followed(one[1])]
+        rooms = zip(range(self.lacking.start, self.lacking.stop), self._slots.values(), strict=True)
+        found += [(self.given + place, self._results[place], slot + len(self._slots)) for place, slot in rooms]
         parts = _Parts(known.storages)
         for place, root, first in zip(known.in_arena.tolist(), parts.roots, parts.firsts, strict=True):
-            filled[self.numbers + place] = base + self._begins[id(root)] + first
+            found.append((begin + place, self._begins[id(root)] + first, ARENA))
         elsewhere = _Parts([*known.others.values()])
         for places, root, first in zip(known.elsewhere.values(), elsewhere.roots, elsewhere.firsts, strict=True):
-            if id(root) in lasting:  # and no constant
-                filled |= {self.numbers + place: lasting[id(root)] + first for place in places}
-        return filled
+            if id(root) in self._slots:  # and no constant
+                found += [(begin + place, first, self._slots[id(root)]) for place in places]
+        return found
 
     @property
     def first(self) -> CpuProgram | None:
@@ -123,11 +130,7 @@ class CpuTemplate:
 
     def serves(self, sizes: Sequence[int]) -> bool:
         """Whether it is the program for these sizes; known before its kernels are there."""
-        return self._evaluated(sizes) is not None
-
-    def _evaluated(self, sizes: Sequence[int]) -> list[int] | None:
-        """All results, wherever things lie."""
-        return self._formulas.evaluate([*sizes, *[0] * (self._formulas.inputs - len(sizes))])
+        return self._formulas.evaluate(sizes) is not None
 
     def blank(self, storages: Mapping[int, Storage]) -> SizedProgram | None:
         """A program to be fitted to sizes, on these storages; None while kernels are being compiled."""
@@ -139,7 +142,7 @@ class CpuTemplate:
 
     def live(self, sizes: Sequence[int]) -> list[int]:
         """For each layer, the bytes of all values within a run while it does."""
-        found = self._evaluated(sizes)
+        found = self._formulas.evaluate(sizes)
         assert found is not None
         lengths = dict(zip(self._ids, found[len(found) - len(self._ids) :], strict=True))
         return [sum(lengths[storage] for storage in taken) for taken in self._marks]
@@ -150,38 +153,38 @@ class SizedProgram:
 
     def __init__(self, template: CpuTemplate, first: CpuProgram, storages: Storages) -> None:
         self._template, self._storages = template, storages
-        words = np.concatenate([np.zeros(template.count, np.int64), first.words])
-        words[template.count + team.TEAM] = 0  # the first one may be running
-        self._results, self._begin = words[: template.count], address_of(words)
-        self._program_begin = self._begin + 8 * template.count
-        self._numbers = numbers = words[template.count + template.numbers :]
+        words = np.concatenate([np.zeros(template.given, np.int64), template.results, first.words])
+        self._begin = address_of(words)
+        own = words[template.words :]
+        own[team.TEAM] = 0  # the first one may be running
+        rows = own[team.PROGRAM : template.numbers].reshape(-1, team.ROW)
+        moved = address_of(own) - address_of(first.words)
+        own[team.TABLE] += moved
+        rows[:, team.NUMBERS] += moved
+        self._numbers = own[template.numbers :]
+        self._given, self._results = _shared(words[: template.given]), _shared(words[template.given : template.words])
         self._values: list[int] = []
-        self._sizes: Sequence[int] = ()
-        self.program = first.again(words[template.count :])
-        self._resized = [(storages[planned], where) for planned, where in template.shapes.items()]
-        known = template.known
+        self.program = first.again(own)
+        self._own, known = [storages[planned] for planned in template.shapes], template.known
         places = {id(storages[planned]): known.elsewhere.get(planned, []) for planned in template.shapes}
-        self.program.bindings = Bindings(template.arena, known, numbers, places)
+        self.program.bindings = Bindings(template.arena, known, self._numbers, places)
         self.workspace = ArenaWorkspace(template.arena)
         self.workspace.release()  # until it is fitted
+        self._find()
 
-    def fit(self, sizes: Sequence[int], like: Program | None, size: int) -> list[int] | None:
-        """What the template was asked for, for these sizes; None where a guard does not hold. A run is expected to take
-        as long as one of a program like this with so many bytes of values, twice as long with four times as many: the
+    def fit(self, like: Program | None, size: int) -> list[int]:
+        """What the template was asked for, for the sizes for which it was chosen last. A run is expected to take as
+        long as one of a program like this with so many bytes of values, twice as long with four times as many: the
         weights are read in the same time.
         """
         template, base = self._template, self._template.arena.address
-        if not self._fill(sizes, base):
-            return None
-        self._sizes = sizes
-        self._values = values = self._results.tolist()
+        self._given[ARENA] = base
+        template.evaluator.place(self._begin)
+        self._values = values = self._results[:]
         wanted = values[template.size]
         self.workspace.take_part(wanted)
-        moved = False
-        for storage, where in self._resized:
-            moved |= storage.resize(values[where])
-        if moved:
-            self._fill(sizes, base)
+        if max(values[template.lacking], default=0) > 0:
+            self._grow()
         self.program.bindings.begin(self._remade() if template.tables or template.pythons else (), base)
         expected = like.nanoseconds if isinstance(like, CpuProgram) else None
         if expected is not None and wanted > size > 0:
@@ -189,9 +192,18 @@ class SizedProgram:
         self.program.begin(values[template.beyond] > 0, expected)
         return values
 
-    def _fill(self, sizes: Sequence[int], base: int) -> bool:
-        addresses = [storage.address for storage, _ in self._resized]
-        return self._template.evaluator.fill((*sizes, self._program_begin, base, *addresses), self._begin)
+    def _grow(self) -> None:
+        """Have room in all storages."""
+        for storage, lacking in zip(self._own, self._values[self._template.lacking], strict=True):
+            if lacking > 0:
+                storage.grow(storage.size + lacking)
+        self._find()
+        self._template.evaluator.place(self._begin)
+
+    def _find(self) -> None:
+        """Have in the block where the storages are, and what they have room for."""
+        rooms = [-storage.size for storage in self._own]
+        self._given[STORAGES:] = [*(storage.address for storage in self._own), *rooms]
 
     def _remade(self) -> Sequence[CpuStep]:
         """Make what formulas of sizes cannot tell: tables, and steps in Python."""
@@ -208,14 +220,15 @@ class SizedProgram:
 
     def live(self) -> list[int]:
         """For each layer, the bytes of all values within a run while it does."""
-        return self._template.live(self._sizes)
+        return self._template.live(self._values[self._template.sizes])
 
     def release(self) -> None:
         """Hold nothing for these sizes any more, but for the workspace."""
         self.program.bindings.forget()
-        for storage, _ in self._resized:
+        for storage in self._own:
             if storage.size > MAX_KEPT:
                 storage.release()
+        self._find()
 
     def _table(self, table: Table, followed: Sequence[tuple[int, int]]) -> NDArray[Any]:
         """A table for these sizes."""
@@ -242,6 +255,11 @@ class SizedProgram:
                 made.append(storage or operand)
         assert step.again is not None
         return step.again(shapes, made)
+
+
+def _shared(words: Ints) -> Any:
+    """The same words as an array of ctypes, whose single numbers and ranges are ints of Python's."""
+    return (ctypes.c_int64 * len(words)).from_buffer(words)  # type: ignore[arg-type]  # NumPy arrays are buffers
 
 
 class _Parts:

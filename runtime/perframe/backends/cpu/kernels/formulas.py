@@ -4,44 +4,86 @@ from __future__ import annotations
 
 from typing import Any
 
+from perframe.backends.cpu.kernels.compiler import inline
 from perframe.backends.cpu.kernels.memory import int32s, int64s
-from perframe.backends.cpu.kernels.request import COUNT, GIVEN, HOLDS, OUT, PLACES, ROWS, SOURCES, VALUES
+from perframe.backends.cpu.kernels.request import (
+    ALIKE,
+    ALIKE_COUNT,
+    BLOCK,
+    CHOSEN,
+    DIMS,
+    GIVEN,
+    LISTED,
+    OPEN,
+    OPEN_COUNT,
+    PLACED,
+    ROW_COUNT,
+    ROWS,
+    VALUES,
+)
 from perframe.formulas import DIVIDE, LARGER, MULTIPLY_ADD, SMALLER, ZERO
 
 MOST = 4.0e18  # of a number: a larger one may not be an int64
 
 
+@inline
+def _holds(values, rows, given, count):
+    """Whether all guards among the rows do, and no number is too large; then the values are there."""
+    for index in range(count):
+        operation, a, b, c = rows[4 * index], rows[4 * index + 1], rows[4 * index + 2], rows[4 * index + 3]
+        made = 0
+        if operation == MULTIPLY_ADD:
+            if abs(float(values[a]) * float(values[b]) + float(values[c])) > MOST:
+                return False
+            made = values[a] * values[b] + values[c]
+        elif operation == DIVIDE:
+            by = values[b]
+            if by == 0:
+                return False
+            made = values[a] // by
+        elif operation == SMALLER:
+            made = min(values[a], values[b])
+        elif operation == LARGER:
+            made = max(values[a], values[b])
+        elif ((values[a] == 0) if operation == ZERO else (values[a] < 0)) != (b != 0):
+            return False
+        values[given + index] = made
+    return True
+
+
 def build() -> Any:
-    """Rows from begin to end into VALUES, the first GIVEN of which are there; then OUT[PLACES[i]] is the value
-    SOURCES[i]. Where a guard does not hold, or a number is too large, HOLDS is 0 and OUT is left alone.
+    """The first of the records from begin to end whose guards hold for the sizes in DIMS is CHOSEN, and has the values
+    then; none is where dims of one name differ.
     """
 
     def kernel(numbers, begin, end):
         request = int64s(numbers)
-        values, rows, given = int64s(request[VALUES]), int32s(request[ROWS]), request[GIVEN]
-        request[HOLDS] = 0
-        for index in range(begin, end):
-            operation, a, b, c = rows[4 * index], rows[4 * index + 1], rows[4 * index + 2], rows[4 * index + 3]
-            made = 0
-            if operation == MULTIPLY_ADD:
-                if abs(float(values[a]) * float(values[b]) + float(values[c])) > MOST:
-                    return
-                made = values[a] * values[b] + values[c]
-            elif operation == DIVIDE:
-                by = values[b]
-                if by == 0:
-                    return
-                made = values[a] // by
-            elif operation == SMALLER:
-                made = min(values[a], values[b])
-            elif operation == LARGER:
-                made = max(values[a], values[b])
-            elif ((values[a] == 0) if operation == ZERO else (values[a] < 0)) != (b != 0):
+        dims, places, alike, listed = (
+            int64s(request[DIMS]), int32s(request[OPEN]), int32s(request[ALIKE]), int64s(request[LISTED])
+        )  # fmt: skip
+        request[CHOSEN] = -1
+        for pair in range(request[ALIKE_COUNT]):
+            if dims[alike[2 * pair]] != dims[alike[2 * pair + 1]]:
                 return
-            values[given + index] = made
-        places, sources, out = int32s(request[PLACES]), int32s(request[SOURCES]), int64s(request[OUT])
-        for index in range(request[COUNT]):
-            out[places[index]] = values[sources[index]]
-        request[HOLDS] = 1
+        for index in range(begin, end):
+            record = int64s(listed[index])
+            values = int64s(record[VALUES])
+            for size in range(request[OPEN_COUNT]):
+                values[size] = dims[places[size]]
+            if _holds(values, int32s(record[ROWS]), record[GIVEN], record[ROW_COUNT]):
+                request[CHOSEN] = index
+                return
+
+    return kernel
+
+
+def place() -> Any:
+    """Values of a record to its block: items are triples (place, value, place of an address that is added to it)."""
+
+    def kernel(numbers, begin, end):
+        record = int64s(numbers)
+        values, placed, block = int64s(record[VALUES]), int32s(record[PLACED]), int64s(record[BLOCK])
+        for triple in range(begin, end):
+            block[placed[3 * triple]] = values[placed[3 * triple + 1]] + block[placed[3 * triple + 2]]
 
     return kernel

@@ -1,7 +1,11 @@
-"""Where words lie in what asks for an evaluation of formulas (see formulas.py)."""
+"""Where words lie in what asks which formulas hold for some sizes (see formulas.py)."""
 
 from __future__ import annotations
 
-HOLDS = 0  # set to whether all guards do
-VALUES, GIVEN, ROWS = 1, 2, 3  # addresses of the values and the rows, and how many of the values are given
-PLACES, SOURCES, COUNT, OUT, REQUEST = 4, 5, 6, 7, 8  # what goes to which place after OUT
+# of the question: set to which of the records holds, or -1; the addresses of all dims of all inputs, of the places of
+# the sizes among these, whose number follows, of pairs of places that must have the same size, whose number follows,
+# and of the records' addresses
+CHOSEN, DIMS, OPEN, OPEN_COUNT, ALIKE, ALIKE_COUNT, LISTED, REQUEST = range(8)
+# of a record: the addresses of the values, of which so many are given, of the rows, of triples that say what goes
+# where, and of the block that it goes to
+VALUES, GIVEN, ROWS, ROW_COUNT, PLACED, BLOCK, RECORD = range(7)
