@@ -102,11 +102,6 @@ class TensorShape(tuple[int, ...]):
             return dims
         return super().__new__(cls, [dim if type(dim) in WHOLE else int(dim) for dim in dims])
 
-    @classmethod
-    def of_ints(cls, dims: Iterable[int]) -> TensorShape:
-        """Of ints that are such already."""
-        return tuple.__new__(cls, dims)
-
     @property
     def rank(self) -> int:
         """How many dims."""

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from perframe.errors import InputError
 from perframe.model import Model, Value
+from perframe.open_dims import OpenDims
 from perframe.tensor import DataType, Tensor
 
 Array = NDArray[Any]
@@ -25,15 +26,14 @@ class Inputs:
         self._kept: dict[str, Given] = {}
         self._kinds: list[tuple[Any, ...]] = []  # types and dtypes of the last inputs that could be taken as they were,
         self._shapes: list[Any] = []  # and their shapes
-        shapes = [value.shape for value in model.inputs if value.kind == "tensor" and value.shape is not None]
-        self._ranks = [len(shape) for shape in shapes] if len(shapes) == len(self._names) else []
-        self._fixed = [
-            (index, axis, dim)
-            for index, shape in enumerate(shapes if self._ranks else ())
-            for axis, dim in enumerate(shape)
-            if isinstance(dim, int)
-        ]
-        self._named = _named_dims(model.inputs)
+        # of those whose ranks are declared: (which, axis) of all dims, where these are fixed, and where one is again
+        self._shaped = [value for value in model.inputs if value.kind == "tensor" and value.shape is not None]
+        shapes = [value.shape or () for value in self._shaped]
+        self._ranks = [*map(len, shapes)]
+        dims = [(which, axis) for which, rank in enumerate(self._ranks) for axis in range(rank)]
+        self._fixed = [(which, axis, size) for which, axis in dims if isinstance(size := shapes[which][axis], int)]
+        alike = OpenDims(shapes).places(self._ranks).alike
+        self._alike = [(*dims[first], *dims[again]) for first, again in alike]
 
     def value(self, name: str | int) -> Value:
         """What the model declares. Raises InputError for a name or an index that it does not have."""
@@ -82,38 +82,26 @@ class Inputs:
 
     def _are_like(self, shapes: Sequence[Any]) -> bool:
         """Whether inputs of these shapes can be taken as others were; where that is not sure, they are looked at."""
-        if not self._ranks or [*map(len, shapes)] != self._ranks:
+        if [len(shape) for shape in shapes] != self._ranks or len(self._shaped) != len(self._names):
             return False
-        for index, axis, size in self._fixed:
-            if shapes[index][axis] != size:
+        for which, axis, size in self._fixed:
+            if shapes[which][axis] != size:
                 return False
-        for first, axis, second, other in self._named:  # noqa: SIM110  # a frame waits, and this takes less time
-            if shapes[first][axis] != shapes[second][other]:
+        for one, axis, another, other in self._alike:  # noqa: SIM110  # a frame waits, and this takes less time
+            if shapes[one][axis] != shapes[another][other]:
                 return False
         return True
 
     def _check_named(self, given: Mapping[str, Any]) -> None:
         """Raise InputError where a named dim is of one size in one input, and of another in another."""
-        for first, axis, second, other in self._named:
-            one, another = self._declared[first], self._declared[second]
+        for first, axis, second, other in self._alike:
+            one, another = self._shaped[first], self._shaped[second]
             size, found = given[one.name].shape[axis], given[another.name].shape[other]
             if size != found:
                 raise InputError(
                     f"{self._model}: the dim {(one.shape or ())[axis]!r} is {size} in the input {one.name!r}, and "
                     f"{found} in {another.name!r}"
                 )
-
-
-def _named_dims(inputs: Sequence[Value]) -> list[tuple[int, int, int, int]]:
-    """(input, axis, another input, its axis) of dims that have the same name."""
-    firsts: dict[str, tuple[int, int]] = {}
-    found = []
-    for index, value in enumerate(inputs):
-        if value.kind == "tensor":
-            for axis, dim in enumerate(value.shape or ()):
-                if isinstance(dim, str) and firsts.setdefault(dim, (index, axis)) != (index, axis):
-                    found.append((*firsts[dim], index, axis))
-    return found
 
 
 def _checked(model: str, value: Value, given: Any) -> Any:

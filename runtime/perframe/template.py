@@ -24,6 +24,7 @@ CHANGES: tuple[Callable[[int], int], ...] = (  # of sizes, that are expected; wh
     lambda size: size if size < LEAST else at_least(size // 4, LEAST),
     lambda size: at_most(size, LEAST),
 )
+_new = tuple.__new__
 PATIENCE = 12  # after so many plans in a row that no template served, no more are made
 
 
@@ -129,7 +130,7 @@ class FittedPlan(Plan):
         like, size = (None, 0) if latest is None else (latest.program, latest.workspaces[0].size)
         values = self._sized.fit(like, size)
         for tensor, where in self._shaped:
-            tensor.shape = TensorShape.of_ints(values[where])
+            tensor.shape = _new(TensorShape, values[where])  # which are ints already
 
     def _make_outputs(self) -> None:
         """Tensors that nobody has seen, whose shapes follow from sizes."""
@@ -183,7 +184,7 @@ class Templates:
 
     def _chosen(self, shapes: Shapes) -> Template | None:
         """The template that is ready to be fitted to these shapes."""
-        family = self._families.get(tuple(map(len, shapes)))
+        family = self._families.get(tuple([len(shape) for shape in shapes]))
         chosen = -1 if family is None else family.chooser.choose(shapes)
         return None if family is None or chosen < 0 else family.templates[chosen]
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
-from itertools import chain
 from typing import Any
 
 import numpy as np
 
 from perframe.backends.cpu import jit
 from perframe.backends.cpu.kernels import request as words
+from perframe.backends.cpu.kernels.request import CHOSEN
 from perframe.formulas import Formulas
 from perframe.open_dims import Places, Shapes
 from perframe.storage import address_of
@@ -77,10 +77,16 @@ class Chooser:
         return self._function is not None
 
     def choose(self, shapes: Shapes) -> int:
-        """The first one whose guards hold, which has its results then; -1 where there is none, or no kernel yet."""
+        """The first one whose guards hold, which has its results then; -1 where there is none, or no kernel yet.
+
+        A frame waits, with nothing of this in the processor's caches: loops of Python cost half of what functions do
+        that nothing else calls, such as those of itertools and of arrays' slices.
+        """
         function = self._function
         if function is None:
             return self.choose(shapes) if self.ready else -1
-        self._dims[:] = [*chain.from_iterable(shapes)]
+        dims = self._dims
+        for place, dim in enumerate([dim for shape in shapes for dim in shape]):
+            dims[place] = dim
         function(*self._arguments)
-        return self._request[words.CHOSEN]
+        return self._request[CHOSEN]

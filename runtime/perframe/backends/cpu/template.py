@@ -183,11 +183,13 @@ class SizedProgram:
         self._values = values = self._results[:]
         wanted = values[template.size]
         self.workspace.take_part(wanted)
-        if max(values[template.lacking], default=0) > 0:
-            self._grow()
+        for lacking in values[template.lacking]:
+            if lacking > 0:
+                self._grow()
+                break
         self.program.bindings.begin(self._remade() if template.tables or template.pythons else (), base)
         expected = like.nanoseconds if isinstance(like, CpuProgram) else None
-        if expected is not None and wanted > size > 0:
+        if expected is not None and wanted >= 4 * size > 0:
             expected <<= ((wanted // size).bit_length() - 1) // 2
         self.program.begin(values[template.beyond] > 0, expected)
         return values
