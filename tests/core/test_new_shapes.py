@@ -257,6 +257,13 @@ def test_plans_are_fitted_again_and_again(as_tensors: bool) -> None:
             np.testing.assert_array_equal(request.result(wait=True), expected)
 
 
+def test_a_tensor_keeps_its_shape_when_its_plan_is_fitted_to_others() -> None:
+    model = load([node("Softmax", "x", "y")], {"x": ["n", 4]})
+    with pf.Worker(model) as worker:
+        held = [worker.schedule(np.zeros((rows, 4), np.float32)).peek_output() for rows in range(2, 60)]
+        assert [tensor.shape for tensor in held] == [(rows, 4) for rows in range(2, 60)]
+
+
 def test_a_plan_that_is_not_used_keeps_nothing_alive() -> None:
     model = load([node("Softmax", "x", "y")], {"x": ["n", 4]})
     with pf.Worker(model) as worker:
