@@ -230,13 +230,9 @@ class ProgramTemplate(Protocol):
 class Chooser(Protocol):
     """Finds which of some templates serves sizes."""
 
-    @property
-    def ready(self) -> bool:
-        """Whether it can be asked without waiting."""
-
     def choose(self, shapes: Shapes) -> int:
         """The first one that serves these shapes, for which its programs may be fitted then; -1 where none does, or
-        that is not known yet. A frame waits for this.
+        finding out would have to be waited for. A frame waits for the answer.
         """
 
 

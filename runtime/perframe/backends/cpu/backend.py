@@ -132,7 +132,9 @@ class CpuBackend:
 
     def chooser(self, templates: Sequence[ProgramTemplate], places: Places) -> Chooser:
         """Their formulas, asked in one call."""
-        return Chooser([template.evaluator for template in templates if isinstance(template, CpuTemplate)], places)
+        made = [template for template in templates if isinstance(template, CpuTemplate)]
+        assert len(made) == len(templates), "of this backend"
+        return Chooser([template.evaluator for template in made], places)
 
     def submit(self, program: Program, begin: int, end: int, access: Access) -> None:
         """Run the steps after the last run and after all that touches the same storage.

@@ -69,24 +69,18 @@ class Chooser:
         self._arguments = jit.arguments(ctypes.addressof(self._request), 0, len(evaluators))
         self._function = None if jit.busy() else jit.function("formulas")
 
-    @property
-    def ready(self) -> bool:
-        """Whether the kernel is there."""
-        if self._function is None and not jit.busy():
-            self._function = jit.function("formulas")
-        return self._function is not None
-
     def choose(self, shapes: Shapes) -> int:
         """The first one whose guards hold, which has its results then; -1 where there is none, or no kernel yet.
 
         A frame waits, with nothing of this in the processor's caches: loops of Python cost half of what functions do
         that nothing else calls, such as those of itertools and of arrays' slices.
         """
-        function = self._function
-        if function is None:
-            return self.choose(shapes) if self.ready else -1
+        if self._function is None:
+            if jit.busy():
+                return -1
+            self._function = jit.function("formulas")
         dims = self._dims
         for place, dim in enumerate([dim for shape in shapes for dim in shape]):
             dims[place] = dim
-        function(*self._arguments)
+        self._function(*self._arguments)
         return self._request[CHOSEN]
