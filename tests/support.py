@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import os
-from typing import NoReturn
+from collections.abc import Iterator
+from typing import Any, NoReturn
 
 import pytest
+
+import perframe as pf
+from perframe.backends.cpu import jit
+from perframe.control import ControlPart
+from perframe.parts import Parts, PlannedPart
 
 
 def unavailable(reason: str) -> NoReturn:
@@ -13,3 +19,35 @@ def unavailable(reason: str) -> NoReturn:
     if os.environ.get("CI"):
         pytest.fail(reason, pytrace=False)
     pytest.skip(reason)
+
+
+def planned_parts(worker: pf.Worker) -> list[PlannedPart]:
+    """The parts of a worker that have plans, those in bodies and decided branches too."""
+    return list(_planned(worker._parts))
+
+
+def _planned(parts: Parts) -> Iterator[PlannedPart]:
+    for part in parts._parts:
+        if isinstance(part, PlannedPart):
+            yield part
+        elif isinstance(part, ControlPart):
+            for body in part._bodies.values():
+                yield from _planned(body)
+    for decided in parts._decided.values():
+        yield from _planned(decided)
+
+
+def learn(worker: pf.Worker) -> list[PlannedPart]:
+    """Have templates of what the worker planned, and all kernels, now. Raises where a layer cannot be followed."""
+    parts = planned_parts(worker)
+    for part in parts:
+        if part._to_learn is not None:
+            part.learn(part._to_learn)
+            part._to_learn = None
+    jit.settle()
+    return parts
+
+
+def latest_plan(part: PlannedPart) -> Any:
+    """The plan that ran last."""
+    return next(reversed(part._plans.values()))

@@ -4,7 +4,7 @@ run.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 
 from perframe.errors import InferenceError
 from perframe.layers.twins import inference_key
@@ -28,10 +28,12 @@ class Outline:
         inputs: Mapping[str, PartialTensor],
         evaluate: Evaluate,
         signatures: Mapping[int, Hashable],
+        at: Callable[[str], None] | None = None,
     ) -> None:
+        """`at` is told the name of each layer before it is inferred."""
         self.known = {**constants, **inputs}
         self.shapes: dict[str, TensorShape] = {}
-        self._outputs, self._signatures = model.output_names, signatures
+        self._outputs, self._signatures, self._at = model.output_names, signatures, at
         self.layers = self._needed(self._infer(model.layers, evaluate))
         self.roots = self._aliases()
         self.ends = self._lifetimes()
@@ -58,6 +60,8 @@ class Outline:
         known, remaining = self.known, []
         inferred: dict[Hashable, Sequence[PartialTensor]] = {}
         for layer in layers:
+            if self._at is not None:
+                self._at(layer.name)
             given = [known[name] if name else None for name in layer.inputs]
             same = self._signatures.get(id(layer))
             key = None if same is None else inference_key(layer, same, given)

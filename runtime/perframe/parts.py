@@ -6,30 +6,36 @@ what it needs is read back, and the next part is planned for the shapes that cam
 
 from __future__ import annotations
 
+import logging
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from time import perf_counter_ns
 from types import MappingProxyType
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from perframe.backends.base import Backend
+from perframe.backends.base import Backend, Following
 from perframe.branches import Branches, Decisions, follow_shapes
 from perframe.errors import InputError
 from perframe.layers.twins import signature
-from perframe.model import Evaluate, Layer, Model, Value
-from perframe.open_dims import OpenDims, Shapes
+from perframe.model import Evaluate, Layer, Model
+from perframe.open_dims import Shapes
 from perframe.outline import Outline
+from perframe.partition import decisive_inputs, pieces_of
 from perframe.plan import Plan
 from perframe.planning import Planner
 from perframe.readback import FrameState
 from perframe.spec import DynamicTensorShape, PartialTensor
 from perframe.stretch import ConstantPool
-from perframe.template import Templates
+from perframe.template import Lesson, Templates, follows_sizes
 from perframe.tensor import BackendType, Storage, Tensor
 
+log = logging.getLogger("perframe")
 Array = NDArray[Any]
 Values = dict[str, Any]  # Tensors and arrays; lists for sequences, None for empty optionals
 
@@ -49,6 +55,7 @@ class Machine:
     run_on_host: Callable[[Any, Sequence[Any]], list[Any]]
     prepare: Callable[[Model], Model]  # a model as the backend's kernels want it
     control: Callable[[Layer, Machine], Part]  # makes the part that runs a branch or a loop
+    in_job: Callable[[Callable[[], None]], Any]  # begins a job
     strict: bool
 
 
@@ -76,6 +83,17 @@ class Part(Protocol):
         """Free what it holds."""
 
 
+_templates: weakref.WeakKeyDictionary[Model, Templates] = weakref.WeakKeyDictionary()  # of all workers
+
+
+def _templates_of(model: Model, backend: Backend) -> Templates | None:
+    """What workers that run this very model share; None where plans do not follow sizes."""
+    if not isinstance(backend, Following) or not follows_sizes():
+        return None
+    found = _templates.get(model)
+    return found or _templates.setdefault(model, Templates(model, backend))
+
+
 class PlannedPart:
     """Layers whose shapes follow from their inputs' shapes, with a plan for each set of these."""
 
@@ -83,10 +101,12 @@ class PlannedPart:
         self.model, self._machine = model, machine
         self._constants = ConstantPool(model.constants)
         self._plans: OrderedDict[Any, Plan] = OrderedDict()  # by shapes, the one that ran last at the end
-        self._latest: Plan | None = None
+        self._retired: list[Plan] = []  # whose last runs may still be under way
         self._names = [value.name for value in model.inputs]
-        self._decisive = _decisive_inputs(model)
-        self._templates = Templates(machine.backend, OpenDims([value.shape for value in model.inputs]), self._made)
+        self._decisive = decisive_inputs(model)
+        self._templates = None if self._decisive else _templates_of(model, machine.backend)
+        self._to_learn: Shapes | None = None  # what was planned plainly, and may be worth a lesson
+        self._lesson = Lesson()
         self._signatures = {id(layer): signature(layer) for layer in model.layers}
 
     def run_whole(self, values: Values) -> None:
@@ -129,31 +149,83 @@ class PlannedPart:
 
     def _plan_for(self, values: Values) -> Plan:
         shapes = key = tuple([values[name].shape for name in self._names])
+        decisive: Mapping[str, Array] = NO_VALUES
         if self._decisive:
             decisive = {name: _host_value(values[name]) for name in self._decisive}
             key = (shapes, *((value.tobytes(), value.shape) for value in decisive.values()))
         plan = self._plans.get(key)
         if plan is not None:
             self._plans.move_to_end(key)
-            self._latest = plan
+            if self._to_learn is not None:
+                self._begin_lesson(plan)
             return plan
-        plan = self._made(shapes, decisive) if self._decisive else self._templates.plan(shapes, self._latest)
-        self._plans[key] = self._latest = plan
-        if len(self._plans) > MAX_PLANS:
-            _, old = self._plans.popitem(last=False)
-            self._machine.backend.close()  # what is under way may still use it
-            old.release()
+        plan = self._templates.plan(shapes, self._machine.backend) if self._templates is not None else None
+        if plan is None:
+            plan = self._made(shapes, decisive)
+            self._to_learn = shapes
+        self._plans[key] = plan
+        self._retire_old()
         return plan
+
+    def _retire_old(self) -> None:
+        """Free plans that were not used lately, when their runs are over. Nothing is waited for."""
+        if len(self._plans) > MAX_PLANS:
+            self._retired.append(self._plans.popitem(last=False)[1])
+        for plan in [plan for plan in self._retired if not plan.is_busy]:
+            self._retired.remove(plan)
+            plan.release()
+
+    def _begin_lesson(self, plan: Plan) -> None:
+        """Have templates learnt in a job, where to plan takes long next to a run."""
+        shapes, templates = self._to_learn, self._templates
+        if templates is None or not templates.is_open:
+            self._to_learn = None
+        elif shapes is not None and plan.is_costly and not plan.is_busy and templates.wants(shapes):
+            self._to_learn = None
+            self._machine.in_job(partial(self._learn_in_job, shapes))
+
+    def _learn_in_job(self, shapes: Shapes) -> None:
+        try:
+            self.learn(shapes)
+        except Exception as error:  # nobody waits for it, and plans are made as ever
+            log.warning(
+                "layer %r cannot be followed to other sizes, so that each new input shape is planned anew: %s: %s",
+                self._lesson.layer,
+                type(error).__name__,
+                error,
+            )
+
+    def learn(self, shapes: Shapes) -> None:
+        """Follow sizes like these, so that other ones need no planning. Raises what cannot be followed."""
+        if self._templates is not None:
+            self._templates.learn(shapes, self._followed, self._lesson)
 
     def _made(self, shapes: Shapes, decisive: Mapping[str, Array] = NO_VALUES) -> Plan:
         """The plan for input shapes, and for the values of those inputs that decide others."""
+        machine, begin = self._machine, perf_counter_ns()
+        plan = self._planned(shapes, machine.backend, machine.host, self._constants, decisive)
+        plan.nanoseconds = perf_counter_ns() - begin
+        return plan
+
+    def _followed(self, shapes: Shapes, backend: Backend, constants: ConstantPool, at: Callable[[str], None]) -> Plan:
+        """A plan for sizes that are followed; it shares nothing with those that run."""
+        return self._planned(shapes, backend, backend, constants, NO_VALUES, at)
+
+    def _planned(
+        self,
+        shapes: Shapes,
+        backend: Backend,
+        host: Backend,
+        constants: ConstantPool,
+        decisive: Mapping[str, Array],
+        at: Callable[[str], None] | None = None,
+    ) -> Plan:
         specs = {
             value.name: PartialTensor(value.dtype, DynamicTensorShape(shape), decisive.get(value.name))
             for value, shape in zip(self.model.inputs, shapes, strict=True)
         }
-        machine = self._machine
-        outline = Outline(self.model, self._constants.known, specs, machine.evaluate, self._signatures)
-        return Planner(self.model, machine.backend, machine.host, self._constants, outline, machine.strict).plan()
+        outline = Outline(self.model, constants.known, specs, self._machine.evaluate, self._signatures, at)
+        return Planner(self.model, backend, host, constants, outline, self._machine.strict, at).plan()
 
     @property
     def memory_use(self) -> MemoryUse:
@@ -163,12 +235,12 @@ class PlannedPart:
         return MemoryUse(*self._constants.bytes_used, workspace, live)
 
     def release(self) -> None:
-        """Free plans and constants."""
-        self._templates.release()
-        for plan in self._plans.values():
+        """Free plans and constants. No run is under way."""
+        self._lesson.is_wanted = False
+        for plan in (*self._plans.values(), *self._retired):
             plan.release()
         self._plans.clear()
-        self._latest = None
+        self._retired.clear()
         self._constants.release()
 
 
@@ -199,7 +271,7 @@ class Parts:
         self._decided: dict[Decisions, Parts] = {}
         self._names = [value.name for value in model.inputs]
         self.model = machine.prepare(model)
-        self._parts = list(_partition(self.model, machine))
+        self._parts = [_part_of(piece, machine) for piece in pieces_of(self.model)]
         self._output_names = self.model.output_names
         # planned parts hold their own
         read = {name for layer in self.model.layers if layer.declaration.on_host for name in layer.inputs}
@@ -275,68 +347,10 @@ def on_host(value: Any) -> Any:
     return value.data_on_backend.download(value.shape, value.dtype)
 
 
-def _partition(model: Model, machine: Machine) -> Iterator[Part]:
-    """Cut a model where a layer runs on the host, and where shapes depend on what was just computed."""
-    if not any(layer.declaration.on_host for layer in model.layers) and not _cuts(model):
-        yield PlannedPart(model, machine)
-        return
-    cuts, specs, group = _cuts(model), model.infer(), list[Layer]()
-    for index, layer in enumerate(model.layers):
-        if group and (layer.declaration.on_host or layer.name in cuts):
-            yield PlannedPart(_sub_model(model, group, model.layers[index:], specs), machine)
-            group = []
-        if layer.declaration.on_host:
-            yield machine.control(layer, machine) if layer.family == "control" else HostPart(layer, machine)
-        else:
-            group.append(layer)
-    if group:
-        yield PlannedPart(_sub_model(model, group, [], specs), machine)
-
-
-def _cuts(model: Model) -> set[str]:
-    """The layers that need a value on the host which the layers before them compute from data, and not from shapes."""
-    cuts: set[str] = set()
-    from_data = {value.name for value in model.inputs if value.dtype.is_float}
-    made_here: set[str] = set()
-    for layer in model.layers:
-        needed = [name for index, name in enumerate(layer.inputs) if layer.declaration.is_host(index)]
-        if any(name in from_data and name in made_here for name in needed):
-            cuts.add(layer.name)
-            from_data = {n for n in from_data | made_here if n in from_data}
-            made_here = set()
-        if layer.declaration.on_host:
-            made_here = set()
-        elif layer.declaration.reads_values and any(name in from_data for name in layer.inputs):
-            from_data.update(layer.outputs)
-            made_here.update(layer.outputs)
-    return cuts
-
-
-def _sub_model(
-    model: Model, layers: Sequence[Layer], later: Sequence[Layer], specs: Mapping[str, PartialTensor]
-) -> Model:
-    """Some layers as a model of their own; its outputs are what later layers read, and the model's outputs."""
-    made = {name for layer in layers for name in layer.outputs if name}
-    read = dict.fromkeys(name for layer in layers for name in layer.inputs if name and name not in made)
-    wanted = {name for layer in later for name in layer.inputs} | set(model.output_names)
-    outputs = [name for layer in layers for name in layer.outputs if name in wanted]
-
-    def value(name: str) -> Value:
-        return Value(name, specs[name].dtype, specs[name].shape)
-
-    constants = {name: model.constants[name] for name in read if name in model.constants}
-    inputs = [value(name) for name in read if name not in constants]
-    return Model(inputs, [value(name) for name in outputs], layers, constants, model.name)
-
-
-def _decisive_inputs(model: Model) -> list[str]:
-    """The inputs of the model whose values decide shapes: those that a layer must know before it can be planned."""
-    needed: set[str] = set()
-    for layer in reversed(model.layers):
-        if needed & set(layer.outputs) and layer.declaration.reads_values:
-            needed.update(layer.inputs)
-        needed.update(name for index, name in enumerate(layer.inputs) if layer.declaration.is_host(index))
-    return [value.name for value in model.inputs if value.name in needed]
+def _part_of(piece: Model | Layer, machine: Machine) -> Part:
+    if isinstance(piece, Model):
+        return PlannedPart(piece, machine)
+    return machine.control(piece, machine) if piece.family == "control" else HostPart(piece, machine)
 
 
 def _host_value(value: Any) -> Array:

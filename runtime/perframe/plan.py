@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from perframe.backends.base import Backend, Operand, Workspace
+from perframe.backends.base import Backend, Measured, Operand, Workspace
 from perframe.stretch import Stretch, Transfer
-from perframe.tensor import Storage, Tensor
+from perframe.tensor import Storage, Tensor, TensorShape
 
 MAX_IN_FLIGHT = 3  # runs of one plan that may be under way before an upload waits
 
@@ -33,7 +33,25 @@ class Plan:
         self.program = only.program if isinstance(only, Stretch) else None  # where it is all that the plan runs
         self.bound = {name: operand.storage for name, operand in inputs.items() if operand.has_storage}
         self.workspaces, self.owned, self._homes = workspaces, owned, homes
+        self.nanoseconds = 0  # that it took to make
         self._rings = {name: [storage] for name, storage in self.bound.items()}
+
+    @property
+    def input_shapes(self) -> list[TensorShape]:
+        """The shapes for which it was made, in the order of inputs."""
+        return [operand.shape for operand in self.inputs.values()]
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a run of it is under way, or somebody still reads what it made."""
+        written = [stretch.access.writes for stretch in self.stretches if isinstance(stretch, Stretch)]
+        return any(storage.busy for storages in written for storage in storages)
+
+    @property
+    def is_costly(self) -> bool:
+        """Whether to make it took more than half of one of its runs, as far as these were measured."""
+        run = self.program.nanoseconds if isinstance(self.program, Measured) else None
+        return run is None or 2 * self.nanoseconds > run
 
     @property
     def workspace_bytes(self) -> int:
@@ -81,7 +99,11 @@ class Plan:
         return ring[0]
 
     def release(self) -> None:
-        """Free all storage that is the plan's own."""
+        """Free all storage that is the plan's own, and let go of its programs, which hold constants."""
+        for stretch in self.stretches:
+            if isinstance(stretch, Stretch):
+                stretch.program, stretch.steps = None, []
+        self.program = None
         for workspace in self.workspaces:
             workspace.release()
         for storage in self.owned:

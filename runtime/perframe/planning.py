@@ -5,7 +5,7 @@ value its storage (reused once nobody needs it any more), and lower every layer 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -31,10 +31,18 @@ class Planner:
     """Makes the plan of one outline."""
 
     def __init__(
-        self, model: Model, backend: Backend, host: Backend, constants: ConstantPool, outline: Outline, strict: bool
+        self,
+        model: Model,
+        backend: Backend,
+        host: Backend,
+        constants: ConstantPool,
+        outline: Outline,
+        strict: bool,
+        at: Callable[[str], None] | None = None,
     ) -> None:
+        """`at` is told the name of each layer before it is lowered."""
         self._model, self._backend, self._host, self._strict = model, backend, host, strict
-        self._constants, self._outline, self._root = constants, outline, outline.root
+        self._constants, self._outline, self._root, self._at = constants, outline, outline.root, at
         self._operands: dict[tuple[str, str], Operand] = {}
         self._workspaces: dict[str, Workspace] = {
             where.backend_type: where.workspace() for where in ([host] if backend is host else [host, backend])
@@ -198,6 +206,8 @@ class Planner:
 
     def _lower(self, index: int, layer: Layer, backend: Backend) -> None:
         """Give a layer's outputs storage and bind its steps."""
+        if self._at is not None:
+            self._at(layer.name)
         if not self._outline.is_alias(layer):
             workspace = self._workspaces[backend.backend_type]
             given = [self._operand(name, backend) if name else None for name in layer.inputs]

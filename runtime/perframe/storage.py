@@ -7,12 +7,13 @@ import threading
 from collections.abc import Sequence
 from contextlib import suppress
 from ctypes import addressof, c_char
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from perframe.dtypes import Array, BackendType, DataType
+from perframe.errors import ClosedError
 from perframe.readback import Pending
 from perframe.tracing import plain
 
@@ -46,6 +47,10 @@ class Storage(Protocol):
     @property
     def busy(self) -> bool:
         """Whether an upload would have to wait for work that is under way."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it was not released."""
 
     def upload(self, array: Array) -> None:
         """Write the values of `array`; later work on this backend sees them."""
@@ -85,9 +90,16 @@ LEAST_ROOM = 1 << 12  # elements that what has grown has at least
 
 
 class HostStorage:
-    """A tensor's data in host memory. `write` is the last job that writes it, `reads` those that read it since."""
+    """A tensor's data in host memory. `write` is the last job that writes it, `reads` those that read it since.
+
+    Released storage has no `memory` and no `address`: asking for them raises ClosedError. A job that was submitted
+    before holds the memory itself. `lock` is held while values are copied out, and by whoever begins to write them.
+    """
 
     backend_type = BackendType.CPU
+    is_open = True
+    memory: Array
+    address: int
 
     def __init__(self, shape: Sequence[int], dtype: DataType, memory: Array | None = None) -> None:
         self.dtype = dtype
@@ -95,6 +107,7 @@ class HostStorage:
         self.write: Fence | None = None
         self.reads: list[Fence] = []
         self.within: tuple[HostStorage, int] | None = None  # the storage that it is a part of, and its first byte there
+        self.lock = threading.RLock()
         if memory is not None:
             self.place(memory)
         elif dtype is DataType.STRING:
@@ -131,6 +144,12 @@ class HostStorage:
             self.place(*aligned_bytes(size * self.dtype.numpy.itemsize))
             self.memory[: LEAST_ROOM * self.dtype.numpy.itemsize] = 0  # who writes to a page first waits for it
         self.size = size
+
+    def __getattr__(self, name: str) -> Any:
+        """Python asks here for what an object does not have: a released one has no memory."""
+        if name in ("memory", "address"):
+            raise ClosedError("a tensor on the cpu was used after its release: clone what must outlive its worker")
+        raise AttributeError(f"HostStorage has no attribute {name!r}")
 
     @property
     def max_capacity(self) -> int:
@@ -173,7 +192,8 @@ class HostStorage:
         """Write the values of `array`; waits for work that still uses the old ones."""
         if self.write is not None or self.reads:
             self._settle()
-        np.copyto(self.view(array.shape, self.dtype), array)
+        with self.lock:
+            np.copyto(self.view(array.shape, self.dtype), array)
 
     def _settle(self) -> None:
         """Wait for all that still uses the values, whether it succeeds or fails."""
@@ -184,16 +204,18 @@ class HostStorage:
 
     def download(self, shape: Sequence[int] | None = None, dtype: DataType | None = None) -> Array:
         """A copy of the values; waits for them."""
-        if self.write:
-            self.write.wait()
-        return self.view((self.size,) if shape is None else shape, dtype or self.dtype).copy()
+        pending = self.request((self.size,) if shape is None else shape, dtype or self.dtype)
+        pending.wait()
+        return pending.take()
 
-    def request(self, shape: Sequence[int], dtype: DataType) -> Pending:
+    def request(self, shape: Sequence[int], dtype: DataType) -> HostPending:
         """A download that is taken when whoever writes has finished, and before anyone writes again."""
-        pending = HostPending(self, shape, dtype)
-        self.reads = [fence for fence in self.reads if not fence.done]
-        if not pending.done:
-            self.reads.append(pending)
+        with self.lock:
+            pending = HostPending(self, shape, dtype)
+            if self.reads:
+                self.reads = [fence for fence in self.reads if not fence.done]
+            if not pending.is_taken:
+                self.reads.append(pending)
         return pending
 
     def like(self, shape: Sequence[int], dtype: DataType) -> HostStorage:
@@ -205,36 +227,43 @@ class HostStorage:
         return tensor.pin_like(self)
 
     def release(self) -> None:
-        """Forget the memory once nothing uses it; NumPy frees it with its last view."""
-        if self.write is not None or self.reads:
-            self._settle()
-        self.place(*NOWHERE)
-        self.size = 0
+        """Forget the memory. It is freed with the last job or readback that still uses it."""
+        if self.is_open:
+            self.is_open = False
+            del self.memory, self.address
+            self._viewed = None
 
 
 class HostPending:
     """A snapshot of host memory once `write` is done. It is itself a fence that the next writer waits for."""
 
     def __init__(self, storage: HostStorage, shape: Sequence[int], dtype: DataType) -> None:
-        self._storage, self._shape, self._dtype = storage, tuple(shape), dtype
+        """The caller holds the storage's lock."""
+        self._values = storage.view(shape, dtype)  # a copy of them, once it is taken
         self._write = storage.write
-        self._values: Array | None = None
+        self.is_taken = False
         self._failure: Exception | None = None
-        self._lock = threading.Lock()  # the next writer's thread may ask while the user polls
-        self.poll()
+        self._lock = storage.lock  # the next writer's thread may ask while the user polls
+        self._take_if_written()
 
     def poll(self) -> bool:
         """Whether the writer has finished; takes the snapshot when it has."""
-        with self._lock:
-            if not self._taken and (self._write is None or self._write.done):
-                try:
-                    if self._write is not None:
-                        self._write.wait()  # at once, and raises what the writer raised
-                    self._values = self._storage.view(self._shape, self._dtype).copy()
-                except Exception as error:
-                    self._failure = error
-                self._write = None
-            return self._taken
+        if not self.is_taken:
+            with self._lock:
+                self._take_if_written()
+        return self.is_taken
+
+    def _take_if_written(self) -> None:
+        write = self._write
+        if self.is_taken or not (write is None or write.done):
+            return
+        try:
+            if write is not None:
+                write.wait()  # at once, and raises what the writer raised
+            self._values = self._values.copy()
+        except Exception as error:
+            self._failure = error
+        self._write, self.is_taken = None, True
 
     @property
     def behind(self) -> tuple[Fence, ...]:
@@ -243,12 +272,8 @@ class HostPending:
         return () if write is None else (write,)
 
     @property
-    def _taken(self) -> bool:
-        return self._values is not None or self._failure is not None
-
-    @property
     def done(self) -> bool:
-        """The same, as a fence."""
+        """Whether the snapshot is taken. Never blocks."""
         return self.poll()
 
     def wait(self) -> None:
@@ -263,5 +288,5 @@ class HostPending:
         """The snapshot. Raises what the writer raised."""
         if self._failure is not None:
             raise self._failure
-        assert self._values is not None, "take() before poll()"
+        assert self.is_taken, "take() before poll()"
         return self._values

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
@@ -11,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perframe.backends import backend_type as backend_type_of
-from perframe.backends import evaluator, expect_kernels, host_runner, open_backend
+from perframe.backends import evaluator, expect_kernels, host_runner, job_scheduler, open_backend
 from perframe.control import ControlPart
 from perframe.errors import ClosedError, InputError
 from perframe.inputs import Given, Inputs
@@ -29,6 +30,9 @@ Array = NDArray[Any]
 class Worker:
     """Runs a model on one backend. `schedule` returns before the values exist; outputs belong to the worker.
 
+    Threads take turns with a worker on the CPU: each call is whole, and what is read back is the result of one run. To
+    know of which run, let one thread alone schedule. A worker on a GPU belongs to the thread that made it.
+
     `ctx` is the caller's moderngl context (a GPU worker without one makes its own, headless). With `strict`, a
     layer that cannot run on the backend raises FallbackError instead of running on the CPU; shape arithmetic may
     always do that.
@@ -41,7 +45,10 @@ class Worker:
         ctx: Any = None,
         strict: bool = False,
     ) -> None:
+        if not isinstance(model, Model):
+            raise InputError(f"a Worker runs a Model, and got {type(model).__name__}: Worker(pf.load(...))")
         self.model = model
+        self._lock = threading.RLock()
         self.backend_type = backend_type_of(backend_type)
         self._closed = False
         self._backend = open_backend(self.backend_type, ctx)
@@ -49,7 +56,16 @@ class Worker:
         if self._host is self._backend:
             expect_kernels()
         evaluate = evaluator()
-        machine = Machine(self._backend, self._host, evaluate, host_runner(), self._prepare, ControlPart, strict)
+        machine = Machine(
+            self._backend,
+            self._host,
+            evaluate,
+            host_runner(),
+            self._prepare,
+            ControlPart,
+            job_scheduler(),
+            strict,
+        )
         self._parts = Parts(model, machine)
         self._outputs: dict[str, Any] | None = None
         self._runs = 0
@@ -63,8 +79,9 @@ class Worker:
 
     def set_input(self, name: str | int, value: Given) -> None:
         """Keep an input for the next schedules. Raises InputError for a name that the model does not have."""
-        self._check_open()
-        self._inputs.keep(name, value)
+        with self._lock:
+            self._check_open()
+            self._inputs.keep(name, value)
 
     def empty_input(self, name: str | int = 0, shape: tuple[int, ...] | None = None) -> Tensor:
         """A tensor on this worker's backend for an input, to be filled by a TextureConverter or `upload`.
@@ -87,30 +104,37 @@ class Worker:
         The first run with new input shapes makes a plan; the ones after only bind and submit. A model with layers whose
         shapes depend on data waits for what these need.
         """
-        self._check_open()
-        values = self._inputs.gather(inputs)
-        self._runs += 1
-        self._parts.run_whole(values)
-        self._keep_outputs(values)
+        with self._lock:
+            self._check_open()
+            values = self._inputs.gather(inputs)
+            self._runs += 1
+            self._parts.run_whole(values)
+            self._keep_outputs(values)
         return self
 
     def schedule_iterable(self, *inputs: Any) -> Iterator[str]:
-        """The same, one layer at each step of the iterator, which yields the layer's name.
+        """Begin a run, one layer at each step of the iterator, which yields the layer's name.
 
         A later run ends this one, since they share memory: the iterator raises InputError if it is asked to go on.
         """
-        self._check_open()
-        return self._advance(self._inputs.gather(inputs))
+        with self._lock:
+            self._check_open()
+            return self._advance(self._inputs.gather(inputs))
 
     def _advance(self, values: Values) -> Iterator[str]:
-        self._runs += 1
-        run = self._runs
-        for name in self._parts.advance(values, whole=False):
+        with self._lock:
+            self._runs += 1
+            run, steps = self._runs, self._parts.advance(values, whole=False)
+            name = next(steps, None)
+        while name is not None:
             yield name
-            self._check_open()
-            if run != self._runs:
-                raise InputError(f"{self.model.name}: another run began before this one ended: begin it again")
-        self._keep_outputs(values)
+            with self._lock:
+                self._check_open()
+                if run != self._runs:
+                    raise InputError(f"{self.model.name}: another run began before this one ended: begin it again")
+                name = next(steps, None)
+        with self._lock:
+            self._keep_outputs(values)
 
     def _keep_outputs(self, values: Values) -> None:
         self._outputs = {name: _as_output(name, values[name]) for name in self._output_names}
@@ -149,13 +173,14 @@ class Worker:
 
     def release(self) -> None:
         """Wait for what is under way and free all plans and constants. Further calls raise ClosedError."""
-        if self._closed:
-            return
-        self._closed = True
-        self._outputs = None
-        self._host.close()
-        self._parts.release()
-        self._backend.close()
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+            self._outputs = None
+            self._host.close()
+            self._parts.release()
+            self._backend.close()
 
     def __enter__(self) -> Worker:
         return self
@@ -184,6 +209,8 @@ def run(
     ctx: Any = None,
 ) -> dict[str, Array]:
     """Run once and wait: the outputs by name, in the model's order. `model` is a Model or all that `load` takes."""
+    if not isinstance(inputs, Mapping):
+        raise InputError(f"pf.run takes inputs by name, as in {{'x': array}}, and got {type(inputs).__name__}")
     loaded = model if isinstance(model, Model) else load(model)
     with Worker(loaded, backend, ctx, strict) as worker:
         worker.schedule(dict(inputs))

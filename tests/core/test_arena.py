@@ -128,10 +128,10 @@ def test_steps_in_numpy_follow_the_block() -> None:
 def test_a_release_frees_the_block() -> None:
     worker = pf.Worker(chain())
     worker.schedule(np.ones((8, 64), np.float32)).peek_output().download_to_array()
-    arena = worker._backend._arena  # type: ignore[attr-defined]
-    assert arena.block()[0].size
+    arena = worker._backend.arena  # type: ignore[attr-defined]
+    assert arena.block(0)[0].size
     worker.release()
-    assert not arena.block()[0].size and not arena.workspaces
+    assert not arena.block(0)[0].size and not arena.workspaces
 
 
 def test_a_run_that_was_overtaken_says_so(backend: str, backend_context: Any) -> None:

@@ -157,22 +157,6 @@ def test_brief_programs_call_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     assert called
 
 
-def test_what_a_run_is_guessed_to_take_counts_by_half(monkeypatch: pytest.MonkeyPatch) -> None:
-    called = []
-    monkeypatch.setattr(helpers, "team", lambda: called.append(1))
-    monkeypatch.setattr(program, "thread_count", lambda: 2)
-    guessed = CpuProgram([step(tally, [0, 1], 0, 1)])
-    for expected, brief in ((program.BRIEF * 3 // 2, True), (program.BRIEF * 3, False)):
-        guessed.begin(True, expected)
-        assert guessed.is_brief is brief
-        called.clear()
-        guessed._run_native(0, 1)
-        assert bool(called) is not brief
-    guessed.begin(True, program.BRIEF * 3 // 2)
-    guessed._note(program.BRIEF * 3 // 2)
-    assert not guessed.is_brief  # it is known now
-
-
 def test_one_thread_has_no_helpers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(helpers, "_team", None)
     monkeypatch.setattr(helpers, "thread_count", lambda: 1)

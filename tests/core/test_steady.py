@@ -20,6 +20,12 @@ FRAMES = 1000
 LITTLE = 16 * FRAMES  # less than any object a frame; Python keeps some freed ones for itself
 
 
+@pytest.fixture(autouse=True)
+def no_lessons(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A job that learns sizes beside the frames allocates too."""
+    monkeypatch.setenv("PERFRAME_FOLLOW", "0")
+
+
 @pytest.fixture
 def scheduled(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """What was handed to worker threads."""

@@ -91,13 +91,14 @@ def natively(formulas: Formulas, sizes: tuple[int, int]) -> list[int] | None:
     count = len(formulas.results)
     block = np.array([0, 1000, *[-1] * count])
     addresses = [index % 2 for index in range(count)]
-    evaluator = Evaluator(formulas, [*zip(range(2, 2 + count), addresses, strict=True)])
+    evaluator = Evaluator(formulas, [*zip(range(2, 2 + count), addresses, strict=True)], count // 2)
     jit.settle()
     chooser = Chooser([evaluator], Places(3, [2, 0], [(0, 1)]))
     assert evaluator.ready
     assert chooser.choose([sizes[1:], (sizes[1] + 1, sizes[0])]) == -1
     if chooser.choose([sizes[1:], (sizes[1], sizes[0])]) < 0:
         return None
+    evaluator.read(address_of(block))
     evaluator.place(address_of(block))
     return [int(value) - 1000 * address for value, address in zip(block[2:], addresses, strict=True)]
 

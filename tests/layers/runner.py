@@ -19,6 +19,9 @@ from onnx.reference import ReferenceEvaluator
 
 import perframe as pf
 from perframe.layers.base import registry
+from perframe.parts import on_host
+from perframe.template import FittedPlan
+from support import latest_plan, learn, planned_parts
 
 Array = NDArray[Any]
 Reference = str | Callable[..., Any]
@@ -133,13 +136,30 @@ def check(case: Case, backend: str, ctx: Any = None) -> None:
 
 
 def check_open_dims(model: pf.Model, case: Case, expected: list[Array]) -> None:
-    """The same with dims that are not known before the run: from formulas of other sizes, where these hold."""
+    """Run with dims that are not known before, first by a plan and then by formulas of sizes, in place of that plan.
+
+    Whatever is planned must be followed, and whatever is followed must serve the sizes that it came from.
+    """
     inputs = [
         replace(value, shape=None if value.shape is None else pf.DynamicTensorShape([None] * len(value.shape)))
         for value in model.inputs
     ]
     opened = pf.Model(inputs, model.outputs, model.layers, model.constants, model.name)
-    for (name, value), want in zip(pf.run(opened, case.fed).items(), expected, strict=True):
+    with pf.Worker(opened) as worker:
+        check_values(worker.schedule(case.fed), case, expected)
+        for part in learn(worker):
+            part._retired += part._plans.values()
+            part._plans.clear()
+        check_values(worker.schedule(case.fed), case, expected)
+        for part in planned_parts(worker):
+            follows = part._templates is not None and part._templates.has_sizes(latest_plan(part).input_shapes)
+            assert isinstance(latest_plan(part), FittedPlan) == follows
+
+
+def check_values(worker: pf.Worker, case: Case, expected: list[Array]) -> None:
+    """The outputs of a run with open dims."""
+    for name, want in zip(worker.model.output_names, expected, strict=True):
+        value = on_host(worker.peek_output(name))
         assert value.shape == want.shape, f"with open dims {name} is {value.shape}, {want.shape} expected"
         if want.dtype.kind in "fc":
             np.testing.assert_allclose(value, want, case.rtol, case.atol, err_msg=f"{name}, with open dims")

@@ -178,6 +178,15 @@ class Program(Protocol):
         """Run some of them, in order; the caller sees to what they depend on."""
 
 
+@runtime_checkable
+class Measured(Protocol):
+    """A program that knows how long its runs take."""
+
+    @property
+    def nanoseconds(self) -> int | None:
+        """About as long as the last ones; None before the first."""
+
+
 @dataclass
 class Access:
     """What a program shares with others. `rebinds` (planned, new) are made before its next run, never during one."""
@@ -193,7 +202,9 @@ class Access:
 
 
 class SizedProgram(Protocol):
-    """A program that can be fitted to sizes again and again, while none of its runs is under way."""
+    """A program for one set of sizes, with what is its own: storages in place of those of the template with these ids,
+    the numbers that the template was asked for, and where its values are.
+    """
 
     @property
     def program(self) -> Program:
@@ -203,16 +214,16 @@ class SizedProgram(Protocol):
     def workspace(self) -> Workspace:
         """Where its values are."""
 
-    def fit(self, like: Program | None, size: int) -> list[int]:
-        """What the template was asked for, for the sizes for which it was chosen last. A run is expected to take as
-        long as one of a program like this with so many bytes of values, or longer.
-        """
+    @property
+    def storages(self) -> Mapping[int, Storage]:
+        """By the ids of those whose place they take."""
+
+    @property
+    def numbers(self) -> Sequence[int]:
+        """What the template was asked for."""
 
     def live(self) -> list[int]:
         """For each layer, the bytes of all values within a run while it does."""
-
-    def release(self) -> None:
-        """Hold nothing for these sizes any more, but for the workspace."""
 
 
 class ProgramTemplate(Protocol):
@@ -221,9 +232,9 @@ class ProgramTemplate(Protocol):
     def serves(self, sizes: Sequence[int]) -> bool:
         """Whether it is the program for these sizes; known before its kernels are there."""
 
-    def blank(self, storages: Mapping[int, Storage]) -> SizedProgram | None:
-        """A program to be fitted to sizes, on storages of its own in place of those with these ids; None where that
-        would have to be waited for.
+    def fit(self, backend: Backend) -> SizedProgram | None:
+        """The program for the sizes for which it was chosen last, to run on a backend of its kind; None while kernels
+        are being compiled.
         """
 
 
@@ -325,8 +336,11 @@ class Placing(Protocol):
 
 
 @runtime_checkable
-class Following(Protocol):
+class Following(Backend, Protocol):
     """A backend whose families compute with numbers that a trace follows."""
+
+    def apart(self) -> Following:
+        """Another one of its kind, for plans that are made in another thread and never run."""
 
     def template(
         self,
@@ -334,10 +348,10 @@ class Following(Protocol):
         workspace: Workspace,
         trace: Trace,
         results: Sequence[int],
-        shapes: Mapping[int, slice],
+        storages: Mapping[int, tuple[slice, DataType]],
     ) -> ProgramTemplate:
-        """What makes a program like this one for other sizes, and these results besides; ends the trace. `shapes` says
-        which of them are the shapes of the storages with these ids.
+        """What makes a program like this one for other sizes, and these results besides; ends the trace. `storages` are
+        those that each program has for itself, by their ids: which results are their shapes, and their dtypes.
         """
 
     def chooser(self, templates: Sequence[ProgramTemplate], places: Places) -> Chooser:

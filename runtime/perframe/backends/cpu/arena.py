@@ -30,17 +30,21 @@ class Arena:
         self._place, self._wanted = NOWHERE, 0
         self.address = NOWHERE[1]  # where the memory is now
 
-    def block(self) -> tuple[NDArray[Any], int]:
-        """The memory and its address. Whoever runs on it holds it: a larger one may take its place meanwhile."""
-        if self._place[0].size < self._wanted:
-            self._place = NOWHERE  # the old one goes before the new one comes
+    def block(self, size: int) -> tuple[NDArray[Any], int]:
+        """Memory of so many bytes at least, and its address. Whoever runs on it holds it: a larger one may take its
+        place meanwhile, or none, when the last plan leaves.
+        """
+        place = self._place
+        if place[0].size < size or place[0].size < self._wanted:
+            place = self._place = NOWHERE  # the old one goes before the new one comes
+            wanted = max(size, self._wanted)
             try:
-                self._place = aligned_bytes(self._wanted + max(ROOM, self._wanted))
+                place = aligned_bytes(wanted + max(ROOM, wanted))
             except MemoryError:
-                self._place = aligned_bytes(self._wanted)
-            self._place[0][: min(4 * self._wanted, ROOM)] = 0  # who writes to a page first waits for it
-            self.address = self._place[1]
-        return self._place
+                place = aligned_bytes(wanted)
+            place[0][: min(4 * wanted, ROOM)] = 0  # who writes to a page first waits for it
+            self._place, self.address = place, place[1]
+        return place
 
     def enlarge(self, size: int) -> None:
         """Be at least so large at the next run."""

@@ -42,7 +42,7 @@ class CpuBackend:
 
     def __init__(self) -> None:
         self._last: Fence | None = None
-        self._arena = Arena()
+        self.arena = Arena()
         self._recipes = Recipes()  # of the plan that is being made
 
     def alloc(self, shape: Sequence[int], dtype: DataType) -> HostStorage:
@@ -55,7 +55,7 @@ class CpuBackend:
 
     def workspace(self) -> ArenaWorkspace:
         """A part of the arena that all plans of this backend share."""
-        return ArenaWorkspace(self._arena)
+        return ArenaWorkspace(self.arena)
 
     def owns(self, storage: Storage) -> bool:
         """All host memory."""
@@ -65,9 +65,8 @@ class CpuBackend:
         """As a job, after whoever writes the one and uses the other."""
         assert isinstance(source, HostStorage) and isinstance(target, HostStorage)
         fences: list[Fence] = [*target.fences, *([source.write] if source.write else [])]
-        job = jobs.schedule(lambda: np.copyto(target.view(shape, dtype), source.view(shape, dtype)), depends_on=fences)
-        source.reads.append(job)
-        target.write, target.reads = job, []
+        job = jobs.schedule(np.copyto, target.view(shape, dtype), source.view(shape, dtype), depends_on=fences)
+        _note_job(job, [source], [target])
 
     def supports(self, layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand]) -> str:
         """NumPy runs everything that is declared."""
@@ -116,7 +115,11 @@ class CpuBackend:
         """A table for the native walker."""
         self._recipes = Recipes()
         kind = LateProgram if jit.busy() else CpuProgram
-        return kind([step for step in steps if isinstance(step, CpuStep)], self._arena)
+        return kind([step for step in steps if isinstance(step, CpuStep)], self.arena)
+
+    def apart(self) -> CpuBackend:
+        """One with an arena of its own, which gets no memory as long as nothing runs."""
+        return CpuBackend()
 
     def template(
         self,
@@ -124,11 +127,11 @@ class CpuBackend:
         workspace: Workspace,
         trace: Trace,
         results: Sequence[int],
-        shapes: Mapping[int, slice],
+        storages: Mapping[int, tuple[slice, DataType]],
     ) -> CpuTemplate:
         """Its numbers, and the lengths of its values, are formulas."""
         assert isinstance(program, CpuProgram | LateProgram) and isinstance(workspace, ArenaWorkspace)
-        return CpuTemplate(program, workspace, self._arena, trace, results, shapes)
+        return CpuTemplate(program.steps, workspace, trace, results, storages)
 
     def chooser(self, templates: Sequence[ProgramTemplate], places: Places) -> Chooser:
         """Their formulas, asked in one call."""
@@ -159,18 +162,23 @@ class CpuBackend:
         return not any([storage.busy for storage in access.writes])
 
     def _run_here(self, program: Program, begin: int, end: int, access: Access) -> None:
-        job = None
+        job, held = None, _memory_of(access.reads)
+        targets = [storage for storage in access.writes if isinstance(storage, HostStorage)]
+        for storage in targets:
+            storage.lock.acquire()  # another thread may be copying the values out
         try:
             if access.rebinds:
                 _rebind(program, access.take_rebinds())
             program.run(begin, end)
         except Exception as error:  # whoever asks for the values gets it
             self._last = job = jobs.Job.failed(error)
-        for storage in access.writes:
-            if isinstance(storage, HostStorage):
+        finally:
+            for storage in targets:
                 storage.write = job
                 if storage.reads:
                     storage.reads = []
+                storage.lock.release()
+        del held
 
     def _hand_over(self, program: CpuProgram | LateProgram, begin: int, end: int, access: Access) -> None:
         sources = [storage for storage in access.reads if isinstance(storage, HostStorage)]
@@ -178,12 +186,9 @@ class CpuBackend:
         last = [self._last] if self._last else []
         needed = [*(last if begin else []), *(storage.write for storage in sources if storage.write)]
         after = [*needed, *last, *(fence for storage in targets for fence in storage.fences)]
-        job = jobs.schedule(_run, program, begin, end, access.take_rebinds(), needed, after=after)
-        for storage in sources:
-            storage.reads = [fence for fence in storage.reads if not fence.done]
-            storage.reads.append(job)
-        for storage in targets:
-            storage.write, storage.reads = job, []
+        held = _memory_of(access.reads), _memory_of(access.writes)
+        job = jobs.schedule(_run, program, begin, end, access.take_rebinds(), needed, held, after=after)
+        _note_job(job, sources, targets)
         self._last = job
 
     def flush(self) -> None:
@@ -210,6 +215,22 @@ def _lower(
     return [_python_step(layer, inputs, outputs, shapes, [value.storage for value in (*given, *outputs)])]
 
 
+def _memory_of(storages: Sequence[Storage]) -> list[Array]:
+    """The memory of storages, for a run to hold: its owner may release them before it ends."""
+    return [storage.memory for storage in storages if isinstance(storage, HostStorage)]
+
+
+def _note_job(job: Fence, sources: Sequence[HostStorage], targets: Sequence[HostStorage]) -> None:
+    """Let those wait for a job who want to write what it reads, or to use what it writes."""
+    for storage in sources:
+        with storage.lock:
+            storage.reads = [fence for fence in storage.reads if not fence.done]
+            storage.reads.append(job)
+    for storage in targets:
+        with storage.lock:
+            storage.write, storage.reads = job, []
+
+
 def _rebind(program: Program, rebinds: Sequence[tuple[Storage, Storage]]) -> None:
     for planned, new in rebinds:
         program.replace(planned, new)
@@ -221,7 +242,9 @@ def _run(
     end: int,
     rebinds: Sequence[tuple[Storage, Storage]],
     needed: Sequence[Fence],
+    held: Any,
 ) -> None:
+    """A run as a job, which keeps the memory that it reads and writes."""
     _rebind(program, rebinds)
     for fence in needed:
         fence.wait()  # it is done; what failed to make our inputs fails this run

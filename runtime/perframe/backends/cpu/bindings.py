@@ -30,7 +30,8 @@ class Bound(Protocol):
 @dataclass(frozen=True)
 class Addresses:
     """Where, in all steps' numbers, addresses stand: those of the arena's storages in order (from its begin), and by a
-    storage's id those of `others`. `starts` says where each step's numbers begin.
+    storage's id those of `others`. `starts` says where each step's numbers begin, `size` where the last value in the
+    arena ends. `memories` are those of the others: a run may outlive whoever owns them.
     """
 
     numbers: Sequence[int]
@@ -39,6 +40,12 @@ class Addresses:
     storages: list[ArenaStorage]
     elsewhere: dict[int, list[int]]
     others: dict[int, HostStorage]
+    memories: list[NDArray[Any]]
+
+    @property
+    def size(self) -> int:
+        """The bytes of the arena that the steps use."""
+        return max([one.offset + one.size * one.dtype.numpy.itemsize for one in self.storages], default=0)
 
     @classmethod
     def of(cls, steps: Sequence[Bound]) -> Addresses:
@@ -62,21 +69,24 @@ class Addresses:
                     others[id(operand)] = operand
                 numbers.append(operand.offset if isinstance(operand, ArenaStorage) else operand.address)
             numbers += step.numbers
-        return cls(numbers, starts, np.array(places, np.intp), storages, elsewhere, others)
+        memories = [operand.memory for operand in others.values()]
+        return cls(numbers, starts, np.array(places, np.intp), storages, elsewhere, others, memories)
 
 
 class Bindings:
     """The numbers of all steps, in one array of a program's, which are those of `known` in order."""
 
     def __init__(
-        self, arena: Arena | None, known: Addresses, numbers: Ints, elsewhere: Mapping[int, Sequence[int]]
+        self, arena: Arena | None, size: int, known: Addresses, numbers: Ints, elsewhere: Mapping[int, Sequence[int]]
     ) -> None:
-        """`elsewhere` has the places of what may be replaced. `begin` comes next."""
+        """`size` is what a run needs of the arena; `elsewhere` has the places of what may be replaced. `begin` comes
+        next.
+        """
         self._readers: dict[int, list[tuple[list[HostStorage], int]]] = {}  # by the planned operand, steps' operands
         self._moved: list[ArenaStorage] = []  # read by steps in Python
         self._numbers, self._in_arena, self._elsewhere = numbers, known.in_arena, elsewhere
         self._bound: dict[int, HostStorage] = {}  # what took an operand's place lives as long
-        self._arena, self._base, self._moved_to = arena, 0, 0
+        self._arena, self._size, self._base, self._moved_to = arena, size, 0, 0
 
     def begin(self, steps: Sequence[Bound], base: int = 0) -> None:
         """Nothing was replaced, and what is in the arena is where that begins at `base`; all that these steps in Python
@@ -97,17 +107,11 @@ class Bindings:
             operands[index] = new
         self._bound[id(planned)] = new
 
-    def forget(self) -> None:
-        """Keep nothing alive that took an operand's place."""
-        self._bound.clear()
-        self._readers.clear()
-        self._moved.clear()
-
     def settle(self) -> NDArray[Any] | None:
         """See to it that all in the arena is where the arena is now; returns its memory."""
         if self._arena is None:
             return None
-        block, base = self._arena.block()
+        block, base = self._arena.block(self._size)
         if base != self._base:
             self._numbers[self._in_arena] += base - self._base
             self._base = base

@@ -19,10 +19,11 @@ from perframe.storage import address_of
 class Evaluator:
     """Formulas, and where in a block of words the first of their results go.
 
-    `places` has, for each of these, its place and that of an address in the same block which is added to it.
+    `places` has, for each of these, its place and that of an address in the same block which is added to it. The first
+    `read` of them are numbers, to which none is added.
     """
 
-    def __init__(self, formulas: Formulas, places: Sequence[tuple[int, int]]) -> None:
+    def __init__(self, formulas: Formulas, places: Sequence[tuple[int, int]], read: int) -> None:
         given = formulas.inputs + len(formulas.constants)
         values = np.zeros(given + len(formulas.rows), np.int64)
         values[formulas.inputs : given] = formulas.constants
@@ -35,7 +36,8 @@ class Evaluator:
             self._record[word] = address_of(array)
         self._record[words.GIVEN], self._record[words.ROW_COUNT] = given, len(rows)
         self.address = ctypes.addressof(self._record)
-        self._arguments = jit.arguments(self.address, 0, len(placed))
+        self._first = jit.arguments(self.address, 0, read)
+        self._rest = jit.arguments(self.address, read, len(placed))
         self._function: Callable[..., Any] | None = None
         jit.kernel("formulas")
         jit.kernel("formulas.place")
@@ -47,11 +49,19 @@ class Evaluator:
             self._function = jit.function("formulas.place")
         return self._function is not None
 
-    def place(self, block: int) -> None:
-        """Write the results for the sizes for which it was chosen last to the block at this address."""
-        assert self._function is not None, "ask whether it is ready"
+    def read(self, block: int) -> None:
+        """Write the numbers for the sizes for which it was chosen last to the block at this address."""
         self._record[words.BLOCK] = block
-        self._function(*self._arguments)
+        self._call(self._first)
+
+    def place(self, block: int) -> None:
+        """Write the other results, to which addresses in the block are added."""
+        self._record[words.BLOCK] = block
+        self._call(self._rest)
+
+    def _call(self, arguments: tuple[Any, ...]) -> None:
+        assert self._function is not None, "ask whether it is ready"
+        self._function(*arguments)
 
 
 class Chooser:

@@ -21,6 +21,11 @@ class LateProgram:
         return len(self.steps)
 
     @property
+    def nanoseconds(self) -> int | None:
+        """What its runs take; None before the first."""
+        return None if self._made is None else self._made.nanoseconds
+
+    @property
     def is_brief(self) -> bool:
         """Whether its runs took less time than handing one to another thread."""
         return self._made is not None and self._made.is_brief

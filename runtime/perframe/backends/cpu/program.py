@@ -111,9 +111,10 @@ class CpuProgram:
     `words` are all that native code reads: a program's own (see kernels/team.py), the table, and the steps' numbers.
     """
 
-    def __init__(self, steps: Sequence[CpuStep], arena: Arena | None = None) -> None:
+    def __init__(self, steps: Sequence[CpuStep], arena: Arena | None = None, known: Addresses | None = None) -> None:
+        """`known` are the addresses of the steps, where somebody has them already."""
         self.steps = list(steps)
-        self.known = known = Addresses.of(self.steps)
+        self.known = known = known or Addresses.of(self.steps)
         self._native_until = _ends_of_native_runs(self.steps)
         natives = [(index, step) for index, step in enumerate(self.steps) if isinstance(step, NativeStep)]
         self._checks = [(index, step.check) for index, step in natives if step.check is not None]
@@ -126,26 +127,31 @@ class CpuProgram:
             table[index] = step.kernel, 0, plain(step.items), plain(step.chunk)
         table[:, team.NUMBERS] = np.array(known.starts, np.int64) * 8 + (address + 8 * numbers)
         self.words[numbers:] = [plain(number) for number in known.numbers]
-        self.bindings = Bindings(arena, known, self.words[numbers:], known.elsewhere)
+        self.bindings = Bindings(arena, known.size, known, self.words[numbers:], known.elsewhere)
         self.bindings.begin(self.steps)
         self._address, self._arguments = address, dict[tuple[int, int], tuple[Any, ...]]()
-        self.begin(bool((table[:, team.CHUNK] < table[:, team.ITEMS]).any()))
+        self._tables: Sequence[NDArray[Any]] = ()
+        self._begin(bool((table[:, team.CHUNK] < table[:, team.ITEMS]).any()))
 
-    def begin(self, splits: bool, expected: int | None = None) -> None:
-        """No run was measured yet; one is expected to take so many nanoseconds, which counts by half, since what other
-        threads cost is sure. `splits` says whether any step is for more than one.
-        """
-        self.nanoseconds, self._guessed = expected, expected is not None
-        self._splits = splits
-        self._wants_helpers = splits and (expected is None or expected > 2 * LONG)
+    def _begin(self, splits: bool) -> None:
+        """No run was measured yet. `splits` says whether any step is for more than one thread."""
+        self.nanoseconds: int | None = None
+        self._splits = self._wants_helpers = splits
 
-    def again(self, words: Ints) -> CpuProgram:
-        """The same program on other words."""
+    def again(
+        self,
+        words: Ints,
+        steps: Sequence[CpuStep],
+        bindings: Bindings,
+        tables: Sequence[NDArray[Any]],
+        splits: bool,
+    ) -> CpuProgram:
+        """A like program on other words, which read these tables."""
         made = CpuProgram.__new__(CpuProgram)
         vars(made).update(vars(self))
-        made.words, made._address = words, address_of(words)
-        whole = (0, len(made.steps))
-        made._arguments = {whole: jit.arguments(made._address, *whole)}
+        made.words, made.steps, made.bindings, made._tables = words, list(steps), bindings, tables
+        made._address, made._arguments = address_of(words), {}
+        made._begin(splits)
         return made
 
     def __len__(self) -> int:
@@ -154,7 +160,7 @@ class CpuProgram:
     @property
     def is_brief(self) -> bool:
         """Whether its runs took less time than handing one to another thread."""
-        return self.nanoseconds is not None and self.nanoseconds < (2 * BRIEF if self._guessed else BRIEF)
+        return self.nanoseconds is not None and self.nanoseconds < BRIEF
 
     def replace(self, planned: Storage, new: Storage) -> None:
         """Read `new` where the plan says `planned`."""
@@ -172,9 +178,8 @@ class CpuProgram:
             last = min(self._native_until[at], end)
             if last > at:
                 self._run_native(at, last)
-                for index, check in self._checks:
-                    if at <= index < last:
-                        check()
+                if self._checks:
+                    self._check(at, last)
                 at = last
             else:
                 step = self.steps[at]
@@ -185,6 +190,18 @@ class CpuProgram:
         if end - begin == len(self.steps):
             elapsed = perf_counter_ns() - start
             self._note(elapsed * 2 // 3 if away else elapsed)
+
+    def _check(self, begin: int, end: int) -> None:
+        """Raise the first error of which a kernel left word. Every word is taken away, or it would stay."""
+        first: Exception | None = None
+        for index, check in self._checks:
+            if begin <= index < end:
+                try:
+                    check()
+                except Exception as error:
+                    first = first or error
+        if first is not None:
+            raise first
 
     def _run_native(self, begin: int, end: int) -> None:
         assert self._walk is not None
@@ -207,7 +224,6 @@ class CpuProgram:
         """Follow what a run here takes. One that was held up moves the figure by a quarter at most."""
         known = self.nanoseconds
         self.nanoseconds = now = elapsed if known is None else known + (min(elapsed, 2 * known) - known) // 4
-        self._guessed = False
         if self._splits and (now > LONG or now < LONG // 2):
             self._wants_helpers = now > LONG  # in between, as before: helpers make it shorter
 

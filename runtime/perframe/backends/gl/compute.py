@@ -44,6 +44,11 @@ class BufferStorage:
         return False
 
     @property
+    def is_open(self) -> bool:
+        """Whether it was not released."""
+        return self.buffer is not None
+
+    @property
     def glo(self) -> int:
         """The buffer's GL name. Raises ClosedError after release()."""
         if self.buffer is None:

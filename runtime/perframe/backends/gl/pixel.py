@@ -48,6 +48,11 @@ class TextureStorage:
         return False
 
     @property
+    def is_open(self) -> bool:
+        """Whether it was not released."""
+        return self.texture is not None
+
+    @property
     def glo(self) -> int:
         """The texture's GL name. Raises ClosedError after release()."""
         if self.texture is None:
