@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol, cast
+
+import numpy as np
 
 from perframe.backends import job_scheduler
 from perframe.errors import InputError
+from perframe.storage import note_job
 from perframe.tensor import BackendType, Fence, HostStorage, Storage, Tensor
 
 
@@ -30,21 +33,33 @@ def schedule(
 
     A Numba function with `nogil=True` runs beside Python; any other callable takes turns with it. `wait()` on the
     job blocks, and raises what the function raised; it may run the function in the waiting thread.
-    Raises InputError for a tensor on a GPU: read it back first.
+    A failed job that nobody waits for is logged. Raises InputError for a tensor on a GPU (read it back first) and for
+    what is no tensor or job, and ClosedError for a released tensor.
     """
-    given = list(depends_on)
+    if not callable(function):
+        raise InputError(f"a job runs a function, and got {type(function).__name__}")
+    given, written = _listed(depends_on, "depends_on"), _listed(writes, "writes")
+    for item in given:
+        if not (_holds_data(item) or isinstance(item, Fence)):
+            raise InputError(f"a job depends on tensors, storages and jobs, and not on {type(item).__name__}")
+    for item in written:
+        if not _holds_data(item):
+            raise InputError(f"a job writes tensors and storages, and not {type(item).__name__}")
     sources = [_host_storage(item) for item in given if _holds_data(item)]
-    targets = [_host_storage(item) for item in writes]
-    needed: list[Fence] = [item for item in given if not _holds_data(item)]  # type: ignore[misc]
+    targets = [_host_storage(item) for item in written]
+    needed: list[Fence] = [item for item in given if not _holds_data(item)]
     needed += [storage.write for storage in sources if storage.write is not None]
     after = [fence for storage in targets for fence in storage.fences]
-    job: Job = job_scheduler()(_call, function, arguments, depends_on=needed, after=after)
-    for storage in sources:
-        storage.reads = [fence for fence in storage.reads if not fence.done]
-        storage.reads.append(job)
-    for storage in targets:
-        storage.write, storage.reads = job, []
+    passed = [_as_array(value) if isinstance(value, Tensor) else value for value in arguments]
+    job: Job = job_scheduler()(_call, function, passed, depends_on=needed, after=after)
+    note_job(job, sources, targets)
     return job
+
+
+def _listed(items: Any, what: str) -> list[Any]:
+    if isinstance(items, Iterable) and not isinstance(items, Tensor | str | bytes | np.ndarray):
+        return list(items)
+    raise InputError(f"{what} takes a list, as in {what}=[tensor], and got {type(items).__name__}")
 
 
 def _holds_data(item: Any) -> bool:
@@ -58,8 +73,8 @@ def _host_storage(item: Any) -> HostStorage:
     return cast(HostStorage, storage)
 
 
-def _call(function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
-    function(*(_as_array(value) if isinstance(value, Tensor) else value for value in arguments))
+def _call(function: Callable[..., Any], arguments: Sequence[Any]) -> None:
+    function(*arguments)
 
 
 def _as_array(tensor: Tensor) -> Any:

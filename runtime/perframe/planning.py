@@ -266,7 +266,7 @@ class Planner:
     def _output(self, name: str) -> Tensor:
         """The tensor of an output: in storage of its own, copied there if it is an input's or a constant's data."""
         spec, shape, root = self._outline.known[name], self._outline.shape(name), self._root(name)
-        if spec.value is not None or root in self._inputs or self._outputs_share(root, name):
+        if spec.is_known or root in self._inputs or self._outputs_share(root, name):
             copy = Layer("Copy", f"copy of {name}", [name], [name])
             plain = Operand(name, shape, spec.dtype)
             where = self._backend if not self._backend.supports(copy, [plain], [plain]) else self._host

@@ -5,7 +5,6 @@ Workers of one model share the prepared model and so its constants; it goes with
 
 from __future__ import annotations
 
-import threading
 import weakref
 from collections.abc import Hashable
 from dataclasses import dataclass
@@ -14,10 +13,11 @@ from typing import Any
 import numpy as np
 
 from perframe.layers.twins import signature
+from perframe.locks import ProcessLock
 from perframe.model import Evaluate, Layer, Model
 from perframe.passes import prepare
 
-_lock = threading.Lock()
+_lock = ProcessLock()
 _known: weakref.WeakKeyDictionary[Model, dict[str, tuple[Hashable, weakref.ref[Model]]]] = weakref.WeakKeyDictionary()
 
 

@@ -290,3 +290,14 @@ class HostPending:
             raise self._failure
         assert self.is_taken, "take() before poll()"
         return self._values
+
+
+def note_job(job: Fence, sources: Sequence[HostStorage], targets: Sequence[HostStorage]) -> None:
+    """Let those wait for a job who want to write what it reads, or to use what it writes."""
+    for storage in sources:
+        with storage.lock:
+            storage.reads = [fence for fence in storage.reads if not fence.done]
+            storage.reads.append(job)
+    for storage in targets:
+        with storage.lock:
+            storage.write, storage.reads = job, []

@@ -221,6 +221,8 @@ class Size:
 
     def __mul__(self, other: Any) -> Any:
         right = self.operand(other)
+        if isinstance(other, float):
+            return self.__index__() * other
         return NotImplemented if right is None else self._made(multiply(self.terms, right[0]), self.value * right[1])
 
     __radd__, __rmul__ = __add__, __mul__

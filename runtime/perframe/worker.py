@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perframe.backends import backend_type as backend_type_of
-from perframe.backends import evaluator, expect_kernels, host_runner, job_scheduler, open_backend
+from perframe.backends import evaluator, expect_kernels, host_runner, job_scheduler, kernel_progress, open_backend
 from perframe.control import ControlPart
 from perframe.errors import ClosedError, InputError
 from perframe.inputs import Given, Inputs
@@ -158,6 +158,17 @@ class Worker:
         if name not in names:
             raise InputError(f"{self.model.name} has no output {name!r}; its outputs are {', '.join(names)}")
         return self._outputs[name]
+
+    @property
+    def ready(self) -> bool:
+        """Whether all kernels that were asked for are compiled: until then, first results are late. Never blocks."""
+        return self.progress == 1.0
+
+    @property
+    def progress(self) -> float:
+        """Which share of the kernels that were asked for is compiled, from 0 to 1. All workers of the process ask."""
+        self._check_open()
+        return kernel_progress()
 
     @property
     def memory_use(self) -> list[MemoryUse]:

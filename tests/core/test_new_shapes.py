@@ -345,6 +345,17 @@ def out_of_memory(size: int) -> Any:
     raise MemoryError
 
 
+def test_a_shape_that_is_given_out_follows_no_other_size() -> None:
+    model = load([node("Relu", "x", "y"), node("Shape", "x", "s")], {"x": ["n", 4]}, "y s", optimize=False)
+    with pf.Worker(model) as worker:
+        for rows in (5, 5, 7, 5):
+            worker.schedule(np.full((rows, 4), rows, np.float32))
+            np.testing.assert_array_equal(worker.peek_output("s").download_to_array(), [rows, 4])
+            np.testing.assert_array_equal(worker.peek_output("y").download_to_array(), np.full((rows, 4), rows))
+            for part in learn(worker):
+                part._plans.clear()
+
+
 def test_workers_of_one_model_share_what_was_learnt(counted: dict[str, int]) -> None:
     model, constants = network()
     with pf.Worker(model) as first:

@@ -57,7 +57,7 @@ def job_scheduler() -> Callable[..., Any]:
 def compiled_kernels() -> tuple[Path, list[str]]:
     """The folder where the CPU's kernels are kept, and what this process has compiled, in order."""
     jit = import_module("perframe.backends.cpu.jit")
-    return jit.cache_folder() / "kernels", jit.compiled
+    return jit.kernel_folder(), jit.compiled
 
 
 def expect_kernels() -> None:
@@ -68,6 +68,12 @@ def expect_kernels() -> None:
 def settle_kernels() -> None:
     """Wait until all kernels that were asked for are compiled and kept."""
     import_module("perframe.backends.cpu.jit").settle()
+
+
+def kernel_progress() -> float:
+    """Which share of the CPU's kernels that were asked for is compiled, from 0 to 1."""
+    share: float = import_module("perframe.backends.cpu.compilers").compilers().progress
+    return share
 
 
 def gl_dtypes(layer: LayerLike) -> frozenset[DataType]:

@@ -178,10 +178,17 @@ class _Cut:
 
 
 _FAR = 2**31 - 1  # exporters say "to the end" with numbers from here on
+_FARTHEST = 2**40  # beyond all dims; formulas of sizes compute with it
+
+
+def _near(bound: Dim) -> Dim:
+    """A bound that cuts as this one does, and is not too large to compute with."""
+    return min(max(bound, -_FARTHEST), _FARTHEST) if type(bound) is int else bound
 
 
 def _cut(dim: Dim, start: Dim, end: Dim, step: Dim) -> _Cut:
     """What bounds of which not all are known cut out of a dim."""
+    start, end = _near(start), _near(end)
     if isinstance(dim, int) and isinstance(start, int) and isinstance(end, int) and isinstance(step, int):
         if step < 0 and end < -dim:
             stop = -1

@@ -31,6 +31,7 @@ from perframe.backends.cpu.rows import array_of, extent
 from perframe.backends.cpu.template import CpuTemplate
 from perframe.errors import BackendError
 from perframe.open_dims import Places
+from perframe.storage import note_job
 from perframe.tensor import BackendType, DataType, Fence, HostStorage, Storage, TensorShape
 from perframe.tracing import Trace, plain
 
@@ -66,7 +67,7 @@ class CpuBackend:
         assert isinstance(source, HostStorage) and isinstance(target, HostStorage)
         fences: list[Fence] = [*target.fences, *([source.write] if source.write else [])]
         job = jobs.schedule(np.copyto, target.view(shape, dtype), source.view(shape, dtype), depends_on=fences)
-        _note_job(job, [source], [target])
+        note_job(job, [source], [target])
 
     def supports(self, layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand]) -> str:
         """NumPy runs everything that is declared."""
@@ -188,7 +189,7 @@ class CpuBackend:
         after = [*needed, *last, *(fence for storage in targets for fence in storage.fences)]
         held = _memory_of(access.reads), _memory_of(access.writes)
         job = jobs.schedule(_run, program, begin, end, access.take_rebinds(), needed, held, after=after)
-        _note_job(job, sources, targets)
+        note_job(job, sources, targets)
         self._last = job
 
     def flush(self) -> None:
@@ -218,17 +219,6 @@ def _lower(
 def _memory_of(storages: Sequence[Storage]) -> list[Array]:
     """The memory of storages, for a run to hold: its owner may release them before it ends."""
     return [storage.memory for storage in storages if isinstance(storage, HostStorage)]
-
-
-def _note_job(job: Fence, sources: Sequence[HostStorage], targets: Sequence[HostStorage]) -> None:
-    """Let those wait for a job who want to write what it reads, or to use what it writes."""
-    for storage in sources:
-        with storage.lock:
-            storage.reads = [fence for fence in storage.reads if not fence.done]
-            storage.reads.append(job)
-    for storage in targets:
-        with storage.lock:
-            storage.write, storage.reads = job, []
 
 
 def _rebind(program: Program, rebinds: Sequence[tuple[Storage, Storage]]) -> None:

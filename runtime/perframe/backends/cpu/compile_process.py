@@ -14,7 +14,7 @@ import threading
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from perframe.backends.cpu import jit
+from perframe.backends.cpu import jit, kernel_files
 from perframe.backends.cpu.compilers import GREETING
 
 ORPHANED = 60.0  # seconds without a request after which it ends: a forked process may hold its standard input open
@@ -33,12 +33,16 @@ def main() -> None:
 
     replies.write(GREETING)
     replies.flush()
+    pruned = False
     while True:
         try:
             request = requests.get(timeout=ORPHANED)
         except queue.Empty:
             return
         _reply(replies, **request)
+        if not pruned:
+            kernel_files.prune(Path(request["path"]).parent)
+            pruned = True
 
 
 def _read(lines: BinaryIO, requests: queue.SimpleQueue[dict[str, str]]) -> None:
@@ -54,9 +58,9 @@ def _reply(replies: BinaryIO, name: str, text: str, path: str) -> None:
     try:
         # kernels' files that changed since the other process read them make another kernel
         if jit.object_path(name, text, Path(path).parent) == Path(path):
-            code, reply["symbol"] = jit.read(Path(path)) or jit.compile_here(name, text)
+            code, reply["symbol"] = kernel_files.read(Path(path)) or jit.compile_here(name, text)
             with _writing:
-                jit.write(Path(path), code, reply["symbol"])
+                kernel_files.write(Path(path), code, reply["symbol"])
     except Exception as error:
         reply["error"] = f"{type(error).__name__}: {error}"
     replies.write(json.dumps({**reply, "size": len(code)}).encode() + b"\n" + code)

@@ -16,20 +16,23 @@ import threading
 from collections import deque
 from functools import cache
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING
 
+from perframe.backends.cpu.kernel_files import Entry
 from perframe.errors import BackendError, InputError
 
 if TYPE_CHECKING:
     import subprocess
 
 log = logging.getLogger("perframe")
-Entry = tuple[bytes, str]  # object code, and the symbol of the function in it
 
 GREETING = b"perframe compiles\n"  # what a process says when it is ready
 PROCESSES = 4  # at the most: few models need more kernels at a time
 IDLE = 10.0  # seconds after which a process with nothing to do is ended
 START = 60.0  # seconds that a process may take to become ready
+REPLY = 20.0  # seconds that one may take for a kernel, which takes a hundredth of them; then it is compiled here
+NEWS = 5.0  # seconds after which the log says again how far it is
 LAST = 10.0  # seconds that the end of this process waits for kernels which nobody needed yet
 
 
@@ -92,6 +95,8 @@ class Compilers:
         self._feeders = 0
         self._resting = 0  # feeders that wait for a job
         self._usable = True
+        self._asked = 0  # kernels, in this process
+        self._is_told, self._told_at = False, 0.0  # whether the log has said it, and when it said how far it is
 
     def request(self, name: str, text: str, path: Path) -> Job | None:
         """Begin to compile a kernel, to be kept at `path`; None where no process can be had."""
@@ -103,11 +108,45 @@ class Compilers:
             if job is None:
                 job = self._open[path] = Job(name, text, path)
                 self._waiting.append(job)
-                if len(self._waiting) > self._resting and self._feeders < most:
-                    self._feeders += 1
-                    threading.Thread(target=self._feed, name="perframe-compiler", daemon=True).start()
+                wants_feeder = len(self._waiting) > self._resting and self._feeders < most
+                if wants_feeder and not self._start_feeder() and not self._feeders:
+                    self._open.pop(path, None)
+                    self._waiting.remove(job)
+                    return None
                 self._changed.notify()
+                self._asked += 1
+        self._tell()
         return job
+
+    def _start_feeder(self) -> bool:
+        """Whether a thread could be started that feeds one more process."""
+        try:
+            threading.Thread(target=self._feed, name="perframe-compiler", daemon=True).start()
+        except RuntimeError as error:  # the system gives no more
+            log.info("no thread for one more process that compiles kernels: %s", error)
+            return False
+        self._feeders += 1
+        return True
+
+    def _tell(self) -> None:
+        """Say in the log that kernels are compiled, and now and then how far it is."""
+        now = monotonic()
+        with self._changed:
+            if not self._is_told:
+                self._is_told, self._told_at = True, now
+                log.warning(
+                    "kernels are being compiled, once on this machine: first results take some seconds; `perframe "
+                    "warmup MODEL` does it beforehand, and worker.progress says how far it is"
+                )
+            elif now - self._told_at > NEWS:
+                self._told_at = now
+                log.warning("%d of %d kernels are compiled", self._asked - len(self._open), self._asked)
+
+    @property
+    def progress(self) -> float:
+        """Which share of what was asked for is compiled, from 0 to 1."""
+        with self._changed:
+            return 1.0 if not self._asked else 1 - len(self._open) / self._asked
 
     @property
     def busy(self) -> bool:
@@ -160,6 +199,7 @@ class Compilers:
                 self._waiting.remove(job)
             self._changed.notify_all()
         job.finish(entry, error)
+        self._tell()
 
 
 def _start() -> subprocess.Popen[bytes]:
@@ -172,7 +212,7 @@ def _start() -> subprocess.Popen[bytes]:
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+        env={**_clean_environment(), "PYTHONPATH": os.pathsep.join(paths)},
         creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
     )
     late = threading.Timer(START, process.kill)
@@ -189,12 +229,21 @@ def _start() -> subprocess.Popen[bytes]:
     raise OSError(f"{sys.executable} did not become ready")
 
 
+def _clean_environment() -> dict[str, str]:
+    """Without Numba's own variables: what is compiled is kept for other processes, which may not have them."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("NUMBA_")}
+
+
 def _ask(process: subprocess.Popen[bytes], job: Job) -> tuple[Entry | None, str] | None:
     """(what it compiled, the compiler's error); None when the process is gone."""
     import json
 
     assert process.stdin is not None and process.stdout is not None
     request = {"name": job.name, "text": job.text, "path": str(job.path)}
+    late = threading.Timer(REPLY, process.kill)
+    late.daemon = True
+    with contextlib.suppress(RuntimeError):  # no thread: then there is no limit
+        late.start()
     try:
         process.stdin.write(json.dumps(request).encode() + b"\n")
         process.stdin.flush()
@@ -202,6 +251,8 @@ def _ask(process: subprocess.Popen[bytes], job: Job) -> tuple[Entry | None, str]
         code = process.stdout.read(reply["size"])
     except (OSError, ValueError):
         return None
+    finally:
+        late.cancel()
     if len(code) != reply["size"]:
         return None
     return ((code, reply["symbol"]) if code else None), reply["error"]

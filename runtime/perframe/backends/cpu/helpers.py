@@ -12,6 +12,7 @@ import os
 import platform
 import sys
 import threading
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -48,7 +49,8 @@ class Team:
         self._help = jit.function("walk.build_help")
         self._sleeps_natively = self._find_system()
         for index in range(helpers):
-            threading.Thread(target=self._serve, name=f"perframe-helper-{index}", daemon=True).start()
+            with suppress(RuntimeError):  # the system gives no more threads: there are fewer helpers
+                threading.Thread(target=self._serve, name=f"perframe-helper-{index}", daemon=True).start()
 
     def _find_system(self) -> bool:
         """Give native code the system's functions; whether its helpers can sleep there, without the GIL."""

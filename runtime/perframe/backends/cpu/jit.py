@@ -13,29 +13,17 @@ import hashlib
 import importlib.metadata
 import os
 import sys
-import tempfile
-import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
 from perframe import formulas
-from perframe.backends.cpu.compilers import Entry, Job, compile_error, compilers
+from perframe.backends.cpu.compilers import Job, compile_error, compilers
+from perframe.backends.cpu.kernel_files import Entry, kernel_folder, read, write
+from perframe.locks import ProcessLock
 
-_lock = threading.RLock()
+_lock = ProcessLock()
 compiled: list[str] = []  # what this process compiled; tests look
-
-
-def cache_folder() -> Path:
-    """Where object code is kept: PERFRAME_CACHE, or the user's cache folder."""
-    base = os.environ.get("PERFRAME_CACHE")
-    if base:
-        return Path(base)
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches" / "perframe"
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA", str(Path.home()))) / "perframe" / "cache"
-    return Path(os.environ.get("XDG_CACHE_HOME", str(Path.home() / ".cache"))) / "perframe"
 
 
 @functools.cache
@@ -77,6 +65,10 @@ def _linker() -> _Linker:
     return _Linker()
 
 
+if hasattr(os, "register_at_fork"):  # the parent's may be in the middle of a kernel
+    os.register_at_fork(after_in_child=_linker.cache_clear)
+
+
 @functools.cache
 def kernel(name: str, text: str = "") -> int:
     """The address of a kernel: `name` is "file" or "file.function", `text` the formulas that make the variant.
@@ -85,7 +77,7 @@ def kernel(name: str, text: str = "") -> int:
     Raises BackendError, then or now.
     """
     with _lock:
-        path = object_path(name, text, cache_folder() / "kernels")
+        path = object_path(name, text, kernel_folder())
         entry = read(path)
         if entry is not None:
             return _linker().link(*entry)
@@ -119,7 +111,8 @@ def _made_here(name: str, text: str, path: Path) -> Entry:
         entry = compile_here(name, text)
     except Exception as error:
         raise compile_error(name, f"{type(error).__name__}: {error}") from error
-    write(path, *entry)
+    if not any(variable.startswith("NUMBA_") for variable in os.environ):  # which may have made another one of it
+        write(path, *entry)
     return entry
 
 
@@ -143,31 +136,6 @@ def object_path(name: str, text: str, folder: Path) -> Path:
     """Where a kernel's object code is kept."""
     digest = hashlib.sha256(f"{_fingerprint()} {name} {text}".encode()).hexdigest()[:32]
     return folder / f"{name}-{digest}.o"
-
-
-def read(path: Path) -> Entry | None:
-    """Object code and symbol from disk; None when it is not there, or not whole."""
-    try:
-        data = path.read_bytes()
-    except OSError:
-        return None
-    digest, _, rest = data.partition(b"\n")
-    if hashlib.sha256(rest).hexdigest().encode() != digest:
-        return None
-    symbol, _, code = rest.partition(b"\n")
-    return code, symbol.decode()
-
-
-def write(path: Path, code: bytes, symbol: str) -> None:
-    """Keep object code; a folder that cannot be written costs a compilation a process, no more."""
-    rest = symbol.encode() + b"\n" + code
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
-            file.write(hashlib.sha256(rest).hexdigest().encode() + b"\n" + rest)
-        os.replace(file.name, path)
-    except OSError:
-        return
 
 
 def compile_here(name: str, text: str) -> Entry:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import atexit
 import itertools
+import logging
 import os
 import queue
 import threading
@@ -19,7 +20,9 @@ from perframe.tensor import Fence
 
 EXIT_SECONDS = 10  # that the end of the process waits for a job which is running
 
+log = logging.getLogger("perframe")
 _numbers = itertools.count()
+_generation = 0  # of processes: a forked child is one more
 
 
 class Job:
@@ -40,6 +43,8 @@ class Job:
         self._finished.acquire()
         self._thread = 0
         self._error: BaseException | None = None
+        self._is_known = False  # whether anyone was told of the error
+        self._process = _generation
         self.running = False  # whether its function has been called
         self.done = False  # whether it has finished or failed
 
@@ -58,12 +63,18 @@ class Job:
     def wait(self) -> None:
         """Block until it has finished, or run it here if nobody has begun. Raises what it raised."""
         if not self.done:
+            if self._process != _generation:
+                raise BackendError(
+                    "a run was under way when this process was forked, and ended with its parent: make a worker of its "
+                    "own in the child, or wait before you fork"
+                )
             if self._thread == threading.get_ident():
                 raise BackendError("a job waits for itself: let its function take arrays, and not tensors it writes")
             run_what_nobody_began(self)
             with self._finished:
                 pass
         if self._error is not None:
+            self._is_known = True
             raise self._error
 
     def finish_within(self, seconds: float) -> None:
@@ -92,6 +103,11 @@ class Job:
             self.running, self.done = False, True
             self._finished.release()
         return True
+
+    def __del__(self) -> None:
+        error = getattr(self, "_error", None)
+        if error is not None and not self._is_known:
+            log.error("a job failed, and nobody waited for it: %s: %s", type(error).__name__, error, exc_info=error)
 
 
 def _fail(error: BaseException) -> None:
@@ -129,7 +145,13 @@ class _Pool:
         self._current: list[Job | None] = [None] * threads
         self._closed = False
         for index in range(threads):
-            threading.Thread(target=self._work, args=(index,), name=f"perframe-job-{index}", daemon=True).start()
+            thread = threading.Thread(target=self._work, args=(index,), name=f"perframe-job-{index}", daemon=True)
+            try:
+                thread.start()
+            except RuntimeError as error:  # the system gives no more
+                if not index:
+                    raise BackendError(f"no thread could be started for jobs: {error}") from error
+                break
 
     def _work(self, index: int) -> None:
         while not self._closed:
@@ -169,8 +191,9 @@ def _shared_pool() -> _Pool:
 
 def _forget() -> None:
     """A forked child has none of the threads; it makes its own."""
-    global _pool, _lock
+    global _pool, _lock, _generation
     _pool, _lock = None, threading.Lock()
+    _generation += 1
 
 
 if hasattr(os, "register_at_fork"):

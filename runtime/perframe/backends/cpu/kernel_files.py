@@ -1,0 +1,117 @@
+"""Object code of compiled kernels on disk, in a folder that nobody else may write to: a kernel is run as it is read."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import logging
+import os
+import stat
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+log = logging.getLogger("perframe")
+Entry = tuple[bytes, str]  # object code, and the symbol of the function in it
+
+DAY = 86_400.0  # seconds
+MAX_AGE = 90 * DAY  # after which a kernel that no process used is deleted
+MAX_BYTES = 512 << 20  # of all kernels; the ones that were not used for longest go first
+
+
+def cache_folder() -> Path:
+    """Where object code is kept: PERFRAME_CACHE, or the user's cache folder."""
+    base = os.environ.get("PERFRAME_CACHE")
+    if base:
+        return Path(base)
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / "perframe"
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA", str(Path.home()))) / "perframe" / "cache"
+    return Path(os.environ.get("XDG_CACHE_HOME", str(Path.home() / ".cache"))) / "perframe"
+
+
+def kernel_folder() -> Path:
+    """Where the kernels lie in the cache folder."""
+    return cache_folder() / "kernels"
+
+
+@functools.cache
+def _is_private(folder: Path) -> bool:
+    """Whether nobody else may put files into a folder, or another folder in its place. Logs what is wrong."""
+    if os.name != "posix":
+        return True
+    for path, may_be_shared in ((folder, False), (folder.parent, True)):
+        try:
+            found = path.stat()
+        except OSError:
+            continue  # it is not there yet
+        sticky = may_be_shared and found.st_mode & stat.S_ISVTX  # of a file there, only its owner can dispose
+        if found.st_uid not in (os.getuid(), 0) or (found.st_mode & 0o022 and not sticky):
+            log.warning(
+                "kernels are not kept in %s: others may write to %s, and what lies there is run as it is; say "
+                "`chmod go-w` and empty it, or set PERFRAME_CACHE to a folder of your own",
+                folder,
+                path,
+            )
+            return False
+    return True
+
+
+def read(path: Path) -> Entry | None:
+    """Object code and symbol from disk; None when it is not there, not whole, or not in a private folder."""
+    try:
+        data = path.read_bytes()
+    except OSError:
+        return None
+    digest, _, rest = data.partition(b"\n")
+    if _digest(path, rest) != digest or not _is_private(path.parent):
+        return None
+    symbol, _, code = rest.partition(b"\n")
+    _touch(path)
+    return code, symbol.decode()
+
+
+def write(path: Path, code: bytes, symbol: str) -> None:
+    """Keep object code; a folder that cannot be written costs a compilation a process, no more."""
+    rest = symbol.encode() + b"\n" + code
+    try:
+        path.parent.parent.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(mode=0o700, exist_ok=True)
+        if not _is_private(path.parent):
+            return
+        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
+            file.write(_digest(path, rest) + b"\n" + rest)
+        os.replace(file.name, path)
+    except OSError:
+        return
+
+
+def _digest(path: Path, rest: bytes) -> bytes:
+    """Of the content and of the name: a file that was put in another's place is none."""
+    return hashlib.sha256(path.name.encode() + b"\n" + rest).hexdigest().encode()
+
+
+def _touch(path: Path) -> None:
+    """Note once a day that a kernel is used."""
+    with contextlib.suppress(OSError):
+        if time.time() - path.stat().st_mtime > DAY:
+            os.utime(path)
+
+
+def prune(folder: Path, max_bytes: int = MAX_BYTES, max_age: float = MAX_AGE) -> None:
+    """Delete kernels that no process used for long, and beyond a size those that were not used for longest."""
+    found: list[tuple[float, int, Path]] = []
+    with contextlib.suppress(OSError):
+        for path in folder.iterdir():
+            with contextlib.suppress(OSError):  # another process deleted it
+                known = path.stat()
+                found.append((known.st_mtime, known.st_size, path))
+    total, now = 0, time.time()
+    for used, size, path in sorted(found, reverse=True):
+        total += size
+        if total > max_bytes or now - used > max_age:
+            with contextlib.suppress(OSError):
+                path.unlink()
