@@ -239,7 +239,7 @@ class HostPending:
 
     def __init__(self, storage: HostStorage, shape: Sequence[int], dtype: DataType) -> None:
         """The caller holds the storage's lock."""
-        self._values = storage.view(shape, dtype)  # a copy of them, once it is taken
+        self._values: Array | None = storage.view(shape, dtype)  # a copy of them, once it is taken
         self._write = storage.write
         self.is_taken = False
         self._failure: Exception | None = None
@@ -254,13 +254,13 @@ class HostPending:
         return self.is_taken
 
     def _take_if_written(self) -> None:
-        write = self._write
-        if self.is_taken or not (write is None or write.done):
+        write, values = self._write, self._values
+        if self.is_taken or values is None or not (write is None or write.done):
             return
         try:
             if write is not None:
                 write.wait()  # at once, and raises what the writer raised
-            self._values = self._values.copy()
+            self._values = values.copy()
         except Exception as error:
             self._failure = error
         self._write, self.is_taken = None, True
@@ -285,11 +285,12 @@ class HostPending:
         self.poll()
 
     def take(self) -> Array:
-        """The snapshot. Raises what the writer raised."""
+        """The snapshot, once: it keeps none for itself. Raises what the writer raised."""
         if self._failure is not None:
             raise self._failure
-        assert self.is_taken, "take() before poll()"
-        return self._values
+        values, self._values = self._values, None
+        assert self.is_taken and values is not None, "take() before poll(), or twice"
+        return values
 
 
 def note_job(job: Fence, sources: Sequence[HostStorage], targets: Sequence[HostStorage]) -> None:

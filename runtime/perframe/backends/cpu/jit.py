@@ -65,8 +65,18 @@ def _linker() -> _Linker:
     return _Linker()
 
 
-if hasattr(os, "register_at_fork"):  # the parent's may be in the middle of a kernel
-    os.register_at_fork(after_in_child=_linker.cache_clear)
+_parents: list[_Linker] = []  # which own the code that a forked child has from them
+
+
+def _leave_linker() -> None:
+    """A child links with an engine of its own: the parent's may be in the middle of a kernel."""
+    if _linker.cache_info().currsize:
+        _parents.append(_linker())
+        _linker.cache_clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_leave_linker)
 
 
 @functools.cache
