@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from perframe.dtypes import Array, BackendType, DataType
 from perframe.errors import ClosedError
+from perframe.guarded import guard, guarded_bytes
 from perframe.readback import Pending
 from perframe.tracing import plain
 
@@ -72,7 +73,11 @@ class Storage(Protocol):
 
 
 def aligned_bytes(size: int) -> tuple[NDArray[np.uint8], int]:
-    """`size` bytes that begin at a multiple of 64, what the widest vector load wants, and their address."""
+    """`size` bytes that begin at a multiple of 64, what the widest vector load wants, and their address; with
+    PERFRAME_GUARD they lie next to a page that may not be touched.
+    """
+    if guard():
+        return guarded_bytes(size)
     raw = np.empty(size + 64, np.uint8)
     address = addressof(c_char.from_buffer(raw))  # type: ignore[arg-type]  # NumPy arrays are buffers
     start = -address % 64
@@ -120,7 +125,7 @@ class HostStorage:
         """An array's own memory, where nobody changes its values and they lie as kernels read them; else a copy."""
         dtype = DataType.of(array.dtype)
         aligned = array.flags.c_contiguous and array.flags.aligned and not array.flags.writeable
-        if aligned and dtype is not DataType.STRING:
+        if aligned and dtype is not DataType.STRING and not guard():
             return cls(array.shape, dtype, array.reshape(-1).view(np.uint8))
         storage = cls(array.shape, dtype)
         storage.upload(array)

@@ -11,6 +11,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from perframe.guarded import guard
 from perframe.storage import NOWHERE, HostStorage, aligned_bytes
 from perframe.tensor import DataType, Storage
 from perframe.tracing import at_least, plain
@@ -137,6 +138,7 @@ class ArenaWorkspace:
         self.marks: list[list[int]] = []  # what is taken while each layer runs, by the storage
         self._now = self._most = 0
         self._scratch: list[Storage] = []
+        self.own: list[tuple[HostStorage, Sequence[int]]] = []  # values in guarded memory, which is nobody else's
         self.size = self.used = 0
         arena.workspaces.append(self)
 
@@ -144,6 +146,9 @@ class ArenaWorkspace:
         """Storage until it is given back."""
         if dtype is DataType.STRING:
             return HostStorage(shape, dtype)
+        if guard():
+            self.own.append((HostStorage(shape, dtype), shape))
+            return self.own[-1][0]
         storage = ArenaStorage(shape, dtype, 0)
         length = aligned(storage.size * dtype.numpy.itemsize)
         fitting = [(end - begin, begin, end) for begin, end in self._holes if end - begin >= length]

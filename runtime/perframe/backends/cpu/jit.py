@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import hashlib
-import importlib.metadata
+import importlib.util
 import os
 import sys
 from collections.abc import Callable
@@ -34,7 +34,9 @@ def _fingerprint() -> str:
     digest = hashlib.sha256()
     for path in [Path(formulas.__file__), *sorted((Path(__file__).parent / "kernels").glob("*.py"))]:
         digest.update(path.read_bytes())
-    digest.update(importlib.metadata.version("numba").encode())
+    numba = importlib.util.find_spec("numba")  # whose version is in a file; to ask for it takes 15 ms
+    if numba is not None and numba.origin is not None:
+        digest.update((Path(numba.origin).parent / "_version.py").read_bytes())
     digest.update(f"{llvm.get_host_cpu_name()} {sys.version_info[:2]}".encode())
     digest.update(llvm.get_host_cpu_features().flatten().encode())
     digest.update(os.environ.get("PERFRAME_VECTORS", "").encode())

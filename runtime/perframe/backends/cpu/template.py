@@ -44,6 +44,9 @@ class CpuTemplate:
         self._results: list[int] = []
         self._note(results)  # first, for whoever asked for them
         self._sizes = self._note(trace.sizes)
+        storages = dict(storages)
+        for storage, shape in workspace.own:
+            storages[id(storage)] = self._note(shape), storage.dtype
         self.storages, self._slots = storages, {planned: STORAGES + slot for slot, planned in enumerate(storages)}
         lengths = [aligned(life.storage.bytes_followed) for life in workspace.lives]
         begins, size = _laid_out(workspace.lives, lengths)

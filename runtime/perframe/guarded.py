@@ -1,0 +1,52 @@
+"""Guarded memory: with PERFRAME_GUARD each value on the CPU has pages of its own, between two that may not be touched.
+
+Whatever reads or writes outside of a value ends the process at that instruction. `PERFRAME_GUARD=behind` lets values
+end at the page that is forbidden, `PERFRAME_GUARD=before` lets them begin behind one. It is for tests: every value
+takes a system call and some pages.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perframe.errors import BackendError, InputError
+
+FILL = 0xFF  # what new memory holds: not a number, for floats, and an index that is none
+_PAGE, _NONE = mmap.PAGESIZE, 0  # PROT_NONE
+
+
+@cache
+def guard() -> str:
+    """Where the forbidden page lies: "behind" or "before"; "" without a guard. Raises InputError."""
+    given = os.environ.get("PERFRAME_GUARD", "")
+    if given not in ("", "0", "behind", "before"):
+        raise InputError(f"PERFRAME_GUARD is 'behind' or 'before', and not {given!r}")
+    return "" if given == "0" else given
+
+
+def guarded_bytes(size: int) -> tuple[NDArray[np.uint8], int]:
+    """`size` bytes next to a forbidden page, with another at the other end, and their address."""
+    pages = -(-size // _PAGE)
+    memory = mmap.mmap(-1, (pages + 2) * _PAGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    whole = np.frombuffer(memory, np.uint8)  # which owns the pages, and is freed with the last view
+    begin = int(whole.__array_interface__["data"][0])
+    whole[_PAGE : (pages + 1) * _PAGE] = FILL
+    for page in (begin, begin + (pages + 1) * _PAGE):
+        if _protect()(page, _PAGE, _NONE):
+            raise BackendError("no page could be forbidden: unset PERFRAME_GUARD")
+    first = _PAGE if guard() == "before" else (pages + 1) * _PAGE - size
+    return whole[first : first + size], begin + first
+
+
+@cache
+def _protect() -> Any:
+    function = ctypes.CDLL(None).mprotect
+    function.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+    return function
