@@ -105,7 +105,7 @@ class Raw:
     """`gl.glUseProgram(3)`, loaded by name from a moderngl context."""
 
     def __init__(self, ctx: Any) -> None:
-        self._load = ctx.mglo._context.load
+        self._load = ctx.mglo._context.load_opengl_function
         self.has_compute = ctx.version_code >= 430
 
     def __getattr__(self, name: str) -> Any:

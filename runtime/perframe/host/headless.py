@@ -8,7 +8,7 @@ from typing import Any
 import moderngl
 import numpy as np
 
-from perframe.headless_context import create_headless
+from perframe.headless_context import create_headless, entry_point
 from perframe.host import pixels as picture
 from perframe.host.input import Event
 from perframe.host.pixels import Pixels
@@ -23,7 +23,7 @@ class HeadlessSurface:
         self.size = size
         self.ctx = create_headless(moderngl.create_context)
         self.framebuffer = self.ctx.simple_framebuffer(size)
-        self._flush = ctypes.CFUNCTYPE(None)(self.ctx.mglo._context.load("glFlush"))  # moderngl has no name for it
+        self._flush = ctypes.CFUNCTYPE(None)(entry_point(self.ctx, "glFlush"))  # moderngl has no name for it
         self._released = False
         self.begin_frame()
 

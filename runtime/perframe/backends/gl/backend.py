@@ -108,8 +108,7 @@ class GLBackend:
 
     def close(self) -> None:
         """GL frees what the GPU still uses when it no longer does."""
-        with self.device.current():
-            self.device.collect()
+        self.device.close()
 
 
 class StagedReadback:
