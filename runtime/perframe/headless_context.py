@@ -1,9 +1,10 @@
-"""A GL context without a screen, and GL's functions by their names: for workers and for surfaces alike, which must not
-know each other.
+"""What workers and surfaces need of GL alike, who must not know each other: a context without a screen, GL's functions
+by their names, and a process in which GL works.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -17,12 +18,28 @@ IS_EGL = sys.platform.startswith("linux")
 # what wglGetProcAddress may answer for a function that it does not have
 _NOWHERE = {0, 1, 2, 3, 2**32 - 1, 2**64 - 1, -1}
 
+FORKED = (
+    "this process was forked from one that had used OpenGL, and no driver works in such a child: begin it with "
+    "multiprocessing.get_context('spawn')"
+)
+_process: int | None = None  # that uses GL
+
+
+def claim_process() -> None:
+    """Use GL in this process. Raises BackendError in one forked from its user, where a driver may wait for ever."""
+    global _process
+    if _process is None:
+        _process = os.getpid()
+    if _process != os.getpid():
+        raise BackendError(FORKED)
+
 
 def create_headless(create_context: Callable[..., Context]) -> Context:
     """A context by moderngl's `create_context`: GL 4.3 where it can be had, else 3.3. It is current afterwards.
 
     Raises BackendError that says what to install.
     """
+    claim_process()
     settings: dict[str, Any] = {"backend": "egl"} if IS_EGL else {}
     reasons = []
     for version in VERSIONS:

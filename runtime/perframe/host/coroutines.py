@@ -25,7 +25,8 @@ def next_frame() -> Generator[None, None, None]:
 
 @types.coroutine
 def seconds(duration: float) -> Generator[None, None, None]:
-    """Await it to go on in the first frame that begins at least `duration` seconds after this one, by the loop's clock.
+    """Await it to go on in the first later frame that begins at least `duration` seconds after this one, by the loop's
+    clock.
 
     Raises PerframeError outside a coroutine of the loop.
     """
@@ -34,6 +35,7 @@ def seconds(duration: float) -> Generator[None, None, None]:
     except LookupError:
         raise PerframeError("seconds() waits by an App's clock: await it in a coroutine that an App runs") from None
     end = timeline.time + duration
+    yield
     while timeline.time < end:
         yield
 

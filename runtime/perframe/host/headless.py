@@ -8,7 +8,7 @@ from typing import Any
 import moderngl
 import numpy as np
 
-from perframe.headless_context import create_headless, entry_point
+from perframe.headless_context import claim_process, create_headless, entry_point
 from perframe.host import pixels as picture
 from perframe.host.input import Event
 from perframe.host.pixels import Pixels
@@ -33,6 +33,7 @@ class HeadlessSurface:
 
     def begin_frame(self) -> None:
         """Make the context current, bind the framebuffer, and clear it to black."""
+        claim_process()
         self.ctx.__enter__()  # type: ignore[no-untyped-call]
         self.framebuffer.use()
         self.framebuffer.clear(alpha=1.0)
@@ -54,6 +55,7 @@ class HeadlessSurface:
         if self._released:
             return
         self._released = True
+        claim_process()
         self.ctx.__enter__()  # type: ignore[no-untyped-call]
         self.framebuffer.release()
         # A released context stays current until another replaces it, and then a GLX context cannot.

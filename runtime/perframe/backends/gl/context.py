@@ -20,7 +20,7 @@ from perframe.backends.gl.entries import Entries, generate, get
 from perframe.backends.gl.program import ProgramCache
 from perframe.backends.gl.state import ConditionalRendering, StateGuard
 from perframe.errors import BackendError, ClosedError
-from perframe.headless_context import IS_EGL, create_headless, entry_point
+from perframe.headless_context import FORKED, IS_EGL, claim_process, create_headless, entry_point
 
 MAX_INPUTS = 7
 _ALREADY_SIGNALED, _CONDITION_SATISFIED, _WAIT_FAILED = 0x911A, 0x911C, 0x911D
@@ -33,10 +33,6 @@ _BESIDE_A_WINDOW = (
 )
 _ANOTHER_THREAD = (
     "a GL worker or tensor was used from another thread than the one that made it: a GL context belongs to one thread"
-)
-_FORKED = (
-    "this process was forked from one that had used OpenGL, and no driver works in such a child: begin it with "
-    "multiprocessing.get_context('spawn')"
 )
 _RELEASED = "the moderngl context was released, and with it all that lay there: make a context and workers anew"
 _NOT_CURRENT = (
@@ -147,7 +143,7 @@ class Device:
         Raises BackendError where it is not, and ClosedError where it was released.
         """
         if threading.get_ident() != self.thread:
-            raise BackendError(_FORKED if self.thread is None else _ANOTHER_THREAD)
+            raise BackendError(FORKED if self.thread is None else _ANOTHER_THREAD)
         if not self.owned:
             if isinstance(self.ctx.mglo, moderngl.InvalidObject):
                 raise ClosedError(_RELEASED)
@@ -236,17 +232,14 @@ class Device:
 
 _devices: weakref.WeakSet[Device] = weakref.WeakSet()
 _default: dict[int, Device] = {}
-_is_forked = False
 _ON_CONTEXT = "_perframe_device"
 _ENTERABLE = ("egl", "x11", "wgl", "darwin")  # glcontext's; `with ctx:` makes none of the others current
 
 
 def _after_fork() -> None:
-    """A driver's threads are not in the child: whoever calls it there may wait for ever."""
-    global _is_forked
+    """A driver's threads are not in the child: no thread there may use a device."""
     for device in _devices:
         device.thread = None
-        _is_forked = True
 
 
 if hasattr(os, "register_at_fork"):
@@ -255,8 +248,7 @@ if hasattr(os, "register_at_fork"):
 
 def device_for(ctx: Any) -> Device:
     """The device of the caller's context; without one, this thread's own headless context."""
-    if _is_forked:
-        raise BackendError(_FORKED)
+    claim_process()
     if ctx is None:
         key = threading.get_ident()
         if key not in _default:
