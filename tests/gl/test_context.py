@@ -137,7 +137,7 @@ for hint, value in ((glfw.VISIBLE, False), (glfw.CONTEXT_VERSION_MAJOR, 3), (glf
 glfw.make_context_current(glfw.create_window(64, 64, "window", None, None))
 ctx = moderngl.create_context()
 assert "Loader" in type(ctx.mglo._context).__name__, "this is the worker's, and not the window's"
-for use in (lambda: worker.schedule(x), lambda: pf.Worker(network(), "gpu_compute")):
+for use in (lambda: worker.schedule(x), lambda: pf.Worker(network(), "gpu_pixel")):
     try:
         use()
     except pf.BackendError as error:
