@@ -37,10 +37,10 @@ class TextureTransform:
 
     def set_region(self, x: float, y: float, width: float, height: float) -> TextureTransform:
         """Only this part of the texture: pixels, counted from the picture's top left. It may reach over the edge."""
-        region = tuple(_number("a region's", what) for what in (x, y, width, height))
-        if region[2] <= 0 or region[3] <= 0:
+        left, top, wide, high = (_number("a region's", number) for number in (x, y, width, height))
+        if wide <= 0 or high <= 0:
             raise InputError(f"a region must have a size, not {width} x {height}")
-        return replace(self, region=region)
+        return replace(self, region=(left, top, wide, high))
 
     def set_resample(self, mode: str) -> TextureTransform:
         """ "linear" or "nearest", where sizes differ."""

@@ -174,7 +174,8 @@ def test_a_released_context(where: str, another: Callable[[], Any]) -> None:
             use()
     for thing in (worker, converter, x):
         thing.release()
-    del worker, converter, x, y, readback
+    uses.clear()
+    worker = converter = x = y = readback = None  # type: ignore[assignment]
     gc.collect()
     theirs.assert_whole()
 

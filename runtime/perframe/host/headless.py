@@ -8,6 +8,7 @@ from typing import Any
 import moderngl
 import numpy as np
 
+from perframe.errors import BackendError
 from perframe.headless_context import claim_process, create_headless, entry_point
 from perframe.host import pixels as picture
 from perframe.host.input import Event
@@ -22,7 +23,12 @@ class HeadlessSurface:
     def __init__(self, size: tuple[int, int]) -> None:
         self.size = size
         self.ctx = create_headless(moderngl.create_context)
-        self.framebuffer = self.ctx.simple_framebuffer(size)
+        try:
+            self.framebuffer = self.ctx.simple_framebuffer(size)
+        except Exception as error:  # moderngl raises Exception itself
+            self.ctx.__exit__(None, None, None)  # type: ignore[no-untyped-call]
+            self.ctx.release()
+            raise BackendError(f"this driver draws into no {size[0]}×{size[1]} pixels: {error}") from None
         self._flush = ctypes.CFUNCTYPE(None)(entry_point(self.ctx, "glFlush"))  # moderngl has no name for it
         self._released = False
         self.begin_frame()

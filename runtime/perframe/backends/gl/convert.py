@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from numbers import Integral
 from typing import Any
 
 import moderngl
@@ -121,10 +122,9 @@ class TexturePasses:
                 kind = f"{texture.dtype} texture" + (f" of {texture.samples} samples" if texture.samples else "")
                 raise InputError(f"a {kind} holds no picture: its values must be float, or 0..1 in bytes")
             return int(texture.width), int(texture.height)
-        if not isinstance(texture, int):
+        if not isinstance(texture, Integral) or isinstance(texture, bool):
             raise InputError(f"a texture is a moderngl.Texture or a GL name, not {type(texture).__name__}")
-        value = ctypes.c_int()
-        found = []
+        value, found, texture = ctypes.c_int(), [], int(texture)
         with self._device.using() as gl:
             gl.glActiveTexture(_TEXTURE0)
             gl.glBindTexture(_TEXTURE_2D, 0)
@@ -189,7 +189,7 @@ class TexturePasses:
             step = found.step
             if target is None:
                 step.target = get(gl, DRAW_BINDING)
-            elif isinstance(target, (moderngl.Texture, int)):
+            elif isinstance(target, (moderngl.Texture, Integral)):
                 step.target = self._attach(gl, target)
             else:
                 step.target = self._framebuffer(target).glo
@@ -252,4 +252,4 @@ class TexturePasses:
 
 
 def _name(texture: Any) -> int:
-    return texture if isinstance(texture, int) else int(texture.glo)
+    return int(texture if isinstance(texture, Integral) else texture.glo)
