@@ -162,9 +162,22 @@ def test_a_real_window_before_and_after(display: None) -> None:
 def test_another_thread_is_an_error(where: str, own: bool, gl_context: Any) -> None:
     with pf.Worker(network(), where, None if own else gl_context, strict=True) as worker:
         y = worker.schedule(ONES).peek_output()
-        readback = y.readback_request()
+        readback, steps = y.readback_request(), worker.schedule_iterable(ONES)
+        texture, converter = gl_context.texture((5, 4), 4), pf.TextureConverter(gl_context, where)
+        x = converter.to_tensor(texture, pf.Tensor.empty((1, 3, 4, 5)))
+        commands = pf.CommandBuffer(gl_context).to_tensor(texture, x)
         actions: list[Callable[[], Any]] = [
             lambda: worker.schedule(ONES),
+            lambda: next(steps),
+            lambda: worker.empty_input("x", (1, 3, 4, 5)),
+            lambda: readback.done,
+            lambda: converter.to_tensor(texture, x),
+            lambda: converter.to_tensor(texture.glo, x),
+            lambda: converter.to_texture(x, texture),
+            lambda: converter.render_to_screen(x),
+            commands.execute,
+            lambda: pf.TextureConverter(gl_context),
+            lambda: pf.Worker(network(), where, gl_context),
             y.readback_request,
             y.download_to_array,
             lambda: y.upload(ONES),
@@ -174,6 +187,24 @@ def test_another_thread_is_an_error(where: str, own: bool, gl_context: Any) -> N
             error = in_thread(action)
             assert isinstance(error, pf.BackendError) and "thread" in str(error), error
         assert readback.result(wait=True).max() == 1.5
+
+
+@pytest.mark.parametrize("own", [True, False], ids=["own", "callers"])
+def test_what_another_thread_releases_is_freed_on_this_one(where: str, own: bool, gl_context: Any) -> None:
+    ctx = None if own else gl_context
+    worker, converter = pf.Worker(network(), where, ctx, strict=True), pf.TextureConverter(gl_context, where)
+    x = worker.empty_input("x", (1, 3, 4, 5))
+    y = worker.schedule(x).peek_output()
+    storage: Any = y.data_on_backend
+    freed = storage.buffer if where == "gpu_compute" else storage.texture
+    for thing in (worker, converter, x):
+        assert in_thread(thing.release) is None
+    for use in (lambda: worker.schedule(ONES), y.download_to_array, x.download_to_array):
+        with pytest.raises(pf.ClosedError):
+            use()
+    assert not isinstance(freed.mglo, moderngl.InvalidObject)
+    pf.Worker(network(), where, ctx).release()
+    assert isinstance(freed.mglo, moderngl.InvalidObject)
 
 
 def test_each_thread_has_a_context_of_its_own(where: str) -> None:
