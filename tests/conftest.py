@@ -6,6 +6,7 @@ PERFRAME_BACKENDS=cpu,gpu_pixel restricts the backends. One that cannot be had h
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from functools import cache
 from importlib.util import find_spec
@@ -15,6 +16,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+from fresh import virtual_screen
 from support import unavailable
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -91,6 +93,22 @@ def backend(request: pytest.FixtureRequest) -> str:
         if name == "gpu_compute" and context.version_code < 430:
             unavailable(f"gpu_compute needs GL 4.3; this is {context.version_code / 100:.1f}")
     return name
+
+
+@pytest.fixture(scope="session")
+def screen() -> Iterator[str]:
+    """A virtual screen for windows."""
+    if sys.platform != "linux":
+        pytest.skip("Xvfb is for Linux")
+    with virtual_screen() as name:
+        yield name
+
+
+@pytest.fixture
+def display(screen: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """DISPLAY names a virtual screen."""
+    monkeypatch.setenv("DISPLAY", screen)
+    monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
 
 
 @pytest.fixture

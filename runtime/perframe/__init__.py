@@ -30,6 +30,8 @@ _HOME = {
     "App": "host",
     "Frame": "host",
     "Script": "host",
+    "next_frame": "host",
+    "seconds": "host",
     "PerframeError": "errors",
     "ModelError": "errors",
     "UnsupportedOperatorError": "errors",
@@ -64,6 +66,8 @@ if TYPE_CHECKING:
     from perframe.host import App as App
     from perframe.host import Frame as Frame
     from perframe.host import Script as Script
+    from perframe.host import next_frame as next_frame
+    from perframe.host import seconds as seconds
     from perframe.loading import load as load
     from perframe.model import Layer as Layer
     from perframe.model import Model as Model

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from perframe.errors import ClosedError
+from perframe.errors import ClosedError, InputError
 from perframe.tensor import Tensor
 from perframe.texture import TextureConverter, TextureTransform
 from perframe.worker import Worker
@@ -29,6 +29,8 @@ class CommandBuffer:
 
     def schedule_worker(self, worker: Worker, *inputs: Any) -> CommandBuffer:
         """Record `worker.schedule(*inputs)`."""
+        if not isinstance(worker, Worker):
+            raise InputError(f"schedule_worker takes a perframe.Worker, not {type(worker).__name__}")
         return self._record(partial(worker.schedule, *inputs))
 
     def to_texture(self, tensor: Tensor, texture: Any, transform: TextureTransform | None = None) -> CommandBuffer:

@@ -78,11 +78,22 @@ class Readback:
         return self._result
 
     def __await__(self) -> Generator[Any, None, np.ndarray[Any, Any]]:
+        """Gives the frame back until it has arrived. One that was asked for in this frame does so once, even if it has:
+        a loop that asks and awaits would hold the frame for ever.
+        """
         asyncio = sys.modules.get("asyncio")  # whoever runs its loop has imported it
-        in_asyncio = asyncio is not None and asyncio._get_running_loop() is not None
-        while not self.done:
-            if asyncio is not None and in_asyncio:
+        if asyncio is not None and asyncio._get_running_loop() is not None:
+            yield from asyncio.sleep(0).__await__()
+            while not self.done:
                 yield from asyncio.sleep(_POLL_SECONDS).__await__()
-            else:  # the host's loop resumes a bare yield once a frame
+        else:  # the host's loop resumes a bare yield once a frame
+            yield from give_frame_back(self.frame)
+            while not self.done:
                 yield
         return self.result()
+
+
+def give_frame_back(begun: int) -> Generator[None, None, None]:
+    """Yields to the host's loop where what is awaited was begun in this very frame."""
+    if begun == FrameState.index:
+        yield

@@ -37,9 +37,10 @@ class TextureTransform:
 
     def set_region(self, x: float, y: float, width: float, height: float) -> TextureTransform:
         """Only this part of the texture: pixels, counted from the picture's top left. It may reach over the edge."""
-        if width <= 0 or height <= 0:
+        left, top, wide, high = (_number("a region's", number) for number in (x, y, width, height))
+        if wide <= 0 or high <= 0:
             raise InputError(f"a region must have a size, not {width} x {height}")
-        return replace(self, region=(float(x), float(y), float(width), float(height)))
+        return replace(self, region=(left, top, wide, high))
 
     def set_resample(self, mode: str) -> TextureTransform:
         """ "linear" or "nearest", where sizes differ."""
@@ -47,7 +48,7 @@ class TextureTransform:
 
     def set_swizzle(self, channels: str) -> TextureTransform:
         """Which of the texture's channels the tensor's channels are, in order: "rgba" (the default), "bgr", "a", ..."""
-        if not 1 <= len(channels) <= 4 or set(channels) - set(_CHANNELS):
+        if not isinstance(channels, str) or not 1 <= len(channels) <= 4 or set(channels) - set(_CHANNELS):
             raise InputError(f"a swizzle names one to four of r, g, b and a, not {channels!r}")
         return replace(self, swizzle=channels)
 
@@ -60,7 +61,7 @@ class TextureTransform:
 
     def set_normalization(self, mean: float | Sequence[float], std: float | Sequence[float]) -> TextureTransform:
         """element = (pixel - mean) / std, for all channels or for each; drawing a tensor undoes it."""
-        means, deviations = _floats(mean), _floats(std)
+        means, deviations = _floats("mean", mean), _floats("std", std)
         if 0.0 in deviations:
             raise InputError("std must not be 0")
         return replace(self, mean=means, std=deviations)
@@ -71,6 +72,8 @@ class TextureTransform:
 
     def dims(self, tensor: Tensor) -> tuple[int, int, int]:
         """A tensor's channels, height and width. Raises InputError where it is no picture."""
+        if not isinstance(tensor, Tensor):
+            raise InputError(f"a texture is converted to or from a perframe.Tensor, not {type(tensor).__name__}")
         shape = tuple(tensor.shape)
         if len(shape) == 4 and shape[0] == 1:
             shape = shape[1:]
@@ -86,6 +89,9 @@ class TextureTransform:
             raise InputError(
                 f"the swizzle {self.swizzle!r} says nothing of channel {len(self.swizzle)} of {tensor.shape}"
             )
+        for name, values in (("mean", self.mean), ("std", self.std)):
+            if 1 < len(values) < channels:
+                raise InputError(f"{name} has {len(values)} numbers for the {channels} channels of {tensor.shape}")
         return channels, height, width
 
     def each(self, values: tuple[float, ...]) -> list[float]:
@@ -99,10 +105,20 @@ def _one_of(what: str, value: str, allowed: tuple[str, ...]) -> str:
     return value
 
 
-def _floats(value: float | Sequence[float]) -> tuple[float, ...]:
-    numbers = tuple(float(v) for v in np.ravel(value))
+def _number(what: str, value: Any) -> float:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = math.nan
+    if not math.isfinite(number):
+        raise InputError(f"{what} numbers must be finite, not {value!r}")
+    return number
+
+
+def _floats(what: str, value: float | Sequence[float]) -> tuple[float, ...]:
+    numbers = tuple(_number(f"{what}'s", v) for v in np.ravel(np.asarray(value, object)))
     if not 1 <= len(numbers) <= 4:
-        raise InputError(f"one number, or one for each of up to four channels, not {len(numbers)}")
+        raise InputError(f"{what} has one number, or one for each of up to four channels, not {len(numbers)}")
     return numbers
 
 
@@ -124,7 +140,7 @@ class TextureConverter:
         For a tensor on the CPU the frame waits for the values to come over. Raises InputError.
         """
         self._check_open()
-        how = transform or TextureTransform()
+        how = _transform(transform)
         channels, height, width = how.dims(tensor)
         if isinstance(texture, np.ndarray):
             values = _sample(_picture(texture), how, channels, height, width)
@@ -142,7 +158,7 @@ class TextureConverter:
     def to_texture(self, tensor: Tensor, texture: Any, transform: TextureTransform | None = None) -> None:
         """Draw a tensor into a texture, or into its region; sizes may differ. Raises InputError."""
         self._check_open()
-        how = transform or TextureTransform()
+        how = _transform(transform)
         channels, height, width = how.dims(tensor)
         if isinstance(texture, np.ndarray):
             _paint(tensor.download_to_array(), _picture(texture), how, channels, height, width)
@@ -161,10 +177,10 @@ class TextureConverter:
         width, height).
         """
         self._check_open()
-        how = (transform or TextureTransform()).set_coord_origin("bottom_left")
+        how = _transform(transform).set_coord_origin("bottom_left")
         dims = how.dims(tensor)
         passes = self._require_passes()
-        area = viewport or passes.viewport(framebuffer)
+        area = _area(viewport) if viewport is not None else passes.viewport(framebuffer)
         moved = replace(how, region=None)
         self._draw(tensor, framebuffer, moved, (area[2], area[3]), dims, area)
 
@@ -179,6 +195,9 @@ class TextureConverter:
     ) -> None:
         passes = self._require_passes()
         storage = self._storage(tensor)
+        passes.check(tensor, storage)
+        if not size[0] or not size[1]:
+            return  # a minimised window has no pixels
         if tensor.backend_type is BackendType.CPU:
             storage.upload(tensor.download_to_array())
         params, region = _draw_params(how, size, *dims)
@@ -216,6 +235,21 @@ class TextureConverter:
 
     def __exit__(self, *_: object) -> None:
         self.release()
+
+
+def _transform(given: Any) -> TextureTransform:
+    if given is not None and not isinstance(given, TextureTransform):
+        raise InputError(f"transform is a perframe.TextureTransform, not {type(given).__name__}")
+    return given or TextureTransform()
+
+
+def _area(viewport: Any) -> tuple[int, int, int, int]:
+    """A viewport that the caller gives. Raises InputError."""
+    whole = isinstance(viewport, Sequence) and all(isinstance(number, (int, np.integer)) for number in viewport)
+    if not whole or len(viewport) != 4 or viewport[2] < 0 or viewport[3] < 0:
+        raise InputError(f"a viewport is x, y, width and height in whole pixels, not {viewport!r}")
+    x, y, width, height = map(int, viewport)
+    return x, y, width, height
 
 
 def _to_tensor_params(

@@ -140,3 +140,23 @@ def test_many_threads_may_poll(tensor: pf.Tensor, fence: ManualFence) -> None:
     for thread in threads:
         thread.join()
     np.testing.assert_array_equal(readback.result(), [6, 6, 6])
+
+
+def test_in_asyncio_others_run_though_everything_awaited_is_done() -> None:
+    async def main() -> int:
+        turns = 0
+
+        async def other() -> None:
+            nonlocal turns
+            while True:
+                turns += 1
+                await asyncio.sleep(0)
+
+        task = asyncio.create_task(other())
+        for _ in range(20):
+            await pf.Tensor(np.ones(3, np.float32)).readback_request()
+            await pf.Tensor(np.ones(3, np.float32)).readback_and_clone_async()
+        task.cancel()
+        return turns
+
+    assert asyncio.run(main()) >= 20

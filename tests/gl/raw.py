@@ -11,7 +11,9 @@ U, N, P, L = ctypes.c_uint, ctypes.c_int, ctypes.c_void_p, ctypes.c_ssize_t
 
 _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "glActiveTexture": (U,),
+    "glBeginTransformFeedback": (U,),
     "glBindBuffer": (U, U),
+    "glBindBufferBase": (U, U, U),
     "glBindBufferRange": (U, U, U, L, L),
     "glBindFramebuffer": (U, U),
     "glBindImageTexture": (U, U, N, ctypes.c_ubyte, N, U, U),
@@ -25,6 +27,8 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "glDisablei": (U, U),
     "glEnable": (U,),
     "glEnablei": (U, U),
+    "glEndTransformFeedback": (),
+    "glDrawArrays": (U, N, N),
     "glGenSamplers": (N, P),
     "glGenTextures": (N, P),
     "glGenVertexArrays": (N, P),
@@ -105,7 +109,7 @@ class Raw:
     """`gl.glUseProgram(3)`, loaded by name from a moderngl context."""
 
     def __init__(self, ctx: Any) -> None:
-        self._load = ctx.mglo._context.load
+        self._load = ctx.mglo._context.load_opengl_function
         self.has_compute = ctx.version_code >= 430
 
     def __getattr__(self, name: str) -> Any:

@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import gc
-import os
-import shutil
-import subprocess
-import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterator
@@ -17,9 +13,10 @@ import numpy as np
 import pytest
 
 import perframe as pf
+from fresh import run_fresh
 from gl.graphs import network
 from gl.raw import Raw
-from perframe.backends.gl import context, egl
+from perframe.backends.gl import context, native
 from perframe.backends.gl.context import device_for
 from support import unavailable
 
@@ -66,22 +63,22 @@ def test_without_a_context_a_worker_makes_its_own(where: str) -> None:
 
 def test_a_worker_of_its_own_leaves_the_callers_context_current(where: str, another: Callable[..., Any]) -> None:
     ours = another()
-    before = egl.current()
+    before = native.current()
     assert before.context
     buffer = ours.buffer(b"the application's own")
     with pf.Worker(network(), where, strict=True) as worker:
-        assert egl.current() == before
+        assert native.current() == before
         y = worker.schedule(ONES).peek_output()
-        assert egl.current() == before and buffer.read() == b"the application's own"
+        assert native.current() == before and buffer.read() == b"the application's own"
         readback = y.readback_request()
-        assert egl.current() == before
+        assert native.current() == before
         assert readback.result(wait=True).max() == 1.5
-        assert egl.current() == before
+        assert native.current() == before
         y.upload(ONES)
         y.release()
     del worker, y
     gc.collect()
-    assert egl.current() == before and ours.error == "GL_NO_ERROR"
+    assert native.current() == before and ours.error == "GL_NO_ERROR"
     assert buffer.read() == b"the application's own"
 
 
@@ -90,15 +87,14 @@ def test_a_worker_of_its_own_leaves_none_current_where_none_was() -> None:
     code = (
         "import numpy as np, perframe as pf\n"
         "from gl.graphs import network\n"
-        "from perframe.backends.gl import egl\n"
+        "from perframe.backends.gl import native\n"
         "worker = pf.Worker(network(), 'gpu_pixel')\n"
-        "assert egl.current().context is None\n"
+        "assert native.current().context is None\n"
         "y = worker.schedule(np.ones((1, 3, 4, 5), np.float32)).peek_output()\n"
         "assert y.download_to_array().max() == 1.5\n"
-        "assert egl.current().context is None\n"
+        "assert native.current().context is None\n"
     )
-    path = os.pathsep.join(sys.path)
-    subprocess.run([sys.executable, "-c", code], check=True, env={**os.environ, "PYTHONPATH": path})
+    run_fresh(code)
 
 
 def test_two_contexts_of_the_callers(where: str, another: Callable[..., Any]) -> None:
@@ -116,11 +112,11 @@ def test_two_contexts_of_the_callers(where: str, another: Callable[..., Any]) ->
 
 def test_a_window_in_the_way_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     """EGL makes nothing current beside a GLX context; GL calls would go to the window."""
-    nothing = egl.Current(None, None, None, None)
     with pf.Worker(network(), "gpu_pixel") as worker:
-        monkeypatch.setattr(egl, "current", lambda: nothing)
+        monkeypatch.setattr(device_for(None), "_current_handle", lambda: None)
         with pytest.raises(pf.BackendError, match=r"window.*ctx="):
             worker.schedule(ONES)
+        monkeypatch.setattr(native, "current", lambda: native.NOTHING)
         monkeypatch.setattr(context, "_default", {})
         with pytest.raises(pf.BackendError, match=r"window.*ctx="):
             pf.Worker(network(), "gpu_pixel")
@@ -140,7 +136,8 @@ for hint, value in ((glfw.VISIBLE, False), (glfw.CONTEXT_VERSION_MAJOR, 3), (glf
     glfw.window_hint(hint, value)
 glfw.make_context_current(glfw.create_window(64, 64, "window", None, None))
 ctx = moderngl.create_context()
-for use in (lambda: worker.schedule(x), lambda: pf.Worker(network(), "gpu_compute")):
+assert "Loader" in type(ctx.mglo._context).__name__, "this is the worker's, and not the window's"
+for use in (lambda: worker.schedule(x), lambda: pf.Worker(network(), "gpu_pixel")):
     try:
         use()
     except pf.BackendError as error:
@@ -156,23 +153,31 @@ assert worker.schedule(x).peek_output().download_to_array().max() == 1.5
 
 
 @pytest.mark.window
-def test_a_real_window_before_and_after() -> None:
+def test_a_real_window_before_and_after(display: None) -> None:
     """One that opens after a worker of its own has run, and one that is current when it runs."""
-    if not shutil.which("xvfb-run"):
-        unavailable("no xvfb-run: apt-get install xvfb xauth")
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    command = ["xvfb-run", "-a", sys.executable, "-c", BESIDE_A_WINDOW]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0, done.stdout + done.stderr
+    run_fresh(BESIDE_A_WINDOW)
 
 
 @pytest.mark.parametrize("own", [True, False], ids=["own", "callers"])
 def test_another_thread_is_an_error(where: str, own: bool, gl_context: Any) -> None:
     with pf.Worker(network(), where, None if own else gl_context, strict=True) as worker:
         y = worker.schedule(ONES).peek_output()
-        readback = y.readback_request()
+        readback, steps = y.readback_request(), worker.schedule_iterable(ONES)
+        texture, converter = gl_context.texture((5, 4), 4), pf.TextureConverter(gl_context, where)
+        x = converter.to_tensor(texture, pf.Tensor.empty((1, 3, 4, 5)))
+        commands = pf.CommandBuffer(gl_context).to_tensor(texture, x)
         actions: list[Callable[[], Any]] = [
             lambda: worker.schedule(ONES),
+            lambda: next(steps),
+            lambda: worker.empty_input("x", (1, 3, 4, 5)),
+            lambda: readback.done,
+            lambda: converter.to_tensor(texture, x),
+            lambda: converter.to_tensor(texture.glo, x),
+            lambda: converter.to_texture(x, texture),
+            lambda: converter.render_to_screen(x),
+            commands.execute,
+            lambda: pf.TextureConverter(gl_context),
+            lambda: pf.Worker(network(), where, gl_context),
             y.readback_request,
             y.download_to_array,
             lambda: y.upload(ONES),
@@ -182,6 +187,24 @@ def test_another_thread_is_an_error(where: str, own: bool, gl_context: Any) -> N
             error = in_thread(action)
             assert isinstance(error, pf.BackendError) and "thread" in str(error), error
         assert readback.result(wait=True).max() == 1.5
+
+
+@pytest.mark.parametrize("own", [True, False], ids=["own", "callers"])
+def test_what_another_thread_releases_is_freed_on_this_one(where: str, own: bool, gl_context: Any) -> None:
+    ctx = None if own else gl_context
+    worker, converter = pf.Worker(network(), where, ctx, strict=True), pf.TextureConverter(gl_context, where)
+    x = worker.empty_input("x", (1, 3, 4, 5))
+    y = worker.schedule(x).peek_output()
+    storage: Any = y.data_on_backend
+    freed = storage.buffer if where == "gpu_compute" else storage.texture
+    for thing in (worker, converter, x):
+        assert in_thread(thing.release) is None
+    for use in (lambda: worker.schedule(ONES), y.download_to_array, x.download_to_array):
+        with pytest.raises(pf.ClosedError):
+            use()
+    assert not isinstance(freed.mglo, moderngl.InvalidObject)
+    pf.Worker(network(), where, ctx).release()
+    assert isinstance(freed.mglo, moderngl.InvalidObject)
 
 
 def test_each_thread_has_a_context_of_its_own(where: str) -> None:

@@ -94,6 +94,83 @@ def test_a_frame_leaves_no_trace(application: Application, where: str, hostile: 
         assert not outside.any()
 
 
+def test_conditional_rendering_is_an_error_and_goes_on(application: Application, where: str) -> None:
+    """GL discards draws in it, and dispatches: a schedule would leave the old values without a word."""
+    ctx, watch = application.ctx, Watch(application)
+    picture = ctx.texture((16, 12), 4, PICTURE.tobytes())
+    application.draw.use()
+    ctx.viewport = (0, 0, *application.SIZE)
+    corners = ctx.buffer(np.array([-1, -1, 3, -1, -1, 3], np.float32).tobytes())
+    triangle = ctx.vertex_array(application.program, corners, "at")
+    with pf.Worker(network(), where, ctx, strict=True) as worker, pf.TextureConverter(ctx, where) as converter:
+        x = converter.to_tensor(picture, worker.empty_input("x", (1, 3, 12, 16)))
+        y = worker.schedule(x).peek_output()
+        uses = [
+            lambda: worker.schedule(x),
+            y.readback_request,
+            lambda: converter.to_tensor(picture, x),
+            lambda: converter.to_texture(y, picture),
+            lambda: converter.render_to_screen(y),
+        ]
+        query = ctx.query(samples=True)
+        with query:
+            pass
+        assert query.samples == 0, "it saw nothing, and GL knows by now"
+        with query.crender:
+            for use in uses:
+                with pytest.raises(pf.BackendError, match="conditional rendering is active"):
+                    watch("conditional rendering", use)
+            ctx.clear(1, 0, 0)
+            triangle.render()
+        assert not any(application.canvas.read()), "it was ended, and not left as it was"
+        triangle.render()
+        assert set(application.canvas.read()) == {255}
+        watch("schedule", lambda: worker.schedule(x))
+        np.testing.assert_allclose(worker.peek_output().download_to_array(), WANTED, atol=1e-6)
+    assert not watch.changes, "\n".join(watch.changes)
+
+
+@pytest.mark.parametrize(
+    "provoke",
+    [lambda gl: gl.glEnable(0xFFFF), lambda gl: gl.glViewport(0, 0, -1, -1), lambda gl: gl.glUseProgram(10**6)],
+    ids=["enum", "value", "operation"],
+)
+def test_an_error_that_the_application_has_not_asked_for_stays(
+    application: Application, where: str, provoke: Callable[[Any], Any]
+) -> None:
+    with pf.Worker(network(), where, application.ctx) as worker:
+        worker.schedule(np.ones((1, 3, 4, 5), np.float32))
+        provoke(application.gl)
+        wanted = application.gl.errors()
+        provoke(application.gl)
+        worker.schedule(np.ones((1, 3, 4, 5), np.float32))
+        assert len(wanted) == 1 and application.gl.errors() == wanted
+
+
+def test_transform_feedback_goes_on_after_a_schedule(application: Application, where: str) -> None:
+    """No other program can be used meanwhile: draws would be the application's own."""
+    ctx, gl = application.ctx, application.gl
+    if ctx.version_code < 400:
+        pytest.skip("GL 3.3 can neither tell nor pause it")
+    source = "#version 330\nout float seen; void main() { seen = gl_VertexID + 1.0; gl_Position = vec4(2.0); }"
+    program = ctx.program(vertex_shader=source, varyings=["seen"])
+    captured = ctx.buffer(reserve=64)
+    with pf.Worker(network(), where, ctx, strict=True) as worker:
+        worker.schedule(np.zeros((1, 3, 4, 5), np.float32))
+        application.draw.use()
+        gl.glUseProgram(program.glo)
+        gl.glBindVertexArray(application.vertex_array)
+        gl.glBindBufferBase(0x8C8E, 0, captured.glo)
+        gl.glBeginTransformFeedback(0)
+        gl.glDrawArrays(0, 0, 3)
+        y = worker.schedule(np.ones((1, 3, 4, 5), np.float32)).peek_output()
+        gl.glDrawArrays(0, 0, 2)
+        gl.glEndTransformFeedback()
+        assert gl.errors() == []
+        np.testing.assert_array_equal(np.frombuffer(captured.read(20), np.float32), [1, 2, 3, 1, 2])
+        np.testing.assert_allclose(y.download_to_array(), 1.5)
+
+
 def test_the_watch_sees_a_change(application: Application) -> None:
     """The instrument itself works."""
     watch = Watch(application)

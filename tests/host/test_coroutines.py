@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Generator
+from collections.abc import Awaitable, Callable, Generator
 
+import numpy as np
 import pytest
 
+import perframe as pf
 from perframe.errors import ClosedError, PerframeError
 from perframe.host import App, Frame, KeyEvent, ManualClock, Script, Task, next_frame, seconds
 from perframe.host.blank import BlankSurface
@@ -114,7 +116,53 @@ def test_seconds_wait_by_the_injected_clock() -> None:
     with blank_app() as app:
         app.start_coroutine(wait(app))
         app.run(frames=8)
-    assert times == [0.75, 0.75, 1.25]
+    assert times == [0.75, 1.0, 1.5], "none of them goes on in the frame that it was awaited in"
+
+
+async def at_once() -> str:
+    return "no frame later"
+
+
+@pytest.mark.parametrize(
+    "begin",
+    [
+        lambda app: pf.Tensor(np.ones(3, np.float32)).readback_request(),
+        lambda app: pf.Tensor(np.ones(3, np.float32)).readback_and_clone_async(),
+        lambda app: app.start_coroutine(at_once()),
+        lambda app: app.advance([], 1.0),
+        lambda app: pf.seconds(0),
+        lambda app: pf.next_frame(),
+    ],
+    ids=["readback", "clone", "coroutine", "schedule", "seconds", "next_frame"],
+)
+def test_an_endless_loop_that_awaits_what_is_done_gives_every_frame_back(
+    begin: Callable[[App], Awaitable[object]],
+) -> None:
+    frames: list[int] = []
+
+    class Endless(Script):
+        async def update(self, frame: Frame) -> None:
+            while True:
+                frames.append(self.app.frame.index)  # type: ignore[union-attr]
+                assert len(frames) < 100, "it holds the frame"
+                await begin(self.app)
+
+    blank_app().run(Endless(), frames=6)
+    assert frames[0] == 0 and frames[-1] >= 4 and len(frames) <= 7
+
+
+def test_readbacks_of_an_earlier_frame_take_no_frame_each() -> None:
+    frames: list[int] = []
+
+    class Reader(Script):
+        async def update(self, frame: Frame) -> None:
+            readbacks = [pf.Tensor(np.ones(3, np.float32)).readback_request() for _ in range(3)]
+            for readback in readbacks:
+                await readback
+                frames.append(self.app.frame.index)  # type: ignore[union-attr]
+
+    blank_app().run(Reader(), frames=2)
+    assert frames == [1, 1, 1]
 
 
 def test_seconds_outside_the_loop_is_an_error() -> None:

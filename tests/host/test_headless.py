@@ -44,7 +44,7 @@ def test_the_context_is_what_the_backends_need(app: App) -> None:
     assert isinstance(app.surface, HeadlessSurface)
     assert app.ctx is not None and app.ctx.version_code >= 330
     assert app.size == (WIDTH, HEIGHT) and app.surface.poll_events() == [] and not app.surface.should_close
-    assert app.ctx.mglo._context.load("glFenceSync")
+    assert app.ctx.mglo._context.load_opengl_function("glFenceSync")
 
 
 def test_read_pixels_and_screenshot_have_the_top_row_first(app: App, tmp_path: Path) -> None:

@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import select
-import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,35 +12,8 @@ from PIL import Image
 
 from perframe.errors import PerframeError
 from perframe.host import App, CloseEvent, Event, Frame, KeyEvent, ManualClock, ResizeEvent, Script
-from support import unavailable
 
-pytestmark = [pytest.mark.window, pytest.mark.skipif(sys.platform != "linux", reason="Xvfb is for Linux")]
-
-SECONDS_TO_START = 20
-
-
-@pytest.fixture(scope="module")
-def display() -> Iterator[None]:
-    """A virtual screen; DISPLAY names it."""
-    if shutil.which("Xvfb") is None:
-        unavailable("Xvfb is not installed; try: apt-get install xvfb")
-    reader, writer = os.pipe()
-    command = ["Xvfb", "-displayfd", str(writer), "-screen", "0", "1024x768x24", "-nolisten", "tcp"]
-    server = subprocess.Popen(command, pass_fds=[writer], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    os.close(writer)
-    try:
-        ready, _, _ = select.select([reader], [], [], SECONDS_TO_START)
-        number = os.read(reader, 16).decode().strip() if ready else ""
-        if not number:
-            unavailable("Xvfb does not start")
-        with pytest.MonkeyPatch.context() as monkeypatch:
-            monkeypatch.setenv("DISPLAY", f":{number}")
-            monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
-            yield
-    finally:
-        os.close(reader)
-        server.terminate()
-        server.wait()
+pytestmark = pytest.mark.window
 
 
 @pytest.fixture
@@ -89,7 +57,7 @@ def handle(app: App) -> Any:
 
 def test_a_window_draws_and_reads_with_the_top_row_first(app: App, tmp_path: Path) -> None:
     assert app.ctx is not None and app.ctx.version_code >= 330
-    assert app.ctx.mglo._context.load("glFenceSync")
+    assert app.ctx.mglo._context.load_opengl_function("glFenceSync")
     app.run(TopIsRed(tmp_path / "window.png"), frames=3)
     assert_top_is_red(tmp_path / "window.png", (160, 120))
     assert app.ctx.error == "GL_NO_ERROR"

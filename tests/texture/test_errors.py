@@ -67,6 +67,16 @@ def test_a_swizzle_must_name_every_channel(gl_context: Any) -> None:
         lambda: TRANSFORM.set_normalization([1] * 5, 1),
         lambda: TRANSFORM.set_normalization([], 1),
         lambda: TRANSFORM.set_tensor_layout("CHW"),
+        lambda: TRANSFORM.set_region("a", 0, 1, 1),  # type: ignore[arg-type]
+        lambda: TRANSFORM.set_region(0, 0, float("nan"), 1),
+        lambda: TRANSFORM.set_region(0, None, 1, 1),  # type: ignore[arg-type]
+        lambda: TRANSFORM.set_swizzle(5),  # type: ignore[arg-type]
+        lambda: TRANSFORM.set_normalization("mean", 1),  # type: ignore[arg-type]
+        lambda: TRANSFORM.set_normalization(None, 1),  # type: ignore[arg-type]
+        lambda: TRANSFORM.set_normalization(0, float("nan")),
+        lambda: TRANSFORM.set_normalization([[1, 2], [3]], 1),  # type: ignore[list-item]
+        lambda: TRANSFORM.set_coord_origin(None),  # type: ignore[arg-type]
+        lambda: TRANSFORM.set_tensor_layout([]),  # type: ignore[arg-type]
     ],
 )
 def test_transforms(change: Callable[[], Any]) -> None:
@@ -140,6 +150,7 @@ def test_things_that_are_no_textures(backend: str, gl_context: Any) -> None:
             10**6,
             0,
             whole,
+            True,
             whole.glo,
             many,
             many.glo,
@@ -159,6 +170,88 @@ def test_a_texture_that_cannot_be_drawn_into(gl_context: Any) -> None:
     gl_context.error  # noqa: B018
     with pf.TextureConverter(gl_context) as converter, pytest.raises(pf.InputError, match="cannot draw into"):
         converter.to_texture(pf.Tensor(np.zeros((3, 4, 4), np.float32)), texture)
+
+
+@pytest.mark.parametrize("with_gl", [True, False], ids=["gl", "arrays"])
+def test_arguments_of_other_types(with_gl: bool, gl_context: Any) -> None:
+    converter: Any = pf.TextureConverter(gl_context if with_gl else None)
+    texture: Any = gl_context.texture((5, 4), 3) if with_gl else PICTURE.copy()
+    x = pf.Tensor(np.zeros((3, 4, 5), np.float32))
+    for tensor in (np.zeros((3, 4, 5), np.float32), None, texture, "x"):
+        for use in (
+            lambda: converter.to_tensor(texture, tensor),  # noqa: B023
+            lambda: converter.to_texture(tensor, texture),  # noqa: B023
+            lambda: converter.render_to_screen(tensor),  # noqa: B023
+        ):
+            with pytest.raises(pf.InputError, match=f"perframe.Tensor, not {type(tensor).__name__}"):
+                use()
+    for transform in ({}, {"mean": 1}, "NHWC", pf.TextureTransform):
+        for use in (
+            lambda: converter.to_tensor(texture, x, transform),  # noqa: B023
+            lambda: converter.to_texture(x, texture, transform),  # noqa: B023
+            lambda: converter.render_to_screen(x, transform),  # noqa: B023
+        ):
+            with pytest.raises(pf.InputError, match=r"transform is a perframe\.TextureTransform, not "):
+                use()
+    with pytest.raises(pf.InputError, match="mean has 2 numbers for the 3 channels"):
+        converter.to_tensor(texture, x, TRANSFORM.set_normalization((1, 2), 1))
+
+
+@pytest.mark.parametrize("viewport", ["abcd", (1, 2, 3), (0, 0, -1, 4), (0.5, 0, 3, 3), 5])
+def test_viewports(gl_context: Any, viewport: Any) -> None:
+    with pytest.raises(pf.InputError, match="a viewport is x, y, width and height"):
+        pf.TextureConverter(gl_context).render_to_screen(pf.Tensor(np.zeros((3, 4, 5), np.float32)), viewport=viewport)
+
+
+def test_a_minimised_window_has_nothing_to_draw_into(gl_context: Any) -> None:
+    with pf.TextureConverter(gl_context) as converter:
+        converter.render_to_screen(pf.Tensor(np.zeros((3, 4, 5), np.float32)), viewport=(0, 0, 0, 0))
+    assert gl_context.error == "GL_NO_ERROR"
+
+
+def test_textures_and_framebuffers_that_were_released(backend: str, gl_context: Any) -> None:
+    x = pf.Tensor(np.zeros((3, 4, 5), np.float32))
+    texture = gl_context.texture((5, 4), 4)
+    framebuffer = gl_context.framebuffer([gl_context.texture((5, 4), 4)])
+    texture.release()
+    framebuffer.release()
+    with pf.TextureConverter(gl_context, backend) as converter:
+        for use in (
+            lambda: converter.to_tensor(texture, x),
+            lambda: converter.to_texture(x, texture),
+            lambda: converter.render_to_screen(x, framebuffer=framebuffer),
+        ):
+            with pytest.raises(pf.ClosedError, match=r"this moderngl\.\w+ was released"):
+                use()
+    assert gl_context.error == "GL_NO_ERROR"
+
+
+def test_textures_and_framebuffers_of_another_context(gl_context: Any) -> None:
+    other = moderngl.create_context(standalone=True, backend="egl", require=gl_context.version_code)
+    texture = other.texture((5, 4), 4)
+    framebuffer = other.framebuffer([texture])
+    gl_context.__enter__()
+    x = pf.Tensor(np.zeros((3, 4, 5), np.float32))
+    with pf.TextureConverter(gl_context) as converter:
+        for use in (
+            lambda: converter.to_tensor(texture, x),
+            lambda: converter.to_texture(x, texture),
+            lambda: converter.render_to_screen(x, framebuffer=framebuffer),
+        ):
+            with pytest.raises(pf.InputError, match=r"belongs to another moderngl\.Context"):
+                use()
+    other.__enter__()
+    other.release()
+    gl_context.__enter__()
+
+
+def test_names_as_numpy_has_them(gl_context: Any) -> None:
+    """PyOpenGL's glGenTextures gives such."""
+    texture, x = gl_context.texture((5, 4), 4, bytes([255] * 80)), pf.Tensor.empty((3, 4, 5))
+    with pf.TextureConverter(gl_context) as converter:
+        assert converter.to_tensor(np.uint32(texture.glo), x).download_to_array().min() == 1
+        converter.to_texture(pf.Tensor(np.zeros((3, 4, 5), np.float32)), np.uint32(texture.glo))
+    assert max(texture.read()[:3]) == 0
 
 
 def test_backends() -> None:

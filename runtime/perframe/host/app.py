@@ -96,6 +96,8 @@ class App:
         What a hook or a coroutine raises comes out here, with the script's and the hook's name added, after everything
         is released (in a `with` block: at the block's end).
         """
+        if frames is not None and not isinstance(frames, int):
+            raise InputError(f"run takes a whole number of frames, not {frames!r}")
         with nullcontext() if self._in_with_block else self:
             self._quitting = False
             for script in scripts:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import types
 from collections.abc import Coroutine, Generator
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
-from perframe.errors import PerframeError
-from perframe.host.frame import Timeline
+from perframe.errors import InputError, PerframeError
+from perframe.host.frame import Timeline, is_number
 from perframe.host.tasks import Task
 
 T = TypeVar("T")
@@ -25,15 +26,19 @@ def next_frame() -> Generator[None, None, None]:
 
 @types.coroutine
 def seconds(duration: float) -> Generator[None, None, None]:
-    """Await it to go on in the first frame that begins at least `duration` seconds after this one, by the loop's clock.
+    """Await it to go on in the first later frame that begins at least `duration` seconds after this one, by the loop's
+    clock.
 
-    Raises PerframeError outside a coroutine of the loop.
+    Raises PerframeError outside a coroutine of the loop, and InputError for what is no number.
     """
+    if not is_number(duration):
+        raise InputError(f"seconds() takes a number, not {duration!r}")
     try:
         timeline = _timeline.get()
     except LookupError:
         raise PerframeError("seconds() waits by an App's clock: await it in a coroutine that an App runs") from None
     end = timeline.time + duration
+    yield
     while timeline.time < end:
         yield
 
@@ -48,6 +53,8 @@ class CoroutineTask(Task[T]):
         name: str | None = None,
         owner: object | None = None,
     ) -> None:
+        if not inspect.iscoroutine(coroutine):
+            raise InputError(f"a coroutine is what calling an `async def` gives, not {coroutine!r}")
         super().__init__(name or f"coroutine {getattr(coroutine, '__qualname__', coroutine)}", owner)
         self._coroutine = coroutine
         self._timeline = timeline
@@ -67,6 +74,13 @@ class CoroutineTask(Task[T]):
                 self._coroutine.throw(_foreign_awaitable(yielded))  # so that the traceback shows the `await`
         except StopIteration as stop:
             self._finish(stop.value)
+        except RuntimeError as error:
+            if "no running event loop" not in str(error):
+                raise
+            raise PerframeError(
+                "a coroutine of an App awaited something of asyncio's, whose loop does not run here: wait by "
+                "perframe.seconds() and perframe.next_frame()"
+            ) from error
         finally:
             asyncio._set_running_loop(around)
             _timeline.reset(token)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from numbers import Real
 
 from perframe.errors import InputError
 from perframe.host.clock import Clock
@@ -31,13 +32,19 @@ class Frame:
     """How many milliseconds of this frame the schedules that are pending at its beginning may take, all together."""
 
 
+def is_number(value: object) -> bool:
+    """Whether it is a number that time can be counted in."""
+    return isinstance(value, Real) and math.isfinite(value)
+
+
 class Timeline:
     """Turns the times that a clock gives into frames with a whole number of fixed steps."""
 
     def __init__(self, clock: Clock, fixed_delta_time: float, max_fixed_steps: int) -> None:
-        if fixed_delta_time <= 0 or max_fixed_steps < 1:
+        given = is_number(fixed_delta_time) and is_number(max_fixed_steps)
+        if not given or fixed_delta_time <= 0 or max_fixed_steps < 1:
             raise InputError(
-                f"fixed_delta_time is {fixed_delta_time} and max_fixed_steps is {max_fixed_steps}: "
+                f"fixed_delta_time is {fixed_delta_time!r} and max_fixed_steps is {max_fixed_steps!r}: "
                 "the first must be above 0 seconds, the second at least 1"
             )
         self.clock = clock

@@ -8,7 +8,8 @@ from typing import Any
 import moderngl
 import numpy as np
 
-from perframe.headless_context import create_headless
+from perframe.errors import BackendError
+from perframe.headless_context import claim_process, create_headless, entry_point
 from perframe.host import pixels as picture
 from perframe.host.input import Event
 from perframe.host.pixels import Pixels
@@ -22,8 +23,13 @@ class HeadlessSurface:
     def __init__(self, size: tuple[int, int]) -> None:
         self.size = size
         self.ctx = create_headless(moderngl.create_context)
-        self.framebuffer = self.ctx.simple_framebuffer(size)
-        self._flush = ctypes.CFUNCTYPE(None)(self.ctx.mglo._context.load("glFlush"))  # moderngl has no name for it
+        try:
+            self.framebuffer = self.ctx.simple_framebuffer(size)
+        except Exception as error:  # moderngl raises Exception itself
+            self.ctx.__exit__(None, None, None)  # type: ignore[no-untyped-call]
+            self.ctx.release()
+            raise BackendError(f"this driver draws into no {size[0]}×{size[1]} pixels: {error}") from None
+        self._flush = ctypes.CFUNCTYPE(None)(entry_point(self.ctx, "glFlush"))  # moderngl has no name for it
         self._released = False
         self.begin_frame()
 
@@ -33,6 +39,7 @@ class HeadlessSurface:
 
     def begin_frame(self) -> None:
         """Make the context current, bind the framebuffer, and clear it to black."""
+        claim_process()
         self.ctx.__enter__()  # type: ignore[no-untyped-call]
         self.framebuffer.use()
         self.framebuffer.clear(alpha=1.0)
@@ -54,6 +61,7 @@ class HeadlessSurface:
         if self._released:
             return
         self._released = True
+        claim_process()
         self.ctx.__enter__()  # type: ignore[no-untyped-call]
         self.framebuffer.release()
         # A released context stays current until another replaces it, and then a GLX context cannot.

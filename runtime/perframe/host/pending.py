@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Protocol, TypeVar
 
+from perframe.errors import InputError
 from perframe.host.clock import Clock
+from perframe.host.frame import is_number
 from perframe.host.tasks import Task
 
 T = TypeVar("T")
@@ -31,6 +33,11 @@ class ReadbackTask(Task[T]):
     def __init__(
         self, readback: PendingResult[T], callback: Callable[[T], object], owner: object | None = None
     ) -> None:
+        if not hasattr(readback, "done") or not callable(getattr(readback, "result", None)) or not callable(callback):
+            raise InputError(
+                "when_done takes what has `done` and `result()`, as tensor.readback_request() gives it, and a function "
+                f"of the result, not {readback!r} and {callback!r}"
+            )
         super().__init__(f"when_done of {getattr(readback, 'name', '') or type(readback).__name__}", owner)
         self._readback = readback
         self._callback = callback
@@ -53,6 +60,11 @@ class ScheduleTask(Task[None]):
         on_done: Callable[[], object] | None = None,
         owner: object | None = None,
     ) -> None:
+        if not isinstance(steps, Iterable) or not is_number(budget_ms):
+            raise InputError(
+                "advance takes steps, as worker.schedule_iterable(x) gives them, and milliseconds, not "
+                f"{steps!r} and {budget_ms!r}"
+            )
         super().__init__(f"schedule {getattr(steps, '__qualname__', type(steps).__name__)}", owner)
         self.budget_ms = budget_ms
         self._steps = iter(steps)

@@ -21,6 +21,8 @@ def fit(pixels: np.ndarray[Any, Any], size: tuple[int, int]) -> Pixels:
 
     Raises InputError for any other array.
     """
+    if not isinstance(pixels, np.ndarray):
+        raise InputError(f"a picture is an array, H×W×3 or H×W×4 of uint8, not {type(pixels).__name__}")
     if pixels.dtype != np.uint8 or pixels.ndim != 3 or pixels.shape[2] not in (3, 4) or pixels.size == 0:
         raise InputError(f"a picture is H×W×3 or H×W×4 of uint8; this is {pixels.dtype} of shape {pixels.shape}")
     width, height = size

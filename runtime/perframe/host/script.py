@@ -115,6 +115,10 @@ class ScriptList:
         except Exception as error:
             error.add_note(f"in {name}")
             raise
+        if coroutine is None:
+            return
+        if inspect.isgenerator(coroutine):
+            raise InputError(f"{name} has a `yield`, and would never run: make it `async def`, and await next_frame()")
         if inspect.iscoroutine(coroutine):
             task = self._start_coroutine(coroutine, name, script)
             if not task.done and hook != "on_event":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from perframe.errors import BackendError, InputError
@@ -76,8 +77,12 @@ def open_surface(size: tuple[int, int], title: str, headless: bool | None = None
     is missing, if they cannot be had. None takes a window where there is a display, else an off-screen framebuffer,
     else a surface without GL; what it could not have is logged.
     """
+    if not isinstance(size, Sequence) or len(size) != 2 or not all(isinstance(side, int) for side in size):
+        raise InputError(f"a size is width and height in whole pixels, as size=(1280, 720), not {size!r}")
     if min(size) < 1:
         raise InputError(f"a surface of {size[0]}×{size[1]} pixels: both sides must be at least 1")
+    if headless not in (True, False, None):
+        raise InputError(f"headless is True, False or None, not {headless!r}")
     if headless is False:
         return _open_window(size, title, vsync)
     if headless is True:

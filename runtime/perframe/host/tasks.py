@@ -7,6 +7,7 @@ from collections.abc import Generator, Iterator
 from typing import Any, Generic, Literal, TypeVar, cast
 
 from perframe.errors import ClosedError, PerframeError
+from perframe.readback import FrameState, give_frame_back
 
 T = TypeVar("T")
 AnyTask = TypeVar("AnyTask", bound="Task[Any]")
@@ -24,6 +25,7 @@ class Task(ABC, Generic[T]):
         self._state: Literal["pending", "finished", "failed", "cancelled"] = "pending"
         self._outcome: T | BaseException | None = None
         self._stepping = False
+        self._begun_in_frame = FrameState.index
 
     @property
     def done(self) -> bool:
@@ -65,6 +67,8 @@ class Task(ABC, Generic[T]):
             self._close()
 
     def __await__(self) -> Generator[None, None, T]:
+        """Gives the frame back until it is done, and once if it was begun in this frame."""
+        yield from give_frame_back(self._begun_in_frame)
         while not self.done:
             yield
         return self.result()

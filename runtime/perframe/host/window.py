@@ -13,6 +13,7 @@ import moderngl
 import numpy as np
 
 from perframe.errors import BackendError, PerframeError
+from perframe.headless_context import claim_process
 from perframe.host import pixels as picture
 from perframe.host.input import (
     CloseEvent,
@@ -55,6 +56,7 @@ class Window:
     _open_windows = 0
 
     def __init__(self, size: tuple[int, int], title: str, vsync: bool = True) -> None:
+        claim_process()
         self._handle = _create_window(size, title)
         Window._open_windows += 1
         self._context = _WindowContext(self._handle)
@@ -88,6 +90,7 @@ class Window:
 
     def begin_frame(self) -> None:
         """Make the context current, bind the window's framebuffer at its present size, and clear it to black."""
+        claim_process()
         self._shown = False
         self._context.__enter__()
         self.framebuffer.viewport = (0, 0, *self._size)
@@ -114,6 +117,7 @@ class Window:
         if self._released:
             return
         self._released = True
+        claim_process()
         self.ctx.release()
         self._context.__exit__()
         glfw.destroy_window(self._handle)

@@ -10,7 +10,7 @@ import numpy as np
 
 from perframe.backends.base import Access, LayerLike, Operand, Program, Scratch, Step, Workspace
 from perframe.backends.gl.context import Device
-from perframe.backends.gl.steps import GPU_DTYPES, Binding, Call, GLProgram, GLStep, Tools, unsupported
+from perframe.backends.gl.steps import GPU_DTYPES, Binding, Call, GLProgram, GLStep, Tools, on_gl, unsupported
 from perframe.backends.slots import Slots
 from perframe.tensor import BackendType, DataType, Storage
 
@@ -48,8 +48,10 @@ class GLBackend:
         raise AssertionError("subclasses bind")
 
     def owns(self, storage: Storage) -> bool:
-        """What lies in this context, in this backend's way."""
-        return storage.backend_type is self.backend_type and getattr(storage, "device", None) is self.device
+        """What lies in this context, in this backend's way. Raises ClosedError where that was released."""
+        if storage.backend_type is not self.backend_type or getattr(storage, "device", None) is not self.device:
+            return False
+        return on_gl(storage).glo > 0
 
     def supports(self, layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand]) -> str:
         """Why it cannot run this layer; "" when it can."""
@@ -108,8 +110,7 @@ class GLBackend:
 
     def close(self) -> None:
         """GL frees what the GPU still uses when it no longer does."""
-        with self.device.current():
-            self.device.collect()
+        self.device.close()
 
 
 class StagedReadback:

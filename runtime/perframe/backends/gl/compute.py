@@ -8,7 +8,7 @@ from typing import Any
 from perframe.backends.gl.backend import GLBackend, StagedReadback
 from perframe.backends.gl.context import Device, device_for
 from perframe.backends.gl.program import compose, load_kernel
-from perframe.backends.gl.steps import Array, Binding, GLStorage, from_gpu, kind_of, on_gl, to_gpu
+from perframe.backends.gl.steps import Array, Binding, GLStorage, from_gpu, kind_of, on_gl, released, to_gpu
 from perframe.errors import BackendError, ClosedError
 from perframe.tensor import BackendType, DataType, Storage, Tensor, TensorShape
 
@@ -36,7 +36,7 @@ class BufferStorage:
     @property
     def max_capacity(self) -> int:
         """How many elements fit."""
-        return self._capacity
+        return self._capacity if self.buffer is not None else 0
 
     @property
     def busy(self) -> bool:
@@ -52,24 +52,24 @@ class BufferStorage:
     def glo(self) -> int:
         """The buffer's GL name. Raises ClosedError after release()."""
         if self.buffer is None:
-            raise ClosedError("a tensor on gpu_compute was used after its release")
+            raise ClosedError(released(self))
         return int(self.buffer.glo)
 
     def upload(self, array: Array) -> None:
         """Write the values of `array`."""
-        if array.size and self.glo:
+        if self.glo and array.size:
             with self.device.using() as gl:
                 gl.glMemoryBarrier(_ALL_BARRIERS)  # after a dispatch that wrote here
                 self.buffer.write(to_gpu(array))
 
     def request(self, shape: Sequence[int], dtype: DataType) -> StagedReadback:
         """Copy to a staging buffer on the GPU and set a fence."""
-        size = TensorShape(shape).size * 4
+        name, size = self.glo, TensorShape(shape).size * 4
         with self.device.using() as gl:
             staging = self.device.take_staging(size)
             if size:
                 gl.glMemoryBarrier(_ALL_BARRIERS)
-                gl.glBindBuffer(_COPY_READ, self.glo)
+                gl.glBindBuffer(_COPY_READ, name)
                 gl.glBindBuffer(_COPY_WRITE, staging.glo)
                 gl.glCopyBufferSubData(_COPY_READ, _COPY_WRITE, 0, 0, size)
             return StagedReadback(
@@ -176,12 +176,12 @@ class ComputeBackend(GLBackend):
     def copy(self, source: Storage, target: Storage, shape: Sequence[int], dtype: DataType) -> None:
         """From buffer to buffer."""
         assert isinstance(source, BufferStorage) and isinstance(target, BufferStorage)
-        size = TensorShape(shape).size * 4
+        names, size = (source.glo, target.glo), TensorShape(shape).size * 4
         if size:
             with self.device.using() as gl:
                 gl.glMemoryBarrier(_ALL_BARRIERS)
-                gl.glBindBuffer(_COPY_READ, source.glo)
-                gl.glBindBuffer(_COPY_WRITE, target.glo)
+                gl.glBindBuffer(_COPY_READ, names[0])
+                gl.glBindBuffer(_COPY_WRITE, names[1])
                 gl.glCopyBufferSubData(_COPY_READ, _COPY_WRITE, 0, 0, size)
 
     def capacity(self, shape: Sequence[int], dtype: DataType) -> tuple[str, int]:

@@ -4,31 +4,46 @@ freed.
 
 from __future__ import annotations
 
-import ctypes
+import os
 import threading
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cached_property, partial
 from typing import Any
 
 import moderngl
 
-from perframe.backends.gl import egl
-from perframe.backends.gl.entries import Entries, get
+from perframe.backends.gl import native
+from perframe.backends.gl.entries import Entries, generate, get
 from perframe.backends.gl.program import ProgramCache
-from perframe.backends.gl.state import StateGuard
-from perframe.errors import BackendError
-from perframe.headless_context import IS_EGL, create_headless
+from perframe.backends.gl.state import ConditionalRendering, StateGuard
+from perframe.errors import BackendError, ClosedError
+from perframe.headless_context import FORKED, IS_EGL, claim_process, create_headless, entry_point
 
 MAX_INPUTS = 7
 _ALREADY_SIGNALED, _CONDITION_SATISFIED, _WAIT_FAILED = 0x911A, 0x911C, 0x911D
 _COMMANDS_COMPLETE, _FLUSH_BIT = 0x9117, 1
 _WAIT_NANOSECONDS = 10**9
+_VERSION = 0x1F02
 _BESIDE_A_WINDOW = (
     "a window's GL context is current in this thread, and a headless one cannot be beside it: give the worker the "
     "window's, ctx=moderngl.create_context()"
+)
+_ANOTHER_THREAD = (
+    "a GL worker or tensor was used from another thread than the one that made it: a GL context belongs to one thread"
+)
+_RELEASED = "the moderngl context was released, and with it all that lay there: make a context and workers anew"
+_NOT_CURRENT = (
+    "another GL context than that of ctx is current in this thread, or none: before you use its workers, tensors and "
+    "converters, make it current as your window does it (glfw.make_context_current(window), window.switch_to()), or "
+    "a standalone one by `with ctx:`. Two windows want two of moderngl's contexts: call moderngl.init_context() in the "
+    "second, and take moderngl.get_context()"
+)
+_REPLACED = (
+    "the window's GL context was replaced by another since ctx was first used, and all that lay there is gone: call "
+    "moderngl.init_context(), take moderngl.get_context(), and make workers and converters anew"
 )
 
 
@@ -73,16 +88,22 @@ class Device:
 
     def __init__(self, ctx: moderngl.Context, owned: bool) -> None:
         self.ctx, self.owned = ctx, owned
-        self.thread = threading.get_ident()
-        self._egl_context = egl.current().context
+        self.thread: int | None = threading.get_ident()
+        self._current_handle, self._handle = native.find_current()
         self.has_compute = ctx.version_code >= 430
-        self.gl: Any = Entries(ctx.mglo._context.load, self.has_compute)
+        self.gl: Any = Entries(partial(entry_point, ctx), ctx.version_code)
+        if self._handle is None and not self.gl.glGetString(_VERSION):  # an interface that we do not know is not asked
+            raise BackendError(_NOT_CURRENT)
+        # A context of its own is the only one where this exists; another one may get a dead one's handle.
+        self._mark = self.gl.glFenceSync(_COMMANDS_COMPLETE, 0)
+        self._conditional = ConditionalRendering(self.gl)
         self.make_fence: Callable[[], Any] = lambda: Fence(self)  # a test may put a fence of its own here
         self._garbage: deque[Callable[[], Any]] = deque()
         self._staging: dict[int, list[moderngl.Buffer]] = {}
         self._inside, self._is_guarded = 0, False
         self.allocations = 0  # buffers and textures made so far; tests look
         self.programs = ProgramCache(ctx)
+        _devices.add(self)
 
     @cached_property
     def limits(self) -> dict[str, int]:
@@ -100,47 +121,49 @@ class Device:
     @cached_property
     def vertex_array(self) -> int:
         """An empty one, which core profiles want bound for a draw."""
-        return self._generate("VertexArrays")
+        return generate(self.gl, "VertexArrays")
 
     @cached_property
     def framebuffer(self) -> int:
         """To draw into a texture of the caller's, which is attached for one draw."""
-        return self._generate("Framebuffers")
+        return generate(self.gl, "Framebuffers")
 
     @cached_property
     def sampler(self) -> int:
         """Reads single texels of any texture; one without mipmaps is complete for it, whatever its own filter says."""
-        name = self._generate("Samplers")
+        name = generate(self.gl, "Samplers")
         for parameter in (0x2800, 0x2801):  # magnification and minification
             self.gl.glSamplerParameteri(name, parameter, 0x2600)  # nearest
         return name
 
-    def _generate(self, kind: str) -> int:
-        name = ctypes.c_uint()
-        getattr(self.gl, f"glGen{kind}")(1, ctypes.byref(name))
-        return int(name.value)
-
     @contextmanager
     def current(self) -> Iterator[None]:
-        """Our own context is current inside, and the one before it afterwards. A caller's own is current already."""
+        """Our own context is current inside, and the one before it afterwards. A caller's must be current already.
+
+        Raises BackendError where it is not, and ClosedError where it was released.
+        """
         if threading.get_ident() != self.thread:
-            raise BackendError(
-                "a GL worker or tensor was used from another thread than the one that made it: a GL context belongs to "
-                "one thread"
-            )
-        if self._inside or not self.owned:
+            raise BackendError(FORKED if self.thread is None else _ANOTHER_THREAD)
+        if not self.owned:
+            if isinstance(self.ctx.mglo, moderngl.InvalidObject):
+                raise ClosedError(_RELEASED)
+            if self._current_handle() != self._handle:
+                raise BackendError(_NOT_CURRENT)
             yield
             return
-        previous = egl.current()
+        if self._inside:
+            yield
+            return
+        previous = native.current()
         self._inside += 1
         try:
             with self.ctx:
-                if egl.current().context != self._egl_context:
+                if self._current_handle() != self._handle:
                     raise BackendError(_BESIDE_A_WINDOW)
                 yield
         finally:
             self._inside -= 1
-            egl.restore(previous)
+            native.restore(previous)
 
     @contextmanager
     def using(self) -> Iterator[Any]:
@@ -155,6 +178,9 @@ class Device:
         if self.owned or self._is_guarded:
             yield
             return
+        if not self.gl.glIsSync(self._mark):
+            raise BackendError(_REPLACED)
+        self._conditional.refuse()
         units = (*range(MAX_INPUTS), self.ctx.default_texture_unit)  # moderngl binds to the latter
         self._is_guarded = True
         try:
@@ -198,34 +224,81 @@ class Device:
         while self._garbage:
             self._garbage.popleft()()
 
+    def close(self) -> None:
+        """Free what was dropped, if that can be done here and now."""
+        with suppress(BackendError, ClosedError), self.using():
+            pass  # where its context is not current, it is freed with the next use, or goes with the context
 
-_devices: weakref.WeakKeyDictionary[moderngl.Context, Device] = weakref.WeakKeyDictionary()
+
+_devices: weakref.WeakSet[Device] = weakref.WeakSet()
 _default: dict[int, Device] = {}
+_ON_CONTEXT = "_perframe_device"
+_ENTERABLE = ("egl", "x11", "wgl", "darwin")  # glcontext's; `with ctx:` makes none of the others current
+
+
+def _after_fork() -> None:
+    """A driver's threads are not in the child: no thread there may use a device."""
+    for device in _devices:
+        device.thread = None
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 def device_for(ctx: Any) -> Device:
     """The device of the caller's context; without one, this thread's own headless context."""
+    claim_process()
     if ctx is None:
         key = threading.get_ident()
         if key not in _default:
-            previous = egl.current()
-            try:
-                ctx = _headless()
-                _default[key] = Device(ctx, owned=True)
-                ctx.__exit__(None, None, None)
-            finally:
-                egl.restore(previous)
+            _default[key] = _headless()
         return _default[key]
     if not isinstance(ctx, moderngl.Context):
         raise BackendError(f"ctx must be a moderngl.Context, not {type(ctx).__name__}")
-    if ctx not in _devices:
-        _devices[ctx] = Device(ctx, owned=False)
-    return _devices[ctx]
+    if isinstance(ctx.mglo, moderngl.InvalidObject):
+        raise ClosedError(_RELEASED)
+    # It lives on the context itself: a table of ours would keep both for ever, since they know each other.
+    found: Device | None = vars(ctx).get(_ON_CONTEXT)
+    if found is None:
+        _check(ctx)
+        found = vars(ctx)[_ON_CONTEXT] = Device(ctx, owned=False)
+    return found
 
 
-def _headless() -> moderngl.Context:
+def _check(ctx: moderngl.Context) -> None:
+    """Raise BackendError for a context that cannot be used, or is not current."""
+    if ctx.version_code < 330:
+        raise BackendError(
+            f"this GL context has OpenGL {ctx.version_code / 100:.1f}, and perframe needs 3.3: ask the window for it"
+        )
+    maker = type(ctx.mglo._context).__module__
+    if maker not in _ENTERABLE:
+        return
+    handle, previous = native.find_current()[1], native.current()
+    if maker == "x11" and previous.context is not None:  # X ends a process that enters one beside EGL's
+        raise BackendError(_NOT_CURRENT)
+    try:
+        with ctx:
+            its_own = native.find_current()[1]
+    finally:
+        native.restore(previous)
+    if its_own != handle:
+        raise BackendError(_NOT_CURRENT)
+
+
+def _headless() -> Device:
     """A context of our own. Raises BackendError, also where what it speaks to would be a window's context."""
-    ctx = create_headless(moderngl.create_context)
-    if IS_EGL and egl.current().context is None:
-        raise BackendError(_BESIDE_A_WINDOW)
-    return ctx
+    previous = native.current()
+    # moderngl.create_context() in a window gives what was made last in this process: that must not be ours
+    default = moderngl._store.default_context  # type: ignore[attr-defined]
+    try:
+        ctx = create_headless(moderngl.create_context)
+        if IS_EGL and native.current().context is None:
+            raise BackendError(_BESIDE_A_WINDOW)
+        device = Device(ctx, owned=True)
+        ctx.__exit__(None, None, None)  # type: ignore[no-untyped-call]
+        return device
+    finally:
+        moderngl._store.default_context = default  # type: ignore[attr-defined]
+        native.restore(previous)

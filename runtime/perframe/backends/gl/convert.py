@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from numbers import Integral
 from typing import Any
 
 import moderngl
@@ -18,7 +19,7 @@ from perframe.backends.gl.pixel import PixelBackend, texture_accessor
 from perframe.backends.gl.program import Kernel, Numbers, compose, load_kernel
 from perframe.backends.gl.state import DRAW_BINDING, TEXTURE_2D_BINDING, VIEWPORT
 from perframe.backends.gl.steps import Binding
-from perframe.errors import BackendError, InputError
+from perframe.errors import BackendError, ClosedError, InputError
 from perframe.tensor import BackendType, Storage, Tensor
 
 _TEXTURE_2D, _TEXTURE0, _WIDTH, _HEIGHT, _RED_TYPE = 0x0DE1, 0x84C0, 0x1000, 0x1001, 0x8C10
@@ -114,16 +115,16 @@ class TexturePasses:
         return self._own[key]
 
     def texture_size(self, texture: Any) -> tuple[int, int]:
-        """Width and height of the caller's texture: an object, or a GL name. Raises InputError."""
+        """Width and height of the caller's texture: an object, or a GL name. Raises InputError, and ClosedError."""
         if isinstance(texture, moderngl.Texture):
+            self._check_object(texture)
             if texture.dtype[0] in "iu" or texture.samples:
                 kind = f"{texture.dtype} texture" + (f" of {texture.samples} samples" if texture.samples else "")
                 raise InputError(f"a {kind} holds no picture: its values must be float, or 0..1 in bytes")
             return int(texture.width), int(texture.height)
-        if not isinstance(texture, int):
+        if not isinstance(texture, Integral) or isinstance(texture, bool):
             raise InputError(f"a texture is a moderngl.Texture or a GL name, not {type(texture).__name__}")
-        value = ctypes.c_int()
-        found = []
+        value, found, texture = ctypes.c_int(), [], int(texture)
         with self._device.using() as gl:
             gl.glActiveTexture(_TEXTURE0)
             gl.glBindTexture(_TEXTURE_2D, 0)
@@ -140,7 +141,7 @@ class TexturePasses:
 
     def to_tensor(self, texture: Any, tensor: Tensor, storage: Any, params: Mapping[str, Numbers]) -> None:
         """Sample a texture into a tensor's storage."""
-        self._check_device(tensor, storage)
+        self.check(tensor, storage)
 
         def make() -> _Pass:
             output = Operand("tensor", tensor.shape, tensor.dtype, None, lambda: storage)
@@ -175,7 +176,7 @@ class TexturePasses:
 
         `viewport` is what it covers; `offset` is where the pixel that `params` count from lies.
         """
-        self._check_device(tensor, storage)
+        self.check(tensor, storage)
         origin: Any = params["origin"]
         params = {**params, "origin": (origin[0] + offset[0], origin[1] + offset[1])}
 
@@ -188,7 +189,7 @@ class TexturePasses:
             step = found.step
             if target is None:
                 step.target = get(gl, DRAW_BINDING)
-            elif isinstance(target, (moderngl.Texture, int)):
+            elif isinstance(target, (moderngl.Texture, Integral)):
                 step.target = self._attach(gl, target)
             else:
                 step.target = self._framebuffer(target).glo
@@ -210,9 +211,23 @@ class TexturePasses:
     def _framebuffer(self, target: Any) -> Any:
         if not isinstance(target, moderngl.Framebuffer):
             raise InputError(f"tensors are drawn into a moderngl.Framebuffer, not {type(target).__name__}")
+        self._check_object(target)
         return target
 
-    def _check_device(self, tensor: Tensor, storage: Any) -> None:
+    def _check_object(self, thing: Any) -> None:
+        """Raise ClosedError for a released texture or framebuffer, InputError for one of another context's."""
+        kind = type(thing).__name__
+        if isinstance(thing.mglo, moderngl.InvalidObject):
+            raise ClosedError(f"this moderngl.{kind} was released")
+        if thing.ctx is not self._device.ctx:
+            raise InputError(
+                f"this moderngl.{kind} belongs to another moderngl.Context than the TextureConverter: give both the "
+                "same ctx; where two contexts share their textures, give the texture's name, texture.glo"
+            )
+
+    def check(self, tensor: Tensor, storage: Any) -> None:
+        """Raise ClosedError for a released tensor, InputError for one in another context."""
+        storage.glo  # noqa: B018  # raises where it was released
         if storage.device is not self._device:
             raise InputError(
                 f"tensor {tensor.name!r} {tensor.shape} lies in another GL context: give its worker and the "
@@ -237,4 +252,4 @@ class TexturePasses:
 
 
 def _name(texture: Any) -> int:
-    return texture if isinstance(texture, int) else int(texture.glo)
+    return int(texture if isinstance(texture, Integral) else texture.glo)

@@ -13,6 +13,8 @@ _B = ctypes.c_ubyte
 
 _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "glActiveTexture": (None, _U),
+    "glBeginConditionalRender": (None, _U, _U),
+    "glBeginQuery": (None, _U, _U),
     "glBindBuffer": (None, _U, _U),
     "glBindBufferBase": (None, _U, _U, _U),
     "glBindBufferRange": (None, _U, _U, _U, _L, _L),
@@ -32,10 +34,13 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "glDrawArrays": (None, _U, _I, _I),
     "glEnable": (None, _U),
     "glEnablei": (None, _U, _U),
+    "glEndConditionalRender": (None,),
+    "glEndQuery": (None, _U),
     "glFenceSync": (_P, _U, _U),
     "glFlush": (None,),
     "glFramebufferTexture2D": (None, _U, _U, _U, _U, _I),
     "glGenFramebuffers": (None, _I, _P),
+    "glGenQueries": (None, _I, _P),
     "glGenSamplers": (None, _I, _P),
     "glGenVertexArrays": (None, _I, _P),
     "glGetBooleani_v": (None, _U, _U, _P),
@@ -43,30 +48,47 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "glGetIntegeri_v": (None, _U, _U, _P),
     "glGetInteger64i_v": (None, _U, _U, _P),
     "glGetIntegerv": (None, _U, _P),
+    "glGetQueryiv": (None, _U, _U, _P),
+    "glGetString": (_P, _U),
     "glGetTexLevelParameteriv": (None, _U, _I, _U, _P),
     "glIsEnabled": (_B, _U),
     "glIsEnabledi": (_B, _U, _U),
+    "glIsSync": (_B, _P),
     "glIsTexture": (_B, _U),
     "glMemoryBarrier": (None, _U),
+    "glPauseTransformFeedback": (None,),
     "glPixelStorei": (None, _U, _I),
     "glPolygonMode": (None, _U, _U),
+    "glResumeTransformFeedback": (None,),
     "glSamplerParameteri": (None, _U, _U, _I),
     "glUseProgram": (None, _U),
     "glViewport": (None, _I, _I, _I, _I),
 }
-_COMPUTE_ONLY = {"glDispatchCompute", "glMemoryBarrier"}
+_SINCE = {  # GL versions above 3.3
+    "glDispatchCompute": 430,
+    "glMemoryBarrier": 430,
+    "glPauseTransformFeedback": 400,
+    "glResumeTransformFeedback": 400,
+}
 
 
 class Entries:
-    """`gl.glUseProgram(...)` and its kind, for one context."""
+    """`gl.glUseProgram(...)` and its kind, for one context. `load` raises where the driver lacks one."""
 
-    def __init__(self, load: Callable[[str], int], compute: bool) -> None:
+    def __init__(self, load: Callable[[str], int], version: int) -> None:
         for name, (result, *arguments) in _SIGNATURES.items():
-            if compute or name not in _COMPUTE_ONLY:
+            if version >= _SINCE.get(name, 330):
                 setattr(self, name, ctypes.CFUNCTYPE(result, *arguments)(load(name)))
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         raise AttributeError(f"{name} is not loaded in this GL context")
+
+
+def generate(gl: Any, kind: str) -> int:
+    """A new GL name: of "Samplers", "Queries" and so on."""
+    name = ctypes.c_uint()
+    getattr(gl, f"glGen{kind}")(1, ctypes.byref(name))
+    return int(name.value)
 
 
 def get(gl: Any, name: int) -> int:

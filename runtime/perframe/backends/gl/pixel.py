@@ -10,7 +10,7 @@ import numpy as np
 from perframe.backends.gl.backend import GLBackend, StagedReadback
 from perframe.backends.gl.context import Device, device_for
 from perframe.backends.gl.program import compose, load_kernel
-from perframe.backends.gl.steps import Array, Binding, from_gpu, kind_of, on_gl, to_gpu
+from perframe.backends.gl.steps import Array, Binding, from_gpu, kind_of, on_gl, released, to_gpu
 from perframe.errors import ClosedError
 from perframe.tensor import BackendType, DataType, Storage, Tensor, TensorShape
 
@@ -56,12 +56,17 @@ class TextureStorage:
     def glo(self) -> int:
         """The texture's GL name. Raises ClosedError after release()."""
         if self.texture is None:
-            raise ClosedError("a tensor on gpu_pixel was used after its release")
+            raise ClosedError(released(self))
         return int(self.texture.glo)
+
+    @property
+    def target(self) -> int:
+        """The GL name of the framebuffer that draws into it. Raises ClosedError after release()."""
+        return int(self.framebuffer.glo) if self.glo else 0
 
     def upload(self, array: Array) -> None:
         """Write the values of `array`."""
-        if not array.size or not self.glo:
+        if not self.glo or not array.size:
             return
         width, height = texture_size(array.size, self.device.texture_shift)
         values = to_gpu(array)
@@ -72,10 +77,10 @@ class TextureStorage:
 
     def request(self, shape: Sequence[int], dtype: DataType) -> StagedReadback:
         """Read into a pixel buffer on the GPU and set a fence."""
-        size = TensorShape(shape).size
+        size = TensorShape(shape).size if self.glo else 0
         width, height = texture_size(size, self.device.texture_shift)
         with self.device.using():
-            if self.glo and size:
+            if size:
                 staging = self.device.take_staging(width * height * 16)
                 layout = "f4" if self.kind == "float" else "i4"
                 self.framebuffer.read_into(staging, (0, 0, width, height), 4, dtype=layout)
@@ -145,7 +150,7 @@ class PixelStep:
             gl.glActiveTexture(_TEXTURE0 + unit)
             gl.glBindTexture(_TEXTURE_2D, texture)
             gl.glBindSampler(unit, self._sampler)
-        gl.glBindFramebuffer(_FRAMEBUFFER, self.output.framebuffer.glo)
+        gl.glBindFramebuffer(_FRAMEBUFFER, self.output.target)
         gl.glViewport(0, 0, *self._size)
         gl.glBindVertexArray(self._vertex_array)
         gl.glDrawArrays(_TRIANGLES, 0, 3)
@@ -186,12 +191,11 @@ class PixelBackend(GLBackend):
         """From texture to texture."""
         assert isinstance(source, TextureStorage) and isinstance(target, TextureStorage)
         width, height = texture_size(TensorShape(shape).size, self.device.texture_shift)
-        if source.glo and target.glo:
-            with self.device.using() as gl:
-                gl.glBindFramebuffer(_READ_FRAMEBUFFER, source.framebuffer.glo)
-                gl.glBindFramebuffer(_DRAW_FRAMEBUFFER, target.framebuffer.glo)
-                area = (0, 0, width, height)
-                gl.glBlitFramebuffer(*area, *area, _COLOR_BIT, _NEAREST)
+        names, area = (source.target, target.target), (0, 0, width, height)
+        with self.device.using() as gl:
+            gl.glBindFramebuffer(_READ_FRAMEBUFFER, names[0])
+            gl.glBindFramebuffer(_DRAW_FRAMEBUFFER, names[1])
+            gl.glBlitFramebuffer(*area, *area, _COLOR_BIT, _NEAREST)
 
     def capacity(self, shape: Sequence[int], dtype: DataType) -> tuple[str, int]:
         """A texture of the same kind of numbers with enough texels will do."""

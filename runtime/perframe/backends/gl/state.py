@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Sequence
 from typing import Any
 
-from perframe.backends.gl.entries import get, get_four, get_indexed, get_mask, get_range
+from perframe.backends.gl.entries import generate, get, get_four, get_indexed, get_mask, get_range
+from perframe.errors import BackendError
 
 CURRENT_PROGRAM, VERTEX_ARRAY, ACTIVE_TEXTURE, VIEWPORT = 0x8B8D, 0x85B5, 0x84E0, 0x0BA2
 DRAW_FRAMEBUFFER, READ_FRAMEBUFFER, DRAW_BINDING, READ_BINDING = 0x8CA9, 0x8CA8, 0x8CA6, 0x8CAA
@@ -20,6 +22,63 @@ _CLIP_DISTANCES = tuple(range(0x3000, 0x3008))
 # unpack: swap bytes, row length, skip rows, skip pixels, alignment; pack: the same
 _UNPACK, _PACK = (0x0CF0, 0x0CF2, 0x0CF3, 0x0CF4, 0x0CF5), (0x0D00, 0x0D02, 0x0D03, 0x0D04, 0x0D05)
 _PIXEL_STORE = dict(zip(_UNPACK + _PACK, (0, 0, 0, 0, 4) * 2, strict=True))
+_QUERY_NO_WAIT, _CURRENT_QUERY, _SAMPLES_PASSED, _ANY_SAMPLES_PASSED = 0x8E14, 0x8865, 0x8914, 0x8C2F
+_CONTEXT_FLAGS, _NO_ERROR_FLAG = 0x821E, 8
+_INVALID_ENUM, _INVALID_VALUE, _INVALID_OPERATION = 0x500, 0x501, 0x502
+_FEEDBACK_PAUSED, _FEEDBACK_ACTIVE = 0x8E23, 0x8E24
+
+
+class ConditionalRendering:
+    """Finds out whether the application is between glBeginConditionalRender and its end, where GL discards draws and
+    dispatches if a query saw nothing: ours too.
+
+    GL neither tells nor suspends it. But it refuses to begin a second one, which leaves the first as it was.
+    """
+
+    def __init__(self, gl: Any) -> None:
+        self._gl, self._query = gl, 0
+        self._has_errors = not get(gl, _CONTEXT_FLAGS) & _NO_ERROR_FLAG  # else GL would not refuse
+
+    def refuse(self) -> None:
+        """Raise BackendError where it is active."""
+        gl = self._gl
+        if not self._has_errors or not self._make_query():
+            return
+        pending = gl.glGetError()  # the application's own, which it has not asked for yet
+        gl.glBeginConditionalRender(self._query, _QUERY_NO_WAIT)
+        error = gl.glGetError()
+        self._provoke(pending)
+        if not error:
+            gl.glEndConditionalRender()
+        if error == _INVALID_OPERATION:
+            raise BackendError(
+                "conditional rendering is active (glBeginConditionalRender, or moderngl's `with query.crender`), in "
+                "which GL may discard a worker's draws and dispatches: call perframe before it begins or after its end"
+            )
+        if error:
+            raise BackendError(f"GL answers with the error 0x{error:X}: the GL context was lost")
+
+    def _make_query(self) -> int:
+        """A query to begin with; 0 while the application's own is under way, beside which none can be made."""
+        gl, active = self._gl, ctypes.c_int()
+        if not self._query:
+            for target in (_SAMPLES_PASSED, _ANY_SAMPLES_PASSED):
+                gl.glGetQueryiv(target, _CURRENT_QUERY, ctypes.byref(active))
+                if active.value:
+                    return 0
+            self._query = generate(gl, "Queries")
+            gl.glBeginQuery(_ANY_SAMPLES_PASSED, self._query)
+            gl.glEndQuery(_ANY_SAMPLES_PASSED)
+        return self._query
+
+    def _provoke(self, error: int) -> None:
+        """Make the error again that the application would have found; conditional rendering is active meanwhile."""
+        if error == _INVALID_ENUM:
+            self._gl.glEnable(0xFFFF)
+        elif error == _INVALID_VALUE:
+            self._gl.glViewport(0, 0, -1, -1)
+        elif error == _INVALID_OPERATION:
+            self._gl.glBeginConditionalRender(self._query, _QUERY_NO_WAIT)
 
 
 class StateGuard:
@@ -30,6 +89,11 @@ class StateGuard:
 
     def __enter__(self) -> None:
         gl = self._gl
+        self._feedback = hasattr(gl, "glPauseTransformFeedback") and get(gl, _FEEDBACK_ACTIVE)
+        if self._feedback and not get(gl, _FEEDBACK_PAUSED):  # no other program can be used meanwhile
+            gl.glPauseTransformFeedback()
+        else:
+            self._feedback = False
         self._program, self._array = get(gl, CURRENT_PROGRAM), get(gl, VERTEX_ARRAY)
         self._draw, self._read = get(gl, DRAW_BINDING), get(gl, READ_BINDING)
         self._viewport, self._mask = get_four(gl, VIEWPORT), get_mask(gl)
@@ -97,3 +161,5 @@ class StateGuard:
             gl.glPixelStorei(name, value)
         for switch in self._on:
             gl.glEnable(switch)
+        if self._feedback:
+            gl.glResumeTransformFeedback()

@@ -152,6 +152,14 @@ class GLStorage(Storage, Protocol):
         """Its GL name."""
 
 
+def released(storage: Any) -> str:
+    """What is said of storage that is used after its release."""
+    return (
+        f"a tensor of {storage.size} elements ({storage.dtype} on {storage.backend_type}) was used after it was "
+        "released, or the worker whose output it was: clone what is to stay, by readback_and_clone()"
+    )
+
+
 def on_gl(storage: Storage) -> GLStorage:
     """The storage of an operand of a GL step, which the plan has put there."""
     return cast(GLStorage, storage)

@@ -1,0 +1,103 @@
+"""What an app cannot take is said at once, and in words that help."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import perframe as pf
+from perframe.errors import BackendError, InputError, PerframeError
+from perframe.host import App, Frame, ManualClock, Script, open_surface
+from perframe.host.blank import BlankSurface
+
+
+def app(**settings: Any) -> App:
+    return App(**{"surface": BlankSurface((4, 3)), "clock": ManualClock(0.25), **settings})
+
+
+@pytest.mark.parametrize("size", [5, None, "ab", (8,), (8, 8, 8), (8.5, 8), ("a", 1), (0, 4), (-1, 4), 1280])
+@pytest.mark.parametrize("headless", [True, False, None])
+def test_sizes(size: Any, headless: bool | None) -> None:
+    with pytest.raises(InputError, match=r"size|at least 1"):
+        App(size=size, headless=headless)
+
+
+def test_a_size_that_no_driver_draws_into(gl_context: Any) -> None:
+    with pytest.raises(BackendError, match="1000000×1000000"):
+        App(size=(10**6, 10**6), headless=True)
+    gl_context.__enter__()
+
+
+def test_headless() -> None:
+    with pytest.raises(InputError, match="True, False or None"):
+        open_surface((4, 4), "title", "yes")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "settings", [{"fixed_delta_time": "x"}, {"fixed_delta_time": float("nan")}, {"max_fixed_steps": "x"}]
+)
+def test_fixed_steps(settings: Any) -> None:
+    with pytest.raises(InputError, match="fixed_delta_time is"):
+        app(**settings)
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda app: app.run(Script(), frames="5"),
+        lambda app: app.run(Script(), frames=1.5),
+        lambda app: app.run(Script),
+        lambda app: app.run(None),
+        lambda app: app.start_coroutine(asyncio.sleep),
+        lambda app: app.start_coroutine(None),
+        lambda app: app.when_done(None, print),
+        lambda app: app.when_done(np.ones(3), print),
+        lambda app: app.when_done(pf.Tensor(np.ones(3)).readback_request(), 5),
+        lambda app: app.advance(None),
+        lambda app: app.advance(5),
+        lambda app: app.advance([1], "2"),
+        lambda app: app.advance([1], float("nan")),
+        lambda app: app.surface.present([1, 2]),
+    ],
+)
+def test_arguments(use: Callable[[App], Any]) -> None:
+    with app() as made:
+        with pytest.raises(InputError):
+            use(made)
+        made.loop_once()
+
+
+def test_a_hook_with_a_yield_never_runs_and_says_so() -> None:
+    class Unity(Script):
+        def update(self, frame: Frame) -> Iterator[None]:  # type: ignore[override]
+            yield
+
+    with pytest.raises(InputError, match=r"Unity\.update has a `yield`.*async def"):
+        app().run(Unity(), frames=1)
+
+
+def test_asyncio_in_a_script_says_what_to_await() -> None:
+    class Sleeper(Script):
+        async def start(self) -> None:
+            await asyncio.sleep(0.1)
+
+    with pytest.raises(PerframeError, match=r"perframe\.seconds\(\)"):
+        app().run(Sleeper(), frames=1)
+
+
+def test_seconds_takes_a_number() -> None:
+    class Sleeper(Script):
+        async def start(self) -> None:
+            await pf.seconds("1")  # type: ignore[arg-type]
+
+    with pytest.raises(InputError, match="takes a number, not '1'"):
+        app().run(Sleeper(), frames=1)
+
+
+def test_a_command_buffer_takes_workers(gl_context: Any) -> None:
+    with pf.CommandBuffer(gl_context) as commands, pytest.raises(InputError, match=r"perframe\.Worker, not str"):
+        commands.schedule_worker("worker")  # type: ignore[arg-type]
