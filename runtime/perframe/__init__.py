@@ -41,6 +41,7 @@ _HOME = {
     "FallbackError": "errors",
     "FormulaError": "errors",
     "MissingExtraError": "errors",
+    "MissingFileError": "errors",
 }
 
 _MODULES = ("jobs",)
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
     from perframe.errors import InferenceError as InferenceError
     from perframe.errors import InputError as InputError
     from perframe.errors import MissingExtraError as MissingExtraError
+    from perframe.errors import MissingFileError as MissingFileError
     from perframe.errors import ModelError as ModelError
     from perframe.errors import PerframeError as PerframeError
     from perframe.errors import ReadbackPending as ReadbackPending
