@@ -43,6 +43,7 @@ _HOME = {
     "FallbackError": "errors",
     "FormulaError": "errors",
     "MissingExtraError": "errors",
+    "MissingFileError": "errors",
 }
 
 _MODULES = ("jobs",)
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
     from perframe.errors import InferenceError as InferenceError
     from perframe.errors import InputError as InputError
     from perframe.errors import MissingExtraError as MissingExtraError
+    from perframe.errors import MissingFileError as MissingFileError
     from perframe.errors import ModelError as ModelError
     from perframe.errors import PerframeError as PerframeError
     from perframe.errors import ReadbackPending as ReadbackPending

@@ -103,7 +103,7 @@ class _Walk:
 
     def __init__(self, model: Model, known: dict[str, PartialTensor], evaluate: Evaluate) -> None:
         self.layers: list[Layer] = []
-        self._later = {name for layer in model.layers for name in layer.outputs}
+        self._names = model.names
         self.constants = dict(model.constants)
         self.decided: list[tuple[str, str]] = []
         self._evaluate = evaluate
@@ -136,7 +136,7 @@ class _Walk:
         captures = layer.attributes.get("captures", ())
         names = dict(zip(captures, inputs[len(inputs) - len(captures) :], strict=True))
         for name in (*body.constants, *(name for inner in body.layers for name in inner.outputs if name)):
-            names[name] = self._free(name, layer.name)
+            names[name] = self._names.free(name)
         for name, value in body.constants.items():
             self.constants[names[name]], self._known[names[name]] = value, PartialTensor.of(value)
         self.add(body.layers, names)
@@ -145,9 +145,3 @@ class _Walk:
                 inner = names.get(name, name)
                 self.layers.append(Layer("Identity", f"{layer.name} gives {output}", [inner], [output]))
                 self._known[output] = self._known[inner]
-
-    def _free(self, name: str, prefix: str) -> str:
-        """A name that nothing has yet."""
-        while name in self._known or name in self._later:
-            name = f"{prefix}/{name}"
-        return name

@@ -78,12 +78,14 @@ class ControlPart:
             pass
         return made["slice"]
 
-    def stack(self, rows: Sequence[Any], dtype: DataType, axis: int = 0) -> Any:
-        """Rows as one value with a new axis: joined on the backend where they lie there."""
+    def stack(self, rows: Sequence[Any], output: Value, axis: int = 0) -> Any:
+        """Rows of a body's output as one value with a new axis: joined on the backend where they lie there."""
+        if not rows:
+            return _no_rows(output, axis)
+        dtype = output.dtype
         alike = {(tuple(row.shape), row.dtype) for row in rows if isinstance(row, Tensor)}
         if len(alike) != 1 or not all(isinstance(row, Tensor) for row in rows) or not rows[0].shape.size:
-            arrays = [on_host(row) for row in rows]
-            return np.stack(arrays, axis) if arrays else np.zeros((0,), dtype.numpy)
+            return self._stacked([on_host(row) for row in rows], axis)
         at = axis % (rows[0].shape.rank + 1)
         grown = [row.reshape((*row.shape[:at], 1, *row.shape[at:])) for row in rows]
         names = [f"row {index}" for index in range(len(rows))]
@@ -98,6 +100,12 @@ class ControlPart:
             pass
         return made["rows"]
 
+    def _stacked(self, rows: Sequence[Any], axis: int) -> Any:
+        shapes = {np.shape(row) for row in rows}
+        if len(shapes) != 1:
+            raise InputError(f"{self.layer.op} {self.layer.name!r}: a body's output has the shapes {sorted(shapes)}")
+        return np.stack(rows, axis)
+
     def attribute(self, name: str, default: Any = None) -> Any:
         """An attribute of the layer."""
         return self.layer.attributes.get(name, default)
@@ -108,6 +116,13 @@ class ControlPart:
             body.release()
         for part in (*self._joins.values(), *self._cuts.values()):
             part.release()
+
+
+def _no_rows(output: Value, axis: int) -> Any:
+    """What an output of a body becomes that never ran: a dim of its rows that nobody knows is 0, as in onnxruntime."""
+    dims = [dim if isinstance(dim, int) else 0 for dim in output.shape or ()]
+    dims.insert(axis % (len(dims) + 1), 0)
+    return np.zeros(dims, output.dtype.numpy)
 
 
 def _if(part: ControlPart, given: Sequence[Any], captured: Values) -> list[Any]:
@@ -131,7 +146,7 @@ def _loop(part: ControlPart, given: Sequence[Any], captured: Values) -> list[Any
             rows.append(part.keep(value))
         count += 1
     outputs = part.body("body").model.outputs[1 + len(carried) :]
-    return [*carried, *(part.stack(rows, value.dtype) for rows, value in zip(collected, outputs, strict=True))]
+    return [*carried, *(part.stack(rows, value) for rows, value in zip(collected, outputs, strict=True))]
 
 
 def _scan(part: ControlPart, given: Sequence[Any], captured: Values) -> list[Any]:
@@ -147,7 +162,7 @@ def _scan(part: ControlPart, given: Sequence[Any], captured: Values) -> list[Any
         length = None if lengths is None else int(lengths[index])
         batches.append([part.keep(value) for value in _scan_one(part, row, scanned, captured, length)])
     outputs = part.body("body").model.outputs
-    return [part.stack(column, value.dtype) for column, value in zip(zip(*batches, strict=True), outputs, strict=True)]
+    return [part.stack(column, value) for column, value in zip(zip(*batches, strict=True), outputs, strict=True)]
 
 
 def _scan_one(
@@ -175,7 +190,7 @@ def _scan_one(
             rows.append(part.keep(value))
     made = []
     for rows, axis, backward, value in zip(collected, out_axes, out_directions, outputs, strict=True):
-        made.append(part.stack(rows[::-1] if backward else rows, value.dtype, axis))
+        made.append(part.stack(rows[::-1] if backward else rows, value, axis))
     return [*states, *made]
 
 

@@ -14,6 +14,10 @@ class ModelError(PerframeError, ValueError):
     """A model file, or a model, that cannot be used: truncated, not ONNX, inconsistent."""
 
 
+class MissingFileError(ModelError, FileNotFoundError):
+    """There is no model file of this path."""
+
+
 class Problem(NamedTuple):
     """One node that cannot be imported."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -89,6 +89,24 @@ class Layer:
         return f"{self.op} {self.name!r}: {', '.join(self.inputs)} -> {', '.join(self.outputs)}"
 
 
+class Names:
+    """The names that are taken, so that what is added to a model meets none of them."""
+
+    def __init__(self, taken: Iterable[str] = ()) -> None:
+        self._taken = set(taken)
+        self._counts: dict[str, int] = {}
+
+    def free(self, like: str) -> str:
+        """`like`, or where that is taken `like:1`, `like:2`, ...; it is taken from now on."""
+        name, count = like, self._counts.get(like, 0)
+        while name in self._taken:
+            count += 1
+            name = f"{like}:{count}"
+        self._counts[like] = count
+        self._taken.add(name)
+        return name
+
+
 class Model:
     """A network that can be optimised, saved, and run by a worker. Passes change it; workers only read it."""
 
@@ -130,6 +148,12 @@ class Model:
         for layer in self.layers:
             layer.inputs = [new if name == old else name for name in layer.inputs]
 
+    @property
+    def names(self) -> Names:
+        """The names of all its values, as they are now."""
+        made = (name for layer in self.layers for name in layer.outputs)
+        return Names((*(value.name for value in self.inputs), *self.constants, *made))
+
     def add_constant(self, name: str, value: Array) -> str:
         """Add a constant under a name of its own, which is returned."""
         unique, count = name, 0
@@ -144,9 +168,16 @@ class Model:
         return unique
 
     def bind(self, dims: Mapping[str, int]) -> None:
-        """Give named dims of the inputs and outputs their values. Raises ModelError for a name that no input has."""
+        """Give named dims of the inputs and outputs their values. Raises ModelError for a name that no input has, and
+        for a value that is no size.
+        """
+        if not isinstance(dims, Mapping):
+            raise ModelError(f"dims are sizes by the dims' names, such as {{'batch': 1}}, and not {dims!r}")
+        for name, size in dims.items():
+            if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or not 0 <= size < 1 << 31:
+                raise ModelError(f"dim {name!r} must be a whole number from 0, and is {size!r}")
         known = {dim for value in self.inputs for dim in value.shape or () if isinstance(dim, str)}
-        unknown = set(dims) - known
+        unknown = {str(name) for name in dims} - known
         if unknown:
             raise ModelError(
                 f"{self.name} has no dim named {', '.join(sorted(unknown))}; it has {sorted(known) or 'no named dims'}"

@@ -39,8 +39,36 @@ WHOLE = model(RELU).SerializeToString()
 def test_no_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"nowhere\.onnx"):
         pf.load(tmp_path / "nowhere.onnx")
-    with pytest.raises(FileNotFoundError):
+    (tmp_path / "inside.onnx").touch()
+    with pytest.raises(pf.MissingFileError, match=r"is a folder.*inside\.onnx"):
         pf.load(tmp_path)
+    with pytest.raises(pf.ModelError):
+        pf.load("x" * 5000)
+    with pytest.raises(pf.ModelError, match="device"):
+        pf.load("/dev/null")
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b"PK\x03\x04" + bytes(50), r"PyTorch.*torch\.onnx\.export"),
+        (b"\x80\x02}q\x00", "pickle"),
+        (b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n", "git lfs pull"),
+        (b"<!DOCTYPE html><html>not found</html>", "download"),
+        (b"\x1c\x00\x00\x00TFL3" + bytes(20), "tf2onnx"),
+        (b"a model, or so they said\n", "text"),
+    ],
+)
+def test_a_file_of_another_format_is_recognised(data: bytes, words: str, tmp_path: Path) -> None:
+    path = tmp_path / "m.onnx"
+    path.write_bytes(data)
+    with pytest.raises(pf.ModelError, match=rf"m\.onnx.*{words}"):
+        pf.load(path)
+
+
+def test_a_file_that_was_opened_as_text() -> None:
+    with pytest.raises(pf.ModelError, match="'rb'"):
+        pf.load(io.StringIO("text"))
 
 
 @pytest.mark.parametrize("kept", [1, 10, len(WHOLE) // 2, len(WHOLE) - 1])
@@ -180,73 +208,87 @@ def test_dims_bind_names_and_refuse_others() -> None:
     assert pf.load(WHOLE, dims={"n": 4}).inputs[0].shape == (4, 3)
     with pytest.raises(pf.ModelError, match=r"'?m'?.*\['n'\]"):
         pf.load(WHOLE, dims={"m": 4})
+    for wrong in (-1, "x", 1.5, True, None):
+        with pytest.raises(pf.ModelError, match="'n' must be a whole number"):
+            pf.load(WHOLE, dims={"n": wrong})
+    with pytest.raises(pf.ModelError, match="sizes by the dims' names"):
+        pf.load(WHOLE, dims=[1])
 
 
-def with_external_weights(location: str) -> onnx.ModelProto:
-    proto = model(helper.make_node("MatMul", ["x", "w"], ["y"]))
-    tensor = proto.graph.initializer[0]
-    tensor.ClearField("raw_data")
-    tensor.data_location = TensorProto.EXTERNAL
-    tensor.external_data.add(key="location", value=location)
-    return proto
-
-
-def test_external_data_beside_the_model_is_read(tmp_path: Path) -> None:
-    weights = np.arange(6, dtype=np.float32).reshape(3, 2)
-    (tmp_path / "weights.bin").write_bytes(weights.tobytes())
-    (tmp_path / "m.onnx").write_bytes(with_external_weights("weights.bin").SerializeToString())
-    np.testing.assert_array_equal(pf.load(tmp_path / "m.onnx").constants["w"], weights)
-
-
-@pytest.mark.parametrize("location", ["../secret.bin", "/etc/passwd", "inner/../../secret.bin"])
-def test_external_data_outside_the_folder_is_not_read(location: str, tmp_path: Path) -> None:
-    folder = tmp_path / "models"
-    (folder / "inner").mkdir(parents=True)
-    (tmp_path / "secret.bin").write_bytes(bytes(24))
-    (folder / "m.onnx").write_bytes(with_external_weights(location).SerializeToString())
-    with pytest.raises(pf.ModelError, match="outside"):
-        pf.load(folder / "m.onnx")
-
-
-def test_external_data_through_a_link_is_not_read(tmp_path: Path) -> None:
-    folder = tmp_path / "models"
-    folder.mkdir()
-    (tmp_path / "secret.bin").write_bytes(bytes(24))
-    (folder / "weights.bin").symlink_to(tmp_path / "secret.bin")
-    (folder / "m.onnx").write_bytes(with_external_weights("weights.bin").SerializeToString())
-    with pytest.raises(pf.ModelError, match="outside"):
-        pf.load(folder / "m.onnx")
-
-
-def test_external_data_that_is_missing_or_short(tmp_path: Path) -> None:
-    path = tmp_path / "m.onnx"
-    path.write_bytes(with_external_weights("weights.bin").SerializeToString())
-    with pytest.raises(pf.ModelError, match=r"weights\.bin"):
-        pf.load(path)
-    (tmp_path / "weights.bin").write_bytes(bytes(7))
-    with pytest.raises(pf.ModelError, match="'w'"):
-        pf.load(path)
-
-
-def test_external_data_wants_a_path() -> None:
-    with pytest.raises(pf.ModelError, match="path"):
-        pf.load(with_external_weights("weights.bin").SerializeToString())
-
-
-def test_external_data_in_an_attribute_is_not_read(tmp_path: Path) -> None:
-    """A Constant's tensor may point at a file, too."""
-    tensor = with_external_weights("/etc/passwd").graph.initializer[0]
-    node = helper.make_node("Constant", [], ["c"], value=tensor)
-    path = tmp_path / "m.onnx"
-    path.write_bytes(model(node, helper.make_node("MatMul", ["x", "c"], ["y"])).SerializeToString())
-    with pytest.raises(pf.ModelError):
-        pf.load(path)
+def test_dims_that_exporters_write_for_unknown_ones() -> None:
+    """-1 and "?" say nothing of a dim; two of them may be of two sizes."""
+    proto = model(helper.make_node("Relu", ["x"], ["y"]))
+    proto.graph.input[0].CopyFrom(helper.make_tensor_value_info("x", TensorProto.FLOAT, ["?", -1, "?", "unk__1"]))
+    loaded = pf.load(proto)
+    assert loaded.inputs[0].shape == (None, None, None, "unk__1")
+    x = np.ones((2, 3, 4, 5), np.float32)
+    np.testing.assert_array_equal(pf.run(loaded, {"x": x})["y"], x)
+    proto.graph.input[0].type.tensor_type.shape.dim[0].dim_value = -3
+    with pytest.raises(pf.ModelError, match="'x' has a dim of -3"):
+        pf.load(proto)
 
 
 def test_an_initializer_of_the_wrong_size() -> None:
     proto = model(helper.make_node("MatMul", ["x", "w"], ["y"]))
     proto.graph.initializer[0].raw_data = bytes(7)
     with pytest.raises(pf.ModelError, match="'w'"):
+        pf.load(proto)
+
+
+def test_a_dim_of_an_initializer_is_not_negative() -> None:
+    proto = model(helper.make_node("MatMul", ["x", "w"], ["y"]))
+    proto.graph.initializer[0].dims[:] = [-1, 2]
+    with pytest.raises(pf.ModelError, match=r"'w' has a negative dim"):
+        pf.load(proto)
+
+
+@pytest.mark.parametrize("opset", [0, -1, 2**40])
+def test_an_opset_that_there_is_not(opset: int) -> None:
+    with pytest.raises(pf.ModelError, match=f"opset {opset}"):
+        pf.load(model(RELU, opsets={"": opset}))
+
+
+def test_an_opset_of_other_operators_alone() -> None:
+    with pytest.raises(pf.ModelError, match=r"which opset of ai\.onnx"):
+        pf.load(model(RELU, opsets={"com.example": 1}))
+
+
+@pytest.mark.parametrize("what", ["initializer", "input", "Constant"])
+def test_two_values_of_one_name(what: str) -> None:
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["y"])]
+    if what == "Constant":
+        nodes.insert(0, helper.make_node("Constant", [], ["w"], value_float=1.0))
+    proto = model(*nodes)
+    if what == "initializer":
+        proto.graph.initializer.add().CopyFrom(proto.graph.initializer[0])
+    elif what == "input":
+        proto.graph.input.add().CopyFrom(proto.graph.input[0])
+    with pytest.raises(pf.ModelError, match=r"made twice|two inputs"):
+        pf.load(proto)
+
+
+def test_a_sequence_of_nothing() -> None:
+    proto = model(helper.make_node("SequenceLength", ["s"], ["y"]))
+    proto.graph.input.add(name="s").type.sequence_type.SetInParent()
+    with pytest.raises(pf.ModelError, match="'s' is a sequence"):
+        pf.load(proto)
+
+
+def test_a_name_that_is_no_text() -> None:
+    data = model(helper.make_node("Relu", ["xxxx"], ["y"])).SerializeToString()
+    with pytest.raises(pf.ModelError, match="no text"):
+        pf.load(data.replace(b"xxxx", b"\xff\xfe\xfd\xfc"))
+
+
+def test_graphs_too_deep_within_each_other() -> None:
+    """A file that protobuf reads has 32 levels at most; a message in memory may have any number."""
+    proto = model(helper.make_node("Identity", ["x"], ["y"]))
+    graph = proto.graph
+    for _ in range(200):
+        node = graph.node.add(op_type="If", input=["c"], output=["z"])
+        attribute = node.attribute.add(name="then_branch", type=onnx.AttributeProto.GRAPH)
+        graph = attribute.g
+    with pytest.raises(pf.ModelError, match="deep"):
         pf.load(proto)
 
 

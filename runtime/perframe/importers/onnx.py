@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,25 +15,27 @@ from onnx import numpy_helper
 from perframe.errors import InferenceError, ModelError, PerframeError, Problem, UnsupportedOperatorError
 from perframe.importers.adapters import IGNORED_ATTRIBUTES, adapters
 from perframe.importers.onnx_file import read
-from perframe.importers.onnx_functions import defaults, inline, local_functions, standard_body
+from perframe.importers.onnx_functions import Calls, Key, inline, standard_body
+from perframe.importers.onnx_schema import MAX_OPSET, fault
+from perframe.importers.onnx_values import declared
+from perframe.importers.onnx_walk import MAX_DEPTH
 from perframe.layers.base import registry
-from perframe.model import Layer, Model, Value
-from perframe.spec import Dim, DynamicTensorShape, PartialTensor
+from perframe.model import Layer, Model, Names, Value
+from perframe.spec import DynamicTensorShape, PartialTensor
 from perframe.tensor import DataType
 
 Array = NDArray[Any]
 
 TRAINING = "it trains, and perframe runs inference: export the model without it"
-MAX_CALL_DEPTH = 32  # functions within functions; a model may bring one that calls itself
 
 
 def load_onnx(source: str | Path | bytes | IO[bytes] | onnx.ModelProto) -> Model:
     """Import an ONNX model. Raises ModelError; UnsupportedOperatorError lists all nodes that cannot be imported."""
-    proto, name, weights = read(source)
+    file = read(source)
     try:
-        return Importer(proto, name, weights).run()
+        return Importer(file.proto, file.name, Names(file.values), file.weights).run()
     except InferenceError as error:
-        raise InferenceError(f"{name}: {error}") from None
+        raise InferenceError(f"{file.name}: {error}") from None
 
 
 @dataclass
@@ -54,8 +55,11 @@ class Node:
 class Importer:
     """One graph's way into a model. Adapters see it as their context."""
 
-    def __init__(self, proto: onnx.ModelProto, name: str, weights: Mapping[int, Array] | None = None) -> None:
+    def __init__(
+        self, proto: onnx.ModelProto, name: str, names: Names, weights: Mapping[int, Array] | None = None
+    ) -> None:
         self.name, self.graph, self._weights = name, proto.graph, weights or {}
+        self.names, self.titles = names, Names()  # of values, and of layers
         self.outer: Importer | None = None  # of the graph around a body
         self.captures: dict[str, PartialTensor] = {}  # what a body reads of the graphs around it
         self.formal: list[PartialTensor | None] = []  # what is known of a body's inputs from outside
@@ -64,27 +68,32 @@ class Importer:
         self.specs: dict[str, PartialTensor] = {}
         self.layers: list[Layer] = []
         self.problems: list[Problem] = []
-        self.functions = local_functions(proto)
-        self._fresh = itertools.count()
+        self.calls = Calls(proto)
+        self._open: list[Key | None] = []  # the calls and graphs that are being imported, from the outside in
 
     def constant(self, value: Any, dtype: Any = None) -> str:
         """A new constant; returns its name."""
-        return self.define(f"constant_{next(self._fresh)}", np.asarray(value, dtype))
+        return self.define(self.names.free("constant"), np.asarray(value, dtype))
 
     def define(self, name: str, value: Array) -> str:
         """A constant of this name."""
+        if not name or name in self.specs:
+            raise ModelError(f"{self.name}: " + (f"{name!r} is made twice" if name else "a constant has no name"))
         self.constants[name] = value
         self.specs[name] = PartialTensor.of(value)
         return name
 
     def value_name(self, like: str) -> str:
         """A name for a value between two nodes that an adapter makes of one."""
-        return f"{like}:{next(self._fresh)}"
+        return self.names.free(like)
 
     def run(self) -> Model:
         """The model. Raises ModelError."""
         if not self.opsets:
             raise ModelError(f"{self.name}: the model does not say which opset it uses")
+        for domain, version in self.opsets.items():
+            if not 0 < version <= MAX_OPSET:
+                raise ModelError(f"{self.name}: opset {version} of {domain} is none that there is")
         for index, tensor in enumerate(self.graph.initializer):
             read = self._weights.get(index)
             self.define(tensor.name, self._array(tensor) if read is None else read)
@@ -96,6 +105,8 @@ class Importer:
             if info.name not in self.constants
         ]
         for value in inputs:
+            if not value.name or value.name in self.specs:
+                raise ModelError(f"{self.name}: two inputs are called {value.name!r}, or one has no name")
             self.specs[value.name] = PartialTensor(value.dtype, value.shape, kind=value.kind)
         for index, proto in enumerate(self.graph.node):
             self.add(self._node(proto, proto.name or f"{proto.op_type}_{index}", self.opsets))
@@ -104,8 +115,10 @@ class Importer:
         for info in self.graph.output:
             self.find(info.name)
         outputs = [self._output(info) for info in self.graph.output]
-        inputs += [Value(name, spec.dtype, spec.shape, spec.kind) for name, spec in self.captures.items()]
         self._leave_out_unread()
+        used = {name for layer in self.layers for name in layer.inputs} | {value.name for value in outputs}
+        self.captures = {name: spec for name, spec in self.captures.items() if name in used}
+        inputs += [Value(name, spec.dtype, spec.shape, spec.kind) for name, spec in self.captures.items()]
         model = Model(inputs, outputs, self.layers, self.constants, self.name)
         model.verify()
         return model
@@ -152,9 +165,12 @@ class Importer:
         captures: dict[str, None] = {}
         for attribute, graph in graphs.items():
             del node.attributes[attribute]
-            inner = Importer(onnx.ModelProto(graph=graph), f"{self.name}, {attribute} of {node.name!r}")
-            inner.outer, inner.opsets, inner.functions = self, self.opsets, self.functions
-            inner.formal = self._formal(node)
+            name = f"{self.name}, {attribute} of {node.name!r}"
+            if len(self._open) >= MAX_DEPTH:
+                raise ModelError(f"{self.name}: graphs and calls lie more than {MAX_DEPTH} deep within each other")
+            inner = Importer(onnx.ModelProto(graph=graph), name, self.names)
+            inner.outer, inner.opsets, inner.calls, inner.titles = self, self.opsets, self.calls, self.titles
+            inner.formal, inner._open = self._formal(node), [*self._open, None]
             try:
                 bodies[attribute] = inner.run()
             except UnsupportedOperatorError as error:
@@ -165,8 +181,6 @@ class Importer:
         return len(self.problems) == before
 
     def _node(self, proto: onnx.NodeProto, name: str, opsets: Mapping[str, int]) -> Node:
-        if not all(isinstance(t, str) for t in (proto.op_type, proto.domain, name, *proto.input, *proto.output)):
-            raise ModelError(f"{self.name}: node {name!r} has names that are no text: the file is damaged")
         attributes = {a.name: self._attribute(a) for a in proto.attribute if a.name not in IGNORED_ATTRIBUTES}
         domain = "" if proto.domain == "ai.onnx" else proto.domain
         opset = opsets.get(domain or "ai.onnx", 0)
@@ -177,30 +191,7 @@ class Importer:
 
         What cannot be imported is noted and imported no further.
         """
-        try:
-            for adapter in adapters().get(f"{node.domain}::{node.op}" if node.domain else node.op, ()):
-                replaced = adapter(node, self)
-                if replaced is not None:
-                    for other in replaced:
-                        self.add(other)
-                    return
-        except PerframeError:
-            raise
-        except NotImplementedError as error:
-            self._problem(node, str(error))
-            return
-        except (LookupError, TypeError, ValueError) as error:  # a file may say anything
-            self._problem(node, f"its inputs or attributes are not those of the operator: {error}")
-            return
-        if node.domain or node.op not in registry():
-            if not self._inline(node):
-                self._problem(node, TRAINING if node.domain.endswith(".training") else "perframe has no such layer")
-            return
-        if not self._bodies(node):
-            self._end_shapes(node)
-            return
-        layer = Layer(node.op, node.name, node.inputs, node.outputs, node.attributes)
-        missing = [name for name in layer.inputs if name and self.find(name) is None]
+        missing = [name for name in node.inputs if name and self.find(name) is None]
         if missing:
             if not self.problems:
                 raise ModelError(
@@ -208,27 +199,75 @@ class Importer:
                 )
             self._end_shapes(node)
             return
+        try:
+            if self._replaced(node):
+                return
+        except PerframeError:
+            raise
+        except NotImplementedError as error:
+            self._problem(node, str(error))
+            return
+        except (ArithmeticError, LookupError, TypeError, ValueError) as error:  # a file may say anything
+            self._problem(node, f"its inputs or attributes are not those of the operator: {error}")
+            return
+        if not self._bodies(node):
+            self._end_shapes(node)
+            return
+        layer = Layer(node.op, self.titles.free(node.name), node.inputs, node.outputs, node.attributes)
         results = layer.infer([self.specs[name] if name else None for name in layer.inputs])
         if len(node.outputs) > len(results):
             raise ModelError(
                 f"{self.name}: node {node.name!r} ({node.op}) has {len(node.outputs)} outputs, {len(results)} expected"
             )
-        self.specs.update((name, spec) for name, spec in zip(node.outputs, results, strict=False) if name)
+        for name, spec in zip(node.outputs, results, strict=False):
+            if name in self.specs:
+                raise ModelError(f"{self.name}: {name!r} is made twice, the second time by node {node.name!r}")
+            if name:
+                self.specs[name] = spec
         self.layers.append(layer)
 
+    def _replaced(self, node: Node) -> bool:
+        """Check and adapt a node. True where others stand for it now, or nothing can."""
+        if node.proto is not None:
+            reason = fault(node.proto, node.opset, node.domain)
+            if not node.opset and not node.domain:
+                reason = "the model does not say which opset of ai.onnx it uses"
+            if reason:
+                self._problem(node, reason)
+                return True
+        for adapter in adapters().get(f"{node.domain}::{node.op}" if node.domain else node.op, ()):
+            replaced = adapter(node, self)
+            if replaced is not None:
+                for other in replaced:
+                    self.add(other)
+                return True
+        if not node.domain and node.op in registry():
+            return False
+        if not self._inline(node):
+            self._problem(node, TRAINING if node.domain.endswith(".training") else "perframe has no such layer")
+        return True
+
     def _inline(self, node: Node) -> bool:
-        """Import a call by the body of its function, if it has one."""
+        """Import a call by the body of its function, if it has one. Raises ValueError where they do not fit."""
         if node.proto is None:
             return False
-        function = self.functions.get((node.domain, node.op))
+        key, function = self.calls.find(node.proto)
+        standard = function is None
         if function is None:
-            specs = [self.specs.get(name) for name in node.inputs]
-            function = standard_body(node.proto, node.opset, specs)
-        if function is None or node.name.count("/") > MAX_CALL_DEPTH:
+            function = standard_body(
+                node.proto, node.opset, [self.find(name) if name else None for name in node.inputs]
+            )
+        if function is None:
             return False
+        if key in self._open or len(self._open) >= MAX_DEPTH:
+            raise ModelError(f"{self.name}: function {node.op!r}, called by node {node.name!r}, calls itself")
+        self.calls.count(key, function)
         opsets = self.opsets | {entry.domain or "ai.onnx": entry.version for entry in function.opset_import}
-        for inner in inline(function, node.proto, node.name, defaults(node.proto, node.opset)):
+        nodes = inline(function, node.proto, node.name, self.names.free, standard, node.opset)
+        self._open.append(None if standard else key)
+        for inner in nodes:
             self.add(self._node(inner, inner.name, opsets))
+        self._open.pop()
         return True
 
     def _leave_out_unread(self) -> None:
@@ -252,6 +291,10 @@ class Importer:
             self.specs[name] = PartialTensor(DataType.FLOAT32)
 
     def _array(self, tensor: onnx.TensorProto) -> Array:
+        if tensor.data_location == onnx.TensorProto.EXTERNAL:  # read already, or in no folder
+            raise ModelError(f"{self.name}: tensor {tensor.name!r} lies in another file")
+        if any(dim < 0 for dim in tensor.dims):
+            raise ModelError(f"{self.name}: tensor {tensor.name!r} has a negative dim: {list(tensor.dims)}")
         try:
             array = numpy_helper.to_array(tensor)
         except (ValueError, TypeError, KeyError) as error:
@@ -285,29 +328,12 @@ class Importer:
             return tuple(item.decode("utf-8", "replace") if isinstance(item, bytes) else item for item in value)
         return value
 
-    def _value(self, info: onnx.ValueInfoProto) -> Value:
-        kind = info.type
-        if kind.HasField("sequence_type") or kind.HasField("optional_type"):
-            what = "sequence" if kind.HasField("sequence_type") else "optional"
-            return Value(info.name, _element_type(kind), None, what)
-        if not kind.HasField("tensor_type"):
-            raise ModelError(f"{self.name}: input or output {info.name!r} is neither tensor, sequence nor optional")
-        dtype = data_type(kind.tensor_type.elem_type)
-        if not kind.tensor_type.HasField("shape"):
-            return Value(info.name, dtype, None)
-        dims: list[Dim] = []
-        for dim in kind.tensor_type.shape.dim:
-            named = dim.dim_param if dim.HasField("dim_param") and dim.dim_param else None
-            dims.append(dim.dim_value if dim.HasField("dim_value") else named)
-        return Value(info.name, dtype, DynamicTensorShape(dims))
-
     def _declared(self, info: onnx.ValueInfoProto) -> Value:
         """A value as the graph says; a body's own names of dims may be of other sizes in each of its runs."""
-        value = self._value(info)
-        if self.outer is None or value.shape is None:
-            return value
-        dims = (None if isinstance(dim, str) else dim for dim in value.shape)
-        return Value(value.name, value.dtype, DynamicTensorShape(dims))
+        try:
+            return declared(info, bare=self.outer is not None)
+        except ModelError as error:
+            raise ModelError(f"{self.name}: {error}") from None
 
     def _output(self, info: onnx.ValueInfoProto) -> Value:
         """An output as it was inferred; where nothing could be, as it was declared."""
@@ -316,27 +342,15 @@ class Importer:
             raise ModelError(f"{self.name}: no node makes the output {info.name!r}")
         if spec.kind != "tensor" or (spec.shape is not None and spec.shape.is_static):
             return Value(info.name, spec.dtype, spec.shape, spec.kind)
-        declared = self._declared(info) if info.type.HasField("tensor_type") else Value(info.name, spec.dtype, None)
-        return Value(info.name, spec.dtype, declared.shape or spec.shape)
+        said = self._declared(info).shape if info.type.HasField("tensor_type") else None
+        return Value(info.name, spec.dtype, _joined(spec.shape, said))
 
 
-def _element_type(kind: onnx.TypeProto) -> DataType:
-    """The dtype of the tensors in a sequence or an optional."""
-    while not kind.HasField("tensor_type"):
-        kind = kind.sequence_type.elem_type if kind.HasField("sequence_type") else kind.optional_type.elem_type
-    return data_type(kind.tensor_type.elem_type)
-
-
-def data_type(number: int) -> DataType:
-    """ONNX's number of an element type as a DataType. Raises ModelError."""
-    if number == onnx.TensorProto.STRING:
-        return DataType.STRING
-    try:
-        return DataType.of(onnx.helper.tensor_dtype_to_np_dtype(number))
-    except (KeyError, ValueError, TypeError):
-        raise ModelError(f"element type {number} is none that ONNX defines") from None
-
-
-def metadata(proto: onnx.ModelProto) -> Mapping[str, str]:
-    """Who made the file, for reports."""
-    return {"producer": f"{proto.producer_name} {proto.producer_version}".strip(), "ir": str(proto.ir_version)}
+def _joined(inferred: DynamicTensorShape | None, said: DynamicTensorShape | None) -> DynamicTensorShape | None:
+    """An output's shape: what was inferred, and where that leaves a dim open, what the file says."""
+    if inferred is None or said is None:
+        return inferred if said is None else said
+    if len(inferred) != len(said):
+        return inferred
+    dims = (know if isinstance(know, int) else say or know for know, say in zip(inferred, said, strict=True))
+    return DynamicTensorShape(dims)

@@ -2,19 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import onnx
 
+from perframe.errors import ModelError
+from perframe.importers.onnx_schema import misfit, schema_of
 from perframe.spec import PartialTensor
 
-Functions = Mapping[tuple[str, str], onnx.FunctionProto]
+Key = tuple[str, str, str]  # domain, name, overload
+Functions = Mapping[Key, onnx.FunctionProto]
+Free = Callable[[str], str]
+
+MAX_NODES = 50_000  # that calls may stand for, in a whole model: functions that call others twice grow without bound
+BYTES_A_NODE = 4096  # a function's constants count, too: so many bytes like a node
 
 
-def local_functions(proto: onnx.ModelProto) -> Functions:
-    """The functions that a model brings, by domain and name."""
-    return {(function.domain, function.name): function for function in proto.functions}
+class Calls:
+    """The functions that a model brings, and how much their calls have made."""
+
+    def __init__(self, proto: onnx.ModelProto) -> None:
+        self._functions: dict[Key, onnx.FunctionProto] = {}
+        for function in proto.functions:
+            key = (function.domain, function.name, function.overload)
+            if key in self._functions:
+                raise ModelError(f"function {':'.join(key[:2])} is there twice")
+            self._functions[key] = function
+        self._costs: dict[Key, int] = {}
+        self._made = 0
+
+    def find(self, node: onnx.NodeProto) -> tuple[Key, onnx.FunctionProto | None]:
+        """What a node calls."""
+        key = (node.domain, node.op_type, node.overload)
+        return key, self._functions.get(key)
+
+    def count(self, key: Key, function: onnx.FunctionProto) -> None:
+        """A call is imported by its body. Raises ModelError where that has become too much."""
+        if key not in self._costs:
+            self._costs[key] = len(function.node) + function.ByteSize() // BYTES_A_NODE
+        self._made += self._costs[key]
+        if self._made > MAX_NODES:
+            raise ModelError(
+                f"the model's functions stand for more than {MAX_NODES} nodes: export it without functions"
+            )
 
 
 def standard_body(
@@ -22,11 +53,10 @@ def standard_body(
 ) -> onnx.FunctionProto | None:
     """The body that the standard gives an operator of this opset; None where it gives none.
 
-    Some bodies depend on the node's attributes and its inputs' types.
+    Some bodies depend on the node's attributes and its inputs' types. Raises ValueError where these do not fit.
     """
-    try:
-        schema: Any = onnx.defs.get_schema(node.op_type, opset, node.domain)
-    except onnx.defs.SchemaError:
+    schema = schema_of(node.op_type, opset, node.domain)
+    if schema is None:
         return None
     body = onnx.FunctionProto()
     if schema.has_function:
@@ -36,8 +66,11 @@ def standard_body(
             return body
     if schema.has_context_dependent_function:
         versions = [version for version in schema.context_dependent_function_opset_versions if version <= opset]
-        types = [_type(spec).SerializeToString() for spec in inputs]
         if versions:
+            wrong = misfit(schema, inputs)
+            if wrong:
+                raise ValueError(wrong)
+            types = [_type(spec).SerializeToString() for spec in inputs]
             version = max(versions)
             text = schema.get_context_dependent_function_with_opset_version(version, node.SerializeToString(), types)
             body.ParseFromString(text)
@@ -55,72 +88,82 @@ def _type(spec: PartialTensor | None) -> onnx.TypeProto:
 
 def defaults(node: onnx.NodeProto, opset: int) -> dict[str, onnx.AttributeProto]:
     """The attributes that the standard gives an operator where a node does not."""
-    try:
-        schema = onnx.defs.get_schema(node.op_type, opset, node.domain)
-    except onnx.defs.SchemaError:
+    schema = schema_of(node.op_type, opset, node.domain)
+    if schema is None:
         return {}
     return {name: a.default_value for name, a in schema.attributes.items() if a.default_value.name}
 
 
 def inline(
-    function: onnx.FunctionProto, node: onnx.NodeProto, prefix: str, standard: Mapping[str, onnx.AttributeProto]
+    function: onnx.FunctionProto, node: onnx.NodeProto, prefix: str, free: Free, standard: bool, opset: int
 ) -> list[onnx.NodeProto]:
-    """The nodes that stand for a call: inner values are named after the call, attributes are filled in."""
+    """The nodes that stand for a call: inner values get names that nothing has, attributes are filled in. A `standard`
+    body may hold a graph of the call's, which reads values around it. Raises ValueError where the call has more inputs
+    or outputs than the function.
+    """
+    for what, formal, actual in (("input", function.input, node.input), ("output", function.output, node.output)):
+        if len(actual) > len(formal):
+            raise ValueError(f"the function has {len(formal)} {what}(s), and the call {len(actual)}")
     names = dict(zip(function.input, node.input, strict=False))
     names |= {formal: "" for formal in function.input[len(node.input) :]}
-    names |= dict(zip(function.output, node.output, strict=False))
+    names |= {formal: actual for formal, actual in zip(function.output, node.output, strict=False) if actual}
     given = {attribute.name: attribute for attribute in node.attribute}
-    given = {**standard, **{default.name: default for default in function.attribute_proto}, **given}
-    return [_renamed(inner, names, given, prefix) for inner in function.node]
+    given = {**defaults(node, opset), **{default.name: default for default in function.attribute_proto}, **given}
+    scope = _Scope(names, given, prefix, free, standard)
+    return [scope.node(inner) for inner in function.node]
 
 
-def _renamed(
-    node: onnx.NodeProto, names: dict[str, str], given: Mapping[str, onnx.AttributeProto], prefix: str
-) -> onnx.NodeProto:
-    result = onnx.NodeProto()
-    result.CopyFrom(node)
-    result.name = f"{prefix}/{node.name or node.op_type}"
-    del result.attribute[:], result.input[:], result.output[:]
-    result.input.extend(names.get(name, f"{prefix}/{name}") if name else "" for name in node.input)
-    for name in node.output:
-        result.output.append(names.setdefault(name, f"{prefix}/{name}") if name else "")
-    for attribute in _filled(node.attribute, given):
-        for graph in (*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs):
-            _rename_graph(graph, names, given, prefix)
-        result.attribute.append(attribute)
-    return result
+@dataclass(frozen=True)
+class _Scope:
+    """What names and attributes stand for within a call."""
 
+    names: dict[str, str]
+    given: Mapping[str, onnx.AttributeProto]
+    prefix: str
+    free: Free
+    standard: bool
 
-def _filled(
-    attributes: Iterable[onnx.AttributeProto], given: Mapping[str, onnx.AttributeProto]
-) -> Iterable[onnx.AttributeProto]:
-    """Attributes of their own; references to the call's are replaced, or left out where the call has none."""
-    for attribute in attributes:
-        copy = onnx.AttributeProto()
-        if not attribute.ref_attr_name:
-            copy.CopyFrom(attribute)
-        elif attribute.ref_attr_name in given:
-            copy.CopyFrom(given[attribute.ref_attr_name])
-            copy.name = attribute.name
-        else:
-            continue
-        yield copy
+    def _made(self, name: str) -> str:
+        if name and name not in self.names:
+            self.names[name] = self.free(f"{self.prefix}/{name}")
+        return self.names[name] if name else ""
 
+    def _read(self, name: str) -> str:
+        return self.names.get(name, name) if self.standard else self._made(name)
 
-def _rename_graph(
-    graph: onnx.GraphProto, outer: Mapping[str, str], given: Mapping[str, onnx.AttributeProto], prefix: str
-) -> None:
-    """A subgraph's nodes, too, read the call's values and attributes; its own values keep to themselves."""
-    own = {info.name for info in graph.input} | {tensor.name for tensor in graph.initializer}
-    own |= {tensor.values.name for tensor in graph.sparse_initializer}
-    own |= {name for node in graph.node for name in node.output}
-    names = {name: f"{prefix}/{name}" for name in own} | {k: v for k, v in outer.items() if k not in own}
-    for info in (*graph.input, *graph.output):
-        info.name = names.get(info.name, f"{prefix}/{info.name}")
-    for tensor in graph.initializer:
-        tensor.name = names[tensor.name]
-    for sparse in graph.sparse_initializer:
-        sparse.values.name = names[sparse.values.name]
-    renamed = [_renamed(node, names, given, prefix) for node in graph.node]
-    del graph.node[:]
-    graph.node.extend(renamed)
+    def node(self, node: onnx.NodeProto) -> onnx.NodeProto:
+        """A node of the function as one of the caller's."""
+        result = onnx.NodeProto()
+        result.CopyFrom(node)
+        result.name = f"{self.prefix}/{node.name or node.op_type}"
+        del result.attribute[:], result.input[:], result.output[:]
+        result.input.extend(map(self._read, node.input))
+        result.output.extend(map(self._made, node.output))
+        for attribute in node.attribute:
+            if not attribute.ref_attr_name:
+                added = result.attribute.add()
+                added.CopyFrom(attribute)
+                for graph in (*([added.g] if added.HasField("g") else []), *added.graphs):
+                    self._graph(graph)
+            elif attribute.ref_attr_name in self.given:  # else the call leaves it out; its graphs are the caller's
+                added = result.attribute.add()
+                added.CopyFrom(self.given[attribute.ref_attr_name])
+                added.name = attribute.name
+        return result
+
+    def _graph(self, graph: onnx.GraphProto) -> None:
+        """Its nodes, too, read the call's values and attributes; its own values keep to themselves."""
+        own = [info.name for info in graph.input] + [tensor.name for tensor in graph.initializer]
+        own += [tensor.values.name for tensor in graph.sparse_initializer]
+        own += [name for node in graph.node for name in node.output if name]
+        names = {**self.names, **{name: self.free(f"{self.prefix}/{name}") for name in dict.fromkeys(own)}}
+        for info in (*graph.input, *graph.output):
+            info.name = names.get(info.name, info.name)
+        for tensor in graph.initializer:
+            tensor.name = names[tensor.name]
+        for sparse in graph.sparse_initializer:
+            sparse.values.name = names[sparse.values.name]
+        inner = replace(self, names=names)
+        renamed = [inner.node(node) for node in graph.node]
+        del graph.node[:]
+        graph.node.extend(renamed)

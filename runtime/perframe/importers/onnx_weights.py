@@ -22,6 +22,8 @@ _VARINT, _FIXED64, _LENGTH, _FIXED32 = 0, 1, 2, 5  # how a field is written
 
 _DTYPES = {1: "<f4", 2: "u1", 3: "i1", 4: "<u2", 5: "<i2", 6: "<i4", 7: "<i8", 9: "?", 10: "<f2", 11: "<f8"}
 _DTYPES |= {12: "<u4", 13: "<u8"}  # by ONNX's numbers
+ITEM_BYTES = {number: np.dtype(dtype).itemsize for number, dtype in _DTYPES.items()}
+_MAX_RANK = 64  # NumPy's
 
 
 class _Damaged(Exception):
@@ -53,7 +55,9 @@ def split(file: IO[bytes], size: int) -> tuple[bytes, dict[int, NDArray[Any]]]:
 def read_array(file: IO[bytes], at: int, size: int, data_type: int, dims: Sequence[int]) -> NDArray[Any] | None:
     """An array of `size` bytes that nobody may change; None where it has another size, or an unusual element type."""
     dtype = _DTYPES.get(data_type)
-    if dtype is None or math.prod(dims) * np.dtype(dtype).itemsize != size:
+    if dtype is None or len(dims) > _MAX_RANK or any(dim < 0 for dim in dims):
+        return None
+    if math.prod(dims) * np.dtype(dtype).itemsize != size:
         return None
     array = np.empty(math.prod(dims), dtype)
     file.seek(at)
@@ -113,7 +117,7 @@ def _tensor(file: IO[bytes], begin: int, end: int) -> _Tensor:
             tensor.dims.append(at[0])
         elif number == _DIMS and written == _LENGTH:
             file.seek(at[0])
-            while file.tell() < at[1]:
+            while file.tell() < at[1] and len(tensor.dims) <= _MAX_RANK:
                 tensor.dims.append(_read_varint(file)[0])
     return tensor
 

@@ -36,6 +36,7 @@ class _Rewrite:
         self.model, self.graph = model, Graph(model)
         self.specs = dict(self.graph.specs)
         self.twins: dict[str, str] = {}
+        self.names = model.names
         self.there = {value.name for value in model.inputs} | set(model.constants)
         self.layers: list[Layer] = []
         self.gone: list[Layer] = []
@@ -80,7 +81,8 @@ class _Rewrite:
             self._add(Layer("Transpose", name, [source], [target], {"perm": list(order(range(rank)))}))
 
     def _constant(self, name: str, value: NDArray[Any]) -> str:
-        added = self.model.add_constant(name, value)
+        added = self.names.free(name)
+        self.model.constants[added] = value
         self.there.add(added)
         return added
 
@@ -104,18 +106,18 @@ class _Rewrite:
     def _twin(self, name: str) -> str:
         """The value with its channels last."""
         if name not in self.twins:
-            self.twins[name] = f"{name}:last"
             if name in self.model.constants:
                 value = np.ascontiguousarray(np.moveaxis(self.model.constants[name], 1, -1))
-                self.twins[name] = self._constant(self.twins[name], value)
+                self.twins[name] = self._constant(f"{name}:last", value)
             else:
+                self.twins[name] = self.names.free(f"{name}:last")
                 self._order(name, self.twins[name], last, self._rank(name))
         return self.twins[name]
 
     def _make(self, layer: Layer, inputs: list[str], **changes: object) -> bool:
         """The layer on twins; its outputs are twins."""
         for name in layer.outputs:
-            self.twins[name] = f"{name}:last"
+            self.twins[name] = self.names.free(f"{name}:last")
         layer.inputs, layer.outputs = inputs, [self.twins[name] for name in layer.outputs]
         layer.attributes = {**layer.attributes, **changes}
         self._add(layer)
@@ -274,7 +276,7 @@ class _Rewrite:
         apart = self._constant(f"shape of {layer.name}", np.array([*last_shape, groups, channels], np.int64))
         whole = self._constant(f"shape of {back.name}", np.array([*last_shape, given[1]], np.int64))
         rank = len(split)
-        names = [f"{layer.outputs[0]}:last", f"{turn.outputs[0]}:last", f"{back.outputs[0]}:last"]
+        names = [self.names.free(f"{old.outputs[0]}:last") for old in (layer, turn, back)]
         self._add(Layer("Reshape", layer.name, [source, apart], [names[0]]))
         perm = [*range(rank - 2), rank - 1, rank - 2]
         self._add(Layer("Transpose", turn.name, [names[0]], [names[1]], {"perm": perm}))

@@ -63,7 +63,8 @@ def _fuse(graph: Graph, layer: Layer) -> bool:
     place = graph.model.layers.index(layer)
     while len(scores.added) > 1:
         one, other, *rest = scores.added
-        total = Layer("Add", f"{layer.name}/masks{len(rest)}", [one, other], [f"{layer.name}/masks{len(rest)}"])
+        name = graph.model.names.free(f"{layer.name}/masks{len(rest)}")
+        total = Layer("Add", name, [one, other], [name])
         graph.model.layers.insert(place, total)
         scores.added, place = [*rest, total.outputs[0]], place + 1
     inputs = [*(name for name, _, _ in found), "".join(scores.added), scores.kept, dropped]

@@ -156,12 +156,13 @@ class _Rewrite:
             return False
         made: list[Layer] = []
         inputs: list[str] = []
+        names = self.model.names
         for name, numbers in zip(data, found, strict=True):
             assert numbers is not None
             if self._is_same(numbers, to):
                 inputs.append(numbers.name)
                 continue
-            output = f"{self.rounds.outputs[0]}/{len(made)}"
+            output = names.free(f"{self.rounds.outputs[0]}/{len(made)}")
             table = self._table([self.graph.producers[name], self._rounds_of(name)], numbers.name)
             made.append(self._look_up(numbers.name, table, output))
             inputs.append(output)
@@ -220,7 +221,7 @@ class _Rewrite:
             "to": self._dtype(to),
         }
         output = self.rounds.outputs[0]
-        made = output if keeps else f"{output}/mean"
+        made = output if keeps else self.model.names.free(f"{output}/mean")
         layers = [Layer("QuantizedMean", layer.name, [numbers.name], [made], attributes)]
         if not keeps:
             kept = self.model.add_constant(f"axes of {layer.name}", np.arange(2, len(shape)))

@@ -26,11 +26,12 @@ def run(model: Model, evaluate: Evaluate) -> int:
 def _own_range(model: Model, layer: Layer) -> list[Layer]:
     """Smallest and largest element, and the scale that spreads them over 8 bits. That of nothing but zeros is 1/255."""
     made: list[Layer] = []
+    names = model.names
     x, (y, scale, zero) = layer.inputs[0], [*layer.outputs, "", ""][:3]
 
     def then(op: str, *inputs: str, output: str = "", **attributes: Any) -> str:
         name = f"{layer.name}/{len(made)}"
-        made.append(Layer(op, name, list(inputs), [output or name], attributes))
+        made.append(Layer(op, name, list(inputs), [output or names.free(name)], attributes))
         return made[-1].outputs[0]
 
     def number(value: float) -> str:

@@ -47,7 +47,7 @@ def to_input(node: Node, graph: Importer, attribute: str, position: int, dtype: 
 
 def to_data_types(node: Node, *names: str) -> None:
     """Attributes that are ONNX's numbers of types become DataTypes. Raises ModelError for a number of none."""
-    from perframe.importers.onnx import data_type
+    from perframe.importers.onnx_values import data_type
 
     for name in names:
         number = node.attributes.get(name)

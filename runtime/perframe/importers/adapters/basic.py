@@ -8,6 +8,7 @@ import numpy as np
 from onnx import TensorProto
 
 from perframe.importers.adapters import adapter, dtype_of, node_like, to_input
+from perframe.importers.onnx_values import data_type
 from perframe.tensor import DataType
 
 if TYPE_CHECKING:
@@ -171,8 +172,6 @@ def _variadic(node: Node, graph: Importer) -> list[Node] | None:
 
 @adapter("Cast")
 def _cast(node: Node, graph: Importer) -> None:
-    from perframe.importers.onnx import data_type
-
     to = node.attributes["to"]
     if isinstance(to, DataType):
         return

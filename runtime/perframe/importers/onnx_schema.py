@@ -1,0 +1,93 @@
+"""What the standard demands of a node, whatever its operator does: counts of inputs and outputs, and attributes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any, NamedTuple
+
+import onnx
+
+from perframe.spec import PartialTensor
+from perframe.tensor import DataType
+
+MAX_OPSET = 1000  # far beyond any that there will be
+
+
+class Rules(NamedTuple):
+    """An operator's limits, the attributes that it must have, and the type of each."""
+
+    inputs: tuple[int, int]
+    outputs: tuple[int, int]
+    required: tuple[str, ...]
+    types: Mapping[str, int]
+
+
+@cache
+def schema_of(op: str, opset: int, domain: str) -> Any:
+    """The standard's own words on an operator; None where it has none."""
+    try:
+        return onnx.defs.get_schema(op, opset, domain)
+    except onnx.defs.SchemaError:
+        return None
+
+
+@cache
+def _rules(op: str, opset: int, domain: str) -> Rules | None:
+    schema = schema_of(op, opset, domain)
+    if schema is None:
+        return None
+    return Rules(
+        (schema.min_input, schema.max_input),
+        (schema.min_output, schema.max_output),
+        tuple(name for name, attribute in schema.attributes.items() if attribute.required),
+        {name: attribute.type.value for name, attribute in schema.attributes.items()},
+    )
+
+
+def fault(node: onnx.NodeProto, opset: int, domain: str) -> str:
+    """Why a node cannot be what it says; "" where it can, or the standard does not know its operator."""
+    rules = _rules(node.op_type, opset, domain)
+    if rules is None:
+        return ""
+    for what, names, (least, most) in (("input", node.input, rules.inputs), ("output", node.output, rules.outputs)):
+        if len(names) < least:
+            return f"it needs {least} {what}(s), and has {len(names)}"
+        if len(names) > most:
+            return f"it takes at most {most} {what}(s), and has {len(names)} {what}s"
+    present = {attribute.name: attribute.type for attribute in node.attribute}
+    if len(present) != len(node.attribute):
+        return "it has an attribute twice"
+    missing = [name for name in rules.required if name not in present]
+    if missing:
+        return f"it needs the attribute {', '.join(missing)}"
+    for name, kind in present.items():
+        if rules.types.get(name, kind) != kind:
+            names = onnx.AttributeProto.AttributeType
+            return f"its attribute {name} is of type {names.Name(kind)}, and must be {names.Name(rules.types[name])}"
+    return ""
+
+
+def misfit(schema: Any, inputs: Sequence[PartialTensor | None]) -> str:
+    """Why inputs are not of the types that an operator takes; "" where they are. ONNX's library, which writes bodies
+    for some operators, does not look, and crashes.
+    """
+    for index, spec in enumerate(inputs):
+        formal = schema.inputs[min(index, len(schema.inputs) - 1)]
+        if spec is None:
+            if formal.option == onnx.defs.OpSchema.FormalParameterOption.Single:
+                return f"its input {formal.name} is missing"
+        elif type_name(spec) not in formal.types:
+            return f"its input {formal.name} cannot be {type_name(spec)}"
+    return ""
+
+
+def type_name(spec: PartialTensor) -> str:
+    """A type as ONNX writes it."""
+    element = _ELEMENTS.get(spec.dtype, spec.dtype.value)
+    return {"sequence": "seq(tensor({}))", "optional": "optional(tensor({}))"}.get(spec.kind, "tensor({})").format(
+        element
+    )
+
+
+_ELEMENTS = {DataType.FLOAT32: "float", DataType.FLOAT64: "double"}  # ONNX calls all others as we do

@@ -1,0 +1,62 @@
+"""What ONNX says of a value: its name, element type and shape."""
+
+from __future__ import annotations
+
+import onnx
+
+from perframe.errors import ModelError
+from perframe.model import Value
+from perframe.spec import Dim, DynamicTensorShape
+from perframe.tensor import DataType
+
+UNKNOWN = "?"  # ONNX's own text format writes it for a dim of which nothing is known
+_MAX_NESTING = 8  # sequences of sequences
+
+
+def declared(info: onnx.ValueInfoProto, bare: bool = False) -> Value:
+    """A value as the file declares it; `bare` leaves the names of dims out. Raises ModelError."""
+    kind = info.type
+    if kind.HasField("sequence_type") or kind.HasField("optional_type"):
+        what = "sequence" if kind.HasField("sequence_type") else "optional"
+        return Value(info.name, _element_type(info), None, what)
+    if not kind.HasField("tensor_type"):
+        raise ModelError(f"input or output {info.name!r} is neither tensor, sequence nor optional")
+    dtype = data_type(kind.tensor_type.elem_type)
+    if not kind.tensor_type.HasField("shape"):
+        return Value(info.name, dtype, None)
+    dims = [_dim(dim, info.name) for dim in kind.tensor_type.shape.dim]
+    if bare:
+        dims = [None if isinstance(dim, str) else dim for dim in dims]
+    return Value(info.name, dtype, DynamicTensorShape(dims))
+
+
+def _dim(dim: onnx.TensorShapeProto.Dimension, name: str) -> Dim:
+    """Exporters write -1, too, where they know nothing of a dim."""
+    if not dim.HasField("dim_value"):
+        return dim.dim_param if dim.dim_param not in ("", UNKNOWN) else None
+    if dim.dim_value < -1:
+        raise ModelError(f"input or output {name!r} has a dim of {dim.dim_value}, and no dim may be negative")
+    return None if dim.dim_value == -1 else int(dim.dim_value)
+
+
+def _element_type(info: onnx.ValueInfoProto) -> DataType:
+    """The dtype of the tensors in a sequence or an optional."""
+    kind = info.type
+    for _ in range(_MAX_NESTING):
+        which = kind.WhichOneof("value")
+        if which == "tensor_type":
+            return data_type(kind.tensor_type.elem_type)
+        if which not in ("sequence_type", "optional_type"):
+            break
+        kind = getattr(kind, which).elem_type
+    raise ModelError(f"input or output {info.name!r} is a sequence or an optional of no tensors")
+
+
+def data_type(number: int) -> DataType:
+    """ONNX's number of an element type as a DataType. Raises ModelError."""
+    if number == onnx.TensorProto.STRING:
+        return DataType.STRING
+    try:
+        return DataType.of(onnx.helper.tensor_dtype_to_np_dtype(number))
+    except (KeyError, ValueError, TypeError):
+        raise ModelError(f"element type {number} is none that ONNX defines") from None

@@ -1,0 +1,104 @@
+"""A parsed ONNX file, looked over before anything is made of it: its graphs, its tensors, and its names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import onnx
+
+from perframe.errors import ModelError
+
+MAX_DEPTH = 64  # graphs within graphs and calls within calls; a file that protobuf reads has 32 graphs at most
+
+_GRAPH, _GRAPHS = onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS
+_TENSOR, _TENSORS = onnx.AttributeProto.TENSOR, onnx.AttributeProto.TENSORS
+_SPARSE, _SPARSES = onnx.AttributeProto.SPARSE_TENSOR, onnx.AttributeProto.SPARSE_TENSORS
+
+
+class Contents:
+    """All graphs of a file, the model's own first, and all nodes and attributes, those of functions too. Raises
+    ModelError where graphs nest too deeply.
+    """
+
+    def __init__(self, proto: onnx.ModelProto) -> None:
+        self.proto = proto
+        self.graphs = [proto.graph]
+        self.nodes: list[onnx.NodeProto] = []
+        self.attributes = [default for function in proto.functions for default in function.attribute_proto]
+        level = [graph for default in self.attributes for graph in _graphs(default)]
+        level += self._add(proto.graph.node)
+        for function in proto.functions:
+            level += self._add(function.node)
+        for _ in range(MAX_DEPTH):
+            self.graphs += level
+            level = [inner for graph in level for inner in self._add(graph.node)]
+        if level:
+            raise ModelError(f"graphs lie more than {MAX_DEPTH} deep within each other: no exporter writes this")
+
+    def _add(self, nodes: Iterable[onnx.NodeProto]) -> list[onnx.GraphProto]:
+        """Note nodes; returns the graphs that they hold."""
+        found: list[onnx.GraphProto] = []
+        for node in nodes:
+            self.nodes.append(node)
+            for attribute in node.attribute:
+                self.attributes.append(attribute)
+                found += _graphs(attribute)
+        return found
+
+    def tensors(self) -> Iterator[onnx.TensorProto]:
+        """Every tensor; the initializers of the model's own graph come first."""
+        for graph in self.graphs:
+            yield from graph.initializer
+            yield from _parts(graph.sparse_initializer)
+        for attribute in self.attributes:
+            if attribute.type == _TENSOR:
+                yield attribute.t
+            elif attribute.type == _TENSORS:
+                yield from attribute.tensors
+            elif attribute.type == _SPARSE:
+                yield from _parts([attribute.sparse_tensor])
+            elif attribute.type == _SPARSES:
+                yield from _parts(attribute.sparse_tensors)
+
+    def names_of_values(self) -> set[str]:
+        """What the values of all graphs are called. Raises ModelError where a name of the file is no text."""
+        found: set[str] = set()
+        for graph in self.graphs:
+            for infos in (graph.input, graph.output, graph.initializer):
+                found.update(info.name for info in infos)
+            found.update(sparse.values.name for sparse in graph.sparse_initializer)
+            for node in graph.node:
+                found.update(node.input, node.output)
+        for name in (*found, *self._other_names()):
+            if not isinstance(name, str):  # protobuf gives bytes where they are no UTF-8
+                raise ModelError(f"the name {name!r} is no text: the file is damaged")
+        return found
+
+    def _other_names(self) -> set[str]:
+        found = {self.proto.graph.name, *(entry.domain for entry in self.proto.opset_import)}
+        for graph in self.graphs:
+            for info in (*graph.input, *graph.output):
+                found.update(dim.dim_param for dim in info.type.tensor_type.shape.dim)
+        for node in self.nodes:
+            found.update((node.op_type, node.domain, node.name, node.overload))
+        for attribute in self.attributes:
+            found.update((attribute.name, attribute.ref_attr_name))
+        for function in self.proto.functions:
+            found.update((function.name, function.domain, function.overload))
+            found.update(function.input, function.output, function.attribute)
+            found.update(entry.domain for entry in function.opset_import)
+            for node in function.node:
+                found.update(node.input, node.output)
+        return found
+
+
+def _graphs(attribute: onnx.AttributeProto) -> list[onnx.GraphProto]:
+    """The graphs that an attribute holds."""
+    if attribute.type == _GRAPH:
+        return [attribute.g]
+    return list(attribute.graphs) if attribute.type == _GRAPHS else []
+
+
+def _parts(sparse: Iterable[onnx.SparseTensorProto]) -> Iterator[onnx.TensorProto]:
+    for tensor in sparse:
+        yield from (tensor.values, tensor.indices)

@@ -1,0 +1,214 @@
+"""Many cases in processes that may die: who runs them, and what became of them."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fuzz import cases, seeds
+from fuzz.outcome import FAILURES, OUTCOMES, Outcome
+
+TESTS = Path(__file__).resolve().parents[1]
+ADDRESSES = 8 << 30  # bytes that a child may map
+RESIDENT = 2 << 30  # bytes that it may use
+START = 120.0  # seconds within which a child is ready
+
+
+@dataclass
+class Settings:
+    """A campaign's number and backend, and when a case has taken too long."""
+
+    campaign: int = 0
+    backend: str = "cpu"
+    seconds: float = 60.0
+    environment: dict[str, str] = field(default_factory=dict)
+
+
+class Child:
+    """One process that runs one case after the other."""
+
+    def __init__(self, stored: Path, settings: Settings) -> None:
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115, it lives as long as the child
+        paths = [str(TESTS), str(TESTS.parent / "runtime"), os.environ.get("PYTHONPATH", "")]
+        environment = {"PERFRAME_MAX_TENSOR_BYTES": str(64 << 20), **os.environ, **settings.environment}
+        environment["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
+        arguments = [str(stored), str(settings.campaign), settings.backend, str(ADDRESSES)]
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "fuzz.child", *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+            env=environment,
+            text=True,
+            bufsize=1,
+        )
+        self.case: int | str | None = None
+        self._since, self._known, self._ready = time.monotonic(), Outcome("ran"), False
+        self._seconds = settings.seconds
+
+    @property
+    def pipe(self) -> Any:
+        """What it answers through."""
+        return self._process.stdout
+
+    def begin(self, case: int | str) -> None:
+        """Let it run a case."""
+        self.case, self._since, self._known = case, time.monotonic(), Outcome("")
+        self._log.seek(0)
+        self._log.truncate()
+        with contextlib.suppress(BrokenPipeError):  # it died between two cases, which `answer` sees
+            self._process.stdin.write(f"{case}\n")  # type: ignore[union-attr]
+
+    def answer(self) -> Outcome | None:
+        """After its pipe has something: the case's outcome, or None where that is not yet known."""
+        line = self.pipe.readline()
+        if not line:
+            return self._died()
+        kind, *rest = json.loads(line)
+        if kind == "ready":
+            self._ready = True
+            return None
+        self._known = Outcome(kind, rest[0])
+        return self._known if rest[1] else None
+
+    def _died(self) -> Outcome:
+        code = self._process.wait()
+        if self._known.kind:  # onnxruntime did
+            return self._known
+        name = signal.Signals(-code).name if code < 0 else f"exit {code}"
+        return Outcome("signal", f"{name} {self._tail()}")
+
+    def _tail(self) -> str:
+        self._log.seek(0)
+        return self._log.read().decode(errors="replace")[-1500:]
+
+    @property
+    def alive(self) -> bool:
+        """Whether it runs."""
+        return self._process.poll() is None
+
+    def overdue(self) -> Outcome | None:
+        """What is wrong with it by now: too slow, or too large. It is ended then."""
+        taken = time.monotonic() - self._since
+        limit = self._seconds if self._ready else START
+        found = None
+        if taken > limit:
+            found = self._known if self._known.kind else Outcome("hang", f"{taken:.0f} s {self._place()}")
+        elif self._resident() > RESIDENT:
+            found = Outcome("memory", f"{self._resident() >> 20} MiB")
+        if found is not None:
+            self.end()
+        return found
+
+    def _place(self) -> str:
+        """Where it hangs."""
+        self._process.send_signal(signal.SIGUSR1)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(0.5)
+        return self._tail()
+
+    def _resident(self) -> int:
+        try:
+            pages = int(Path(f"/proc/{self._process.pid}/statm").read_text(encoding="ascii").split()[1])
+        except (OSError, IndexError, ValueError):
+            return 0
+        return pages * os.sysconf("SC_PAGE_SIZE")
+
+    def end(self) -> None:
+        """Kill it."""
+        self._process.kill()
+        self._process.wait()
+        for file in (self._process.stdin, self._process.stdout, self._log):
+            with contextlib.suppress(OSError):
+                file.close()  # type: ignore[union-attr]
+
+
+def results(
+    numbers: Iterable[int | str], settings: Settings, stored: Path, jobs: int = 1
+) -> Iterator[tuple[Any, Outcome]]:
+    """Every case with its outcome, in the order in which they end."""
+    waiting = iter(numbers)
+    children: list[Child] = []
+    try:
+        while True:
+            for child in [c for c in children if c.case is None]:
+                case = next(waiting, None)
+                if case is None:
+                    children.remove(child)
+                    child.end()
+                else:
+                    child.begin(case)
+            while len(children) < jobs and (case := next(waiting, None)) is not None:
+                children.append(Child(stored, settings))
+                children[-1].begin(case)
+            if not children:
+                return
+            ready, _, _ = select.select([child.pipe for child in children], [], [], 0.5)
+            for child in list(children):
+                outcome = child.answer() if child.pipe in ready else child.overdue()
+                if outcome is not None:
+                    yield child.case, outcome
+                    child.case = None
+                    if not child.alive or outcome.kind in ("signal", "hang"):
+                        children.remove(child)
+                        child.end()
+    finally:
+        for child in children:
+            child.end()
+
+
+@dataclass
+class Report:
+    """How many cases ended how, and those that failed."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    failures: list[tuple[cases.Case, Outcome]] = field(default_factory=list)
+    explained: Counter[str] = field(default_factory=Counter)
+
+    def table(self) -> str:
+        """One line an outcome."""
+        lines = [f"{self.counts[kind]:8}  {kind}" for kind in OUTCOMES]
+        return "\n".join([*lines, f"{self.counts.total():8}  cases"])
+
+
+def campaign(
+    count: int,
+    settings: Settings,
+    jobs: int = 1,
+    first: int = 0,
+    save: Path | None = None,
+    say: Callable[[str], None] = lambda text: None,
+) -> Report:
+    """Run so many cases; what fails is saved and said."""
+    report = Report()
+    with tempfile.TemporaryDirectory() as folder:
+        stored = Path(folder) / "seeds"
+        seeds.write(stored)
+        known = seeds.read(stored)
+        for number, outcome in results(range(first, first + count), settings, stored, jobs):
+            report.counts[outcome.kind] += 1
+            if outcome.kind == "explained":
+                report.explained[outcome.detail.partition(":")[0]] += 1
+            if outcome.kind in FAILURES:
+                case = cases.make(known, settings.campaign, number)
+                report.failures.append((case, outcome))
+                if save is not None:
+                    path = case.save(save)
+                    text = "\n".join((outcome.kind, outcome.detail, *case.done))
+                    path.with_suffix(".txt").write_text(text, encoding="utf-8")
+                say(f"{outcome.kind} {case.name}\n  {outcome.detail}\n  " + "\n  ".join(case.done))
+            if report.counts.total() % 1000 == 0:
+                say(f"{report.counts.total()} cases: {dict(report.counts)}")
+    return report

@@ -1,0 +1,188 @@
+"""What became of a case: an error of ours, another one, or results, and whether onnxruntime has the same ones."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+import traceback
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import onnx
+
+import perframe as pf
+from fuzz.cases import Case
+from perframe.parts import on_host
+
+FAILURES = ("other", "signal", "hang", "memory", "differs")
+OUTCOMES = (*FAILURES, "explained", "typed", "agrees", "ran")
+
+
+class Outcome(NamedTuple):
+    """One of OUTCOMES, and what is to be said of it."""
+
+    kind: str
+    detail: str = ""
+
+
+def run(case: Case, backend: str, ctx: Any) -> tuple[Outcome, list[tuple[dict[str, Any], dict[str, Any]]]]:
+    """Load and run a case; the outcome is "ran" where it gave results, which follow with their inputs."""
+    runs: list[tuple[dict[str, Any], dict[str, Any]]] = []
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            model = pf.load(case.source(Path(folder)), optimize=case.optimize)
+        with pf.Worker(model, backend, ctx) as worker:
+            for inputs in feeds(model, case.inputs):
+                for _ in range(2):
+                    made = outputs(worker, model, inputs)
+                    runs.append((inputs, made))
+                wrong = difference(made, runs[-2][1], exact=True)
+                if wrong:
+                    return Outcome("differs", f"from run to run: {wrong}"), runs
+    except pf.PerframeError as error:
+        if runs:  # other sizes are refused where they do not fit
+            return Outcome("ran"), runs
+        return Outcome("typed", f"{type(error).__name__}: {error}"), []
+    except MemoryError as error:
+        return Outcome("memory", _where(error)), []
+    except Exception as error:
+        return Outcome("other", _where(error)), []
+    return Outcome("ran"), runs
+
+
+def outputs(worker: Any, model: Any, inputs: dict[str, Any]) -> dict[str, Any]:
+    """One run's, on the host."""
+    worker.schedule(dict(inputs))
+    return {name: _copied(on_host(worker.peek_output(name))) for name in model.output_names}
+
+
+def _copied(value: Any) -> Any:
+    return [_copied(item) for item in value] if isinstance(value, list) else None if value is None else np.array(value)
+
+
+def feeds(model: Any, given: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The inputs as they are, and with other sizes of the dims that have names."""
+    yield given
+    names = {dim for value in model.inputs for dim in value.shape or () if isinstance(dim, str)}
+    if not names or any(not isinstance(x, np.ndarray) for x in given.values()):
+        return
+    for more in (1, 2):
+        other = dict(given)
+        for value in model.inputs:
+            array = given.get(value.name)
+            if array is not None and value.shape is not None and len(value.shape) == array.ndim and array.size:
+                shape = [s + more * isinstance(d, str) for s, d in zip(array.shape, value.shape, strict=True)]
+                other[value.name] = np.resize(array, shape)
+        yield other
+
+
+def _where(error: BaseException) -> str:
+    """An exception, and the last lines of ours that it came through."""
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if "perframe" in f.filename]
+    places = [f"{Path(f.filename).parent.name}/{Path(f.filename).name}:{f.lineno} {f.name}" for f in frames[-3:]]
+    return f"{type(error).__name__}: {str(error)[:300]} [{' < '.join(reversed(places))}]"
+
+
+def compared(case: Case, runs: list[tuple[dict[str, Any], dict[str, Any]]]) -> Outcome:
+    """Our results next to onnxruntime's; "ran" where it has none."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level, options.intra_op_num_threads = 4, 1
+    agreed = False
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            source = case.source(Path(folder))
+            session = onnxruntime.InferenceSession(
+                source if isinstance(source, bytes) else str(source), options, providers=["CPUExecutionProvider"]
+            )
+        names, wanted = [o.name for o in session.get_outputs()], {i.name for i in session.get_inputs()}
+    except Exception as error:
+        return Outcome("ran", f"onnxruntime: {str(error)[:200]}")
+    for inputs, made in runs[::2]:
+        try:
+            results = session.run(None, {name: x for name, x in inputs.items() if name in wanted})
+        except Exception as error:
+            return Outcome("agrees") if agreed else Outcome("ran", f"onnxruntime: {str(error)[:200]}")
+        wrong = difference(made, dict(zip(names, results, strict=True)))
+        if wrong:
+            return explained(Outcome("differs", f"{_operators(case)}: {wrong}"))
+        agreed = True
+    return Outcome("agrees")
+
+
+def explained(outcome: Outcome) -> Outcome:
+    """A difference that is known, with its reason."""
+    for pattern, reason in known_differences():
+        if re.search(pattern, outcome.detail):
+            return Outcome("explained", f"{reason}: {outcome.detail}")
+    return outcome
+
+
+@cache
+def known_differences() -> list[tuple[str, str]]:
+    """(pattern, reason), from known_differences.txt."""
+    found, reason = [], ""
+    for line in (Path(__file__).parent / "known_differences.txt").read_text(encoding="utf-8").splitlines():
+        if line.startswith("# "):
+            reason = line[2:]
+        elif line:
+            found.append((line, reason))
+    return found
+
+
+def _operators(case: Case) -> str:
+    """All operators of a case."""
+    found: set[str] = set()
+    model = onnx.ModelProto.FromString(case.data)
+    graphs: list[Any] = [model.graph, *model.functions]
+    for graph in graphs:
+        for node in graph.node:
+            found.add(node.op_type)
+            graphs += [a.g for a in node.attribute if a.type == onnx.AttributeProto.GRAPH]
+    return ",".join(sorted(found))
+
+
+def difference(made: Mapping[str, Any], wanted: Mapping[str, Any], exact: bool = False) -> str:
+    """What differs first; "" where nothing does."""
+    for name, want in wanted.items():
+        if name in made:
+            wrong = _different(made[name], want, exact)
+            if wrong:
+                return f"{name} {wrong}"
+    return ""
+
+
+def _different(got: Any, want: Any, exact: bool) -> str:
+    if isinstance(want, list) or want is None or got is None or isinstance(got, list):
+        if want is None or got is None:
+            return "" if want is None and got is None else f"is {type(got).__name__} for {type(want).__name__}"
+        if not isinstance(got, list) or not isinstance(want, list) or len(got) != len(want):
+            return "is another sequence"
+        return next(filter(None, (_different(a, b, exact) for a, b in zip(got, want, strict=True))), "")
+    got, want = np.asarray(got), np.asarray(want)
+    if got.shape != want.shape:
+        return f"shape {got.shape} for {want.shape}"
+    if want.dtype.kind in "OUS":
+        return "" if np.array_equal(got.astype(str), want.astype(str)) else "texts"
+    if got.dtype != want.dtype:
+        return f"dtype {got.dtype} for {want.dtype}"
+    if got.dtype.kind not in "biufc":
+        got, want = got.astype(np.float32), want.astype(np.float32)
+    if exact:
+        return "" if np.array_equal(got, want, equal_nan=got.dtype.kind in "fc") else "values"
+    if want.dtype.kind in "biu":
+        wrong = got != want
+    else:
+        with np.errstate(all="ignore"):
+            finite = np.abs(want[np.isfinite(want)])
+            most = float(finite.max()) if finite.size else 0.0
+            loose = 2e-2 if want.dtype == np.float16 else 2e-3
+            wrong = ~np.isclose(got, want, loose, 1e-5 + 1e-4 * most, equal_nan=True)
+    if not wrong.any():
+        return ""
+    at = tuple(int(index[0]) for index in np.nonzero(wrong))
+    return f"values {want.dtype}: {int(wrong.sum())} of {want.size}, at {at} {got[at]} for {want[at]}"
