@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from perframe.backends.base import Access, LayerLike, Operand, Program, Scratch, Step, Workspace
+from perframe.backends.gl.bounds_step import bounds_steps
 from perframe.backends.gl.context import Device
 from perframe.backends.gl.steps import GPU_DTYPES, Binding, Call, GLProgram, GLStep, Tools, unsupported
 from perframe.backends.slots import Slots
@@ -78,6 +79,7 @@ class GLBackend:
             return []
         call = Call(layer, layer.form(inputs, outputs), inputs, outputs)
         family = import_module(f"perframe.backends.gl.{layer.family}")
+        first = bounds_steps(call)
 
         def constant(array: Any) -> Operand:
             values = np.ascontiguousarray(array)
@@ -88,7 +90,7 @@ class GLBackend:
         tools = Tools(scratch, constant, self.stores_anywhere)
         with self.device.using():
             bindings: list[Binding] = family.lower(call, tools)
-            return [self.bind(binding) for binding in bindings]
+            return [*first, *(self.bind(binding) for binding in bindings)]
 
     def program(self, steps: Sequence[Step]) -> Program:
         """Steps with their uniform buffer."""

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from perframe.backends.base import LayerLike, Operand, Scratch, Step
 from perframe.backends.gl.context import Device
 from perframe.backends.gl.program import Numbers, load_kernel
+from perframe.errors import InputError
 from perframe.layers.epilogue import Stage, compose
 from perframe.tensor import DataType, Storage
 
@@ -32,13 +33,23 @@ RUN = 1024  # elements that one invocation takes in; longer reductions are done 
 ROUNDS = 60_000
 
 
+_INT32 = np.iinfo(np.int32)
+
+
 def kind_of(dtype: DataType) -> str:
     """How a dtype lives on the GPU: "float", or "int" for integers and bools."""
     return "float" if dtype is DataType.FLOAT32 else "int"
 
 
 def to_gpu(array: Array) -> Array:
-    """The values as the GPU holds them, flat: float32 or int32."""
+    """The values as the GPU holds them, flat: float32 or int32. Raises InputError for a number outside int32."""
+    if array.dtype.kind in "iu" and array.dtype.itemsize >= 4 and array.dtype != np.int32 and array.size:
+        low, high = int(array.min()), int(array.max())
+        if low < _INT32.min or high > _INT32.max:
+            raise InputError(
+                f"a {array.dtype.name} tensor of shape {array.shape} holds {high if high > _INT32.max else low}, and "
+                "whole numbers on a GPU are int32: run the model on the CPU, or keep such numbers out of its inputs"
+            )
     wanted = np.float32 if array.dtype == np.float32 else np.int32
     flat: Array = np.ascontiguousarray(array).astype(wanted, copy=False).reshape(-1)
     return flat
@@ -256,7 +267,7 @@ def unsupported(
             known is not None
             and known.dtype == np.int64
             and known.size
-            and np.abs(known).max() > np.iinfo(np.int32).max
+            and (known.min() < _INT32.min or known.max() > _INT32.max)
         ):
             return f"{value.name!r} holds numbers outside int32"
     return ""
