@@ -72,6 +72,8 @@ def kind_of(annotation: Any) -> Kind:
         return Kind(lambda value: isinstance(value, (tuple, list)) and all(map(items.accepts, value)), listed, listed)
     if origin in (Union, UnionType):
         options = [kind_of(argument) for argument in arguments]
+        if ANYTHING in options:
+            return ANYTHING
         said = [option.one for option in options if option is not _KINDS[type(None)]]
         listed = " or ".join(said)
         return Kind(lambda value: any([option.accepts(value) for option in options]), listed, listed)

@@ -13,6 +13,7 @@ from perframe.backends.gl.bounds_step import bounds_steps
 from perframe.backends.gl.context import Device
 from perframe.backends.gl.steps import GPU_DTYPES, Binding, Call, GLProgram, GLStep, Tools, unsupported
 from perframe.backends.slots import Slots
+from perframe.errors import BackendError, InputError
 from perframe.tensor import BackendType, DataType, Storage
 
 
@@ -89,8 +90,16 @@ class GLBackend:
 
         tools = Tools(scratch, constant, self.stores_anywhere)
         with self.device.using():
-            bindings: list[Binding] = family.lower(call, tools)
-            return [*first, *(self.bind(binding) for binding in bindings)]
+            try:
+                bindings: list[Binding] = family.lower(call, tools)
+                return [*first, *(self.bind(binding) for binding in bindings)]
+            except InputError:
+                raise
+            except Exception as error:
+                where = self.backend_type
+                raise BackendError(
+                    f"layer {layer.name!r} ({layer.op}) cannot be planned on {where}: {error}"
+                ) from error
 
     def program(self, steps: Sequence[Step]) -> Program:
         """Steps with their uniform buffer."""
