@@ -28,14 +28,14 @@ def most_bytes() -> int:
     """
     given = os.environ.get("PERFRAME_MAX_TENSOR_BYTES", "")
     if not given:
-        return _machine_bytes() // 2
+        return machine_bytes() // 2
     if not given.isdecimal() or int(given) < 1:
         raise InputError(f"PERFRAME_MAX_TENSOR_BYTES is a number of bytes, at least 1, and not {given!r}")
     return int(given)
 
 
 @functools.cache
-def _machine_bytes() -> int:
+def machine_bytes() -> int:
     """The memory of the machine, or that of a container within it."""
     try:
         found = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
@@ -55,9 +55,10 @@ def too_large(shape: Iterable[int], dtype: DataType) -> str:
     dims = [plain(dim) for dim in shape]
     itemsize = dtype.numpy.itemsize
     size, most = math.prod(dims) * itemsize, most_bytes()
-    if size <= most and math.prod([dim or 1 for dim in dims]) * itemsize <= _MOST_ADDRESSES:
-        return ""
     listed = f"({', '.join(map(str, dims))})"
+    if size <= most:
+        fits = math.prod([dim or 1 for dim in dims]) * itemsize <= _MOST_ADDRESSES
+        return "" if fits else f"no array has the shape {listed}, though it would be empty"
     return (
         f"a {dtype} tensor of shape {listed} would take {size} bytes, and {most} are the most that one may: a larger "
         "PERFRAME_MAX_TENSOR_BYTES allows more"

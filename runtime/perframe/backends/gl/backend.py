@@ -11,7 +11,7 @@ import numpy as np
 from perframe.backends.base import Access, LayerLike, Operand, Program, Scratch, Step, Workspace
 from perframe.backends.gl.bounds_step import bounds_steps
 from perframe.backends.gl.context import Device
-from perframe.backends.gl.steps import GPU_DTYPES, Binding, Call, GLProgram, GLStep, Tools, unsupported
+from perframe.backends.gl.steps import GPU_DTYPES, MOST_DIMS, Binding, Call, GLProgram, GLStep, Tools, unsupported
 from perframe.backends.slots import Slots
 from perframe.errors import BackendError, InputError
 from perframe.tensor import BackendType, DataType, Storage
@@ -67,9 +67,15 @@ class GLBackend:
             return f"{largest} elements are more than this driver's {self.max_elements}"
         if layer.declaration.form_of is None:
             return f"{layer.op} has no GL kernel"
-        if not hasattr(family, "supports"):
+        ranks = [len(value.shape) for value in (*inputs, *outputs) if value is not None]
+        many = hasattr(family, "dims") and 2 * max(ranks) > MOST_DIMS  # a repeated dim is two
+        if not many and not hasattr(family, "supports"):
             return ""
-        found: str = family.supports(Call(layer, layer.form(inputs, outputs), inputs, outputs))
+        call = Call(layer, layer.form(inputs, outputs), inputs, outputs)
+        most = max(map(len, family.dims(call.form)), default=0) if many else 0
+        if most > MOST_DIMS:
+            return f"{most} dims are more than a kernel's {MOST_DIMS}"
+        found: str = family.supports(call) if hasattr(family, "supports") else ""
         return found
 
     def lower(

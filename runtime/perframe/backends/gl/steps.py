@@ -28,6 +28,7 @@ SMALL_DTYPES = (
 ALL_DTYPES = (*GPU_DTYPES, *SMALL_DTYPES)
 
 
+MOST_DIMS = 8  # that a kernel's fixed arrays hold
 RUN = 1024  # elements that one invocation takes in; longer reductions are done in parts
 # rounds of all its loops after which llvmpipe silently ends a shader are 65,535; a pixel shader computes four elements
 ROUNDS = 60_000
@@ -232,7 +233,7 @@ def epilogue_functions(stages: Sequence[Stage], first: int = 0) -> str:
     return f"{functions}\nfloat epilogue(float x) {{ return {expression}; }}"
 
 
-def ints(values: Sequence[int], length: int = 8) -> list[int]:
+def ints(values: Sequence[int], length: int = MOST_DIMS) -> list[int]:
     """Dims or strides, padded with zeros for a kernel's fixed arrays. Raises where there are more."""
     if len(values) > length:
         raise ValueError(f"{len(values)} dims are more than a kernel's {length}")
