@@ -4,6 +4,7 @@
 //@ param ivec2 size
 //@ param ivec2 output_
 //@ param int channels
+//@ param int pictures
 //@ param int columns
 //@ param int samples
 //@ param int most
@@ -11,9 +12,12 @@
 //@ param int largest
 //@ param float scale
 // An element of a region: the mean of its samples, or the largest of their weighted corners; at most `most` samples a side.
+// A region of a picture that is not there is 0.
 float element(int o) {
     int column = o % output_.y, row = o / output_.y % output_.x, rest = o / (output_.x * output_.y);
-    int roi = rest / channels, plane = (int(I(roi)) * channels + rest % channels) * size.x * size.y;
+    int roi = rest / channels, picture = int(I(roi));
+    if (picture < 0 || picture >= pictures) return 0.0;
+    int plane = (picture * channels + rest % channels) * size.x * size.y;
     vec2 begin = vec2(R(roi * columns + 1), R(roi * columns)) * scale - (half_pixel == 1 ? 0.5 : 0.0);
     vec2 end = vec2(R(roi * columns + 3), R(roi * columns + 2)) * scale - (half_pixel == 1 ? 0.5 : 0.0);
     vec2 extent = half_pixel == 1 ? end - begin : max(end - begin, vec2(1.0));

@@ -4,11 +4,13 @@
 //@ param ivec2 size
 //@ param ivec2 output_
 //@ param int channels
+//@ param int pictures
 //@ param int first
 //@ param int last
 //@ param float scale
 // The largest element of each cell of a region, in some rows of its picture; earlier passes found F. Regions are rows of
-// (picture, x1, y1, x2, y2) with both ends inside, rounded with halves away from zero; a cell that has no element is 0.
+// (picture, x1, y1, x2, y2) with both ends inside, rounded with halves away from zero; a cell that has no element is 0, as
+// are those of a picture that is not there.
 ivec2 nearest(float a, float b) {
     vec2 v = vec2(a, b) * scale;
     return ivec2(sign(v.x), sign(v.y)) * ivec2(floor(abs(v) + 0.5));
@@ -16,7 +18,9 @@ ivec2 nearest(float a, float b) {
 float element(int o) {
     ivec2 cell = ivec2(o / output_.y % output_.x, o % output_.y);
     int rest = o / (output_.x * output_.y), roi = rest / channels * 5;
-    int plane = (int(R(roi)) * channels + rest % channels) * size.x * size.y;
+    int picture = int(R(roi));
+    if (picture < 0 || picture >= pictures) return 0.0;
+    int plane = (picture * channels + rest % channels) * size.x * size.y;
     ivec2 low = nearest(R(roi + 2), R(roi + 1)), high = nearest(R(roi + 4), R(roi + 3));
     ivec2 extent = max(high - low + 1, ivec2(1));
     ivec2 begin = min(max(low + cell * extent / output_, ivec2(0)), size);

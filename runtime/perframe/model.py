@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from perframe.errors import InferenceError, ModelError
+from perframe.errors import InferenceError, ModelError, PerframeError
 from perframe.layers.base import Declaration, Known, declaration
 from perframe.layers.channels_last import Seen, channels_last_outputs, is_data
 from perframe.layers.epilogue import Stage
@@ -67,10 +67,25 @@ class Layer:
         entry = self.declaration
         if entry.form_of is None:
             raise ModelError(f"layer {self.name!r} ({self.op}) has no form of its own")
+        seen, made = inputs, outputs
         if self.channels_last:
-            inputs = [Seen.channels_first(value) if is_data(entry, i) else value for i, value in enumerate(inputs)]
-            outputs = [Seen.channels_first(value) for value in outputs]
-        return entry.form_of(inputs, outputs, **entry.bind(self.attributes))
+            seen = [Seen.channels_first(value) if is_data(entry, i) else value for i, value in enumerate(inputs)]
+            made = [Seen.channels_first(value) for value in outputs]
+        try:
+            return entry.form_of(seen, made, **entry.bind(self.attributes))
+        except PerframeError as error:
+            raise self._named(error, inputs) from None
+        except Exception as error:  # a file may say anything
+            raise self._named(error, inputs) from error
+
+    def _named(self, error: Exception, inputs: Sequence[Any]) -> InferenceError:
+        """An error that names the layer and its inputs."""
+        listed = ", ".join(
+            f"{name or '(absent)'}: {'' if value is None else f'{value.dtype} {value.shape}'}"
+            for name, value in zip(self.inputs, inputs, strict=False)
+        )
+        said = str(error) or type(error).__name__
+        return InferenceError(f"layer {self.name!r} ({self.op}): {said} [inputs {listed}]")
 
     def infer(self, inputs: Sequence[PartialTensor | None]) -> tuple[PartialTensor, ...]:
         """What is known of its outputs. Raises InferenceError that names the layer and its inputs."""
@@ -81,9 +96,8 @@ class Layer:
             if self.channels_last:
                 return channels_last_outputs(self.declaration, trimmed, self.attributes)
             return self.declaration.outputs_for(trimmed, self.attributes)
-        except (InferenceError, ModelError) as error:
-            listed = ", ".join(f"{n or '(absent)'}: {v}" for n, v in zip(self.inputs, inputs, strict=False))
-            raise InferenceError(f"layer {self.name!r} ({self.op}): {error} [inputs {listed}]") from None
+        except PerframeError as error:
+            raise self._named(error, inputs) from None
 
     def __str__(self) -> str:
         return f"{self.op} {self.name!r}: {', '.join(self.inputs)} -> {', '.join(self.outputs)}"

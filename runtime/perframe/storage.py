@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from perframe.checks import too_large
 from perframe.dtypes import Array, BackendType, DataType
-from perframe.errors import ClosedError
+from perframe.errors import BackendError, ClosedError, InputError
 from perframe.guarded import guard, guarded_bytes
 from perframe.readback import Pending
 from perframe.tracing import plain
@@ -74,11 +75,14 @@ class Storage(Protocol):
 
 def aligned_bytes(size: int) -> tuple[NDArray[np.uint8], int]:
     """`size` bytes that begin at a multiple of 64, what the widest vector load wants, and their address; with
-    PERFRAME_GUARD they lie next to a page that may not be touched.
+    PERFRAME_GUARD they lie next to a page that may not be touched. Raises BackendError where there is no memory.
     """
     if guard():
         return guarded_bytes(size)
-    raw = np.empty(size + 64, np.uint8)
+    try:
+        raw = np.empty(size + 64, np.uint8)
+    except (MemoryError, ValueError):
+        raise BackendError(f"there is no memory for {size} bytes: run with smaller inputs") from None
     address = addressof(c_char.from_buffer(raw))  # type: ignore[arg-type]  # NumPy arrays are buffers
     start = -address % 64
     return raw[start : start + size], address + start
@@ -141,6 +145,9 @@ class HostStorage:
         """Have room for so many elements and more, since sizes grow, of undefined values. Waits for work that still
         uses the old ones.
         """
+        reason = too_large((size,), self.dtype)
+        if reason:
+            raise InputError(f"an output would be too large for these input shapes: {reason}")
         self._settle()
         size = max(size + size // 2, LEAST_ROOM)
         if self.dtype is DataType.STRING:

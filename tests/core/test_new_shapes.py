@@ -305,9 +305,9 @@ def test_sizes_for_which_there_is_no_memory_leave_the_worker_as_it_was(monkeypat
         before = len(arena.workspaces)
         with monkeypatch.context() as context:
             context.setattr(storage, "aligned_bytes", out_of_memory)
-            with pytest.raises(MemoryError):
+            with pytest.raises(pf.BackendError):
                 worker.schedule(np.zeros((3000, 8), np.float32))
-            with pytest.raises(MemoryError):
+            with pytest.raises(pf.BackendError):
                 worker.schedule(np.zeros((1, 8), np.float32))
         assert len(arena.workspaces) == before
         made = worker.schedule(x + 1).peek_output().download_to_array()
@@ -335,14 +335,14 @@ def test_memory_that_ends_in_the_middle(monkeypatch: pytest.MonkeyPatch) -> None
             schedule(worker, 90)
             with monkeypatch.context() as context:
                 context.setattr(storage, "aligned_bytes", some)
-                with pytest.raises(MemoryError):
+                with pytest.raises(pf.BackendError):
                     worker.schedule(*np.zeros((2, 5000, 4), np.float32))
             for rows in (1000, 80, 1010, 2000, 5000):
                 schedule(worker, rows)
 
 
 def out_of_memory(size: int) -> Any:
-    raise MemoryError
+    raise pf.BackendError(f"there is no memory for {size} bytes")
 
 
 def test_a_shape_that_is_given_out_follows_no_other_size() -> None:

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from onnx import TensorProto, helper, numpy_helper
+from onnx import helper, numpy_helper
 
 import perframe as pf
 from layers.runner import Case, Draw, check, ints
@@ -133,8 +134,8 @@ def chain(nodes: list[Any], x: Any, constants: dict[str, Any], result: str) -> A
     graph = helper.make_graph(
         nodes,
         "chain",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, x.shape)],
-        [helper.make_tensor_value_info(result, TensorProto.FLOAT, None)],
+        [helper.make_tensor_value_info("x", helper.np_dtype_to_tensor_dtype(x.dtype), x.shape)],
+        [onnx.ValueInfoProto(name=result)],
         [numpy_helper.from_array(value, name) for name, value in constants.items()],
     )
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
@@ -164,6 +165,25 @@ def view_chains(random: Any) -> tuple[Any, list[Any], dict[str, Any], Any]:
             want = want[(slice(None),) * axis + (slice(start, end, step),)]
         name = result
     return x, nodes, constants, want
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.float32, np.int64])
+@pytest.mark.parametrize("rank", [9, 17, 21])
+def test_more_dims_than_kernels_have_room_for(rank: int, dtype: Any, backend: str, backend_context: Any) -> None:
+    """Of two elements each, of which no two neighbours are one: reversed but for the last, every second backwards."""
+    x = np.random.default_rng(rank).integers(0, 100, [2] * rank).astype(dtype)
+    perm = [*reversed(range(rank - 1)), rank - 1]
+    nodes = [helper.make_node("Transpose", ["x"], ["t"], perm=perm), helper.make_node("Slice", [*"tseak"], ["y"])]
+    axes = range(0, rank, 2)
+    ends = {"s": [-1] * len(axes), "e": [-100] * len(axes), "a": axes, "k": [-1] * len(axes)}
+    made = pf.run(
+        chain(nodes, x, {name: ints(*values) for name, values in ends.items()}, "y"),
+        {"x": x},
+        backend=backend,
+        ctx=backend_context,
+    )
+    backwards = tuple(slice(None, None, -1) if axis in axes else slice(None) for axis in range(rank))
+    np.testing.assert_array_equal(made["y"], x.transpose(perm)[backwards])
 
 
 @given(view_chains())

@@ -78,6 +78,16 @@ CASES = [
 ]
 
 
+def of_two_dims(batch: int, size: int, window: int, onesided: int) -> Case:
+    x, step, weights = draw(batch, size), np.array(4), np.hanning(window).astype(np.float32)
+    said = {"onesided": onesided}
+    name = f"{(batch, size)} window={window} {said}"
+    return Case(name, "STFT", [x, step, weights], said, reference="onnxruntime", opset=17, rtol=1e-4, atol=1e-4)
+
+
+CASES += [of_two_dims(1, 64, 16, 1), of_two_dims(3, 50, 8, 0), of_two_dims(2, 7, 4, 1)]
+
+
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_spectral(case: Case, backend: str, backend_context: Any) -> None:
     check(case, backend, backend_context)

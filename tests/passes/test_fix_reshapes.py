@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 
+import perframe as pf
 from passes.graphs import apply, check_numbers_stay, graph, node, random
 
 SHAPES = {"zero": np.array([0]), "one": np.array([1]), "four": np.array([4]), "rest": np.array([-1])}
@@ -56,6 +58,24 @@ def test_a_constant_shape_stays() -> None:
     nodes = [node("Reshape", "x rest", "r"), node("Relu", "r", "y")]
     model, changed = apply("fix_reshapes", graph(nodes, {"x": ["n", 3]}, SHAPES))
     assert (changed, target(model)) == (0, [-1])
+
+
+@pytest.mark.parametrize("wanted", [[3], [4, 4], [10**6], [-5], [4, -1], [-1, -1], [0, 6]], ids=str)
+def test_a_shape_that_does_not_fit_is_an_error(wanted: list[int], backend: str, backend_context: Any) -> None:
+    """Also one of a single number, which is known but for one dim."""
+    nodes = [node("Reshape", "x s", "r"), node("Relu", "r", "y")]
+    made = graph(nodes, {"x": [6], "s": [len(wanted)]})
+    made.graph.input[1].type.tensor_type.elem_type = onnx.TensorProto.INT64
+    with pytest.raises(pf.InferenceError, match=r"'r' .*cannot be reshaped"):
+        pf.run(made, {"x": random(6), "s": np.array(wanted)}, backend=backend, ctx=backend_context)
+
+
+def test_a_number_of_another_inputs_shape_is_not_left_to_the_reshape() -> None:
+    nodes = [node("Shape", "other", "all"), node("Reshape", "x all", "r"), node("Relu", "r", "y")]
+    made = graph(nodes, {"x": ["n"], "other": ["m"]})
+    assert apply("fix_reshapes", made)[1] == 0
+    with pytest.raises(pf.InferenceError, match=r"'r' .*cannot be reshaped"):
+        pf.run(made, {"x": random(6), "other": random(5)})
 
 
 def test_numbers_stay(backend: str, backend_context: Any) -> None:

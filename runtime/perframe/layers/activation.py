@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Literal
 
 from perframe.layers.base import Attributes
 from perframe.layers.broadcasting import Formula, elementwise
@@ -103,7 +104,7 @@ def _tanh_gelu(x):
 @elementwise(
     (-9, 9), choose=lambda attributes, _p, _k: _tanh_gelu if attributes["approximate"] == "tanh" else _exact_gelu
 )
-def Gelu(x, *, approximate="none"):
+def Gelu(x, *, approximate: Literal["none", "tanh"] = "none"):
     return _exact_gelu(x)
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from perframe.errors import InferenceError
 from perframe.layers.arrangement import Arrangement
+from perframe.layers.attributes import Positive
 from perframe.layers.base import Known, layer
 from perframe.layers.geometry import Ints, View, row_major
 from perframe.spec import Dim, DynamicTensorShape, PartialTensor, broadcast
@@ -58,18 +59,16 @@ def LinearAttention(
     decay: PartialTensor | None = None,
     beta: PartialTensor | None = None,
     *,
-    q_num_heads: int,
-    kv_num_heads: int,
-    chunk_size: int = 64,
+    q_num_heads: Positive,
+    kv_num_heads: Positive,
+    chunk_size: Positive = 64,
     scale: float = 0.0,
-    update_rule: str = "gated_delta",
+    update_rule: Literal["linear", "gated", "delta", "gated_delta"] = "gated_delta",
 ) -> tuple[PartialTensor, PartialTensor]:
-    if update_rule not in _RULES:
-        raise InferenceError(f"update_rule {update_rule!r} is none of {', '.join(_RULES)}")
     if (decay is not None, beta is not None) != _RULES[update_rule]:
         wanted = [name for name, needed in zip(("decay", "beta"), _RULES[update_rule], strict=True) if needed]
         raise InferenceError(f"the rule {update_rule!r} takes {' and '.join(wanted) or 'neither decay nor beta'}")
-    if q_num_heads < 1 or kv_num_heads < 1 or q_num_heads % kv_num_heads:
+    if q_num_heads % kv_num_heads:
         raise InferenceError(f"{q_num_heads} query heads are no multiple of {kv_num_heads} heads")
     batch, tokens, size = _packed(query, q_num_heads, "query")
     _, _, key_size = _packed(key, kv_num_heads, "key")

@@ -15,7 +15,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from perframe.checks import too_large
 from perframe.errors import InferenceError, ModelError, PerframeError
+from perframe.layers.attributes import ANYTHING, Kind, kind_by_default, kind_of
 from perframe.layers.entries import Entries
 from perframe.spec import FOLLOWED, MAX_ENTRIES, PartialTensor
 from perframe.tensor import DataType, TensorShape
@@ -75,6 +77,7 @@ class Declaration:
     variadic: bool = field(init=False)
     required: int = field(init=False)
     attributes: dict[str, Any] = field(init=False)
+    added: dict[str, Any] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         parameters = inspect.signature(self.formula or self.infer).parameters.values()
@@ -97,7 +100,10 @@ class Declaration:
         return function
 
     def bind(self, attributes: Attributes) -> dict[str, Any]:
-        """The attributes with their defaults filled in. Raises ModelError for unknown or missing ones."""
+        """The attributes with their defaults filled in.
+
+        Raises ModelError for unknown or missing ones, and InferenceError for values that they may not have.
+        """
         bound = {**self.attributes, **attributes}
         if len(bound) != len(self.attributes):
             unknown = sorted(map(str, set(attributes) - set(self.attributes)))
@@ -105,7 +111,30 @@ class Declaration:
         missing = [name for name in self._needed if name not in attributes]
         if missing:
             raise ModelError(f"{self.name} needs the attribute {', '.join(missing)}")
+        for name, value in attributes.items():
+            kind = self.kinds[name]
+            if not kind.accepts(value):
+                raise InferenceError(f"the attribute {name} of {self.name} is {kind.one}, and not {value!r:.200}")
         return bound
+
+    @functools.cached_property
+    def kinds(self) -> dict[str, Kind]:
+        """What each attribute may be."""
+        function = self.formula or self.infer
+        scope = {**getattr(function, "shared_scope", {}), **function.__globals__}
+        kinds = dict.fromkeys(self.attributes, ANYTHING)
+        for p in inspect.signature(function).parameters.values():
+            if p.kind is p.KEYWORD_ONLY and p.annotation is not p.empty:
+                said = eval(p.annotation, scope) if isinstance(p.annotation, str) else p.annotation  # our own source
+                kinds[p.name] = kind_of(said)
+            elif p.kind is p.KEYWORD_ONLY:
+                kinds[p.name] = kind_by_default(p.default)
+        return kinds | {name: kind_of(said) for name, said in self.added.items()}
+
+    def add_attributes(self, **defaults: tuple[Any, Any]) -> None:
+        """Declare attributes besides those of the parameters: (default, what it may be)."""
+        self.attributes |= {name: default for name, (default, _) in defaults.items()}
+        self.added |= {name: said for name, (_, said) in defaults.items()}
 
     def is_host(self, index: int) -> bool:
         """Whether the values of input `index` must be known before the layer is planned."""
@@ -115,6 +144,8 @@ class Declaration:
         """What is known of the outputs. Raises InferenceError with a reason."""
         if len(inputs) < self.required or None in inputs[: self.required]:
             raise InferenceError(f"{self.name} needs {self.required} input(s) {self.inputs}, and has {len(inputs)}")
+        if self.variadic and not self.on_host and None in inputs:
+            raise InferenceError(f"{self.name} takes any number of inputs, and none of them may be absent")
         if len(inputs) > len(self.inputs) and not self.variadic:
             raise InferenceError(f"{self.name} takes at most {len(self.inputs)} input(s), and has {len(inputs)}")
         bound = self.bind(attributes)
@@ -124,11 +155,16 @@ class Declaration:
             for output in outputs:
                 if any([isinstance(dim, int) and dim < 0 for dim in output.shape or ()]):
                     raise InferenceError(f"an output would be {output}, and no dim may be negative")
+                if output.shape is not None and output.shape.is_static:
+                    reason = too_large(output.shape.to_shape(), output.dtype)
+                    if reason:
+                        raise InferenceError(f"an output would be too large: {reason}")
             return self._with_entries(inputs, outputs, bound)
         except PerframeError:
             raise
-        except (ArithmeticError, LookupError, TypeError, ValueError) as error:  # a file may say anything
-            raise InferenceError(f"malformed inputs or attributes {attributes}: {error}") from error
+        except Exception as error:  # a file may say anything
+            said = str(error) or type(error).__name__
+            raise InferenceError(f"malformed inputs or attributes {dict(attributes)!r:.500}: {said}") from error
 
     def _with_entries(
         self, inputs: Sequence[PartialTensor | None], outputs: tuple[PartialTensor, ...], bound: Attributes
@@ -195,6 +231,7 @@ def attributes_of(other: Callable[..., Any]) -> Callable[[Infer], Infer]:
         own = [p for p in inspect.signature(infer).parameters.values() if p.kind is not p.VAR_KEYWORD]
         first = [p for p in own if p.kind is not p.KEYWORD_ONLY]
         infer.__signature__ = inspect.Signature([*first, *shared, *own[len(first) :]])  # type: ignore[attr-defined]
+        infer.shared_scope = other.__globals__  # type: ignore[attr-defined]  # where their annotations were written
         return infer
 
     return extend

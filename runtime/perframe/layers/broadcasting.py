@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from perframe.errors import InferenceError
 from perframe.layers.base import Attributes, Declaration, Known, register
 from perframe.layers.entries import Entries, each
 from perframe.layers.geometry import Ints, View, broadcast_strides, collapse
@@ -61,16 +62,17 @@ def elementwise(
 
     `domain` gives the range of each input (the last repeats) that tests draw from; `result` is the dtype of the
     output, or the name of the input that gives it (the first, unless said); `dtypes` says which of "float int bool"
-    the formula takes (one of floats alone gets integers as floats); inputs in `channelwise` hold a value for each
-    channel (axis 1). `choose(attributes, present, kind)` picks another formula than the declared one, for an attribute
-    that selects and for absent inputs.
+    the formula takes (one of floats alone gets integers as floats); inputs in `channelwise`, all but the first, hold a
+    value for each channel (axis 1). `choose(attributes, present, kind)` picks another formula than the declared one,
+    for an attribute that selects and for absent inputs.
     """
 
     def declare(formula: Formula) -> Declaration:
         def infer(*inputs: PartialTensor | None, **attributes: Any) -> PartialTensor:
             given = [value for value in inputs if value is not None]
             if channelwise:
-                given = [value for value, name in zip(given, entry.inputs, strict=False) if name not in channelwise]
+                _check_channels(given[0], given[1:])
+                given = given[:1]
             dtype = result
             if isinstance(dtype, str) and not isinstance(dtype, DataType):
                 named = inputs[entry.inputs.index(dtype)] if dtype in entry.inputs else None
@@ -102,10 +104,18 @@ def elementwise(
         )
         entry.form_of = form
         if result == "to":
-            entry.attributes["to"] = 1
+            entry.add_attributes(to=(1, DataType))
         return register(entry)
 
     return declare
+
+
+def _check_channels(x: PartialTensor, others: Sequence[PartialTensor]) -> None:
+    """Raise InferenceError where what has a value for each channel of x has more or fewer."""
+    channels = x.shape[1:2] if x.shape is not None else ()
+    for value in others:
+        if channels and value.shape is not None and not value.shape.may_be(channels):
+            raise InferenceError(f"{value} does not broadcast to {x}: a number for each channel is expected")
 
 
 @functools.cache

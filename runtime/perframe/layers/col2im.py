@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from perframe.errors import InferenceError
+from perframe.layers.attributes import Extents, Pads
 from perframe.layers.base import Known, layer
-from perframe.layers.geometry import Ints, Window, window
+from perframe.layers.geometry import Ints, Window, check_window, window
 from perframe.spec import Dim, PartialTensor
 
 
@@ -29,15 +30,18 @@ def Col2Im(
     image_shape: PartialTensor,
     block_shape: PartialTensor,
     *,
-    dilations: Sequence[int] | None = None,
-    pads: Sequence[int] | None = None,
-    strides: Sequence[int] | None = None,
+    dilations: Extents | None = None,
+    pads: Pads | None = None,
+    strides: Extents | None = None,
 ) -> PartialTensor:
     size, block = image_shape.ints(), block_shape.ints()
     if size is None or block is None:
         return x.with_shape(None)
     if len(size) != len(block) or (x.shape is not None and len(x.shape) != 3):
         raise InferenceError(f"{x} are no columns of blocks of {block} for pictures of {size}")
+    check_window(len(size), block, strides, dilations, pads)
+    if any(dim < 1 for dim in block):
+        raise InferenceError(f"block_shape is {block}, and positive numbers are expected")
     if x.shape is None:
         return x.with_shape((None, None, *size))
     rows, count = x.shape[1:]
@@ -55,9 +59,9 @@ def Col2Im(
 def _window(
     size: Ints,
     block: Ints,
-    dilations: Sequence[int] | None,
-    pads: Sequence[int] | None,
-    strides: Sequence[int] | None,
+    dilations: Extents | None,
+    pads: Pads | None,
+    strides: Extents | None,
 ) -> Window:
     chosen = window(size, block, strides, dilations, pads, "NOTSET")
     assert chosen is not None
@@ -69,9 +73,9 @@ def _col2im(
     inputs: Sequence[Known],
     outputs: Sequence[Known],
     *,
-    dilations: Sequence[int] | None,
-    pads: Sequence[int] | None,
-    strides: Sequence[int] | None,
+    dilations: Extents | None,
+    pads: Pads | None,
+    strides: Extents | None,
 ) -> Folding:
     batch, channels, *size = outputs[0].shape
     block = tuple(int(v) for v in inputs[2].value.ravel())  # type: ignore[union-attr]

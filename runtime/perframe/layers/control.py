@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from perframe.layers.attributes import Flag, Natural
 from perframe.layers.base import layer
 from perframe.spec import Dim, DynamicTensorShape, PartialTensor
 
@@ -56,13 +57,13 @@ def _stacked(value: Any, axis: int) -> PartialTensor:
 def Scan(
     *inputs: PartialTensor,
     bodies: Mapping[str, Any],
-    num_scan_inputs: int,
+    num_scan_inputs: Natural,
     captures: Sequence[str] = (),
     scan_input_axes: Sequence[int] | None = None,
-    scan_input_directions: Sequence[int] | None = None,
+    scan_input_directions: Sequence[Flag] | None = None,
     scan_output_axes: Sequence[int] | None = None,
-    scan_output_directions: Sequence[int] | None = None,
-    batched: int = 0,
+    scan_output_directions: Sequence[Flag] | None = None,
+    batched: Flag = 0,
 ) -> tuple[PartialTensor, ...]:
     outputs = bodies["body"].outputs
     states = len(inputs) - len(captures) - num_scan_inputs - batched

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from perframe.errors import InferenceError
+from perframe.layers.attributes import AutoPad, Extents, Pads, Positive
 from perframe.layers.base import Known, layer
-from perframe.layers.geometry import Ints, Window, window
-from perframe.spec import Dim, PartialTensor, dim_product
+from perframe.layers.geometry import NOT_SET, Ints, Window, check_window, window
+from perframe.spec import Dim, DynamicTensorShape, PartialTensor, dim_product
 
 
 @dataclass(frozen=True)
@@ -28,15 +29,32 @@ class Convolution:
     output: Ints
 
 
-def _spatial(x: PartialTensor, w: PartialTensor, kernel_shape: Sequence[int] | None) -> tuple[Dim, ...] | None:
-    if kernel_shape is not None:
-        return tuple(kernel_shape)
-    return None if w.shape is None else w.shape[2:]
-
-
-def _check_rank(x: PartialTensor, w: PartialTensor, kernel: Sequence[Dim]) -> None:
+def _spatial(x: PartialTensor, w: PartialTensor, attributes: Mapping[str, Any]) -> tuple[Dim, ...] | None:
+    """The dims of the kernel; None where not even how many there are is known. Raises InferenceError where the
+    attributes of the window do not fit them, or the input.
+    """
+    said = attributes["kernel_shape"] or None
+    if w.shape is None:
+        kernel = None if said is None else tuple(said)
+    elif len(w.shape) < 3:
+        raise InferenceError(f"the weights {w} have no spatial dims")
+    elif said is not None and not DynamicTensorShape(w.shape[2:]).may_be(said):
+        raise InferenceError(f"kernel_shape {tuple(said)} is not that of the weights {w}")
+    else:
+        kernel = tuple(w.shape[2:])
+    if kernel is None:
+        return None
+    check_window(len(kernel), kernel, *(attributes[name] for name in ("strides", "dilations", "pads")))
     if x.shape is not None and len(x.shape) != len(kernel) + 2:
         raise InferenceError(f"x is {x}, but the weights {w} are for {len(kernel)} spatial dims")
+    if any(isinstance(dim, int) and dim < 1 for dim in kernel):
+        raise InferenceError(f"the weights {w} have no taps")
+    return kernel
+
+
+def _check_groups(what: str, channels: Dim, group: int) -> None:
+    if isinstance(channels, int) and channels % group:
+        raise InferenceError(f"{channels} {what} channels do not make {group} groups")
 
 
 def _check_bias(b: PartialTensor | None, outputs: Dim) -> None:
@@ -52,21 +70,22 @@ def Conv(
     addend: PartialTensor | None = None,
     factor: PartialTensor | None = None,
     *,
-    kernel_shape: Sequence[int] | None = None,
-    strides: Sequence[int] | None = None,
-    dilations: Sequence[int] | None = None,
-    pads: Sequence[int] | None = None,
-    auto_pad: str = "NOTSET",
-    group: int = 1,
+    kernel_shape: Extents | None = None,
+    strides: Extents | None = None,
+    dilations: Extents | None = None,
+    pads: Pads | None = None,
+    auto_pad: AutoPad = "NOTSET",
+    group: Positive = 1,
 ) -> PartialTensor:
-    kernel = _spatial(x, w, kernel_shape)
+    given = {"kernel_shape": kernel_shape, "strides": strides, "dilations": dilations, "pads": pads}
+    kernel = _spatial(x, w, given)
     if kernel is None:
         return x.with_shape(None if x.shape is None else (None,) * len(x.shape))
     channels, outputs = (None, None) if w.shape is None else (w.shape[1], w.shape[0])
     _check_bias(b, outputs)
+    _check_groups("output", outputs, group)
     if x.shape is None:
         return x.with_shape((None, outputs, *(None,) * len(kernel)))
-    _check_rank(x, w, kernel)
     if isinstance(x.shape[1], int) and isinstance(channels, int) and x.shape[1] != channels * group:
         raise InferenceError(f"x is {x}, but the weights {w} in {group} group(s) want {channels * group} channels")
     dims: list[Dim] = []
@@ -80,9 +99,9 @@ def _axis_window(
     axis: int,
     dim: Dim,
     kernel: Sequence[Dim],
-    strides: Sequence[int] | None,
-    dilations: Sequence[int] | None,
-    pads: Sequence[int] | None,
+    strides: Extents | None,
+    dilations: Extents | None,
+    pads: Pads | None,
     auto_pad: str,
 ) -> Window | None:
     """The window of one axis; None where its kernel is unknown."""
@@ -106,9 +125,9 @@ def _conv(inputs: Sequence[Known], outputs: Sequence[Known], **attributes: Any) 
 def _transposed_pads(
     size: Sequence[Dim],
     kernel: Sequence[int],
-    strides: Sequence[int],
-    dilations: Sequence[int],
-    pads: Sequence[int] | None,
+    strides: Extents,
+    dilations: Extents,
+    pads: Pads | None,
     auto_pad: str,
     output_padding: Sequence[int],
     output_shape: Sequence[int] | None,
@@ -128,7 +147,7 @@ def _transposed_pads(
         if wanted is None and auto_pad in ("SAME_UPPER", "SAME_LOWER"):
             wanted = dim * strides[axis]
         if wanted is None:
-            first, last = (pads[axis], pads[axis + rank]) if pads and auto_pad == "NOTSET" else (0, 0)
+            first, last = (pads[axis], pads[axis + rank]) if pads and auto_pad in NOT_SET else (0, 0)
             begin.append(first)
             dims.append(max(0, full - first - last))
         else:
@@ -144,21 +163,30 @@ def ConvTranspose(
     w: PartialTensor,
     b: PartialTensor | None = None,
     *,
-    kernel_shape: Sequence[int] | None = None,
-    strides: Sequence[int] | None = None,
-    dilations: Sequence[int] | None = None,
-    pads: Sequence[int] | None = None,
-    auto_pad: str = "NOTSET",
-    output_padding: Sequence[int] | None = None,
-    output_shape: Sequence[int] | None = None,
-    group: int = 1,
+    kernel_shape: Extents | None = None,
+    strides: Extents | None = None,
+    dilations: Extents | None = None,
+    pads: Pads | None = None,
+    auto_pad: AutoPad = "NOTSET",
+    output_padding: Pads | None = None,
+    output_shape: Pads | None = None,
+    group: Positive = 1,
 ) -> PartialTensor:
-    kernel = _spatial(x, w, kernel_shape)
+    given = {"kernel_shape": kernel_shape, "strides": strides, "dilations": dilations, "pads": pads}
+    kernel = _spatial(x, w, given)
+    for name, values in (("output_padding", output_padding), ("output_shape", output_shape)):
+        if kernel is not None and values and len(values) != len(kernel):
+            raise InferenceError(f"{name} {tuple(values)} has no number for each of {len(kernel)} spatial dims")
     outputs = dim_product(w.shape[1], group) if w.shape is not None else None
     _check_bias(b, outputs)
-    if x.shape is not None and w.shape is not None:
-        _check_rank(x, w, w.shape[2:])
-        if isinstance(x.shape[1], int) and isinstance(w.shape[0], int) and x.shape[1] != w.shape[0]:
+    if w.shape is not None:
+        _check_groups("input", w.shape[0], group)
+        if (
+            x.shape is not None
+            and isinstance(x.shape[1], int)
+            and isinstance(w.shape[0], int)
+            and x.shape[1] != w.shape[0]
+        ):
             raise InferenceError(f"x is {x}, but the weights {w} want {w.shape[0]} channels")
     if x.shape is None or kernel is None or not all(isinstance(dim, int) for dim in kernel):
         return x.with_shape(None if x.shape is None else (None,) * len(x.shape))

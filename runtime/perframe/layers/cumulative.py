@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from perframe.errors import InferenceError
+from perframe.layers.attributes import Flag
 from perframe.layers.base import Known, layer, normalize_axis
 from perframe.spec import PartialTensor
 
@@ -43,7 +44,7 @@ def _form(combine: str, inputs: Sequence[Known], exclusive: int, reverse: int) -
 
 
 @layer(host=("axis",))
-def CumSum(x: PartialTensor, axis: PartialTensor, *, exclusive: int = 0, reverse: int = 0) -> PartialTensor:
+def CumSum(x: PartialTensor, axis: PartialTensor, *, exclusive: Flag = 0, reverse: Flag = 0) -> PartialTensor:
     return _same(x, axis)
 
 
@@ -53,7 +54,7 @@ def _cum_sum(inputs: Sequence[Known], outputs: Sequence[Known], *, exclusive: in
 
 
 @layer(host=("axis",))
-def CumProd(x: PartialTensor, axis: PartialTensor, *, exclusive: int = 0, reverse: int = 0) -> PartialTensor:
+def CumProd(x: PartialTensor, axis: PartialTensor, *, exclusive: Flag = 0, reverse: Flag = 0) -> PartialTensor:
     return _same(x, axis)
 
 

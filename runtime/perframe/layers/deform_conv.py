@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from perframe.errors import InferenceError
+from perframe.layers.attributes import Extents, Pads, Positive
 from perframe.layers.base import Known, layer
 from perframe.layers.conv import Conv, Convolution
 from perframe.spec import PartialTensor
@@ -28,16 +29,18 @@ def DeformConv(
     b: PartialTensor | None = None,
     mask: PartialTensor | None = None,
     *,
-    dilations: Sequence[int] | None = None,
-    group: int = 1,
-    kernel_shape: Sequence[int] | None = None,
-    offset_group: int = 1,
-    pads: Sequence[int] | None = None,
-    strides: Sequence[int] | None = None,
+    dilations: Extents | None = None,
+    group: Positive = 1,
+    kernel_shape: Extents | None = None,
+    offset_group: Positive = 1,
+    pads: Pads | None = None,
+    strides: Extents | None = None,
 ) -> PartialTensor:
     known = {"dilations": dilations, "group": group, "kernel_shape": kernel_shape, "pads": pads, "strides": strides}
     (result,) = Conv.outputs_for([x, w], known)
-    channels = x.shape[1] if x.shape is not None else None
+    channels, outputs = (None if value.shape is None else value.shape[at] for value, at in ((x, 1), (w, 0)))
+    if b is not None and b.shape is not None and not b.shape.may_be((outputs,)):
+        raise InferenceError(f"the bias is {b}, and one number for each of {outputs} output channels is expected")
     if isinstance(channels, int) and channels % offset_group:
         raise InferenceError(f"{channels} channels are not {offset_group} groups that share offsets")
     return result
@@ -48,20 +51,23 @@ def _deform_conv(
     inputs: Sequence[Known | None],
     outputs: Sequence[Known],
     *,
-    dilations: Sequence[int] | None,
+    dilations: Extents | None,
     group: int,
-    kernel_shape: Sequence[int] | None,
+    kernel_shape: Extents | None,
     offset_group: int,
-    pads: Sequence[int] | None,
-    strides: Sequence[int] | None,
+    pads: Pads | None,
+    strides: Extents | None,
 ) -> Deformed:
     known = {"strides": strides, "dilations": dilations, "pads": pads, "auto_pad": "NOTSET", "group": group}
     assert Conv.form_of is not None
     convolution: Convolution = Conv.form_of(inputs, outputs, **known)
-    offset = inputs[2]
+    offset, mask = inputs[2], (*inputs, None, None)[4]
     assert offset is not None
     taps, dims = math.prod(convolution.window.kernel), len(convolution.size)
     wanted = (convolution.batch, offset_group * taps * dims, *convolution.output)
     if tuple(offset.shape) != wanted:
         raise InferenceError(f"offsets of {offset.shape} do not fit: {wanted} expected")
+    wanted = (convolution.batch, offset_group * taps, *convolution.output)
+    if mask is not None and tuple(mask.shape) != wanted:
+        raise InferenceError(f"a mask of {mask.shape} does not fit: {wanted} expected")
     return Deformed(convolution, offset_group)

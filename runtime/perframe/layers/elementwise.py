@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
+from perframe.layers.attributes import Flag
 from perframe.layers.broadcasting import elementwise
 from perframe.layers.vocabulary import (
     abs,
@@ -78,7 +81,7 @@ def _truncated_mod(a, b):
     dtypes="int",
     choose=lambda attributes, _p, _k: _truncated_mod if attributes["fmod"] else _floored_mod,
 )
-def Mod(a, b, *, fmod=0):
+def Mod(a, b, *, fmod: Flag = 0):
     return _floored_mod(a, b)
 
 
@@ -271,7 +274,7 @@ def IsNaN(x):
 
 
 @elementwise((-9, 9), result=DataType.BOOL)
-def IsInf(x, *, detect_negative=1, detect_positive=1):
+def IsInf(x, *, detect_negative: Flag = 1, detect_positive: Flag = 1):
     return is_inf(x) & (((x > 0) & (detect_positive > 0)) | ((x < 0) & (detect_negative > 0)))
 
 
@@ -309,7 +312,7 @@ def _shift_right(a, b):
     dtypes="int",
     choose=lambda attributes, _p, _k: _shift_right if attributes["direction"] == "RIGHT" else _shift_left,
 )
-def BitShift(a, b, *, direction):
+def BitShift(a, b, *, direction: Literal["LEFT", "RIGHT"]):
     return _shift_left(a, b)
 
 
@@ -321,7 +324,8 @@ def Cast(x):
     return x
 
 
-Cast.attributes |= {"saturate": 1, "round_mode": "up"}  # what only float8 asks for
+# what only float8 asks for
+Cast.add_attributes(saturate=(1, Flag), round_mode=("up", Literal["up", "down", "nearest"]))
 
 
 @elementwise((-4, 4), (0.5, 2), (-1, 1))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from perframe.errors import InferenceError
+from perframe.layers.attributes import Flag
 from perframe.layers.base import layer, normalize_axis
 from perframe.spec import Dim, DynamicTensorShape, PartialTensor
 from perframe.tensor import DataType
@@ -40,7 +41,7 @@ def FilledRows(x: PartialTensor) -> PartialTensor:
 
 
 @layer(on_host=True)
-def Unique(x: PartialTensor, *, axis: int | None = None, sorted: int = 1) -> tuple[PartialTensor, ...]:
+def Unique(x: PartialTensor, *, axis: int | None = None, sorted: Flag = 1) -> tuple[PartialTensor, ...]:
     if axis is not None and x.shape is not None and not x.shape:
         raise InferenceError(f"{x} has no axis {axis}")
     size: Dim = None

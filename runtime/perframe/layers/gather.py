@@ -9,10 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from perframe.errors import InferenceError
+from perframe.layers.attributes import Natural
 from perframe.layers.base import Known, layer, normalize_axis
+from perframe.layers.bounds import Bounds
 from perframe.layers.entries import Entries
 from perframe.layers.geometry import Ints, row_major
-from perframe.spec import PartialTensor
+from perframe.spec import DynamicTensorShape, PartialTensor
 
 
 @dataclass(frozen=True)
@@ -23,6 +25,11 @@ class Indexing:
     size: int
     inner: int
     count: int
+
+    @property
+    def bounds(self) -> tuple[Bounds, ...]:
+        """Those of the indices."""
+        return (Bounds(1, (self.size,)),)
 
     def of_entries(self, inputs: Sequence[PartialTensor | None], output: PartialTensor) -> Entries:
         """The entries at the indices that are known; elsewhere nothing is."""
@@ -63,13 +70,27 @@ class Elements:
     size: int
     step: int
 
+    @property
+    def bounds(self) -> tuple[Bounds, ...]:
+        """Those of the indices."""
+        return (Bounds(1, (self.size,)),)
+
+
+def check_extent(x: PartialTensor, indices: PartialTensor, axis: int) -> None:
+    """Raise InferenceError where indices, one for an element, are for more elements than there are on another axis."""
+    if x.shape is None or indices.shape is None:
+        return
+    if len(x.shape) != len(indices.shape) or not x.shape:
+        raise InferenceError(f"the indices {indices} do not have the rank of {x}")
+    at = normalize_axis(axis, len(x.shape))
+    for place, (have, most) in enumerate(zip(indices.shape, x.shape, strict=True)):
+        if place != at and isinstance(have, int) and isinstance(most, int) and have > most:
+            raise InferenceError(f"the indices {indices} reach beyond {x} on axis {place}")
+
 
 @layer()
 def GatherElements(x: PartialTensor, indices: PartialTensor, *, axis: int = 0) -> PartialTensor:
-    if x.shape is not None and indices.shape is not None:
-        if len(x.shape) != len(indices.shape) or not x.shape:
-            raise InferenceError(f"the indices {indices} do not have the rank of {x}")
-        normalize_axis(axis, len(x.shape))
+    check_extent(x, indices, axis)
     return x.with_shape(indices.shape)
 
 
@@ -95,6 +116,11 @@ class Tuples:
         """How many rows a batch has to name."""
         return math.prod(self.dims)
 
+    @property
+    def bounds(self) -> tuple[Bounds, ...]:
+        """Those of the indices."""
+        return (Bounds(1, self.dims),)
+
 
 def tuples(shape: Sequence[int], indices: Sequence[int], batch_dims: int = 0) -> Tuples:
     """Tuples of indices into data of a shape, after its batch dims."""
@@ -108,7 +134,7 @@ def tuples(shape: Sequence[int], indices: Sequence[int], batch_dims: int = 0) ->
 
 
 @layer()
-def GatherND(x: PartialTensor, indices: PartialTensor, *, batch_dims: int = 0) -> PartialTensor:
+def GatherND(x: PartialTensor, indices: PartialTensor, *, batch_dims: Natural = 0) -> PartialTensor:
     if x.shape is None or indices.shape is None or not indices.shape:
         return x.with_shape(None)
     depth, rank = indices.shape[-1], len(x.shape)
@@ -116,6 +142,8 @@ def GatherND(x: PartialTensor, indices: PartialTensor, *, batch_dims: int = 0) -
         return x.with_shape(None)
     if not 0 <= batch_dims < len(indices.shape) or depth + batch_dims > rank:
         raise InferenceError(f"indices {indices} with {batch_dims} batch dims do not name elements of {x}")
+    if not DynamicTensorShape(x.shape[:batch_dims]).may_be(indices.shape[:batch_dims]):
+        raise InferenceError(f"the {batch_dims} batch dims of the indices {indices} are not those of {x}")
     return x.with_shape((*indices.shape[:-1], *x.shape[batch_dims + depth :]))
 
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from perframe.spec import PartialTensor
 
 Ints = tuple[int, ...]
+NOT_SET = ("NOTSET", "")  # of auto_pad: the pads count
 
 
 def row_major(shape: Sequence[int]) -> Ints:
@@ -138,6 +139,22 @@ class Window:
         return tuple(result)
 
 
+def check_window(
+    rank: int,
+    kernel: Sequence[int | str | None] | None,
+    strides: Sequence[int] | None,
+    dilations: Sequence[int] | None,
+    pads: Sequence[int] | None,
+) -> None:
+    """Raise InferenceError where attributes of a window do not have a number for each of `rank` spatial dims, or pads
+    two. Kernels take these numbers one after another: others would shift them.
+    """
+    counts = {"kernel_shape": (kernel, 1), "strides": (strides, 1), "dilations": (dilations, 1), "pads": (pads, 2)}
+    for name, (values, each) in counts.items():
+        if values and len(values) != each * rank:
+            raise InferenceError(f"{name} {tuple(values)} has {len(values)} numbers, and {each * rank} are expected")
+
+
 def window(
     size: Sequence[int | str | None],
     kernel: Sequence[int],
@@ -148,6 +165,7 @@ def window(
 ) -> Window | None:
     """ONNX's window attributes with defaults and `auto_pad` resolved; None where that needs a dim that is unknown."""
     rank = len(kernel)
+    check_window(len(size), kernel, strides, dilations, pads)
     steps, spread = tuple(strides or (1,) * rank), tuple(dilations or (1,) * rank)
     if auto_pad in ("SAME_UPPER", "SAME_LOWER"):
         begin, end = [], []
@@ -163,5 +181,5 @@ def window(
             begin.append(first)
             end.append(total - first)
         return Window(tuple(kernel), steps, spread, tuple(begin), tuple(end))
-    given = tuple(pads) if pads and auto_pad == "NOTSET" else (0,) * (2 * rank)
+    given = tuple(pads) if pads and auto_pad in NOT_SET else (0,) * (2 * rank)
     return Window(tuple(kernel), steps, spread, given[:rank], given[rank:])

@@ -6,12 +6,14 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, Literal
 
 from perframe.errors import InferenceError
+from perframe.layers.attributes import Between, Natural, Positive
 from perframe.layers.base import Known, layer
 from perframe.spec import Dim, PartialTensor
 from perframe.tensor import DataType
+from perframe.tracing import at_least, at_most
 
 
 @dataclass(frozen=True)
@@ -41,30 +43,26 @@ class Counting:
 def TfIdfVectorizer(
     x: PartialTensor,
     *,
-    mode: str,
-    ngram_indexes: Sequence[int],
-    ngram_counts: Sequence[int],
-    max_skip_count: int,
-    min_gram_length: int,
-    max_gram_length: int,
+    mode: Literal["TF", "IDF", "TFIDF"],
+    ngram_indexes: Sequence[Natural],
+    ngram_counts: Sequence[Natural],
+    max_skip_count: Annotated[int, Between(0, 2**62)],
+    min_gram_length: Positive,
+    max_gram_length: Positive,
     pool_int64s: Sequence[int] = (),
     pool_strings: Sequence[str] = (),
     weights: Sequence[float] = (),
 ) -> PartialTensor:
-    if mode not in ("TF", "IDF", "TFIDF"):
-        raise InferenceError(f"TfIdfVectorizer has no mode {mode!r}")
     if bool(pool_int64s) == bool(pool_strings):
         raise InferenceError("TfIdfVectorizer needs either pool_int64s or pool_strings")
     if (x.dtype is DataType.STRING) != bool(pool_strings):
         raise InferenceError(f"{x} and the pool of n-grams are not of one type")
-    if not ngram_indexes or min(ngram_indexes) < 0:
+    if not ngram_indexes:
         raise InferenceError("ngram_indexes must name the output's columns, from 0")
     if weights and len(weights) != len(ngram_indexes):
         raise InferenceError(f"{len(weights)} weights do not fit {len(ngram_indexes)} n-grams")
-    if min_gram_length < 1 or max_gram_length < min_gram_length or max_skip_count < 0:
-        raise InferenceError(
-            f"there are no n-grams of {min_gram_length} to {max_gram_length}, {max_skip_count} skipped"
-        )
+    if max_gram_length < min_gram_length:
+        raise InferenceError(f"there are no n-grams of {min_gram_length} to {max_gram_length} words")
     lengths = itertools.pairwise([*ngram_counts, len(pool_int64s) + len(pool_strings)])
     if sum((end - begin) // length for length, (begin, end) in enumerate(lengths, 1)) > len(ngram_indexes):
         raise InferenceError(f"{len(ngram_indexes)} ngram_indexes do not fit the pool of n-grams")
@@ -82,7 +80,7 @@ def _tf_idf(inputs: Sequence[Known], outputs: Sequence[Known], **attributes: Any
     length = shape[-1] if shape else 1
     grams, columns, mode = tuple(_pool(attributes)), max(attributes["ngram_indexes"]) + 1, attributes["mode"]
     rows = math.prod(shape[:-1])
-    reach = min(attributes["max_skip_count"] + 1, max(length, 1))  # further apart than a row is long nothing lies
+    reach = at_most(attributes["max_skip_count"] + 1, at_least(length, 1))  # no two words are further apart
     return Counting(rows, length, columns, grams, reach, mode == "IDF")
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from perframe.errors import InferenceError
+from perframe.layers.attributes import Flag
 from perframe.layers.base import Known, layer
 from perframe.layers.geometry import Ints
 from perframe.spec import PartialTensor
@@ -36,12 +38,10 @@ def GridSample(
     x: PartialTensor,
     grid: PartialTensor,
     *,
-    mode: str = "linear",
-    padding_mode: str = "zeros",
-    align_corners: int = 0,
+    mode: Literal["nearest", "linear", "cubic"] = "linear",
+    padding_mode: Literal["zeros", "border", "reflection"] = "zeros",
+    align_corners: Flag = 0,
 ) -> PartialTensor:
-    if mode not in MODES or padding_mode not in PADDINGS:
-        raise InferenceError(f"GridSample has no mode {mode!r} with padding_mode {padding_mode!r}")
     if x.shape is None or grid.shape is None:
         known = x.shape or grid.shape
         return x.with_shape(None if known is None else (None,) * len(known))
@@ -72,7 +72,7 @@ class AffineMap:
 
 
 @layer(host=("size",))
-def AffineGrid(theta: PartialTensor, size: PartialTensor, *, align_corners: int = 0) -> PartialTensor:
+def AffineGrid(theta: PartialTensor, size: PartialTensor, *, align_corners: Flag = 0) -> PartialTensor:
     wanted = size.elements
     if wanted is None:
         return theta.with_shape((None, None, None, 2) if theta.shape is not None and theta.shape[1] == 2 else None)

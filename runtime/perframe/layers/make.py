@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from perframe.errors import InferenceError
+from perframe.layers.attributes import Flag
 from perframe.layers.base import Known, layer, normalize_axis
 from perframe.spec import Dim, DynamicTensorShape, PartialTensor
 from perframe.tensor import DataType
@@ -53,7 +54,7 @@ def _eye_like(inputs: Sequence[Known], outputs: Sequence[Known], *, dtype: DataT
 
 
 @layer(host=("k",))
-def Trilu(x: PartialTensor, k: PartialTensor | None = None, *, upper: int = 1) -> PartialTensor:
+def Trilu(x: PartialTensor, k: PartialTensor | None = None, *, upper: Flag = 1) -> PartialTensor:
     if x.shape is not None and len(x.shape) < 2:
         raise InferenceError(f"{x} is no matrix, and no stack of matrices")
     return x.with_shape(x.shape)
@@ -99,20 +100,20 @@ def _window(size: PartialTensor, dtype: DataType) -> PartialTensor:
 
 @layer(host=("size",))
 def HannWindow(
-    size: PartialTensor, *, periodic: int = 1, output_datatype: DataType = DataType.FLOAT32
+    size: PartialTensor, *, periodic: Flag = 1, output_datatype: DataType = DataType.FLOAT32
 ) -> PartialTensor:
     return _window(size, output_datatype)
 
 
 @layer(host=("size",))
 def HammingWindow(
-    size: PartialTensor, *, periodic: int = 1, output_datatype: DataType = DataType.FLOAT32
+    size: PartialTensor, *, periodic: Flag = 1, output_datatype: DataType = DataType.FLOAT32
 ) -> PartialTensor:
     return _window(size, output_datatype)
 
 
 @layer(host=("size",))
 def BlackmanWindow(
-    size: PartialTensor, *, periodic: int = 1, output_datatype: DataType = DataType.FLOAT32
+    size: PartialTensor, *, periodic: Flag = 1, output_datatype: DataType = DataType.FLOAT32
 ) -> PartialTensor:
     return _window(size, output_datatype)

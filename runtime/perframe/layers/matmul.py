@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from perframe.errors import InferenceError
+from perframe.layers.attributes import Flag
 from perframe.layers.base import Known, layer
 from perframe.layers.geometry import Ints, broadcast_strides, row_major
 from perframe.spec import Dim, DynamicTensorShape, PartialTensor, broadcast
@@ -84,8 +85,8 @@ def Gemm(
     *,
     alpha: float = 1.0,
     beta: float = 1.0,
-    transA: int = 0,
-    transB: int = 0,
+    transA: Flag = 0,
+    transB: Flag = 0,
 ) -> PartialTensor:
     if a.shape is None or b.shape is None:
         return a.with_shape((None, None))

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from perframe.errors import InferenceError
+from perframe.layers.attributes import Flag, Positive
 from perframe.layers.base import Known, layer, normalize_axes, normalize_axis
 from perframe.layers.entries import listed, listed_of
 from perframe.layers.geometry import Ints, View, broadcast_strides, row_major
@@ -20,7 +22,7 @@ def Identity(x: PartialTensor) -> PartialTensor:
 
 
 @layer(host=("shape",), alias=True)
-def Reshape(x: PartialTensor, shape: PartialTensor, *, allowzero: int = 0) -> PartialTensor:
+def Reshape(x: PartialTensor, shape: PartialTensor, *, allowzero: Flag = 0) -> PartialTensor:
     wanted = listed(shape)
     if wanted is None:
         return x.with_shape(None)
@@ -252,7 +254,7 @@ def _slice(inputs: Sequence[Known | None], outputs: Sequence[Known]) -> list[Vie
 
 @layer(host=("split",), cuts=True)
 def Split(
-    x: PartialTensor, split: PartialTensor | None = None, *, axis: int = 0, num_outputs: int
+    x: PartialTensor, split: PartialTensor | None = None, *, axis: int = 0, num_outputs: Positive
 ) -> tuple[PartialTensor, ...]:
     if x.shape is None:
         return (x.with_shape(None),) * num_outputs
@@ -299,7 +301,7 @@ def _picture(x: PartialTensor) -> Sequence[Dim]:
 
 
 @layer()
-def DepthToSpace(x: PartialTensor, *, blocksize: int, mode: str = "DCR") -> PartialTensor:
+def DepthToSpace(x: PartialTensor, *, blocksize: Positive, mode: Literal["DCR", "CRD"] = "DCR") -> PartialTensor:
     n, c, h, w = _picture(x)
     if isinstance(c, int) and c % (blocksize * blocksize):
         raise InferenceError(f"the channels of {x} are no multiple of {blocksize * blocksize}")
@@ -320,10 +322,8 @@ _DEPTH_ORDERS: dict[str, Ints] = {"DCR": (0, 3, 5, 1, 2, 4), "CRD": (0, 1, 3, 5,
 
 
 @layer()
-def SpaceToDepth(x: PartialTensor, *, blocksize: int, mode: str = "DCR") -> PartialTensor:
+def SpaceToDepth(x: PartialTensor, *, blocksize: Positive, mode: Literal["DCR", "CRD"] = "DCR") -> PartialTensor:
     n, c, h, w = _picture(x)
-    if mode not in _DEPTH_ORDERS:
-        raise InferenceError(f"SpaceToDepth has no mode {mode!r}")
     shrunk = [dim // blocksize if isinstance(dim, int) else None for dim in (h, w)]
     return x.with_shape((n, dim_product(c, blocksize**2), *shrunk))
 
@@ -356,10 +356,8 @@ def Pad(
     value: PartialTensor | None = None,
     axes: PartialTensor | None = None,
     *,
-    mode: str = "constant",
+    mode: Literal["constant", "reflect", "edge", "wrap"] = "constant",
 ) -> PartialTensor:
-    if mode not in ("constant", "reflect", "edge", "wrap"):
-        raise InferenceError(f"Pad has no mode {mode!r}")
     if x.shape is None:
         return x.with_shape(None)
     chosen = None if axes is None else axes.ints()

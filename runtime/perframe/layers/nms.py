@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from perframe.errors import InferenceError
+from perframe.layers.attributes import Flag
 from perframe.layers.base import Known, layer
 from perframe.spec import Dim, PartialTensor
 from perframe.tensor import DataType
@@ -39,11 +40,9 @@ def SuppressNonMaxima(
     iou_threshold: PartialTensor | None = None,
     score_threshold: PartialTensor | None = None,
     *,
-    center_point_box: int = 0,
+    center_point_box: Flag = 0,
 ) -> PartialTensor:
     """Rows of (batch, class, box), `picks` for each class of each batch; those that stay empty are -1."""
-    if center_point_box not in (0, 1):
-        raise InferenceError(f"center_point_box is 0 or 1, not {center_point_box}")
     for value in (boxes, scores):
         if value.shape is not None and len(value.shape) != 3:
             raise InferenceError(f"boxes are (batch, boxes, 4) and scores (batch, classes, boxes), not {value}")

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from perframe.errors import InferenceError
+from perframe.layers.attributes import Positive
 from perframe.layers.base import Known, layer, normalize_axis
 from perframe.spec import PartialTensor
 
@@ -70,7 +71,9 @@ class Neighbours:
 
 
 @layer()
-def LRN(x: PartialTensor, *, size: int, alpha: float = 1e-4, beta: float = 0.75, bias: float = 1.0) -> PartialTensor:
+def LRN(
+    x: PartialTensor, *, size: Positive, alpha: float = 1e-4, beta: float = 0.75, bias: float = 1.0
+) -> PartialTensor:
     if x.shape is not None and len(x.shape) < 2:
         raise InferenceError(f"{x} has no channels")
     return x.with_shape(x.shape)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from perframe.errors import InferenceError
+from perframe.layers.attributes import AutoPad, Extents, Flag, Pads
 from perframe.layers.base import Known, attributes_of, layer
-from perframe.layers.geometry import Ints, Window, window
+from perframe.layers.bounds import Bounds
+from perframe.layers.geometry import Ints, Window, check_window, window
 from perframe.spec import Dim, PartialTensor
 from perframe.tensor import DataType
 
@@ -31,19 +34,19 @@ class Pooling:
 def _output(
     x: PartialTensor,
     *,
-    kernel_shape: Sequence[int],
-    strides: Sequence[int] | None = None,
-    dilations: Sequence[int] | None = None,
-    pads: Sequence[int] | None = None,
-    auto_pad: str = "NOTSET",
-    ceil_mode: int = 0,
+    kernel_shape: Extents,
+    strides: Extents | None = None,
+    dilations: Extents | None = None,
+    pads: Pads | None = None,
+    auto_pad: AutoPad = "NOTSET",
+    ceil_mode: Flag = 0,
 ) -> PartialTensor:
     """What all pools make of x, and the attributes that they share."""
+    check_window(len(kernel_shape), kernel_shape, strides, dilations, pads)
     if x.shape is None:
         return x.with_shape((None,) * (len(kernel_shape) + 2))
     size = x.shape[2:]
-    if len(size) != len(kernel_shape):
-        raise InferenceError(f"kernel_shape {tuple(kernel_shape)} does not fit {x}")
+    _check_rank(x, kernel_shape)
     whole = window(size, kernel_shape, strides, dilations, pads, auto_pad)
     dims = [
         None
@@ -54,20 +57,25 @@ def _output(
     return x.with_shape((*x.shape[:2], *dims))
 
 
+def _check_rank(x: PartialTensor, kernel_shape: Sequence[int]) -> None:
+    if x.shape is not None and (len(x.shape) != len(kernel_shape) + 2 or not kernel_shape):
+        raise InferenceError(f"kernel_shape {tuple(kernel_shape)} does not fit {x}")
+
+
 def _parts(window_: Window) -> tuple[Ints, ...]:
     return window_.kernel, window_.strides, window_.dilations, window_.begin, window_.end
 
 
 @layer()
 @attributes_of(_output)
-def MaxPool(x: PartialTensor, *, storage_order: int = 0, **shared: Any) -> tuple[PartialTensor, PartialTensor]:
+def MaxPool(x: PartialTensor, *, storage_order: Flag = 0, **shared: Any) -> tuple[PartialTensor, PartialTensor]:
     y = _output(x, **shared)
     return y, y.with_shape(y.shape, DataType.INT64)
 
 
 @layer()
 @attributes_of(_output)
-def AveragePool(x: PartialTensor, *, count_include_pad: int = 0, **shared: Any) -> PartialTensor:
+def AveragePool(x: PartialTensor, *, count_include_pad: Flag = 0, **shared: Any) -> PartialTensor:
     return _output(x, **shared)
 
 
@@ -104,10 +112,13 @@ class Unpooling:
 
     whole: Ints
 
+    @property
+    def bounds(self) -> tuple[Bounds, ...]:
+        """Those of the indices."""
+        return (Bounds(1, (math.prod(self.whole),), from_end=False),)
 
-def _whole(
-    shape: Sequence[Dim], kernel_shape: Sequence[int], strides: Sequence[int] | None, pads: Sequence[int] | None
-) -> tuple[Dim, ...]:
+
+def _whole(shape: Sequence[Dim], kernel_shape: Extents, strides: Extents | None, pads: Pads | None) -> tuple[Dim, ...]:
     rank = len(kernel_shape)
     steps, cut = strides or (1,) * rank, pads or (0,) * 2 * rank
     dims = [
@@ -123,17 +134,24 @@ def MaxUnpool(
     indices: PartialTensor,
     output_shape: PartialTensor | None = None,
     *,
-    kernel_shape: Sequence[int],
-    strides: Sequence[int] | None = None,
-    pads: Sequence[int] | None = None,
+    kernel_shape: Extents,
+    strides: Extents | None = None,
+    pads: Pads | None = None,
 ) -> PartialTensor:
+    check_window(len(kernel_shape), kernel_shape, strides, None, pads)
+    _check_rank(x, kernel_shape)
+    if x.shape is not None and indices.shape is not None and not x.shape.may_be(indices.shape):
+        raise InferenceError(f"indices {indices} do not say where each element of {x} goes")
+    rank = len(kernel_shape) + 2
+    whole = (None,) * rank if x.shape is None else _whole(x.shape, kernel_shape, strides, pads)
+    if any(isinstance(dim, int) and dim < 0 for dim in whole):
+        raise InferenceError(f"nothing that {x} was pooled from has the shape {whole}")
     if output_shape is not None:
-        return x.with_shape(output_shape.elements or (None,) * (len(kernel_shape) + 2))
-    if x.shape is None:
-        return x.with_shape((None,) * (len(kernel_shape) + 2))
-    if len(x.shape) != len(kernel_shape) + 2:
-        raise InferenceError(f"kernel_shape {tuple(kernel_shape)} does not fit {x}")
-    return x.with_shape(_whole(x.shape, kernel_shape, strides, pads))
+        wanted = output_shape.elements
+        if wanted is not None and len(wanted) != rank:
+            raise InferenceError(f"output_shape {wanted} does not have the rank of {x}")
+        return x.with_shape(wanted or (None,) * rank)
+    return x.with_shape(whole)
 
 
 @MaxUnpool.form
@@ -141,9 +159,9 @@ def _max_unpool(
     inputs: Sequence[Known],
     outputs: Sequence[Known],
     *,
-    kernel_shape: Sequence[int],
-    strides: Sequence[int] | None,
-    pads: Sequence[int] | None,
+    kernel_shape: Extents,
+    strides: Extents | None,
+    pads: Pads | None,
 ) -> Unpooling:
     whole = _whole(tuple(inputs[0].shape), kernel_shape, strides, pads)
     return Unpooling(tuple(dim for dim in whole if isinstance(dim, int)))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from perframe.errors import InferenceError
+from perframe.layers.attributes import Flag, Natural
 from perframe.layers.base import Attributes, Known, layer, normalize_axis
 from perframe.layers.geometry import Ints
 from perframe.spec import PartialTensor
@@ -95,8 +96,8 @@ def QuantizeLinear(
     zero_point: PartialTensor | None = None,
     *,
     axis: int = 1,
-    saturate: int = 1,
-    block_size: int = 0,
+    saturate: Flag = 1,
+    block_size: Natural = 0,
     output_dtype: DataType | None = None,
     precision: DataType | None = None,
 ) -> PartialTensor:
@@ -126,7 +127,7 @@ def DequantizeLinear(
     zero_point: PartialTensor | None = None,
     *,
     axis: int = 1,
-    block_size: int = 0,
+    block_size: Natural = 0,
     output_dtype: DataType | None = None,
 ) -> PartialTensor:
     return x.with_shape(x.shape, output_dtype or _wide(scale.dtype))

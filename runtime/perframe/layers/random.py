@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from perframe.errors import InferenceError
+from perframe.layers.attributes import Natural, Pads
 from perframe.layers.base import Known, layer
 from perframe.spec import DynamicTensorShape, PartialTensor
 from perframe.tensor import DataType
@@ -54,7 +55,7 @@ def _drawn(shape: DynamicTensorShape | None, dtype: DataType) -> PartialTensor:
 @layer(pure=False)
 def RandomNormal(
     *,
-    shape: Sequence[int],
+    shape: Pads,
     dtype: DataType = DataType.FLOAT32,
     mean: float = 0.0,
     scale: float = 1.0,
@@ -66,7 +67,7 @@ def RandomNormal(
 @layer(pure=False)
 def RandomUniform(
     *,
-    shape: Sequence[int],
+    shape: Pads,
     dtype: DataType = DataType.FLOAT32,
     low: float = 0.0,
     high: float = 1.0,
@@ -106,7 +107,7 @@ def Bernoulli(x: PartialTensor, *, dtype: DataType | None = None, seed: float | 
 
 @layer(pure=False)
 def Multinomial(
-    x: PartialTensor, *, dtype: DataType = DataType.INT32, sample_size: int = 1, seed: float | None = None
+    x: PartialTensor, *, dtype: DataType = DataType.INT32, sample_size: Natural = 1, seed: float | None = None
 ) -> PartialTensor:
     if dtype not in (DataType.INT32, DataType.INT64):
         raise InferenceError(f"Multinomial draws indices, and {dtype} was asked for")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, Literal
 
 from perframe.errors import InferenceError
+from perframe.layers.attributes import Between, Flag, Positive
 from perframe.layers.base import Declaration, Known, register
 from perframe.layers.epilogue import Stage
 from perframe.spec import Dim, DynamicTensorShape, PartialTensor, dim_product
@@ -137,15 +139,13 @@ def _recurrent(cell: _Cell) -> Declaration:
         activation_alpha: Sequence[float] | None = None,
         activation_beta: Sequence[float] | None = None,
         activations: Sequence[str] | None = None,
-        clip: float | None = None,
-        direction: str = "forward",
-        hidden_size: int | None = None,
-        layout: int = 0,
+        clip: Annotated[float, Between(0, math.inf)] | None = None,
+        direction: Literal["forward", "reverse", "bidirectional"] = "forward",
+        hidden_size: Positive | None = None,
+        layout: Flag = 0,
         **own: int,
     ) -> tuple[PartialTensor, ...]:
         """The whole sequence of the hidden state, its last one, and for an LSTM the last cell state."""
-        if direction not in _DIRECTIONS:
-            raise InferenceError(f"direction {direction!r} is none of {', '.join(_DIRECTIONS)}")
         directions = len(_DIRECTIONS[direction])
         cell.activations(activations, directions)
         if x.shape is not None and len(x.shape) != 3:
@@ -155,6 +155,8 @@ def _recurrent(cell: _Cell) -> Declaration:
         hidden: Dim = hidden_size
         if r.shape is not None and len(r.shape) == 3 and r.shape[2] is not None:
             hidden = r.shape[2]
+            if hidden_size is not None and isinstance(hidden, int) and hidden != hidden_size:
+                raise InferenceError(f"hidden_size is {hidden_size}, and R is {r}")
         total = dim_product(cell.gates, hidden)
         _check("W", w, (directions, total, width))
         _check("R", r, (directions, total, hidden))
@@ -170,7 +172,7 @@ def _recurrent(cell: _Cell) -> Declaration:
     entry = register(Declaration(cell.name, "recurrent", infer))
     entry.inputs = entry.inputs[: cell.inputs]
     if cell.own:
-        entry.attributes[cell.own] = 0
+        entry.add_attributes(**{cell.own: (0, Flag)})
 
     @entry.form
     def form(inputs: Sequence[Any], outputs: Sequence[Known], **attributes: Any) -> Recurrence:

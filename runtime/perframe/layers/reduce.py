@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from perframe.layers.attributes import Flag
 from perframe.layers.base import Declaration, Known, layer, normalize_axes, register
 from perframe.layers.entries import Entries, each
 from perframe.layers.geometry import Ints, View, collapse, row_major
@@ -89,7 +90,7 @@ class Reduction:
 
 
 def _infer(
-    x: PartialTensor, axes: PartialTensor | None = None, *, keepdims: int = 1, noop_with_empty_axes: int = 0
+    x: PartialTensor, axes: PartialTensor | None = None, *, keepdims: Flag = 1, noop_with_empty_axes: Flag = 0
 ) -> PartialTensor:
     if x.shape is None:
         return x.with_shape(None)

@@ -8,14 +8,25 @@ import functools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from perframe.errors import InferenceError
+from perframe.layers.attributes import Flag
 from perframe.layers.base import Known, layer, normalize_axis
 from perframe.spec import Dim, PartialTensor
+
+Coordinates = Literal[
+    "asymmetric",
+    "align_corners",
+    "pytorch_half_pixel",
+    "tf_half_pixel_for_nn",
+    "half_pixel_symmetric",
+    "tf_crop_and_resize",
+    "half_pixel",
+]
 
 
 @dataclass(frozen=True)
@@ -87,17 +98,15 @@ def Resize(
     scales: PartialTensor | None = None,
     sizes: PartialTensor | None = None,
     *,
-    mode: str = "nearest",
-    coordinate_transformation_mode: str = "half_pixel",
+    mode: Literal["nearest", "linear", "cubic"] = "nearest",
+    coordinate_transformation_mode: Coordinates = "half_pixel",
     cubic_coeff_a: float = -0.75,
-    exclude_outside: int = 0,
-    nearest_mode: str = "round_prefer_floor",
-    antialias: int = 0,
+    exclude_outside: Flag = 0,
+    nearest_mode: Literal["round_prefer_floor", "round_prefer_ceil", "floor", "ceil"] = "round_prefer_floor",
+    antialias: Flag = 0,
     axes: Sequence[int] | None = None,
-    keep_aspect_ratio_policy: str = "stretch",
+    keep_aspect_ratio_policy: Literal["stretch", "not_larger", "not_smaller"] = "stretch",
 ) -> PartialTensor:
-    if mode not in ("nearest", "linear", "cubic"):
-        raise InferenceError(f"Resize has no mode {mode!r}")
     if x.shape is None:
         return x.with_shape(None)
     chosen = _chosen(len(x.shape), axes)
@@ -180,9 +189,7 @@ def _coordinates(mode: str, size: int, output: int, scale: float, roi: tuple[flo
         if output > 1:
             return first * (size - 1) + at * (last - first) * (size - 1) / (output - 1)
         return np.full(output, 0.5 * (first + last) * (size - 1))
-    if mode == "half_pixel":
-        return (at + 0.5) / scale - 0.5
-    raise InferenceError(f"Resize has no coordinate_transformation_mode {mode!r}")
+    return (at + 0.5) / scale - 0.5  # half_pixel
 
 
 _ROUNDINGS: dict[str, Callable[[Any], Any]] = {

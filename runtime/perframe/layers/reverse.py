@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from perframe.errors import InferenceError
 from perframe.layers.base import Known, layer, normalize_axis
+from perframe.layers.bounds import Bounds
 from perframe.layers.geometry import row_major
 from perframe.spec import PartialTensor
 
@@ -21,6 +21,11 @@ class Reversal:
     batches: int
     batch_step: int
 
+    @property
+    def bounds(self) -> tuple[Bounds, ...]:
+        """Those of the lengths."""
+        return (Bounds(1, (self.times,), from_end=False, what="length"),)
+
 
 @layer()
 def ReverseSequence(
@@ -30,6 +35,8 @@ def ReverseSequence(
         batch, time = (normalize_axis(axis, len(x.shape)) for axis in (batch_axis, time_axis))
         if batch == time:
             raise InferenceError(f"batch_axis and time_axis are both {batch}")
+        if lengths.shape is not None and not lengths.shape.may_be((x.shape[batch],)):
+            raise InferenceError(f"{lengths} lengths do not fit the sequences of {x} on axis {batch}")
     return x.with_shape(x.shape)
 
 
@@ -37,7 +44,5 @@ def ReverseSequence(
 def _reverse(inputs: Sequence[Known], outputs: Sequence[Known], *, batch_axis: int, time_axis: int) -> Reversal:
     shape = inputs[0].shape
     batch, time = (normalize_axis(axis, len(shape)) for axis in (batch_axis, time_axis))
-    if math.prod(inputs[1].shape) != shape[batch]:
-        raise InferenceError(f"{inputs[1].shape} lengths do not fit {shape[batch]} sequences")
     strides = row_major(shape)
     return Reversal(shape[time], strides[time], shape[batch], strides[batch])

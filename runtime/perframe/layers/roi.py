@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from perframe.errors import InferenceError
+from perframe.layers.attributes import Natural, Positive
 from perframe.layers.base import Known, layer
+from perframe.layers.bounds import Bounds
 from perframe.layers.geometry import Ints
 from perframe.spec import PartialTensor
 
@@ -27,6 +30,12 @@ class Regions:
     size: Ints
     output: Ints
     count: int
+    pictures: int
+
+    @property
+    def bounds(self) -> tuple[Bounds, ...]:
+        """Those of the numbers of pictures."""
+        return (Bounds(2, (self.pictures,), from_end=False),)
 
 
 @layer()
@@ -35,18 +44,18 @@ def RoiAlign(
     rois: PartialTensor,
     batch_indices: PartialTensor,
     *,
-    coordinate_transformation_mode: str = "half_pixel",
-    mode: str = "avg",
-    output_height: int = 1,
-    output_width: int = 1,
-    sampling_ratio: int = 0,
+    coordinate_transformation_mode: Literal["half_pixel", "output_half_pixel"] = "half_pixel",
+    mode: Literal["avg", "max"] = "avg",
+    output_height: Positive = 1,
+    output_width: Positive = 1,
+    sampling_ratio: Natural = 0,
     spatial_scale: float = 1.0,
 ) -> PartialTensor:
-    if mode not in ("avg", "max") or coordinate_transformation_mode not in ("half_pixel", "output_half_pixel"):
-        raise InferenceError(f"RoiAlign has no mode {mode!r} with {coordinate_transformation_mode!r}")
     for value, rank in ((x, 4), (rois, 2), (batch_indices, 1)):
         if value.shape is not None and len(value.shape) != rank:
             raise InferenceError(f"RoiAlign takes pictures of 4 dims, rois of 2 and indices of 1, not {value}")
+    if rois.shape is not None and not rois.shape.may_be((*(batch_indices.shape or (None,))[:1], 4)):
+        raise InferenceError(f"rois {rois} are not 4 numbers for each of the batch_indices {batch_indices}")
     known = [value.shape[0] for value in (rois, batch_indices) if value.shape is not None]
     count = next((dim for dim in known if isinstance(dim, int)), known[0] if known else None)
     return x.with_shape((count, None if x.shape is None else x.shape[1], output_height, output_width))
@@ -67,4 +76,4 @@ def _roi_align(
     shape = inputs[0].shape
     half = coordinate_transformation_mode == "half_pixel"
     output, count = (output_height, output_width), outputs[0].shape[0]
-    return Regions(mode, half, sampling_ratio, spatial_scale, shape[1], tuple(shape[2:]), output, count)
+    return Regions(mode, half, sampling_ratio, spatial_scale, shape[1], tuple(shape[2:]), output, count, shape[0])

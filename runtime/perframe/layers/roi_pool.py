@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from perframe.errors import InferenceError
+from perframe.layers.attributes import Extents
 from perframe.layers.base import Known, layer
+from perframe.layers.bounds import Bounds
 from perframe.layers.geometry import Ints
 from perframe.spec import PartialTensor
 
@@ -19,16 +21,24 @@ class Cells:
     channels: int
     size: Ints
     output: Ints
+    pictures: int
+
+    @property
+    def bounds(self) -> tuple[Bounds, ...]:
+        """Those of the numbers of pictures, which regions begin with."""
+        return (Bounds(1, (self.pictures, None, None, None, None), from_end=False),)
 
 
 @layer()
 def MaxRoiPool(
-    x: PartialTensor, rois: PartialTensor, *, pooled_shape: Sequence[int], spatial_scale: float = 1.0
+    x: PartialTensor, rois: PartialTensor, *, pooled_shape: Extents, spatial_scale: float = 1.0
 ) -> PartialTensor:
     if len(pooled_shape) != 2:
         raise InferenceError(f"pooled_shape is height and width, not {tuple(pooled_shape)}")
     if x.shape is not None and len(x.shape) != 4:
         raise InferenceError(f"regions are pooled from (batch, channels, height, width), not from {x}")
+    if rois.shape is not None and not rois.shape.may_be((rois.shape[0] if rois.shape else None, 5)):
+        raise InferenceError(f"regions are rows of (picture, x1, y1, x2, y2), and not {rois}")
     channels = None if x.shape is None else x.shape[1]
     return x.with_shape((None if rois.shape is None else rois.shape[0], channels, *pooled_shape))
 
@@ -38,4 +48,4 @@ def _max_roi_pool(
     inputs: Sequence[Known], outputs: Sequence[Known], *, pooled_shape: Sequence[int], spatial_scale: float
 ) -> Cells:
     shape = inputs[0].shape
-    return Cells(spatial_scale, shape[1], tuple(shape[2:]), tuple(pooled_shape))
+    return Cells(spatial_scale, shape[1], tuple(shape[2:]), tuple(pooled_shape), shape[0])

@@ -5,14 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from perframe.errors import InferenceError
 from perframe.layers.base import Known, layer, normalize_axis
-from perframe.layers.gather import Tuples, tuples
+from perframe.layers.bounds import Bounds
+from perframe.layers.gather import Tuples, check_extent, tuples
 from perframe.layers.geometry import Ints, row_major
-from perframe.spec import PartialTensor
+from perframe.spec import DynamicTensorShape, PartialTensor
 
-REDUCTIONS = ("none", "add", "mul", "max", "min")
+Reduction = Literal["none", "add", "mul", "max", "min"]
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,11 @@ class Scattering:
     axis: int
     by: Tuples | None = None
 
+    @property
+    def bounds(self) -> tuple[Bounds, ...]:
+        """Those of the indices."""
+        return (Bounds(1, (self.shape[self.axis],) if self.by is None else self.by.dims),)
+
 
 @dataclass(frozen=True)
 class Rows:
@@ -45,52 +52,48 @@ class Rows:
     count: int
     circular: bool
 
-
-def _known_reduction(reduction: str) -> None:
-    if reduction not in REDUCTIONS:
-        raise InferenceError(f"there is no reduction {reduction!r}, only {', '.join(REDUCTIONS)}")
+    @property
+    def bounds(self) -> tuple[Bounds, ...]:
+        """Those of the first rows that are replaced."""
+        if self.circular:
+            return ()
+        return (Bounds(2, (self.size - self.count,), from_end=False, what="length"),)
 
 
 @layer()
 def ScatterElements(
-    x: PartialTensor, indices: PartialTensor, updates: PartialTensor, *, axis: int = 0, reduction: str = "none"
+    x: PartialTensor, indices: PartialTensor, updates: PartialTensor, *, axis: int = 0, reduction: Reduction = "none"
 ) -> PartialTensor:
-    _known_reduction(reduction)
-    if x.shape is not None:
-        normalize_axis(axis, len(x.shape))
-        for other in (indices, updates):
-            if other.shape is not None and len(other.shape) != len(x.shape):
-                raise InferenceError(f"{other} does not have the rank of {x}")
+    check_extent(x, indices, axis)
+    if updates.shape is not None and indices.shape is not None and not updates.shape.may_be(indices.shape):
+        raise InferenceError(f"updates {updates} do not fit indices {indices}")
     return x.with_shape(x.shape)
 
 
 @ScatterElements.form
 def _scatter_elements(inputs: Sequence[Known], outputs: Sequence[Known], *, axis: int, reduction: str) -> Scattering:
     shape, extent = tuple(inputs[0].shape), tuple(inputs[1].shape)
-    if extent != tuple(inputs[2].shape):
-        raise InferenceError(f"updates of {inputs[2].shape} do not fit indices of {extent}")
     at = normalize_axis(axis, len(shape))
-    if any(have > most for place, (have, most) in enumerate(zip(extent, shape, strict=True)) if place != at):
-        raise InferenceError(f"indices of {extent} reach beyond data of {shape}")
     return Scattering(reduction, shape, extent, row_major(extent), at)
 
 
 @layer()
 def ScatterND(
-    x: PartialTensor, indices: PartialTensor, updates: PartialTensor, *, reduction: str = "none"
+    x: PartialTensor, indices: PartialTensor, updates: PartialTensor, *, reduction: Reduction = "none"
 ) -> PartialTensor:
-    _known_reduction(reduction)
     depth = indices.shape[-1] if indices.shape else None
     if x.shape is not None and isinstance(depth, int) and depth > len(x.shape):
         raise InferenceError(f"tuples of {depth} indices do not name elements of {x}")
+    if x.shape is not None and indices.shape and isinstance(depth, int) and updates.shape is not None:
+        wanted = DynamicTensorShape((*indices.shape[:-1], *x.shape[depth:]))
+        if not wanted.may_be(updates.shape):
+            raise InferenceError(f"updates {updates} do not fit indices {indices} into {x}: {wanted} expected")
     return x.with_shape(x.shape)
 
 
 @ScatterND.form
 def _scatter_nd(inputs: Sequence[Known], outputs: Sequence[Known], *, reduction: str) -> Scattering:
     by = tuples(inputs[0].shape, inputs[1].shape)
-    if math.prod(inputs[2].shape) != by.count * by.inner:
-        raise InferenceError(f"updates of {inputs[2].shape} are not {by.count} rows of {by.inner} elements")
     return Scattering(reduction, (by.rows, by.inner), (by.count, by.inner), (1, 0), 0, by)
 
 
@@ -101,14 +104,15 @@ def TensorScatter(
     write_indices: PartialTensor | None = None,
     *,
     axis: int = -2,
-    mode: str = "linear",
+    mode: Literal["linear", "circular"] = "linear",
 ) -> PartialTensor:
-    if mode not in ("linear", "circular"):
-        raise InferenceError(f"TensorScatter has no mode {mode!r}")
     if x.shape is not None and normalize_axis(axis, len(x.shape)) == 0:
         raise InferenceError("TensorScatter's axis cannot be that of the batch, 0")
     if x.shape is not None and update.shape is not None and len(x.shape) != len(update.shape):
         raise InferenceError(f"an update of {update} does not fit {x}")
+    batch = x.shape[:1] if x.shape is not None else (None,)
+    if write_indices is not None and write_indices.shape is not None and not write_indices.shape.may_be(batch):
+        raise InferenceError(f"write_indices {write_indices} are not one for each batch of {x}")
     return x.with_shape(x.shape)
 
 

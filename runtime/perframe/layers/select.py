@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from perframe.errors import InferenceError
+from perframe.layers.attributes import Flag
 from perframe.layers.base import Known, layer, normalize_axis
 from perframe.spec import PartialTensor
 from perframe.tensor import DataType
@@ -46,7 +47,7 @@ def _place(x: PartialTensor, axis: int, keepdims: int) -> PartialTensor:
 
 
 @layer()
-def ArgMax(x: PartialTensor, *, axis: int = 0, keepdims: int = 1, select_last_index: int = 0) -> PartialTensor:
+def ArgMax(x: PartialTensor, *, axis: int = 0, keepdims: Flag = 1, select_last_index: Flag = 0) -> PartialTensor:
     return _place(x, axis, keepdims)
 
 
@@ -58,7 +59,7 @@ def _arg_max(
 
 
 @layer()
-def ArgMin(x: PartialTensor, *, axis: int = 0, keepdims: int = 1, select_last_index: int = 0) -> PartialTensor:
+def ArgMin(x: PartialTensor, *, axis: int = 0, keepdims: Flag = 1, select_last_index: Flag = 0) -> PartialTensor:
     return _place(x, axis, keepdims)
 
 
@@ -83,7 +84,7 @@ def _hardmax(inputs: Sequence[Known], outputs: Sequence[Known], *, axis: int) ->
 
 @layer(host=("k",))
 def TopK(
-    x: PartialTensor, k: PartialTensor, *, axis: int = -1, largest: int = 1, sorted: int = 1
+    x: PartialTensor, k: PartialTensor, *, axis: int = -1, largest: Flag = 1, sorted: Flag = 1
 ) -> tuple[PartialTensor, PartialTensor]:
     if x.shape is None:
         return x.with_shape(None), x.with_shape(None, DataType.INT64)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from perframe.layers.attributes import Flag
 from perframe.layers.base import layer
 from perframe.spec import DynamicTensorShape, PartialTensor
 from perframe.tensor import DataType
@@ -42,13 +43,13 @@ def SequenceLength(sequence: PartialTensor) -> PartialTensor:
 
 
 @layer(on_host=True)
-def ConcatFromSequence(sequence: PartialTensor, *, axis: int, new_axis: int = 0) -> PartialTensor:
+def ConcatFromSequence(sequence: PartialTensor, *, axis: int, new_axis: Flag = 0) -> PartialTensor:
     return PartialTensor(sequence.dtype)
 
 
 @layer(on_host=True)
 def SplitToSequence(
-    x: PartialTensor, split: PartialTensor | None = None, *, axis: int = 0, keepdims: int = 1
+    x: PartialTensor, split: PartialTensor | None = None, *, axis: int = 0, keepdims: Flag = 1
 ) -> PartialTensor:
     return PartialTensor(x.dtype, kind="sequence")
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from perframe.errors import InferenceError
+from perframe.layers.attributes import Flag
 from perframe.layers.base import Known, layer, normalize_axis
 from perframe.spec import Dim, DynamicTensorShape, PartialTensor
 from perframe.tensor import DataType
@@ -63,8 +64,8 @@ def DFT(
     dft_length: PartialTensor | None = None,
     axis: PartialTensor | None = None,
     *,
-    inverse: int = 0,
-    onesided: int = 0,
+    inverse: Flag = 0,
+    onesided: Flag = 0,
 ) -> PartialTensor:
     if x.shape is None:
         return x.with_shape(None)
@@ -115,11 +116,12 @@ def STFT(
     window: PartialTensor | None = None,
     frame_length: PartialTensor | None = None,
     *,
-    onesided: int = 1,
+    onesided: Flag = 1,
 ) -> PartialTensor:
     if signal.shape is not None and len(signal.shape) not in (2, 3):
-        raise InferenceError(f"STFT takes signals of shape (batch, length, parts), not {signal}")
-    _parts(signal, "STFT")
+        raise InferenceError(f"STFT takes signals of shape (batch, length) or (batch, length, parts), not {signal}")
+    if signal.shape is not None and len(signal.shape) == 3:  # one of two dims is real, as for onnxruntime
+        _parts(signal, "STFT")
     batch, size = (None, None) if signal.shape is None else signal.shape[:2]
     step, length = frame_step.ints(), _frame_length(size, window, frame_length)
     if step is not None and step[0] < 1:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from perframe.errors import InferenceError
+from perframe.layers.attributes import Positive
 from perframe.layers.base import Known, layer, normalize_axis
 from perframe.layers.geometry import Ints, broadcast_strides, collapse
 from perframe.spec import DynamicTensorShape, PartialTensor
@@ -150,14 +151,14 @@ def GroupNormalization(
     scale: PartialTensor,
     bias: PartialTensor,
     *,
-    num_groups: int,
+    num_groups: Positive,
     epsilon: float = 1e-5,
     stash_type: DataType = DataType.FLOAT32,
 ) -> PartialTensor:
     _stashed(stash_type)
     y = _channels(x, scale, bias, also=num_groups)
     channels = None if y.shape is None else y.shape[1]
-    if num_groups < 1 or (isinstance(channels, int) and channels % num_groups):
+    if isinstance(channels, int) and channels % num_groups:
         raise InferenceError(f"the channels of {x} do not make {num_groups} groups")
     return y
 

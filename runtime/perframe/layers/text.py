@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import Literal
 
 from perframe.errors import InferenceError
+from perframe.layers.attributes import Flag, Natural
 from perframe.layers.base import layer
 from perframe.spec import PartialTensor, broadcast
 from perframe.tensor import DataType
-
-_CASES = ("NONE", "LOWER", "UPPER")
 
 # what RE2 understands and Python writes differently; classes like [:alpha:] stand inside brackets of their own
 _POSIX = {
@@ -64,11 +64,9 @@ def StringConcat(a: PartialTensor, b: PartialTensor) -> PartialTensor:
 
 @layer(on_host=True)
 def StringSplit(
-    x: PartialTensor, *, delimiter: str = "", maxsplit: int | None = None
+    x: PartialTensor, *, delimiter: str = "", maxsplit: Natural | None = None
 ) -> tuple[PartialTensor, PartialTensor]:
     _strings(x, "StringSplit")
-    if maxsplit is not None and maxsplit < 0:
-        raise InferenceError(f"maxsplit={maxsplit}: strings cannot be split a negative number of times")
     return x.with_shape(None if x.shape is None else (*x.shape, None)), x.with_shape(x.shape, DataType.INT64)
 
 
@@ -76,14 +74,12 @@ def StringSplit(
 def StringNormalizer(
     x: PartialTensor,
     *,
-    case_change_action: str = "NONE",
-    is_case_sensitive: int = 0,
+    case_change_action: Literal["NONE", "LOWER", "UPPER"] = "NONE",
+    is_case_sensitive: Flag = 0,
     locale: str = "",
     stopwords: Sequence[str] = (),
 ) -> PartialTensor:
     _strings(x, "StringNormalizer")
-    if case_change_action not in _CASES:
-        raise InferenceError(f"case_change_action {case_change_action!r} is none of {', '.join(_CASES)}")
     if x.shape is None:
         return x.with_shape(None)
     if len(x.shape) not in (1, 2) or (len(x.shape) == 2 and isinstance(x.shape[0], int) and x.shape[0] != 1):

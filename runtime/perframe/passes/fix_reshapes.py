@@ -1,29 +1,36 @@
-"""A Reshape to a computed shape that is known but for one dim, or copies its input's, gets it as a constant.
+"""A Reshape to a computed shape whose numbers are known, copy dims of its input, or leave one to it, gets it as a
+constant.
 
-What computed the shape is then needed by nobody, and a new input shape computes nothing.
+What computed the shape is then needed by nobody, and a new input shape computes nothing. A number that is not known
+stays: it may be one that does not fit, which is an error.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from perframe.layers.entries import listed
 from perframe.model import Evaluate, Layer, Model
 from perframe.passes.match import Graph
 
 
 def _target(graph: Graph, layer: Layer) -> list[int] | None:
-    """The constant that says the same: 0 copies the input's dim, -1 is what remains, once."""
+    """The constant that says the same: 0 copies the input's dim, -1 is what remains."""
     given, made = graph.specs[layer.inputs[0]].shape, graph.specs[layer.outputs[0]].shape
-    if given is None or made is None or 0 in made:
+    wanted = listed(graph.specs[layer.inputs[1]])
+    if given is None or made is None or wanted is None or 0 in made:
         return None
-    target = []
-    for axis, dim in enumerate(made):
+    target: list[int] = []
+    for axis, (dim, entry) in enumerate(zip(made, wanted, strict=True)):
         if isinstance(dim, int):
             target.append(dim)
+        elif entry in (0, -1):
+            target.append(entry)
+        elif dim is not None and axis < len(given) and given[axis] == dim:
+            target.append(0)
         else:
-            same = dim is not None and axis < len(given) and given[axis] == dim
-            target.append(0 if same else -1)
-    return target if target.count(-1) <= 1 else None
+            return None
+    return target
 
 
 def run(model: Model, evaluate: Evaluate) -> int:

@@ -11,6 +11,8 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from perframe.checks import machine_bytes
+from perframe.errors import BackendError, InputError
 from perframe.guarded import guard
 from perframe.storage import NOWHERE, HostStorage, aligned_bytes
 from perframe.tensor import DataType, Storage
@@ -41,15 +43,20 @@ class Arena:
             wanted = max(size, self._wanted)
             try:
                 place = aligned_bytes(wanted + max(ROOM, wanted))
-            except MemoryError:
+            except BackendError:
                 place = aligned_bytes(wanted)
             place[0][: min(4 * wanted, ROOM)] = 0  # who writes to a page first waits for it
             self._place, self.address = place, place[1]
         return place
 
     def enlarge(self, size: int) -> None:
-        """Be at least so large at the next run."""
+        """Be at least so large at the next run. Raises InputError for more than the machine has."""
         if size > self._wanted:
+            if size > machine_bytes():
+                raise InputError(
+                    f"the values of a run would take {size} bytes together for these input shapes, and the machine has "
+                    f"{machine_bytes()}: run with smaller inputs"
+                )
             self._wanted = size
 
     def leave(self, workspace: ArenaWorkspace) -> None:
@@ -206,9 +213,9 @@ class ArenaWorkspace:
 
     def take_part(self, size: int) -> None:
         """Want so many bytes of the arena (again)."""
+        self._arena.enlarge(size)
         self.size = size
         self._arena.workspaces.append(self)
-        self._arena.enlarge(size)
 
     def release(self) -> None:
         """Leave the arena to the other plans."""

@@ -29,7 +29,7 @@ from perframe.backends.cpu.program import CpuProgram, CpuStep, NativeStep, Pytho
 from perframe.backends.cpu.recipes import Recipes
 from perframe.backends.cpu.rows import array_of, extent
 from perframe.backends.cpu.template import CpuTemplate
-from perframe.errors import BackendError
+from perframe.errors import BackendError, InputError
 from perframe.open_dims import Places
 from perframe.storage import note_job
 from perframe.tensor import BackendType, DataType, Fence, HostStorage, Storage, TensorShape
@@ -208,7 +208,12 @@ def _lower(
     family = reference.family_of(layer)
     if hasattr(family, "lower") and outputs[0].shape.size:
         form = reference.form_of(layer, inputs, outputs)
-        native: list[NativeStep] | None = family.lower(layer, form, inputs, outputs, scratch)
+        try:
+            native: list[NativeStep] | None = family.lower(layer, form, inputs, outputs, scratch)
+        except InputError:
+            raise
+        except Exception as error:
+            raise BackendError(f"layer {layer.name!r} ({layer.op}) cannot be planned on the CPU: {error}") from error
         if native is not None:
             return native
     given = [value for value in inputs if value is not None]

@@ -23,7 +23,7 @@ def compute(layer: LayerLike, form: Any, inputs: Sequence[Any], outputs: Sequenc
 
 
 def _rows(form: Indexing, x: Any, indices: Any) -> Any:
-    return np.take(x.reshape(form.outer, form.size, form.inner), indices.reshape(-1), axis=1)
+    return np.take(x.reshape(form.outer, form.size, form.inner), wrapped(indices, form.size).reshape(-1), axis=1)
 
 
 def _elements(form: Elements, x: Any, indices: Any) -> Any:
@@ -42,9 +42,7 @@ _COMPUTE: dict[type, Callable[[Any, Any, Any], Any]] = {Indexing: _rows, Element
 
 
 def wrapped(indices: Any, size: int) -> Any:
-    """Indices counted from the front. Raises IndexError."""
-    if indices.size and (indices.min() < -size or indices.max() >= size):
-        raise IndexError(f"indices from {indices.min()} to {indices.max()} reach beyond {size} elements")
+    """Indices, which are within their bounds, counted from the front."""
     wide = indices.astype(np.int64)
     return np.where(wide < 0, wide + size, wide)
 

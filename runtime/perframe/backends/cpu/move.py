@@ -10,10 +10,11 @@ import numpy as np
 
 from perframe.backends.base import LayerLike, Operand, Scratch
 from perframe.backends.cpu.casting import is_native
+from perframe.backends.cpu.kernels.sizes import MAX_RANK
 from perframe.backends.cpu.lowering import mover, strided_copy
 from perframe.backends.cpu.program import NativeStep
 from perframe.backends.cpu.rows import through, walk
-from perframe.layers.geometry import View, row_major
+from perframe.layers.geometry import View, collapse, row_major
 
 
 def compute(layer: LayerLike, form: list[View] | None, inputs: Sequence[Any], outputs: Sequence[Operand]) -> list[Any]:
@@ -44,6 +45,8 @@ def lower(
     """A strided copy for each output that does not lie within the input."""
     x = inputs[0]
     if form is None or x is None or mover("move", x) is None or not all(math.prod(view.shape) for view in form):
+        return None
+    if any(len(collapse(view.shape, (view.strides, row_major(view.shape)))[0]) > MAX_RANK for view in form):
         return None
     steps = []
     for view, y in zip(form, outputs, strict=True):

@@ -4,7 +4,8 @@ none.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
 from typing import Any
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 
 from perframe.backends.base import LayerLike, Operand
 from perframe.errors import InferenceError
+from perframe.layers.bounds import check as check_bounds
 from perframe.layers.channels_last import is_data
 from perframe.layers.epilogue import apply
 from perframe.spec import PartialTensor
@@ -37,9 +39,12 @@ def bind(layer: LayerLike, form: Any, outputs: Sequence[Operand]) -> Callable[[S
     """
     family = family_of(layer)
     declared = [(known.dtype.numpy, tuple(known.shape)) for known in outputs]
+    bounded = hasattr(form, "bounds")
     channels_last, epilogue, declaration = layer.channels_last, layer.epilogue, layer.declaration
 
     def run(inputs: Sequence[Array | None]) -> list[Array]:
+        if bounded:
+            check_bounds(form, inputs)
         if channels_last:
             inputs = [
                 np.moveaxis(x, -1, 1) if is_data(declaration, i) and x is not None else x for i, x in enumerate(inputs)
@@ -73,8 +78,24 @@ def evaluate(layer: Any, inputs: Sequence[Array | None]) -> list[Array]:
     operands = [None if value is None else Operand.of(value) for value in inputs]
     if all(spec.shape is not None and spec.shape.is_static for spec in specs):
         outputs = [Operand("", spec.shape.to_shape(), spec.dtype) for spec in specs]
-        return compute(layer, form_of(layer, operands, outputs), inputs, outputs)
+        form = form_of(layer, operands, outputs)
+        with _named(layer, inputs):
+            return compute(layer, form, inputs, outputs)
     raise InferenceError(f"layer {layer.name!r} ({layer.op}): its output's shape depends on data")
+
+
+@contextmanager
+def _named(layer: Any, inputs: Sequence[Any]) -> Iterator[None]:
+    """Whatever fails inside becomes an InferenceError that names the layer and its inputs."""
+    try:
+        yield
+    except Exception as error:
+        listed = ", ".join(
+            f"{value.dtype.name} {value.shape}" if isinstance(value, np.ndarray) else type(value).__name__
+            for value in inputs
+        )
+        said = str(error) or type(error).__name__
+        raise InferenceError(f"layer {layer.name!r} ({layer.op}) failed: {said} [inputs {listed}]") from error
 
 
 def run_on_host(layer: Any, inputs: Sequence[Any]) -> list[Any]:
@@ -83,7 +104,7 @@ def run_on_host(layer: Any, inputs: Sequence[Any]) -> list[Any]:
     tensors = all(value is None or isinstance(value, np.ndarray) for value in inputs)
     specs = layer.infer(known) if tensors else None
     family = family_of(layer)
-    with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"), _named(layer, inputs):
         made = family.compute(layer, None, inputs, specs)
     if specs is None or any(spec.kind != "tensor" for spec in specs):
         return list(made)

@@ -9,7 +9,10 @@ from typing import Any
 import numpy as np
 
 from perframe.backends.base import LayerLike, Operand
+from perframe.checks import too_large
+from perframe.errors import InputError
 from perframe.layers.roi import Regions
+from perframe.tensor import DataType
 
 
 def compute(layer: LayerLike, form: Regions, inputs: Sequence[Any], outputs: Sequence[Operand]) -> list[Any]:
@@ -49,6 +52,10 @@ def _pooled(form: Regions, picture: Any, axes: Sequence[tuple[Any, int]]) -> Any
     (rows, row_weights), (columns, column_weights) = (
         _corners(at, size) for (at, _), size in zip(axes, form.size, strict=True)
     )
+    taps = (form.channels, *rows[0].shape, *columns[0].shape)
+    reason = too_large(taps, DataType.of(picture.dtype))
+    if reason:
+        raise InputError(f"the samples of a region, {reason}")
     parts = [
         picture[:, r[:, :, None, None], c[None, None]] * (a[:, :, None, None] * b[None, None])
         for r, a in zip(rows, row_weights, strict=True)

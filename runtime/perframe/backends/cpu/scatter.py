@@ -49,7 +49,7 @@ def _rows(form: Rows, inputs: Sequence[Any]) -> Any:
     result = x.reshape(form.batch, form.outer, form.size, form.inner).copy()
     first = np.zeros(form.batch, np.int64) if begin is None else begin.reshape(-1)
     at = first[:, None] + np.arange(form.count)
-    at = at % max(form.size, 1) if form.circular else wrapped(at, form.size)
+    at = at % max(form.size, 1)
     for batch, rows in enumerate(update.reshape(form.batch, form.outer, form.count, form.inner)):
         result[batch][:, at[batch]] = rows
     return result

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perframe.backends.base import LayerLike
+from perframe.errors import InputError
 
 Array = NDArray[Any]
 
@@ -45,7 +46,7 @@ def _trees(attributes: dict[str, Any], x: Array) -> Any:
     for row, reached in zip(x, found, strict=True):
         for root in attributes["tree_roots"]:
             node, leaf = root, False
-            while not leaf:
+            for _ in modes:  # a way that is longer than there are nodes goes round in circles
                 value = row[attributes["nodes_featureids"][node]]
                 if np.isnan(value) and tracks:
                     yes = bool(tracks[node])
@@ -56,6 +57,10 @@ def _trees(attributes: dict[str, Any], x: Array) -> Any:
                 side = "true" if yes else "false"
                 leaf = bool(attributes[f"nodes_{side}leafs"][node])
                 node = attributes[f"nodes_{side}nodeids"][node]
+                if leaf:
+                    break
+            if not leaf:
+                raise InputError(f"the tree with the root {root} has a way that does not end")
             reached[targets[node]].append(weights[node])
     join = (_mean_over(len(attributes["tree_roots"])), sum, min, max)[attributes["aggregate_function"]]
     scores = np.array([[join(leaves) if leaves else 0.0 for leaves in row] for row in found], x.dtype)

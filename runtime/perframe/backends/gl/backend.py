@@ -9,9 +9,21 @@ from typing import Any
 import numpy as np
 
 from perframe.backends.base import Access, LayerLike, Operand, Program, Scratch, Step, Workspace
+from perframe.backends.gl.bounds_step import bounds_steps
 from perframe.backends.gl.context import Device
-from perframe.backends.gl.steps import GPU_DTYPES, Binding, Call, GLProgram, GLStep, Tools, on_gl, unsupported
+from perframe.backends.gl.steps import (
+    GPU_DTYPES,
+    MOST_DIMS,
+    Binding,
+    Call,
+    GLProgram,
+    GLStep,
+    Tools,
+    on_gl,
+    unsupported,
+)
 from perframe.backends.slots import Slots
+from perframe.errors import BackendError, InputError
 from perframe.tensor import BackendType, DataType, Storage
 
 
@@ -67,9 +79,15 @@ class GLBackend:
             return f"{largest} elements are more than this driver's {self.max_elements}"
         if layer.declaration.form_of is None:
             return f"{layer.op} has no GL kernel"
-        if not hasattr(family, "supports"):
+        ranks = [len(value.shape) for value in (*inputs, *outputs) if value is not None]
+        many = hasattr(family, "dims") and 2 * max(ranks) > MOST_DIMS  # a repeated dim is two
+        if not many and not hasattr(family, "supports"):
             return ""
-        found: str = family.supports(Call(layer, layer.form(inputs, outputs), inputs, outputs))
+        call = Call(layer, layer.form(inputs, outputs), inputs, outputs)
+        most = max(map(len, family.dims(call.form)), default=0) if many else 0
+        if most > MOST_DIMS:
+            return f"{most} dims are more than a kernel's {MOST_DIMS}"
+        found: str = family.supports(call) if hasattr(family, "supports") else ""
         return found
 
     def lower(
@@ -80,6 +98,7 @@ class GLBackend:
             return []
         call = Call(layer, layer.form(inputs, outputs), inputs, outputs)
         family = import_module(f"perframe.backends.gl.{layer.family}")
+        first = bounds_steps(call)
 
         def constant(array: Any) -> Operand:
             values = np.ascontiguousarray(array)
@@ -89,8 +108,16 @@ class GLBackend:
 
         tools = Tools(scratch, constant, self.stores_anywhere)
         with self.device.using():
-            bindings: list[Binding] = family.lower(call, tools)
-            return [self.bind(binding) for binding in bindings]
+            try:
+                bindings: list[Binding] = family.lower(call, tools)
+                return [*first, *(self.bind(binding) for binding in bindings)]
+            except InputError:
+                raise
+            except Exception as error:
+                where = self.backend_type
+                raise BackendError(
+                    f"layer {layer.name!r} ({layer.op}) cannot be planned on {where}: {error}"
+                ) from error
 
     def program(self, steps: Sequence[Step]) -> Program:
         """Steps with their uniform buffer."""

@@ -52,6 +52,11 @@ def _result(kind: str, dtype: DataType) -> str:
     return f"{kind_of(dtype)}(x)" if kind != kind_of(dtype) else "x"
 
 
+def dims(form: Elementwise) -> list[Sequence[int]]:
+    """What kernels hold in arrays of a fixed length."""
+    return [form.shape]
+
+
 def lower(call: Call[Elementwise], tools: Tools) -> list[Binding]:
     """One kernel."""
     form = call.form

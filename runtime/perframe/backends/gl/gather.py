@@ -6,14 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 from perframe.backends.base import Operand
-from perframe.backends.gl.steps import ALL_DTYPES, Binding, Call, Tools, ints
+from perframe.backends.gl.steps import ALL_DTYPES, MOST_DIMS, Binding, Call, Tools, ints
 from perframe.layers.gather import Elements, Indexing, Tuples
 from perframe.layers.geometry import row_major
 from perframe.tensor import DataType
 
 DTYPES = ALL_DTYPES  # they are only moved
-
-MOST_DIMS = 8  # that a kernel's fixed arrays hold
 
 
 def supports(call: Call[Any]) -> str:

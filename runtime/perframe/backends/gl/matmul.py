@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from perframe.backends.gl.steps import ROUNDS, Binding, Call, Tools, epilogue_functions, ints
@@ -16,6 +17,11 @@ def supports(call: Call[Product]) -> str:
     if call.y.dtype is not DataType.FLOAT32 and (form.alpha, form.beta) != (1.0, 1.0):
         return "scaled products of integers have no GL kernel"
     return "" if form.depth <= ROUNDS // 2 else f"{form.depth} products for one element are too many for one shader"
+
+
+def dims(form: Product) -> list[Sequence[int]]:
+    """What kernels hold in arrays of a fixed length."""
+    return [form.batch]
 
 
 def lower(call: Call[Product], tools: Tools) -> list[Binding]:

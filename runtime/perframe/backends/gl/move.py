@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from perframe.backends.gl.steps import ALL_DTYPES, Binding, Call, Tools, ints
 from perframe.layers.geometry import View
 
 DTYPES = ALL_DTYPES  # they are only moved
+
+
+def dims(form: list[View]) -> list[Sequence[int]]:
+    """What kernels hold in arrays of a fixed length."""
+    return [view.collapsed().shape for view in form]
 
 
 def lower(call: Call[list[View]], tools: Tools) -> list[Binding]:

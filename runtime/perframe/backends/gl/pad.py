@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from perframe.backends.gl.steps import ALL_DTYPES, Binding, Call, Tools, ints, kind_of
@@ -17,6 +18,11 @@ def supports(call: Call[Padding]) -> str:
     form = call.form
     fits = kind_of(call.y.dtype) == "float" or abs(form.value) <= 2**31 - 1
     return "" if fits else f"the value {form.value} lies outside int32"
+
+
+def dims(form: Padding) -> list[Sequence[int]]:
+    """What kernels hold in arrays of a fixed length."""
+    return [form.input_shape]
 
 
 def lower(call: Call[Padding], tools: Tools) -> list[Binding]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -45,6 +46,11 @@ def supports(call: Call[Reduction]) -> str:
     if kind == "int" and (form.finish.__name__ != "keep" or (form.combine, kind) not in _START):
         return f"this reduction of {call.y.dtype} has no GL kernel"
     return ""
+
+
+def dims(form: Reduction) -> list[Sequence[int]]:
+    """What kernels hold in arrays of a fixed length."""
+    return [form.kept, form.reduced]
 
 
 def lower(call: Call[Reduction], tools: Tools) -> list[Binding]:

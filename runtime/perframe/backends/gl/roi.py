@@ -30,6 +30,7 @@ def lower(call: Call[Regions], tools: Tools) -> list[Binding]:
         "size": form.size,
         "output_": form.output,
         "channels": form.channels,
+        "pictures": form.pictures,
         "columns": rois.shape[1],
         "samples": form.samples,
         "most": _SIDE,

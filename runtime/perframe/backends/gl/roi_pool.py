@@ -28,6 +28,7 @@ def lower(call: Call[Cells], tools: Tools) -> list[Binding]:
             "size": form.size,
             "output_": form.output,
             "channels": form.channels,
+            "pictures": form.pictures,
             "first": first,
             "last": last,
             "scale": form.scale,

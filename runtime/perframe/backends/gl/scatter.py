@@ -9,8 +9,8 @@ import math
 from typing import Any
 
 from perframe.backends.base import Operand
-from perframe.backends.gl.gather import MOST_DIMS, addresses
-from perframe.backends.gl.steps import ALL_DTYPES, ROUNDS, Binding, Call, Tools, ints, wrapped
+from perframe.backends.gl.gather import addresses
+from perframe.backends.gl.steps import ALL_DTYPES, MOST_DIMS, ROUNDS, Binding, Call, Tools, ints, wrapped
 from perframe.layers.geometry import row_major
 from perframe.layers.scatter import Rows, Scattering
 from perframe.tensor import DataType

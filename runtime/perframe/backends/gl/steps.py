@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from perframe.backends.base import LayerLike, Operand, Scratch, Step
 from perframe.backends.gl.context import Device
 from perframe.backends.gl.program import Numbers, load_kernel
+from perframe.errors import InputError
 from perframe.layers.epilogue import Stage, compose
 from perframe.tensor import DataType, Storage
 
@@ -27,9 +28,13 @@ SMALL_DTYPES = (
 ALL_DTYPES = (*GPU_DTYPES, *SMALL_DTYPES)
 
 
+MOST_DIMS = 8  # that a kernel's fixed arrays hold
 RUN = 1024  # elements that one invocation takes in; longer reductions are done in parts
 # rounds of all its loops after which llvmpipe silently ends a shader are 65,535; a pixel shader computes four elements
 ROUNDS = 60_000
+
+
+_INT32 = np.iinfo(np.int32)
 
 
 def kind_of(dtype: DataType) -> str:
@@ -38,7 +43,14 @@ def kind_of(dtype: DataType) -> str:
 
 
 def to_gpu(array: Array) -> Array:
-    """The values as the GPU holds them, flat: float32 or int32."""
+    """The values as the GPU holds them, flat: float32 or int32. Raises InputError for a number outside int32."""
+    if array.dtype.kind in "iu" and array.dtype.itemsize >= 4 and array.dtype != np.int32 and array.size:
+        low, high = int(array.min()), int(array.max())
+        if low < _INT32.min or high > _INT32.max:
+            raise InputError(
+                f"a {array.dtype.name} tensor of shape {array.shape} holds {high if high > _INT32.max else low}, and "
+                "whole numbers on a GPU are int32: run the model on the CPU, or keep such numbers out of its inputs"
+            )
     wanted = np.float32 if array.dtype == np.float32 else np.int32
     flat: Array = np.ascontiguousarray(array).astype(wanted, copy=False).reshape(-1)
     return flat
@@ -229,7 +241,7 @@ def epilogue_functions(stages: Sequence[Stage], first: int = 0) -> str:
     return f"{functions}\nfloat epilogue(float x) {{ return {expression}; }}"
 
 
-def ints(values: Sequence[int], length: int = 8) -> list[int]:
+def ints(values: Sequence[int], length: int = MOST_DIMS) -> list[int]:
     """Dims or strides, padded with zeros for a kernel's fixed arrays. Raises where there are more."""
     if len(values) > length:
         raise ValueError(f"{len(values)} dims are more than a kernel's {length}")
@@ -264,7 +276,7 @@ def unsupported(
             known is not None
             and known.dtype == np.int64
             and known.size
-            and np.abs(known).max() > np.iinfo(np.int32).max
+            and (known.min() < _INT32.min or known.max() > _INT32.max)
         ):
             return f"{value.name!r} holds numbers outside int32"
     return ""

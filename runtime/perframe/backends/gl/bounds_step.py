@@ -1,0 +1,55 @@
+"""Indices on GL that are looked at before a layer reads by them: known ones when a plan is made, and where checks are
+asked for (see perframe/checks.py) those of each run, which is waited for.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from perframe import checks
+from perframe.backends.base import LayerLike, Operand
+from perframe.backends.gl.steps import Call
+from perframe.errors import BackendError, InferenceError
+from perframe.layers.bounds import Bounds
+from perframe.tensor import Storage
+
+
+class BoundsStep:
+    """Reads an input back and raises BackendError where it reaches beyond its bounds."""
+
+    block = b""  # it has no numbers for a kernel
+    offset = 0
+
+    def __init__(self, layer: LayerLike, operand: Operand, bounds: Bounds) -> None:
+        self.layer, self._op, self._bounds = layer.name, layer.op, bounds
+        self._shape, self._dtype = operand.shape, operand.dtype
+        self._planned = self._storage = operand.storage
+
+    def replace(self, planned: Storage, new: Storage) -> None:
+        """Read `new` where the plan says `planned`."""
+        if self._planned is planned:
+            self._storage = new
+
+    def run(self, gl: Any, uniforms: int) -> None:
+        """Wait for the values and look at them."""
+        try:
+            self._bounds.check(self._storage.download(self._shape, self._dtype))
+        except InferenceError as error:
+            raise BackendError(f"layer {self.layer!r} ({self._op}) failed: {error}") from None
+
+
+def bounds_steps(call: Call[Any]) -> list[BoundsStep]:
+    """The steps that check a layer's inputs, where that is asked for. Raises InferenceError for what is known now."""
+    steps = []
+    for bounds in getattr(call.form, "bounds", ()):
+        operand = call.optional(bounds.input)
+        if operand is None:
+            continue
+        if operand.value is not None:
+            try:
+                bounds.check(operand.value)
+            except InferenceError as error:
+                raise InferenceError(f"layer {call.layer.name!r} ({call.layer.op}): {error}") from None
+        elif checks.enabled():
+            steps.append(BoundsStep(call.layer, operand, bounds))
+    return steps
