@@ -135,6 +135,10 @@ class HostStorage:
         storage.upload(array)
         return storage
 
+    def held(self) -> HostStorage:
+        """Storage over the memory that this one has now, which keeps it when this one is released."""
+        return HostStorage((self.size,), self.dtype, self.memory)
+
     def place(self, memory: Array, address: int | None = None) -> None:
         """Have the values in this memory from now on."""
         self.memory = memory

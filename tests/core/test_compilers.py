@@ -235,3 +235,83 @@ def test_a_gpu_asks_only_for_what_its_host_part_needs(
     with pf.Worker(load([node("Exp", "x", "y")], {"x": [2, 3]}), where, gl_context) as worker:
         worker.schedule(EXPECTED).peek_output().download_to_array()
     assert not asked
+
+
+def test_a_process_that_stops_answering_is_ended(
+    cache: Path, fresh: Compilers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It greets, takes the request, and says nothing more: the kernel is compiled here."""
+    silent = tmp_path / "python-silent"
+    silent.write_text(f"#!/bin/sh\nprintf '{GREETING.decode()}'; read request; exec sleep 60\n")
+    silent.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(silent))
+    monkeypatch.setattr(compilers, "REPLY", 0.5)
+    monkeypatch.setenv("PERFRAME_COMPILERS", "1")
+    assert int(jit.kernel("pad"))
+    fresh.settle(20)
+    assert not fresh.busy
+
+
+def test_where_no_thread_can_be_had_kernels_are_compiled_here(
+    cache: Path, fresh: Compilers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    assert int(jit.kernel("pad"))
+    assert not fresh.busy and fresh.progress == 1.0
+
+
+def test_progress_is_told(cache: Path, fresh: Compilers, monkeypatch: pytest.MonkeyPatch, caplog: Any) -> None:
+    monkeypatch.setattr(compilers, "NEWS", 0.0)
+    monkeypatch.setattr("perframe.worker.kernel_progress", lambda: fresh.progress)
+    with pf.Worker(load([node("Tanh", "x", "y")], {"x": [3]})) as worker:
+        kernels = [jit.kernel(name) for name in ("pad", "resize", "gather")]
+        assert not worker.ready and worker.progress < 1
+        assert all(map(int, kernels))
+        fresh.settle(60)
+        assert worker.ready and worker.progress == 1
+    assert caplog.text.count("kernels are being compiled, once on this machine") == 1
+    assert "kernels are compiled" in caplog.text
+    with pytest.raises(pf.ClosedError):
+        _ = worker.progress
+
+
+FORK = """
+import os, threading, time
+from perframe.backends.cpu import jit
+from perframe import prepared, shared_constants
+int(jit.kernel("walk"))
+link, inside = jit._linker().link, threading.Event()
+def slow(*given):
+    inside.set()
+    time.sleep(1)
+    return link(*given)
+jit._linker().link = slow
+holders = [threading.Thread(target=jit.kernel, args=("formulas",))]
+for lock in (prepared._lock, shared_constants._lock):
+    def hold(lock=lock):
+        with lock:
+            time.sleep(1)
+    holders.append(threading.Thread(target=hold))
+for holder in holders:
+    holder.start()
+inside.wait(20)
+child = os.fork()
+if not child:
+    int(jit.kernel("pad"))
+    with prepared._lock, shared_constants._lock:
+        os._exit(0)
+print(os.waitpid(child, 0)[1])
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+def test_a_child_finds_all_locks_free() -> None:
+    process = start(FORK)
+    try:
+        made, _ = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert made.strip() == "0"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -139,3 +141,54 @@ def test_two_workers_and_jobs_at_once_give_what_one_after_the_other_gives() -> N
     for thread in threads:
         thread.join(60)
     assert not failures and not any(thread.is_alive() for thread in threads)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"depends_on": [np.zeros(3)]}, "a job depends on tensors, storages and jobs, and not on ndarray"),
+        ({"depends_on": [None]}, "and not on NoneType"),
+        ({"depends_on": pf.Tensor([1.0])}, r"depends_on takes a list, as in depends_on=\[tensor\], and got Tensor"),
+        ({"depends_on": "x"}, "depends_on takes a list"),
+        ({"writes": pf.Tensor([1.0])}, "writes takes a list"),
+        ({"writes": [np.zeros(3)]}, "a job writes tensors and storages, and not ndarray"),
+        ({"writes": 3}, "writes takes a list"),
+    ],
+)
+def test_what_is_no_tensor_is_refused(options: dict[str, Any], said: str) -> None:
+    with pytest.raises(pf.InputError, match=said):
+        pf.jobs.schedule(lambda: None, **options)
+
+
+def test_a_job_is_a_function() -> None:
+    with pytest.raises(pf.InputError, match="a job runs a function, and got str"):
+        pf.jobs.schedule("add_one")  # type: ignore[arg-type]
+
+
+def test_a_job_has_its_tensors_until_it_ran() -> None:
+    gate, found, tensor = Gate(), [], pf.Tensor(row(1, 2, 3))
+    job = pf.jobs.schedule(lambda array: found.append(array.sum()), tensor, depends_on=[gate])
+    tensor.release()
+    gate.open()
+    job.wait()
+    assert found == [6]
+    with pytest.raises(pf.ClosedError):
+        pf.jobs.schedule(print, tensor)
+
+
+def test_a_failure_that_nobody_waits_for_is_logged(caplog: Any) -> None:
+    def fail() -> None:
+        raise KeyError("lost")
+
+    job = pf.jobs.schedule(fail)
+    while not job.done:
+        time.sleep(0.001)
+    assert "lost" not in caplog.text  # somebody may still wait for it
+    del job
+    gc.collect()
+    assert "a job failed, and nobody waited for it: KeyError: 'lost'" in caplog.text
+    caplog.clear()
+    with pytest.raises(KeyError):
+        pf.jobs.schedule(fail).wait()
+    gc.collect()
+    assert not caplog.text

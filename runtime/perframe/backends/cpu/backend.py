@@ -188,7 +188,10 @@ class CpuBackend:
         needed = [*(last if begin else []), *(storage.write for storage in sources if storage.write)]
         after = [*needed, *last, *(fence for storage in targets for fence in storage.fences)]
         held = _memory_of(access.reads), _memory_of(access.writes)
-        job = jobs.schedule(_run, program, begin, end, access.take_rebinds(), needed, held, after=after)
+        rebinds = [
+            (planned, new.held() if isinstance(new, HostStorage) else new) for planned, new in access.take_rebinds()
+        ]
+        job = jobs.schedule(_run, program, begin, end, rebinds, needed, held, after=after)
         note_job(job, sources, targets)
         self._last = job
 
