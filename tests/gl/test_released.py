@@ -45,9 +45,10 @@ def closed(request: pytest.FixtureRequest, where: str, gl_context: Any) -> pf.Te
 
 
 def test_a_tensor_says_so(closed: pf.Tensor, where: str, gl_context: Any) -> None:
-    texture, canvas = gl_context.texture((5, 4), 4), gl_context.simple_framebuffer((5, 4))
+    texture, canvas = gl_context.texture((5, 4), 4, bytes(80)), gl_context.simple_framebuffer((5, 4))
     converter = pf.TextureConverter(gl_context, where)
     canvas.use()
+    canvas.clear()
     uses: list[Callable[[], Any]] = [
         closed.download_to_array,
         closed.readback_request,

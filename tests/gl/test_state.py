@@ -99,6 +99,7 @@ def test_conditional_rendering_is_an_error_and_goes_on(application: Application,
     ctx, watch = application.ctx, Watch(application)
     picture = ctx.texture((16, 12), 4, PICTURE.tobytes())
     application.draw.use()
+    application.draw.clear()
     ctx.viewport = (0, 0, *application.SIZE)
     corners = ctx.buffer(np.array([-1, -1, 3, -1, -1, 3], np.float32).tobytes())
     triangle = ctx.vertex_array(application.program, corners, "at")

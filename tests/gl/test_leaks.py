@@ -1,0 +1,104 @@
+"""Many workers, converters and shapes in one context, and many contexts in one process, leave nothing behind."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+from typing import Any
+
+import moderngl
+import numpy as np
+
+import perframe as pf
+from fresh import run_fresh
+from gl.graphs import network
+from perframe.backends.gl.context import device_for
+from perframe.headless_context import entry_point
+
+KINDS = ("Buffer", "Texture", "Framebuffer", "Program", "Shader", "VertexArray", "Sampler", "Query")
+
+
+def living(ctx: Any) -> dict[str, int]:
+    """How many GL names of each kind exist, among the first: Mesa takes the lowest that is free. Without the pool of
+    staging buffers, which has as many as were in flight together.
+    """
+    gc.collect()
+    device = device_for(ctx)
+    device.close()
+    kinds = {}
+    for kind in KINDS:
+        exists = ctypes.CFUNCTYPE(ctypes.c_ubyte, ctypes.c_uint)(entry_point(ctx, f"glIs{kind}"))
+        kinds[kind] = sum(bool(exists(name)) for name in range(1, 5000))
+    kinds["Buffer"] -= sum(map(len, device._staging.values()))
+    return kinds
+
+
+def use(where: str, ctx: Any, released: bool) -> None:
+    """Workers, conversions and readbacks of many shapes; some of it is released, and the rest is dropped."""
+    worker, converter, commands = (
+        pf.Worker(network(), where, ctx),
+        pf.TextureConverter(ctx, where),
+        pf.CommandBuffer(ctx),
+    )
+    texture = ctx.texture((8, 8), 4)
+    for size in range(3, 9):
+        y = worker.schedule(np.ones((1, 3, size, size), np.float32)).peek_output()
+        readback = y.readback_request()
+        if size % 2:
+            readback.result(wait=True)
+        x = converter.to_tensor(texture, pf.Tensor.empty((1, 3, size, size)))
+        worker.schedule(x)
+        converter.to_texture(x, texture)
+        converter.to_texture(pf.Tensor(np.ones((1, 3, size, size), np.float32)), texture)
+        commands.to_tensor(texture, pf.Tensor.empty((3, size, size)))
+    commands.execute()
+    texture.release()
+    if released:
+        for thing in (worker, converter, commands):
+            thing.release()
+
+
+def test_names(where: str, gl_context: Any) -> None:
+    ctx = moderngl.create_context(standalone=True, backend="egl", require=gl_context.version_code)
+    for released in (True, False):
+        use(where, ctx, released)
+    before = living(ctx)
+    for released in (True, False, True, False):
+        use(where, ctx, released)
+    assert living(ctx) == before
+    assert ctx.error == "GL_NO_ERROR"
+    ctx.release()
+    gl_context.__enter__()
+
+
+CONTEXTS = """
+import gc, os, sys
+import moderngl, numpy as np, perframe as pf
+from gl.graphs import network
+
+def use(count):
+    for _ in range(count):
+        ctx = moderngl.create_context(standalone=True, backend="egl")
+        worker = pf.Worker(network(), sys.argv[1], ctx)
+        assert worker.schedule(np.ones((1, 3, 4, 5), np.float32)).peek_output().download_to_array().max() == 1.5
+        worker.release()
+        ctx.release()
+        app = pf.App(size=(16, 16), headless=True)
+        worker = pf.Worker(network(), sys.argv[1], app.ctx)
+        worker.schedule(np.ones((1, 3, 4, 5), np.float32))
+        app.loop_once()
+        app.release()
+    gc.collect()
+    pages = int(open("/proc/self/statm").read().split()[1])
+    return len(os.listdir("/proc/self/fd")), len(os.listdir("/proc/self/task")), pages * 4096 / 2**20
+
+use(3)
+files, threads, megabytes = use(3)
+more_files, more_threads, more_megabytes = use(15)
+assert (more_files, more_threads) == (files, threads), (files, more_files, threads, more_threads)
+assert more_megabytes < megabytes + 15, (megabytes, more_megabytes)
+"""
+
+
+def test_contexts(where: str) -> None:
+    run_fresh(CONTEXTS, where)
