@@ -25,6 +25,7 @@ _HOME = {
     "load": "loading",
     "Worker": "worker",
     "run": "worker",
+    "compare": "worker",
     "TextureConverter": "texture",
     "TextureTransform": "texture",
     "App": "host",
@@ -84,6 +85,7 @@ if TYPE_CHECKING:
     from perframe.texture import TextureConverter as TextureConverter
     from perframe.texture import TextureTransform as TextureTransform
     from perframe.worker import Worker as Worker
+    from perframe.worker import compare as compare
     from perframe.worker import run as run
 
 

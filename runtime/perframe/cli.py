@@ -1,4 +1,4 @@
-"""The command line: `perframe run | inspect | bench | warmup | operators | doctor | demo`.
+"""The command line: `perframe run | compare | inspect | bench | warmup | operators | doctor | demo`.
 
 Exit status: 0 when all went well, 1 when something failed, 2 when the command was not understood. What a command needs
 is imported inside it, so that `perframe --help` answers at once.
@@ -72,6 +72,35 @@ def run(
         typer.echo(json.dumps(report, indent=2))
     else:
         show(report, _console())
+
+
+@app.command()
+def compare(
+    model: ModelName,
+    given: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--input", metavar="NAME=VALUE", help=".npy, picture, number, random, or random:2x3. Default: random."
+        ),
+    ] = None,
+    backend: Annotated[str, typer.Option(metavar="|".join(BACKENDS))] = "cpu",
+    as_json: AsJson = False,
+    seed: Seed = 0,
+    dims: Dims = "",
+) -> None:
+    """Run a model layer by layer, and compare each with its definition; exit status 1 where one differs."""
+    from dataclasses import asdict
+
+    import perframe as pf
+    from perframe.comparison import show
+    from perframe.sources import input_arrays, named_model, parse_dims
+
+    _check_backends([backend])
+    loaded = pf.load(named_model(model, seed))
+    found = pf.compare(loaded, input_arrays(loaded.inputs, given or (), parse_dims(dims), seed), backend)
+    typer.echo(json.dumps([asdict(one) for one in found], indent=2)) if as_json else show(found, _console())
+    if not all(one.agrees for one in found):
+        raise typer.Exit(1)
 
 
 @app.command()

@@ -136,7 +136,7 @@ def _loop(part: ControlPart, given: Sequence[Any], captured: Values) -> list[Any
     trips = None if given[0] is None else int(np.asarray(on_host(given[0])).reshape(-1)[0])
     going = given[1] is None or bool(np.asarray(on_host(given[1])).reshape(-1)[0])
     carried = list(given[2:])
-    collected: list[list[Any]] = [[] for _ in part.body("body").model.outputs[1 + len(carried) :]]
+    collected: list[list[Any]] = [[] for _ in part.body("body").outputs[1 + len(carried) :]]
     count = 0
     while going and (trips is None or count < trips):
         results = part.run("body", [np.array(count, np.int64), np.array(True), *carried], captured)
@@ -145,7 +145,7 @@ def _loop(part: ControlPart, given: Sequence[Any], captured: Values) -> list[Any
         for rows, value in zip(collected, results[1 + len(carried) :], strict=True):
             rows.append(part.keep(value))
         count += 1
-    outputs = part.body("body").model.outputs[1 + len(carried) :]
+    outputs = part.body("body").outputs[1 + len(carried) :]
     return [*carried, *(part.stack(rows, value) for rows, value in zip(collected, outputs, strict=True))]
 
 
@@ -161,7 +161,7 @@ def _scan(part: ControlPart, given: Sequence[Any], captured: Values) -> list[Any
         row = [part.take(value, index, 0, slot) for slot, value in enumerate(values)]
         length = None if lengths is None else int(lengths[index])
         batches.append([part.keep(value) for value in _scan_one(part, row, scanned, captured, length)])
-    outputs = part.body("body").model.outputs
+    outputs = part.body("body").outputs
     return [part.stack(column, value) for column, value in zip(zip(*batches, strict=True), outputs, strict=True)]
 
 
@@ -170,7 +170,7 @@ def _scan_one(
 ) -> list[Any]:
     """One sequence, or its beginning of so many slices."""
     states, inputs = list(values[: len(values) - scanned]), list(values[len(values) - scanned :])
-    outputs = part.body("body").model.outputs[len(states) :]
+    outputs = part.body("body").outputs[len(states) :]
     axes = part.attribute("scan_input_axes") or (0,) * scanned
     out_axes = part.attribute("scan_output_axes") or (0,) * len(outputs)
     directions = part.attribute("scan_input_directions") or (0,) * scanned

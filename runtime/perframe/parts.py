@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from perframe.backends.base import Backend, Following
 from perframe.branches import Branches, Decisions, follow_shapes
+from perframe.comparison import LayerCheck, with_all_values
 from perframe.errors import InputError
 from perframe.layers.twins import signature
 from perframe.model import Evaluate, Layer, Model
@@ -57,6 +58,7 @@ class Machine:
     control: Callable[[Layer, Machine], Part]  # makes the part that runs a branch or a loop
     in_job: Callable[[Callable[[], None]], Any]  # begins a job
     strict: bool
+    check: LayerCheck | None = None  # is called with each model and the values of its run, all of which are kept then
 
 
 @dataclass(frozen=True)
@@ -270,12 +272,14 @@ class Parts:
         self._settled: dict[Any, Parts | None] = {}  # by the inputs' shapes
         self._decided: dict[Decisions, Parts] = {}
         self._names = [value.name for value in model.inputs]
-        self.model = machine.prepare(model)
+        prepared = machine.prepare(model)
+        self.outputs = prepared.outputs
+        self.model = prepared if machine.check is None else with_all_values(prepared)
         self._parts = [_part_of(piece, machine) for piece in pieces_of(self.model)]
-        self._output_names = self.model.output_names
+        self._output_names = prepared.output_names
         # planned parts hold their own
         read = {name for layer in self.model.layers if layer.declaration.on_host for name in layer.inputs}
-        read.update(self._output_names)
+        read.update(self.model.output_names)
         self._constants = {name: value for name, value in self.model.constants.items() if name in read}
 
     def run_whole(self, values: Values) -> None:
@@ -285,12 +289,14 @@ class Parts:
             decided.run_whole(values)
             return
         self._add_constants(values)
+        given = self._kept_inputs(values)
         for part in self._parts:
             if isinstance(part, PlannedPart):
                 part.run_whole(values)
             else:
                 for _ in part.advance(values, whole=True):
                     pass
+        self._check(values, given)
 
     def advance(self, values: Values, whole: bool = True) -> Iterator[str]:
         """The same, and yields the names of layers."""
@@ -299,8 +305,18 @@ class Parts:
             yield from decided.advance(values, whole)
             return
         self._add_constants(values)
+        given = self._kept_inputs(values)
         for part in self._parts:
             yield from part.advance(values, whole)
+        self._check(values, given)
+
+    def _kept_inputs(self, values: Values) -> Mapping[str, Any]:
+        """The inputs of a run that will be compared: a loop's states are overwritten by it."""
+        return {} if self._machine.check is None else {name: on_host(values[name]) for name in self._names}
+
+    def _check(self, values: Values, given: Mapping[str, Any]) -> None:
+        if self._machine.check is not None:
+            self._machine.check(self.model, values, given)
 
     def _settled_for(self, values: Values) -> Parts | None:
         """The parts of the model with the branches that these inputs' shapes decide; None where they decide none."""

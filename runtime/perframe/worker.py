@@ -11,8 +11,10 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from perframe import checks
 from perframe.backends import backend_type as backend_type_of
 from perframe.backends import evaluator, expect_kernels, host_runner, job_scheduler, kernel_progress, open_backend
+from perframe.comparison import Comparison, LayerCheck
 from perframe.control import ControlPart
 from perframe.errors import ClosedError, InputError
 from perframe.inputs import Given, Inputs
@@ -35,7 +37,8 @@ class Worker:
 
     `ctx` is the caller's moderngl context (a GPU worker without one makes its own, headless). With `strict`, a
     layer that cannot run on the backend raises FallbackError instead of running on the CPU; shape arithmetic may
-    always do that.
+    always do that. A `check` compares each layer of each run with its definition; PERFRAME_CHECK=1 in the environment
+    gives every worker one, which raises BackendError at the first layer that differs.
     """
 
     def __init__(
@@ -44,6 +47,7 @@ class Worker:
         backend_type: BackendType | str = BackendType.CPU,
         ctx: Any = None,
         strict: bool = False,
+        check: LayerCheck | None = None,
     ) -> None:
         if not isinstance(model, Model):
             raise InputError(f"a Worker runs a Model, and got {type(model).__name__}: Worker(pf.load(...))")
@@ -65,6 +69,7 @@ class Worker:
             ControlPart,
             job_scheduler(),
             strict,
+            check or (LayerCheck(evaluate, self.backend_type, strict=True) if checks.enabled() else None),
         )
         self._parts = Parts(model, machine)
         self._outputs: dict[str, Any] | None = None
@@ -226,3 +231,21 @@ def run(
     with Worker(loaded, backend, ctx, strict) as worker:
         worker.schedule(dict(inputs))
         return {name: on_host(worker.peek_output(name)) for name in loaded.output_names}
+
+
+def compare(
+    model: Model | str | Path | bytes | IO[bytes] | Any,
+    inputs: Mapping[str, Given],
+    backend: BackendType | str = BackendType.CPU,
+    ctx: Any = None,
+) -> list[Comparison]:
+    """Run once, and compare what each layer made on a backend with its NumPy definition on the same inputs; blocks.
+
+    The layers are those that the backend runs: fused ones are compared as one, and those of a loop's body once for each
+    of its runs.
+    """
+    loaded = model if isinstance(model, Model) else load(model)
+    check = LayerCheck(evaluator(), str(backend), strict=False)
+    with Worker(loaded, backend, ctx, check=check) as worker:
+        worker.schedule(dict(inputs))
+    return check.comparisons

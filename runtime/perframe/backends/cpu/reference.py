@@ -51,8 +51,11 @@ def bind(layer: LayerLike, form: Any, outputs: Sequence[Operand]) -> Callable[[S
             ]
         with np.errstate(all="ignore"):
             values = [np.asarray(value) for value in family.compute(layer, form, inputs, outputs)]
-            if channels_last:
-                values = [np.moveaxis(value, 1, -1) for value in values]
+            if channels_last:  # families may give their values flat
+                values = [
+                    np.moveaxis(value.reshape(shape[0], shape[-1], *shape[1:-1]), 1, -1)
+                    for value, (_, shape) in zip(values, declared, strict=False)
+                ]
             if epilogue:
                 values[0] = apply(epilogue, values[0])
             return [

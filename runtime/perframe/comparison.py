@@ -1,0 +1,158 @@
+"""Layer by layer: what a backend computed, beside the NumPy definition of each layer on the very same inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perframe.errors import BackendError
+from perframe.model import Evaluate, Layer, Model, Value
+from perframe.tensor import Tensor
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+Array = NDArray[Any]
+
+FLOATS = 1e-3  # of the largest value: what rounding may make of a layer, Winograd's products included
+HALVES = 2e-2
+ROUNDED = (
+    "quantize",
+    "quantized",
+    "requantize",
+)  # families whose whole numbers may differ by one: a tie went otherwise
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One output of a layer. `apart` is the largest distance between what was found and what its definition gives, and
+    `relative` that to the definition's largest value; both are infinite where one is not a number and the other is.
+    """
+
+    layer: str
+    op: str
+    output: str
+    dtype: str
+    shape: tuple[int, ...]
+    apart: float
+    relative: float
+    at: tuple[int, ...]
+    found: float
+    expected: float
+    agrees: bool
+
+    def __str__(self) -> str:
+        return (
+            f"layer {self.layer!r} ({self.op}): {self.output!r} {self.dtype} {self.shape} is {self.found:.7g} at "
+            f"{self.at}, where its definition gives {self.expected:.7g}: {self.apart:.3g} apart, {self.relative:.2g} "
+            "of the largest value"
+        )
+
+
+class LayerCheck:
+    """Compares the layers of runs in which all values were kept.
+
+    `comparisons` are those of the last run, in the order of its layers. With `strict`, the first that does not agree
+    raises BackendError.
+    """
+
+    def __init__(self, evaluate: Evaluate, where: str, strict: bool) -> None:
+        self._evaluate, self._where, self._strict = evaluate, where, strict
+        self.comparisons: list[Comparison] = []
+
+    def __call__(self, model: Model, values: Mapping[str, Any], given: Mapping[str, Any]) -> None:
+        """Compare the layers of a model, or of a body, of which a run made these values from the arrays that were
+        given. Waits for them.
+        """
+        for comparison in compared(model, values, given, self._evaluate):
+            self.comparisons.append(comparison)
+            if self._strict and not comparison.agrees:
+                raise BackendError(f"on {self._where} {comparison}")
+
+
+def with_all_values(model: Model) -> Model:
+    """The model with the outputs of all its layers as outputs, behind its own, so that a run keeps them."""
+    specs, kept = model.infer(), set(model.output_names)
+    added = [
+        Value(name, specs[name].dtype, None)
+        for layer in model.layers
+        for name in layer.outputs
+        if name and name not in kept and not layer.declaration.on_host and specs[name].kind == "tensor"
+    ]
+    return Model(model.inputs, [*model.outputs, *added], model.layers, model.constants, model.name)
+
+
+def compared(
+    model: Model, values: Mapping[str, Any], given: Mapping[str, Any], evaluate: Evaluate
+) -> Iterator[Comparison]:
+    """Each layer whose inputs and outputs a run left in `values`, but for random ones and those on the host."""
+    arrays: dict[str, Any] = {**model.constants, **given}
+
+    def array(name: str) -> Any:
+        if name not in arrays:
+            value = values[name]
+            arrays[name] = value.download_to_array() if isinstance(value, Tensor) else value
+        return arrays[name]
+
+    for layer in model.layers:
+        if layer.declaration.on_host or not layer.declaration.pure:
+            continue
+        expected = evaluate(layer, [array(name) if name else None for name in layer.inputs])
+        for name, wanted in zip(layer.outputs, expected, strict=False):
+            if name in values:
+                yield _compare(layer, name, array(name), wanted)
+
+
+def _compare(layer: Layer, name: str, found: Array, wanted: Array) -> Comparison:
+    made = partial(Comparison, layer.name, layer.op, name, found.dtype.name, tuple(found.shape))
+    if found.shape != wanted.shape or found.dtype != wanted.dtype:
+        raise BackendError(
+            f"layer {layer.name!r} ({layer.op}): {name!r} is {found.dtype} {found.shape}, where its definition gives "
+            f"{wanted.dtype} {wanted.shape}"
+        )
+    if not wanted.size or wanted.dtype == object:
+        same = bool(np.all(found == wanted))
+        return made(0.0 if same else np.inf, 0.0 if same else np.inf, (), np.nan, np.nan, same)
+    wide = np.complex128 if wanted.dtype.kind == "c" else np.float64
+    one, other = found.astype(wide), wanted.astype(wide)
+    with np.errstate(invalid="ignore"):
+        distances = np.where((one == other) | (np.isnan(one) & np.isnan(other)), 0, np.abs(one - other))
+    distances = np.where(np.isnan(distances), np.inf, distances)
+    at = np.unravel_index(int(distances.argmax()), distances.shape)
+    apart = float(distances[at])
+    finite = np.abs(other[np.isfinite(other)])
+    largest = float(finite.max()) if finite.size else 0.0
+    relative = apart / largest if largest else (np.inf if apart else 0.0)
+    limit = FLOATS if wanted.dtype.itemsize >= 4 else HALVES
+    if wanted.dtype.kind in "biu":
+        agrees = apart <= int(layer.family in ROUNDED)
+    else:
+        agrees = relative <= limit or apart <= float(np.finfo(np.float32).tiny)
+    where = tuple(int(index) for index in at)
+    return made(apart, relative, where, float(one[at].real), float(other[at].real), agrees)
+
+
+def show(comparisons: Sequence[Comparison], console: Console, most: int = 20) -> None:
+    """The layers that are furthest from their definitions, for a person."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table("layer", "operator", "output", box=None, header_style="dim", padding=(0, 2, 0, 0))
+    for column in ("apart", "of the largest", "at"):
+        table.add_column(column, justify="right")
+    for one in sorted(comparisons, key=lambda one: -one.relative)[:most]:
+        style = "" if one.agrees else "bold red"
+        figures = (f"{one.apart:.3g}", f"{one.relative:.2g}", str(one.at))
+        table.add_row(Text(one.layer, style), one.op, Text(f"{one.output} {one.dtype} {one.shape}"), *figures)
+    console.print(table)
+    wrong = [one for one in comparisons if not one.agrees]
+    console.print(
+        f"\n{len(comparisons)} outputs of layers, {len(wrong)} further from their definitions than rounding explains"
+    )
+    if wrong:
+        console.print(Text(f"the first: {wrong[0]}", "bold red"))
