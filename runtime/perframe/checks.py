@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import functools
-import math
 import os
 from collections.abc import Iterable
 from pathlib import Path
 
 from perframe.dtypes import DataType
 from perframe.errors import InputError
-from perframe.tracing import plain
+from perframe.tracing import is_followed
 
 _UNKNOWN_MACHINE = 8 << 30  # bytes of memory of one that does not say
 _MOST_ADDRESSES = 2**63 - 1
@@ -48,18 +47,24 @@ def machine_bytes() -> int:
     return min(found, int(limit)) if limit.isdecimal() else found
 
 
-def too_large(shape: Iterable[int], dtype: DataType) -> str:
-    """Why nobody may make a tensor of this shape; "" where it is small enough. Sizes that are followed become bare: a
-    limit is no reason to plan other sizes in another way.
+def too_large(shape: Iterable[int | str | None], dtype: DataType) -> str:
+    """Why nobody may make a tensor of this shape; "" where it is small enough, or a dim is not known. Sizes that are
+    followed become bare: a limit is no reason to plan other sizes in another way.
     """
-    dims = [plain(dim) for dim in shape]
-    itemsize = dtype.numpy.itemsize
-    size, most = math.prod(dims) * itemsize, most_bytes()
+    dims = [dim.value if is_followed(dim) else dim for dim in shape]
+    least, known = dtype.numpy.itemsize, True  # what the dims that are not 0 take
+    for dim in dims:
+        if type(dim) is int:
+            least *= dim or 1
+        else:
+            known = False
+    most = most_bytes()
+    if least <= most or not known:
+        return ""
     listed = f"({', '.join(map(str, dims))})"
-    if size <= most:
-        fits = math.prod([dim or 1 for dim in dims]) * itemsize <= _MOST_ADDRESSES
-        return "" if fits else f"no array has the shape {listed}, though it would be empty"
+    if 0 in dims:
+        return "" if least <= _MOST_ADDRESSES else f"no array has the shape {listed}, though it would be empty"
     return (
-        f"a {dtype} tensor of shape {listed} would take {size} bytes, and {most} are the most that one may: a larger "
+        f"a {dtype} tensor of shape {listed} would take {least} bytes, and {most} are the most that one may: a larger "
         "PERFRAME_MAX_TENSOR_BYTES allows more"
     )

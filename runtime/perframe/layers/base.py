@@ -24,6 +24,8 @@ from perframe.tensor import DataType, TensorShape
 from perframe.tracing import is_followed
 
 Attributes = Mapping[str, Any]
+MAX_ACCEPTED = 1024  # values of attributes that a declaration remembers
+_FIXED = (tuple, int, float, str, DataType)
 Infer = Callable[..., PartialTensor | tuple[PartialTensor, ...]]
 
 
@@ -78,6 +80,7 @@ class Declaration:
     required: int = field(init=False)
     attributes: dict[str, Any] = field(init=False)
     added: dict[str, Any] = field(init=False, default_factory=dict)
+    _accepted: dict[tuple[str, int], Any] = field(init=False, default_factory=dict)  # they live on, so ids are theirs
 
     def __post_init__(self) -> None:
         parameters = inspect.signature(self.formula or self.infer).parameters.values()
@@ -112,10 +115,21 @@ class Declaration:
         if missing:
             raise ModelError(f"{self.name} needs the attribute {', '.join(missing)}")
         for name, value in attributes.items():
-            kind = self.kinds[name]
-            if not kind.accepts(value):
-                raise InferenceError(f"the attribute {name} of {self.name} is {kind.one}, and not {value!r:.200}")
+            if self._accepted.get((name, id(value))) is not value:
+                self._check(name, value)
         return bound
+
+    def _check(self, name: str, value: Any) -> None:
+        """Raise InferenceError for a value that an attribute may not have. A model's layers are bound again and again:
+        what nobody can change is looked at once.
+        """
+        kind = self.kinds[name]
+        if not kind.accepts(value):
+            raise InferenceError(f"the attribute {name} of {self.name} is {kind.one}, and not {value!r:.200}")
+        if type(value) in _FIXED:
+            if len(self._accepted) >= MAX_ACCEPTED:
+                self._accepted.clear()
+            self._accepted[name, id(value)] = value
 
     @functools.cached_property
     def kinds(self) -> dict[str, Kind]:
@@ -155,10 +169,9 @@ class Declaration:
             for output in outputs:
                 if any([isinstance(dim, int) and dim < 0 for dim in output.shape or ()]):
                     raise InferenceError(f"an output would be {output}, and no dim may be negative")
-                if output.shape is not None and output.shape.is_static:
-                    reason = too_large(output.shape.to_shape(), output.dtype)
-                    if reason:
-                        raise InferenceError(f"an output would be too large: {reason}")
+                reason = too_large(output.shape, output.dtype) if output.shape else ""
+                if reason:
+                    raise InferenceError(f"an output would be too large: {reason}")
             return self._with_entries(inputs, outputs, bound)
         except PerframeError:
             raise

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,26 +29,31 @@ class Convolution:
     output: Ints
 
 
-def _spatial(x: PartialTensor, w: PartialTensor, attributes: Mapping[str, Any]) -> tuple[Dim, ...] | None:
+def _spatial(
+    x: PartialTensor,
+    w: PartialTensor,
+    kernel_shape: Extents | None,
+    strides: Extents | None,
+    dilations: Extents | None,
+    pads: Pads | None,
+) -> tuple[Dim, ...] | None:
     """The dims of the kernel; None where not even how many there are is known. Raises InferenceError where the
     attributes of the window do not fit them, or the input.
     """
-    said = attributes["kernel_shape"] or None
-    if w.shape is None:
-        kernel = None if said is None else tuple(said)
-    elif len(w.shape) < 3:
-        raise InferenceError(f"the weights {w} have no spatial dims")
-    elif said is not None and not DynamicTensorShape(w.shape[2:]).may_be(said):
-        raise InferenceError(f"kernel_shape {tuple(said)} is not that of the weights {w}")
-    else:
-        kernel = tuple(w.shape[2:])
-    if kernel is None:
-        return None
-    check_window(len(kernel), kernel, *(attributes[name] for name in ("strides", "dilations", "pads")))
-    if x.shape is not None and len(x.shape) != len(kernel) + 2:
-        raise InferenceError(f"x is {x}, but the weights {w} are for {len(kernel)} spatial dims")
-    if any(isinstance(dim, int) and dim < 1 for dim in kernel):
-        raise InferenceError(f"the weights {w} have no taps")
+    kernel: tuple[Dim, ...] | None = tuple(kernel_shape) if kernel_shape else None
+    if w.shape is not None:
+        if len(w.shape) < 3:
+            raise InferenceError(f"the weights {w} have no spatial dims")
+        own = w.shape[2:]
+        if kernel is not None and kernel != own and not DynamicTensorShape(own).may_be(kernel):
+            raise InferenceError(f"kernel_shape {kernel} is not that of the weights {w}")
+        if 0 in own:
+            raise InferenceError(f"the weights {w} have no taps")
+        kernel = own
+    if kernel is not None:
+        check_window(len(kernel), kernel_shape, strides, dilations, pads)
+        if x.shape is not None and len(x.shape) != len(kernel) + 2:
+            raise InferenceError(f"x is {x}, but the weights {w} are for {len(kernel)} spatial dims")
     return kernel
 
 
@@ -77,8 +82,7 @@ def Conv(
     auto_pad: AutoPad = "NOTSET",
     group: Positive = 1,
 ) -> PartialTensor:
-    given = {"kernel_shape": kernel_shape, "strides": strides, "dilations": dilations, "pads": pads}
-    kernel = _spatial(x, w, given)
+    kernel = _spatial(x, w, kernel_shape, strides, dilations, pads)
     if kernel is None:
         return x.with_shape(None if x.shape is None else (None,) * len(x.shape))
     channels, outputs = (None, None) if w.shape is None else (w.shape[1], w.shape[0])
@@ -172,8 +176,7 @@ def ConvTranspose(
     output_shape: Pads | None = None,
     group: Positive = 1,
 ) -> PartialTensor:
-    given = {"kernel_shape": kernel_shape, "strides": strides, "dilations": dilations, "pads": pads}
-    kernel = _spatial(x, w, given)
+    kernel = _spatial(x, w, kernel_shape, strides, dilations, pads)
     for name, values in (("output_padding", output_padding), ("output_shape", output_shape)):
         if kernel is not None and values and len(values) != len(kernel):
             raise InferenceError(f"{name} {tuple(values)} has no number for each of {len(kernel)} spatial dims")

@@ -149,10 +149,10 @@ def check_window(
     """Raise InferenceError where attributes of a window do not have a number for each of `rank` spatial dims, or pads
     two. Kernels take these numbers one after another: others would shift them.
     """
-    counts = {"kernel_shape": (kernel, 1), "strides": (strides, 1), "dilations": (dilations, 1), "pads": (pads, 2)}
-    for name, (values, each) in counts.items():
-        if values and len(values) != each * rank:
-            raise InferenceError(f"{name} {tuple(values)} has {len(values)} numbers, and {each * rank} are expected")
+    for name, values in (("kernel_shape", kernel), ("strides", strides), ("dilations", dilations), ("pads", pads)):
+        wanted = 2 * rank if name == "pads" else rank
+        if values and len(values) != wanted:
+            raise InferenceError(f"{name} {tuple(values)} has {len(values)} numbers, and {wanted} are expected")
 
 
 def window(
@@ -163,9 +163,10 @@ def window(
     pads: Sequence[int] | None,
     auto_pad: str,
 ) -> Window | None:
-    """ONNX's window attributes with defaults and `auto_pad` resolved; None where that needs a dim that is unknown."""
+    """ONNX's window attributes, checked before, with defaults and `auto_pad` resolved; None where that needs a dim that
+    is unknown.
+    """
     rank = len(kernel)
-    check_window(len(size), kernel, strides, dilations, pads)
     steps, spread = tuple(strides or (1,) * rank), tuple(dilations or (1,) * rank)
     if auto_pad in ("SAME_UPPER", "SAME_LOWER"):
         begin, end = [], []
