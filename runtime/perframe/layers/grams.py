@@ -82,8 +82,7 @@ def _tf_idf(inputs: Sequence[Known], outputs: Sequence[Known], **attributes: Any
     length = shape[-1] if shape else 1
     grams, columns, mode = tuple(_pool(attributes)), max(attributes["ngram_indexes"]) + 1, attributes["mode"]
     rows = math.prod(shape[:-1])
-    reach = min(attributes["max_skip_count"] + 1, max(length, 1))  # further apart than a row is long nothing lies
-    return Counting(rows, length, columns, grams, reach, mode == "IDF")
+    return Counting(rows, length, columns, grams, attributes["max_skip_count"] + 1, mode == "IDF")
 
 
 def _pool(attributes: Mapping[str, Any]) -> list[Gram]:
