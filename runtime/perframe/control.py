@@ -23,14 +23,15 @@ class ControlPart:
 
     def __init__(self, layer: Layer, machine: Machine) -> None:
         self.layer, self._machine = layer, machine
-        self._joins: dict[tuple[int, int], PlannedPart] = {}
+        self._joins: dict[tuple[str, int, int], PlannedPart] = {}
         self._cuts: dict[tuple[int, int], PlannedPart] = {}
         self._captures: Sequence[str] = layer.attributes.get("captures", ())
         self._bodies = {name: Parts(body, machine) for name, body in layer.attributes["bodies"].items()}
         self._own = {
-            name: [value.name for value in body.model.inputs if value.name not in self._captures]
+            name: [value for value in body.model.inputs if value.name not in self._captures]
             for name, body in self._bodies.items()
         }
+        self._fitting: set[Any] = set()  # bodies with shapes that they take
 
     def advance(self, values: Values, whole: bool) -> Iterator[str]:
         """Run the bodies that the conditions choose, and add the outputs."""
@@ -46,8 +47,22 @@ class ControlPart:
         return self._bodies[name]
 
     def run(self, name: str, inputs: Sequence[Any], captured: Values) -> list[Any]:
-        """A body's outputs."""
-        return self._bodies[name].run({**captured, **dict(zip(self._own[name], inputs, strict=True))})
+        """A body's outputs. Raises InputError where an input is not what the body says of it."""
+        own = self._own[name]
+        key = (name, *(getattr(value, "shape", None) for value in inputs))
+        if key not in self._fitting:
+            self._check(name, inputs)
+            self._fitting.add(key)
+        return self._bodies[name].run({**captured, **{value.name: x for value, x in zip(own, inputs, strict=True)}})
+
+    def _check(self, name: str, inputs: Sequence[Any]) -> None:
+        for value, given in zip(self._own[name], inputs, strict=True):
+            shape = getattr(given, "shape", None)
+            if value.shape is not None and shape is not None and not value.shape.accepts(shape):
+                raise InputError(
+                    f"{self.layer.op} {self.layer.name!r}: its body declares {value}, and gets {tuple(shape)}: "
+                    "declare no shape for a state that changes its own"
+                )
 
     def local(self, value: Any) -> Any:
         """A value where it lies if that is the backend, else as an array."""
@@ -89,12 +104,13 @@ class ControlPart:
         at = axis % (rows[0].shape.rank + 1)
         grown = [row.reshape((*row.shape[:at], 1, *row.shape[at:])) for row in rows]
         names = [f"row {index}" for index in range(len(rows))]
-        part = self._joins.get((len(rows), at))
+        key = (output.name, len(rows), at)  # what one output was joined to lives until the layer runs again
+        part = self._joins.get(key)
         if part is None:
             values = [Value(name, dtype, None) for name in names]
             join = Layer("Concat", f"rows of {self.layer.name}", names, ["rows"], {"axis": at})
             part = PlannedPart(Model(values, [Value("rows", dtype, None)], [join], {}), self._machine)
-            self._joins[len(rows), at] = part
+            self._joins[key] = part
         made: Values = dict(zip(names, grown, strict=True))
         for _ in part.advance(made, whole=True):
             pass

@@ -29,6 +29,12 @@ class Value:
     dtype: DataType
     shape: DynamicTensorShape | None
     kind: str = "tensor"  # or "sequence" of tensors, or "optional"
+    element_kind: str = "tensor"  # of an optional
+
+    @property
+    def spec(self) -> PartialTensor:
+        """What is known of it."""
+        return PartialTensor(self.dtype, self.shape, kind=self.kind, element_kind=self.element_kind)
 
     def __str__(self) -> str:
         return f"{self.name}: {self.dtype} {'of unknown rank' if self.shape is None else self.shape}"
@@ -202,7 +208,7 @@ class Model:
     def infer(self, inputs: Mapping[str, PartialTensor] | None = None) -> dict[str, PartialTensor]:
         """What is known of every value, from what is known of the inputs. Raises InferenceError."""
         known = {name: PartialTensor.of(value) for name, value in self.constants.items()}
-        known |= {value.name: PartialTensor(value.dtype, value.shape) for value in self.inputs}
+        known |= {value.name: value.spec for value in self.inputs}
         known |= inputs or {}
         for layer in self.layers:
             given = [known[name] if name else None for name in layer.inputs]

@@ -44,3 +44,88 @@ def test_no_rows_of_a_scan(backend: str, backend_context: Any) -> None:
     proto = helper.make_model(helper.make_graph([node], "g", [info("rows", shape=["n", 2])], [info("y")]))
     made = pf.run(proto, {"rows": np.zeros((0, 2), np.float32)}, backend=backend, ctx=backend_context)["y"]
     assert made.shape == (2, 0)
+
+
+def collecting(trips: int) -> onnx.ModelProto:
+    """Collects two outputs of one shape and dtype."""
+    nodes = [
+        helper.make_node("Identity", ["going"], ["on"]),
+        helper.make_node("Neg", ["x"], ["minus"]),
+        helper.make_node("Exp", ["x"], ["power"]),
+    ]
+    given = [info("i", TensorProto.INT64, []), info("going", TensorProto.BOOL, [])]
+    body = helper.make_graph(nodes, "body", given, [info("on", TensorProto.BOOL, []), info("minus"), info("power")])
+    node = helper.make_node("Loop", ["n", ""], ["y", "z"], body=body)
+    inputs = [info("n", TensorProto.INT64, []), info("x", shape=[3])]
+    return helper.make_model(helper.make_graph([node], "g", inputs, [info("y"), info("z")]), ir_version=10)
+
+
+@pytest.mark.parametrize("trips", [1, 2, 5])
+def test_outputs_that_are_alike_are_collected_apart(trips: int, backend: str, backend_context: Any) -> None:
+    x = np.float32([0.5, 1, 2])
+    made = pf.run(collecting(trips), {"n": np.array(trips), "x": x}, backend=backend, ctx=backend_context)
+    np.testing.assert_allclose(made["y"], np.tile(-x, (trips, 1)))
+    np.testing.assert_allclose(made["z"], np.tile(np.exp(x), (trips, 1)), rtol=1e-5)
+
+
+def test_a_state_of_another_shape_than_its_body_declares(backend: str, backend_context: Any) -> None:
+    nodes = [helper.make_node("Identity", ["going"], ["on"]), helper.make_node("Neg", ["s"], ["t"])]
+    given = [info("i", TensorProto.INT64, []), info("going", TensorProto.BOOL, []), info("s", shape=[3])]
+    body = helper.make_graph(nodes, "body", given, [info("on", TensorProto.BOOL, []), info("t", shape=[3])])
+    node = helper.make_node("Loop", ["n", "", "x"], ["y"], "states", body=body)
+    inputs = [info("n", TensorProto.INT64, []), info("x", shape=None)]
+    proto = helper.make_model(helper.make_graph([node], "g", inputs, [info("y")]), ir_version=10)
+    loaded = pf.load(proto)
+    for shape in ((1, 3), (4,)):
+        with pytest.raises(pf.InputError, match=r"'states'.*\(3\).*gets"):
+            x = np.ones(shape, np.float32)
+            pf.run(loaded, {"n": np.array(2), "x": x}, backend=backend, ctx=backend_context)
+    made = pf.run(loaded, {"n": np.array(3), "x": np.ones(3, np.float32)}, backend=backend, ctx=backend_context)["y"]
+    np.testing.assert_array_equal(made, -np.ones(3))
+
+
+NEGATE = helper.make_node("Neg", ["x"], ["z"])
+
+
+@pytest.mark.parametrize(
+    ("attributes", "words"),
+    [
+        ({"num_scan_inputs": 2}, "num_scan_inputs=2"),
+        ({"num_scan_inputs": 2**40}, "num_scan_inputs"),
+        ({"scan_input_axes": [0, 1]}, "scan_input_axes has 2"),
+        ({"scan_input_axes": [2]}, "no axis 2"),
+        ({"scan_output_axes": [3]}, "axis 3"),
+        ({"scan_input_directions": [1, 1]}, "scan_input_directions has 2"),
+        ({"scan_output_directions": [5]}, "scan_output_directions"),
+    ],
+    ids=str,
+)
+def test_a_scan_that_does_not_fit(attributes: dict[str, Any], words: str) -> None:
+    body = helper.make_graph([NEGATE], "body", [info("x", shape=[2])], [info("z", shape=[2])])
+    node = helper.make_node("Scan", ["rows"], ["y"], "cut", body=body, **{"num_scan_inputs": 1, **attributes})
+    proto = helper.make_model(helper.make_graph([node], "g", [info("rows", shape=["n", 2])], [info("y")]))
+    with pytest.raises(pf.ModelError, match=f"'cut'.*{words}"):
+        pf.load(proto)
+
+
+@pytest.mark.parametrize("inputs", [["n", ""], ["n", "", "x", "x"], ["x", "", "x"], ["n", "x", "x"]], ids=str)
+def test_a_loop_that_does_not_fit_its_body(inputs: list[str]) -> None:
+    nodes = [helper.make_node("Identity", ["going"], ["on"]), helper.make_node("Neg", ["s"], ["t"])]
+    given = [info("i", TensorProto.INT64, []), info("going", TensorProto.BOOL, []), info("s")]
+    body = helper.make_graph(nodes, "body", given, [info("on", TensorProto.BOOL, []), info("t")])
+    node = helper.make_node("Loop", inputs, ["y"], "turns", body=body)
+    graph = helper.make_graph([node], "g", [info("n", TensorProto.INT64, []), info("x", shape=[2])], [info("y")])
+    with pytest.raises(pf.ModelError, match="turns"):
+        pf.load(helper.make_model(graph, ir_version=10))
+
+
+def test_branches_of_different_types() -> None:
+    kinds = (TensorProto.FLOAT, TensorProto.INT64)
+    bodies = [
+        helper.make_graph([helper.make_node("Cast", ["x"], ["z"], to=kind)], "body", [], [info("z", kind)])
+        for kind in kinds
+    ]
+    node = helper.make_node("If", ["c"], ["y"], "choice", then_branch=bodies[0], else_branch=bodies[1])
+    graph = helper.make_graph([node], "g", [info("c", TensorProto.BOOL, []), info("x", shape=[2])], [info("y")])
+    with pytest.raises(pf.ModelError, match=r"'choice'.*different types"):
+        pf.load(helper.make_model(graph, ir_version=10))

@@ -41,8 +41,8 @@ class Child:
 
     def __init__(self, stored: Path, settings: Settings) -> None:
         self._log = tempfile.TemporaryFile()  # noqa: SIM115, it lives as long as the child
-        paths = [str(TESTS), str(TESTS.parent / "runtime"), os.environ.get("PYTHONPATH", "")]
         environment = {"PERFRAME_MAX_TENSOR_BYTES": str(64 << 20), **os.environ, **settings.environment}
+        paths = [str(TESTS), str(TESTS.parent / "runtime"), environment.get("PYTHONPATH", "")]
         environment["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
         arguments = [str(stored), str(settings.campaign), settings.backend, str(ADDRESSES)]
         self._process = subprocess.Popen(
@@ -200,7 +200,7 @@ def campaign(
         for number, outcome in results(range(first, first + count), settings, stored, jobs):
             report.counts[outcome.kind] += 1
             if outcome.kind == "explained":
-                report.explained[outcome.detail.partition(":")[0]] += 1
+                report.explained[outcome.detail.partition(" | ")[0]] += 1
             if outcome.kind in FAILURES:
                 case = cases.make(known, settings.campaign, number)
                 report.failures.append((case, outcome))

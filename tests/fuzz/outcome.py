@@ -109,7 +109,7 @@ def compared(case: Case, runs: list[tuple[dict[str, Any], dict[str, Any]]]) -> O
             return Outcome("agrees") if agreed else Outcome("ran", f"onnxruntime: {str(error)[:200]}")
         wrong = difference(made, dict(zip(names, results, strict=True)))
         if wrong:
-            return explained(Outcome("differs", f"{_operators(case)}: {wrong}"))
+            return explained(Outcome("differs", f"{case.name} {_operators(case)}: {wrong}"))
         agreed = True
     return Outcome("agrees")
 
@@ -118,7 +118,7 @@ def explained(outcome: Outcome) -> Outcome:
     """A difference that is known, with its reason."""
     for pattern, reason in known_differences():
         if re.search(pattern, outcome.detail):
-            return Outcome("explained", f"{reason}: {outcome.detail}")
+            return Outcome("explained", f"{reason} | {outcome.detail}")
     return outcome
 
 

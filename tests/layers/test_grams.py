@@ -56,15 +56,3 @@ def test_grams_of_strings(backend: str, backend_context: Any) -> None:
     proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 22)], ir_version=10)
     made = pf.run(proto, {"x": np.array(["a", "b", "c", "a", "c"], object)}, backend=backend, ctx=backend_context)["y"]
     assert made.dtype == np.float32 and made.tolist() == [2, 1, 2]
-
-
-def test_a_reach_beyond_all_rows_costs_nothing(backend: str, backend_context: Any) -> None:
-    made = []
-    for count in (2**40, 6):
-        attributes = tf_idf("reach", ROWS, max_skip_count=count).attributes
-        node = helper.make_node("TfIdfVectorizer", ["x"], ["y"], **attributes)
-        infos = [helper.make_tensor_value_info("x", TensorProto.INT64, ROWS.shape)]
-        outputs = [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)]
-        proto = helper.make_model(helper.make_graph([node], "g", infos, outputs))
-        made += pf.run(proto, {"x": ROWS.astype(np.int64)}, backend=backend, ctx=backend_context).values()
-    np.testing.assert_array_equal(*made)

@@ -16,7 +16,7 @@ from perframe.errors import InferenceError, ModelError, PerframeError, Problem, 
 from perframe.importers.adapters import IGNORED_ATTRIBUTES, adapters
 from perframe.importers.onnx_file import read
 from perframe.importers.onnx_functions import Calls, Key, inline, standard_body
-from perframe.importers.onnx_schema import MAX_OPSET, fault
+from perframe.importers.onnx_schema import MAX_OPSET, fault, misfit, schema_of
 from perframe.importers.onnx_values import declared
 from perframe.importers.onnx_walk import MAX_DEPTH
 from perframe.layers.base import registry
@@ -107,7 +107,7 @@ class Importer:
         for value in inputs:
             if not value.name or value.name in self.specs:
                 raise ModelError(f"{self.name}: two inputs are called {value.name!r}, or one has no name")
-            self.specs[value.name] = PartialTensor(value.dtype, value.shape, kind=value.kind)
+            self.specs[value.name] = value.spec
         for index, proto in enumerate(self.graph.node):
             self.add(self._node(proto, proto.name or f"{proto.op_type}_{index}", self.opsets))
         if self.problems:
@@ -118,7 +118,9 @@ class Importer:
         self._leave_out_unread()
         used = {name for layer in self.layers for name in layer.inputs} | {value.name for value in outputs}
         self.captures = {name: spec for name, spec in self.captures.items() if name in used}
-        inputs += [Value(name, spec.dtype, spec.shape, spec.kind) for name, spec in self.captures.items()]
+        inputs += [
+            Value(name, spec.dtype, spec.shape, spec.kind, spec.element_kind) for name, spec in self.captures.items()
+        ]
         model = Model(inputs, outputs, self.layers, self.constants, self.name)
         model.verify()
         return model
@@ -143,7 +145,7 @@ class Importer:
         spec = self.formal[index] if index < len(self.formal) else None
         if spec is None:
             raise ModelError(f"{self.name}: input {name!r} has no type")
-        return Value(name, spec.dtype, spec.shape, spec.kind)
+        return Value(name, spec.dtype, spec.shape, spec.kind, spec.element_kind)
 
     def _formal(self, node: Node) -> list[PartialTensor | None]:
         """What is known of the inputs of a loop's or a scan's body."""
@@ -229,7 +231,10 @@ class Importer:
     def _replaced(self, node: Node) -> bool:
         """Check and adapt a node. True where others stand for it now, or nothing can."""
         if node.proto is not None:
+            given = [self.specs[name] if name else None for name in node.inputs]
             reason = fault(node.proto, node.opset, node.domain)
+            if not reason and not self.problems:  # nothing is known of what a missing operator makes
+                reason = misfit(schema_of(node.op, node.opset, node.domain), given)
             if not node.opset and not node.domain:
                 reason = "the model does not say which opset of ai.onnx it uses"
             if reason:
@@ -341,7 +346,7 @@ class Importer:
         if spec is None:
             raise ModelError(f"{self.name}: no node makes the output {info.name!r}")
         if spec.kind != "tensor" or (spec.shape is not None and spec.shape.is_static):
-            return Value(info.name, spec.dtype, spec.shape, spec.kind)
+            return Value(info.name, spec.dtype, spec.shape, spec.kind, spec.element_kind)
         said = self._declared(info).shape if info.type.HasField("tensor_type") else None
         return Value(info.name, spec.dtype, _joined(spec.shape, said))
 

@@ -72,22 +72,58 @@ def misfit(schema: Any, inputs: Sequence[PartialTensor | None]) -> str:
     """Why inputs are not of the types that an operator takes; "" where they are. ONNX's library, which writes bodies
     for some operators, does not look, and crashes.
     """
-    for index, spec in enumerate(inputs):
-        formal = schema.inputs[min(index, len(schema.inputs) - 1)]
+    bound: dict[str, str] = {}
+    formals = _formals(schema) if schema is not None else ()
+    for index, spec in enumerate(inputs if formals else ()):
+        formal = formals[min(index, len(formals) - 1)]
         if spec is None:
-            if formal.option == onnx.defs.OpSchema.FormalParameterOption.Single:
+            if formal.required:
                 return f"its input {formal.name} is missing"
-        elif type_name(spec) not in formal.types:
-            return f"its input {formal.name} cannot be {type_name(spec)}"
+            continue
+        kind = type_name(spec)
+        if kind not in formal.types:
+            return f"its input {formal.name} cannot be {kind}"
+        if formal.homogeneous and bound.setdefault(formal.kind, kind) != kind:
+            return f"its input {formal.name} is {kind}, and must be {bound[formal.kind]} as another is"
     return ""
+
+
+class Formal(NamedTuple):
+    """What a schema says of an input. Those of one `kind` are of one type, but for a variadic one that says so."""
+
+    name: str
+    kind: str
+    types: frozenset[str]
+    required: bool
+    homogeneous: bool
+
+
+@cache
+def _formals(schema: Any) -> tuple[Formal, ...]:
+    """A type that a newer opset allows is allowed: older operators are brought to the newest."""
+    newest = schema_of(schema.name, onnx.defs.onnx_opset_version(), schema.domain) if schema.domain == "" else None
+    newer = {} if newest is None else {formal.name: frozenset(formal.types) for formal in newest.inputs}
+    single = onnx.defs.OpSchema.FormalParameterOption.Single
+    return tuple(
+        Formal(
+            formal.name,
+            formal.type_str,
+            frozenset(formal.types) | newer.get(formal.name, frozenset()),
+            formal.option == single,
+            formal.is_homogeneous,
+        )
+        for formal in schema.inputs
+    )
 
 
 def type_name(spec: PartialTensor) -> str:
     """A type as ONNX writes it."""
-    element = _ELEMENTS.get(spec.dtype, spec.dtype.value)
-    return {"sequence": "seq(tensor({}))", "optional": "optional(tensor({}))"}.get(spec.kind, "tensor({})").format(
-        element
-    )
+    outside = {"sequence": "seq({})", "optional": "optional({})"}.get(spec.kind, "{}")
+    return outside.format(f"tensor({_element(spec.dtype)})")
 
 
-_ELEMENTS = {DataType.FLOAT32: "float", DataType.FLOAT64: "double"}  # ONNX calls all others as we do
+@cache
+def _element(dtype: DataType) -> str:
+    if dtype is DataType.STRING:
+        return "string"
+    return str(onnx.TensorProto.DataType.Name(onnx.helper.np_dtype_to_tensor_dtype(dtype.numpy))).lower()

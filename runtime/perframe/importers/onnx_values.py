@@ -18,7 +18,8 @@ def declared(info: onnx.ValueInfoProto, bare: bool = False) -> Value:
     kind = info.type
     if kind.HasField("sequence_type") or kind.HasField("optional_type"):
         what = "sequence" if kind.HasField("sequence_type") else "optional"
-        return Value(info.name, _element_type(info), None, what)
+        inner = "sequence" if kind.optional_type.elem_type.HasField("sequence_type") else "tensor"
+        return Value(info.name, _element_type(info), None, what, inner)
     if not kind.HasField("tensor_type"):
         raise ModelError(f"input or output {info.name!r} is neither tensor, sequence nor optional")
     dtype = data_type(kind.tensor_type.elem_type)

@@ -1,0 +1,80 @@
+"""A short campaign, and the cases that once failed. Long ones: `make fuzz N=100000`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fuzz import cases, seeds
+from fuzz.campaign import Settings, campaign, results
+from fuzz.outcome import FAILURES, Outcome, explained, known_differences
+
+COUNT = 250
+CASES = sorted((Path(__file__).parent / "cases").glob("*.onnx"))
+
+
+@pytest.mark.slow
+def test_mutated_models_run_or_are_refused() -> None:
+    """Nothing but errors of ours, in time, and results that are onnxruntime's."""
+    report = campaign(COUNT, Settings(campaign=12))
+    assert report.counts.total() == COUNT and report.counts["agrees"] > COUNT // 5
+    told = [f"{outcome.kind} {case.name}: {outcome.detail} {case.done}" for case, outcome in report.failures]
+    assert not told, "\n".join(told)
+
+
+def test_what_once_failed(tmp_path: Path) -> None:
+    (tmp_path / "seeds").write_bytes(b"\x80\x04].")  # an empty list, pickled
+    ended = dict(results(map(str, CASES), Settings(), tmp_path / "seeds"))
+    assert len(ended) == len(CASES) > 0
+    failed = {Path(path).name: outcome for path, outcome in ended.items() if outcome.kind in FAILURES}
+    assert not failed, failed
+
+
+def test_a_case_is_its_number() -> None:
+    from fuzz.graphs import graphs
+
+    known = list(graphs())
+    for number in range(50):
+        one, other = (cases.make(known, 3, number) for _ in range(2))
+        assert one.data == other.data and one.done == other.done and one.inputs.keys() == other.inputs.keys()
+
+
+def test_a_case_is_read_as_it_was_saved(tmp_path: Path) -> None:
+    from fuzz.graphs import graphs
+
+    case = cases.make(list(graphs()), 3, 1)
+    again = cases.saved(case.save(tmp_path))
+    assert again.data == case.data and again.inputs.keys() == case.inputs.keys()
+
+
+@pytest.mark.parametrize("ends", ["signal", "hang"])
+def test_a_child_that_dies_or_hangs_is_seen(ends: str, tmp_path: Path) -> None:
+    """A child whose case ends so is replaced, and the next case runs."""
+    (tmp_path / "seeds").write_bytes(b"\x80\x04].")
+    words = {"signal": "os.kill(os.getpid(), 11)", "hang": "__import__('time').sleep(60)"}
+    patch = tmp_path / "sitecustomize.py"
+    patch.write_text(
+        "import os, sys\n"
+        "class Finder:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name == 'onnxruntime':\n"
+        "            return None\n"
+        f"        if name == 'perframe.worker' and not os.path.exists({str(tmp_path / 'done')!r}):\n"
+        f"            open({str(tmp_path / 'done')!r}, 'w').close()\n"
+        f"            {words[ends]}\n"
+        "sys.meta_path.insert(0, Finder())\n"
+    )
+    settings = Settings(seconds=6, environment={"PYTHONPATH": str(tmp_path)})
+    kinds = [outcome.kind for _, outcome in results([str(CASES[0]), f"{CASES[0]}"], settings, tmp_path / "seeds")]
+    assert kinds[0] == ends and kinds[1] not in FAILURES
+
+
+def test_known_differences_have_reasons() -> None:
+    assert known_differences() and all(reason for _, reason in known_differences())
+    assert explained(Outcome("differs", "Cast: y dtype float8_e5m2 for uint8")).kind == "explained"
+    assert explained(Outcome("differs", "Relu: y values float32")).kind == "differs"
+
+
+def test_seeds_are_read_as_they_were_written(tmp_path: Path) -> None:
+    assert seeds.write(tmp_path / "seeds") == len(seeds.read(tmp_path / "seeds")) > 1000
