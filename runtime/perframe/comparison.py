@@ -102,10 +102,11 @@ def compared(
     for layer in model.layers:
         if layer.declaration.on_host or not layer.declaration.pure:
             continue
+        found = [array(name) if name in values else None for name in layer.outputs]  # raises what the run raised
         expected = evaluate(layer, [array(name) if name else None for name in layer.inputs])
-        for name, wanted in zip(layer.outputs, expected, strict=False):
-            if name in values:
-                yield _compare(layer, name, array(name), wanted)
+        for name, made, wanted in zip(layer.outputs, found, expected, strict=False):
+            if made is not None:
+                yield _compare(layer, name, made, wanted)
 
 
 def _compare(layer: Layer, name: str, found: Array, wanted: Array) -> Comparison:

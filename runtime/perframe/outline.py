@@ -11,6 +11,7 @@ from perframe.layers.twins import inference_key
 from perframe.model import Evaluate, Layer, Model
 from perframe.spec import PartialTensor
 from perframe.tensor import TensorShape
+from perframe.tracing import look_up
 
 
 class Outline:
@@ -65,7 +66,7 @@ class Outline:
             given = [known[name] if name else None for name in layer.inputs]
             same = self._signatures.get(id(layer))
             key = None if same is None else inference_key(layer, same, given)
-            results = None if key is None else inferred.get(key)
+            key, results = (None, None) if key is None else look_up(inferred, key)
             if results is None:
                 results = _results(layer, given, evaluate)
                 if key is not None:

@@ -7,12 +7,14 @@ guard: the formulas hold for all sizes for which every guard comes out the same.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from typing import Any, TypeGuard
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache, wraps
+from typing import Any, TypeGuard, TypeVar
 
 from perframe.formulas import DIVIDE, LARGER, NEGATIVE, SMALLER, ZERO, Formulas, Rows
 from perframe.polynomials import Terms, add, multiply, scale, subtract, without
 
+Found = TypeVar("Found")
 Formula = tuple[int, Terms, Terms]  # an operation (see formulas.py), and of what
 
 LEAST = 2  # of a followed size; 0 and 1 are numbers of their own, since broadcasting and emptiness hang on them
@@ -189,17 +191,55 @@ def plain(number: int) -> int:
     return number.value if is_followed(number) else number
 
 
+class FollowedKeyError(TypeError):
+    """A size that is followed was to be found by its hash."""
+
+
+def key_of(value: Any) -> Any:
+    """What stands for a value in a table: tuples of their parts, and sizes that are followed of their formulas."""
+    if is_followed(value):
+        return id(value.trace), frozenset(value.terms.items())
+    return tuple(map(key_of, value)) if isinstance(value, tuple) else value
+
+
+def look_up(table: Mapping[Any, Found], key: Any) -> tuple[Any, Found | None]:
+    """What a table has for a key that may hold sizes that are followed, and the key under which it has it."""
+    try:
+        return key, table.get(key)
+    except FollowedKeyError:
+        key = key_of(key)
+        return key, table.get(key)
+
+
+def remembered(most: int) -> Callable[[Callable[..., Found]], Callable[..., Found]]:
+    """For a function of numbers and tuples: it remembers results, but for sizes that are followed."""
+
+    def decorate(function: Callable[..., Found]) -> Callable[..., Found]:
+        known = lru_cache(most)(function)
+
+        @wraps(function)
+        def call(*arguments: Any) -> Found:
+            try:
+                return known(*arguments)
+            except FollowedKeyError:
+                return function(*arguments)
+
+        return call
+
+    return decorate
+
+
 class Size:
     """A whole number of a trace: an int to all that asks, a polynomial of the trace's atoms to the trace.
 
     Whatever takes its bare value (an index, a text, a float) makes the trace hold for this value alone.
     """
 
-    __slots__ = ("_hash", "terms", "trace", "value")
+    __slots__ = ("terms", "trace", "value")
     __class__ = property(lambda self: int)  # isinstance(size, int) holds
 
     def __init__(self, trace: Trace, terms: Terms, value: int) -> None:
-        self.trace, self.terms, self.value, self._hash = trace, terms, value, 0
+        self.trace, self.terms, self.value = trace, terms, value
 
     def _made(self, terms: Terms, value: int) -> Any:
         if not self.trace.is_open or not any(terms):
@@ -295,10 +335,8 @@ class Size:
         return not self._decide(0, True)
 
     def __hash__(self) -> int:
-        """Of the polynomial: a table tells sizes apart that are equal by chance."""
-        if not self._hash:
-            self._hash = hash((id(self.trace), frozenset(self.terms.items())))
-        return self._hash
+        """It has none: a set of numbers would tell by it whether a size is among them, and no guard would know."""
+        raise FollowedKeyError("a size that is followed is in no set and no table: compare it, or use tracing.look_up")
 
     def __index__(self) -> int:
         self._decide(self.value, True)

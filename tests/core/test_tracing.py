@@ -16,7 +16,19 @@ from perframe.backends.cpu.evaluator import Chooser, Evaluator
 from perframe.formulas import Formulas
 from perframe.open_dims import OpenDims, Places
 from perframe.storage import address_of
-from perframe.tracing import Trace, at_least, at_most, is_followed, is_less, known_factor, plain
+from perframe.tracing import (
+    FollowedKeyError,
+    Trace,
+    at_least,
+    at_most,
+    is_followed,
+    is_less,
+    key_of,
+    known_factor,
+    look_up,
+    plain,
+    remembered,
+)
 
 Program = Callable[[int, int], list[int]]
 
@@ -156,10 +168,37 @@ def test_a_bare_value_makes_the_formulas_hold_for_it_alone() -> None:
 def test_a_size_is_an_int_to_all_that_asks() -> None:
     (n,) = Trace([5]).sizes
     assert isinstance(n, int) and is_followed(n) and not is_followed(5)
-    assert {(n, 3): "a"}[(n, 3)] == "a"
     assert np.array([n, 2], object).prod() == 10
     assert known_factor(n * 12 + 18) == 6 and known_factor(12) == 12
     assert is_less(3, 64) == 1 and is_less(64, 3) == is_less(3, 3) == 0
+
+
+def test_a_size_is_in_no_set() -> None:
+    """By its hash it would be in none, and nothing would guard that: 8 is among them, and 9 is not."""
+    n, m = Trace([8, 8]).sizes
+    for use in (lambda: n in {8, 16}, lambda: {8: "a"}.get(n), lambda: {n, m}):
+        with pytest.raises(FollowedKeyError):
+            use()
+    assert n in (8, 16)
+    table: dict[Any, str] = {}
+    for key, value in (((n, 3), "n"), ((m, 3), "m"), ((8, 3), "8")):
+        where, found = look_up(table, key)
+        assert found is None  # they are equal by chance
+        table[where] = value
+    assert [look_up(table, key)[1] for key in ((n, 3), (m, 3), (8, 3))] == ["n", "m", "8"]
+
+
+def test_results_of_followed_sizes_are_not_remembered() -> None:
+    called = []
+
+    @remembered(8)
+    def double(number: int) -> int:
+        called.append(plain(number))
+        return 2 * number
+
+    (n,) = Trace([8]).sizes
+    assert [plain(double(number)) for number in (8, 8, n, n)] == [16] * 4
+    assert is_followed(double(n)) and called == [8, 8, 8, 8]
 
 
 def test_dims_of_one_name_are_one() -> None:
@@ -170,4 +209,4 @@ def test_dims_of_one_name_are_one() -> None:
     assert dims.places((3, 2, 1)) == Places(6, [0, 1, 3, 5], [(0, 4)])
     followed = dims.put(Trace([4, 5, 6, 7]).sizes, shapes)
     assert [tuple(map(plain, shape)) for shape in followed] == shapes
-    assert hash(followed[0][0]) == hash(followed[1][1]) and not is_followed(followed[0][2])
+    assert key_of(followed[0][0]) == key_of(followed[1][1]) and not is_followed(followed[0][2])

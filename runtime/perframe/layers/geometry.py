@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from perframe.errors import InferenceError
+from perframe.tracing import remembered
 
 if TYPE_CHECKING:
     from perframe.layers.entries import Entries
@@ -25,7 +25,7 @@ def row_major(shape: Sequence[int]) -> Ints:
     return _row_major(tuple(shape))
 
 
-@functools.lru_cache(4096)
+@remembered(4096)
 def _row_major(shape: Ints) -> Ints:
     strides = [1] * len(shape)
     for axis in range(len(shape) - 2, -1, -1):
@@ -41,7 +41,7 @@ def broadcast_strides(shape: Sequence[int], target: Sequence[int]) -> Ints:
     return _broadcast_strides(tuple(shape), tuple(target))
 
 
-@functools.lru_cache(4096)
+@remembered(4096)
 def _broadcast_strides(shape: Ints, target: Ints) -> Ints:
     pairs = zip(reversed(shape), reversed(target), strict=False)
     if len(shape) > len(target) or any(dim not in (1, wanted) for dim, wanted in pairs):
@@ -55,7 +55,7 @@ def collapse(shape: Sequence[int], strides: Sequence[Ints]) -> tuple[Ints, tuple
     return _collapse(tuple(shape), tuple(map(tuple, strides)))
 
 
-@functools.lru_cache(4096)
+@remembered(4096)
 def _collapse(shape: Ints, strides: tuple[Ints, ...]) -> tuple[Ints, tuple[Ints, ...]]:
     dims: list[int] = []
     steps: list[list[int]] = [[] for _ in strides]

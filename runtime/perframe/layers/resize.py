@@ -4,7 +4,6 @@ every mode.
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from perframe.errors import InferenceError
 from perframe.layers.attributes import Flag
 from perframe.layers.base import Known, layer, normalize_axis
 from perframe.spec import Dim, PartialTensor
+from perframe.tracing import remembered
 
 Coordinates = Literal[
     "asymmetric",
@@ -210,7 +210,7 @@ def _kernel(mode: str, distance: NDArray[np.float64], a: float) -> NDArray[np.fl
     return np.where(d <= 1, near, np.where(d < 2, far, 0.0))
 
 
-@functools.lru_cache(256)
+@remembered(256)
 def taps(how: Sampling, size: int, output: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
     """The taps of one axis: (output, K) indices and weights; all weights are 0 where a crop leaves the input."""
     where = _coordinates(how.coordinates, size, output, how.scale_of(size, output), how.region)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -16,7 +15,7 @@ from perframe.backends.cpu.program import NativeStep, Table
 from perframe.layers.epilogue import Stage, parameters
 from perframe.layers.geometry import Window, collapse
 from perframe.tensor import DataType
-from perframe.tracing import at_least, is_followed, known_factor
+from perframe.tracing import at_least, is_followed, known_factor, remembered
 
 FLOAT32 = DataType.FLOAT32
 SPLIT_ELEMENTS = 32768  # some 10 µs of copying on one core: less is not worth sharing
@@ -109,7 +108,7 @@ def strided_copy(
     return step(layer, kernel, [x, out], numbers, items, grain=sharing(items, elements), beside=beside)
 
 
-@functools.lru_cache(1024)
+@remembered(1024)
 def _in_rows(elements: int) -> int:
     """How long the rows of a contiguous copy are, so that cores can share it: a divisor of a good size, or all."""
     return next((size for size in range(8192, 1024, -1) if elements % size == 0), elements)

@@ -16,6 +16,7 @@ from perframe.backends.base import LayerLike, Make, Operand, Scratch
 from perframe.backends.cpu.program import CpuStep, NativeStep
 from perframe.layers.twins import signature
 from perframe.tensor import DataType, Storage
+from perframe.tracing import look_up
 
 # where an operand comes from: ("given", 0), ("given", 1, "panels"), ("made", 0), ("scratch", 0) or ("fixed", storage)
 Place = tuple[Any, ...]
@@ -73,7 +74,7 @@ class Recipes:
     ) -> Sequence[CpuStep]:
         """The steps of a layer: by a recipe, or by `lower`, which makes one."""
         key = _key(layer, given, made)
-        recipe = self._known.get(key)
+        key, recipe = look_up(self._known, key)
         if recipe is not None and recipe.suits(given):
             return recipe.follow(layer, given, made, scratch)
         between: list[Operand] = []
