@@ -33,7 +33,7 @@ from perframe.planning import Planner
 from perframe.readback import FrameState
 from perframe.spec import DynamicTensorShape, PartialTensor
 from perframe.stretch import ConstantPool
-from perframe.template import Lesson, Templates, follows_sizes
+from perframe.template import Lesson, Templates, end_lessons_at_exit, follows_sizes
 from perframe.tensor import BackendType, Storage, Tensor
 
 log = logging.getLogger("perframe")
@@ -184,7 +184,8 @@ class PlannedPart:
             self._to_learn = None
         elif shapes is not None and plan.is_costly and not plan.is_busy and templates.wants(shapes):
             self._to_learn = None
-            self._machine.in_job(partial(self._learn_in_job, shapes))
+            self._machine.in_job(partial(self._learn_in_job, shapes))  # other workers may have use for it too
+            end_lessons_at_exit()
 
     def _learn_in_job(self, shapes: Shapes) -> None:
         try:
@@ -238,7 +239,6 @@ class PlannedPart:
 
     def release(self) -> None:
         """Free plans and constants. No run is under way."""
-        self._lesson.is_wanted = False
         for plan in (*self._plans.values(), *self._retired):
             plan.release()
         self._plans.clear()

@@ -6,11 +6,13 @@ A template is learnt beside the frames, in a job, and shared by all workers that
 
 from __future__ import annotations
 
+import atexit
 import os
 import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from perframe.backends.base import Access, Backend, Chooser, Following, Operand
@@ -39,22 +41,29 @@ MakePlan = Callable[[Shapes, Backend, ConstantPool, Callable[[str], None]], Plan
 
 
 class _LessonEndedError(Exception):
-    """Whoever wanted the lesson is gone."""
+    """The process ends."""
 
 
 class Lesson:
     """Learning templates, one layer after the other. `layer` is the name of the one that it is at."""
 
+    are_over = False  # all of them
+
     def __init__(self) -> None:
         self.layer = ""
-        self.is_wanted = True
 
     def at(self, layer: str) -> None:
         """Note a layer, and let other threads go first: a frame may be waiting for Python."""
         self.layer = layer
-        if not self.is_wanted:
+        if Lesson.are_over:
             raise _LessonEndedError
         time.sleep(0)
+
+
+@cache
+def end_lessons_at_exit() -> None:
+    """Have the end of the process wait for no lesson. What waits for jobs comes later, if one has begun before this."""
+    atexit.register(setattr, Lesson, "are_over", True)
 
 
 def follows_sizes() -> bool:
