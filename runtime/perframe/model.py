@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -127,6 +128,31 @@ class Names:
         return name
 
 
+@dataclass(frozen=True)
+class _Inferred:
+    """What a layer made when it was as it is here, of inputs of which this was known."""
+
+    layer: Layer
+    op: str
+    attributes: dict[str, Any]
+    epilogue: tuple[Stage, ...]
+    channels_last: bool
+    given: list[PartialTensor | None]
+    results: tuple[PartialTensor, ...]
+
+    def is_of(self, layer: Layer, given: list[PartialTensor | None]) -> bool:
+        """Whether that is still so. Of the inputs the very same must be known."""
+        return (
+            self.layer is layer
+            and len(self.given) == len(given)
+            and all([one is other for one, other in zip(self.given, given, strict=True)])
+            and self.epilogue is layer.epilogue
+            and self.channels_last == layer.channels_last
+            and self.op == layer.op
+            and self.attributes == layer.attributes
+        )
+
+
 class Model:
     """A network that can be optimised, saved, and run by a worker. Passes change it; workers only read it."""
 
@@ -144,6 +170,9 @@ class Model:
         self.layers = list(layers)
         self.constants = dict(constants)
         self._inferred: dict[Hashable, tuple[PartialTensor, ...]] = {}  # what layers make, by all that decides it
+        self._remembers = False
+        self._before: dict[int, _Inferred] = {}  # what was inferred last, by the layer
+        self._specs: dict[str, tuple[Any, PartialTensor]] = {}  # of constants and inputs
 
     def producers(self) -> dict[str, Layer]:
         """For each value that a layer makes, the layer."""
@@ -207,20 +236,54 @@ class Model:
 
     def infer(self, inputs: Mapping[str, PartialTensor] | None = None) -> dict[str, PartialTensor]:
         """What is known of every value, from what is known of the inputs. Raises InferenceError."""
-        known = {name: PartialTensor.of(value) for name, value in self.constants.items()}
-        known |= {value.name: value.spec for value in self.inputs}
+        known = {name: self._spec_of(name, value) for name, value in self.constants.items()}
+        known |= {value.name: self._spec_of(value.name, value) for value in self.inputs}
         known |= inputs or {}
         for layer in self.layers:
             given = [known[name] if name else None for name in layer.inputs]
-            same = signature(layer)
-            key = None if same is None else inference_key(layer, same, given)
-            results = None if key is None else self._inferred.get(key)
-            if results is None:
-                results = layer.infer(given)
-                if key is not None:  # passes infer the same again and again
-                    self._inferred[key] = results
-            known.update((name, spec) for name, spec in zip(layer.outputs, results, strict=False) if name)
+            before = self._before.get(id(layer))
+            if before is None or not before.is_of(layer, given):
+                before = self._infer(layer, given)
+            results = before.results
+            known.update([(name, spec) for name, spec in zip(layer.outputs, results, strict=False) if name])
         return known
+
+    def _spec_of(self, name: str, value: Array | Value) -> PartialTensor:
+        """What is known of a constant or an input: the same object as long as it is the same one."""
+        held, spec = self._specs.get(name, (None, None))
+        if held is not value or spec is None:
+            spec = value.spec if isinstance(value, Value) else PartialTensor.of(value)
+            if self._remembers:
+                self._specs[name] = value, spec
+        return spec
+
+    @contextmanager
+    def remembering(self) -> Iterator[None]:
+        """Inside, what is inferred again and again is remembered: no array may be changed in place."""
+        outer, self._remembers = self._remembers, True
+        try:
+            yield
+        finally:
+            self._remembers = outer
+            if not outer:
+                self._before.clear()
+                self._specs.clear()
+
+    def _infer(self, layer: Layer, given: list[PartialTensor | None]) -> _Inferred:
+        """What a layer makes. Passes infer the same again and again, and layers are alike."""
+        same = signature(layer)
+        key = None if same is None else inference_key(layer, same, given)
+        results = None if key is None else self._inferred.get(key)
+        if results is None:
+            results = layer.infer(given)
+            if key is not None:
+                self._inferred[key] = results
+        made = _Inferred(
+            layer, layer.op, dict(layer.attributes), layer.epilogue, layer.channels_last, given, tuple(results)
+        )
+        if same is not None and self._remembers:
+            self._before[id(layer)] = made
+        return made
 
     def verify(self) -> None:
         """Raise ModelError if a value is read before it is made, made twice, or missing."""

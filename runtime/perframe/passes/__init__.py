@@ -69,9 +69,10 @@ def prepare(model: Model, evaluate: Evaluate, backend_type: str) -> Model:
         return model
     layers = [replace(x, inputs=list(x.inputs), outputs=list(x.outputs)) for x in model.layers]
     prepared = Model(model.inputs, model.outputs, layers, model.constants, model.name)
-    for name in names:
-        if load_pass(name)(prepared, evaluate):
-            prepared.verify()
+    with prepared.remembering():
+        for name in names:
+            if load_pass(name)(prepared, evaluate):
+                prepared.verify()
     return prepared
 
 
@@ -81,14 +82,15 @@ def optimize(model: Model, evaluate: Evaluate) -> dict[str, int]:
     for layer in model.layers:
         for body in layer.attributes.get("bodies", {}).values():
             optimize(body, evaluate)
-    while True:
-        before = sum(changes.values())
-        for name in PASSES:
-            count = load_pass(name)(model, evaluate)
-            if count:
-                changes[name] += count
-                model.verify()
-        if sum(changes.values()) == before:
-            break
+    with model.remembering():
+        while True:
+            before = sum(changes.values())
+            for name in PASSES:
+                count = load_pass(name)(model, evaluate)
+                if count:
+                    changes[name] += count
+                    model.verify()
+            if sum(changes.values()) == before:
+                break
     log.debug("%s: passes changed %s", model.name, changes)
     return changes
