@@ -17,6 +17,7 @@ MISMATCHES: list[tuple[str, list[list[int]], str]] = [
     ("ConvTranspose", [[1, 4, 5, 5], [4, 2, 3, 3], [1]], "bias"),
     ("ConvTranspose", [[1, 4, 5], [4, 2, 3, 3]], "2 spatial dims"),
     ("BatchNormalization", [[1, 4, 3], [2], [2], [2], [2]], "does not broadcast"),
+    ("BatchNormalization", [[1, 4, 3], [1], [1], [1], [1]], "does not broadcast"),
     ("Gemm", [[2, 3], [3, 4], [3]], "does not broadcast"),
     ("Gemm", [[2, 3], [3, 4], [1, 2, 4]], "does not broadcast"),
     ("LayerNormalization", [[2, 4], [3]], "does not broadcast"),
