@@ -97,7 +97,7 @@ class Layer:
     def infer(self, inputs: Sequence[PartialTensor | None]) -> tuple[PartialTensor, ...]:
         """What is known of its outputs. Raises InferenceError that names the layer and its inputs."""
         trimmed = list(inputs)
-        while trimmed and trimmed[-1] is None:
+        while trimmed and trimmed[-1] is None and not self.declaration.variadic:
             trimmed.pop()
         try:
             if self.channels_last:

@@ -84,6 +84,11 @@ OTHERS = [
     Conv((1, 16, 1, 1), 10, kernel=(1, 1), pads=(0, 0, 0, 0)),
     Conv((1, 4, 3, 3), 2, kernel=(5, 5), pads=(1, 1, 1, 1)),
     Conv((1, 6, 4, 4), 5, kernel=(3, 3), pads=(4, 4, 4, 4)),
+    # patches that lie wholly beside the input
+    Conv((1, 2, 4, 6), 3, kernel=(2, 2), pads=(0, 60000, 0, 9)),
+    Conv((1, 2, 4, 6), 3, kernel=(2, 2), pads=(60000, 0, 9, 0)),
+    Conv((1, 4, 4, 6), 4, kernel=(2, 2), pads=(0, 60000, 0, 9), group=4),
+    Conv((1, 2, 4, 6), 3, kernel=(2, 2), pads=(0, 300, 0, 0), strides=(1, 7)),
     Conv((2, 16, 7, 9), 1, kernel=(2, 2), pads=(0, 0, 0, 0), strides=(2, 2), transposed=True, after="Sigmoid"),
     Conv((1, 33, 5, 6), 20, kernel=(4, 4), pads=(1, 1, 1, 1), strides=(2, 2), transposed=True),
     Conv((1, 5, 4, 7), 3, kernel=(3, 5), pads=(0, 2, 1, 1), strides=(3, 2), dilations=(2, 1), transposed=True),

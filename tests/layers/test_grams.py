@@ -47,6 +47,12 @@ def test_grams(case: Case, backend: str, backend_context: Any) -> None:
     check(case, backend, backend_context)
 
 
+def test_words_are_no_further_apart_than_their_row_is_long(backend: str, backend_context: Any) -> None:
+    few, many = (tf_idf("", ROWS, max_skip_count=count) for count in (5, 2**40))
+    made = [pf.run(case.proto(), case.fed, backend=backend, ctx=backend_context)["y0"] for case in (few, many)]
+    np.testing.assert_array_equal(made[1], made[0])
+
+
 def test_grams_of_strings(backend: str, backend_context: Any) -> None:
     attributes = {"mode": "TF", "min_gram_length": 1, "max_gram_length": 2, "max_skip_count": 1}
     attributes |= {"ngram_counts": [0, 2], "ngram_indexes": [0, 1, 2], "pool_strings": ["a", "b", "a", "c"]}

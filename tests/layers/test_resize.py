@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import perframe as pf
 from layers.runner import Case, Draw, check, ints
 
 draw = Draw(31)
@@ -163,6 +164,16 @@ OLDER += [
         rtol=1e-4,
     )
 ]
+
+
+@pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
+@pytest.mark.parametrize("edge", [np.nan, np.inf, -np.inf, 1e30])
+def test_a_region_that_begins_nowhere_reads_nothing(mode: str, edge: float, backend: str, backend_context: Any) -> None:
+    x, roi = np.ones((1, 1, 8, 8), np.float32), np.array([0, 0, edge, 0, 1, 1, edge, 1], np.float32)
+    given = {"mode": mode, "coordinate_transformation_mode": "tf_crop_and_resize"}
+    case = Case("", "Resize", [x, roi, np.array([1, 1, 1.5, 1], np.float32)], given)
+    made = pf.run(case.proto(), case.fed, backend=backend, ctx=backend_context)["y0"]
+    np.testing.assert_array_equal(made, np.zeros((1, 1, 12, 8), np.float32))
 
 
 @pytest.mark.parametrize("case", CASES + OLDER, ids=str)

@@ -158,8 +158,8 @@ class Declaration:
         """What is known of the outputs. Raises InferenceError with a reason."""
         if len(inputs) < self.required or None in inputs[: self.required]:
             raise InferenceError(f"{self.name} needs {self.required} input(s) {self.inputs}, and has {len(inputs)}")
-        if self.variadic and not self.on_host and None in inputs:
-            raise InferenceError(f"{self.name} takes any number of inputs, and none of them may be absent")
+        if self.variadic and None in inputs[len(self.inputs) :]:
+            raise InferenceError(f"{self.name} takes any number of inputs, and none of these may be absent")
         if len(inputs) > len(self.inputs) and not self.variadic:
             raise InferenceError(f"{self.name} takes at most {len(self.inputs)} input(s), and has {len(inputs)}")
         bound = self.bind(attributes)

@@ -29,6 +29,9 @@ Coordinates = Literal[
 ]
 
 
+_FAR = 2.0**40  # beyond, a coordinate is as good as infinite
+
+
 @dataclass(frozen=True)
 class Sampling:
     """How an axis is sampled. Without a `scale` it is that of the sizes."""
@@ -213,7 +216,9 @@ def _kernel(mode: str, distance: NDArray[np.float64], a: float) -> NDArray[np.fl
 @remembered(256)
 def taps(how: Sampling, size: int, output: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
     """The taps of one axis: (output, K) indices and weights; all weights are 0 where a crop leaves the input."""
-    where = _coordinates(how.coordinates, size, output, how.scale_of(size, output), how.region)
+    with np.errstate(all="ignore"):
+        where = _coordinates(how.coordinates, size, output, how.scale_of(size, output), how.region)
+    where = np.clip(np.nan_to_num(where, nan=-_FAR), -_FAR, _FAR)  # a region may begin anywhere, or nowhere
     rounded = where.astype(np.float32)  # scales are of this precision: what should be a tie is one again
     outside = (
         (rounded < 0) | (rounded > size - 1) if how.coordinates == "tf_crop_and_resize" else np.zeros(output, bool)

@@ -4,6 +4,7 @@ none.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
@@ -39,12 +40,14 @@ def bind(layer: LayerLike, form: Any, outputs: Sequence[Operand]) -> Callable[[S
     """
     family = family_of(layer)
     declared = [(known.dtype.numpy, tuple(known.shape)) for known in outputs]
-    bounded = hasattr(form, "bounds")
+    bounded, empty = hasattr(form, "bounds"), not any(math.prod(shape) for _, shape in declared)
     channels_last, epilogue, declaration = layer.channels_last, layer.epilogue, layer.declaration
 
     def run(inputs: Sequence[Array | None]) -> list[Array]:
         if bounded:
             check_bounds(form, inputs)
+        if empty:
+            return [np.empty(shape, dtype) for dtype, shape in declared]
         if channels_last:
             inputs = [
                 np.moveaxis(x, -1, 1) if is_data(declaration, i) and x is not None else x for i, x in enumerate(inputs)

@@ -32,7 +32,8 @@ BATCH = 42  # where the batch's numbers begin
 def _copy_patch(n, x, block, pitch, top, left, high, wide, channels, image):
     """A patch of the input, (high, wide, channels) with pixels `pitch` apart; zeros where it leaves the input."""
     height, width, x_pitch = n[WINDOW], n[WINDOW + 1], n[11]
-    first, last = max(0, -left), max(max(0, -left), min(wide, width - left))
+    first = min(wide, max(0, -left))  # a patch may lie beside the input
+    last = max(first, min(wide, width - left))
     for r in range(high):
         y = top + r
         line = block + r * wide * pitch * 4
