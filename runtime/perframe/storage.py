@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from perframe.checks import too_large
 from perframe.dtypes import Array, BackendType, DataType
-from perframe.errors import BackendError, ClosedError, InputError
+from perframe.errors import BackendError, ClosedError
 from perframe.guarded import guard, guarded_bytes
 from perframe.readback import Pending
 from perframe.tracing import plain
@@ -95,7 +94,6 @@ def address_of(array: Array) -> int:
 
 
 NOWHERE = aligned_bytes(0)
-LEAST_ROOM = 1 << 12  # elements that what has grown has at least
 
 
 class HostStorage:
@@ -144,22 +142,6 @@ class HostStorage:
         self.memory = memory
         self.address = address_of(memory) if address is None else address
         self._viewed: tuple[tuple[int, ...], DataType, Array] | None = None
-
-    def grow(self, size: int) -> None:
-        """Have room for so many elements and more, since sizes grow, of undefined values. Waits for work that still
-        uses the old ones.
-        """
-        reason = too_large((size,), self.dtype)
-        if reason:
-            raise InputError(f"an output would be too large for these input shapes: {reason}")
-        self._settle()
-        size = max(size + size // 2, LEAST_ROOM)
-        if self.dtype is DataType.STRING:
-            self.place(np.full(size, "", object))
-        else:
-            self.place(*aligned_bytes(size * self.dtype.numpy.itemsize))
-            self.memory[: LEAST_ROOM * self.dtype.numpy.itemsize] = 0  # who writes to a page first waits for it
-        self.size = size
 
     def __getattr__(self, name: str) -> Any:
         """Python asks here for what an object does not have: a released one has no memory."""

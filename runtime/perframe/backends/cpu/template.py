@@ -16,6 +16,8 @@ from perframe.backends.cpu.evaluator import Evaluator
 from perframe.backends.cpu.kernels import team
 from perframe.backends.cpu.program import CpuProgram, CpuStep, NativeStep, PythonStep, Table, numbers_begin
 from perframe.backends.cpu.rows import extent
+from perframe.checks import too_large
+from perframe.errors import InputError
 from perframe.storage import address_of
 from perframe.tensor import DataType, HostStorage, Storage
 from perframe.tracing import Trace, at_least, is_followed, plain
@@ -145,7 +147,7 @@ class SizedProgram:
         template.evaluator.read(begin)
         self.numbers: list[int] = words[template.given : template.words].tolist()
         self.storages = {
-            planned: HostStorage(self.numbers[where], dtype) for planned, (where, dtype) in template.storages.items()
+            planned: _new_storage(self.numbers[where], dtype) for planned, (where, dtype) in template.storages.items()
         }
         words[ARENA] = base = arena.address
         words[STORAGES : template.given] = [storage.address for storage in self.storages.values()]
@@ -207,6 +209,13 @@ class SizedProgram:
                 made.append(storage or operand)
         assert step.again is not None
         return step.again(shapes, made)
+
+
+def _new_storage(shape: Sequence[int], dtype: DataType) -> HostStorage:
+    reason = too_large(shape, dtype)
+    if reason:
+        raise InputError(f"for these input shapes {reason}")
+    return HostStorage(shape, dtype)
 
 
 class _Parts:
