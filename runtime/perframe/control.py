@@ -55,6 +55,15 @@ class ControlPart:
             self._fitting.add(key)
         return self._bodies[name].run({**captured, **{value.name: x for value, x in zip(own, inputs, strict=True)}})
 
+    def number(self, value: Any, what: str) -> Any:
+        """A value of one element, on the host. Raises InputError where it has none or several."""
+        array = np.asarray(on_host(value))
+        if array.size != 1:
+            raise InputError(
+                f"{self.layer.op} {self.layer.name!r}: its {what} is of shape {array.shape}, and must be one"
+            )
+        return array.reshape(())
+
     def _check(self, name: str, inputs: Sequence[Any]) -> None:
         for value, given in zip(self._own[name], inputs, strict=True):
             shape = getattr(given, "shape", None)
@@ -144,19 +153,19 @@ def _no_rows(output: Value, axis: int) -> Any:
 def _if(part: ControlPart, given: Sequence[Any], captured: Values) -> list[Any]:
     body_for = part.layer.declaration.body_for
     assert body_for is not None
-    return part.run(body_for(np.asarray(on_host(given[0]))), [], captured)
+    return part.run(body_for(part.number(given[0], "condition")), [], captured)
 
 
 def _loop(part: ControlPart, given: Sequence[Any], captured: Values) -> list[Any]:
     """Iterate while the condition holds, at most as often as the trip count says."""
-    trips = None if given[0] is None else int(np.asarray(on_host(given[0])).reshape(-1)[0])
-    going = given[1] is None or bool(np.asarray(on_host(given[1])).reshape(-1)[0])
+    trips = None if given[0] is None else int(part.number(given[0], "trip count"))
+    going = given[1] is None or bool(part.number(given[1], "condition"))
     carried = list(given[2:])
     collected: list[list[Any]] = [[] for _ in part.body("body").outputs[1 + len(carried) :]]
     count = 0
     while going and (trips is None or count < trips):
         results = part.run("body", [np.array(count, np.int64), np.array(True), *carried], captured)
-        going = bool(np.asarray(on_host(results[0])).reshape(-1)[0])
+        going = bool(part.number(results[0], "condition"))
         carried = results[1 : 1 + len(carried)]
         for rows, value in zip(collected, results[1 + len(carried) :], strict=True):
             rows.append(part.keep(value))

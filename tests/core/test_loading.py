@@ -197,6 +197,36 @@ def test_a_malformed_node_is_named(node: Any, words: str) -> None:
     assert words in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("node", "words"),
+    [
+        (helper.make_node("Softmax", ["x"], ["y"], name="odd", axis="last"), "axis is of type STRING, and must be INT"),
+        (helper.make_node("Concat", ["x", "x"], ["y"], name="odd"), "needs the attribute axis"),
+        (helper.make_node("MatMul", ["x", ""], ["y"], name="odd"), "input B is missing"),
+        (helper.make_node("Add", ["x", "n"], ["y"], name="odd"), "is tensor(int64), and must be tensor(float)"),
+        (helper.make_node("Gather", ["x", "x"], ["y"], name="odd"), "indices cannot be tensor(float)"),
+        (helper.make_node("Softmax", ["n"], ["y"], name="odd"), "cannot be tensor(int64)"),
+        (helper.make_node("Relu", ["s"], ["y"], name="odd"), "cannot be seq(tensor(float))"),
+        (helper.make_node("ConcatFromSequence", ["x"], ["y"], name="odd", axis=0), "cannot be tensor(float)"),
+    ],
+    ids=str,
+)
+def test_a_node_of_other_types_than_the_standard_says(node: Any, words: str) -> None:
+    proto = model(node)
+    proto.graph.input.append(helper.make_tensor_value_info("n", TensorProto.INT64, [3]))
+    proto.graph.input.append(helper.make_tensor_sequence_value_info("s", TensorProto.FLOAT, None))
+    with pytest.raises(pf.ModelError, match="odd") as caught:
+        pf.load(proto)
+    assert words in str(caught.value)
+
+
+def test_an_attribute_that_is_there_twice() -> None:
+    node = helper.make_node("Softmax", ["x"], ["y"], name="odd", axis=0)
+    node.attribute.append(helper.make_attribute("axis", 1))
+    with pytest.raises(pf.ModelError, match="twice"):
+        pf.load(model(node))
+
+
 def test_a_model_without_opset() -> None:
     proto = model(RELU)
     del proto.opset_import[:]

@@ -103,13 +103,13 @@ def _formals(schema: Any) -> tuple[Formal, ...]:
     """A type that a newer opset allows is allowed: older operators are brought to the newest."""
     newest = schema_of(schema.name, onnx.defs.onnx_opset_version(), schema.domain) if schema.domain == "" else None
     newer = {} if newest is None else {formal.name: frozenset(formal.types) for formal in newest.inputs}
-    single = onnx.defs.OpSchema.FormalParameterOption.Single
+    optional = onnx.defs.OpSchema.FormalParameterOption.Optional
     return tuple(
         Formal(
             formal.name,
             formal.type_str,
             frozenset(formal.types) | newer.get(formal.name, frozenset()),
-            formal.option == single,
+            formal.option != optional,
             formal.is_homogeneous,
         )
         for formal in schema.inputs

@@ -15,7 +15,15 @@ from numpy.typing import NDArray
 from perframe.layers.epilogue import apply
 from perframe.model import Evaluate, Layer, Model
 from perframe.passes.match import Graph
-from perframe.passes.quantization import Numbers, is_one, numbers_of, quantization, whole_constant, whole_numbers
+from perframe.passes.quantization import (
+    Numbers,
+    is_one,
+    is_usual,
+    numbers_of,
+    quantization,
+    whole_constant,
+    whole_numbers,
+)
 from perframe.tensor import DataType
 
 NAMES = {"Conv": "QuantizedConv", "MatMul": "QuantizedMatMul", "Gemm": "QuantizedMatMul"}
@@ -83,6 +91,8 @@ def _real_operands(graph: Graph, layer: Layer) -> _Operands | None:
     given = [graph.constant(name) if name else None for name in (*weights.inputs, "")[:3]]
     w, scale, zero = given
     if w is None or scale is None or w.dtype not in (np.int8, np.uint8) or scale.dtype != np.float32:
+        return None
+    if not is_usual(scale):
         return None
     if weights.attributes.get("block_size") or (len(weights.inputs) > 2 and weights.inputs[2] and zero is None):
         return None

@@ -40,6 +40,8 @@ def quantization(graph: Graph, layer: Layer) -> Quantization | None:
     real = graph.specs[layer.inputs[0] if quantizes else layer.outputs[0]]
     if scale is None or scale.size != 1 or scale.dtype != np.float32 or spec.dtype not in BYTES:
         return None
+    if not is_usual(scale):
+        return None
     if layer.attributes.get("block_size") or layer.attributes.get("precision") or real.dtype is not DataType.FLOAT32:
         return None
     zero = np.zeros((), spec.dtype.numpy)
@@ -100,6 +102,11 @@ def whole_constant(values: NDArray[Any], axis: int) -> tuple[NDArray[Any], NDArr
         return None
     zero = (-128 - low).astype(np.int32)
     return np.moveaxis(columns + zero, -1, axis).astype(np.int8), zero
+
+
+def is_usual(scale: NDArray[Any]) -> bool:
+    """Whether scales can be reckoned with; those of a damaged model go the plain way."""
+    return bool(np.isfinite(scale).all() and (scale > 0).all())
 
 
 def is_one(scale: NDArray[Any]) -> bool:
