@@ -151,10 +151,9 @@ class Planner:
             constant = value
 
             def derive(kind: str, make: Make) -> Operand:
-                return self._constants.derived(backend, name, constant, kind, make)
+                return self._derived(backend, name, constant, kind, make)
 
-            derived = derive if name in self._model.constants else None
-            made = Operand(name, shape, spec.dtype, value, lambda: self._constant(backend, name, constant), derived)
+            made = Operand(name, shape, spec.dtype, value, lambda: self._constant(backend, name, constant), derive)
         elif name in self._outline.roots:
             root = self._operand(self._root(name), backend)
             whole, first = (root.name, 0) if root.part is None else (root.part.whole, root.part.first)
@@ -175,6 +174,13 @@ class Planner:
         if name not in self._model.constants:
             self._owned.append(storage)
         return storage
+
+    def _derived(self, backend: Backend, name: str, value: Array, kind: str, make: Make) -> Operand:
+        """What is made of a constant: for all plans of the worker, or for this plan, where the constant is its own."""
+        operand = self._constants.derived(backend, name, value, kind, make)
+        if name not in self._model.constants:
+            self._owned.append(operand.storage)
+        return operand
 
     def _transfer(self, name: str, backend: Backend) -> Operand:
         other = self._host if backend is self._backend else self._backend

@@ -84,15 +84,17 @@ class ConstantPool:
         return storage
 
     def derived(self, backend: Backend, name: str, value: Array, kind: str, make: Make) -> Operand:
-        """What `make` makes of a constant, on a backend: the same operand for all who ask for this kind."""
+        """What `make` makes of a constant, on a backend: one operand for all who ask for this kind."""
+
+        def made() -> Operand:
+            array = make(value)
+            array.flags.writeable = False  # it is nobody else's, and need not be copied
+            return Operand(name, array.shape, DataType.of(array.dtype), storage=backend.constant(array))
+
+        if name not in self._constants:
+            return made()
         key = (backend.backend_type, name, kind)
         if key not in self._derived:
-
-            def made() -> Operand:
-                array = make(value)
-                array.flags.writeable = False  # it is nobody else's, and need not be copied
-                return Operand(name, array.shape, DataType.of(array.dtype), storage=backend.constant(array))
-
             source = self._constants[name]
             if backend.backend_type == BackendType.CPU and not source.flags.writeable:
                 self._taken[key] = take(source, kind)

@@ -186,6 +186,38 @@ def test_another_shape_compiles_nothing(case: Growing, backend: str, fresh: Any)
     assert not made[1:].any(), f"new kernels for each of {case.shapes}: {made}"
 
 
+@pytest.mark.parametrize("biased", [True, False], ids=["bias", "no-bias"])
+def test_another_shape_uploads_no_weights(
+    biased: bool, where: str, gl_context: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are uploaded once, as kernels want them, for all plans of a worker."""
+    weights, bias = random(64, 64, 3, 3), random(64)
+    constants = {"w": weights, "b": bias} if biased else {"w": weights}
+    model = graph(
+        [("Conv", ["x", *constants], ["y"], {"pads": [1, 1, 1, 1]})],
+        {"x": ("n", 64, "height", "width")},
+        constants=constants,
+    )
+    sizes: list[int] = []
+    device = device_for(gl_context)
+    buffer, texture = device.buffer, device.texture
+    monkeypatch.setattr(device, "buffer", lambda size: (sizes.append(size), buffer(size))[1])
+    monkeypatch.setattr(
+        device, "texture", lambda size, kind: (sizes.append(16 * size[0] * size[1]), texture(size, kind))[1]
+    )
+    with pf.Worker(model, where, gl_context, strict=True) as worker:
+        made = []
+        for size in range(2, 13):  # more than there are plans
+            sizes.clear()
+            y = worker.schedule(np.ones((1, 64, size, 2), np.float32)).peek_output().download_to_array()
+            made.append(sum(sizes) / weights.nbytes)
+        padded = np.pad(np.ones((size, 2), np.float32), 1)
+        windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3))
+        expected = np.einsum("hwij,ocij->ohw", windows, weights) + (bias[:, None, None] if biased else 0)
+        np.testing.assert_allclose(y[0], expected, rtol=1e-4, atol=1e-4)
+    assert 1 <= made[0] < 1.5 and max(made[1:]) < 0.5
+
+
 class Allocations:
     """Counts what is made: through moderngl, through raw GL, and host memory."""
 
@@ -230,6 +262,7 @@ def steady(frame: Callable[[int], object], count: Allocations) -> list[str]:
 def test_a_frame_of_arrays_allocates_nothing(
     backend: str, backend_context: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("PERFRAME_FOLLOW", "0")  # a job that learns sizes beside the frames allocates too
     count = Allocations(monkeypatch, backend_context)
     in_flight = 1 if backend == "cpu" else 3  # a CPU worker that is still reading gives the next run other memory
     with pf.Worker(network(), backend, backend_context) as worker:

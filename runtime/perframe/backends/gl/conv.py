@@ -50,18 +50,18 @@ def lower(call: Call[Convolution], tools: Tools) -> list[Binding]:
     }
     functions = "int epilogue(int x) { return x; }" if whole else epilogue_functions(call.layer.epilogue)
     kernel = "conv_volume" if call.layer.family == "conv" and dims == 3 else call.layer.family
-    if tools.stores_anywhere and kernel == "conv" and w.value is not None:
+    if tools.stores_anywhere and kernel == "conv" and w.is_constant:
         per_group = form.outputs // form.groups
         blocks = -(-per_group // 4)
         tiles = form.batch * form.groups * blocks * -(-math.prod(form.output) // 8)
-        given = {"X": x, "W": tools.constant(_blocks(w.value, form.groups, blocks)), "B": b or w}
+        w = w.derived(f"blocks of {form.groups} groups", lambda value: _blocks(value, form.groups, blocks))
         params["groups"] = form.groups
-        return [call.bind("compute/conv", given, call.y, params, {}, functions, tiles=tiles)]
+        return [call.bind("compute/conv", {"X": x, "W": w, "B": b or w}, call.y, params, {}, functions, tiles=tiles)]
     if kernel == "conv":
         taps, row = math.prod(window.kernel), window.kernel[-1]
         params["weight"] = (depth * taps, taps, row, 1)
-        if w.value is not None:  # depth last, so that four channels are one read
-            w = tools.constant(np.moveaxis(w.value, 1, -1).reshape(-1))
+        if w.is_constant:  # so that four channels are one read
+            w = w.derived("depth last", lambda value: np.moveaxis(value, 1, -1).reshape(-1))
             params["weight"] = (depth * taps, 1, row * depth, depth)
     given = {"X": x, "W": w, "B": b or w}
     return [call.bind(kernel, given, call.y, params, {}, functions)]
