@@ -9,7 +9,7 @@ JOBS ?= 2
 # Mesa without compute shaders: what a GL 3.3 driver, or macOS, leaves to the pixel backend.
 GL33 := MESA_GL_VERSION_OVERRIDE=3.3 MESA_GLSL_VERSION_OVERRIDE=330 PERFRAME_BACKENDS=gpu_pixel
 
-.PHONY: help demo test lint pytest test-gl33 fuzz check-wheel bench wheel clean
+.PHONY: help demo test lint pytest test-gl33 test-guarded fuzz check-wheel bench wheel clean
 
 help: ## what can be made
 	@grep -E '^[a-z0-9-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 14
@@ -30,6 +30,10 @@ pytest: .venv/.dev ## the tests alone; ARGS="-k pool"
 
 test-gl33: .venv/.dev ## the pixel backend's tests on a GL 3.3 context
 	$(GL33) $(BIN)/pytest -n $(JOBS) -m backend $(ARGS)
+
+test-guarded: .venv/.dev ## the CPU's tests of layers, and mutated models, with values between pages that may not be touched
+	PERFRAME_GUARD=behind PERFRAME_BACKENDS=cpu $(BIN)/pytest -n $(JOBS) tests/layers tests/fuzz $(ARGS)
+	PERFRAME_GUARD=before PERFRAME_BACKENDS=cpu $(BIN)/pytest -n $(JOBS) tests/layers $(ARGS)
 
 fuzz: .venv/.dev ## mutated models, and what becomes of them; N=100000 SEED=1 ARGS="--backend gpu_pixel --save FOLDER"
 	$(BIN)/python -m tests.fuzz --count $(or $(N),10000) --seed $(or $(SEED),0) --jobs $(JOBS) $(ARGS)

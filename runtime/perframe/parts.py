@@ -289,14 +289,15 @@ class Parts:
             decided.run_whole(values)
             return
         self._add_constants(values)
-        given = self._kept_inputs(values)
+        given = None if self._machine.check is None else self._kept_inputs(values)
         for part in self._parts:
             if isinstance(part, PlannedPart):
                 part.run_whole(values)
             else:
                 for _ in part.advance(values, whole=True):
                     pass
-        self._check(values, given)
+        if self._machine.check is not None and given is not None:
+            self._machine.check(self.model, values, given)
 
     def advance(self, values: Values, whole: bool = True) -> Iterator[str]:
         """The same, and yields the names of layers."""
@@ -305,18 +306,15 @@ class Parts:
             yield from decided.advance(values, whole)
             return
         self._add_constants(values)
-        given = self._kept_inputs(values)
+        given = None if self._machine.check is None else self._kept_inputs(values)
         for part in self._parts:
             yield from part.advance(values, whole)
-        self._check(values, given)
+        if self._machine.check is not None and given is not None:
+            self._machine.check(self.model, values, given)
 
     def _kept_inputs(self, values: Values) -> Mapping[str, Any]:
         """The inputs of a run that will be compared: a loop's states are overwritten by it."""
-        return {} if self._machine.check is None else {name: on_host(values[name]) for name in self._names}
-
-    def _check(self, values: Values, given: Mapping[str, Any]) -> None:
-        if self._machine.check is not None:
-            self._machine.check(self.model, values, given)
+        return {name: on_host(values[name]) for name in self._names}
 
     def _settled_for(self, values: Values) -> Parts | None:
         """The parts of the model with the branches that these inputs' shapes decide; None where they decide none."""

@@ -202,7 +202,11 @@ class HostStorage:
 
     def download(self, shape: Sequence[int] | None = None, dtype: DataType | None = None) -> Array:
         """A copy of the values; waits for them."""
-        pending = self.request((self.size,) if shape is None else shape, dtype or self.dtype)
+        shape, dtype = (self.size,) if shape is None else shape, dtype or self.dtype
+        with self.lock:
+            if self.write is None:
+                return self.view(shape, dtype).copy()
+        pending = self.request(shape, dtype)
         pending.wait()
         return pending.take()
 

@@ -69,7 +69,7 @@ def test_a_tensor_says_so(closed: pf.Tensor, where: str, gl_context: Any) -> Non
 
 
 def test_storage_says_so_though_nothing_is_asked_of_it(where: str, gl_context: Any) -> None:
-    storage = released_storage(where, gl_context).data_on_backend
+    storage: Any = released_storage(where, gl_context)._storage
     nothing = np.empty(0, np.float32)
     uses: list[Callable[[], Any]] = [
         storage.download,

@@ -77,6 +77,7 @@ class Declaration:
     body_for: Callable[[Any], str] | None = None
     inputs: tuple[str, ...] = field(init=False)
     variadic: bool = field(init=False)
+    takes_absent: bool = field(init=False)  # whether those of any number may be absent too
     required: int = field(init=False)
     attributes: dict[str, Any] = field(init=False)
     added: dict[str, Any] = field(init=False, default_factory=dict)
@@ -85,7 +86,8 @@ class Declaration:
     def __post_init__(self) -> None:
         parameters = inspect.signature(self.formula or self.infer).parameters.values()
         positional = [p for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
-        self.variadic = any(p.kind is p.VAR_POSITIONAL for p in parameters)
+        variadic = [p for p in parameters if p.kind is p.VAR_POSITIONAL]
+        self.variadic, self.takes_absent = bool(variadic), any("None" in str(p.annotation) for p in variadic)
         self.inputs = tuple(p.name for p in positional)
         self.required = sum(p.default is p.empty for p in positional)
         self.attributes = {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
@@ -158,7 +160,7 @@ class Declaration:
         """What is known of the outputs. Raises InferenceError with a reason."""
         if len(inputs) < self.required or None in inputs[: self.required]:
             raise InferenceError(f"{self.name} needs {self.required} input(s) {self.inputs}, and has {len(inputs)}")
-        if self.variadic and None in inputs[len(self.inputs) :]:
+        if self.variadic and not self.takes_absent and None in inputs[len(self.inputs) :]:
             raise InferenceError(f"{self.name} takes any number of inputs, and none of these may be absent")
         if len(inputs) > len(self.inputs) and not self.variadic:
             raise InferenceError(f"{self.name} takes at most {len(self.inputs)} input(s), and has {len(inputs)}")

@@ -95,7 +95,7 @@ def _stacked(value: Any, axis: int) -> PartialTensor:
 
 @layer(on_host=True, pure=False)
 def Scan(
-    *inputs: PartialTensor,
+    *inputs: PartialTensor | None,
     bodies: Mapping[str, Any],
     num_scan_inputs: Natural,
     captures: Sequence[str] = (),
@@ -105,7 +105,10 @@ def Scan(
     scan_output_directions: Sequence[Flag] | None = None,
     batched: Flag = 0,
 ) -> tuple[PartialTensor, ...]:
-    body, given = bodies["body"], inputs[batched : len(inputs) - len(captures)]
+    body, own_inputs = bodies["body"], inputs[batched : len(inputs) - len(captures)]  # batched: lengths come first
+    given = [value for value in own_inputs if value is not None]
+    if len(given) != len(own_inputs):
+        raise InferenceError("none of its states and scanned inputs may be absent")
     states = len(given) - num_scan_inputs
     if num_scan_inputs < 1 or states < 0:
         raise InferenceError(f"num_scan_inputs={num_scan_inputs} does not fit {len(given)} input(s)")
