@@ -17,6 +17,8 @@ from perframe.parts import Machine, Parts, PlannedPart, Values, on_host
 from perframe.spec import DynamicTensorShape
 from perframe.tensor import DataType, Tensor
 
+MAX_FITTING = 256  # shapes of a body's inputs of which it is remembered that they fit
+
 
 class ControlPart:
     """One control layer. Its first inputs are the operator's, the rest what its bodies read around them."""
@@ -49,9 +51,13 @@ class ControlPart:
     def run(self, name: str, inputs: Sequence[Any], captured: Values) -> list[Any]:
         """A body's outputs. Raises InputError where an input is not what the body says of it."""
         own = self._own[name]
-        key = (name, *(getattr(value, "shape", None) for value in inputs))
+        if not inputs:
+            return self._bodies[name].run(dict(captured))
+        key = (name, *[getattr(value, "shape", None) for value in inputs])
         if key not in self._fitting:
             self._check(name, inputs)
+            if len(self._fitting) >= MAX_FITTING:
+                self._fitting.clear()
             self._fitting.add(key)
         return self._bodies[name].run({**captured, **{value.name: x for value, x in zip(own, inputs, strict=True)}})
 

@@ -164,7 +164,8 @@ class PlannedPart:
         plan = self._templates.plan(shapes, self._machine.backend) if self._templates is not None else None
         if plan is None:
             plan = self._made(shapes, decisive)
-            self._to_learn = shapes
+            follows = self._templates is not None and self._templates.has_sizes(shapes)
+            self._to_learn = shapes if follows else None
         self._plans[key] = plan
         self._retire_old()
         return plan
@@ -180,9 +181,9 @@ class PlannedPart:
     def _begin_lesson(self, plan: Plan) -> None:
         """Have templates learnt in a job, where to plan takes long next to a run."""
         shapes, templates = self._to_learn, self._templates
-        if templates is None or not templates.is_open:
+        if shapes is None or templates is None or not templates.is_open:
             self._to_learn = None
-        elif shapes is not None and plan.is_costly and not plan.is_busy and templates.wants(shapes):
+        elif plan.is_costly and not plan.is_busy and not templates.is_learning:
             self._to_learn = None
             self._machine.in_job(partial(self._learn_in_job, shapes))  # other workers may have use for it too
             end_lessons_at_exit()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from perframe.backends.base import Backend, Measured, Operand, Workspace
+from perframe.backends.base import Backend, Operand, Workspace
 from perframe.stretch import Stretch, Transfer
 from perframe.tensor import Storage, Tensor, TensorShape
 
@@ -50,7 +50,7 @@ class Plan:
     @property
     def is_costly(self) -> bool:
         """Whether to make it took more than half of one of its runs, as far as these were measured."""
-        run = self.program.nanoseconds if isinstance(self.program, Measured) else None
+        run = None if self.program is None else self.program.nanoseconds
         return run is None or 2 * self.nanoseconds > run
 
     @property

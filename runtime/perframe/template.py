@@ -174,9 +174,10 @@ class Templates:
             template.used = self._uses
             return template.plan(backend)
 
-    def wants(self, shapes: Shapes) -> bool:
-        """Whether a lesson about these shapes would be of use, and none is under way."""
-        return self.is_open and not self._learning.locked() and self.has_sizes(shapes)
+    @property
+    def is_learning(self) -> bool:
+        """Whether a lesson is under way."""
+        return self._learning.locked()
 
     def has_sizes(self, shapes: Shapes) -> bool:
         """Whether the model leaves any of these dims open."""

@@ -120,9 +120,10 @@ class Tensor:
 
     def download_to_array(self) -> Array:
         """A copy of the values as an ndarray. Blocks until they exist."""
-        if self.backend_type is not BackendType.CPU:
+        storage = self.data_on_backend
+        if storage.backend_type is not BackendType.CPU:
             FrameState.blocking("Tensor.download_to_array()")
-        return self.data_on_backend.download(self.shape, self.dtype)
+        return storage.download(self.shape, self.dtype)
 
     def readback_and_clone(self) -> Tensor:
         """A copy in host memory that this caller owns. Blocks until the values exist."""

@@ -73,7 +73,7 @@ def test_a_layer_that_cannot_be_followed_is_named(monkeypatch: pytest.MonkeyPatc
         with pytest.raises(AttributeError):
             learn(worker)
         assert part._lesson.layer == "y"
-        assert part._templates is not None and not part._templates.wants(((5, 4),))
+        assert part._templates is not None and not part._templates.is_open
         part._templates.is_open = True
         part._learn_in_job(((5, 4),))
         assert "layer 'y' cannot be followed" in caplog.text

@@ -168,6 +168,10 @@ class Step(Protocol):
 class Program(Protocol):
     """Consecutive steps, ready to run."""
 
+    @property
+    def nanoseconds(self) -> int | None:
+        """What its runs take, as the last ones did; None where nobody measured it."""
+
     def __len__(self) -> int:
         """How many steps."""
 
@@ -176,15 +180,6 @@ class Program(Protocol):
 
     def run(self, begin: int, end: int) -> None:
         """Run some of them, in order; the caller sees to what they depend on."""
-
-
-@runtime_checkable
-class Measured(Protocol):
-    """A program that knows how long its runs take."""
-
-    @property
-    def nanoseconds(self) -> int | None:
-        """About as long as the last ones; None before the first."""
 
 
 @dataclass

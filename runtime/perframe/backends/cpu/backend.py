@@ -163,8 +163,8 @@ class CpuBackend:
         return not any([storage.busy for storage in access.writes])
 
     def _run_here(self, program: Program, begin: int, end: int, access: Access) -> None:
-        job, held = None, _memory_of(access.reads)
-        targets = [storage for storage in access.writes if isinstance(storage, HostStorage)]
+        job = None
+        targets: Sequence[Any] = access.writes  # all of them in host memory, since nothing else is written here
         for storage in targets:
             storage.lock.acquire()  # another thread may be copying the values out
         try:
@@ -179,7 +179,6 @@ class CpuBackend:
                 if storage.reads:
                     storage.reads = []
                 storage.lock.release()
-        del held
 
     def _hand_over(self, program: CpuProgram | LateProgram, begin: int, end: int, access: Access) -> None:
         sources = [storage for storage in access.reads if isinstance(storage, HostStorage)]
@@ -187,11 +186,10 @@ class CpuBackend:
         last = [self._last] if self._last else []
         needed = [*(last if begin else []), *(storage.write for storage in sources if storage.write)]
         after = [*needed, *last, *(fence for storage in targets for fence in storage.fences)]
-        held = _memory_of(access.reads), _memory_of(access.writes)
         rebinds = [
             (planned, new.held() if isinstance(new, HostStorage) else new) for planned, new in access.take_rebinds()
         ]
-        job = jobs.schedule(_run, program, begin, end, rebinds, needed, held, after=after)
+        job = jobs.schedule(_run, program, begin, end, rebinds, needed, after=after)
         note_job(job, sources, targets)
         self._last = job
 
@@ -224,11 +222,6 @@ def _lower(
     return [_python_step(layer, inputs, outputs, shapes, [value.storage for value in (*given, *outputs)])]
 
 
-def _memory_of(storages: Sequence[Storage]) -> list[Array]:
-    """The memory of storages, for a run to hold: its owner may release them before it ends."""
-    return [storage.memory for storage in storages if isinstance(storage, HostStorage)]
-
-
 def _rebind(program: Program, rebinds: Sequence[tuple[Storage, Storage]]) -> None:
     for planned, new in rebinds:
         program.replace(planned, new)
@@ -240,9 +233,8 @@ def _run(
     end: int,
     rebinds: Sequence[tuple[Storage, Storage]],
     needed: Sequence[Fence],
-    held: Any,
 ) -> None:
-    """A run as a job, which keeps the memory that it reads and writes."""
+    """A run as a job. The program keeps the memory that it reads and writes, whoever releases it meanwhile."""
     _rebind(program, rebinds)
     for fence in needed:
         fence.wait()  # it is done; what failed to make our inputs fails this run

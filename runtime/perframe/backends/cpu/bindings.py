@@ -85,7 +85,7 @@ class Bindings:
         self._readers: dict[int, list[tuple[list[HostStorage], int]]] = {}  # by the planned operand, steps' operands
         self._moved: list[ArenaStorage] = []  # read by steps in Python
         self._numbers, self._in_arena, self._elsewhere = numbers, known.in_arena, elsewhere
-        self._bound: dict[int, HostStorage] = {}  # what took an operand's place lives as long
+        self._bound: dict[int, NDArray[Any]] = {}  # the memory of what took an operand's place lives as long
         self._arena, self._size, self._base, self._moved_to = arena, size, 0, 0
 
     def begin(self, steps: Sequence[Bound], base: int = 0) -> None:
@@ -105,7 +105,7 @@ class Bindings:
             self._numbers[place] = new.address
         for operands, index in self._readers.get(id(planned), ()):
             operands[index] = new
-        self._bound[id(planned)] = new
+        self._bound[id(planned)] = new.memory
 
     def settle(self) -> NDArray[Any] | None:
         """See to it that all in the arena is where the arena is now; returns its memory."""

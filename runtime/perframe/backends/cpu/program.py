@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from time import perf_counter_ns
 from typing import Any
 
@@ -130,7 +131,7 @@ class CpuProgram:
         self.bindings = Bindings(arena, known.size, known, self.words[numbers:], known.elsewhere)
         self.bindings.begin(self.steps)
         self._address, self._arguments = address, dict[tuple[int, int], tuple[Any, ...]]()
-        self._tables: Sequence[NDArray[Any]] = ()
+        self._held: Sequence[NDArray[Any]] = ()
         self._begin(bool((table[:, team.CHUNK] < table[:, team.ITEMS]).any()))
 
     def _begin(self, splits: bool) -> None:
@@ -143,13 +144,13 @@ class CpuProgram:
         words: Ints,
         steps: Sequence[CpuStep],
         bindings: Bindings,
-        tables: Sequence[NDArray[Any]],
+        held: Sequence[NDArray[Any]],
         splits: bool,
     ) -> CpuProgram:
-        """A like program on other words, which read these tables."""
+        """A like program on other words, with the addresses of memory that it holds."""
         made = CpuProgram.__new__(CpuProgram)
         vars(made).update(vars(self))
-        made.words, made.steps, made.bindings, made._tables = words, list(steps), bindings, tables
+        made.words, made.steps, made.bindings, made._held = words, list(steps), bindings, held
         made._address, made._arguments = address_of(words), {}
         made._begin(splits)
         return made
@@ -178,8 +179,13 @@ class CpuProgram:
             last = min(self._native_until[at], end)
             if last > at:
                 self._run_native(at, last)
-                if self._checks:
-                    self._check(at, last)
+                for index, check in self._checks:
+                    if at <= index < last:
+                        try:
+                            check()
+                        except Exception:
+                            self._forget_errors()
+                            raise
                 at = last
             else:
                 step = self.steps[at]
@@ -191,17 +197,11 @@ class CpuProgram:
             elapsed = perf_counter_ns() - start
             self._note(elapsed * 2 // 3 if away else elapsed)
 
-    def _check(self, begin: int, end: int) -> None:
-        """Raise the first error of which a kernel left word. Every word is taken away, or it would stay."""
-        first: Exception | None = None
-        for index, check in self._checks:
-            if begin <= index < end:
-                try:
-                    check()
-                except Exception as error:
-                    first = first or error
-        if first is not None:
-            raise first
+    def _forget_errors(self) -> None:
+        """Take away the words of all errors that kernels met: what stayed would be found after the next run."""
+        for _, check in self._checks:
+            with suppress(Exception):
+                check()
 
     def _run_native(self, begin: int, end: int) -> None:
         assert self._walk is not None

@@ -163,7 +163,8 @@ class SizedProgram:
         size = self.numbers[template.size]
         bindings = Bindings(arena, size, known, self._in_program, places)
         bindings.begin(steps, base)
-        self.program = pattern.again(own, steps, bindings, tables, self.numbers[template.beyond] > 0)
+        held = [*tables, *(storage.memory for storage in self.storages.values())]
+        self.program = pattern.again(own, steps, bindings, held, self.numbers[template.beyond] > 0)
         self.workspace = ArenaWorkspace(arena)
         self.workspace.take_part(size)
 

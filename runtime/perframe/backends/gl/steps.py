@@ -193,6 +193,8 @@ class GLStep(Step, Protocol):
 class GLProgram:
     """Bound steps and one uniform buffer with the numbers of all of them."""
 
+    nanoseconds: int | None = None  # GL runs beside us, and nobody waits to measure it
+
     def __init__(self, device: Device, steps: Sequence[GLStep]) -> None:
         self._device, self._steps = device, list(steps)
         alignment = max(16, device.limits["uniform_alignment"])
