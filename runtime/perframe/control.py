@@ -63,7 +63,7 @@ class ControlPart:
 
     def number(self, value: Any, what: str) -> Any:
         """A value of one element, on the host. Raises InputError where it has none or several."""
-        array = np.asarray(on_host(value))
+        array = on_host(value)
         if array.size != 1:
             raise InputError(
                 f"{self.layer.op} {self.layer.name!r}: its {what} is of shape {array.shape}, and must be one"

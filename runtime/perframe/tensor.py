@@ -58,13 +58,15 @@ class Tensor:
     @property
     def data_on_backend(self) -> Storage:
         """The storage; host memory is made if there is none yet. Raises ClosedError after release()."""
-        if self._released or (self._storage is not None and not self._storage.is_open):
+        storage = self._storage
+        if storage is not None and storage.is_open:
+            return storage
+        if storage is not None or self._released:
             raise ClosedError(
                 f"tensor {self.name!r} {self.shape} was released, or its worker was, or the worker's plan for these "
                 "input shapes: call readback_and_clone() on what must outlive them"
             )
-        if self._storage is None:
-            self._storage = HostStorage(self.shape, self.dtype)
+        self._storage = HostStorage(self.shape, self.dtype)
         return self._storage
 
     @property
