@@ -107,7 +107,7 @@ class _Walk:
         self.constants = dict(model.constants)
         self.decided: list[tuple[str, str]] = []
         self._evaluate = evaluate
-        self._known = {value.name: PartialTensor(value.dtype, value.shape) for value in model.inputs}
+        self._known = {value.name: value.spec for value in model.inputs}
         self._known |= {name: PartialTensor.of(value) for name, value in model.constants.items()} | known
 
     def add(self, layers: Sequence[Layer], names: Mapping[str, str]) -> None:
@@ -143,5 +143,6 @@ class _Walk:
         for name, output in zip(body.output_names, outputs, strict=False):
             if output:
                 inner = names.get(name, name)
-                self.layers.append(Layer("Identity", f"{layer.name} gives {output}", [inner], [output]))
+                op = "Identity" if self._known[inner].kind == "tensor" else "Pass"
+                self.layers.append(Layer(op, f"{layer.name} gives {output}", [inner], [output]))
                 self._known[output] = self._known[inner]

@@ -346,3 +346,13 @@ def test_the_public_name_is_the_function_in_any_order() -> None:
     names = ("load", "run", "Worker", "Tensor")
     script = f"import perframe as pf; pf.Worker; assert all(callable(getattr(pf, n)) for n in {names})"
     subprocess.run([sys.executable, "-c", script], check=True)
+
+
+@pytest.mark.parametrize("dims", [[2**22, 2**20], [2**40, 2**40], [-2, -3]], ids=str)
+def test_a_sparse_tensor_of_absurd_dims(dims: list[int]) -> None:
+    proto = model(helper.make_node("Identity", ["s"], ["y"]))
+    sparse = proto.graph.sparse_initializer.add(dims=dims)
+    sparse.values.CopyFrom(numpy_helper.from_array(np.ones(1, np.float32), "s"))
+    sparse.indices.CopyFrom(numpy_helper.from_array(np.zeros(1, np.int64)))
+    with pytest.raises(pf.ModelError, match="'s'"):
+        pf.load(proto)

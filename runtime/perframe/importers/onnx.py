@@ -315,7 +315,7 @@ class Importer:
             listed = places.ndim == 1
             flat = np.ravel_multi_index(*(((places,), (result.size,)) if listed else (tuple(places.T), dims)))
             result.reshape(-1)[flat] = values
-        except (ValueError, IndexError, TypeError) as error:
+        except (ValueError, IndexError, TypeError, MemoryError) as error:
             raise ModelError(
                 f"{self.name}: sparse tensor {name!r} of dims {list(dims)} cannot be read: {error}"
             ) from None
