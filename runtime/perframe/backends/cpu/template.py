@@ -162,8 +162,7 @@ class SizedProgram:
         bindings = Bindings(arena, size, known, self._in_program, places)
         bindings.begin(steps, base)
         self.program = pattern.again(own, steps, bindings, tables, self.numbers[template.beyond] > 0)
-        self.workspace = ArenaWorkspace(arena)
-        self.workspace.take_part(size)
+        self.workspace = ArenaWorkspace(arena, size)
 
     def _remade_tables(self) -> list[NDArray[Any]]:
         """Tables for these sizes; the program's numbers have their addresses."""
