@@ -17,10 +17,8 @@ from perframe import storage
 from perframe.backends.cpu import backend as cpu
 from perframe.backends.cpu import jit
 from perframe.layers.base import Declaration
-from perframe.parts import MAX_PLANS
 from perframe.plan import Plan
-from perframe.template import FittedPlan
-from support import latest_plan, learn, planned_parts
+from support import learn, planned_parts
 
 BLOCKS = 6
 
@@ -296,21 +294,6 @@ def test_a_plan_that_is_not_used_keeps_nothing_alive() -> None:
             worker.schedule(np.zeros((rows, 4), np.float32)).peek_output().download_to_array()
         gc.collect()
         assert storage() is None
-
-
-def test_fitted_plans_leave_the_arena() -> None:
-    """One that is freed since others were used later, and all of them with their worker."""
-    worker = pf.Worker(network()[0])
-    arena = worker._backend.arena  # type: ignore[attr-defined]
-    for rows in range(8, 40):
-        for _ in range(2):  # plans that are retired wait for the end of their runs
-            worker.schedule(np.ones((rows, 8), np.float32)).peek_output().download_to_array()
-        if rows == 8:
-            learn(worker)
-    assert isinstance(latest_plan(planned_parts(worker)[0]), FittedPlan)
-    assert len(arena.workspaces) <= MAX_PLANS + 1
-    worker.release()
-    assert not arena.workspaces and not arena.block(0)[0].size
 
 
 def test_sizes_for_which_there_is_no_memory_leave_the_worker_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
