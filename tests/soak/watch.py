@@ -17,9 +17,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from perframe.backends.cpu import jobs
+from perframe.backends.cpu import jit, jobs
 from perframe.backends.gl import context, native
 from perframe.headless_context import entry_point
+from perframe.layers.base import Declaration
 
 KINDS = ("Buffer", "Texture", "Framebuffer", "Program", "Shader", "VertexArray", "Sampler", "Query")
 NAMES = 4096  # are asked for, from 1 on: Mesa takes the lowest that is free
@@ -87,13 +88,17 @@ def sample() -> dict[str, int]:
 
 
 def settle() -> None:
-    """Let all jobs end: lessons about new sizes go on beside the frames, and hold much meanwhile."""
-    until = time.monotonic() + SECONDS_TO_SETTLE
-    for thing in gc.get_objects():
-        if type(thing) is jobs.Job:
-            while not thing.done:
-                assert time.monotonic() < until, "a job does not end"
-                time.sleep(0.001)
+    """Let all jobs and compilers end: lessons about new sizes go on beside the frames, and hold much meanwhile.
+
+    Besides, a tuple that another thread is making breaks when the garbage collector shows it here.
+    """
+    jit.settle()
+    until, idle = time.monotonic() + SECONDS_TO_SETTLE, 0
+    while idle < 3:  # a thread that has just taken a job has not noted it yet
+        pool = jobs._pool
+        idle = 0 if pool is not None and (pool._queue.qsize() or any(pool._current)) else idle + 1
+        assert time.monotonic() < until, "a job does not end"
+        time.sleep(0.001)
 
 
 def resident_bytes() -> int:
@@ -116,13 +121,13 @@ def living_objects() -> dict[str, int]:
 
 def cached_results() -> int:
     """How many results perframe's caches hold that have a limit."""
-    return sum(
-        thing.cache_info().currsize
-        for thing in gc.get_objects()
-        if isinstance(thing, functools._lru_cache_wrapper)
-        and thing.__module__.startswith("perframe.")
-        and thing.cache_info().maxsize is not None
-    )
+    found = 0
+    for thing in gc.get_objects():
+        if isinstance(thing, Declaration):
+            found += len(thing._accepted)
+        elif isinstance(thing, functools._lru_cache_wrapper) and thing.__module__.startswith("perframe."):
+            found += thing.cache_info().currsize if thing.cache_info().maxsize is not None else 0
+    return found
 
 
 def gl_names() -> dict[str, int]:
