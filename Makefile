@@ -9,7 +9,7 @@ JOBS ?= 2
 # Mesa without compute shaders: what a GL 3.3 driver, or macOS, leaves to the pixel backend.
 GL33 := MESA_GL_VERSION_OVERRIDE=3.3 MESA_GLSL_VERSION_OVERRIDE=330 PERFRAME_BACKENDS=gpu_pixel
 
-.PHONY: help demo test lint pytest test-gl33 test-guarded fuzz check-wheel bench wheel clean
+.PHONY: help demo test lint pytest test-gl33 test-guarded fuzz soak check-wheel bench wheel clean
 
 help: ## what can be made
 	@grep -E '^[a-z0-9-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 14
@@ -43,6 +43,9 @@ check-wheel: .venv/.dev ## the wheel, in a clean environment
 
 bench: .venv/.dev ## perframe and onnxruntime side by side; ARGS="mnist-12 --rounds 20"
 	$(BIN)/perframe bench $(or $(ARGS),light_squeezenet --backend cpu,gpu_compute,gpu_pixel --against onnxruntime)
+
+soak: .venv/.dev ## ten thousand frames, hundreds of workers and shapes, and what they leave; ARGS="-k frames"
+	PERFRAME_SOAK=full $(BIN)/pytest tests/soak -rP $(ARGS)
 
 wheel: .venv/.dev ## dist/perframe-*.whl
 	$(BIN)/python -m build --wheel

@@ -17,14 +17,14 @@ SECONDS_TO_START = 20
 SECONDS_TO_RUN = 120
 
 
-def run_fresh(code: str, *arguments: str, **environment: str) -> str:
-    """What a new interpreter prints that runs the code; fails the test with its output where it fails, or hangs.
+def run_fresh(code: str, *arguments: str, seconds: float = SECONDS_TO_RUN, **environment: str) -> str:
+    """What a new interpreter prints that runs the code; fails the test with its output where it fails, or takes longer.
 
     It finds modules where this process does. Its `sys.argv` has the arguments.
     """
     paths = os.pathsep.join(path for path in sys.path if path)
     command = [sys.executable, "-c", code, *arguments]
-    settings: Any = {"capture_output": True, "text": True, "timeout": SECONDS_TO_RUN}
+    settings: Any = {"capture_output": True, "text": True, "timeout": seconds}
     done = subprocess.run(command, env={**os.environ, "PYTHONPATH": paths, **environment}, **settings)
     output: str = done.stdout
     assert done.returncode == 0, f"it ended with {done.returncode}:\n{output}{done.stderr}"

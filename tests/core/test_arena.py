@@ -12,8 +12,12 @@ from hypothesis import strategies as st
 import perframe as pf
 from core.small import load, node
 from perframe.backends.cpu import arena as arenas
+from perframe.backends.cpu import jit
 from perframe.backends.cpu.arena import Arena, ArenaStorage, ArenaWorkspace
+from perframe.parts import MAX_PLANS
+from perframe.template import FittedPlan
 from perframe.tensor import DataType
+from support import latest_plan, learn, planned_parts
 
 BIG = 1 << 20
 
@@ -132,6 +136,22 @@ def test_a_release_frees_the_block() -> None:
     assert arena.block(0)[0].size
     worker.release()
     assert not arena.block(0)[0].size and not arena.workspaces
+
+
+def test_fitted_plans_leave_the_block() -> None:
+    """One that is freed since others were used later, and all of them with their worker."""
+    for name in ("formulas", "formulas.place"):
+        jit.kernel(name)  # while they are being compiled, other sizes are planned
+    worker = pf.Worker(chain())
+    arena = worker._backend.arena  # type: ignore[attr-defined]
+    worker.schedule(np.ones((8, 64), np.float32)).peek_output().download_to_array()
+    learn(worker)
+    for rows in range(9, 40):
+        worker.schedule(np.ones((rows, 64), np.float32)).peek_output().download_to_array()
+    assert isinstance(latest_plan(planned_parts(worker)[0]), FittedPlan)
+    assert len(arena.workspaces) <= MAX_PLANS + 1
+    worker.release()
+    assert not arena.workspaces and not arena.block(0)[0].size
 
 
 def test_a_run_that_was_overtaken_says_so(backend: str, backend_context: Any) -> None:

@@ -137,7 +137,9 @@ class ArenaWorkspace:
     a plan next to nothing; where that wastes much, all are laid out anew when their lifetimes are known.
     """
 
-    def __init__(self, arena: Arena) -> None:
+    def __init__(self, arena: Arena, size: int = 0) -> None:
+        """`size` says how many bytes it wants, where that is known. Raises InputError for more than the machine has."""
+        arena.enlarge(size)
         self._arena = arena
         self._holes: list[tuple[int, int]] = []  # (begin, end), ascending, none next to another
         self._taken: dict[int, Life] = {}  # by the storage
@@ -146,7 +148,7 @@ class ArenaWorkspace:
         self._now = self._most = 0
         self._scratch: list[Storage] = []
         self.own: list[tuple[HostStorage, Sequence[int]]] = []  # values in guarded memory, which is nobody else's
-        self.size = self.used = 0
+        self.size, self.used = size, 0
         arena.workspaces.append(self)
 
     def take(self, shape: Sequence[int], dtype: DataType) -> Storage:
@@ -210,12 +212,6 @@ class ArenaWorkspace:
                 for life, offset in zip(self.lives, offsets, strict=True):
                     life.storage.lie_at(offset)
         self._arena.enlarge(self.size)
-
-    def take_part(self, size: int) -> None:
-        """Want so many bytes of the arena (again)."""
-        self._arena.enlarge(size)
-        self.size = size
-        self._arena.workspaces.append(self)
 
     def release(self) -> None:
         """Leave the arena to the other plans."""

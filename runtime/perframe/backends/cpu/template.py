@@ -165,8 +165,7 @@ class SizedProgram:
         bindings.begin(steps, base)
         held = [*tables, *(storage.memory for storage in self.storages.values())]
         self.program = pattern.again(own, steps, bindings, held, self.numbers[template.beyond] > 0)
-        self.workspace = ArenaWorkspace(arena)
-        self.workspace.take_part(size)
+        self.workspace = ArenaWorkspace(arena, size)
 
     def _remade_tables(self) -> list[NDArray[Any]]:
         """Tables for these sizes; the program's numbers have their addresses."""
