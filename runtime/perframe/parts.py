@@ -142,7 +142,10 @@ class PlannedPart:
         """Where steps can read an input: where it lies, if they reach that, or where it is copied or uploaded to."""
         if not isinstance(value, Tensor):
             storage = plan.input_storage(name, value.shape)
-            storage.upload(value)
+            try:
+                storage.upload(value)
+            except InputError as error:
+                raise InputError(f"input {name!r}: {error}") from None
             return storage
         if plan.takes(name, value):
             return value.data_on_backend

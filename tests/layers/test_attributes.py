@@ -11,6 +11,7 @@ import pytest
 from onnx import helper
 
 import perframe as pf
+from perframe.importers.onnx_attributes import COMPOSITES as SAID
 from perframe.layers.attributes import ANYTHING, Between, kind_of
 from perframe.layers.base import Declaration, registry
 from perframe.spec import PartialTensor
@@ -106,6 +107,12 @@ WINDOWS: list[tuple[str, list[list[int]], dict[str, Any], str]] = [
     ("ConvTranspose", [[1, 1, 8, 8], [1, 1, 3, 3]], {"output_shape": [1, 1, 9, 9]}, "no number for each"),
     ("ConvTranspose", [[1, 3, 8, 8], [3, 1, 3, 3]], {"group": 2}, "3 input channels do not make 2 groups"),
     ("DeformConv", [[1, 1, 8, 8], [1, 1, 3, 3], [1, 98, 2, 2]], {"kernel_shape": [7, 7]}, "not that of the weights"),
+    *((op, [[5, 5, 1, 1]], {"kernel_shape": [5, 5], "strides": [2, 2]}, r"reaches over 5 .* 1 elements") for op in POOLS),
+    ("MaxPool", [[1, 1, 8, 8]], SQUARE | {"dilations": [1, 9], "pads": [0, 0, 0, 1]}, "over 10 .* with 1 of padding"),
+    ("MaxPool", [[1, 1, 1, 8]], {"kernel_shape": [4, 1], "ceil_mode": 1, "strides": [2, 1]}, "does not fit into 1"),
+    ("Conv", [[1, 1, 8, 2], [1, 1, 3, 3]], {}, "kernel 3, dilation 1.* does not fit into 2 elements with 0"),
+    ("Conv", [[1, 4, 2, 2], [4, 1, 3, 3]], {"group": 4, "auto_pad": "VALID"}, "does not fit into 2"),
+    ("DeformConv", [[1, 1, 2, 2], [1, 1, 3, 3], [1, 18, 1, 1]], {}, "does not fit into 2"),
     ("Gelu", [[3]], {"approximate": "x"}, "'none' or 'tanh'"),
     ("DepthToSpace", [[1, 4, 2, 2]], {"blocksize": 0}, "at least 1"),
     ("DepthToSpace", [[1, 4, 2, 2]], {"blocksize": 2, "mode": "x"}, "'DCR' or 'CRD'"),
@@ -122,6 +129,49 @@ def test_bad_attributes_are_refused_by_name(
     fed = {f"x{index}": np.ones(shape, np.float32) for index, shape in enumerate(shapes)}
     with pytest.raises(pf.InferenceError, match=f"'node'.*{says}"):
         pf.run(node_model(op, shapes, attributes), fed, backend=backend, ctx=backend_context)
+
+
+WHOLE = {"RotaryEmbedding": 3, "SoftmaxCrossEntropyLoss": 1}  # which input holds whole numbers
+HEADS = {"q_num_heads": 2, "kv_num_heads": 2}
+QUERIES = [[1, 3, 8]] * 3
+COMPOSITES: list[tuple[str, list[list[int]], dict[str, Any], str]] = [
+    ("Attention", QUERIES, HEADS | {"is_causal": 50}, "is_causal is 0 or 1, and not 50"),
+    ("Attention", QUERIES, HEADS | {"softcap": -1.0}, "softcap is a number of at least 0, and not -1"),
+    ("Attention", QUERIES, HEADS | {"softcap": float("nan")}, "softcap .* not nan"),
+    ("Attention", QUERIES, HEADS | {"q_num_heads": 0}, "q_num_heads is a whole number of at least 1, and not 0"),
+    ("Attention", QUERIES, HEADS | {"kv_num_heads": -2}, "kv_num_heads .* not -2"),
+    ("Attention", QUERIES, HEADS | {"qk_matmul_output_mode": 4}, "qk_matmul_output_mode .* not 4"),
+    ("Attention", QUERIES, HEADS | {"softmax_precision": 7}, "softmax_precision .* not 7"),
+    ("BatchNormalization", [[2, 3], *[[3]] * 4], {"training_mode": 5}, "training_mode is 0 or 1, and not 5"),
+    ("GlobalLpPool", [[1, 1, 2, 2]], {"p": 0}, "p is a whole number of at least 1, and not 0"),
+    ("LpNormalization", [[2, 3]], {"p": 3}, "p is 1 or 2, and not 3"),
+    ("GroupNormalization", [[1, 4, 2], [4], [4]], {"num_groups": 0}, "num_groups .* not 0"),
+    ("RotaryEmbedding", [[1, 3, 8], [9, 2], [9, 2], [1, 3]], {"num_heads": -2}, "num_heads .* not -2"),
+    ("RotaryEmbedding", [[1, 2, 3, 4], [9, 2], [9, 2], [1, 3]], {"interleaved": 2}, "interleaved is 0 or 1, and not 2"),
+    ("SoftmaxCrossEntropyLoss", [[2, 3], [2]], {"reduction": "x"}, "reduction is 'none' or 'mean' or 'sum'"),
+]
+
+
+@pytest.mark.parametrize(("op", "shapes", "attributes", "says"), COMPOSITES, ids=str)
+def test_bad_attributes_of_composites_are_refused_by_name(
+    op: str, shapes: list[list[int]], attributes: dict[str, Any], says: str
+) -> None:
+    model = node_model(op, shapes, attributes, 24)
+    if op in WHOLE:
+        model.graph.input[WHOLE[op]].type.tensor_type.elem_type = onnx.TensorProto.INT64
+    with pytest.raises(pf.ModelError, match=f"(?s)node.*its attribute {says}"):
+        pf.load(model)
+
+
+def test_what_is_said_of_composites_is_what_the_standard_has() -> None:
+    """An attribute that is misspelt would never be looked at."""
+    histories: dict[str, set[str]] = {}
+    for schema in onnx.defs.get_all_schemas_with_history():
+        if schema.domain == "":
+            histories.setdefault(schema.name, set()).update(schema.attributes)
+    for op, attributes in SAID.items():
+        if "::" not in op:
+            assert set(attributes) <= histories[op], op
 
 
 def test_an_empty_auto_pad_counts_as_none() -> None:

@@ -14,6 +14,7 @@ from onnx import numpy_helper
 
 from perframe.errors import InferenceError, ModelError, PerframeError, Problem, UnsupportedOperatorError
 from perframe.importers.adapters import IGNORED_ATTRIBUTES, adapters
+from perframe.importers.onnx_attributes import odd_attribute
 from perframe.importers.onnx_file import read
 from perframe.importers.onnx_functions import Calls, Key, inline, standard_body
 from perframe.importers.onnx_schema import MAX_OPSET, fault, misfit, schema_of
@@ -232,7 +233,7 @@ class Importer:
         """Check and adapt a node. True where others stand for it now, or nothing can."""
         if node.proto is not None:
             given = [self.specs[name] if name else None for name in node.inputs]
-            reason = fault(node.proto, node.opset, node.domain)
+            reason = fault(node.proto, node.opset, node.domain) or odd_attribute(node.op, node.domain, node.attributes)
             if not reason and not self.problems:  # nothing is known of what a missing operator makes
                 reason = misfit(schema_of(node.op, node.opset, node.domain), given)
             if not node.opset and not node.domain:

@@ -126,7 +126,9 @@ class Window:
         return dim if self.strides[0] == 1 and self.begin[0] + self.end[0] == border else None
 
     def output(self, size: Sequence[int], ceil_mode: bool = False) -> Ints:
-        """The spatial dims of the output."""
+        """The spatial dims of the output. Raises InferenceError where the window does not fit into its input; over no
+        elements it may.
+        """
         result = []
         for axis, dim in enumerate(size):
             extent = self.dilations[axis] * (self.kernel[axis] - 1) + 1
@@ -135,6 +137,12 @@ class Window:
             # ceil_mode must not begin a window inside the padding at the end
             if ceil_mode and steps * self.strides[axis] >= dim + self.begin[axis]:
                 steps -= 1
+            if steps < 0 and dim > 0:
+                raise InferenceError(
+                    f"a window that reaches over {extent} elements (kernel {self.kernel[axis]}, dilation "
+                    f"{self.dilations[axis]}) does not fit into {dim} elements with "
+                    f"{self.begin[axis] + self.end[axis]} of padding"
+                )
             result.append(max(0, steps + 1))
         return tuple(result)
 
