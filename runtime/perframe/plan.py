@@ -8,7 +8,8 @@ from perframe.backends.base import Backend, Operand, Workspace
 from perframe.stretch import Stretch, Transfer
 from perframe.tensor import Storage, Tensor, TensorShape
 
-MAX_IN_FLIGHT = 3  # runs of one plan that may be under way before an upload waits
+# runs of one plan that may be under way before an upload waits: three, and more as long as their inputs are small
+MIN_IN_FLIGHT, MAX_IN_FLIGHT, SMALL_INPUTS = 3, 64, 64 << 20
 
 
 class Plan:
@@ -87,16 +88,20 @@ class Plan:
         return storage
 
     def input_storage(self, name: str, shape: Sequence[int]) -> Storage:
-        """Storage to upload an input of its shape to: one that no run under way still reads, of up to three."""
+        """Storage to upload an input of its shape to: one that no run under way still reads. Where there are many runs
+        it is the oldest, for which the upload waits.
+        """
         ring = self._rings[name]
         for storage in ring:
             if not storage.busy:
                 return storage
-        if len(ring) < MAX_IN_FLIGHT:
+        size = len(ring) * ring[0].max_capacity * self.inputs[name].dtype.numpy.itemsize
+        if len(ring) < MIN_IN_FLIGHT or (len(ring) < MAX_IN_FLIGHT and size < SMALL_INPUTS):
             ring.append(ring[0].like(shape, self.inputs[name].dtype))
             self.owned.append(ring[-1])
             return ring[-1]
-        return ring[0]
+        ring.append(ring.pop(0))
+        return ring[-1]
 
     def release(self) -> None:
         """Free all storage that is the plan's own, and let go of its programs, which hold constants."""

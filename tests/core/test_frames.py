@@ -167,3 +167,15 @@ def test_the_next_frame_is_a_new_one(lookup: pf.Model) -> None:
             bad.result(wait=True)
         good = worker.schedule(np.array([1, -1])).peek_output().download_to_array()
         np.testing.assert_array_equal(good, [-2, -3])
+
+
+def test_a_frame_that_is_many_runs_ahead_waits_for_none() -> None:
+    """Each run has its own copy of what was uploaded for it."""
+    gate, held = Gate(), pf.Tensor(row(1, 2, 3))
+    held.data_on_backend.write = gate  # type: ignore[attr-defined]
+    with pf.Worker(load([node("Add", "x y", "z")], {"x": [3], "y": [3]}, "z")) as worker:
+        requests = [worker.schedule(row(i, i, i), held).peek_output().readback_request() for i in range(20)]
+        assert not any(request.done for request in requests)
+        gate.open()
+        for i, request in enumerate(requests):
+            np.testing.assert_array_equal(request.result(wait=True), row(1 + i, 2 + i, 3 + i))
