@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
-from contextlib import suppress
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -33,15 +34,18 @@ class Case:
     files: dict[str, bytes]
     optimize: bool
 
-    def source(self, folder: Path) -> Any:
+    @contextmanager
+    def source(self) -> Iterator[Any]:
         """What is loaded: bytes, or a path where files lie beside."""
         if not self.files:
-            return self.data
-        for name, data in self.files.items():
-            (folder / name).write_bytes(data)
-        path = folder / "case.onnx"
-        path.write_bytes(self.data)
-        return path
+            yield self.data
+            return
+        with tempfile.TemporaryDirectory() as folder:
+            for name, data in self.files.items():
+                (Path(folder) / name).write_bytes(data)
+            path = Path(folder) / "case.onnx"
+            path.write_bytes(self.data)
+            yield path
 
     def save(self, folder: Path) -> Path:
         """Write the model and its inputs; returns the model's path."""

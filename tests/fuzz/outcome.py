@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tempfile
 import traceback
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -32,8 +31,8 @@ def run(case: Case, backend: str, ctx: Any) -> tuple[Outcome, list[tuple[dict[st
     """Load and run a case; the outcome is "ran" where it gave results, which follow with their inputs."""
     runs: list[tuple[dict[str, Any], dict[str, Any]]] = []
     try:
-        with tempfile.TemporaryDirectory() as folder:
-            model = pf.load(case.source(Path(folder)), optimize=case.optimize)
+        with case.source() as source:
+            model = pf.load(source, optimize=case.optimize)
         with pf.Worker(model, backend, ctx) as worker:
             for inputs in feeds(model, case.inputs):
                 for _ in range(2):
@@ -94,8 +93,7 @@ def compared(case: Case, runs: list[tuple[dict[str, Any], dict[str, Any]]]) -> O
     options.log_severity_level, options.intra_op_num_threads = 4, 1
     agreed = False
     try:
-        with tempfile.TemporaryDirectory() as folder:
-            source = case.source(Path(folder))
+        with case.source() as source:
             session = onnxruntime.InferenceSession(
                 source if isinstance(source, bytes) else str(source), options, providers=["CPUExecutionProvider"]
             )
