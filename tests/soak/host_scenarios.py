@@ -23,7 +23,7 @@ def _fail(*_: Any) -> None:
     raise ValueError("it fails")
 
 
-@scenario(full=5_000, short=500, backends=("cpu",))
+@scenario(full=5_000, short=250, backends=("cpu",))
 def jobs(backend: str, ctx: Any) -> Iterator[None]:
     """Functions run between two workers; some fail, with somebody who waits for them or nobody."""
     logging.getLogger("perframe").setLevel(logging.CRITICAL)  # failed jobs that nobody waits for
@@ -93,7 +93,7 @@ class Show(pf.Script):
             thing.release()
 
 
-@scenario(full=3_000, short=300)
+@scenario(full=3_000, short=180)
 def app(backend: str, ctx: Any) -> Iterator[None]:
     """A frame loop with a script, which is replaced now and then."""
     with pf.App(size=(32, 32), headless=True) as loop:

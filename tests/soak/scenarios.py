@@ -67,7 +67,7 @@ class InFlight:
             check(readback.result(wait=True)[0, :, 8, 8], wanted)
 
 
-@scenario(full=10_000, short=1_000)
+@scenario(full=10_000, short=500)
 def frames(backend: str, ctx: Any) -> Iterator[None]:
     """A picture is uploaded, or comes from a texture and goes to one; the readback is polled."""
     in_flight = InFlight()
@@ -79,7 +79,7 @@ def frames(backend: str, ctx: Any) -> Iterator[None]:
             yield
 
 
-@scenario(full=10_000, short=1_000, backends=GL)
+@scenario(full=10_000, short=500, backends=GL)
 def textures(backend: str, ctx: Any) -> Iterator[None]:
     """A camera's texture goes through a tensor and a worker to another texture; the readback is polled."""
     in_flight, camera, shown = InFlight(), ctx.texture((32, 32), 4), ctx.texture((16, 16), 4)
@@ -135,23 +135,23 @@ def _workers(backend: str, ctx: Any, released: bool) -> Iterator[None]:
         yield
 
 
-@scenario(full=500, short=60)
+@scenario(full=500, short=54)
 def released_workers(backend: str, ctx: Any) -> Iterator[None]:
     """Workers of several models are made, run and released."""
     return _workers(backend, ctx, True)
 
 
-@scenario(full=500, short=60)
+@scenario(full=500, short=54)
 def dropped_workers(backend: str, ctx: Any) -> Iterator[None]:
     """Workers of several models are made, run and dropped."""
     return _workers(backend, ctx, False)
 
 
-@scenario(full=300, short=60)
+@scenario(full=300, short=36)
 def shapes(backend: str, ctx: Any) -> Iterator[None]:
     """One worker gets pictures of ever other sizes, each some times; another one rows whose number is a value."""
     random = np.random.default_rng(0)
-    with pf.Worker(models.picture(), backend, ctx) as worker, pf.Worker(models.expanded(), backend, ctx) as rows:
+    with pf.Worker(models.picture(8), backend, ctx) as worker, pf.Worker(models.expanded(), backend, ctx) as rows:
         for index in count():
             batch, height, width = 1 + index % 2, *random.integers(8, 56, 2)
             for again in range(3):
@@ -164,7 +164,7 @@ def shapes(backend: str, ctx: Any) -> Iterator[None]:
             yield
 
 
-@scenario(full=2_000, short=200, backends=GL)
+@scenario(full=2_000, short=100, backends=GL)
 def contexts(backend: str, ctx: Any) -> Iterator[None]:
     """Two contexts of the caller's have a worker each, and take turns."""
     other = moderngl.create_context(standalone=True, backend="egl")
@@ -185,7 +185,7 @@ def contexts(backend: str, ctx: Any) -> Iterator[None]:
         yield
 
 
-@scenario(full=500, short=60)
+@scenario(full=500, short=54)
 def threads(backend: str, ctx: Any) -> Iterator[None]:
     """Threads that end have a worker each; on a GPU in a context of their own, which perframe makes."""
     model, failures = models.picture(4), list[BaseException]()
@@ -208,7 +208,7 @@ def threads(backend: str, ctx: Any) -> Iterator[None]:
         yield
 
 
-@scenario(full=3_000, short=300)
+@scenario(full=3_000, short=150)
 def abandoned(backend: str, ctx: Any) -> Iterator[None]:
     """Runs that are taken layer by layer end half-way; a whole one comes between."""
     with pf.Worker(models.picture(4), backend, ctx) as worker:
@@ -222,7 +222,7 @@ def abandoned(backend: str, ctx: Any) -> Iterator[None]:
             yield
 
 
-@scenario(full=5_000, short=500)
+@scenario(full=5_000, short=250)
 def unread(backend: str, ctx: Any) -> Iterator[None]:
     """Readbacks that nobody reads, of which some are kept for a while."""
     kept: deque[pf.Readback] = deque(maxlen=3)
@@ -237,7 +237,7 @@ def unread(backend: str, ctx: Any) -> Iterator[None]:
             yield
 
 
-@scenario(full=3_000, short=300)
+@scenario(full=3_000, short=150)
 def control_flow(backend: str, ctx: Any) -> Iterator[None]:
     """Loops of other lengths, and branches that values and shapes decide."""
     with (
@@ -257,7 +257,7 @@ def control_flow(backend: str, ctx: Any) -> Iterator[None]:
             yield
 
 
-@scenario(full=1_000, short=100)
+@scenario(full=1_000, short=54)
 def voice(backend: str, ctx: Any) -> Iterator[None]:
     """A model of a hundred layers and branches, whose state is fed back."""
     state, rate = ones(2, 1, 128, value=0), np.array(16000)
@@ -270,7 +270,7 @@ def voice(backend: str, ctx: Any) -> Iterator[None]:
             yield
 
 
-@scenario(full=1_000, short=200)
+@scenario(full=1_000, short=100)
 def failures(backend: str, ctx: Any) -> Iterator[None]:
     """Runs that fail, for indices, shapes, names and released tensors; a right one follows each of them."""
     if backend != "cpu":

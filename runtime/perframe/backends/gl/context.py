@@ -21,6 +21,7 @@ from perframe.backends.gl.program import ProgramCache
 from perframe.backends.gl.state import ConditionalRendering, StateGuard
 from perframe.errors import BackendError, ClosedError
 from perframe.headless_context import FORKED, IS_EGL, claim_process, create_headless, entry_point
+from perframe.locks import ProcessLock
 
 MAX_INPUTS = 7
 _ALREADY_SIGNALED, _CONDITION_SATISFIED, _WAIT_FAILED = 0x911A, 0x911C, 0x911D
@@ -231,7 +232,8 @@ class Device:
 
 
 _devices: weakref.WeakSet[Device] = weakref.WeakSet()
-_default: dict[int, Device] = {}
+_default: dict[int, tuple[threading.Thread, Device]] = {}  # by the thread's number
+_sharing = ProcessLock()  # held by who looks at these
 _ON_CONTEXT = "_perframe_device"
 _ENTERABLE = ("egl", "x11", "wgl", "darwin")  # glcontext's; `with ctx:` makes none of the others current
 
@@ -250,10 +252,7 @@ def device_for(ctx: Any) -> Device:
     """The device of the caller's context; without one, this thread's own headless context."""
     claim_process()
     if ctx is None:
-        key = threading.get_ident()
-        if key not in _default:
-            _default[key] = _headless()
-        return _default[key]
+        return _own_device()
     if not isinstance(ctx, moderngl.Context):
         raise BackendError(f"ctx must be a moderngl.Context, not {type(ctx).__name__}")
     if isinstance(ctx.mglo, moderngl.InvalidObject):
@@ -264,6 +263,33 @@ def device_for(ctx: Any) -> Device:
         _check(ctx)
         found = vars(ctx)[_ON_CONTEXT] = Device(ctx, owned=False)
     return found
+
+
+def _own_device() -> Device:
+    """This thread's own: that of a thread which has ended, where there is one, since contexts are dear to make, and
+    moderngl does not give back all that they take.
+    """
+    key, here = threading.get_ident(), threading.current_thread()
+    with _sharing:
+        _, device = _default.get(key) or (None, _of_ended_thread())
+        if device is not None:
+            _default[key] = here, device
+    if device is None:
+        device = _headless()
+        with _sharing:
+            _default[key] = here, device
+    device.thread = key
+    return device
+
+
+def _of_ended_thread() -> Device | None:
+    """A device that no thread has any more, which is the caller's then, who holds the lock."""
+    for key, (thread, device) in _default.items():
+        # Python does not know when threads end that others made, nor may Windows' contexts outlive their threads
+        if IS_EGL and not isinstance(thread, threading._DummyThread) and not thread.is_alive():
+            del _default[key]
+            return device
+    return None
 
 
 def _check(ctx: moderngl.Context) -> None:
