@@ -65,6 +65,10 @@ class LayerCheck:
         self._evaluate, self._where, self._strict = evaluate, where, strict
         self.comparisons: list[Comparison] = []
 
+    def begin_run(self) -> None:
+        """Forget the run before."""
+        self.comparisons = []
+
     def __call__(self, model: Model, values: Mapping[str, Any], given: Mapping[str, Any]) -> None:
         """Compare the layers of a model, or of a body, of which a run made these values from the arrays that were
         given. Waits for them.

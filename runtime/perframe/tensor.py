@@ -62,12 +62,15 @@ class Tensor:
         if storage is not None and storage.is_open:
             return storage
         if storage is not None or self._released:
-            raise ClosedError(
-                f"tensor {self.name!r} {self.shape} was released, or its worker was, or the worker's plan for these "
-                "input shapes: call readback_and_clone() on what must outlive them"
-            )
+            raise self._closed_error()
         self._storage = HostStorage(self.shape, self.dtype)
         return self._storage
+
+    def _closed_error(self) -> ClosedError:
+        return ClosedError(
+            f"tensor {self.name!r} {self.shape} was released, or its worker was, or the worker's plan for these input "
+            "shapes: call readback_and_clone() on what must outlive them"
+        )
 
     @property
     def is_pinned(self) -> bool:
@@ -80,7 +83,9 @@ class Tensor:
         return self._storage.backend_type if self._storage else BackendType.CPU
 
     def place(self, storage: Storage) -> None:
-        """Give a tensor that has no data yet its storage."""
+        """Give a tensor that has no data yet its storage. Raises ClosedError after release()."""
+        if self._released:
+            raise self._closed_error()
         self._storage = storage
 
     def pin_like(self, storage: Storage) -> Storage:

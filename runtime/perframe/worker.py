@@ -60,6 +60,9 @@ class Worker:
         if self._host is self._backend:
             expect_kernels()
         evaluate = evaluator()
+        if check is None and checks.enabled():
+            check = LayerCheck(evaluate, self.backend_type, strict=True)
+        self._check = check
         machine = Machine(
             self._backend,
             self._host,
@@ -69,7 +72,7 @@ class Worker:
             ControlPart,
             job_scheduler(),
             strict,
-            check or (LayerCheck(evaluate, self.backend_type, strict=True) if checks.enabled() else None),
+            self._check,
         )
         self._parts = Parts(model, machine)
         self._outputs: dict[str, Any] | None = None
@@ -112,7 +115,7 @@ class Worker:
         with self._lock:
             self._check_open()
             values = self._inputs.gather(inputs)
-            self._runs += 1
+            self._begin_run()
             self._parts.run_whole(values)
             self._keep_outputs(values)
         return self
@@ -128,7 +131,7 @@ class Worker:
 
     def _advance(self, values: Values) -> Iterator[str]:
         with self._lock:
-            self._runs += 1
+            self._begin_run()
             run, steps = self._runs, self._parts.advance(values, whole=False)
             name = next(steps, None)
         while name is not None:
@@ -140,6 +143,11 @@ class Worker:
                 name = next(steps, None)
         with self._lock:
             self._keep_outputs(values)
+
+    def _begin_run(self) -> None:
+        self._runs += 1
+        if self._check is not None:
+            self._check.begin_run()
 
     def _keep_outputs(self, values: Values) -> None:
         self._outputs = {name: _as_output(name, values[name]) for name in self._output_names}
