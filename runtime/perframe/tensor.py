@@ -89,7 +89,12 @@ class Tensor:
         self._storage = storage
 
     def pin_like(self, storage: Storage) -> Storage:
-        """Move the data to `storage`'s backend. Blocks when values must go from a GPU through the host."""
+        """Move the data to `storage`'s backend. Blocks when values must go from a GPU through the host.
+
+        Raises ClosedError after release().
+        """
+        if self._released:
+            raise self._closed_error()
         target = storage.like(self.shape, self.dtype)
         if self._storage is not None:
             target.upload(self.download_to_array())
