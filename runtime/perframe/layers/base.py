@@ -24,7 +24,8 @@ from perframe.tensor import DataType, TensorShape
 from perframe.tracing import is_followed
 
 Attributes = Mapping[str, Any]
-MAX_ACCEPTED = 1024  # values of attributes that a declaration remembers
+MAX_ACCEPTED = 1024  # values of attributes that a declaration remembers,
+MAX_LENGTH = 64  # none of them longer
 _FIXED = (tuple, int, float, str, DataType)
 Infer = Callable[..., PartialTensor | tuple[PartialTensor, ...]]
 
@@ -123,12 +124,12 @@ class Declaration:
 
     def _check(self, name: str, value: Any) -> None:
         """Raise InferenceError for a value that an attribute may not have. A model's layers are bound again and again:
-        what nobody can change is looked at once.
+        what nobody can change is looked at once, unless it is long: what is remembered outlives its model.
         """
         kind = self.kinds[name]
         if not kind.accepts(value):
             raise InferenceError(f"the attribute {name} of {self.name} is {kind.one}, and not {value!r:.200}")
-        if type(value) in _FIXED:
+        if type(value) in _FIXED and not (type(value) in (tuple, str) and len(value) > MAX_LENGTH):
             if len(self._accepted) >= MAX_ACCEPTED:
                 self._accepted.clear()
             self._accepted[name, id(value)] = value
