@@ -24,6 +24,7 @@ TESTS = Path(__file__).resolve().parents[1]
 ADDRESSES = 8 << 30  # bytes that a child may map
 RESIDENT = 2 << 30  # bytes that it may use
 START = 120.0  # seconds within which a child is ready
+PATIENCE = 5.0  # seconds that onnxruntime has for what perframe has done
 
 
 @dataclass
@@ -51,12 +52,11 @@ class Child:
             stdout=subprocess.PIPE,
             stderr=self._log,
             env=environment,
-            text=True,
-            bufsize=1,
+            bufsize=0,
         )
         self.case: int | str | None = None
         self._since, self._known, self._ready = time.monotonic(), Outcome("ran"), False
-        self._seconds = settings.seconds
+        self._seconds, self._rest = settings.seconds, b""
 
     @property
     def pipe(self) -> Any:
@@ -69,19 +69,23 @@ class Child:
         self._log.seek(0)
         self._log.truncate()
         with contextlib.suppress(BrokenPipeError):  # it died between two cases, which `answer` sees
-            self._process.stdin.write(f"{case}\n")  # type: ignore[union-attr]
+            self._process.stdin.write(f"{case}\n".encode())  # type: ignore[union-attr]
 
     def answer(self) -> Outcome | None:
         """After its pipe has something: the case's outcome, or None where that is not yet known."""
-        line = self.pipe.readline()
-        if not line:
+        data = os.read(self.pipe.fileno(), 1 << 16)  # not through a file that would keep a second line to itself
+        if not data:
             return self._died()
-        kind, *rest = json.loads(line)
-        if kind == "ready":
-            self._ready = True
-            return None
-        self._known = Outcome(kind, rest[0])
-        return self._known if rest[1] else None
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        final = None
+        for line in lines:
+            kind, *rest = json.loads(line)
+            if kind == "ready":
+                self._ready = True
+                continue
+            self._known, self._since = Outcome(kind, rest[0]), time.monotonic()
+            final = self._known if rest[1] else None
+        return final
 
     def _died(self) -> Outcome:
         code = self._process.wait()
@@ -102,7 +106,7 @@ class Child:
     def overdue(self) -> Outcome | None:
         """What is wrong with it by now: too slow, or too large. It is ended then."""
         taken = time.monotonic() - self._since
-        limit = self._seconds if self._ready else START
+        limit = PATIENCE if self._known.kind else self._seconds if self._ready else START
         found = None
         if taken > limit:
             found = self._known if self._known.kind else Outcome("hang", f"{taken:.0f} s {self._place()}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -107,15 +107,16 @@ def compared(case: Case, runs: list[tuple[dict[str, Any], dict[str, Any]]]) -> O
             return Outcome("agrees") if agreed else Outcome("ran", f"onnxruntime: {str(error)[:200]}")
         wrong = difference(made, dict(zip(names, results, strict=True)))
         if wrong:
-            return explained(Outcome("differs", f"{case.name} {_operators(case)}: {wrong}"))
+            return explained(Outcome("differs", f"{case.name} {_operators(case)}: {wrong}"), case.done)
         agreed = True
     return Outcome("agrees")
 
 
-def explained(outcome: Outcome) -> Outcome:
-    """A difference that is known, with its reason."""
+def explained(outcome: Outcome, done: Sequence[str] = ()) -> Outcome:
+    """A difference that is known, with its reason. A pattern may go on to what was done to the seed."""
+    text = "; ".join((outcome.detail, *done))
     for pattern, reason in known_differences():
-        if re.search(pattern, outcome.detail):
+        if re.search(pattern, text):
             return Outcome("explained", f"{reason} | {outcome.detail}")
     return outcome
 

@@ -10,7 +10,7 @@ from fuzz import cases, seeds
 from fuzz.campaign import Settings, campaign, results
 from fuzz.outcome import FAILURES, Outcome, explained, known_differences
 
-COUNT = 250
+COUNT = 1000
 CASES = sorted((Path(__file__).parent / "cases").glob("*.onnx"))
 
 

@@ -216,6 +216,8 @@ class Importer:
         if not self._bodies(node):
             self._end_shapes(node)
             return
+        if not any(node.outputs):  # it makes nothing
+            return
         layer = Layer(node.op, self.titles.free(node.name), node.inputs, node.outputs, node.attributes)
         results = layer.infer([self.specs[name] if name else None for name in layer.inputs])
         if len(node.outputs) > len(results):

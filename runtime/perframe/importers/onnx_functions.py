@@ -71,9 +71,14 @@ def standard_body(
             if wrong:
                 raise ValueError(wrong)
             types = [_type(spec).SerializeToString() for spec in inputs]
-            version = max(versions)
-            text = schema.get_context_dependent_function_with_opset_version(version, node.SerializeToString(), types)
-            body.ParseFromString(text)
+            try:
+                body.ParseFromString(
+                    schema.get_context_dependent_function_with_opset_version(
+                        max(versions), node.SerializeToString(), types
+                    )
+                )
+            except RuntimeError as error:  # it writes text, and parses it
+                raise ValueError(f"ONNX's library cannot write its body: {error}") from None
             return body
     return None
 
