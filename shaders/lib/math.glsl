@@ -34,13 +34,15 @@ float tanh_(float x) {
     return is_nan(x) ? x : (x < 0.0 ? -q : q);
 }
 #define tanh tanh_
+const float FAR = 1e9; // from here on the squares below lose 1, and overflow at last
 float asinh_(float x) {
     float a = abs(x), s = x * x;
+    if (a > FAR) return sign(x) * (log(a) + 0.6931471805599453);
     float r = a < 0.2 ? a * (1.0 + s * (-1.0 / 6.0 + s * (3.0 / 40.0 + s * (-15.0 / 336.0)))) : log(a + sqrt(s + 1.0));
     return x < 0.0 ? -r : r;
 }
 #define asinh asinh_
-float acosh_(float x) { return log(x + sqrt((x - 1.0) * (x + 1.0))); }
+float acosh_(float x) { return x > FAR ? log(x) + 0.6931471805599453 : log(x + sqrt((x - 1.0) * (x + 1.0))); }
 #define acosh acosh_
 float atanh_(float x) { return 0.5 * (log1p(x) - log1p(-x)); }
 #define atanh atanh_

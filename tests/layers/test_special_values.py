@@ -72,6 +72,11 @@ CASES = [
     *(Case("of special values", op, [LEFT, RIGHT], reference=want) for op, want in PAIRS.items()),
     *(Case("of special values", op, [SPECIAL], reference=want) for op, want in ALONE.items()),
     *(Case("far out", op, [FAR], reference=want, rtol=1e-4, atol=1e-30) for op, want in SATURATING.items()),
+    *(
+        Case("of large numbers", op, [np.geomspace(1e4, 3e38, 80).astype(np.float32)], reference=stable(want))
+        for op, want in (("Asinh", np.arcsinh), ("Acosh", np.arccosh))
+    ),
+    Case("of large negative numbers", "Asinh", [np.float32([-1e9, -1e30])], reference=stable(np.arcsinh)),
     Case("of NaN", "Clip", [SPECIAL, np.float32(-2), np.float32(2)], reference=np.clip),
     Case("of one bound", "Clip", [SPECIAL, np.float32(-2)], reference=lambda x, low: np.maximum(x, low)),
     Case("reaches all", "Softmax", [np.array([[100, 100, -np.inf], [-1e4, 0, 88], [1e30, 1, 0]], np.float32)]),
