@@ -257,3 +257,14 @@ def test_padding_counts_in_windows_far_larger_than_their_input(backend: str, bac
         case = Case("", "AveragePool", [np.full((1, 1, *size), 9e12, np.float32)], kept | {"count_include_pad": 1})
         (made,) = pf.run(case.proto(), case.fed, backend=backend, ctx=backend_context).values()
         np.testing.assert_allclose(made.sum(), 9e12 * 2 ** len(size) / 9000.0 ** len(size), rtol=1e-4)
+
+
+@pytest.mark.parametrize("p", [1, 2, 3])
+@pytest.mark.parametrize("shape", [(1, 1, 6), (1, 1, 1, 6), (1, 1, 1, 1, 6)], ids=str)
+def test_norms_of_what_is_not_finite(shape: tuple[int, ...], p: int, backend: str, backend_context: Any) -> None:
+    x = np.float32([1, 2, np.nan, 4, np.inf, -3]).reshape(shape)
+    kernel = [1] * (len(shape) - 3) + [2]
+    case = Case("", "LpPool", [x], {"kernel_shape": kernel, "p": p}, opset=22)
+    (made,) = pf.run(case.proto(), case.fed, backend=backend, ctx=backend_context).values()
+    wanted = [(1 + 2.0**p) ** (1 / p), np.nan, np.nan, np.inf, np.inf]
+    np.testing.assert_allclose(made.ravel(), wanted, rtol=1e-4)
