@@ -11,7 +11,7 @@
 //@ param int half_pixel
 //@ param int largest
 //@ param float scale
-// An element of a region: the mean of its samples, or the largest of their weighted corners; at most `most` samples a side.
+// An element of a region: the mean of its samples, or the largest of their weighted corners; `most` samples a side are looked at.
 // A region of a picture that is not there is 0.
 float element(int o) {
     int column = o % output_.y, row = o / output_.y % output_.x, rest = o / (output_.x * output_.y);
@@ -22,12 +22,18 @@ float element(int o) {
     vec2 end = vec2(R(roi * columns + 3), R(roi * columns + 2)) * scale - (half_pixel == 1 ? 0.5 : 0.0);
     vec2 extent = half_pixel == 1 ? end - begin : max(end - begin, vec2(1.0));
     vec2 bin = extent / vec2(output_);
-    ivec2 count = samples > 0 ? ivec2(samples) : min(max(ivec2(ceil(bin)), ivec2(0)), ivec2(most));
+    ivec2 count = samples > 0 ? ivec2(samples) : ivec2(min(max(ceil(bin), vec2(0.0)), vec2(1e6)));
+    vec2 start = begin + vec2(row, column) * bin, spacing = bin / vec2(max(count, ivec2(1)));
+    ivec2 first = ivec2(0), last = count;
+    for (int d = 0; d < 2; ++d) if (count[d] > most) { // those in the picture, and some beside it
+        first[d] = int(clamp(floor((-1.0 - start[d]) / spacing[d] - 0.5) - 1.0, 0.0, float(count[d] - most)));
+        last[d] = first[d] + most;
+    }
     float total = 0.0;
-    for (int i = 0; i < count.x; ++i) {
-        float y = begin.x + float(row) * bin.x + (float(i) + 0.5) * bin.x / float(count.x);
-        for (int j = 0; j < count.y; ++j) {
-            float x = begin.y + float(column) * bin.y + (float(j) + 0.5) * bin.y / float(count.y);
+    for (int i = first.x; i < last.x; ++i) {
+        float y = start.x + (float(i) + 0.5) * spacing.x;
+        for (int j = first.y; j < last.y; ++j) {
+            float x = start.y + (float(j) + 0.5) * spacing.y;
             float a = 0.0, b = 0.0, c = 0.0, d = 0.0;
             if (y >= -1.0 && y <= float(size.x) && x >= -1.0 && x <= float(size.y)) {
                 vec2 at = min(max(vec2(y, x), vec2(0.0)), vec2(size - 1));
@@ -41,9 +47,9 @@ float element(int o) {
             if (largest == 0) total += a + b + c + d;
             else {
                 float best = max(max(a, b), max(c, d));
-                total = i + j == 0 ? best : max(total, best);
+                total = i == first.x && j == first.y ? best : max(total, best);
             }
         }
     }
-    return largest == 1 ? total : total / float(max(count.x * count.y, 1));
+    return largest == 1 ? total : total / (float(max(count.x, 1)) * float(max(count.y, 1)));
 }

@@ -13,7 +13,7 @@
 // are those of a picture that is not there.
 ivec2 nearest(float a, float b) {
     vec2 v = vec2(a, b) * scale;
-    return ivec2(sign(v.x), sign(v.y)) * ivec2(floor(abs(v) + 0.5));
+    return ivec2(sign(v.x), sign(v.y)) * ivec2(min(floor(abs(v) + 0.5), 1048576.0)); // far beyond any picture
 }
 float element(int o) {
     ivec2 cell = ivec2(o / output_.y % output_.x, o % output_.y);

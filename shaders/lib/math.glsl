@@ -34,13 +34,18 @@ float tanh_(float x) {
     return is_nan(x) ? x : (x < 0.0 ? -q : q);
 }
 #define tanh tanh_
+const float FAR = 1e9; // from here on the squares below lose 1, and overflow at last
 float asinh_(float x) {
     float a = abs(x), s = x * x;
+    if (a > FAR) return sign(x) * (log(a) + 0.6931471805599453);
     float r = a < 0.2 ? a * (1.0 + s * (-1.0 / 6.0 + s * (3.0 / 40.0 + s * (-15.0 / 336.0)))) : log(a + sqrt(s + 1.0));
     return x < 0.0 ? -r : r;
 }
 #define asinh asinh_
-float acosh_(float x) { return log(x + sqrt((x - 1.0) * (x + 1.0))); }
+float acosh_(float x) {
+    if (x < 1.0) return 0.0 / 0.0;
+    return x > FAR ? log(x) + 0.6931471805599453 : log(x + sqrt((x - 1.0) * (x + 1.0)));
+}
 #define acosh acosh_
 float atanh_(float x) { return 0.5 * (log1p(x) - log1p(-x)); }
 #define atanh atanh_
@@ -68,12 +73,14 @@ float erf(float x) {
     float y = 1.0 - ((((1.061405429 * t - 1.453152027) * t + 1.421413741) * t - 0.284496736) * t + 0.254829592) * t * exp(-z);
     return is_nan(x) ? x : (x < 0.0 ? -y : y);
 }
+// As C's pow; GLSL's knows neither NaN nor negative numbers.
 float power(float a, float b) {
     if (b == 0.0 || a == 1.0) return 1.0;
-    float magnitude = a == 0.0 ? (b > 0.0 ? 0.0 : 1.0 / 0.0) : pow(abs(a), b);
-    if (a >= 0.0) return magnitude;
-    if (floor(b) != b) return 0.0 / 0.0 * a;
-    return mod(b, 2.0) == 0.0 ? magnitude : -magnitude;
+    if (is_nan(a) || is_nan(b)) return a + b;
+    float magnitude = a == 0.0 ? (b > 0.0 ? 0.0 : 1.0 / 0.0) : a == -1.0 ? 1.0 : pow(abs(a), b);
+    if (a > 0.0 || (a == 0.0 && 1.0 / a > 0.0)) return magnitude;
+    if (floor(b) != b) return a == 0.0 || a < -3.4028235e38 ? magnitude : 0.0 / 0.0;
+    return mod(b, 2.0) == 1.0 ? -magnitude : magnitude;
 }
 int power(int a, int b) {
     int result = 1;

@@ -107,9 +107,24 @@ WINDOWS: list[tuple[str, list[list[int]], dict[str, Any], str]] = [
     ("ConvTranspose", [[1, 1, 8, 8], [1, 1, 3, 3]], {"output_shape": [1, 1, 9, 9]}, "no number for each"),
     ("ConvTranspose", [[1, 3, 8, 8], [3, 1, 3, 3]], {"group": 2}, "3 input channels do not make 2 groups"),
     ("DeformConv", [[1, 1, 8, 8], [1, 1, 3, 3], [1, 98, 2, 2]], {"kernel_shape": [7, 7]}, "not that of the weights"),
-    *((op, [[5, 5, 1, 1]], {"kernel_shape": [5, 5], "strides": [2, 2]}, r"over 5 .* 1 elements") for op in POOLS),
+    *(
+        (op, [[5, 5, 1, 1]], {"kernel_shape": [5, 5], "strides": [2, 2]}, r"reaches over 5 .* 1 elements")
+        for op in POOLS
+    ),
     ("MaxPool", [[1, 1, 8, 8]], SQUARE | {"dilations": [1, 9], "pads": [0, 0, 0, 1]}, "over 10 .* with 1 of padding"),
     ("MaxPool", [[1, 1, 1, 8]], {"kernel_shape": [4, 1], "ceil_mode": 1, "strides": [2, 1]}, "does not fit into 1"),
+    (
+        "MaxPool",
+        [[1, 1, 8, 8]],
+        SQUARE | {"pads": [0, 0, 0, 2**30 + 1], "strides": [1, 2**20]},
+        "more than kernels hold",
+    ),
+    (
+        "AveragePool",
+        [[1, 1, 8, 8]],
+        {"kernel_shape": [1, 2**31 - 1], "dilations": [1, 2], "auto_pad": "SAME_LOWER"},
+        "more than kernels hold",
+    ),
     ("Conv", [[1, 1, 8, 2], [1, 1, 3, 3]], {}, "kernel 3, dilation 1.* does not fit into 2 elements with 0"),
     ("Conv", [[1, 4, 2, 2], [4, 1, 3, 3]], {"group": 4, "auto_pad": "VALID"}, "does not fit into 2"),
     ("DeformConv", [[1, 1, 2, 2], [1, 1, 3, 3], [1, 18, 1, 1]], {}, "does not fit into 2"),

@@ -111,6 +111,17 @@ SHAPES: list[tuple[str, list[tuple[int, ...]], dict[str, Any], str]] = [
     ("ReverseSequence", [(4, 2), (3,)], {}, "do not fit the sequences"),
     ("TensorScatter", [(2, 1, 4, 4), (2, 1, 1, 4), (3,)], {}, "not one for each batch"),
 ]
+RANKS = [("Reshape", 65), ("Expand", 70), ("ConstantOfShape", 100)]
+
+
+@pytest.mark.parametrize(("op", "rank"), RANKS)
+def test_no_tensor_has_more_dims_than_an_array(op: str, rank: int, backend: str, backend_context: Any) -> None:
+    given = [np.ones(rank, np.int64)] if op == "ConstantOfShape" else [X[:1], np.ones(rank, np.int64)]
+    case = Case("", op, given, constants=[len(given) - 1])
+    with pytest.raises(pf.InferenceError, match=f"'node' .*64.*{rank}|'node' .*{rank} dims, and 64"):
+        pf.run(case.proto(), case.fed, backend=backend, ctx=backend_context)
+
+
 INDICES = {"RoiAlign": 2, "TensorScatter": 2}  # which input they are, where it is not the second
 
 

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
+import perframe as pf
 from layers.runner import Case, Draw, check
 
 draw = Draw(17)
@@ -212,3 +213,58 @@ def test_window_arithmetic_agrees_with_onnxruntime(data: Any) -> None:
     if op == "AveragePool":
         attributes["count_include_pad"] = data.draw(st.integers(0, 1))
     check(Case("drawn", op, [x], attributes, reference="onnxruntime", opset=22), "cpu")
+
+
+LARGE = 2**30
+FAR_LARGER: list[dict[str, Any]] = [
+    {"kernel_shape": [LARGE, LARGE], "auto_pad": "SAME_UPPER"},
+    {"kernel_shape": [50_000, 50_000], "auto_pad": "SAME_LOWER"},
+    {"kernel_shape": [3000, 3000], "pads": [2999] * 4, "strides": [999, 999]},
+    {"kernel_shape": [3, 3], "dilations": [5 * 10**8] * 2, "pads": [LARGE] * 4, "strides": [LARGE, LARGE]},
+]
+
+
+@pytest.mark.parametrize("counting", [0, 1])
+@pytest.mark.parametrize("op", ["MaxPool", "AveragePool", "LpPool"])
+@pytest.mark.parametrize("window", FAR_LARGER, ids=str)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_windows_far_larger_than_their_input(
+    window: dict[str, Any], op: str, counting: int, dtype: Any, backend: str, backend_context: Any
+) -> None:
+    """Taps beside the input are not looked at one by one: there are more than anybody waits for."""
+    attributes = window | ({"count_include_pad": counting} if op == "AveragePool" else {})
+    if counting and op != "AveragePool":
+        return
+    x = np.full((1, 2, 4, 4), 3, dtype)
+    case = Case("", op, [x], attributes, opset=22)
+    (made,) = pf.run(case.proto(), case.fed, backend=backend, ctx=backend_context).values()
+    whole = made[0, :, -1, -1]  # sees the whole input, or its first element where taps lie far apart
+    seen = 1 if "dilations" in window else 16
+    if op == "AveragePool" and counting:
+        assert np.all(whole < 3) and np.all(whole >= 0)
+    else:
+        np.testing.assert_allclose(whole, 3 * seen**0.5 if op == "LpPool" else 3, rtol=1e-5)
+
+
+def test_padding_counts_in_windows_far_larger_than_their_input(backend: str, backend_context: Any) -> None:
+    attributes = {"kernel_shape": [9000] * 3, "pads": [8999] * 6, "strides": [9000] * 3, "count_include_pad": 1}
+    for size in ((2, 2, 2), (2, 2)):
+        kept = {
+            name: value[: len(size) * (2 if name == "pads" else 1)]
+            for name, value in attributes.items()
+            if isinstance(value, list)
+        }
+        case = Case("", "AveragePool", [np.full((1, 1, *size), 9e12, np.float32)], kept | {"count_include_pad": 1})
+        (made,) = pf.run(case.proto(), case.fed, backend=backend, ctx=backend_context).values()
+        np.testing.assert_allclose(made.sum(), 9e12 * 2 ** len(size) / 9000.0 ** len(size), rtol=1e-4)
+
+
+@pytest.mark.parametrize("p", [1, 2, 3])
+@pytest.mark.parametrize("shape", [(1, 1, 6), (1, 1, 1, 6), (1, 1, 1, 1, 6)], ids=str)
+def test_norms_of_what_is_not_finite(shape: tuple[int, ...], p: int, backend: str, backend_context: Any) -> None:
+    x = np.float32([1, 2, np.nan, 4, np.inf, -3]).reshape(shape)
+    kernel = [1] * (len(shape) - 3) + [2]
+    case = Case("", "LpPool", [x], {"kernel_shape": kernel, "p": p}, opset=22)
+    (made,) = pf.run(case.proto(), case.fed, backend=backend, ctx=backend_context).values()
+    wanted = [(1 + 2.0**p) ** (1 / p), np.nan, np.nan, np.inf, np.inf]
+    np.testing.assert_allclose(made.ravel(), wanted, rtol=1e-4)

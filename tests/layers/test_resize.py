@@ -179,3 +179,11 @@ def test_a_region_that_begins_nowhere_reads_nothing(mode: str, edge: float, back
 @pytest.mark.parametrize("case", CASES + OLDER, ids=str)
 def test_resize(case: Case, backend: str, backend_context: Any) -> None:
     check(case, backend, backend_context)
+
+
+@pytest.mark.parametrize("scale", [0.0, -1.0, float("nan"), float("inf")])
+def test_scales_are_above_0(scale: float, backend: str, backend_context: Any) -> None:
+    given = [np.ones((1, 1, 4, 4), np.float32), None, np.array([1, 1, scale, 2], np.float32)]
+    case = Case("", "Resize", given)
+    with pytest.raises(pf.InferenceError, match=r"'node' .*a number above 0 is expected"):
+        pf.run(case.proto(), case.fed, backend=backend, ctx=backend_context)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import perframe as pf
 from layers.runner import Case, Draw, check
 
 draw = Draw(23)
@@ -40,3 +41,26 @@ CASES = [
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_roi_align(case: Case, backend: str, backend_context: Any) -> None:
     check(case, backend, backend_context)
+
+
+@pytest.mark.parametrize("mode", ["avg", "max"])
+@pytest.mark.parametrize("output", [1, 3])
+def test_regions_far_larger_than_their_picture(mode: str, output: int, backend: str, backend_context: Any) -> None:
+    """Samples beside the picture count, and need not be looked at."""
+    rois = np.array([[-60, -70, 65, 80], [2, 3, 300, 200], [-300, -200, 4, 5], [20, 20, 400, 300]], np.float32)
+    attributes = {"mode": mode, "output_height": output, "output_width": output}
+    given = [draw(1, 1, 5, 6), rois, np.zeros(4, np.int64)]
+    check(Case("far", "RoiAlign", given, attributes, rtol=1e-3, atol=1e-5, opset=24), backend, backend_context)
+
+
+def test_a_region_without_end_takes_no_time(backend: str, backend_context: Any) -> None:
+    rois = np.array([[0, 0, 1e9, 1e9], [-3e37, -3e37, 3e37, 3e37]], np.float32)
+    case = Case("endless", "RoiAlign", [draw(1, 1, 5, 6), rois, np.zeros(2, np.int64)], {"output_height": 2})
+    (made,) = pf.run(case.proto(), case.fed, backend=backend, ctx=backend_context).values()
+    np.testing.assert_allclose(made, 0, atol=1e-6)
+
+
+def test_more_samples_than_fit_in_memory_are_refused() -> None:
+    case = Case("", "RoiAlign", [draw(1, 1, 5, 6), ROIS[:1], np.zeros(1, np.int64)], {"sampling_ratio": 2**31 - 1})
+    with pytest.raises(pf.BackendError, match=r"'node' .*samples of a region"):
+        pf.run(case.proto(), case.fed)

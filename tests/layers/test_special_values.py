@@ -16,9 +16,9 @@ LEFT, RIGHT = (np.ascontiguousarray(side) for side in np.meshgrid(SPECIAL, SPECI
 FAR = np.array([-1e4, -200, -104, -88.5, -87, -20, 0, 20, 87, 88.5, 200, 1e4, np.inf, -np.inf, np.nan], np.float32)
 
 
-def stable(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def stable(function: Callable[..., Any]) -> Callable[..., Any]:
     """The function in float64, rounded to float32 in the end."""
-    return lambda x: function(x.astype(np.float64)).astype(np.float32)
+    return lambda *x: function(*(value.astype(np.float64) for value in x)).astype(np.float32)
 
 
 def sigmoid(x: Any) -> Any:
@@ -72,6 +72,14 @@ CASES = [
     *(Case("of special values", op, [LEFT, RIGHT], reference=want) for op, want in PAIRS.items()),
     *(Case("of special values", op, [SPECIAL], reference=want) for op, want in ALONE.items()),
     *(Case("far out", op, [FAR], reference=want, rtol=1e-4, atol=1e-30) for op, want in SATURATING.items()),
+    Case("of special values", "Pow", [LEFT, RIGHT], reference=stable(np.power), rtol=1e-3, atol=1e-30),
+    Case("of special values", "Acosh", [SPECIAL], reference=stable(np.arccosh)),
+    Case("of negative numbers", "Acosh", [np.float32([-2, -1e5, -1e19, 0.5])], reference=stable(np.arccosh)),
+    *(
+        Case("of large numbers", op, [np.geomspace(1e4, 3e38, 80).astype(np.float32)], reference=stable(want))
+        for op, want in (("Asinh", np.arcsinh), ("Acosh", np.arccosh))
+    ),
+    Case("of large negative numbers", "Asinh", [np.float32([-1e9, -1e30])], reference=stable(np.arcsinh)),
     Case("of NaN", "Clip", [SPECIAL, np.float32(-2), np.float32(2)], reference=np.clip),
     Case("of one bound", "Clip", [SPECIAL, np.float32(-2)], reference=lambda x, low: np.maximum(x, low)),
     Case("reaches all", "Softmax", [np.array([[100, 100, -np.inf], [-1e4, 0, 88], [1e30, 1, 0]], np.float32)]),

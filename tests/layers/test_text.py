@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import random
+import re
+import time
 from typing import Any
 
 import numpy as np
@@ -100,6 +103,53 @@ def test_regular_expressions(pattern: str, yes: str, no: str, backend: str, back
     given = [strings([yes], [no])]
     (made,) = run("RegexFullMatch", given, [TensorProto.BOOL], backend, backend_context, pattern=pattern)
     assert made.dtype == bool and made.tolist() == [[True], [False]]
+
+
+WAYS = ["(a+)+b", "(a|a)*b", "(a*)*b", "(.*a){12}b", "(a?){30}a{30}", "(x+x+)+y|a"]
+
+
+@pytest.mark.parametrize("pattern", WAYS)
+def test_a_text_that_could_match_in_many_ways_takes_no_time(pattern: str) -> None:
+    begun = time.perf_counter()
+    expression = regular_expression(pattern)
+    assert not expression.matches("a" * 400 + "!") and not expression.matches("x" * 400)
+    assert time.perf_counter() - begun < 5
+
+
+def test_expressions_agree_with_those_of_python() -> None:
+    rng = random.Random(7)
+    atoms = ["a", "b", ".", "[ab]", "[^a]", r"\d", r"\w", "c", r"\.", "[]a]", "{", "^", "$", r"\b", "a{", "[a-c]"]
+    counts = ["*", "+", "?", "*?", "+?", "{2}", "{1,2}", "{,2}", "{1,}", "{0,3}?", "{0}"]
+
+    def drawn(depth: int) -> str:
+        way = rng.random() if depth else 0
+        if way < 0.4:
+            return rng.choice(atoms)
+        inner = drawn(depth - 1)
+        if way < 0.75:
+            return f"{rng.choice(['(', '(?:', '(?i:', '(?s-i:'])}{inner}|{drawn(depth - 1)})"
+        return f"({inner}){rng.choice(counts)}{drawn(depth - 1)}"
+
+    for _ in range(2000):
+        pattern = drawn(3)
+        expression, wanted = regular_expression(pattern), re.compile(pattern, re.ASCII)
+        for _ in range(5):
+            text = "".join(rng.choices("abcA1.{\n ", k=rng.randrange(7)))
+            assert expression.matches(text) == bool(wanted.fullmatch(text)), (pattern, text)
+
+
+@pytest.mark.parametrize("pattern", [r"(a)\1", "a(?=b)", "(?<!a)b", "a*+", "(?>a)", "(?x) a", r"(?P<n>a)(?P=n)"])
+def test_what_is_not_of_re2_is_refused(pattern: str) -> None:
+    with pytest.raises(pf.InferenceError, match="of RE2, which does not know"):
+        regular_expression(pattern)
+
+
+@pytest.mark.parametrize(
+    "pattern", ["(a{1000}){1000}", "a{1,4000000000}", "(" * 200 + ")" * 200, "(" * 5000 + ")" * 5000]
+)
+def test_expressions_beyond_all_bounds_are_refused(pattern: str) -> None:
+    with pytest.raises(pf.InferenceError):
+        regular_expression(pattern)
 
 
 @pytest.mark.parametrize("pattern", ["(", "[[:nothing:]]", "a{2,1}"])

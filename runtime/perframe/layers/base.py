@@ -24,6 +24,7 @@ from perframe.tensor import DataType, TensorShape
 from perframe.tracing import is_followed
 
 Attributes = Mapping[str, Any]
+MAX_RANK = 64  # dims of a NumPy array
 MAX_ACCEPTED = 1024  # values of attributes that a declaration remembers,
 MAX_LENGTH = 64  # none of them longer
 _FIXED = (tuple, int, float, str, DataType)
@@ -172,6 +173,8 @@ class Declaration:
             for output in outputs:
                 if any([isinstance(dim, int) and dim < 0 for dim in output.shape or ()]):
                     raise InferenceError(f"an output would be {output}, and no dim may be negative")
+                if output.shape is not None and len(output.shape) > MAX_RANK:
+                    raise InferenceError(f"an output would have {len(output.shape)} dims, and {MAX_RANK} are the most")
                 reason = too_large(output.shape, output.dtype) if output.shape else ""
                 if reason:
                     raise InferenceError(f"an output would be too large: {reason}")

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from perframe.spec import PartialTensor
 
 Ints = tuple[int, ...]
+MAX_PADDING = 2**30  # so that places in a padded input are int32, as kernels on a GPU count them
 NOT_SET = ("NOTSET", "")  # of auto_pad: the pads count
 
 
@@ -172,7 +173,7 @@ def window(
     auto_pad: str,
 ) -> Window | None:
     """ONNX's window attributes, checked before, with defaults and `auto_pad` resolved; None where that needs a dim that
-    is unknown.
+    is unknown. Raises InferenceError for padding that no kernel holds.
     """
     rank = len(kernel)
     steps, spread = tuple(strides or (1,) * rank), tuple(dilations or (1,) * rank)
@@ -189,6 +190,9 @@ def window(
             first = total // 2 if auto_pad == "SAME_UPPER" else total - total // 2
             begin.append(first)
             end.append(total - first)
-        return Window(tuple(kernel), steps, spread, tuple(begin), tuple(end))
-    given = tuple(pads) if pads and auto_pad in NOT_SET else (0,) * (2 * rank)
+        given = (*begin, *end)
+    else:
+        given = tuple(pads) if pads and auto_pad in NOT_SET else (0,) * (2 * rank)
+    if any([pad > MAX_PADDING for pad in given]):
+        raise InferenceError(f"padding of {max(given)} elements is more than kernels hold: {MAX_PADDING} are the most")
     return Window(tuple(kernel), steps, spread, given[:rank], given[rank:])

@@ -137,9 +137,11 @@ def _chosen(rank: int, axes: Sequence[int] | None) -> list[int]:
 def _scaled(dim: Dim, scale: float | None) -> Dim:
     if scale == 1:
         return dim
+    if scale is not None and not 0 < scale < math.inf:
+        raise InferenceError(f"a scale is {scale}, and a number above 0 is expected")
     if not isinstance(dim, int) or scale is None:
         return None
-    times, part = float(scale), 1 / float(scale) if scale else 0.5
+    times, part = float(scale), 1 / float(scale)
     if times.is_integer():  # without a float a number that is followed stays so
         return dim * int(times)
     return dim // int(part) if part.is_integer() else math.floor(int(dim) * times)

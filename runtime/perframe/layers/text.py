@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Sequence
 from typing import Literal
 
 from perframe.errors import InferenceError
 from perframe.layers.attributes import Flag, Natural
+from perframe.layers.automaton import Automaton
 from perframe.layers.base import layer
 from perframe.spec import PartialTensor, broadcast
 from perframe.tensor import DataType
@@ -42,12 +44,10 @@ def _python_syntax(match: re.Match[str]) -> str:
     return r"\Z" if match["escape"] == r"\z" else match["escape"]
 
 
-def regular_expression(pattern: str) -> re.Pattern[str]:
-    """RE2's syntax, whose classes are those of ASCII, for Python. Raises InferenceError."""
-    try:
-        return re.compile(_RE2_ONLY.sub(_python_syntax, pattern), re.ASCII)
-    except re.error as error:
-        raise InferenceError(f"{pattern!r} is no regular expression: {error}") from None
+@functools.lru_cache(maxsize=64)
+def regular_expression(pattern: str) -> Automaton:
+    """An expression in RE2's syntax, whose classes are those of ASCII. Raises InferenceError."""
+    return Automaton(_RE2_ONLY.sub(_python_syntax, pattern), re.ASCII)
 
 
 def _strings(x: PartialTensor, what: str) -> None:

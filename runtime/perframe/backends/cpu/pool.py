@@ -49,35 +49,48 @@ def _pool(layer: LayerLike, form: Pooling, x: Any) -> list[Any]:
     sums = x.dtype if form.kind == "largest" else accumulator(x.dtype)
     total = np.zeros((form.planes, *form.output), sums)
     found = np.full((form.planes, *form.output), -1, np.int64)
-    count = np.zeros(form.output, np.int64)
+    count: Any = np.zeros(form.output, np.int64)
     strides = row_major(form.size)
     if layer.attributes.get("storage_order"):
         strides = tuple(reversed(row_major(form.size[::-1])))
     first = np.full((form.planes, *form.output), True)
-    for tap in itertools.product(*(range(k) for k in w.kernel)):
-        at = [
-            np.arange(out) * stride - pad + offset * spread
-            for out, stride, pad, offset, spread in zip(form.output, w.strides, w.begin, tap, w.dilations, strict=True)
-        ]
+    starts = [np.arange(out) * stride - pad for out, stride, pad in zip(form.output, w.strides, w.begin, strict=True)]
+    for tap in itertools.product(*map(_taps, starts, w.kernel, w.dilations, form.size)):
+        at = [start + offset * spread for start, offset, spread in zip(starts, tap, w.dilations, strict=True)]
         inside = [(a >= 0) & (a < size) for a, size in zip(at, form.size, strict=True)]
-        padded = [a < size + end for a, size, end in zip(at, form.size, w.end, strict=True)]
         grid = np.ix_(*(np.clip(a, 0, size - 1) for a, size in zip(at, form.size, strict=True)))
         here = _all(inside)
         values = x[(slice(None), *grid)]
         if form.kind != "largest":
             total = total + np.where(here, values, x.dtype.type(0))
-            count += _all(padded) if form.count_padding else here
+            count += here
         else:
             place = sum(g * s for g, s in zip(grid, strides, strict=True))
             better = here & (first | (values > total) | (values != values))
             total, found = np.where(better, values, total), np.where(better, place, found)
             first = first & ~here
     if form.kind == "average":
+        if form.count_padding:
+            sizes = [size + end for size, end in zip(form.size, w.end, strict=True)]
+            along = map(_reach, starts, w.kernel, w.dilations, sizes)
+            count = functools.reduce(np.multiply.outer, [taps.astype(np.float64) for taps in along])
         return [(total / count).astype(x.dtype)]
     if form.kind == "norm":
         return [total ** (1 / form.p)]
     plane = np.arange(form.planes).reshape(-1, *(1,) * len(form.size)) * int(np.prod(form.size))
     return [total, found + plane]
+
+
+def _reach(starts: Any, kernel: int, dilation: int, size: int) -> Any:
+    """How many taps of windows that begin there lie before the end of so many elements."""
+    return np.clip(-((starts - size) // dilation), 0, kernel)
+
+
+def _taps(starts: Any, kernel: int, dilation: int, size: int) -> Any:
+    """The taps that lie inside the input for any of the windows: these may be far larger than their input."""
+    first, last = _reach(starts, kernel, dilation, 0), _reach(starts, kernel, dilation, size)
+    found = [np.arange(a, b) for a, b in zip(first, last, strict=True)]
+    return np.unique(np.concatenate(found)).tolist()
 
 
 def _all(along: Sequence[Any]) -> Any:

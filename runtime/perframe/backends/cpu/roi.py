@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,21 +22,51 @@ def compute(layer: LayerLike, form: Regions, inputs: Sequence[Any], outputs: Seq
     result = np.zeros((form.count, form.channels, *form.output), wide)
     for index, (roi, picture) in enumerate(zip(rois.astype(wide), pictures.reshape(-1), strict=True)):
         edges = roi[:4] * wide(form.scale) - wide(0.5 if form.half_pixel else 0.0)
-        axes = [_samples(form, axis, edges[1 - axis], edges[3 - axis]) for axis in (0, 1)]
-        if all(at.size for at, _ in axes):
-            result[index] = _pooled(form, x[int(picture)].astype(wide), axes)
+        if not np.isfinite(edges).all():
+            raise InputError(f"region {index} is {roi.tolist()}, and finite numbers are expected")
+        axes = [_axis(form, axis, edges[1 - axis], edges[3 - axis]) for axis in (0, 1)]
+        taps = [size for axis in axes for size in (axis.output, axis.seen)]
+        reason = too_large((form.channels, *taps), DataType.of(np.dtype(wide)))
+        if reason:
+            raise InputError(f"the samples of a region, {reason}")
+        if all(taps):
+            result[index] = _pooled(form, x[int(picture)].astype(wide), [(_places(a), a.samples) for a in axes])
     return [result]
 
 
-def _samples(form: Regions, axis: int, begin: Any, end: Any) -> tuple[Any, int]:
-    """Where an axis is sampled, (output, samples), and how many samples an output element has."""
-    length, output = end - begin, form.output[axis]
+class _Axis(NamedTuple):
+    """One axis of a region: `output` elements of length `step` from `begin` on, each with `samples`, of which
+    `seen` are looked at: as many as may lie in a picture of `size`, and some beside it.
+    """
+
+    begin: Any
+    step: Any
+    output: int
+    size: int
+    samples: int
+    seen: int
+
+
+def _axis(form: Regions, axis: int, begin: Any, end: Any) -> _Axis:
+    length, output, size = end - begin, form.output[axis], form.size[axis]
     if not form.half_pixel:
         length = max(length, type(length)(1.0))
     step = length / output
-    count = form.samples if form.samples > 0 else max(0, math.ceil(step))
-    within = (np.arange(count, dtype=begin.dtype) + begin.dtype.type(0.5)) * step / max(count, 1)
-    return begin + (np.arange(output, dtype=begin.dtype) * step)[:, None] + within, count
+    samples = seen = form.samples if form.samples > 0 else max(0, math.ceil(step))
+    if step > 0:
+        seen = min(samples, math.ceil(float(size + 1) / float(step) * samples) + 3)
+    return _Axis(begin, step, output, size, samples, seen)
+
+
+def _places(axis: _Axis) -> Any:
+    """Where an axis is sampled, (output, seen): from the last sample before the picture on."""
+    wide = axis.begin.dtype.type
+    starts = axis.begin + np.arange(axis.output, dtype=wide) * axis.step
+    first = np.zeros(axis.output)
+    if axis.seen < axis.samples:
+        first = np.clip(np.floor((-1.0 - starts) / axis.step * axis.samples - 0.5) - 1, 0, axis.samples - axis.seen)
+    within = first[:, None].astype(wide) + np.arange(axis.seen, dtype=wide) + wide(0.5)
+    return starts[:, None] + within * axis.step / wide(axis.samples)
 
 
 def _corners(at: Any, size: int) -> tuple[list[Any], list[Any]]:
@@ -52,10 +82,6 @@ def _pooled(form: Regions, picture: Any, axes: Sequence[tuple[Any, int]]) -> Any
     (rows, row_weights), (columns, column_weights) = (
         _corners(at, size) for (at, _), size in zip(axes, form.size, strict=True)
     )
-    taps = (form.channels, *rows[0].shape, *columns[0].shape)
-    reason = too_large(taps, DataType.of(picture.dtype))
-    if reason:
-        raise InputError(f"the samples of a region, {reason}")
     parts = [
         picture[:, r[:, :, None, None], c[None, None]] * (a[:, :, None, None] * b[None, None])
         for r, a in zip(rows, row_weights, strict=True)

@@ -9,7 +9,6 @@ from typing import Any
 
 from numba import float32
 
-from perframe.backends.cpu.kernels.compiler import inline
 from perframe.backends.cpu.kernels.memory import floats, int32s, int64s
 from perframe.backends.cpu.kernels.sizes import LANES
 from perframe.backends.cpu.kernels.vector import multiply_add, splat
@@ -26,13 +25,7 @@ from perframe.backends.cpu.kernels.whole_vector import (
     splat_whole,
     store_bytes,
 )
-
-
-@inline
-def _reach(start, kernel, dilation, size):
-    """The first tap inside the input, and one past the last."""
-    first = (-start + dilation - 1) // dilation if start < 0 else 0
-    return first, max(first, min(kernel, (size - start + dilation - 1) // dilation))
+from perframe.backends.cpu.kernels.window import reach
 
 
 def largest(signed: bool) -> Any:
@@ -51,10 +44,10 @@ def largest(signed: bool) -> Any:
         for item in range(begin, end):
             top = item % out_height * sy - py
             image = x + (item // out_height * height + top) * width * channels
-            i0, i1 = _reach(top, ky, dy, height)
+            i0, i1 = reach(top, ky, dy, height)
             for column in range(out_width):
                 left = column * sx - px
-                j0, j1 = _reach(left, kx, dx, width)
+                j0, j1 = reach(left, kx, dx, width)
                 to = (item * out_width + column) * channels
                 for block in range(0, channels, LANES):
                     c, most = max(0, min(block, channels - LANES)), splat_whole(least)

@@ -29,6 +29,7 @@ from perframe.backends.cpu.kernels.vector import (
     store,
     store_first,
 )
+from perframe.backends.cpu.kernels.window import reach
 
 ROOM = BLOCK // LANES  # pixels that a patch on the stack has room for
 
@@ -136,13 +137,6 @@ def _pixel_by_pixel(n, x, out, c, begin, pixels, first, last):
         store_first(total, out, column * n[21], count)
 
 
-@inline
-def _reach(start, kernel, dilation, size):
-    """The first tap inside the input, and one past the last."""
-    first = (-start + dilation - 1) // dilation if start < 0 else 0
-    return first, max(first, min(kernel, (size - start + dilation - 1) // dilation))
-
-
 def _pool(average: bool) -> Any:
     def build() -> Any:
         """Items are (batch, output row).
@@ -162,13 +156,13 @@ def _pool(average: bool) -> Any:
                 top = item % out_height * sy - py
                 image = x + n[20] * 4 + item // out_height * height * width * x_pitch * 4
                 line = out + n[21] * 4 + item * out_width * out_pitch * 4
-                i0, i1 = _reach(top, ky, dy, height)
+                i0, i1 = reach(top, ky, dy, height)
                 for column in range(out_width):
                     left = column * sx - px
-                    j0, j1 = _reach(left, kx, dx, width)
+                    j0, j1 = reach(left, kx, dx, width)
                     taps = (i1 - i0) * (j1 - j0)
                     if counting:
-                        taps = _reach(top, ky, dy, height + qy)[1] * _reach(left, kx, dx, width + qx)[1]
+                        taps = reach(top, ky, dy, height + qy)[1] * reach(left, kx, dx, width + qx)[1]
                     share = splat(float32(taps))
                     corner = image + (top * width + left) * x_pitch * 4
                     for block in range(0, channels, LANES):

@@ -9,6 +9,7 @@ from numba import float32
 
 from perframe.backends.cpu.kernels.math import maximum
 from perframe.backends.cpu.kernels.memory import floats, int64s
+from perframe.backends.cpu.kernels.window import reach
 
 
 def _pool(average: bool) -> Any:
@@ -27,19 +28,20 @@ def _pool(average: bool) -> Any:
             for item in range(begin, end):
                 plane = item * height * width
                 for row in range(rows):
+                    top = row * sy - py
+                    i0, i1 = reach(top, ky, dy, height)
                     for column in range(columns):
+                        left = column * sx - px
+                        j0, j1 = reach(left, kx, dx, width)
                         total = float32(0) if average else float32(-math.inf)
-                        count = 0
-                        for i in range(ky):
-                            y = row * sy - py + i * dy
-                            for j in range(kx):
-                                z = column * sx - px + j * dx
-                                inside = y >= 0 and y < height and z >= 0 and z < width
-                                if inside:
-                                    value = x[plane + y * width + z]
-                                    total = total + value if average else maximum(total, value)
-                                if inside or (counting and y < height + qy and z < width + qx):
-                                    count += 1
+                        for i in range(i0, i1):
+                            line = plane + (top + i * dy) * width
+                            for j in range(j0, j1):
+                                value = x[line + left + j * dx]
+                                total = total + value if average else maximum(total, value)
+                        count = (i1 - i0) * (j1 - j0)
+                        if counting:
+                            count = reach(top, ky, dy, height + qy)[1] * reach(left, kx, dx, width + qx)[1]
                         if average:
                             total = total / float32(count)
                         out[(item * rows + row) * columns + column] = total
