@@ -3,51 +3,36 @@
 from __future__ import annotations
 
 import functools
-import re
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 
-from perframe.errors import InferenceError
+from perframe.errors import InferenceError, MissingExtraError
 from perframe.layers.attributes import Flag, Natural
-from perframe.layers.automaton import Automaton
 from perframe.layers.base import layer
 from perframe.spec import PartialTensor, broadcast
 from perframe.tensor import DataType
 
-# what RE2 understands and Python writes differently; classes like [:alpha:] stand inside brackets of their own
-_POSIX = {
-    "alnum": "0-9A-Za-z",
-    "alpha": "A-Za-z",
-    "ascii": r"\x00-\x7f",
-    "blank": r"\t ",
-    "cntrl": r"\x00-\x1f\x7f",
-    "digit": "0-9",
-    "graph": "!-~",
-    "lower": "a-z",
-    "print": " -~",
-    "punct": r"!-/:-@\[-`{-~",
-    "space": r"\t\n\v\f\r ",
-    "upper": "A-Z",
-    "word": "0-9A-Za-z_",
-    "xdigit": "0-9A-Fa-f",
-}
-_RE2_ONLY = re.compile(r"\\Q(?P<quoted>.*?)(?:\\E|$)|\[:(?P<posix>\w+):\]|(?P<escape>\\.)", re.DOTALL)
-
-
-def _python_syntax(match: re.Match[str]) -> str:
-    if match["quoted"] is not None:
-        return re.escape(match["quoted"])
-    if match["posix"] is not None:
-        if match["posix"] not in _POSIX:
-            raise InferenceError(f"a regular expression knows no class [:{match['posix']}:]")
-        return _POSIX[match["posix"]]
-    return r"\Z" if match["escape"] == r"\z" else match["escape"]
-
 
 @functools.lru_cache(maxsize=64)
-def regular_expression(pattern: str) -> Automaton:
-    """An expression in RE2's syntax, whose classes are those of ASCII. Raises InferenceError."""
-    return Automaton(_RE2_ONLY.sub(_python_syntax, pattern), re.ASCII)
+def regular_expression(pattern: str) -> Any:
+    """A compiled expression of RE2, whose `fullmatch` takes time in proportion to the text. Raises InferenceError, and
+    MissingExtraError without google-re2.
+    """
+    try:
+        import re2
+    except ImportError:
+        raise MissingExtraError("google-re2", "text", "RegexFullMatch") from None
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        return re2.compile(pattern, options)
+    except re2.error as error:
+        raise InferenceError(f"{pattern!r:.200} is no regular expression of RE2: {_reason(error)}") from None
+
+
+def _reason(error: Exception) -> str:
+    (said,) = error.args[:1] or ("",)
+    return said.decode(errors="replace") if isinstance(said, bytes) else str(said)
 
 
 def _strings(x: PartialTensor, what: str) -> None:

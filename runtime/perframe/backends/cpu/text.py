@@ -49,7 +49,7 @@ def _normalize(inputs: Sequence[Any], attributes: Attributes) -> list[Any]:
 
 def _full_match(inputs: Sequence[Any], attributes: Attributes) -> list[Any]:
     expression = regular_expression(attributes["pattern"])
-    found = [expression.matches(str(text)) for text in inputs[0].flat]
+    found = [expression.fullmatch(str(text)) is not None for text in inputs[0].flat]
     return [np.array(found, bool).reshape(inputs[0].shape)]
 
 
