@@ -15,7 +15,8 @@ import numpy as np
 import onnx
 from onnx import numpy_helper
 
-import fuzz.rewiring  # noqa: F401, declares mutations
+import fuzz.rewiring
+import fuzz.stored  # noqa: F401, both declare mutations
 from fuzz.mutations import Subject, mutate, pick
 from fuzz.seeds import Seed
 
