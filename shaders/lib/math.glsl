@@ -90,7 +90,15 @@ int power(int a, int b) {
 int trunc_div(int a, int b) { return b == 0 ? 0 : a / b; }
 float trunc_div(float a, float b) { return trunc(a / b); }
 int trunc_mod(int a, int b) { return b == 0 ? 0 : a - b * (a / b); }
-float trunc_mod(float a, float b) { return is_inf(b) && !is_inf(a) && !is_nan(a) ? a : a - b * trunc(a / b); }
+// Exact: b times powers of two is taken off, from the largest on. a - b * trunc(a / b) is off by as much as a is rounded.
+float trunc_mod(float a, float b) {
+    float rest = abs(a), least = abs(b);
+    if (is_nan(a) || is_nan(b) || is_inf(a) || b == 0.0) return 0.0 / 0.0;
+    float step = max(least, 1.1754944e-38);
+    while (step <= 0.5 * rest) step *= 2.0;
+    for (; step >= least && rest >= least; step *= 0.5) if (rest >= step) rest -= step;
+    return a < 0.0 ? -rest : rest;
+}
 int floor_mod(int a, int b) { int r = trunc_mod(a, b); return r != 0 && (r < 0) != (b < 0) ? r + b : r; }
 float floor_mod(float a, float b) { float r = trunc_mod(a, b); return r != 0.0 && (r < 0.0) != (b < 0.0) ? r + b : r; }
 float log_sum_exp(float a, float b) {

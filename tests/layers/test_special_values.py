@@ -125,6 +125,18 @@ def test_precision_over_many_magnitudes(op: str, backend: str, backend_context: 
     check(Case("", op, [x], reference=stable(want), rtol=2e-6, atol=3e-7), backend, backend_context)
 
 
+@pytest.mark.parametrize("fmod", [0, 1])
+def test_remainders_are_exact(fmod: int, backend: str, backend_context: Any) -> None:
+    """However many times the divisor goes into a number."""
+    rng = np.random.default_rng(3)
+    a, b = (rng.standard_normal(2000) * 10.0 ** rng.uniform(-20, 20, 2000) for _ in range(2))
+    left, right = (np.concatenate([x.astype(np.float32), ends.ravel()]) for x, ends in ((a, LEFT), (b, RIGHT)))
+    remainder = np.fmod if fmod else np.mod
+    case = Case("exact", "Mod", [left, right], {"fmod": fmod}, reference=remainder, rtol=1e-6, atol=1e-38)
+    with np.errstate(all="ignore"):
+        check(case, backend, backend_context)
+
+
 def test_the_cpu_has_all_64_bits() -> None:
     """Elsewhere int64 is int32, as far as inputs go."""
     check(Case("at its ends", "Add", [np.array([2**40, -(2**62)]), np.array([2**41, 7])]), "cpu")
