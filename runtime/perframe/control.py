@@ -64,10 +64,9 @@ class ControlPart:
     def number(self, value: Any, what: str) -> Any:
         """A value of one element, on the host. Raises InputError where it has none or several."""
         array = on_host(value)
-        if array.size != 1:
-            raise InputError(
-                f"{self.layer.op} {self.layer.name!r}: its {what} is of shape {array.shape}, and must be one"
-            )
+        if not isinstance(array, np.ndarray) or array.size != 1:
+            found = f"of shape {array.shape}" if isinstance(array, np.ndarray) else "no tensor"
+            raise InputError(f"{self.layer.op} {self.layer.name!r}: its {what} is {found}, and must be one number")
         return array.reshape(())
 
     def _check(self, name: str, inputs: Sequence[Any]) -> None:
@@ -187,8 +186,12 @@ def _scan(part: ControlPart, given: Sequence[Any], captured: Values) -> list[Any
     if not part.attribute("batched", 0):
         return _scan_one(part, values, scanned, captured)
     lengths, values = on_host(values[0]), values[1:]
+    batched = values if lengths is None else [lengths, *values]
+    counts = {value.shape[0] if len(value.shape) else 0 for value in batched}
+    if len(counts) != 1:
+        raise InputError(f"{part.layer.op} {part.layer.name!r}: its inputs are of different batches: {sorted(counts)}")
     batches = []
-    for index in range(values[-1].shape[0]):
+    for index in range(counts.pop()):
         row = [part.take(value, index, 0, slot) for slot, value in enumerate(values)]
         length = None if lengths is None else int(lengths[index])
         batches.append([part.keep(value) for value in _scan_one(part, row, scanned, captured, length)])

@@ -101,8 +101,12 @@ class Layer:
             trimmed.pop()
         try:
             if self.channels_last:
-                return channels_last_outputs(self.declaration, trimmed, self.attributes)
-            return self.declaration.outputs_for(trimmed, self.attributes)
+                results = channels_last_outputs(self.declaration, trimmed, self.attributes)
+            else:
+                results = self.declaration.outputs_for(trimmed, self.attributes)
+            if len(results) < len(self.outputs):
+                raise InferenceError(f"it makes {len(results)} output(s) of these inputs, and has {len(self.outputs)}")
+            return results
         except PerframeError as error:
             raise self._named(error, inputs) from None
 

@@ -166,6 +166,8 @@ class Declaration:
             raise InferenceError(f"{self.name} takes any number of inputs, and none of these may be absent")
         if len(inputs) > len(self.inputs) and not self.variadic:
             raise InferenceError(f"{self.name} takes at most {len(self.inputs)} input(s), and has {len(inputs)}")
+        if not self.on_host and any([value is not None and value.kind != "tensor" for value in inputs]):
+            raise InferenceError(f"{self.name} takes tensors, and an input is a sequence or an optional")
         bound = self.bind(attributes)
         try:
             result = self.infer(*inputs, **bound)
