@@ -247,29 +247,6 @@ def test_a_dropped_tensor_is_freed_though_a_converter_used_it(where: str, gl_con
         assert shown() is None, "the caller's texture is held"
 
 
-def test_threads_that_end_leave_their_contexts_to_others(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever their numbers: those are where their stacks lie, and stacks of other sizes lie elsewhere."""
-    monkeypatch.setattr(context, "_default", {})
-    numbers, made = set[int](), list[Any]()
-
-    def use() -> None:
-        numbers.add(threading.get_ident())
-        with pf.Worker(network(), where) as worker:
-            made.append(worker.schedule(ONES).peek_output().download_to_array())
-
-    before = threading.stack_size()
-    try:
-        for megabytes in range(1, 7):
-            threading.stack_size(megabytes << 20)
-            thread = threading.Thread(target=use)
-            thread.start()
-            thread.join()
-    finally:
-        threading.stack_size(before)
-    assert len(numbers) > 1 and len(made) == 6 and all(values.max() == 1.5 for values in made)
-    assert len(context._default) == 1
-
-
 def test_no_gl_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(**_: Any) -> Any:
         raise Exception("libEGL.so: cannot open shared object file")

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import threading
 from typing import Any
 
 import moderngl
 import numpy as np
+import pytest
 
 import perframe as pf
 from fresh import run_fresh
 from gl.graphs import network
+from perframe.backends.gl import context
 from perframe.backends.gl.context import device_for
 from perframe.headless_context import entry_point
 
@@ -102,3 +105,26 @@ assert more_megabytes < megabytes + 15, (megabytes, more_megabytes)
 
 def test_contexts(where: str) -> None:
     run_fresh(CONTEXTS, where)
+
+
+def test_threads_that_end_leave_their_contexts_to_others(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever their numbers: those are where their stacks lie, and stacks of other sizes lie elsewhere."""
+    monkeypatch.setattr(context, "_default", {})
+    numbers, made = set[int](), list[Any]()
+
+    def use() -> None:
+        numbers.add(threading.get_ident())
+        with pf.Worker(network(), where) as worker:
+            made.append(worker.schedule(np.ones((1, 3, 4, 5), np.float32)).peek_output().download_to_array())
+
+    before = threading.stack_size()
+    try:
+        for megabytes in range(1, 7):
+            threading.stack_size(megabytes << 20)
+            thread = threading.Thread(target=use)
+            thread.start()
+            thread.join()
+    finally:
+        threading.stack_size(before)
+    assert len(numbers) > 1 and len(made) == 6 and all(values.max() == 1.5 for values in made)
+    assert len(context._default) == 1
