@@ -277,8 +277,7 @@ def on_host(value: Any) -> Any:
 
 def _partition(model: Model, machine: Machine) -> Iterator[Part]:
     """Cut a model where a layer runs on the host, and where shapes depend on what was just computed."""
-    tensors = all(value.kind == "tensor" for value in model.inputs)  # a plan has no place for others
-    if tensors and not any(layer.declaration.on_host for layer in model.layers) and not _cuts(model):
+    if not any(layer.declaration.on_host for layer in model.layers) and not _cuts(model):
         yield PlannedPart(model, machine)
         return
     cuts, specs, group = _cuts(model), model.infer(), list[Layer]()
