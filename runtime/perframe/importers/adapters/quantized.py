@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from perframe.importers.onnx import Importer, Node
 
 
+MAX_ZERO_POINTS = 1 << 20  # more than a product has rows
+
+
 @adapter("QuantizeLinear", "DequantizeLinear")
 def _dtypes(node: Node, graph: Importer) -> None:
     for name in ("output_dtype", "precision"):
@@ -59,6 +62,8 @@ def _requantize(chain: Chain, result: str, factor: str, zero: str) -> list[Node]
     scaled = chain("Mul", chain("Cast", result, to=DataType.FLOAT32), factor)
     shape = chain.graph.specs[zero].shape
     count = shape.size if shape else 1
+    if (count or 0) > MAX_ZERO_POINTS:
+        raise NotImplementedError(f"{count} zero points are not supported")
     ones = np.ones((), np.float32) if count == 1 else np.ones(count or 0, np.float32)
     return chain.done(chain("QuantizeLinear", scaled, chain.graph.constant(ones), zero, axis=-2))
 
