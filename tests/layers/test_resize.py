@@ -94,12 +94,15 @@ CASES = [
         )
         for mode in ("nearest", "linear", "cubic")
     ),
-    resize(
-        sizes=[1, 2, 4, 6],
-        roi=[0, 0, -0.2, 0.4, 1, 1, 0.8, 1.3],
-        mode="linear",
-        coordinate_transformation_mode="tf_crop_and_resize",
-        extrapolation_value=7.0,
+    *(
+        resize(
+            sizes=[1, 2, 4, 6],
+            roi=[0, 0, -0.2, 0.4, 1, 1, 0.8, 1.3],
+            mode=mode,
+            coordinate_transformation_mode="tf_crop_and_resize",
+            extrapolation_value=value,  # 1e9 may not touch what lies inside
+        )
+        for mode, value in (("linear", 7.0), ("linear", 1e9), ("nearest", -1e9))
     ),
     resize(
         sizes=[4, 6],

@@ -6,6 +6,7 @@ import numpy as np
 import onnx
 import pytest
 
+import perframe as pf
 from passes.graphs import check_against_peer, graph, node, ops, prepared, random
 
 CONSTANTS: dict[str, Any] = {
@@ -85,3 +86,18 @@ def test_channels_of_zeros_are_not_made(name: str) -> None:
 @pytest.mark.parametrize("name", [*FUSED, *NARROW, *WIDE, *LEFT])
 def test_the_numbers_stay(name: str) -> None:
     check_against_peer((FUSED | NARROW | WIDE | LEFT)[name], {"x": random(2, 4, 7, 5)})
+
+
+@pytest.mark.parametrize("sizes", [(1, 1), (9, 8), (7, 6)], ids=str)
+def test_an_addend_whose_dims_nobody_knew_is_looked_at(sizes: tuple[int, int]) -> None:
+    """The convolution would begin with what lies behind it."""
+    nodes = [node("Conv", "x w", "c"), node("Conv", "z v", "d"), node("Add", "c d", "e"), node("Relu", "e", "y")]
+    loaded = pf.load(graph(nodes, {"x": ["n", 4, None, None], "z": ["n", 4, None, None]}, CONSTANTS))
+    given = {"x": random(1, 4, 9, 8), "z": random(1, 4, *sizes)}
+    if sizes == (7, 6):
+        with pf.Worker(loaded) as worker:
+            first, second = (worker.schedule(given).peek_output().download_to_array() for _ in range(2))
+            np.testing.assert_array_equal(first, second)
+        return
+    with pytest.raises(pf.InferenceError, match=r"\(1, 4, 7, 6\)"):
+        pf.run(loaded, given)

@@ -67,6 +67,20 @@ def _check_bias(b: PartialTensor | None, outputs: Dim) -> None:
         raise InferenceError(f"the bias is {b}, and one number for each of {outputs} output channels is expected")
 
 
+def _check_addend(addend: PartialTensor, made: PartialTensor) -> None:
+    """Raise InferenceError where a value that a convolution's sums begin with is none for each of them: what fused the
+    addition may not have known the dims. It may have fewer channels.
+    """
+    if addend.shape is None or made.shape is None:
+        return
+    given, wanted = ([shape[0], *shape[2:]] for shape in (addend.shape, made.shape))
+    pairs = zip(given, wanted, strict=False)
+    if len(given) != len(wanted) or any(isinstance(a, int) and isinstance(b, int) and a != b for a, b in pairs):
+        raise InferenceError(
+            f"{addend} is added to a convolution's {made}: give the model's inputs named or fixed dims"
+        )
+
+
 @layer()
 def Conv(
     x: PartialTensor,
@@ -96,7 +110,10 @@ def Conv(
     for axis, dim in enumerate(x.shape[2:]):
         chosen = _axis_window(axis, dim, kernel, strides, dilations, pads, auto_pad)
         dims.append(None if chosen is None else chosen.output_dim(dim))
-    return x.with_shape((x.shape[0], outputs, *dims))
+    made = x.with_shape((x.shape[0], outputs, *dims))
+    if addend is not None:
+        _check_addend(addend, made)
+    return made
 
 
 def _axis_window(

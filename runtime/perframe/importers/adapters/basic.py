@@ -52,16 +52,20 @@ def _resize(node: Node, graph: Importer) -> list[Node]:
 
 @adapter("Resize")
 def _extrapolation(node: Node, graph: Importer) -> list[Node] | None:
-    """Our layer gives 0 outside a crop: take another value off before, and add it afterwards."""
+    """Our layer gives 0 outside a crop: ones that are resized as well say where that is."""
     value = node.attributes.pop("extrapolation_value", 0.0)
     if not value or node.attributes.get("coordinate_transformation_mode") != "tf_crop_and_resize":
         return None
-    shifted, resized = (graph.value_name(node.outputs[0]) for _ in range(2))
-    constant = graph.constant(value, dtype_of(node, graph))
+    x, rest = node.inputs[0], node.inputs[1:]
+    shape, ones, weights, inside, resized = (graph.value_name(node.outputs[0]) for _ in range(5))
+    outside, half = graph.constant(value, dtype_of(node, graph)), graph.constant(0.5, np.float32)
     return [
-        node_like(node, "Sub", [node.inputs[0], constant], [shifted]),
-        node_like(node, "Resize", [shifted, *node.inputs[1:]], [resized], **node.attributes),
-        node_like(node, "Add", [resized, constant], node.outputs),
+        node_like(node, "Shape", [x], [shape]),
+        node_like(node, "ConstantOfShape", [shape], [ones], value=np.ones(1, np.float32)),
+        node_like(node, "Resize", [ones, *rest], [weights], **node.attributes),
+        node_like(node, "Greater", [weights, half], [inside]),
+        node_like(node, "Resize", [x, *rest], [resized], **node.attributes),
+        node_like(node, "Where", [inside, resized, outside], node.outputs),
     ]
 
 
