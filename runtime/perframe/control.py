@@ -64,6 +64,8 @@ class ControlPart:
     def number(self, value: Any, what: str) -> Any:
         """A value of one element, on the host. Raises InputError where it has none or several."""
         array = on_host(value)
+        if type(array) is np.ndarray and not array.shape:
+            return array  # as nearly all are: a frame waits
         if not isinstance(array, np.ndarray) or array.size != 1:
             found = f"of shape {array.shape}" if isinstance(array, np.ndarray) else "no tensor"
             raise InputError(f"{self.layer.op} {self.layer.name!r}: its {what} is {found}, and must be one number")

@@ -115,7 +115,9 @@ class Worker:
         with self._lock:
             self._check_open()
             values = self._inputs.gather(inputs)
-            self._begin_run()
+            self._runs += 1
+            if self._check is not None:
+                self._check.begin_run()
             self._parts.run_whole(values)
             self._keep_outputs(values)
         return self
@@ -131,7 +133,9 @@ class Worker:
 
     def _advance(self, values: Values) -> Iterator[str]:
         with self._lock:
-            self._begin_run()
+            self._runs += 1
+            if self._check is not None:
+                self._check.begin_run()
             run, steps = self._runs, self._parts.advance(values, whole=False)
             name = next(steps, None)
         while name is not None:
@@ -143,11 +147,6 @@ class Worker:
                 name = next(steps, None)
         with self._lock:
             self._keep_outputs(values)
-
-    def _begin_run(self) -> None:
-        self._runs += 1
-        if self._check is not None:
-            self._check.begin_run()
 
     def _keep_outputs(self, values: Values) -> None:
         self._outputs = {name: _as_output(name, values[name]) for name in self._output_names}
