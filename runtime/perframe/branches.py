@@ -117,7 +117,12 @@ class _Walk:
             outputs = [names.get(name, name) for name in layer.outputs]
             given = [self._known[name] if name else None for name in inputs]
             body_for = layer.declaration.body_for
-            if body_for is not None and given[0] is not None and given[0].value is not None:
+            if (
+                body_for is not None
+                and given[0] is not None
+                and given[0].value is not None
+                and given[0].value.size == 1
+            ):
                 which = body_for(given[0].value)
                 self.decided.append((layer.name, which))
                 self._enter(layer, layer.attributes["bodies"][which], inputs, outputs)
