@@ -13,10 +13,10 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
-from perframe.backends.base import Access, Backend, Chooser, Following, Operand
+from perframe.backends.base import Access, Backend, Chooser, Following, Operand, SizedProgram
 from perframe.errors import InferenceError, InputError
+from perframe.locks import ProcessLock
 from perframe.model import Model
 from perframe.open_dims import OpenDims, Shapes
 from perframe.plan import Plan
@@ -115,7 +115,7 @@ class Template:
 class FittedPlan(Plan):
     """A plan that formulas of sizes gave."""
 
-    def __init__(self, template: Template, sized: Any, backend: Backend) -> None:
+    def __init__(self, template: Template, sized: SizedProgram, backend: Backend) -> None:
         """`sized` is the program with the storages and numbers that are this plan's own."""
         numbers, storages = sized.numbers, sized.storages
         inputs: dict[str, Operand] = {}
@@ -152,7 +152,7 @@ class Templates:
         self._backend = backend.apart()
         self._dims = OpenDims([value.shape for value in model.inputs])
         self._constants = ConstantPool(model.constants)
-        self._lock = threading.Lock()  # held while a plan is chosen and fitted, and while templates change
+        self._lock = ProcessLock()  # held while a plan is chosen and fitted, and while templates change
         self._learning = threading.Lock()  # held during a lesson
         self._known: list[Template] = []
         self._families: dict[tuple[int, ...], _Family] = {}  # by ranks
