@@ -1,4 +1,4 @@
-"""Locks of the process: a forked child finds them free, whatever thread of its parent held them."""
+"""Locks that a forked child finds free, whatever thread of its parent held them."""
 
 from __future__ import annotations
 
@@ -6,30 +6,19 @@ import os
 import threading
 import weakref
 
-_all: weakref.WeakSet[ProcessLock] = weakref.WeakSet()
+_all: weakref.WeakSet[threading.RLock] = weakref.WeakSet()
 
 
-class ProcessLock:
-    """A reentrant lock. In a forked child it is new: the thread that may have held it does not exist there."""
-
-    def __init__(self) -> None:
-        self._lock = threading.RLock()
-        _all.add(self)
-
-    def renew(self) -> None:
-        """Be free, in a child."""
-        self._lock = threading.RLock()
-
-    def __enter__(self) -> None:
-        self._lock.acquire()
-
-    def __exit__(self, *_: object) -> None:
-        self._lock.release()
+def new_lock() -> threading.RLock:
+    """A reentrant lock. A forked child renews it: the thread that may have held it does not exist there."""
+    lock = threading.RLock()
+    _all.add(lock)
+    return lock
 
 
 def _renew_all() -> None:
     for lock in list(_all):
-        lock.renew()
+        lock._at_fork_reinit()  # type: ignore[attr-defined]  # as the standard library does with its own
 
 
 if hasattr(os, "register_at_fork"):

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from perframe.layers.twins import signature
-from perframe.locks import ProcessLock
+from perframe.locks import new_lock
 from perframe.model import Evaluate, Layer, Model
 from perframe.passes import prepare
 
-_lock = ProcessLock()
+_lock = new_lock()
 _known: weakref.WeakKeyDictionary[Model, dict[str, tuple[Hashable, weakref.ref[Model]]]] = weakref.WeakKeyDictionary()
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from perframe.backends.base import Operand
-from perframe.locks import ProcessLock
+from perframe.locks import new_lock
 
 
 class SharedOperand:
@@ -19,7 +19,7 @@ class SharedOperand:
         self.source, self.key = weakref.ref(source), key
         self.users = 0
         self._made: Operand | None = None
-        self._making = ProcessLock()
+        self._making = new_lock()
 
     def operand(self, make: Callable[[], Operand]) -> Operand:
         """The operand, which the first who asks makes."""
@@ -34,7 +34,7 @@ class SharedOperand:
             self._made.storage.release()
 
 
-_lock = ProcessLock()
+_lock = new_lock()
 # weak, since a worker may go without being released
 _known: weakref.WeakValueDictionary[tuple[int, str], SharedOperand] = weakref.WeakValueDictionary()
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import threading
 from collections.abc import Sequence
 from contextlib import suppress
 from ctypes import addressof, c_char
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 from perframe.dtypes import Array, BackendType, DataType
 from perframe.errors import BackendError, ClosedError
 from perframe.guarded import guard, guarded_bytes
+from perframe.locks import new_lock
 from perframe.readback import Pending
 from perframe.tracing import plain
 
@@ -114,7 +114,7 @@ class HostStorage:
         self.write: Fence | None = None
         self.reads: list[Fence] = []
         self.within: tuple[HostStorage, int] | None = None  # the storage that it is a part of, and its first byte there
-        self.lock = threading.RLock()
+        self.lock = new_lock()
         if memory is not None:
             self.place(memory)
         elif dtype is DataType.STRING:

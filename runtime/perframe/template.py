@@ -16,7 +16,7 @@ from functools import cache
 
 from perframe.backends.base import Access, Backend, Chooser, Following, Operand, SizedProgram
 from perframe.errors import InferenceError, InputError
-from perframe.locks import ProcessLock
+from perframe.locks import new_lock
 from perframe.model import Model
 from perframe.open_dims import OpenDims, Shapes
 from perframe.plan import Plan
@@ -152,7 +152,7 @@ class Templates:
         self._backend = backend.apart()
         self._dims = OpenDims([value.shape for value in model.inputs])
         self._constants = ConstantPool(model.constants)
-        self._lock = ProcessLock()  # held while a plan is chosen and fitted, and while templates change
+        self._lock = new_lock()  # held while a plan is chosen and fitted, and while templates change
         self._learning = threading.Lock()  # held during a lesson
         self._known: list[Template] = []
         self._families: dict[tuple[int, ...], _Family] = {}  # by ranks

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
@@ -19,6 +18,7 @@ from perframe.control import ControlPart
 from perframe.errors import ClosedError, InputError
 from perframe.inputs import Given, Inputs
 from perframe.loading import load
+from perframe.locks import new_lock
 from perframe.model import Model
 from perframe.parts import Machine, MemoryUse, Parts, Values, on_host
 from perframe.prepared import prepared
@@ -52,7 +52,7 @@ class Worker:
         if not isinstance(model, Model):
             raise InputError(f"a Worker runs a Model, and got {type(model).__name__}: Worker(pf.load(...))")
         self.model = model
-        self._lock = threading.RLock()
+        self._lock = new_lock()
         self.backend_type = backend_type_of(backend_type)
         self._closed = False
         self._backend = open_backend(self.backend_type, ctx)

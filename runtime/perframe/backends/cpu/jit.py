@@ -20,9 +20,9 @@ from typing import Any, cast
 from perframe import formulas
 from perframe.backends.cpu.compilers import Job, compile_error, compilers
 from perframe.backends.cpu.kernel_files import Entry, kernel_folder, read, write
-from perframe.locks import ProcessLock
+from perframe.locks import new_lock
 
-_lock = ProcessLock()
+_lock = new_lock()
 compiled: list[str] = []  # what this process compiled; tests look
 
 

@@ -21,7 +21,7 @@ from perframe.backends.gl.program import ProgramCache
 from perframe.backends.gl.state import ConditionalRendering, StateGuard
 from perframe.errors import BackendError, ClosedError
 from perframe.headless_context import FORKED, IS_EGL, claim_process, create_headless, entry_point
-from perframe.locks import ProcessLock
+from perframe.locks import new_lock
 
 MAX_INPUTS = 7
 _ALREADY_SIGNALED, _CONDITION_SATISFIED, _WAIT_FAILED = 0x911A, 0x911C, 0x911D
@@ -233,7 +233,7 @@ class Device:
 
 _devices: weakref.WeakSet[Device] = weakref.WeakSet()
 _default: dict[int, tuple[threading.Thread, Device]] = {}  # by the thread's number
-_sharing = ProcessLock()  # held by who looks at these
+_sharing = new_lock()  # held by who looks at these
 _ON_CONTEXT = "_perframe_device"
 _ENTERABLE = ("egl", "x11", "wgl", "darwin")  # glcontext's; `with ctx:` makes none of the others current
 
