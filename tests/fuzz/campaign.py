@@ -210,7 +210,7 @@ def campaign(
                 report.failures.append((case, outcome))
                 if save is not None:
                     path = case.save(save)
-                    text = "\n".join((outcome.kind, outcome.detail, *case.done))
+                    text = "\n".join((outcome.kind, *case.done, "", outcome.detail))
                     path.with_suffix(".txt").write_text(text, encoding="utf-8")
                 say(f"{outcome.kind} {case.name}\n  {outcome.detail}\n  " + "\n  ".join(case.done))
             if report.counts.total() % 1000 == 0:

@@ -70,7 +70,9 @@ def saved(path: Path) -> Case:
                 inputs.setdefault(name, []).append(array)
             else:
                 inputs[name] = array
-    return Case(path.stem, (), path.read_bytes(), inputs, {}, optimize=True)
+    told = path.with_suffix(".txt")  # by a campaign
+    done = told.read_text(encoding="utf-8").partition("\n\n")[0].splitlines()[1:] if told.exists() else []
+    return Case(path.stem, tuple(done), path.read_bytes(), inputs, {}, optimize=True)
 
 
 def _flat(inputs: dict[str, Any]) -> dict[str, Any]:
