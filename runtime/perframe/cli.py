@@ -30,6 +30,11 @@ Dims = Annotated[str, typer.Option(metavar="NAME=N,...", help="Values for the mo
 Seed = Annotated[int, typer.Option(help="Seed of the random inputs, and of the weights of light_ models.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Strict = Annotated[bool, typer.Option("--strict", help="Fail where a layer would fall back to the CPU.")]
+GivenInputs = Annotated[
+    list[str] | None,
+    typer.Option("--input", metavar="NAME=VALUE", help=".npy, picture, number, random (the default), or random:2x3."),
+]
+BackendName = Annotated[str, typer.Option(metavar="|".join(BACKENDS))]
 ModelName = Annotated[str, typer.Argument(help="An ONNX file, or the name of a known model.")]
 
 
@@ -41,13 +46,8 @@ def options(debug: Annotated[bool, typer.Option("--debug", help="Show the traceb
 @app.command()
 def run(
     model: ModelName,
-    given: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--input", metavar="NAME=VALUE", help=".npy, picture, number, random, or random:2x3. Default: random."
-        ),
-    ] = None,
-    backend: Annotated[str, typer.Option(metavar="|".join(BACKENDS))] = "cpu",
+    given: GivenInputs = None,
+    backend: BackendName = "cpu",
     strict: Strict = False,
     save: Annotated[Path | None, typer.Option(metavar="OUT.npz", help="Write the outputs.")] = None,
     as_json: AsJson = False,
@@ -77,13 +77,8 @@ def run(
 @app.command()
 def compare(
     model: ModelName,
-    given: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--input", metavar="NAME=VALUE", help=".npy, picture, number, random, or random:2x3. Default: random."
-        ),
-    ] = None,
-    backend: Annotated[str, typer.Option(metavar="|".join(BACKENDS))] = "cpu",
+    given: GivenInputs = None,
+    backend: BackendName = "cpu",
     as_json: AsJson = False,
     seed: Seed = 0,
     dims: Dims = "",

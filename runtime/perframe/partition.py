@@ -20,7 +20,8 @@ def pieces_of(model: Model) -> list[Model | Layer]:
 def _cut(model: Model) -> Iterator[Model | Layer]:
     """Cut a model where a layer runs on the host, and where shapes depend on what was just computed."""
     if not any(layer.declaration.on_host for layer in model.layers) and not _cuts(model):
-        yield Model(model.inputs, model.outputs, model.layers, model.constants, model.name)
+        read = [value for value in model.inputs if value.kind == "tensor"]  # a plan has no place for others
+        yield Model(read, model.outputs, model.layers, model.constants, model.name)
         return
     cuts, specs, group = _cuts(model), model.infer(), list[Layer]()
     for index, layer in enumerate(model.layers):

@@ -292,7 +292,8 @@ def slow(*given):
     return link(*given)
 jit._linker().link = slow
 holders = [threading.Thread(target=jit.kernel, args=("formulas",))]
-graph = onnx.parser.parse_model('<ir_version: 10, opset_import: ["": 21]> g (float[3] x) => (float[3] y) { y = Relu (x) }')
+head = '<ir_version: 10, opset_import: ["": 21]>'
+graph = onnx.parser.parse_model(head + "g (float[3] x) => (float[3] y) { y = Relu (x) }")
 worker = pf.Worker(pf.load(graph))
 x = pf.Tensor(np.full(3, -1, np.float32))
 for lock in (prepared._lock, shared_constants._lock, worker._lock, x.data_on_backend.lock):

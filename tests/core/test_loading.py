@@ -356,3 +356,15 @@ def test_a_sparse_tensor_of_absurd_dims(dims: list[int]) -> None:
     sparse.indices.CopyFrom(numpy_helper.from_array(np.zeros(1, np.int64)))
     with pytest.raises(pf.ModelError, match="'s'"):
         pf.load(proto)
+
+
+def test_an_input_that_is_no_tensor_and_that_nobody_reads(backend: str, backend_context: Any) -> None:
+    """What is folded away leaves the model's inputs as they are."""
+    kind = helper.make_optional_type_proto(helper.make_tensor_type_proto(TensorProto.FLOAT, None))
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [2])
+    given = [x, helper.make_value_info("o", kind), helper.make_tensor_sequence_value_info("s", TensorProto.FLOAT, None)]
+    nodes = [helper.make_node("OptionalHasElement", ["o"], ["h"]), helper.make_node("Relu", ["x"], ["y"])]
+    graph = helper.make_graph(nodes, "g", given, [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)])
+    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+    made = pf.run(proto, {"x": np.float32([-1, 2]), "o": None, "s": []}, backend=backend, ctx=backend_context)
+    assert made["y"].tolist() == [0, 2]
