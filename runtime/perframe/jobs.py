@@ -9,7 +9,7 @@ import numpy as np
 
 from perframe.backends import job_scheduler
 from perframe.errors import InputError
-from perframe.storage import note_job
+from perframe.storage import begin_job
 from perframe.tensor import BackendType, Fence, HostStorage, Storage, Tensor
 
 
@@ -47,13 +47,14 @@ def schedule(
             raise InputError(f"a job writes tensors and storages, and not {type(item).__name__}")
     sources = [_host_storage(item) for item in given if _holds_data(item)]
     targets = [_host_storage(item) for item in written]
-    needed: list[Fence] = [item for item in given if not _holds_data(item)]
-    needed += [storage.write for storage in sources if storage.write is not None]
-    after = [fence for storage in targets for fence in storage.fences]
+    fences: list[Fence] = [item for item in given if not _holds_data(item)]
     passed = [_as_array(value) if isinstance(value, Tensor) else value for value in arguments]
-    job: Job = job_scheduler()(_call, function, passed, depends_on=needed, after=after)
-    note_job(job, sources, targets)
-    return job
+
+    def begin(needed: list[Fence], after: list[Fence]) -> Job:
+        job: Job = job_scheduler()(_call, function, passed, depends_on=[*fences, *needed], after=after)
+        return job
+
+    return begin_job(begin, sources, targets)
 
 
 def _listed(items: Any, what: str) -> list[Any]:

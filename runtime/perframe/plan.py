@@ -71,6 +71,7 @@ class Plan:
             else:
                 stretch.access.rebinds.append((planned, storage))
                 stretch.access.reads = list(self.bound.values())
+                stretch.access.others = [bound for name, bound in self.bound.items() if bound not in self._rings[name]]
 
     def takes(self, name: str, tensor: Tensor) -> bool:
         """Whether steps can read an input where the tensor lies: on the right backend, in no output of this plan."""

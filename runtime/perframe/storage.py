@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from ctypes import addressof, c_char
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,9 @@ class Fence(Protocol):
 
     def wait(self) -> None:
         """Block until it is."""
+
+
+Job = TypeVar("Job", bound=Fence)
 
 
 class Storage(Protocol):
@@ -100,7 +103,8 @@ class HostStorage:
     """A tensor's data in host memory. `write` is the last job that writes it, `reads` those that read it since.
 
     Released storage has no `memory` and no `address`: asking for them raises ClosedError. A job that was submitted
-    before holds the memory itself. `lock` is held while values are copied out, and by whoever begins to write them.
+    before holds the memory itself. `lock` is held while values are copied in or out, by whoever begins to use them, and
+    during a run in the thread that submits it.
     """
 
     backend_type = BackendType.CPU
@@ -187,22 +191,25 @@ class HostStorage:
         return made
 
     def upload(self, array: Array) -> None:
-        """Write the values of `array`; waits for work that still uses the old ones."""
-        if self.write is not None or self.reads:
-            self._settle()
-        np.copyto(self.view(array.shape, self.dtype), array)
-
-    def _settle(self) -> None:
-        """Wait for all that still uses the values, whether it succeeds or fails."""
-        for fence in self.fences:
-            with suppress(Exception):
-                fence.wait()
-        self.reads, self.write = [], None
+        """Write the values of `array`; waits for work that still uses the old ones, whether it succeeds or fails."""
+        while True:
+            self.lock.acquire()  # by hand, in half of the time of `with`
+            try:
+                fences = self.fences if self.write is not None or self.reads else ()
+                if not fences:
+                    self.reads, self.write = [], None
+                    np.copyto(self.view(array.shape, self.dtype), array)
+                    return
+            finally:
+                self.lock.release()
+            for fence in fences:
+                with suppress(Exception):
+                    fence.wait()
 
     def download(self, shape: Sequence[int] | None = None, dtype: DataType | None = None) -> Array:
         """A copy of the values; waits for them."""
         shape, dtype = (self.size,) if shape is None else shape, dtype or self.dtype
-        self.lock.acquire()  # by hand, in half of the time of `with`
+        self.lock.acquire()
         try:
             if self.write is None:
                 return self.view(shape, dtype).copy()
@@ -297,12 +304,41 @@ class HostPending:
         return values
 
 
-def note_job(job: Fence, sources: Sequence[HostStorage], targets: Sequence[HostStorage]) -> None:
-    """Let those wait for a job who want to write what it reads, or to use what it writes."""
-    for storage in sources:
-        with storage.lock:
+_locking = new_lock()
+
+
+def lock_all(storages: Sequence[HostStorage]) -> None:
+    """Take the locks of all, which the caller gives back. Threads that want several take turns: no two of them can wait
+    for each other.
+    """
+    if len(storages) == 1:
+        storages[0].lock.acquire()
+        return
+    with _locking:
+        for storage in storages:
+            storage.lock.acquire()
+
+
+def begin_job(
+    begin: Callable[[list[Fence], list[Fence]], Job],
+    sources: Sequence[HostStorage],
+    targets: Sequence[HostStorage],
+) -> Job:
+    """Begin a job that reads `sources` and writes `targets`: `begin` gets what it needs, and what it only comes after.
+
+    Whoever uses one of them next waits for the job. No other thread comes between the look at them and the begin.
+    """
+    together = [*sources, *targets]
+    lock_all(together)
+    try:
+        needed = [storage.write for storage in sources if storage.write is not None]
+        job = begin(needed, [fence for storage in targets for fence in storage.fences])
+        for storage in sources:
             storage.reads = [fence for fence in storage.reads if not fence.done]
             storage.reads.append(job)
-    for storage in targets:
-        with storage.lock:
+        for storage in targets:
             storage.write, storage.reads = job, []
+    finally:
+        for storage in together:
+            storage.lock.release()
+    return job

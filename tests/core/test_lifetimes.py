@@ -11,6 +11,7 @@ import pytest
 
 import perframe as pf
 from core.small import Gate, load, node, row
+from perframe.storage import begin_job
 from support import learn
 
 LAYERS = 6
@@ -117,6 +118,39 @@ def test_threads_take_turns_with_a_worker(size: int) -> None:
     assert len(found) == 300
     for value in found:
         assert any(np.allclose(value, one, atol=1e-3) for one in wanted), value
+
+
+def test_no_reader_comes_between_the_begin_of_a_job_and_the_look_at_readers() -> None:
+    """A readback that another thread asks for meanwhile gets what the job writes, as a whole."""
+    tensor, gate, found = pf.Tensor(row(1, 2, 3)), Gate(), list[Any]()
+    reader = threading.Thread(target=lambda: found.append(tensor.readback_request()))
+
+    def begin(needed: list[Any], after: list[Any]) -> Gate:
+        reader.start()
+        reader.join(0.2)
+        return gate
+
+    storage: Any = tensor.data_on_backend
+    begin_job(begin, [], [storage])
+    reader.join(20)
+    assert not found[0].done
+    storage.memory.fill(0)
+    gate.open()
+    np.testing.assert_array_equal(found[0].result(wait=True), [0, 0, 0])
+
+
+def test_a_run_in_the_thread_that_submits_it_waits_for_who_copies_its_input() -> None:
+    x = pf.Tensor(row(1, 2, 3))
+    with pf.Worker(load([node("Relu", "x", "y")], {"x": [3]})) as worker:
+        for _ in range(3):  # the first run is a job, those after it run where they are submitted
+            worker.schedule(x).peek_output().download_to_array()
+        runner = threading.Thread(target=worker.schedule, args=(x,))
+        with x.data_on_backend.lock:  # type: ignore[attr-defined]
+            runner.start()
+            runner.join(0.2)
+            assert runner.is_alive()
+        runner.join(20)
+        assert not runner.is_alive()
 
 
 def test_a_worker_takes_models_and_says_what_else_it_got() -> None:

@@ -189,6 +189,7 @@ class Access:
     reads: list[Storage] = field(default_factory=list)
     writes: list[Storage] = field(default_factory=list)
     rebinds: list[tuple[Storage, Storage]] = field(default_factory=list)
+    others: list[Storage] = field(default_factory=list)  # those of `reads` that are not the plan's own
 
     def take_rebinds(self) -> list[tuple[Storage, Storage]]:
         """What is to be bound anew, once."""

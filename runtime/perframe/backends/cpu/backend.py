@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -31,7 +31,7 @@ from perframe.backends.cpu.rows import array_of, extent
 from perframe.backends.cpu.template import CpuTemplate
 from perframe.errors import BackendError, InputError
 from perframe.open_dims import Places
-from perframe.storage import note_job
+from perframe.storage import begin_job, lock_all
 from perframe.tensor import BackendType, DataType, Fence, HostStorage, Storage, TensorShape
 from perframe.tracing import Trace, plain
 
@@ -65,9 +65,12 @@ class CpuBackend:
     def copy(self, source: Storage, target: Storage, shape: Sequence[int], dtype: DataType) -> None:
         """As a job, after whoever writes the one and uses the other."""
         assert isinstance(source, HostStorage) and isinstance(target, HostStorage)
-        fences: list[Fence] = [*target.fences, *([source.write] if source.write else [])]
-        job = jobs.schedule(np.copyto, target.view(shape, dtype), source.view(shape, dtype), depends_on=fences)
-        note_job(job, [source], [target])
+
+        def begin(needed: list[Fence], after: list[Fence]) -> jobs.Job:
+            arrays = target.view(shape, dtype), source.view(shape, dtype)
+            return jobs.schedule(np.copyto, *arrays, depends_on=needed, after=after)
+
+        begin_job(begin, [source], [target])
 
     def supports(self, layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand]) -> str:
         """NumPy runs everything that is declared."""
@@ -146,9 +149,7 @@ class CpuBackend:
         As a job; or here, when nothing is under way and they take less time than handing them to another thread.
         """
         assert isinstance(program, CpuProgram | LateProgram)
-        if program.is_brief and self._nothing_pends(begin, access):
-            self._run_here(program, begin, end, access)
-        else:
+        if not (program.is_brief and self._run_here(program, begin, end, access)):
             self._hand_over(program, begin, end, access)
 
     def _nothing_pends(self, begin: int, access: Access) -> bool:
@@ -160,38 +161,51 @@ class CpuBackend:
         for storage in access.reads:
             if isinstance(storage, HostStorage) and storage.write is not None and not storage.is_written:
                 return False
-        return not any([storage.busy for storage in access.writes])
+        for storage in access.writes:  # noqa: SIM110  # a frame waits, and this takes less time
+            if storage.busy:
+                return False
+        return True
 
-    def _run_here(self, program: Program, begin: int, end: int, access: Access) -> None:
-        job = None
-        targets: Sequence[Any] = access.writes  # all of them in host memory, since nothing else is written here
-        for storage in targets:
-            storage.lock.acquire()  # another thread may be copying the values out
+    def _run_here(self, program: Program, begin: int, end: int, access: Access) -> bool:
+        """Run the steps in this thread, unless they wait for something; whether they ran. No other thread uses what
+        they write meanwhile, or writes what they read.
+        """
+        job, targets = None, access.writes
+        shared: Sequence[Any] = targets
+        if access.others:
+            shared = [*targets, *(storage for storage in access.others if isinstance(storage, HostStorage))]
+        lock_all(shared)
         try:
-            if access.rebinds:
-                _rebind(program, access.take_rebinds())
-            program.run(begin, end)
-        except Exception as error:  # whoever asks for the values gets it
-            self._last = job = jobs.Job.failed(error)
-        finally:
-            for storage in targets:
+            if not self._nothing_pends(begin, access):
+                return False
+            try:
+                if access.rebinds:
+                    _rebind(program, access.take_rebinds())
+                program.run(begin, end)
+            except Exception as error:  # whoever asks for the values gets it
+                self._last = job = jobs.Job.failed(error)
+            for storage in cast("Sequence[HostStorage]", targets):  # nothing else is written here
                 storage.write = job
                 if storage.reads:
                     storage.reads = []
+            return True
+        finally:
+            for storage in shared:
                 storage.lock.release()
 
     def _hand_over(self, program: CpuProgram | LateProgram, begin: int, end: int, access: Access) -> None:
         sources = [storage for storage in access.reads if isinstance(storage, HostStorage)]
         targets = [storage for storage in access.writes if isinstance(storage, HostStorage)]
         last = [self._last] if self._last else []
-        needed = [*(last if begin else []), *(storage.write for storage in sources if storage.write)]
-        after = [*needed, *last, *(fence for storage in targets for fence in storage.fences)]
         rebinds = [
             (planned, new.held() if isinstance(new, HostStorage) else new) for planned, new in access.take_rebinds()
         ]
-        job = jobs.schedule(_run, program, begin, end, rebinds, needed, after=after)
-        note_job(job, sources, targets)
-        self._last = job
+
+        def begin_run(needed: list[Fence], after: list[Fence]) -> jobs.Job:
+            needed = [*(last if begin else []), *needed]
+            return jobs.schedule(_run, program, begin, end, rebinds, needed, after=[*needed, *last, *after])
+
+        self._last = begin_job(begin_run, sources, targets)
 
     def flush(self) -> None:
         """Worker threads need no push."""

@@ -176,8 +176,10 @@ class CpuProgram:
         block = self.bindings.settle()  # which must not go before the run ends
         at = begin
         while at < end:
-            last = min(self._native_until[at], end)
+            last = self._native_until[at]
             if last > at:
+                if last > end:
+                    last = end
                 self._run_native(at, last)
                 for index, check in self._checks:
                     if at <= index < last:
@@ -223,7 +225,9 @@ class CpuProgram:
     def _note(self, elapsed: int) -> None:
         """Follow what a run here takes. One that was held up moves the figure by a quarter at most."""
         known = self.nanoseconds
-        self.nanoseconds = now = elapsed if known is None else known + (min(elapsed, 2 * known) - known) // 4
+        if known is not None:
+            elapsed = known + (elapsed - known if elapsed < 2 * known else known) // 4
+        self.nanoseconds = now = elapsed
         if self._splits and (now > LONG or now < LONG // 2):
             self._wants_helpers = now > LONG  # in between, as before: helpers make it shorter
 
