@@ -35,13 +35,17 @@ class ControlPart:
         }
         self._fitting: set[Any] = set()  # bodies with shapes that they take
 
-    def advance(self, values: Values, whole: bool) -> Iterator[str]:
+    def run_whole(self, values: Values) -> None:
         """Run the bodies that the conditions choose, and add the outputs."""
         own = len(self.layer.inputs) - len(self._captures)
         given = [values[name] if name else None for name in self.layer.inputs]
         captured = dict(zip(self._captures, given[own:], strict=True))
         made = _KINDS[self.layer.op](self, given[:own], captured)
-        values.update((name, value) for name, value in zip(self.layer.outputs, made, strict=False) if name)
+        values.update([(name, value) for name, value in zip(self.layer.outputs, made, strict=False) if name])
+
+    def advance(self, values: Values) -> Iterator[str]:
+        """It is one layer."""
+        self.run_whole(values)
         yield self.layer.name
 
     def body(self, name: str) -> Parts:
@@ -105,8 +109,7 @@ class ControlPart:
             part = PlannedPart(Model([whole, place], [Value("slice", value.dtype, None)], [cut], {}), self._machine)
             self._cuts[slot, axis] = part
         made: Values = {"whole": value, "place": np.array(index, np.int64)}
-        for _ in part.advance(made, whole=True):
-            pass
+        part.run_whole(made)
         return made["slice"]
 
     def stack(self, rows: Sequence[Any], output: Value, axis: int = 0) -> Any:
@@ -128,8 +131,7 @@ class ControlPart:
             part = PlannedPart(Model(values, [Value("rows", dtype, None)], [join], {}), self._machine)
             self._joins[key] = part
         made: Values = dict(zip(names, grown, strict=True))
-        for _ in part.advance(made, whole=True):
-            pass
+        part.run_whole(made)
         return made["rows"]
 
     def _stacked(self, rows: Sequence[Any], axis: int) -> Any:

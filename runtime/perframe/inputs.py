@@ -53,8 +53,8 @@ class Inputs:
     def gather(self, positional: tuple[Any, ...]) -> dict[str, Any]:
         """The inputs of one run by name, checked."""
         given = dict(self._kept)
-        if len(positional) == 1 and isinstance(positional[0], (dict, Mapping)):
-            (named,) = positional
+        named = positional[0] if len(positional) == 1 else None
+        if type(named) is dict or (type(named) is not np.ndarray and isinstance(named, Mapping)):  # a frame waits
             if named.keys() <= self._known:
                 given.update(named)
             else:

@@ -78,8 +78,11 @@ class MemoryUse:
 class Part(Protocol):
     """One part of a model."""
 
-    def advance(self, values: Values, whole: bool) -> Iterator[str]:
-        """Run it on `values` and add what it makes to them; yields the name of each layer, or once if `whole`."""
+    def run_whole(self, values: Values) -> None:
+        """Run it on `values` and add what it makes to them."""
+
+    def advance(self, values: Values) -> Iterator[str]:
+        """Do so layer by layer, and yield the name of each."""
 
     def release(self) -> None:
         """Free what it holds."""
@@ -118,13 +121,13 @@ class PlannedPart:
             stretch.run(0, len(stretch))
         values.update(plan.outputs)
 
-    def advance(self, values: Values, whole: bool) -> Iterator[str]:
-        """The same; yields the name of each layer, or of the first of each stretch if `whole`."""
+    def advance(self, values: Values) -> Iterator[str]:
+        """Submit the steps of one layer at a time, and yield its name."""
         plan = self._bound_plan(values)
         for stretch in plan.stretches:
             begin = 0
             while begin < len(stretch):
-                end = len(stretch) if whole else begin + 1
+                end = begin + 1
                 while end < len(stretch) and stretch.layers[end] == stretch.layers[begin]:
                     end += 1
                 stretch.run(begin, end)
@@ -134,8 +137,10 @@ class PlannedPart:
 
     def _bound_plan(self, values: Values) -> Plan:
         plan = self._plan_for(values)
-        for name in plan.bound:
-            plan.bind(name, self._storage_of(plan, name, values[name]))
+        for name, bound in plan.bound.items():
+            storage = self._storage_of(plan, name, values[name])
+            if storage is not bound:
+                plan.bind(name, storage)
         return plan
 
     def _storage_of(self, plan: Plan, name: str, value: Any) -> Storage:
@@ -256,11 +261,15 @@ class HostPart:
     def __init__(self, layer: Layer, machine: Machine) -> None:
         self._layer, self._machine = layer, machine
 
-    def advance(self, values: Values, whole: bool) -> Iterator[str]:
+    def run_whole(self, values: Values) -> None:
         """Read back, compute, and add the outputs as arrays."""
         given = [on_host(values[name]) if name else None for name in self._layer.inputs]
         made = self._machine.run_on_host(self._layer, given)
         values.update((name, value) for name, value in zip(self._layer.outputs, made, strict=False) if name)
+
+    def advance(self, values: Values) -> Iterator[str]:
+        """It is one layer."""
+        self.run_whole(values)
         yield self._layer.name
 
     def release(self) -> None:
@@ -271,7 +280,7 @@ class Parts:
     """A whole model, or the body of a loop or a branch."""
 
     def __init__(self, model: Model, machine: Machine) -> None:
-        self._machine = machine
+        self._machine, self._check = machine, machine.check
         self._branches = Branches(model, machine.evaluate) if follow_shapes(model) else None
         self._settled: dict[Any, Parts | None] = {}  # by the inputs' shapes
         self._decided: dict[Decisions, Parts] = {}
@@ -292,33 +301,34 @@ class Parts:
         if decided is not None:
             decided.run_whole(values)
             return
-        self._add_constants(values)
-        given = None if self._machine.check is None else self._kept_inputs(values)
+        given = self._begin(values)
         for part in self._parts:
-            if isinstance(part, PlannedPart):
-                part.run_whole(values)
-            else:
-                for _ in part.advance(values, whole=True):
-                    pass
-        if self._machine.check is not None and given is not None:
-            self._machine.check(self.model, values, given)
+            part.run_whole(values)
+        if given is not None:
+            self._compare(values, given)
 
-    def advance(self, values: Values, whole: bool = True) -> Iterator[str]:
-        """The same, and yields the names of layers."""
+    def advance(self, values: Values) -> Iterator[str]:
+        """Run them layer by layer, and yield the name of each."""
         decided = self._settled_for(values) if self._branches else None
         if decided is not None:
-            yield from decided.advance(values, whole)
+            yield from decided.advance(values)
             return
-        self._add_constants(values)
-        given = None if self._machine.check is None else self._kept_inputs(values)
+        given = self._begin(values)
         for part in self._parts:
-            yield from part.advance(values, whole)
-        if self._machine.check is not None and given is not None:
-            self._machine.check(self.model, values, given)
+            yield from part.advance(values)
+        if given is not None:
+            self._compare(values, given)
 
-    def _kept_inputs(self, values: Values) -> Mapping[str, Any]:
-        """The inputs of a run that will be compared: a loop's states are overwritten by it."""
-        return {name: on_host(values[name]) for name in self._names}
+    def _begin(self, values: Values) -> Values | None:
+        """Add the constants. Where the run will be compared: its inputs, since it overwrites a loop's states."""
+        if self._constants:
+            for name, value in self._constants.items():
+                values.setdefault(name, value)
+        return None if self._check is None else {name: on_host(values[name]) for name in self._names}
+
+    def _compare(self, values: Values, given: Values) -> None:
+        assert self._check is not None
+        self._check(self.model, values, given)
 
     def _settled_for(self, values: Values) -> Parts | None:
         """The parts of the model with the branches that these inputs' shapes decide; None where they decide none."""
@@ -332,10 +342,6 @@ class Parts:
                 self._settled.clear()
             self._settled[key] = self._decided.get(decisions)
         return self._settled[key]
-
-    def _add_constants(self, values: Values) -> None:
-        for name, value in self._constants.items():
-            values.setdefault(name, value)
 
     @property
     def memory_use(self) -> list[MemoryUse]:

@@ -136,7 +136,7 @@ class Worker:
             self._runs += 1
             if self._check is not None:
                 self._check.begin_run()
-            run, steps = self._runs, self._parts.advance(values, whole=False)
+            run, steps = self._runs, self._parts.advance(values)
             name = next(steps, None)
         while name is not None:
             yield name
@@ -149,7 +149,11 @@ class Worker:
             self._keep_outputs(values)
 
     def _keep_outputs(self, values: Values) -> None:
-        self._outputs = {name: _as_output(name, values[name]) for name in self._output_names}
+        outputs = {name: values[name] for name in self._output_names}
+        for name, value in outputs.items():
+            if type(value) is not Tensor:
+                outputs[name] = _as_output(name, value)
+        self._outputs = outputs
         self._backend.flush()
 
     def peek_output(self, name: str | int | None = None) -> Any:
