@@ -52,8 +52,7 @@ class Inputs:
 
     def gather(self, positional: tuple[Any, ...]) -> dict[str, Any]:
         """The inputs of one run by name, checked."""
-        given = dict(self._kept)
-        named = positional[0] if len(positional) == 1 else None
+        given, named = self._kept.copy(), positional[0] if len(positional) == 1 else None
         if type(named) is dict or (type(named) is not np.ndarray and isinstance(named, Mapping)):  # a frame waits
             if named.keys() <= self._known:
                 given.update(named)

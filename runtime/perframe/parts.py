@@ -118,7 +118,7 @@ class PlannedPart:
         """Bind, submit, and add the outputs, whose values may still be pending."""
         plan = self._bound_plan(values)
         for stretch in plan.stretches:
-            stretch.run(0, len(stretch))
+            stretch.run_whole()
         values.update(plan.outputs)
 
     def advance(self, values: Values) -> Iterator[str]:

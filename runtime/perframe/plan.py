@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from perframe.backends.base import Backend, Operand, Workspace
 from perframe.stretch import Stretch, Transfer
-from perframe.tensor import Storage, Tensor, TensorShape
+from perframe.tensor import HostStorage, Storage, Tensor, TensorShape
 
 # runs of one plan that may be under way before an upload waits: three, and more as long as their inputs are small
 MIN_IN_FLIGHT, MAX_IN_FLIGHT, SMALL_INPUTS = 3, 64, 64 << 20
@@ -35,7 +35,7 @@ class Plan:
         self.bound = {name: operand.storage for name, operand in inputs.items() if operand.has_storage}
         self.workspaces, self.owned, self._homes = workspaces, owned, homes
         self.nanoseconds = 0  # that it took to make
-        self._rings = {name: [storage] for name, storage in self.bound.items()}
+        self._rings = {name: [_private(storage)] for name, storage in self.bound.items()}
 
     @property
     def input_shapes(self) -> list[TensorShape]:
@@ -98,7 +98,7 @@ class Plan:
                 return storage
         size = len(ring) * ring[0].max_capacity * self.inputs[name].dtype.numpy.itemsize
         if len(ring) < MIN_IN_FLIGHT or (len(ring) < MAX_IN_FLIGHT and size < SMALL_INPUTS):
-            ring.append(ring[0].like(shape, self.inputs[name].dtype))
+            ring.append(_private(ring[0].like(shape, self.inputs[name].dtype)))
             self.owned.append(ring[-1])
             return ring[-1]
         ring.append(ring.pop(0))
@@ -115,3 +115,10 @@ class Plan:
         for storage in self.owned:
             storage.release()
         self.owned.clear()
+
+
+def _private(storage: Storage) -> Storage:
+    """It is written by runs of the plan alone, for which a worker has a lock."""
+    if isinstance(storage, HostStorage):
+        storage.is_private = True
+    return storage

@@ -109,6 +109,7 @@ class HostStorage:
 
     backend_type = BackendType.CPU
     is_open = True
+    is_private = False  # whether it is a plan's input, which one thread at a time uses
     memory: Array
     address: int
 
@@ -146,12 +147,6 @@ class HostStorage:
         self.memory = memory
         self.address = address_of(memory) if address is None else address
         self._viewed: tuple[tuple[int, ...], DataType, Array] | None = None
-
-    def __getattr__(self, name: str) -> Any:
-        """Python asks here for what an object does not have: a released one has no memory."""
-        if name in ("memory", "address"):
-            raise ClosedError("a tensor on the cpu was used after its release: clone what must outlive its worker")
-        raise AttributeError(f"HostStorage has no attribute {name!r}")
 
     @property
     def max_capacity(self) -> int:
@@ -192,6 +187,9 @@ class HostStorage:
 
     def upload(self, array: Array) -> None:
         """Write the values of `array`; waits for work that still uses the old ones, whether it succeeds or fails."""
+        if self.is_private and self.write is None and not self.reads:
+            np.copyto(self.view(array.shape, self.dtype), array)
+            return
         while True:
             self.lock.acquire()  # by hand, in half of the time of `with`
             try:
@@ -240,9 +238,21 @@ class HostStorage:
     def release(self) -> None:
         """Forget the memory. It is freed with the last job or readback that still uses it."""
         if self.is_open:
-            self.is_open = False
             del self.memory, self.address
             self._viewed = None
+            self.__class__ = ReleasedStorage
+
+
+class ReleasedStorage(HostStorage):
+    """What host storage becomes. In a class of its own, since `__getattr__` slows all attributes of its objects."""
+
+    is_open = False
+
+    def __getattr__(self, name: str) -> Any:
+        """Python asks here for what an object does not have: this one has no memory."""
+        if name in ("memory", "address"):
+            raise ClosedError("a tensor on the cpu was used after its release: clone what must outlive its worker")
+        raise AttributeError(f"HostStorage has no attribute {name!r}")
 
 
 class HostPending:
@@ -311,9 +321,6 @@ def lock_all(storages: Sequence[HostStorage]) -> None:
     """Take the locks of all, which the caller gives back. Threads that want several take turns: no two of them can wait
     for each other.
     """
-    if len(storages) == 1:
-        storages[0].lock.acquire()
-        return
     with _locking:
         for storage in storages:
             storage.lock.acquire()

@@ -30,6 +30,11 @@ class Stretch:
     def __len__(self) -> int:
         return len(self.steps)
 
+    def run_whole(self) -> None:
+        """Submit all steps."""
+        assert self.program is not None
+        self.backend.submit(self.program, 0, len(self.steps), self.access)
+
     def run(self, begin: int, end: int) -> None:
         """Submit some of the steps."""
         assert self.program is not None
@@ -48,11 +53,15 @@ class Transfer:
     def __len__(self) -> int:
         return 1
 
-    def run(self, begin: int, end: int) -> None:
+    def run_whole(self) -> None:
         """Download here and upload there."""
         if self.source.backend_type != "cpu":
             FrameState.blocking(self.layers[0])
         self._to.upload(self.source.download(self._value.shape, self._value.dtype))
+
+    def run(self, begin: int, end: int) -> None:
+        """It is one step."""
+        self.run_whole()
 
     def replace(self, planned: Storage, new: Storage) -> None:
         """Read `new` if the plan says `planned`."""

@@ -174,7 +174,10 @@ class CpuBackend:
         shared: Sequence[Any] = targets
         if access.others:
             shared = [*targets, *(storage for storage in access.others if isinstance(storage, HostStorage))]
-        lock_all(shared)
+        if len(shared) == 1:
+            shared[0].lock.acquire()
+        else:
+            lock_all(shared)
         try:
             if not self._nothing_pends(begin, access):
                 return False
