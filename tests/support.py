@@ -9,9 +9,9 @@ from typing import Any, NoReturn
 import pytest
 
 import perframe as pf
-from perframe.backends.cpu import jit
-from perframe.control import ControlPart
-from perframe.parts import Parts, PlannedPart
+from perframe.backends.cpu.compile import jit
+from perframe.execution.control_flow import ControlPart
+from perframe.execution.parts import Parts, PlannedPart
 
 
 def unavailable(reason: str) -> NoReturn:

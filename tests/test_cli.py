@@ -16,12 +16,12 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from PIL import Image
 
-from perframe import cli, demo, doctor
+from perframe.command_line import cli, demo, doctor
+from perframe.command_line.sources import input_arrays, named_model, parse_dims, random_array
+from perframe.command_line.units import bytes_text, seconds_text
 from perframe.errors import InputError, ModelError
 from perframe.importers.light import light_model
-from perframe.sources import input_arrays, named_model, parse_dims, random_array
 from perframe.tensor import DataType
-from perframe.units import bytes_text, seconds_text
 
 
 class Outcome(NamedTuple):
@@ -69,7 +69,7 @@ def model(tmp_path: Path) -> Path:
 
 
 def test_the_command_line_itself_loads_nothing_heavy() -> None:
-    code = "import sys, perframe.cli; print(*sys.modules)"
+    code = "import sys, perframe.command_line.cli; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert not {"numpy", "numba", "onnx", "moderngl", "glfw", "PIL"} & set(loaded)
 
@@ -152,7 +152,7 @@ def test_inspect_shows_what_a_run_takes(perframe: Command, model: Path) -> None:
 def test_warmup_fills_the_kernel_cache(
     perframe: Command, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from perframe.backends.cpu import jit
+    from perframe.backends.cpu.compile import jit
 
     monkeypatch.setenv("PERFRAME_CACHE", str(tmp_path))
     for linked in (jit.kernel, jit.function):  # as a new process would

@@ -13,7 +13,7 @@ from statistics import median
 from typing import Any
 
 import perframe as pf
-from perframe.sources import input_arrays, named_model, parse_dims
+from perframe.command_line.sources import input_arrays, named_model, parse_dims
 
 WORKERS, WARM, STEADY = 11, 20, 20
 FRAME = 1 / 60

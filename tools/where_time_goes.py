@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 import perframe as pf
+from perframe.command_line.sources import named_model, random_array
 from perframe.model import Layer, Model, Value
-from perframe.sources import named_model, random_array
-from perframe.spec import DynamicTensorShape
 from perframe.tensor import DataType
+from perframe.tensor.partial import DynamicTensorShape
 
 REPEATS = 20
 

@@ -139,6 +139,6 @@ def _open_surface(size: tuple[int, int], headless: bool) -> tuple[Surface, bool]
 
 
 if __name__ == "__main__":  # python demos/painter
-    from perframe.demo import load_demo
+    from perframe.command_line.demo import load_demo
 
     sys.exit(load_demo("painter")(sys.argv[1:]))

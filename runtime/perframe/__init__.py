@@ -12,22 +12,22 @@ __version__ = "0.1.0"
 
 _HOME = {
     "BackendType": "tensor",
-    "CommandBuffer": "commands",
+    "CommandBuffer": "execution.command_buffer",
     "DataType": "tensor",
     "Tensor": "tensor",
     "TensorShape": "tensor",
-    "Readback": "readback",
-    "DynamicTensorShape": "spec",
-    "PartialTensor": "spec",
+    "Readback": "tensor.readback",
+    "DynamicTensorShape": "tensor.partial",
+    "PartialTensor": "tensor.partial",
     "Layer": "model",
     "Model": "model",
     "Value": "model",
-    "load": "loading",
-    "Worker": "worker",
-    "run": "worker",
-    "compare": "worker",
-    "TextureConverter": "texture",
-    "TextureTransform": "texture",
+    "load": "importers.loading",
+    "Worker": "execution.worker",
+    "run": "execution.worker",
+    "compare": "execution.worker",
+    "TextureConverter": "textures.converter",
+    "TextureTransform": "textures.transform",
     "App": "host",
     "Frame": "host",
     "Script": "host",
@@ -53,7 +53,6 @@ __all__ = [*_HOME, *_MODULES, "__version__"]
 
 if TYPE_CHECKING:
     from perframe import jobs as jobs
-    from perframe.commands import CommandBuffer as CommandBuffer
     from perframe.errors import BackendError as BackendError
     from perframe.errors import ClosedError as ClosedError
     from perframe.errors import FallbackError as FallbackError
@@ -66,27 +65,28 @@ if TYPE_CHECKING:
     from perframe.errors import PerframeError as PerframeError
     from perframe.errors import ReadbackPending as ReadbackPending
     from perframe.errors import UnsupportedOperatorError as UnsupportedOperatorError
+    from perframe.execution.command_buffer import CommandBuffer as CommandBuffer
+    from perframe.execution.worker import Worker as Worker
+    from perframe.execution.worker import compare as compare
+    from perframe.execution.worker import run as run
     from perframe.host import App as App
     from perframe.host import Frame as Frame
     from perframe.host import Script as Script
     from perframe.host import next_frame as next_frame
     from perframe.host import seconds as seconds
-    from perframe.loading import load as load
+    from perframe.importers.loading import load as load
     from perframe.model import Layer as Layer
     from perframe.model import Model as Model
     from perframe.model import Value as Value
-    from perframe.readback import Readback as Readback
-    from perframe.spec import DynamicTensorShape as DynamicTensorShape
-    from perframe.spec import PartialTensor as PartialTensor
     from perframe.tensor import BackendType as BackendType
     from perframe.tensor import DataType as DataType
     from perframe.tensor import Tensor as Tensor
     from perframe.tensor import TensorShape as TensorShape
-    from perframe.texture import TextureConverter as TextureConverter
-    from perframe.texture import TextureTransform as TextureTransform
-    from perframe.worker import Worker as Worker
-    from perframe.worker import compare as compare
-    from perframe.worker import run as run
+    from perframe.tensor.partial import DynamicTensorShape as DynamicTensorShape
+    from perframe.tensor.partial import PartialTensor as PartialTensor
+    from perframe.tensor.readback import Readback as Readback
+    from perframe.textures.converter import TextureConverter as TextureConverter
+    from perframe.textures.transform import TextureTransform as TextureTransform
 
 
 def __getattr__(name: str) -> Any:

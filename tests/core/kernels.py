@@ -8,8 +8,8 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from perframe.backends.cpu import jit
-from perframe.backends.cpu.program import NativeStep
+from perframe.backends.cpu.compile import jit
+from perframe.backends.cpu.program.program import NativeStep
 
 
 @functools.cache

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 import perframe as pf
 from core.small import load, node
-from perframe.backends.cpu import arena as arenas
-from perframe.backends.cpu import jit
-from perframe.backends.cpu.arena import Arena, ArenaStorage, ArenaWorkspace
-from perframe.parts import MAX_PLANS
-from perframe.template import FittedPlan
+from perframe.backends.cpu.compile import jit
+from perframe.backends.cpu.program import arena as arenas
+from perframe.backends.cpu.program.arena import Arena, ArenaStorage, ArenaWorkspace
+from perframe.execution.parts import MAX_PLANS
+from perframe.plan.refit import FittedPlan
 from perframe.tensor import DataType
 from support import latest_plan, learn, planned_parts
 

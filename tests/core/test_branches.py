@@ -12,8 +12,8 @@ from onnx import TensorProto, helper
 import perframe as pf
 from core.small import node
 from perframe.backends import evaluator
-from perframe.branches import follow_shapes, settled
-from perframe.control import ControlPart
+from perframe.execution.control_flow import ControlPart
+from perframe.execution.static_branches import follow_shapes, settled
 
 
 def branch(name: str, *nodes: onnx.NodeProto) -> onnx.GraphProto:

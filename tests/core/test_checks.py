@@ -11,7 +11,7 @@ import pytest
 import perframe as pf
 from layers.runner import Case, ints
 from passes.graphs import graph, node
-from perframe import checks
+from perframe.tensor import checks
 from support import learn
 
 HUGE = 1 << 50

@@ -12,9 +12,9 @@ from typer.testing import CliRunner
 
 import perframe as pf
 from core.small import load, node
-from perframe.backends.cpu import norm as cpu_norm
-from perframe.backends.cpu import reference
-from perframe.cli import app
+from perframe.backends.cpu.families import norm as cpu_norm
+from perframe.backends.cpu.lowering import reference
+from perframe.command_line.cli import app
 from support import unavailable
 
 X = np.random.default_rng(0).standard_normal((2, 3, 8, 8)).astype(np.float32)

@@ -18,8 +18,8 @@ from onnx import TensorProto, helper
 from small import load, node
 
 import perframe as pf
-from perframe.backends.cpu import compilers, jit
-from perframe.backends.cpu.compilers import GREETING, Compilers
+from perframe.backends.cpu.compile import compilers, jit
+from perframe.backends.cpu.compile.compilers import GREETING, Compilers
 from perframe.errors import BackendError, InputError
 from support import unavailable
 
@@ -36,7 +36,7 @@ print(json.dumps([y.tolist(), "numba" in sys.modules, len(compiled_kernels()[1])
 """
 BEGIN = """
 import sys, time
-from perframe.backends.cpu import jit
+from perframe.backends.cpu.compile import jit
 jit.kernel("gemm")
 print("begun", flush=True)
 time.sleep(60)
@@ -265,7 +265,7 @@ def test_where_no_thread_can_be_had_kernels_are_compiled_here(
 
 def test_progress_is_told(cache: Path, fresh: Compilers, monkeypatch: pytest.MonkeyPatch, caplog: Any) -> None:
     monkeypatch.setattr(compilers, "NEWS", 0.0)
-    monkeypatch.setattr("perframe.worker.kernel_progress", lambda: fresh.progress)
+    monkeypatch.setattr("perframe.execution.worker.kernel_progress", lambda: fresh.progress)
     with pf.Worker(load([node("Tanh", "x", "y")], {"x": [3]})) as worker:
         kernels = [jit.kernel(name) for name in ("pad", "resize", "gather")]
         assert not worker.ready and worker.progress < 1
@@ -282,8 +282,9 @@ FORK = """
 import os, threading, time
 import numpy as np, onnx.parser
 import perframe as pf
-from perframe.backends.cpu import jit
-from perframe import prepared, shared_constants
+from perframe.backends.cpu.compile import jit
+from perframe.passes import prepared
+from perframe.plan import constants
 int(jit.kernel("walk"))
 link, inside = jit._linker().link, threading.Event()
 def slow(*given):
@@ -296,7 +297,7 @@ head = '<ir_version: 10, opset_import: ["": 21]>'
 graph = onnx.parser.parse_model(head + "g (float[3] x) => (float[3] y) { y = Relu (x) }")
 worker = pf.Worker(pf.load(graph))
 x = pf.Tensor(np.full(3, -1, np.float32))
-for lock in (prepared._lock, shared_constants._lock, worker._lock, x.data_on_backend.lock):
+for lock in (prepared._lock, constants._lock, worker._lock, x.data_on_backend.lock):
     def hold(lock=lock):
         with lock:
             time.sleep(1)
@@ -307,7 +308,7 @@ inside.wait(20)
 child = os.fork()
 if not child:
     int(jit.kernel("pad"))
-    with prepared._lock, shared_constants._lock:
+    with prepared._lock, constants._lock:
         made = worker.schedule(x).peek_output().download_to_array()
         os._exit(0 if not made.any() and x.download_to_array().all() else 1)
 print(os.waitpid(child, 0)[1])

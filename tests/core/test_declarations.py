@@ -10,7 +10,7 @@ import pytest
 
 from perframe.layers.base import Declaration, attributes_of, declaration
 from perframe.layers.epilogue import Stage
-from perframe.spec import PartialTensor
+from perframe.tensor.partial import PartialTensor
 
 
 def window(x: PartialTensor, *, kernel_shape: tuple[int, ...], strides: int | None = None) -> PartialTensor:

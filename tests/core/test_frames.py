@@ -10,7 +10,7 @@ import pytest
 
 import perframe as pf
 from core.small import Gate, load, node, row
-from perframe.backends.cpu import jobs
+from perframe.backends.cpu.threads import jobs
 
 
 @pytest.fixture

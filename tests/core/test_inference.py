@@ -18,8 +18,8 @@ import perframe as pf
 from perframe.backends import evaluator
 from perframe.model import Layer, Model, Value
 from perframe.passes import optimize
-from perframe.spec import Dim, DynamicTensorShape, NotKnownError, PartialTensor, Symbol, dim_product, dim_sum
 from perframe.tensor import DataType
+from perframe.tensor.partial import Dim, DynamicTensorShape, NotKnownError, PartialTensor, Symbol, dim_product, dim_sum
 
 INT64 = DataType.INT64
 NAMES = ("n", "m", None)

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from core.small import Gate
-from perframe.backends.cpu import helpers, jit, jobs
+from perframe.backends.cpu.compile import jit
+from perframe.backends.cpu.threads import helpers, jobs
 from perframe.errors import BackendError
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from perframe.backends.cpu import jit, kernel_files
+from perframe.backends.cpu.compile import jit, kernel_files
 
 KERNELS = ("pad", "walk")
 

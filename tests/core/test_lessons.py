@@ -13,7 +13,7 @@ import perframe as pf
 from core.small import load, node
 from core.test_new_shapes import compiled, counted, expected, forget, network
 from perframe.backends.cpu import backend as cpu
-from perframe.plan import Plan
+from perframe.plan.plan import Plan
 from support import learn, planned_parts
 
 __all__ = ["compiled", "counted"]  # fixtures

@@ -11,7 +11,7 @@ import pytest
 
 import perframe as pf
 from core.small import Gate, load, node, row
-from perframe.storage import begin_job
+from perframe.tensor.storage import begin_job
 from support import learn
 
 LAYERS = 6

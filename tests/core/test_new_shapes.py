@@ -11,10 +11,10 @@ import pytest
 
 import perframe as pf
 from core.small import load, node
-from perframe import storage
 from perframe.backends.cpu import backend as cpu
-from perframe.backends.cpu import jit
+from perframe.backends.cpu.compile import jit
 from perframe.layers.base import Declaration
+from perframe.tensor import storage
 from support import learn
 
 BLOCKS = 6

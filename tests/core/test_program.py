@@ -14,8 +14,9 @@ import numpy as np
 import pytest
 
 from core.kernels import mix, step, tally
-from perframe.backends.cpu import helpers, program
-from perframe.backends.cpu.program import CpuProgram, PythonStep
+from perframe.backends.cpu.program import program
+from perframe.backends.cpu.program.program import CpuProgram, PythonStep
+from perframe.backends.cpu.threads import helpers
 
 COUNT = 96
 
@@ -194,7 +195,7 @@ PRELUDE = """
 import os, threading, time
 import numpy as np
 from core.test_program import Chain, program
-from perframe.backends.cpu import helpers, jobs
+from perframe.backends.cpu.threads import helpers, jobs
 helpers.thread_count = lambda: 2
 program.thread_count, program.LONG = (lambda: 2), 0
 chain = Chain(1, 30, 1)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import perframe as pf
-from perframe.readback import FrameState, Readback
+from perframe.tensor.readback import FrameState, Readback
 
 
 class ManualFence:

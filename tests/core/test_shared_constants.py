@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from small import load, node
 
 import perframe as pf
-from perframe.backends.cpu import gemm
+from perframe.backends.cpu.lowering import gemm
 from perframe.model import Layer
-from perframe.prepared import freeze
+from perframe.passes.prepared import freeze
 
 Array = NDArray[Any]
 W = np.random.default_rng(5).standard_normal((24, 16, 1, 1)).astype(np.float32)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import perframe as pf
-from perframe.spec import broadcast
+from perframe.tensor.partial import broadcast
 
 Dynamic = pf.DynamicTensorShape
 

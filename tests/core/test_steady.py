@@ -13,7 +13,8 @@ import pytest
 
 import perframe as pf
 from core.small import Gate, load, node, row
-from perframe.backends.cpu import jobs, program
+from perframe.backends.cpu.program import program
+from perframe.backends.cpu.threads import jobs
 
 MEGABYTE = 1 << 20
 FRAMES = 1000

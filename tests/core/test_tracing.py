@@ -11,12 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perframe.backends.cpu import jit
-from perframe.backends.cpu.evaluator import Chooser, Evaluator
-from perframe.formulas import Formulas
-from perframe.open_dims import OpenDims, Places
-from perframe.storage import address_of
-from perframe.tracing import (
+from perframe.backends.cpu.compile import jit
+from perframe.backends.cpu.refit.evaluator import Chooser, Evaluator
+from perframe.sizes.arithmetic import Formulas
+from perframe.sizes.open_dims import OpenDims, Places
+from perframe.sizes.traced import (
     FollowedKeyError,
     Trace,
     at_least,
@@ -29,6 +28,7 @@ from perframe.tracing import (
     plain,
     remembered,
 )
+from perframe.tensor.storage import address_of
 
 Program = Callable[[int, int], list[int]]
 

@@ -196,7 +196,7 @@ def test_more_shapes_than_plans_are_kept(worker: pf.Worker) -> None:
 def test_a_second_shape_compiles_nothing(worker: pf.Worker, backend: str) -> None:
     if backend != "cpu":
         pytest.skip("shaders are counted in the tests of their backend")
-    from perframe.backends.cpu import jit
+    from perframe.backends.cpu.compile import jit
 
     worker.schedule(A, B).peek_output().download_to_array()
     before = list(jit.compiled)

@@ -16,7 +16,7 @@ import pytest
 from PIL import Image
 
 import perframe as pf
-from perframe.demo import load_demo
+from perframe.command_line.demo import load_demo
 from perframe.host import App, KeyEvent, ManualClock, MouseButtonEvent
 from perframe.host.blank import BlankSurface
 

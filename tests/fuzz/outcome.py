@@ -15,7 +15,7 @@ import onnx
 
 import perframe as pf
 from fuzz.cases import Case
-from perframe.parts import on_host
+from perframe.execution.parts import on_host
 
 FAILURES = ("other", "signal", "hang", "memory", "differs")
 RANDOM = ("Random", "Bernoulli", "Multinomial", "Dropout")

@@ -60,7 +60,7 @@ def test_a_child_that_dies_or_hangs_is_seen(ends: str, tmp_path: Path) -> None:
         "    def find_spec(self, name, path=None, target=None):\n"
         "        if name == 'onnxruntime':\n"
         "            return None\n"
-        f"        if name == 'perframe.worker' and not os.path.exists({str(tmp_path / 'done')!r}):\n"
+        f"        if name == 'perframe.execution.worker' and not os.path.exists({str(tmp_path / 'done')!r}):\n"
         f"            open({str(tmp_path / 'done')!r}, 'w').close()\n"
         f"            {words[ends]}\n"
         "sys.meta_path.insert(0, Finder())\n"

@@ -16,8 +16,9 @@ import perframe as pf
 from fresh import run_fresh
 from gl.graphs import network
 from gl.raw import Raw
-from perframe.backends.gl import context, native
+from perframe.backends.gl import context
 from perframe.backends.gl.context import device_for
+from perframe.graphics import current_context
 from support import unavailable
 
 ONES = np.ones((1, 3, 4, 5), np.float32)
@@ -63,22 +64,22 @@ def test_without_a_context_a_worker_makes_its_own(where: str) -> None:
 
 def test_a_worker_of_its_own_leaves_the_callers_context_current(where: str, another: Callable[..., Any]) -> None:
     ours = another()
-    before = native.current()
+    before = current_context.current()
     assert before.context
     buffer = ours.buffer(b"the application's own")
     with pf.Worker(network(), where, strict=True) as worker:
-        assert native.current() == before
+        assert current_context.current() == before
         y = worker.schedule(ONES).peek_output()
-        assert native.current() == before and buffer.read() == b"the application's own"
+        assert current_context.current() == before and buffer.read() == b"the application's own"
         readback = y.readback_request()
-        assert native.current() == before
+        assert current_context.current() == before
         assert readback.result(wait=True).max() == 1.5
-        assert native.current() == before
+        assert current_context.current() == before
         y.upload(ONES)
         y.release()
     del worker, y
     gc.collect()
-    assert native.current() == before and ours.error == "GL_NO_ERROR"
+    assert current_context.current() == before and ours.error == "GL_NO_ERROR"
     assert buffer.read() == b"the application's own"
 
 
@@ -87,12 +88,12 @@ def test_a_worker_of_its_own_leaves_none_current_where_none_was() -> None:
     code = (
         "import numpy as np, perframe as pf\n"
         "from gl.graphs import network\n"
-        "from perframe.backends.gl import native\n"
+        "from perframe.graphics import current_context\n"
         "worker = pf.Worker(network(), 'gpu_pixel')\n"
-        "assert native.current().context is None\n"
+        "assert current_context.current().context is None\n"
         "y = worker.schedule(np.ones((1, 3, 4, 5), np.float32)).peek_output()\n"
         "assert y.download_to_array().max() == 1.5\n"
-        "assert native.current().context is None\n"
+        "assert current_context.current().context is None\n"
     )
     run_fresh(code)
 
@@ -116,7 +117,7 @@ def test_a_window_in_the_way_is_an_error(monkeypatch: pytest.MonkeyPatch) -> Non
         monkeypatch.setattr(device_for(None), "_current_handle", lambda: None)
         with pytest.raises(pf.BackendError, match=r"window.*ctx="):
             worker.schedule(ONES)
-        monkeypatch.setattr(native, "current", lambda: native.NOTHING)
+        monkeypatch.setattr(current_context, "current", lambda: current_context.NOTHING)
         monkeypatch.setattr(context, "_default", {})
         with pytest.raises(pf.BackendError, match=r"window.*ctx="):
             pf.Worker(network(), "gpu_pixel")

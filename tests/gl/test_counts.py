@@ -14,9 +14,9 @@ import pytest
 
 import perframe as pf
 from gl.graphs import graph, network
-from perframe import storage
-from perframe.backends.cpu import jit
+from perframe.backends.cpu.compile import jit
 from perframe.backends.gl.context import device_for
+from perframe.tensor import storage
 
 Shape = tuple[int, ...]
 

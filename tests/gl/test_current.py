@@ -15,7 +15,7 @@ import perframe as pf
 from fresh import run_fresh
 from gl.graphs import network
 from perframe.backends.gl.context import device_for
-from perframe.headless_context import entry_point
+from perframe.graphics.headless_context import entry_point
 
 ONES = np.ones((1, 3, 4, 5), np.float32)
 

@@ -13,7 +13,7 @@ import pytest
 import perframe as pf
 from gl.graphs import network
 from perframe.backends.gl.context import Device, device_for
-from perframe.readback import FrameState
+from perframe.tensor.readback import FrameState
 
 SHAPE = (1, 3, 4, 5)
 

@@ -16,7 +16,7 @@ from fresh import run_fresh
 from gl.graphs import network
 from perframe.backends.gl import context
 from perframe.backends.gl.context import device_for
-from perframe.headless_context import entry_point
+from perframe.graphics.headless_context import entry_point
 
 KINDS = ("Buffer", "Texture", "Framebuffer", "Program", "Shader", "VertexArray", "Sampler", "Query")
 

@@ -11,7 +11,7 @@ from PIL import Image
 from perframe.errors import ClosedError, InputError
 from perframe.host import App, CloseEvent, Event, Frame, KeyEvent, ManualClock, Script
 from perframe.host.blank import BlankSurface
-from perframe.readback import FrameState
+from perframe.tensor.readback import FrameState
 
 HOOKS = ("awake", "start", "fixed_update", "update", "late_update", "render", "on_event", "destroy")
 

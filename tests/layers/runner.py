@@ -18,9 +18,9 @@ from onnx import helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 import perframe as pf
+from perframe.execution.parts import on_host
 from perframe.layers.base import registry
-from perframe.parts import on_host
-from perframe.template import FittedPlan
+from perframe.plan.refit import FittedPlan
 from support import latest_plan, learn, planned_parts
 
 Array = NDArray[Any]

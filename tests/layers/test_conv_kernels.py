@@ -11,13 +11,13 @@ import pytest
 
 import perframe as pf
 from perframe.backends import evaluator
-from perframe.backends.base import Operand
-from perframe.backends.cpu import winograd
 from perframe.backends.cpu.kernels.sizes import LANES
+from perframe.backends.cpu.lowering import winograd
+from perframe.backends.operand import Operand
 from perframe.model import Layer, Model, Value
 from perframe.passes import prepare
-from perframe.spec import DynamicTensorShape
 from perframe.tensor import DataType
+from perframe.tensor.partial import DynamicTensorShape
 
 RELATIVE = 1e-4  # of the largest output, which is what the project promises
 

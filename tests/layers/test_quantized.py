@@ -17,10 +17,10 @@ import perframe as pf
 from layers.runner import Case, Draw
 from passes.graphs import ops, prepared
 from perframe.backends import evaluator
-from perframe.backends.cpu import byte_product
+from perframe.backends.cpu.lowering import byte_product
 from perframe.model import Layer, Model, Value
-from perframe.spec import DynamicTensorShape
 from perframe.tensor import DataType
+from perframe.tensor.partial import DynamicTensorShape
 
 draw = Draw(31)
 BYTES = (np.uint8, np.int8)

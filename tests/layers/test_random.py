@@ -9,7 +9,7 @@ import pytest
 from onnx import TensorProto, helper
 
 import perframe as pf
-from perframe.backends.cpu.random import threefry
+from perframe.backends.cpu.families.random import threefry
 
 FLOATS = {TensorProto.FLOAT: "float32", TensorProto.FLOAT16: "float16", TensorProto.DOUBLE: "float64"}
 LIKE = ("RandomNormalLike", "RandomUniformLike")

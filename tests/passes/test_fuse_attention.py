@@ -157,7 +157,7 @@ def test_products_of_a_factor_for_each_number_are_no_scale() -> None:
 
 
 def test_new_shapes_compile_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    from perframe.backends.cpu import jit
+    from perframe.backends.cpu.compile import jit
 
     nodes = [COLUMNS, node("MatMul", "q c", "s"), node("Softmax", "s", "w"), node("MatMul", "w v", "y")]
     model = graph(nodes, {"q": (1, 2, "n", 8), "k": (1, 2, "m", 8), "v": (1, 2, "m", 4)})

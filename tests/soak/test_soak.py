@@ -52,7 +52,7 @@ leaks = {
     "GL fences": lambda: device.gl.glFenceSync(0x9117, 0),
     "Python's blocks": lambda: [[] for _ in range(20)],
     "memory": lambda: np.ones(1 << 20, np.uint8),
-    "storage.HostStorage": lambda: pf.Tensor(np.ones(4, np.float32)),
+    "tensor.storage.HostStorage": lambda: pf.Tensor(np.ones(4, np.float32)),
 }
 
 def rounds(leak, keep):

@@ -17,9 +17,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from perframe.backends.cpu import jit, jobs
-from perframe.backends.gl import context, native
-from perframe.headless_context import entry_point
+from perframe.backends.cpu.compile import jit
+from perframe.backends.cpu.threads import jobs
+from perframe.backends.gl import context
+from perframe.graphics import current_context
+from perframe.graphics.headless_context import entry_point
 from perframe.layers.base import Declaration
 
 KINDS = ("Buffer", "Texture", "Framebuffer", "Program", "Shader", "VertexArray", "Sampler", "Query")
@@ -133,7 +135,7 @@ def cached_results() -> int:
 def gl_names() -> dict[str, int]:
     """How many names of each kind exist in all contexts, and fences; frees what was dropped."""
     found = dict.fromkeys((f"GL {kind}s" for kind in KINDS), 0)
-    previous = native.current()
+    previous = current_context.current()
     for device in list(context._devices):
         if type(device.ctx.mglo).__name__ == "InvalidObject":  # it was released
             continue
@@ -145,7 +147,7 @@ def gl_names() -> dict[str, int]:
                 found[f"GL {kind}s"] += sum(map(bool, map(exists, range(1, NAMES))))
             # the pool that readbacks go through has as many buffers of a size as were in flight together
             found["GL Buffers"] -= sum(map(len, device._staging.values()))
-    native.restore(previous)
+    current_context.restore(previous)
     found["GL fences"] = Fences.living
     return found
 

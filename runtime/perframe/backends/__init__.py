@@ -12,7 +12,7 @@ from perframe.errors import InputError
 from perframe.tensor import BackendType, DataType
 
 if TYPE_CHECKING:
-    from perframe.backends.base import Backend, LayerLike
+    from perframe.backends.protocol import Backend, LayerLike
 
 _HOMES = {
     BackendType.CPU: "perframe.backends.cpu.backend",
@@ -37,42 +37,44 @@ def open_backend(name: BackendType | str, ctx: Any = None) -> Backend:
 
 def evaluator() -> Callable[[LayerLike, Sequence[Any]], list[Any]]:
     """The function that computes one layer on arrays with NumPy, as constant folding wants it."""
-    found: Callable[[LayerLike, Sequence[Any]], list[Any]] = import_module("perframe.backends.cpu.reference").evaluate
+    found: Callable[[LayerLike, Sequence[Any]], list[Any]] = import_module(
+        "perframe.backends.cpu.lowering.reference"
+    ).evaluate
     return found
 
 
 def host_runner() -> Callable[[LayerLike, Sequence[Any]], list[Any]]:
     """The function that runs a layer between plans: its values may be lists, and shapes may come from data."""
-    module = import_module("perframe.backends.cpu.reference")
+    module = import_module("perframe.backends.cpu.lowering.reference")
     found: Callable[[LayerLike, Sequence[Any]], list[Any]] = module.run_on_host
     return found
 
 
 def job_scheduler() -> Callable[..., Any]:
     """The function that hands a job to the CPU's worker threads."""
-    found: Callable[..., Any] = import_module("perframe.backends.cpu.jobs").schedule
+    found: Callable[..., Any] = import_module("perframe.backends.cpu.threads.jobs").schedule
     return found
 
 
 def compiled_kernels() -> tuple[Path, list[str]]:
     """The folder where the CPU's kernels are kept, and what this process has compiled, in order."""
-    jit = import_module("perframe.backends.cpu.jit")
+    jit = import_module("perframe.backends.cpu.compile.jit")
     return jit.kernel_folder(), jit.compiled
 
 
 def expect_kernels() -> None:
     """Begin to compile the kernels that all models on the CPU need, where they are missing in the cache."""
-    import_module("perframe.backends.cpu.jit").expect()
+    import_module("perframe.backends.cpu.compile.jit").expect()
 
 
 def settle_kernels() -> None:
     """Wait until all kernels that were asked for are compiled and kept."""
-    import_module("perframe.backends.cpu.jit").settle()
+    import_module("perframe.backends.cpu.compile.jit").settle()
 
 
 def kernel_progress() -> float:
     """Which share of the CPU's kernels that were asked for is compiled, from 0 to 1."""
-    share: float = import_module("perframe.backends.cpu.compilers").compilers().progress
+    share: float = import_module("perframe.backends.cpu.compile.compilers").compilers().progress
     return share
 
 
@@ -81,14 +83,13 @@ def gl_dtypes(layer: LayerLike) -> frozenset[DataType]:
     if layer.family not in gl_families() or layer.declaration.on_host:
         return frozenset()
     steps = import_module("perframe.backends.gl.steps")
-    family = import_module(f"perframe.backends.gl.{layer.family}")
+    family = import_module(f"perframe.backends.gl.families.{layer.family}")
     return frozenset(getattr(family, "DTYPES", steps.GPU_DTYPES))
 
 
 def gl_families() -> frozenset[str]:
     """The families of layers that have GL kernels: their files say how a layer is lowered."""
-    import perframe.backends.gl as package
-
+    package = import_module("perframe.backends.gl.families")
     names = [module.name for module in pkgutil.iter_modules(package.__path__)]
     return frozenset(name for name in names if hasattr(import_module(f"{package.__name__}.{name}"), "lower"))
 

@@ -20,7 +20,7 @@ from perframe.host.pending import PendingResult, ReadbackTask, ScheduleTask
 from perframe.host.script import Script, ScriptList
 from perframe.host.surface import Surface, open_surface
 from perframe.host.tasks import Task, TaskList
-from perframe.readback import FrameState
+from perframe.tensor.readback import FrameState
 
 if TYPE_CHECKING:
     import moderngl

@@ -9,7 +9,7 @@ import moderngl
 import numpy as np
 
 from perframe.errors import BackendError
-from perframe.headless_context import claim_process, create_headless, entry_point
+from perframe.graphics.headless_context import claim_process, create_headless, entry_point
 from perframe.host import pixels as picture
 from perframe.host.input import Event
 from perframe.host.pixels import Pixels

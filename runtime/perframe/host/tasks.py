@@ -7,7 +7,7 @@ from collections.abc import Generator, Iterator
 from typing import Any, Generic, Literal, TypeVar, cast
 
 from perframe.errors import ClosedError, PerframeError
-from perframe.readback import FrameState, give_frame_back
+from perframe.tensor.readback import FrameState, give_frame_back
 
 T = TypeVar("T")
 AnyTask = TypeVar("AnyTask", bound="Task[Any]")

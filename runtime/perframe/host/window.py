@@ -13,7 +13,7 @@ import moderngl
 import numpy as np
 
 from perframe.errors import BackendError, PerframeError
-from perframe.headless_context import claim_process
+from perframe.graphics.headless_context import claim_process
 from perframe.host import pixels as picture
 from perframe.host.input import (
     CloseEvent,

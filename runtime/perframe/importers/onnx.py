@@ -22,8 +22,8 @@ from perframe.importers.onnx_values import declared
 from perframe.importers.onnx_walk import MAX_DEPTH
 from perframe.layers.base import registry
 from perframe.model import Layer, Model, Names, Value
-from perframe.spec import DynamicTensorShape, PartialTensor
 from perframe.tensor import DataType
+from perframe.tensor.partial import DynamicTensorShape, PartialTensor
 
 Array = NDArray[Any]
 

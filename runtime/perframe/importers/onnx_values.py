@@ -6,8 +6,8 @@ import onnx
 
 from perframe.errors import ModelError
 from perframe.model import Value
-from perframe.spec import Dim, DynamicTensorShape
 from perframe.tensor import DataType
+from perframe.tensor.partial import Dim, DynamicTensorShape
 
 UNKNOWN = "?"  # ONNX's own text format writes it for a dim of which nothing is known
 _MAX_NESTING = 8  # sequences of sequences

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from perframe.layers.geometry import View
-from perframe.spec import Dim
+from perframe.tensor.partial import Dim
 
 # (axis, step, size): so many elements of one of the tensor's axes, `step` apart. A size of 0 is what the axis has, and
 # an axis of -1 one element, repeated

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import numpy as np
 
-from perframe.dtypes import DataType
+from perframe.tensor.dtypes import DataType
 
 _INT32 = 2**31 - 1  # kernels on a GPU hold no larger numbers
 

@@ -15,13 +15,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from perframe.checks import too_large
 from perframe.errors import InferenceError, ModelError, PerframeError
 from perframe.layers.attributes import ANYTHING, Kind, kind_by_default, kind_of
 from perframe.layers.entries import Entries
-from perframe.spec import FOLLOWED, MAX_ENTRIES, PartialTensor
+from perframe.sizes.traced import is_followed
 from perframe.tensor import DataType, TensorShape
-from perframe.tracing import is_followed
+from perframe.tensor.checks import too_large
+from perframe.tensor.partial import FOLLOWED, MAX_ENTRIES, PartialTensor
 
 Attributes = Mapping[str, Any]
 MAX_RANK = 64  # dims of a NumPy array

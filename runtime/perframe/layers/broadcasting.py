@@ -14,8 +14,8 @@ from perframe.errors import InferenceError
 from perframe.layers.base import Attributes, Declaration, Known, register
 from perframe.layers.entries import Entries, each
 from perframe.layers.geometry import Ints, View, broadcast_strides, collapse
-from perframe.spec import PartialTensor, broadcast
 from perframe.tensor import DataType
+from perframe.tensor.partial import PartialTensor, broadcast
 
 Formula = Callable[..., Any]
 Range = tuple[float, float]

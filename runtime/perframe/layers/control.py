@@ -8,8 +8,8 @@ from typing import Any
 from perframe.errors import InferenceError
 from perframe.layers.attributes import Flag, Natural
 from perframe.layers.base import layer
-from perframe.spec import Dim, DynamicTensorShape, PartialTensor
 from perframe.tensor import DataType
+from perframe.tensor.partial import Dim, DynamicTensorShape, PartialTensor
 
 
 def _merged(a: DynamicTensorShape | None, b: DynamicTensorShape | None) -> DynamicTensorShape | None:

@@ -10,7 +10,7 @@ from perframe.errors import InferenceError
 from perframe.layers.attributes import AutoPad, Extents, Pads, Positive
 from perframe.layers.base import Known, layer
 from perframe.layers.geometry import NOT_SET, Ints, Window, check_window, window
-from perframe.spec import Dim, DynamicTensorShape, PartialTensor, dim_product
+from perframe.tensor.partial import Dim, DynamicTensorShape, PartialTensor, dim_product
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,9 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from perframe.spec import Dim, NotKnownError, PartialTensor, Symbol, is_number, to_entry, to_number
+from perframe.sizes.traced import is_followed
 from perframe.tensor import DataType
-from perframe.tracing import is_followed
+from perframe.tensor.partial import Dim, NotKnownError, PartialTensor, Symbol, is_number, to_entry, to_number
 
 Entries = NDArray[Any]  # of numbers, names of dims, and None
 

@@ -14,7 +14,7 @@ from perframe.layers.base import Known, layer, normalize_axis
 from perframe.layers.bounds import Bounds
 from perframe.layers.entries import Entries
 from perframe.layers.geometry import Ints, row_major
-from perframe.spec import DynamicTensorShape, PartialTensor
+from perframe.tensor.partial import DynamicTensorShape, PartialTensor
 
 
 @dataclass(frozen=True)

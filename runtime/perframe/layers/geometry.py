@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from perframe.errors import InferenceError
-from perframe.tracing import remembered
+from perframe.sizes.traced import remembered
 
 if TYPE_CHECKING:
     from perframe.layers.entries import Entries
-    from perframe.spec import PartialTensor
+    from perframe.tensor.partial import PartialTensor
 
 Ints = tuple[int, ...]
 MAX_PADDING = 2**30  # so that places in a padded input are int32, as kernels on a GPU count them

@@ -12,7 +12,7 @@ from perframe.errors import InferenceError
 from perframe.layers.base import Known, layer, normalize_axis
 from perframe.layers.entries import Entries
 from perframe.layers.geometry import Ints
-from perframe.spec import Dim, PartialTensor, dim_sum
+from perframe.tensor.partial import Dim, PartialTensor, dim_sum
 
 
 @dataclass(frozen=True)

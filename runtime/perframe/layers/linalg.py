@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from perframe.errors import InferenceError
 from perframe.layers.base import Known, layer
-from perframe.spec import PartialTensor
+from perframe.tensor.partial import PartialTensor
 
 
 @dataclass(frozen=True)

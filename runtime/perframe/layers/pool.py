@@ -12,8 +12,8 @@ from perframe.layers.attributes import AutoPad, Extents, Flag, Pads
 from perframe.layers.base import Known, attributes_of, layer
 from perframe.layers.bounds import Bounds
 from perframe.layers.geometry import Ints, Window, check_window, window
-from perframe.spec import Dim, PartialTensor
 from perframe.tensor import DataType
+from perframe.tensor.partial import Dim, PartialTensor
 
 
 @dataclass(frozen=True)

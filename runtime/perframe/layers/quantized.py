@@ -13,8 +13,8 @@ from typing import Any
 from perframe.layers.base import Known, attributes_of, layer
 from perframe.layers.conv import Conv, Convolution
 from perframe.layers.matmul import MatMul, Product
-from perframe.spec import PartialTensor
 from perframe.tensor import DataType
+from perframe.tensor.partial import PartialTensor
 
 
 def _result(

@@ -14,7 +14,7 @@ from perframe.layers.base import Declaration, Known, layer, normalize_axes, regi
 from perframe.layers.entries import Entries, each
 from perframe.layers.geometry import Ints, View, collapse, row_major
 from perframe.layers.vocabulary import abs, log, sqrt
-from perframe.spec import Dim, DynamicTensorShape, PartialTensor
+from perframe.tensor.partial import Dim, DynamicTensorShape, PartialTensor
 
 
 def identity(x: Any) -> Any:

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from perframe.errors import InferenceError
 from perframe.layers.attributes import Flag
 from perframe.layers.base import Known, layer, normalize_axis
-from perframe.spec import Dim, PartialTensor
-from perframe.tracing import remembered
+from perframe.sizes.traced import remembered
+from perframe.tensor.partial import Dim, PartialTensor
 
 Coordinates = Literal[
     "asymmetric",

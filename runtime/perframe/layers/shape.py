@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from perframe.layers.base import layer
-from perframe.spec import (
+from perframe.tensor import DataType
+from perframe.tensor.partial import (
     MAX_ENTRIES,
     DynamicTensorShape,
     PartialTensor,
@@ -20,7 +21,6 @@ from perframe.spec import (
     to_entry,
     to_number,
 )
-from perframe.tensor import DataType
 
 _INT64 = DataType.INT64
 

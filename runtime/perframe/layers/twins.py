@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import Any
 
-from perframe.spec import PartialTensor
+from perframe.tensor.partial import PartialTensor
 
 MAX_ENTRIES = 64  # of a value that decides a shape; longer ones are not compared
 

@@ -10,7 +10,7 @@ from perframe.layers.arrangement import Arrangement
 from perframe.layers.base import normalize_axis
 from perframe.model import Layer
 from perframe.passes.match import Graph, scalar
-from perframe.spec import Dim
+from perframe.tensor.partial import Dim
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from perframe.layers.channels_last import first, is_data, last
 from perframe.model import Evaluate, Layer, Model
 from perframe.passes.match import Graph
-from perframe.spec import DynamicTensorShape
 from perframe.tensor import DataType
+from perframe.tensor.partial import DynamicTensorShape
 
 POOLS = ("MaxPool", "AveragePool")
 GLOBAL = {"GlobalAveragePool": "ReduceMean", "GlobalMaxPool": "ReduceMax"}

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from perframe.model import Array, Evaluate, Layer, Model
-from perframe.spec import PartialTensor
+from perframe.tensor.partial import PartialTensor
 
 MAX_BYTES = 64 << 20  # what folding may add to a model for one layer
 

@@ -17,8 +17,8 @@ from perframe.layers.quantize import WHOLE_RANGES
 from perframe.model import Evaluate, Layer, Model
 from perframe.passes.match import Graph
 from perframe.passes.quantization import BYTES, Numbers, Quantization, numbers_of, quantization
-from perframe.spec import DynamicTensorShape
 from perframe.tensor import DataType
+from perframe.tensor.partial import DynamicTensorShape
 
 MOVERS = ("Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "Slice", "MaxPool", "Concat")
 MOST_LAYERS = 16  # that a table stands for

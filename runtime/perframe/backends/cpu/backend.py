@@ -9,31 +9,24 @@ from typing import Any, cast
 
 import numpy as np
 
-from perframe.backends.base import (
-    Access,
-    Array,
-    LayerLike,
-    Operand,
-    Place,
-    Program,
-    ProgramTemplate,
-    Scratch,
-    Step,
-    Workspace,
-)
-from perframe.backends.cpu import jit, jobs, reference
-from perframe.backends.cpu.arena import Arena, ArenaStorage, ArenaWorkspace
-from perframe.backends.cpu.evaluator import Chooser
-from perframe.backends.cpu.late_program import LateProgram
-from perframe.backends.cpu.program import CpuProgram, CpuStep, NativeStep, PythonStep
-from perframe.backends.cpu.recipes import Recipes
-from perframe.backends.cpu.rows import array_of, extent
-from perframe.backends.cpu.template import CpuTemplate
+from perframe.backends.cpu.compile import jit
+from perframe.backends.cpu.lowering import reference
+from perframe.backends.cpu.lowering.recipes import Recipes
+from perframe.backends.cpu.lowering.rows import array_of, extent
+from perframe.backends.cpu.program.arena import Arena, ArenaStorage, ArenaWorkspace
+from perframe.backends.cpu.program.late_program import LateProgram
+from perframe.backends.cpu.program.program import CpuProgram, CpuStep, NativeStep, PythonStep
+from perframe.backends.cpu.refit.evaluator import Chooser
+from perframe.backends.cpu.refit.template import CpuTemplate
+from perframe.backends.cpu.threads import jobs
+from perframe.backends.operand import Array, Operand, Place, Scratch
+from perframe.backends.protocol import Access, LayerLike, Program, Step, Workspace
+from perframe.backends.refit import ProgramTemplate
 from perframe.errors import BackendError, InputError
-from perframe.open_dims import Places
-from perframe.storage import begin_job, lock_all
+from perframe.sizes.open_dims import Places
+from perframe.sizes.traced import Trace, plain
 from perframe.tensor import BackendType, DataType, Fence, HostStorage, Storage, TensorShape
-from perframe.tracing import Trace, plain
+from perframe.tensor.storage import begin_job, lock_all
 
 
 class CpuBackend:

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from perframe.backends.base import Access, LayerLike, Operand, Program, Scratch, Step, Workspace
 from perframe.backends.gl.bounds_step import bounds_steps
 from perframe.backends.gl.context import Device
+from perframe.backends.gl.slots import Slots
 from perframe.backends.gl.steps import (
     GPU_DTYPES,
     MOST_DIMS,
@@ -22,7 +22,8 @@ from perframe.backends.gl.steps import (
     on_gl,
     unsupported,
 )
-from perframe.backends.slots import Slots
+from perframe.backends.operand import Operand, Scratch
+from perframe.backends.protocol import Access, LayerLike, Program, Step, Workspace
 from perframe.errors import BackendError, InputError
 from perframe.tensor import BackendType, DataType, Storage
 
@@ -67,7 +68,7 @@ class GLBackend:
 
     def supports(self, layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand]) -> str:
         """Why it cannot run this layer; "" when it can."""
-        name = f"perframe.backends.gl.{layer.family}"
+        name = f"perframe.backends.gl.families.{layer.family}"
         if util.find_spec(name) is None:
             return unsupported(layer, inputs, outputs) or f"the family {layer.family!r} has no GL kernels"
         family = import_module(name)
@@ -97,7 +98,7 @@ class GLBackend:
         if not any(value.shape.size for value in outputs):
             return []
         call = Call(layer, layer.form(inputs, outputs), inputs, outputs)
-        family = import_module(f"perframe.backends.gl.{layer.family}")
+        family = import_module(f"perframe.backends.gl.families.{layer.family}")
         first = bounds_steps(call)
 
         def constant(array: Any) -> Operand:

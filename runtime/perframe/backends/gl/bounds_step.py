@@ -1,17 +1,17 @@
 """Indices on GL that are looked at before a layer reads by them: known ones when a plan is made, and where checks are
-asked for (see perframe/checks.py) those of each run, which is waited for.
+asked for (see perframe/tensor/checks.py) those of each run, which is waited for.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from perframe import checks
-from perframe.backends.base import LayerLike, Operand
 from perframe.backends.gl.steps import Call
+from perframe.backends.operand import Operand
+from perframe.backends.protocol import LayerLike
 from perframe.errors import BackendError, InferenceError
 from perframe.layers.bounds import Bounds
-from perframe.tensor import Storage
+from perframe.tensor import Storage, checks
 
 
 class BoundsStep:

@@ -15,13 +15,13 @@ from typing import Any
 
 import moderngl
 
-from perframe.backends.gl import native
-from perframe.backends.gl.entries import Entries, generate, get
 from perframe.backends.gl.program import ProgramCache
 from perframe.backends.gl.state import ConditionalRendering, StateGuard
 from perframe.errors import BackendError, ClosedError
-from perframe.headless_context import FORKED, IS_EGL, claim_process, create_headless, entry_point
-from perframe.locks import new_lock
+from perframe.graphics import current_context
+from perframe.graphics.functions import Entries, generate, get
+from perframe.graphics.headless_context import FORKED, IS_EGL, claim_process, create_headless, entry_point
+from perframe.tensor.locks import new_lock
 
 MAX_INPUTS = 7
 _ALREADY_SIGNALED, _CONDITION_SATISFIED, _WAIT_FAILED = 0x911A, 0x911C, 0x911D
@@ -90,7 +90,7 @@ class Device:
     def __init__(self, ctx: moderngl.Context, owned: bool) -> None:
         self.ctx, self.owned = ctx, owned
         self.thread: int | None = threading.get_ident()
-        self._current_handle, self._handle = native.find_current()
+        self._current_handle, self._handle = current_context.find_current()
         self.has_compute = ctx.version_code >= 430
         self.gl: Any = Entries(partial(entry_point, ctx), ctx.version_code)
         if self._handle is None and not self.gl.glGetString(_VERSION):  # an interface that we do not know is not asked
@@ -155,7 +155,7 @@ class Device:
         if self._inside:
             yield
             return
-        previous = native.current()
+        previous = current_context.current()
         self._inside += 1
         try:
             with self.ctx:
@@ -164,7 +164,7 @@ class Device:
                 yield
         finally:
             self._inside -= 1
-            native.restore(previous)
+            current_context.restore(previous)
 
     @contextmanager
     def using(self) -> Iterator[Any]:
@@ -301,30 +301,30 @@ def _check(ctx: moderngl.Context) -> None:
     maker = type(ctx.mglo._context).__module__
     if maker not in _ENTERABLE:
         return
-    handle, previous = native.find_current()[1], native.current()
+    handle, previous = current_context.find_current()[1], current_context.current()
     if maker == "x11" and previous.context is not None:  # X ends a process that enters one beside EGL's
         raise BackendError(_NOT_CURRENT)
     try:
         with ctx:
-            its_own = native.find_current()[1]
+            its_own = current_context.find_current()[1]
     finally:
-        native.restore(previous)
+        current_context.restore(previous)
     if its_own != handle:
         raise BackendError(_NOT_CURRENT)
 
 
 def _headless() -> Device:
     """A context of our own. Raises BackendError, also where what it speaks to would be a window's context."""
-    previous = native.current()
+    previous = current_context.current()
     # moderngl.create_context() in a window gives what was made last in this process: that must not be ours
     default = moderngl._store.default_context  # type: ignore[attr-defined]
     try:
         ctx = create_headless(moderngl.create_context)
-        if IS_EGL and native.current().context is None:
+        if IS_EGL and current_context.current().context is None:
             raise BackendError(_BESIDE_A_WINDOW)
         device = Device(ctx, owned=True)
         ctx.__exit__(None, None, None)  # type: ignore[no-untyped-call]
         return device
     finally:
         moderngl._store.default_context = default  # type: ignore[attr-defined]
-        native.restore(previous)
+        current_context.restore(previous)

@@ -10,16 +10,16 @@ from typing import Any
 
 import moderngl
 
-from perframe.backends.base import Operand
 from perframe.backends.gl.backend import GLBackend
 from perframe.backends.gl.compute import ComputeBackend, buffer_accessor
 from perframe.backends.gl.context import Device, device_for
-from perframe.backends.gl.entries import get, get_four
 from perframe.backends.gl.pixel import PixelBackend, texture_accessor
 from perframe.backends.gl.program import Kernel, Numbers, compose, load_kernel
 from perframe.backends.gl.state import DRAW_BINDING, TEXTURE_2D_BINDING, VIEWPORT
 from perframe.backends.gl.steps import Binding
+from perframe.backends.operand import Operand
 from perframe.errors import BackendError, ClosedError, InputError
+from perframe.graphics.functions import get, get_four
 from perframe.tensor import BackendType, Storage, Tensor
 
 _TEXTURE_2D, _TEXTURE0, _WIDTH, _HEIGHT, _RED_TYPE = 0x0DE1, 0x84C0, 0x1000, 0x1001, 0x8C10

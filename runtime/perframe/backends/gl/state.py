@@ -6,8 +6,8 @@ import ctypes
 from collections.abc import Sequence
 from typing import Any
 
-from perframe.backends.gl.entries import generate, get, get_four, get_indexed, get_mask, get_range
 from perframe.errors import BackendError
+from perframe.graphics.functions import generate, get, get_four, get_indexed, get_mask, get_range
 
 CURRENT_PROGRAM, VERTEX_ARRAY, ACTIVE_TEXTURE, VIEWPORT = 0x8B8D, 0x85B5, 0x84E0, 0x0BA2
 DRAW_FRAMEBUFFER, READ_FRAMEBUFFER, DRAW_BINDING, READ_BINDING = 0x8CA9, 0x8CA8, 0x8CA6, 0x8CAA

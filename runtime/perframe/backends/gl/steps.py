@@ -10,9 +10,10 @@ import moderngl
 import numpy as np
 from numpy.typing import NDArray
 
-from perframe.backends.base import LayerLike, Operand, Scratch, Step
 from perframe.backends.gl.context import Device
 from perframe.backends.gl.program import Numbers, load_kernel
+from perframe.backends.operand import Operand, Scratch
+from perframe.backends.protocol import LayerLike, Step
 from perframe.errors import InputError
 from perframe.layers.epilogue import Stage, compose
 from perframe.tensor import DataType, Storage

@@ -1,4 +1,4 @@
-"""Formulas of sizes: what a plan for other sizes takes from one that was made (see perframe/formulas.py)."""
+"""Formulas of sizes: what a plan for other sizes takes from one that was made (see perframe/sizes/arithmetic.py)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from perframe.backends.cpu.kernels.request import (
     ROWS,
     VALUES,
 )
-from perframe.formulas import DIVIDE, LARGER, MULTIPLY_ADD, SMALLER, ZERO
+from perframe.sizes.arithmetic import DIVIDE, LARGER, MULTIPLY_ADD, SMALLER, ZERO
 
 MOST = 4.0e18  # of a number: a larger one may not be an int64
 

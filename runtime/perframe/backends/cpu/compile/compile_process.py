@@ -1,0 +1,71 @@
+"""A process that compiles kernels for another: requests come as lines of JSON, and object code goes back.
+
+It ends with its standard input, in the middle of a kernel too, and so with the process that asked.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import signal
+import sys
+import threading
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from perframe.backends.cpu.compile import jit, kernel_files
+from perframe.backends.cpu.compile.compilers import GREETING
+
+ORPHANED = 60.0  # seconds without a request after which it ends: a forked process may hold its standard input open
+
+_writing = threading.Lock()  # held while a file is written, so that none is left half done
+
+
+def main() -> None:
+    """Serve until the requests end."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in a terminal is meant for the other process
+    replies = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what a compiler prints is no reply
+    requests: queue.SimpleQueue[dict[str, str]] = queue.SimpleQueue()
+    threading.Thread(target=_read, args=(sys.stdin.buffer, requests), daemon=True).start()
+    from perframe.backends.cpu.kernels import compiler  # noqa: F401, which takes most of the start
+
+    replies.write(GREETING)
+    replies.flush()
+    pruned = False
+    while True:
+        try:
+            request = requests.get(timeout=ORPHANED)
+        except queue.Empty:
+            return
+        _reply(replies, **request)
+        if not pruned:
+            kernel_files.prune(Path(request["path"]).parent)
+            pruned = True
+
+
+def _read(lines: BinaryIO, requests: queue.SimpleQueue[dict[str, str]]) -> None:
+    for line in lines:
+        requests.put(json.loads(line))
+    with _writing:
+        os._exit(0)
+
+
+def _reply(replies: BinaryIO, name: str, text: str, path: str) -> None:
+    """Compile a kernel and keep it, if that is the one which is asked for; the code goes back in any case."""
+    code, reply = b"", dict[str, Any](symbol="", error="")
+    try:
+        # kernels' files that changed since the other process read them make another kernel
+        if jit.object_path(name, text, Path(path).parent) == Path(path):
+            code, reply["symbol"] = kernel_files.read(Path(path)) or jit.compile_here(name, text)
+            with _writing:
+                kernel_files.write(Path(path), code, reply["symbol"])
+    except Exception as error:
+        reply["error"] = f"{type(error).__name__}: {error}"
+    replies.write(json.dumps({**reply, "size": len(code)}).encode() + b"\n" + code)
+    replies.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,285 @@
+"""Processes that compile kernels, so that the user's process neither waits for each in turn nor ever holds Numba.
+
+They start with the first kernel that is missing in the cache, take requests one at a time, and end when there has been
+nothing to do for a while, or when this process ends. PERFRAME_COMPILERS caps how many there are; with 0, and wherever
+no process can be started, kernels are compiled where they are needed.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import logging
+import os
+import sys
+import threading
+from collections import deque
+from functools import cache
+from pathlib import Path
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from perframe.backends.cpu.compile.kernel_files import Entry
+from perframe.errors import BackendError, InputError
+
+if TYPE_CHECKING:
+    import subprocess
+
+log = logging.getLogger("perframe")
+
+GREETING = b"perframe compiles\n"  # what a process says when it is ready
+PROCESSES = 4  # at the most: few models need more kernels at a time
+IDLE = 10.0  # seconds after which a process with nothing to do is ended
+START = 60.0  # seconds that a process may take to become ready
+REPLY = 20.0  # seconds that one may take for a kernel, which takes a hundredth of them; then it is compiled here
+NEWS = 5.0  # seconds after which the log says again how far it is
+LAST = 10.0  # seconds that the end of this process waits for kernels which nobody needed yet
+
+
+def process_count() -> int:
+    """How many processes may compile: one for each core up to four, or PERFRAME_COMPILERS. Raises InputError."""
+    given = os.environ.get("PERFRAME_COMPILERS", "")
+    if given and not given.isdecimal():
+        raise InputError(f"PERFRAME_COMPILERS is a number of processes, 0 or more, and not {given!r}")
+    if not _is_python():
+        return 0
+    return int(given) if given else min(PROCESSES, _cores())
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _is_python() -> bool:
+    """Whether `sys.executable` is an interpreter, and not a program that was frozen or that embeds Python."""
+    return not getattr(sys, "frozen", False) and Path(sys.executable or "").name.lower().startswith("python")
+
+
+class Job:
+    """A kernel that is being compiled elsewhere."""
+
+    def __init__(self, name: str, text: str, path: Path) -> None:
+        self.name, self.text, self.path = name, text, path
+        self._process = os.getpid()
+        self._done = threading.Event()
+        self._entry: Entry | None = None
+        self._error = ""
+
+    def wait(self) -> Entry | None:
+        """The object code; None where no process could compile it. Raises BackendError where the compiler did."""
+        if self._process != os.getpid():  # forked since: nobody here will set the event
+            return None
+        self._done.wait()
+        if self._error:
+            raise compile_error(self.name, self._error)
+        return self._entry
+
+    def finish(self, entry: Entry | None, error: str = "") -> None:
+        """Let those who wait go on."""
+        self._entry, self._error = entry, error
+        self._done.set()
+
+
+def compile_error(name: str, error: object) -> BackendError:
+    """What the user is told."""
+    return BackendError(f"the kernel {name!r} could not be compiled: {error}")
+
+
+class Compilers:
+    """The processes of this one. Each has a thread here that feeds it."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._waiting: deque[Job] = deque()
+        self._open: dict[Path, Job] = {}  # what is waiting or being compiled
+        self._feeders = 0
+        self._resting = 0  # feeders that wait for a job
+        self._usable = True
+        self._asked = 0  # kernels, in this process
+        self._is_told, self._told_at = False, 0.0  # whether the log has said it, and when it said how far it is
+
+    def request(self, name: str, text: str, path: Path) -> Job | None:
+        """Begin to compile a kernel, to be kept at `path`; None where no process can be had."""
+        most = process_count()
+        with self._changed:
+            if not self._usable or most == 0:
+                return None
+            job = self._open.get(path)
+            if job is None:
+                job = self._open[path] = Job(name, text, path)
+                self._waiting.append(job)
+                wants_feeder = len(self._waiting) > self._resting and self._feeders < most
+                if wants_feeder and not self._start_feeder() and not self._feeders:
+                    self._open.pop(path, None)
+                    self._waiting.remove(job)
+                    return None
+                self._changed.notify()
+                self._asked += 1
+        self._tell()
+        return job
+
+    def _start_feeder(self) -> bool:
+        """Whether a thread could be started that feeds one more process."""
+        try:
+            threading.Thread(target=self._feed, name="perframe-compiler", daemon=True).start()
+        except RuntimeError as error:  # the system gives no more
+            log.info("no thread for one more process that compiles kernels: %s", error)
+            return False
+        self._feeders += 1
+        return True
+
+    def _tell(self) -> None:
+        """Say in the log that kernels are compiled, and now and then how far it is."""
+        now = monotonic()
+        with self._changed:
+            if not self._is_told:
+                self._is_told, self._told_at = True, now
+                log.warning(
+                    "kernels are being compiled, once on this machine: first results take some seconds; `perframe "
+                    "warmup MODEL` does it beforehand, and worker.progress says how far it is"
+                )
+            elif now - self._told_at > NEWS:
+                self._told_at = now
+                log.warning("%d of %d kernels are compiled", self._asked - len(self._open), self._asked)
+
+    @property
+    def progress(self) -> float:
+        """Which share of what was asked for is compiled, from 0 to 1."""
+        with self._changed:
+            return 1.0 if not self._asked else 1 - len(self._open) / self._asked
+
+    @property
+    def busy(self) -> bool:
+        """Whether anything is being compiled."""
+        return bool(self._open)
+
+    def settle(self, seconds: float | None = None) -> None:
+        """Wait until all that was asked for is there."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._open, seconds)
+
+    def _feed(self) -> None:
+        """Give jobs to a process of its own until there are none for a while, or the process fails."""
+        process = None
+        try:
+            process = _start()
+            while (job := self._next()) is not None:
+                reply = None
+                try:
+                    reply = _ask(process, job)
+                finally:
+                    self._finish(job, *(reply or (None, "")))
+                if reply is None:
+                    log.info("the process that compiled %r ended before that", job.name)
+                    break
+        except OSError as error:
+            log.info("kernels are compiled in this process, since no other can be started: %s", error)
+            self._usable = False
+        finally:
+            with self._changed:
+                self._feeders -= 1
+                left = [] if self._feeders else list(self._waiting)
+            for job in left:  # nobody else will take them
+                self._finish(job, None, "")
+            if process is not None:
+                _end(process)
+
+    def _next(self) -> Job | None:
+        """A job, or None when there was none for a while."""
+        with self._changed:
+            self._resting += 1
+            found = self._changed.wait_for(lambda: self._waiting, IDLE)
+            self._resting -= 1
+            return self._waiting.popleft() if found else None
+
+    def _finish(self, job: Job, entry: Entry | None, error: str) -> None:
+        with self._changed:
+            self._open.pop(job.path, None)
+            if job in self._waiting:
+                self._waiting.remove(job)
+            self._changed.notify_all()
+        job.finish(entry, error)
+        self._tell()
+
+
+def _start() -> subprocess.Popen[bytes]:
+    """A process that is ready. Raises OSError."""
+    import subprocess  # here and below: a process whose cache is warm needs neither
+
+    paths = [path or os.getcwd() for path in sys.path]
+    process = subprocess.Popen(
+        [sys.executable, "-P", "-m", "perframe.backends.cpu.compile.compile_process"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env={**_clean_environment(), "PYTHONPATH": os.pathsep.join(paths)},
+        creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
+    )
+    late = threading.Timer(START, process.kill)
+    late.daemon = True
+    late.start()
+    assert process.stdout is not None
+    try:
+        if process.stdout.readline(len(GREETING)) == GREETING:
+            return process
+    finally:
+        late.cancel()
+    process.kill()
+    _end(process)
+    raise OSError(f"{sys.executable} did not become ready")
+
+
+def _clean_environment() -> dict[str, str]:
+    """Without Numba's own variables: what is compiled is kept for other processes, which may not have them."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("NUMBA_")}
+
+
+def _ask(process: subprocess.Popen[bytes], job: Job) -> tuple[Entry | None, str] | None:
+    """(what it compiled, the compiler's error); None when the process is gone."""
+    import json
+
+    assert process.stdin is not None and process.stdout is not None
+    request = {"name": job.name, "text": job.text, "path": str(job.path)}
+    late = threading.Timer(REPLY, process.kill)
+    late.daemon = True
+    with contextlib.suppress(RuntimeError):  # no thread: then there is no limit
+        late.start()
+    try:
+        process.stdin.write(json.dumps(request).encode() + b"\n")
+        process.stdin.flush()
+        reply = json.loads(process.stdout.readline())
+        code = process.stdout.read(reply["size"])
+    except (OSError, ValueError):
+        return None
+    finally:
+        late.cancel()
+    if len(code) != reply["size"]:
+        return None
+    return ((code, reply["symbol"]) if code else None), reply["error"]
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Its standard input ends, and so does it."""
+    for stream in (process.stdin, process.stdout):
+        if stream is not None:
+            with contextlib.suppress(OSError):
+                stream.close()
+    process.wait()
+
+
+@cache
+def compilers() -> Compilers:
+    """The process' own, made when they are first asked for."""
+    made = Compilers()
+    atexit.register(_leave, made, os.getpid())
+    return made
+
+
+def _leave(left: Compilers, process: int) -> None:
+    """What was begun is kept for the next process."""
+    if os.getpid() == process:
+        left.settle(LAST)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=compilers.cache_clear)

@@ -1,0 +1,184 @@
+"""Compiled kernels: Numba compiles each once, in a process beside this one (see compilers.py); its object code is kept
+on disk, and later processes link that.
+
+A kernel is `build(**functions)` in a file of `kernels/`; it returns a function of (numbers, begin, end), addresses and
+indices as int64. an object file is named by a hash of kernel sources, the variant's text, the CPU and Numba's version.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import hashlib
+import importlib.util
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, cast
+
+from perframe.backends.cpu.compile.compilers import Job, compile_error, compilers
+from perframe.backends.cpu.compile.kernel_files import Entry, kernel_folder, read, write
+from perframe.sizes import arithmetic
+from perframe.tensor.locks import new_lock
+
+_lock = new_lock()
+compiled: list[str] = []  # what this process compiled; tests look
+
+
+@functools.cache
+def _fingerprint() -> str:
+    """What, besides a variant's text, decides the object code."""
+    import llvmlite.binding as llvm
+
+    digest = hashlib.sha256()
+    for path in [Path(arithmetic.__file__), *sorted((Path(__file__).parents[1] / "kernels").glob("*.py"))]:
+        digest.update(path.read_bytes())
+    numba = importlib.util.find_spec("numba")  # whose version is in a file; to ask for it takes 15 ms
+    if numba is not None and numba.origin is not None:
+        digest.update((Path(numba.origin).parent / "_version.py").read_bytes())
+    digest.update(f"{llvm.get_host_cpu_name()} {sys.version_info[:2]}".encode())
+    digest.update(llvm.get_host_cpu_features().flatten().encode())
+    digest.update(os.environ.get("PERFRAME_VECTORS", "").encode())
+    return digest.hexdigest()
+
+
+class _Linker:
+    """One LLVM execution engine into which object code is linked."""
+
+    def __init__(self) -> None:
+        import llvmlite.binding as llvm
+
+        self._llvm = llvm
+        llvm.initialize_native_target()
+        llvm.initialize_native_asmprinter()
+        machine = llvm.Target.from_default_triple().create_target_machine(jit=True)
+        self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
+
+    def link(self, code: bytes, symbol: str) -> int:
+        """The address of `symbol` in the object code."""
+        self._engine.add_object_file(self._llvm.object_file.ObjectFileRef.from_data(code))
+        self._engine.finalize_object()
+        return int(self._engine.get_function_address(symbol))
+
+
+@functools.cache
+def _linker() -> _Linker:
+    return _Linker()
+
+
+_parents: list[_Linker] = []  # which own the code that a forked child has from them
+
+
+def _leave_linker() -> None:
+    """A child links with an engine of its own: the parent's may be in the middle of a kernel."""
+    if _linker.cache_info().currsize:
+        _parents.append(_linker())
+        _linker.cache_clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_leave_linker)
+
+
+@functools.cache
+def kernel(name: str, text: str = "") -> int:
+    """The address of a kernel: `name` is "file" or "file.function", `text` the formulas that make the variant.
+
+    Where it must be compiled first, other processes begin with that, and the number has a value when somebody needs it.
+    Raises BackendError, then or now.
+    """
+    with _lock:
+        path = object_path(name, text, kernel_folder())
+        entry = read(path)
+        if entry is not None:
+            return _linker().link(*entry)
+        compiled.append(f"{name} {text}".strip())
+        job = compilers().request(name, text, path)
+        pending = _Pending(name, text, path, job)
+        return cast(int, pending) if job is not None else int(pending)
+
+
+class _Pending:
+    """The address of a kernel that is being compiled, as a number: NumPy and int() wait for it."""
+
+    __slots__ = ("_address", "_job", "_kernel")
+
+    def __init__(self, name: str, text: str, path: Path, job: Job | None) -> None:
+        self._kernel, self._job, self._address = (name, text, path), job, 0
+
+    def __index__(self) -> int:
+        entry = None if self._address or self._job is None else self._job.wait()
+        with _lock:
+            if not self._address:
+                self._address = _linker().link(*(entry or _made_here(*self._kernel)))
+        return self._address
+
+    __int__ = __index__
+
+
+def _made_here(name: str, text: str, path: Path) -> Entry:
+    """A kernel that no other process has compiled."""
+    try:
+        entry = compile_here(name, text)
+    except Exception as error:
+        raise compile_error(name, f"{type(error).__name__}: {error}") from error
+    if not any(variable.startswith("NUMBA_") for variable in os.environ):  # which may have made another one of it
+        write(path, *entry)
+    return entry
+
+
+def expect() -> None:
+    """Begin to compile what every program needs, where it is missing."""
+    kernel("walk")
+    kernel("walk.build_help")
+
+
+def busy() -> bool:
+    """Whether any kernel that was asked for is still being compiled."""
+    return compilers().busy
+
+
+def settle() -> None:
+    """Wait until all kernels that were asked for are there."""
+    compilers().settle()
+
+
+def object_path(name: str, text: str, folder: Path) -> Path:
+    """Where a kernel's object code is kept."""
+    digest = hashlib.sha256(f"{_fingerprint()} {name} {text}".encode()).hexdigest()[:32]
+    return folder / f"{name}-{digest}.o"
+
+
+def compile_here(name: str, text: str) -> Entry:
+    """Compile with Numba; returns object code and the symbol of the function in it."""
+    from perframe.backends.cpu.kernels import compiler
+
+    return compiler.compile_kernel(name, text)
+
+
+@functools.cache
+def function(name: str) -> Callable[..., int]:
+    """A kernel as a function for ctypes, which releases the GIL around it; call it with `arguments`."""
+    # Numba's calling convention: a slot for the result and one for the exception come first
+    prototype = ctypes.CFUNCTYPE(ctypes.c_int32)
+    return prototype(int(kernel(name)))
+
+
+def arguments(first: int, second: int, third: int) -> tuple[Any, ...]:
+    """What `function` is called with: made once, since that takes longer than many a program."""
+    slots = (ctypes.c_int64 * 2)()
+    address = ctypes.addressof(slots)
+    pointers = (ctypes.byref(slots), ctypes.c_void_p(address + 8))
+    return (*pointers, ctypes.c_int64(first), ctypes.c_int64(second), ctypes.c_int64(third))
+
+
+@functools.cache
+def epilogue_text(stages: Any, name: str = "epilogue", first: int = 0) -> str:
+    """The Python text of an epilogue: a function `epilogue(x, p)`, whose parameters p holds from the first on."""
+    from perframe.layers.epilogue import compose, parameters
+
+    functions, expression = compose(stages, "python")
+    for index in range(len(parameters(stages))):
+        expression = expression.replace(f"parameter({index})", f"p[{index + first}]")
+    return f"{functions}\n@inline\ndef {name}(x, p):\n    return {expression}\n"

@@ -1,0 +1,1 @@
+"""How each family of layers becomes steps of the CPU."""

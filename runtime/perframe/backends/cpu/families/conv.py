@@ -1,0 +1,163 @@
+"""Convolution on the CPU."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from perframe.backends.cpu.compile import jit
+from perframe.backends.cpu.kernels.sizes import LANES
+from perframe.backends.cpu.lowering import gemm, winograd
+from perframe.backends.cpu.lowering.casting import accumulator
+from perframe.backends.cpu.lowering.gemm import SPLIT_FLOPS
+from perframe.backends.cpu.lowering.lowering import all_float32, epilogue, step, window_numbers
+from perframe.backends.cpu.program.program import NativeStep
+from perframe.backends.operand import Operand, Scratch
+from perframe.backends.protocol import LayerLike
+from perframe.layers.conv import Convolution
+from perframe.sizes.traced import at_least
+
+ADDEND = 3  # the input that is added
+
+
+def compute(layer: LayerLike, form: Convolution, inputs: Sequence[Any], outputs: Sequence[Operand]) -> list[Any]:
+    """Tap by tap: each is a matrix product of a group's channels."""
+    x, w, b, addend, factor = (*inputs, None, None, None)[:5]
+    x = x if factor is None else x * factor
+    window, groups, rank = form.window, form.groups, len(form.size)
+    last = [
+        (out - 1) * stride + (kernel - 1) * spread + 1
+        for out, stride, kernel, spread in zip(
+            form.output, window.strides, window.kernel, window.dilations, strict=True
+        )
+    ]
+    widths = [
+        (begin, max(0, need - size - begin)) for begin, need, size in zip(window.begin, last, form.size, strict=True)
+    ]
+    padded = np.pad(x, [(0, 0), (0, 0), *((max(0, a), c) for a, c in widths)])
+    padded = padded.reshape(form.batch, groups, form.channels // groups, *padded.shape[2:])
+    weights = w.reshape(groups, form.outputs // groups, form.channels // groups, *window.kernel)
+    # whole numbers are summed up in float64, which is exact for the small ones that there are, and fast
+    accumulate = np.float64 if x.dtype.kind in "iu" else accumulator(x.dtype)
+    padded, weights = padded.astype(accumulate, copy=False), weights.astype(accumulate, copy=False)
+    result = np.zeros((form.batch, groups, form.outputs // groups, *form.output), accumulate)
+    for tap in itertools.product(*(range(k) for k in window.kernel)):
+        cut = tuple(
+            slice(t * d + max(0, -begin), t * d + max(0, -begin) + (out - 1) * s + 1, s)
+            for t, d, out, s, begin in zip(
+                tap, window.dilations, form.output, window.strides, window.begin, strict=True
+            )
+        )
+        part = padded[(slice(None),) * 3 + cut]
+        result += np.einsum("ngc...,goc->ngo...", part, weights[(slice(None),) * 3 + tap], optimize=True)
+    result = result.reshape(form.batch, form.outputs, *form.output)
+    if b is not None:
+        result = result + b.reshape(-1, *(1,) * rank)
+    if addend is not None:
+        result[:, : addend.shape[1]] += addend
+    return [result.astype(np.int64) if x.dtype.kind in "iu" else result]
+
+
+def numbers_of(form: Convolution) -> list[int] | None:
+    """The form as the kernels read it, in two spatial dims; None where there are more."""
+    window = window_numbers(form.window, form.size, form.output)
+    return None if window is None else [form.channels, form.outputs, form.groups, *window]
+
+
+def lower(
+    layer: LayerLike, form: Convolution, inputs: Sequence[Operand | None], outputs: Sequence[Operand], scratch: Scratch
+) -> list[NativeStep] | None:
+    """float32, one or two spatial dims: products over packed weights where the channels are last, else direct."""
+    if layer.channels_last:
+        return _channels_last(layer, form, inputs, outputs[0], scratch)
+    return lower_as("conv", layer, form, inputs, outputs)
+
+
+def _channels_last(
+    layer: LayerLike, form: Convolution, inputs: Sequence[Operand | None], out: Operand, scratch: Scratch
+) -> list[NativeStep] | None:
+    x, w, b, addend, factor = (*inputs, None, None, None)[:5]
+    window = window_numbers(form.window, form.size, form.output)
+    if x is None or w is None or not w.is_constant or window is None or not all_float32(inputs):
+        return None
+    if b is None:
+        b = Operand.stored(np.zeros(form.outputs, np.float32))
+    groups, depth, outputs = form.groups, form.channels // form.groups, form.outputs // form.groups
+    if depth == outputs == 1 and groups > 1 and addend is None and factor is None:
+        by_tap = w.derived("taps", _by_tap)
+        return [depthwise(layer, form, window, x, by_tap, b, out)]
+    taps = math.prod(form.window.kernel)
+    if winograd.pays(form):
+        points = w.derived("points", winograd.pack)
+        return [winograd.convolve(layer, form, (x, points, b), addend, out, scratch)]
+    if winograd.may_take(form):
+        jit.kernel("winograd")
+
+    def packed(value: Any) -> Any:
+        matrices = value.reshape(groups, outputs, depth, taps).transpose(0, 3, 2, 1)
+        return gemm.pack(matrices.reshape(groups, taps * depth, outputs))
+
+    sizes = (depth, taps * depth * gemm.padded(outputs), outputs, outputs, outputs)
+    images, seen = form.batch, (*window, depth)
+    if form.window.kernel == form.window.strides == (1,) * len(form.size) and form.output == form.size:
+        images, seen = 1, gemm.lines_of(form.batch * math.prod(form.size), depth)  # pixels of whatever image
+    pitches = (x.pitch, out.pitch, out.pitch if addend is None else addend.pitch)
+    steps = tuple((size,) for size in sizes)
+    narrow = 0 if addend is None or groups > 1 else addend.shape[-1]
+    product = gemm.Multiplication(images, outputs, *pitches, seen, (groups,), steps, addend_columns=narrow)
+    panels, steps_before = w.derived("panels", packed), []
+    if factor is not None:
+        scaled = scratch(panels.shape, x.dtype)
+        steps_before, panels = [gemm.scale_step(layer, panels, factor, scaled, depth, outputs)], scaled
+    made = gemm.multiply(layer, product, x, panels, b, addend, out)
+    return None if made is None else [*steps_before, made]
+
+
+def _by_tap(weights: Any) -> Any:
+    """Weights of a depthwise convolution as (taps, channels), a whole vector of channels at the least."""
+    by_tap = weights.reshape(len(weights), -1).T
+    return np.pad(by_tap, ((0, 0), (0, max(0, LANES - len(weights)))))
+
+
+def takes_gaps(layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand]) -> list[Operand]:
+    """Data, addend and result where the channels are last."""
+    x, w, _, addend = (*inputs, None, None)[:4]
+    if not layer.channels_last or w is None or not w.is_constant or len(w.shape) > 4 or not all_float32(inputs):
+        return []
+    return [value for value in (x, addend, outputs[0]) if value is not None]
+
+
+def overwrites(layer: LayerLike) -> int | None:
+    """The addend, where the channels are last: sums begin with it."""
+    return ADDEND if layer.channels_last else None
+
+
+def depthwise(
+    layer: LayerLike, form: Convolution, window: Sequence[int], x: Operand, by_tap: Operand, bias: Operand, out: Operand
+) -> NativeStep:
+    """Each channel by itself."""
+    finish, keep = gemm.finishing(layer)
+    rows = form.batch * window[2]
+    row_flops = 2 * window[3] * window[4] * window[5] * form.channels
+    numbers = [*finish, *window, form.channels, x.pitch, out.pitch, 0, 0]
+    grain = SPLIT_FLOPS // 4 // at_least(row_flops, 1)
+    return step(layer, "depthwise", [x, by_tap, bias, out], numbers, rows, keep=keep, grain=grain)
+
+
+def lower_as(
+    kernel: str, layer: LayerLike, form: Convolution, inputs: Sequence[Operand | None], outputs: Sequence[Operand]
+) -> list[NativeStep] | None:
+    """The same for the transpose, which differs only in its kernel."""
+    x, w, b = (*inputs, None)[:3]
+    numbers = numbers_of(form)
+    if x is None or w is None or numbers is None or not all_float32(inputs) or layer.channels_last or inputs[3:]:
+        return None
+    text, parameters = epilogue(layer)
+    if b is None:
+        b = Operand.stored(np.zeros(form.outputs, np.float32))
+    numbers = [parameters.ctypes.data, *numbers]
+    return [step(layer, kernel, [x, w, b, outputs[0]], numbers, form.batch * form.outputs, text, [parameters])]

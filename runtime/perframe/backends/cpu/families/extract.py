@@ -1,0 +1,60 @@
+"""Elements that are kept by their values, on the CPU."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from perframe.backends.cpu.lowering.casting import is_native
+from perframe.backends.operand import Operand
+from perframe.backends.protocol import LayerLike
+
+
+def _non_zero(layer: LayerLike, x: Any) -> list[Any]:
+    if not x.ndim:  # a number is a vector without a name for its place
+        return [np.zeros((0, int(bool(x))), np.int64)]
+    return [np.stack(np.nonzero(x)).astype(np.int64)]
+
+
+def _compress(layer: LayerLike, x: Any, condition: Any) -> list[Any]:
+    axis = layer.attributes.get("axis")
+    size = x.size if axis is None else x.shape[axis]
+    return [np.compress(condition[:size], x, axis)]
+
+
+def _filled(layer: LayerLike, x: Any) -> list[Any]:
+    return [x[x[:, 0] != -1]]
+
+
+def _unique(layer: LayerLike, x: Any) -> list[Any]:
+    """Rows along the axis, in order, or in that of their first occurrence."""
+    axis = layer.attributes.get("axis")
+    rows = x.reshape(-1) if axis is None else np.moveaxis(x, axis, 0)
+    comparable = rows if is_native(rows.dtype) else rows.astype(np.float32)
+    if axis is not None and rows.dtype == object:  # NumPy orders rows of its own dtypes only
+        comparable = rows.astype(str)
+    _, first, inverse, counts = np.unique(comparable, True, True, True, axis=None if axis is None else 0)
+    inverse = inverse.reshape(-1)
+    if not layer.attributes.get("sorted", 1):
+        order = np.argsort(first)
+        place = np.empty_like(order)
+        place[order] = np.arange(len(order))
+        first, counts, inverse = first[order], counts[order], place[inverse]
+    kept = rows[first]
+    values = kept if axis is None else np.moveaxis(kept, 0, axis)
+    return [values, first.astype(np.int64), inverse.astype(np.int64), counts.astype(np.int64)]
+
+
+_COMPUTE: dict[str, Callable[..., list[Any]]] = {
+    "NonZero": _non_zero,
+    "Compress": _compress,
+    "FilledRows": _filled,
+    "Unique": _unique,
+}
+
+
+def compute(layer: LayerLike, form: Any, inputs: Sequence[Any], outputs: Sequence[Operand]) -> list[Any]:
+    """By operator, on arrays."""
+    return _COMPUTE[layer.op](layer, *inputs)

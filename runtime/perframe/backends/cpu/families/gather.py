@@ -1,0 +1,99 @@
+"""Gathering on the CPU."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from perframe.backends.cpu.lowering.lowering import mover, sharing, step
+from perframe.backends.cpu.program.program import NativeStep
+from perframe.backends.operand import Operand, Scratch
+from perframe.backends.protocol import LayerLike
+from perframe.errors import BackendError
+from perframe.layers.gather import Elements, Indexing, Tuples
+from perframe.layers.geometry import row_major
+from perframe.tensor import DataType
+
+
+def compute(layer: LayerLike, form: Any, inputs: Sequence[Any], outputs: Sequence[Operand]) -> list[Any]:
+    """Elements taken by index."""
+    return [_COMPUTE[type(form)](form, inputs[0], inputs[1])]
+
+
+def _rows(form: Indexing, x: Any, indices: Any) -> Any:
+    return np.take(x.reshape(form.outer, form.size, form.inner), wrapped(indices, form.size).reshape(-1), axis=1)
+
+
+def _elements(form: Elements, x: Any, indices: Any) -> Any:
+    at = wrapped(indices, form.size) * form.step
+    for axis, (dim, stride) in enumerate(zip(form.shape, form.strides, strict=True)):
+        at = at + np.arange(dim).reshape(-1, *(1,) * (len(form.shape) - axis - 1)) * stride
+    return x.reshape(-1)[at]
+
+
+def _tuples(form: Tuples, x: Any, indices: Any) -> Any:
+    at = addresses(form, indices).reshape(form.batch, form.count) + np.arange(form.batch)[:, None] * form.rows
+    return x.reshape(form.batch * form.rows, form.inner)[at]
+
+
+_COMPUTE: dict[type, Callable[[Any, Any, Any], Any]] = {Indexing: _rows, Elements: _elements, Tuples: _tuples}
+
+
+def wrapped(indices: Any, size: int) -> Any:
+    """Indices, which are within their bounds, counted from the front."""
+    wide = indices.astype(np.int64)
+    return np.where(wide < 0, wide + size, wide)
+
+
+def addresses(form: Tuples, indices: Any) -> Any:
+    """The rows that tuples of indices name, counted within their batch."""
+    columns = indices.reshape(form.batch * form.count, len(form.dims))
+    total = np.zeros(len(columns), np.int64)
+    for column, dim, stride in zip(columns.T, form.dims, row_major(form.dims), strict=True):
+        total += wrapped(column, dim) * stride
+    return total
+
+
+def lower(
+    layer: LayerLike, form: Any, inputs: Sequence[Operand | None], outputs: Sequence[Operand], scratch: Scratch
+) -> list[NativeStep] | None:
+    """A kernel that checks the indices, and leaves word of one that reaches beyond the data."""
+    x, indices = inputs[0], inputs[1]
+    if x is None or indices is None or indices.dtype not in (DataType.INT64, DataType.INT32) or layer.epilogue:
+        return None
+    kernel = mover("gather", x)
+    if kernel is None:
+        return None
+    word = np.zeros(3, np.int64)
+
+    def check() -> None:
+        if word[0]:
+            word[0] = 0
+            raise BackendError(
+                f"layer {layer.name!r} ({layer.op}) failed: index {word[1]} reaches beyond {word[2]} elements"
+            )
+
+    narrow = int(indices.dtype is DataType.INT32)
+    if isinstance(form, Indexing):
+        items, elements = form.outer * form.count, form.outer * form.count * form.inner
+        numbers = [narrow, form.size, form.inner, form.count]
+    elif isinstance(form, Elements):
+        kernel = _named(kernel, "elements")
+        items, elements = math.prod(form.shape[:-1]), 2 * math.prod(form.shape)
+        numbers = [narrow, form.size, form.step, len(form.shape), *form.shape, *form.strides]
+    else:
+        kernel = _named(kernel, "tuples")
+        items = form.batch * form.count
+        elements = items * (form.inner + 2 * len(form.dims))
+        numbers = [narrow, form.count, form.inner, form.rows, len(form.dims), *form.dims, *row_major(form.dims)]
+    operands, numbers, grain = [x, indices, outputs[0]], [word.ctypes.data, *numbers], sharing(items, elements)
+    return [step(layer, kernel, operands, numbers, items, keep=[word], grain=grain, check=check)]
+
+
+def _named(kernel: str, function: str) -> str:
+    """The same variant of another function of the file: "gather.of_bytes", "elements" is "gather.elements_of_bytes"."""
+    _, _, variant = kernel.partition(".")
+    return f"gather.{function}_{variant}" if variant else f"gather.{function}"

@@ -1,0 +1,26 @@
+"""Pictures in files, decoded on the CPU with Pillow."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import PIL.Image
+
+from perframe.backends.operand import Operand
+from perframe.backends.protocol import LayerLike
+from perframe.layers.image import CHANNELS
+
+
+def compute(layer: LayerLike, form: Any, inputs: Sequence[Any], outputs: Sequence[Operand]) -> list[Any]:
+    """(height, width, channels); what cannot be decoded is a picture without pixels."""
+    pixel_format = layer.declaration.bind(layer.attributes)["pixel_format"]
+    try:
+        with PIL.Image.open(io.BytesIO(inputs[0].tobytes())) as image:
+            pixels = np.asarray(image.convert("L" if pixel_format == "Grayscale" else "RGB"))
+    except (OSError, ValueError, SyntaxError, PIL.Image.DecompressionBombError):
+        return [np.zeros((0, 0, CHANNELS[pixel_format]), np.uint8)]
+    channels = pixels.reshape(*pixels.shape[:2], CHANNELS[pixel_format])
+    return [channels[..., ::-1] if pixel_format == "BGR" else channels]

@@ -1,0 +1,55 @@
+"""Non-maximum suppression with NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from perframe.backends.operand import Operand
+from perframe.backends.protocol import LayerLike
+from perframe.layers.nms import Suppression
+
+
+def compute(layer: LayerLike, form: Suppression, inputs: Sequence[Any], outputs: Sequence[Operand]) -> list[Any]:
+    """(batch, class, box) of what is kept, class by class, the best first; the rest of a class' rows are -1."""
+    boxes, scores, _, overlap, least = (*inputs, None, None, None)[:5]
+    threshold = _number(overlap, np.float32(0))
+    table = np.full((form.batch, form.classes, form.picks, 3), -1, np.int64)
+    for batch, (corners, classes) in enumerate(zip(boxes, scores, strict=True)):
+        edges = _edges(corners, form.centered)
+        for index, row in enumerate(classes):
+            order = np.argsort(-row, kind="stable")
+            order = order[row[order] > _number(least, 0)] if least is not None and least.size else order
+            kept = _best(edges, order[~np.isnan(row[order])], form.picks, threshold)
+            table[batch, index, : len(kept)] = [(batch, index, box) for box in kept] or -1
+    return [table]
+
+
+def _number(value: Any, missing: Any) -> Any:
+    return missing if value is None or not value.size else value.reshape(-1)[0]
+
+
+def _edges(boxes: Any, centered: bool) -> tuple[Any, Any]:
+    """The lower and upper corners of boxes, (boxes, 2) each."""
+    if centered:
+        half = boxes[:, 2:] / 2
+        return boxes[:, :2] - half, boxes[:, :2] + half
+    return np.minimum(boxes[:, :2], boxes[:, 2:]), np.maximum(boxes[:, :2], boxes[:, 2:])
+
+
+def _best(edges: tuple[Any, Any], order: Any, limit: int, threshold: Any) -> list[int]:
+    """Take the best, drop what overlaps it, and so on."""
+    low, high = edges
+    area = np.prod(high - low, axis=1)
+    chosen: list[int] = []
+    while order.size and len(chosen) < limit:
+        best, order = int(order[0]), order[1:]
+        chosen.append(best)
+        sides = np.minimum(high[best], high[order]) - np.maximum(low[best], low[order])
+        common = np.prod(np.maximum(sides, 0), axis=1)
+        union = area[best] + area[order] - common
+        real = (common > 0) & (union > 0) & (area[order] > 0) & (area[best] > 0)
+        order = order[~(real & (common / np.where(real, union, 1) > threshold))]
+    return chosen

@@ -1,0 +1,162 @@
+"""Pooling on the CPU."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from perframe.backends.cpu.families.quantize import SIGNED
+from perframe.backends.cpu.lowering.casting import accumulator
+from perframe.backends.cpu.lowering.gemm import SPLIT_FLOPS
+from perframe.backends.cpu.lowering.lowering import all_float32, step, window_numbers
+from perframe.backends.cpu.program.program import NativeStep
+from perframe.backends.operand import Operand, Scratch
+from perframe.backends.protocol import LayerLike
+from perframe.layers.geometry import row_major
+from perframe.layers.pool import Pooling, Unpooling
+from perframe.sizes.traced import at_least
+
+
+def compute(
+    layer: LayerLike, form: Pooling | Unpooling, inputs: Sequence[Any], outputs: Sequence[Operand]
+) -> list[Any]:
+    """Tap by tap over the whole output, or element by element to its place."""
+    if isinstance(form, Unpooling):
+        return [_unpool(form, inputs[0], inputs[1], outputs[0].shape)]
+    return _pool(layer, form, inputs[0])
+
+
+def _unpool(form: Unpooling, x: Any, indices: Any, shape: Sequence[int]) -> Any:
+    whole = np.zeros(math.prod(form.whole), x.dtype)
+    whole[indices.reshape(-1)] = x.reshape(-1)
+    if tuple(shape) == form.whole:
+        return whole
+    y = np.zeros(tuple(shape), x.dtype)
+    kept = tuple(slice(0, min(dim, out)) for dim, out in zip(form.whole, shape, strict=True))
+    y[kept] = whole.reshape(form.whole)[kept]
+    return y
+
+
+def _pool(layer: LayerLike, form: Pooling, x: Any) -> list[Any]:
+    """MaxPool's second output holds where the largest was found."""
+    w, x = form.window, x.reshape(form.planes, *form.size)
+    if form.kind == "norm":
+        x = np.abs(x.astype(accumulator(x.dtype))) ** form.p
+    sums = x.dtype if form.kind == "largest" else accumulator(x.dtype)
+    total = np.zeros((form.planes, *form.output), sums)
+    found = np.full((form.planes, *form.output), -1, np.int64)
+    count: Any = np.zeros(form.output, np.int64)
+    strides = row_major(form.size)
+    if layer.attributes.get("storage_order"):
+        strides = tuple(reversed(row_major(form.size[::-1])))
+    first = np.full((form.planes, *form.output), True)
+    starts = [np.arange(out) * stride - pad for out, stride, pad in zip(form.output, w.strides, w.begin, strict=True)]
+    for tap in itertools.product(*map(_taps, starts, w.kernel, w.dilations, form.size)):
+        at = [start + offset * spread for start, offset, spread in zip(starts, tap, w.dilations, strict=True)]
+        inside = [(a >= 0) & (a < size) for a, size in zip(at, form.size, strict=True)]
+        grid = np.ix_(*(np.clip(a, 0, size - 1) for a, size in zip(at, form.size, strict=True)))
+        here = _all(inside)
+        values = x[(slice(None), *grid)]
+        if form.kind != "largest":
+            total = total + np.where(here, values, x.dtype.type(0))
+            count += here
+        else:
+            place = sum(g * s for g, s in zip(grid, strides, strict=True))
+            better = here & (first | (values > total) | (values != values))
+            total, found = np.where(better, values, total), np.where(better, place, found)
+            first = first & ~here
+    if form.kind == "average":
+        if form.count_padding:
+            sizes = [size + end for size, end in zip(form.size, w.end, strict=True)]
+            along = map(_reach, starts, w.kernel, w.dilations, sizes)
+            count = functools.reduce(np.multiply.outer, [taps.astype(np.float64) for taps in along])
+        return [(total / count).astype(x.dtype)]
+    if form.kind == "norm":
+        return [total ** (1 / form.p)]
+    plane = np.arange(form.planes).reshape(-1, *(1,) * len(form.size)) * int(np.prod(form.size))
+    return [total, found + plane]
+
+
+def _reach(starts: Any, kernel: int, dilation: int, size: int) -> Any:
+    """How many taps of windows that begin there lie before the end of so many elements."""
+    return np.clip(-((starts - size) // dilation), 0, kernel)
+
+
+def _taps(starts: Any, kernel: int, dilation: int, size: int) -> Any:
+    """The taps that lie inside the input for any of the windows: these may be far larger than their input."""
+    first, last = _reach(starts, kernel, dilation, 0), _reach(starts, kernel, dilation, size)
+    found = [np.arange(a, b) for a, b in zip(first, last, strict=True)]
+    return np.unique(np.concatenate(found)).tolist()
+
+
+def _all(along: Sequence[Any]) -> Any:
+    """Where the conditions along all axes hold."""
+    return functools.reduce(np.logical_and, np.meshgrid(*along, indexing="ij", sparse=True))
+
+
+def lower(
+    layer: LayerLike,
+    form: Pooling | Unpooling,
+    inputs: Sequence[Operand | None],
+    outputs: Sequence[Operand],
+    scratch: Scratch,
+) -> list[NativeStep] | None:
+    """float32, one or two spatial dims, no indices; the largest of bytes where the channels are last."""
+    x = inputs[0]
+    if not isinstance(form, Pooling) or form.kind == "norm" or len(form.size) > 2 or len(outputs) > 1:
+        return None
+    if x is not None and x.dtype in SIGNED and layer.channels_last and form.kind == "largest":
+        return [_of_bytes(layer, form, x, outputs[0])]
+    if x is None or not all_float32([x]) or not x.shape.size:
+        return None
+    if layer.channels_last:
+        return [_channels_last(layer, form, x, outputs[0])]
+    one = len(form.size) == 1
+    w = form.window
+
+    def pair(values: Sequence[int], missing: int) -> list[int]:
+        return [missing, *values] if one else list(values)
+
+    numbers = [
+        int(form.count_padding),
+        *pair(form.size, 1),
+        *pair(form.output, 1),
+        *pair(w.kernel, 1),
+        *pair(w.strides, 1),
+    ]
+    numbers += [*pair(w.dilations, 1), *pair(w.begin, 0), *pair(w.end, 0)]
+    return [step(layer, f"pool.{form.kind}", [x, outputs[0]], numbers, form.planes)]
+
+
+def takes_gaps(layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand]) -> list[Operand]:
+    """Data and result where the channels are last."""
+    x = inputs[0]
+    if x is None or not layer.channels_last or len(x.shape) > 4 or len(outputs) > 1 or not all_float32([x]):
+        return []
+    form = layer.form(inputs, outputs)
+    return [x, *outputs] if isinstance(form, Pooling) and form.kind != "norm" else []
+
+
+def _channels_last(layer: LayerLike, form: Pooling, x: Operand, out: Operand) -> NativeStep:
+    window = window_numbers(form.window, form.size, form.output)
+    assert window is not None
+    end = (0,) * (2 - len(form.size)) + form.window.end
+    batch, channels = out.shape[0], out.shape[-1]
+    numbers = [int(form.count_padding), *window, *end, channels, x.pitch, out.pitch, 0, 0]
+    row = window[3] * window[4] * window[5] * channels
+    grain = SPLIT_FLOPS // 4 // at_least(row, 1)
+    return step(layer, f"depthwise.{form.kind}", [x, out], numbers, batch * window[2], grain=grain)
+
+
+def _of_bytes(layer: LayerLike, form: Pooling, x: Operand, out: Operand) -> NativeStep:
+    window = window_numbers(form.window, form.size, form.output)
+    assert window is not None
+    batch, channels = out.shape[0], out.shape[-1]
+    grain = SPLIT_FLOPS // 8 // at_least(window[3] * window[4] * window[5] * channels, 1)
+    numbers, text = [*window, channels], f"signed = {SIGNED[x.dtype]}"
+    return step(layer, "byte_pool.largest", [x, out], numbers, batch * window[2], text, grain=grain)

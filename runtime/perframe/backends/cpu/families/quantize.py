@@ -1,0 +1,115 @@
+"""Quantization on the CPU."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from perframe.backends.cpu.kernels.sizes import LANES
+from perframe.backends.cpu.lowering.casting import convert
+from perframe.backends.cpu.lowering.lowering import SPLIT_ELEMENTS, step
+from perframe.backends.cpu.program.program import NativeStep
+from perframe.backends.operand import Operand, Scratch
+from perframe.backends.protocol import LayerLike
+from perframe.layers.quantize import WHOLE_RANGES, OwnRange, Scaling
+from perframe.tensor import DataType
+
+PIECE = 8192  # elements that one core takes at a time
+SIGNED = {DataType.UINT8: False, DataType.INT8: True}
+
+
+def compute(layer: LayerLike, form: Scaling | OwnRange, inputs: Sequence[Any], outputs: Sequence[Operand]) -> list[Any]:
+    """On (outer, size, inner)."""
+    if isinstance(form, OwnRange):
+        return _own_range(inputs[0])
+    x, scale, zero = (*inputs, None)[:3]
+    rows = x.reshape(form.outer, form.size, form.inner)
+    offset = None if zero is None else _spread(form, zero)
+    scaled = _quantize if form.quantizes else _dequantize
+    return [scaled(form, rows, _spread(form, scale), offset, outputs[0])]
+
+
+def _own_range(x: Any) -> list[Any]:
+    """The scale of nothing but zeros is 1/255, as that of ONNX's evaluator; by the standard's own function it is 0."""
+    low, high = x.min(initial=np.float32(0)), x.max(initial=np.float32(0))
+    scale = (high - low or np.float32(1)) / np.float32(255)
+    zero = np.rint(np.clip(-(low / scale), 0, 255))
+    return [np.clip(np.rint(x / scale) + zero, 0, 255).astype(np.uint8), scale, zero.astype(np.uint8)]
+
+
+def lower(
+    layer: LayerLike,
+    form: Scaling | OwnRange,
+    inputs: Sequence[Operand | None],
+    outputs: Sequence[Operand],
+    scratch: Scratch,
+) -> list[NativeStep] | None:
+    """Bytes and float32, one scale for all of a tensor."""
+    x, scale, zero = (*inputs, None, None)[:3]
+    assert x is not None
+    elements = x.shape.size
+    if isinstance(form, OwnRange):
+        pieces = -(-elements // PIECE)
+        pairs = scratch((2 * pieces * LANES,), DataType.FLOAT32)
+        y, own, own_zero = outputs
+        grain = max(1, SPLIT_ELEMENTS // PIECE)
+        return [
+            step(layer, "quantize.extent", [x, pairs], [elements, PIECE], pieces, grain=grain),
+            step(layer, "quantize.own_range", [pairs, own, own_zero], [pieces], 1),
+            _scale(layer, "quantize", [x, own, own_zero, y], False),
+        ]
+    small, large = (outputs[0], x) if form.quantizes else (x, outputs[0])
+    if scale is None or any(form.steps) or small.dtype not in SIGNED or layer.attributes.get("block_size"):
+        return None
+    if {large.dtype, scale.dtype, form.precision} != {DataType.FLOAT32}:
+        return None
+    zero = zero or Operand.stored(np.zeros(1, small.dtype.numpy))
+    kernel = "quantize" if form.quantizes else "dequantize"
+    return [_scale(layer, kernel, [x, scale, zero, outputs[0]], SIGNED[small.dtype])]
+
+
+def _scale(layer: LayerLike, kernel: str, operands: Sequence[Operand], signed: bool) -> NativeStep:
+    elements = operands[0].shape.size
+    items, grain = -(-elements // PIECE), max(1, SPLIT_ELEMENTS // PIECE)
+    return step(layer, f"quantize.{kernel}", operands, [elements, PIECE], items, f"signed = {signed}", grain=grain)
+
+
+def _spread(form: Scaling, values: Any) -> Any:
+    """The values that elements are scaled by, as (outer, size, inner) or so that it broadcasts."""
+    extents = (form.outer, form.size, form.inner)
+    parts = [np.arange(extent if step else 1) for extent, step in zip(extents, form.steps, strict=True)]
+    at = (
+        parts[0][:, None, None] * form.steps[0]
+        + (parts[1] // form.block)[None, :, None] * form.steps[1]
+        + parts[2][None, None, :] * form.steps[2]
+    )
+    return values.reshape(-1)[at]
+
+
+def _quantize(form: Scaling, x: Any, scale: Any, zero: Any, output: Operand) -> Any:
+    """Division in the precision asked for; halves are rounded to even."""
+    dtype = form.precision.numpy
+    quotient = (x.astype(dtype) / scale.astype(dtype)).astype(np.float64)
+    if output.dtype not in WHOLE_RANGES:
+        return convert(quotient if zero is None else quotient + zero.astype(np.float64), output.dtype, form.saturate)
+    whole = np.rint(quotient)
+    if zero is not None:
+        whole = whole + zero.astype(np.float64)
+    low, high = WHOLE_RANGES[output.dtype]
+    return np.clip(np.nan_to_num(whole, nan=low), low, high).astype(np.int32).astype(output.dtype.numpy)
+
+
+def _dequantize(form: Scaling, x: Any, scale: Any, zero: Any, output: Operand) -> Any:
+    """In float32 at least, and exactly where the dtype is wide."""
+    wide = np.float64 if x.dtype.kind in "iu" and x.dtype.itemsize > 2 else np.float32
+    values = x.astype(wide)
+    if zero is not None:
+        values = values - zero.astype(wide)
+    result = values.astype(np.float32) * scale.astype(np.promote_types(np.float32, _known(scale.dtype)))
+    return result.astype(output.dtype.numpy)
+
+
+def _known(dtype: Any) -> Any:
+    return dtype if dtype == np.float64 else np.dtype(np.float32)

@@ -1,0 +1,209 @@
+"""Products of quantized numbers on the CPU."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from perframe.backends.cpu.families import conv, matmul
+from perframe.backends.cpu.kernels.sizes import BLOCK, LANES
+from perframe.backends.cpu.lowering import byte_product
+from perframe.backends.cpu.lowering.byte_product import Columns
+from perframe.backends.cpu.lowering.gemm import SPLIT_FLOPS, Multiplication, lines_of
+from perframe.backends.cpu.lowering.lowering import float_array, step, window_numbers
+from perframe.backends.cpu.program.program import NativeStep
+from perframe.backends.operand import Operand, Scratch
+from perframe.backends.protocol import LayerLike
+from perframe.layers.conv import Convolution
+from perframe.layers.matmul import Product
+from perframe.layers.quantize import WHOLE_RANGES
+from perframe.tensor import DataType
+
+BYTES = (DataType.UINT8, DataType.INT8)
+NEAR = 8192  # float32 of which the first cache holds more
+
+
+def compute(
+    layer: LayerLike, form: Convolution | Product, inputs: Sequence[Any], outputs: Sequence[Operand]
+) -> list[Any]:
+    """Whole numbers without their zero points, and what becomes of their sums."""
+    x, w, bias, x_zero, w_zero, x_scale, w_scale, y_zero = (*inputs, *(None,) * 8)[:8]
+    after = len(form.size) if isinstance(form, Convolution) else 0
+
+    def column(values: Any, beside: int = after) -> Any:
+        return values.reshape(-1, *(1,) * beside) if values.size > 1 else values.reshape(())
+
+    left = x.astype(np.int32) - (0 if x_zero is None else x_zero.astype(np.int32).reshape(()))
+    beside = after + 1 if isinstance(form, Convolution) else 0
+    right = w.astype(np.int32) - (0 if w_zero is None else column(w_zero.astype(np.int32), beside))
+    family: Any = conv if isinstance(form, Convolution) else matmul
+    sums = family.compute(layer, form, [left, right], outputs)[0]
+    sums = sums.reshape(outputs_of(form)).astype(np.int32)
+    whole = bias is not None and bias.dtype == np.int32
+    if whole:
+        sums = sums + column(bias)
+    if w_scale is None:
+        return [sums]
+    factor = column(w_scale) * (np.float32(1) if x_scale is None else x_scale.reshape(()))
+    result = sums.astype(np.float32) * factor
+    if bias is not None and not whole:
+        result = result + column(bias)
+    if y_zero is None:
+        return [result]
+    zero = int(y_zero.reshape(()))
+    low, high = _limits(layer, outputs[0].dtype)
+    return [np.clip(np.rint(np.clip(result, -1e6, 1e6)) + zero, low, high).astype(np.int32)]
+
+
+def outputs_of(form: Convolution | Product) -> tuple[int, ...]:
+    """The shape of the sums."""
+    if isinstance(form, Convolution):
+        return (form.batch, form.outputs, *form.output)
+    return (*form.batch, form.rows, form.columns)
+
+
+def _limits(layer: LayerLike, dtype: DataType) -> tuple[int, int]:
+    """What quantized results are clamped to."""
+    low, high = (layer.attributes.get(name) for name in ("low", "high"))
+    least, most = WHOLE_RANGES[dtype]
+    return (least if low is None else low), (most if high is None else high)
+
+
+def lower(
+    layer: LayerLike,
+    form: Convolution | Product,
+    inputs: Sequence[Operand | None],
+    outputs: Sequence[Operand],
+    scratch: Scratch,
+) -> list[NativeStep] | None:
+    """Over packed weights that are constant; convolutions with their channels last."""
+    x, w, bias, x_zero, w_zero, x_scale, w_scale, y_zero = (*inputs, *(None,) * 8)[:8]
+    fixed = (w, bias, w_zero, w_scale, y_zero)
+    if x is None or w is None or any(value is not None and not value.is_constant for value in fixed):
+        return None
+    if not {x.dtype, w.dtype} <= set(BYTES) or any(
+        value is not None and value.shape.size != 1 for value in (x_zero, x_scale, y_zero)
+    ):
+        return None
+    columns = Columns(w, bias, w_zero, w_scale)
+    if isinstance(form, Convolution) and form.groups == form.channels == form.outputs > 1:
+        alone = _depthwise(layer, form, x, columns, (x_zero, y_zero), outputs[0])
+        if alone is not None:
+            return [alone]
+    made = _of_convolution(layer, form) if isinstance(form, Convolution) else _of_matrices(form)
+    if made is None:
+        return None
+    product, pack = made
+    low_high = None if y_zero is None else _above_zero(layer, y_zero)
+    return byte_product.multiply(layer, product, x, columns, pack, (x_zero, x_scale, y_zero), low_high, outputs[0])
+
+
+def _above_zero(layer: LayerLike, zero: Operand) -> tuple[int, int]:
+    """The limits of results, less their zero point."""
+    assert zero.value is not None
+    low, high = _limits(layer, zero.dtype)
+    return low - int(zero.value.reshape(())), high - int(zero.value.reshape(()))
+
+
+def _depthwise(
+    layer: LayerLike,
+    form: Convolution,
+    x: Operand,
+    columns: Columns,
+    zeros: tuple[Operand | None, Operand | None],
+    out: Operand,
+) -> NativeStep | None:
+    """Each channel by itself, to bytes; None where float32 may not hold the sums, or weights have zero points."""
+    window = window_numbers(form.window, form.size, form.output)
+    x_zero, y_zero = zeros
+    taps = math.prod(form.window.kernel)
+    if not layer.channels_last or window is None or y_zero is None or taps * 2**16 > 2**24:
+        return None
+    band = _band(window)
+    if not band:
+        return None
+    count, whole = form.channels, columns.bias is not None and columns.bias.dtype is DataType.INT32
+    operands = [
+        x,
+        _by_tap(columns, count),
+        columns.spread(columns.bias if whole else None, count, np.int32),
+        columns.spread(columns.scale, count, np.float32),
+        columns.spread(None if whole else columns.bias, count, np.float32),
+        x_zero or Operand.stored(np.zeros(1, x.dtype.numpy)),
+        y_zero,
+        out,
+    ]
+    limits = float_array(_above_zero(layer, y_zero))
+    items = form.batch * -(-window[2] // band) * -(-count // LANES)
+    grain = SPLIT_FLOPS // 4 // (2 * band * window[3] * taps * LANES)
+    text = f"signed = {x.dtype is DataType.INT8}"
+    numbers = [limits.ctypes.data, band, *window, count]
+    return step(layer, "byte_depthwise", operands, numbers, items, text, [limits], grain=grain)
+
+
+def _band(window: Sequence[int]) -> int:
+    """Output rows whose inputs, a vector wide, stay in the first cache; at least one, or 0 if that is too large."""
+    _, _, out_height, out_width, ky, kx, sy, sx, dy, dx = window[:10]
+    line, reach = ((out_width - 1) * sx + (kx - 1) * dx + 1) * LANES, (ky - 1) * dy + 1
+    if line * reach > BLOCK:
+        return 0
+    return max(1, min(out_height, (NEAR // line - reach) // sy + 1))
+
+
+def _by_tap(columns: Columns, channels: int) -> Operand:
+    """Weights without their zero points as (taps, channels) of float32."""
+
+    def taps(value: Any) -> Any:
+        return np.ascontiguousarray(value.reshape(channels, -1).T.astype(np.float32))
+
+    if columns.zero is None:
+        return columns.w.derived("taps", taps)
+    assert columns.w.value is not None and columns.zero.value is not None
+    zero = np.broadcast_to(columns.zero.value.reshape(-1).astype(np.int32), channels)
+    return Operand.stored(taps(columns.w.value.reshape(channels, -1).astype(np.int32) - zero[:, None]))
+
+
+Packing = tuple[str, Callable[[Any], Any]]
+
+
+def _of_convolution(layer: LayerLike, form: Convolution) -> tuple[Multiplication, Packing] | None:
+    window = window_numbers(form.window, form.size, form.output)
+    if not layer.channels_last or window is None:
+        return None
+    groups, depth, outputs = form.groups, form.channels // form.groups, form.outputs // form.groups
+    taps = math.prod(form.window.kernel)
+
+    def matrices(value: Any) -> Any:
+        ordered = value.reshape(groups, outputs, depth, taps).transpose(0, 3, 2, 1)
+        return ordered.reshape(groups, taps * depth, outputs)
+
+    size = byte_product.packed_size(taps * depth, outputs)
+    images, seen = form.batch, (*window, depth)
+    if form.window.kernel == form.window.strides == (1,) * len(form.size) and form.output == form.size:
+        images, seen = 1, lines_of(form.batch * math.prod(form.size), depth)  # pixels of whatever image
+    steps = ((depth,), (size,), (outputs,), (outputs,))
+    product = Multiplication(images, outputs, form.channels, form.outputs, 0, seen, (groups,), steps)
+    return product, (f"of {groups} groups", matrices)
+
+
+def _of_matrices(form: Product) -> tuple[Multiplication, Packing] | None:
+    """Rows of a that follow each other, and one matrix for all of the batch."""
+    pitch = form.a_strides[-2]
+    rows = form.rows
+    for size, stride in zip(reversed(form.batch), reversed(form.a_strides[:-2]), strict=True):
+        if size > 1 and stride != rows * pitch:
+            return None
+        rows *= size
+    if form.a_strides[-1] != 1 or any(form.b_strides[:-2]) or not form.depth:
+        return None
+    shape, strides = (form.depth, form.columns), form.b_strides[-2:]
+
+    def matrix(value: Any) -> Any:
+        flat = np.ascontiguousarray(value).reshape(-1)
+        return np.lib.stride_tricks.as_strided(flat, shape, [step * flat.itemsize for step in strides])
+
+    window = lines_of(rows, form.depth)
+    return Multiplication(1, form.columns, pitch, form.columns, 0, window, (), ((), (), (), ())), (f"{strides}", matrix)

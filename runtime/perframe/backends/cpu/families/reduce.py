@@ -1,0 +1,91 @@
+"""Reductions on the CPU."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from perframe.backends.cpu.kernels.sizes import RUN
+from perframe.backends.cpu.lowering.casting import accumulator
+from perframe.backends.cpu.lowering.lowering import all_float32, sharing, step
+from perframe.backends.cpu.program.program import NativeStep
+from perframe.backends.operand import Operand, Scratch
+from perframe.backends.protocol import LayerLike
+from perframe.layers.formula import translate
+from perframe.layers.reduce import Reduction
+
+_COMBINE: dict[str, Any] = {"sum": np.add, "product": np.multiply, "largest": np.maximum, "smallest": np.minimum}
+_EMPTY = {"sum": 0, "product": 1, "largest": -math.inf, "smallest": math.inf, "log_sum_exp": -math.inf}
+
+
+def compute(layer: LayerLike, form: Reduction, inputs: Sequence[Any], outputs: Sequence[Operand]) -> list[Any]:
+    """NumPy's own reduction between the two formulas."""
+    x = inputs[0].astype(accumulator(inputs[0].dtype), copy=False)
+    prepared, count = form.prepare(x), np.asarray(form.count).astype(x.dtype)
+    if x.size == 0:
+        shape = [1 if axis in form.axes else dim for axis, dim in enumerate(x.shape)]
+        total = np.full(shape, _empty(form.combine, x.dtype), x.dtype)
+    elif form.combine == "log_sum_exp":
+        total = _log_sum_exp(prepared, form.axes)
+    elif form.axes:
+        combine = _COMBINE[form.combine]
+        total = combine.reduce(prepared, axis=form.axes, keepdims=True, dtype=prepared.dtype)
+    else:
+        total = prepared
+    return [form.finish(total, count)]
+
+
+def _empty(combine: str, dtype: Any) -> Any:
+    """What nothing adds up to: for the largest and smallest, the dtype's own smallest and largest."""
+    start = _EMPTY[combine]
+    if math.isinf(start) and dtype.kind == "b":
+        return start > 0
+    if math.isinf(start) and dtype.kind not in "fc":
+        return np.iinfo(dtype).min if start < 0 else np.iinfo(dtype).max
+    return start
+
+
+def _log_sum_exp(x: Any, axes: Sequence[int]) -> Any:
+    """Shifted by the largest, so that nothing overflows."""
+    x = x.astype(np.promote_types(x.dtype, np.float32), copy=False)
+    largest = x.max(axis=tuple(axes), keepdims=True)
+    shift = np.where(np.isinf(largest), 0, largest).astype(x.dtype)
+    return np.log(np.exp(x - shift).sum(axis=tuple(axes), keepdims=True)) + shift
+
+
+def lower(
+    layer: LayerLike, form: Reduction, inputs: Sequence[Operand | None], outputs: Sequence[Operand], scratch: Scratch
+) -> list[NativeStep] | None:
+    """float32 reductions of something."""
+    x = inputs[0]
+    if x is None or not all_float32([x, outputs[0]]) or not x.shape.size:
+        return None
+    numbers = [len(form.kept), *form.kept, *form.kept_strides, len(form.reduced), *form.reduced, *form.reduced_strides]
+    items, operands = math.prod(form.kept), [x, outputs[0]]
+    if form.combine == "log_sum_exp":
+        grain = sharing(items, 4 * x.shape.size)  # an exponential is some four copies
+        return [step(layer, "reduce.log_sum_exp", operands, numbers, items, grain=grain)]
+    prepare, _ = translate(form.prepare, ["float"], "python")
+    finish, _ = translate(form.finish, ["float", "float"], "python")
+    text = (
+        f"{prepare}\n@inline\ndef formula(x):\n    return {form.prepare.__name__}(x)\n"
+        f"{finish}\n@inline\ndef epilogue(x, count):\n    return {form.finish.__name__}(x, count)\n"
+    )
+    kernels = (f"reduce.{form.combine}", f"reduce.{form.combine}_columns")
+    columns = _columns(form)
+    if columns is not None:
+        groups, _, _, wide, _ = numbers = [*columns]
+        items = groups * -(-wide // RUN)
+    kernel = kernels[0 if columns is None else 1]
+    return [step(layer, kernel, operands, numbers, items, text, grain=sharing(items, x.shape.size), beside=kernels)]
+
+
+def _columns(form: Reduction) -> tuple[int, int, int, int, int] | None:
+    """(groups, rows, their pitch, columns, step of groups) where whole rows are combined; None otherwise."""
+    if len(form.reduced) != 1 or not 1 <= len(form.kept) <= 2 or form.kept_strides[-1] != 1 or form.kept[-1] == 1:
+        return None
+    groups, between = (form.kept[0], form.kept_strides[0]) if len(form.kept) == 2 else (1, 0)
+    return groups, form.reduced[0], form.reduced_strides[0], form.kept[-1], between

@@ -1,0 +1,57 @@
+"""Bytes from bytes on the CPU."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from perframe.backends.cpu.families.quantize import PIECE, SIGNED
+from perframe.backends.cpu.kernels.sizes import LANES
+from perframe.backends.cpu.lowering.lowering import SPLIT_ELEMENTS, float_array, step
+from perframe.backends.cpu.program.program import NativeStep
+from perframe.backends.operand import Operand, Scratch
+from perframe.backends.protocol import LayerLike
+from perframe.layers.quantize import WHOLE_RANGES
+from perframe.layers.requantize import Mean, Sum, Table
+
+Form = Sum | Table | Mean
+
+
+def compute(layer: LayerLike, form: Form, inputs: Sequence[Any], outputs: Sequence[Operand]) -> list[Any]:
+    """In float32, as the kernels."""
+    if isinstance(form, Table):
+        return [inputs[1][inputs[0].view(np.uint8)]]
+    if isinstance(form, Sum):
+        given = zip(inputs, form.zeros, form.factors, strict=True)
+        total = sum((x.astype(np.float32) - zero) * np.float32(factor) for x, zero, factor in given)
+        return [np.clip(np.rint(total) + form.zero, form.low, form.high)]
+    x = inputs[0].reshape(form.batch, form.channels, -1).astype(np.int32)
+    mean = (x - form.x_zero).sum(-1).astype(np.float32) * np.float32(form.factor / form.pixels)
+    return [np.clip(np.rint(mean) + form.zero, *WHOLE_RANGES[outputs[0].dtype])]
+
+
+def lower(
+    layer: LayerLike, form: Form, inputs: Sequence[Operand | None], outputs: Sequence[Operand], scratch: Scratch
+) -> list[NativeStep] | None:
+    """Sums and look-ups in any order of dims; averages where the channels are last."""
+    given, out = [value for value in inputs if value is not None], outputs[0]
+    x, elements = given[0], given[0].shape.size
+    pieces, grain = -(-elements // PIECE), max(1, SPLIT_ELEMENTS // PIECE)
+    if isinstance(form, Table):
+        return [step(layer, "requantize.look_up", [*given, out], [elements, PIECE], pieces, grain=grain)]
+    if isinstance(form, Sum):
+        zeros = np.array([*form.zeros, form.zero], np.int32)
+        keep = [float_array(form.factors), zeros, float_array((form.low - form.zero, form.high - form.zero))]
+        numbers = [*(array.ctypes.data for array in keep), elements, PIECE]
+        text = f"first_signed, second_signed = {SIGNED[x.dtype]}, {SIGNED[given[1].dtype]}"
+        return [step(layer, "requantize.add", [*given, out], numbers, pieces, text, keep, grain=grain)]
+    if not layer.channels_last or not form.pixels or x.dtype is not out.dtype:
+        return None
+    factor, zeros = float_array([form.factor / form.pixels]), np.array([form.x_zero, form.zero], np.int32)
+    operands = [x, Operand.stored(factor), Operand.stored(zeros)]
+    text = f"signed = {SIGNED[x.dtype]}"
+    items = form.batch * -(-form.channels // LANES)
+    grain = items * SPLIT_ELEMENTS // elements
+    return [step(layer, "byte_pool.mean", [*operands, out], [form.pixels, form.channels], items, text, grain=grain)]

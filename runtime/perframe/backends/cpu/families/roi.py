@@ -1,0 +1,93 @@
+"""Regions of pictures on the CPU."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from perframe.backends.operand import Operand
+from perframe.backends.protocol import LayerLike
+from perframe.errors import InputError
+from perframe.layers.roi import Regions
+from perframe.tensor import DataType
+from perframe.tensor.checks import too_large
+
+
+def compute(layer: LayerLike, form: Regions, inputs: Sequence[Any], outputs: Sequence[Operand]) -> list[Any]:
+    """Region by region; He et al., Mask R-CNN (2017)."""
+    x, rois, pictures = inputs
+    wide = np.float64 if x.dtype == np.float64 else np.float32
+    result = np.zeros((form.count, form.channels, *form.output), wide)
+    for index, (roi, picture) in enumerate(zip(rois.astype(wide), pictures.reshape(-1), strict=True)):
+        edges = roi[:4] * wide(form.scale) - wide(0.5 if form.half_pixel else 0.0)
+        if not np.isfinite(edges).all():
+            raise InputError(f"region {index} is {roi.tolist()}, and finite numbers are expected")
+        axes = [_axis(form, axis, edges[1 - axis], edges[3 - axis]) for axis in (0, 1)]
+        taps = [size for axis in axes for size in (axis.output, axis.seen)]
+        reason = too_large((form.channels, *taps), DataType.of(np.dtype(wide)))
+        if reason:
+            raise InputError(f"the samples of a region, {reason}")
+        if all(taps):
+            result[index] = _pooled(form, x[int(picture)].astype(wide), [(_places(a), a.samples) for a in axes])
+    return [result]
+
+
+class _Axis(NamedTuple):
+    """One axis of a region: `output` elements of length `step` from `begin` on, each with `samples`, of which
+    `seen` are looked at: as many as may lie in a picture of `size`, and some beside it.
+    """
+
+    begin: Any
+    step: Any
+    output: int
+    size: int
+    samples: int
+    seen: int
+
+
+def _axis(form: Regions, axis: int, begin: Any, end: Any) -> _Axis:
+    length, output, size = end - begin, form.output[axis], form.size[axis]
+    if not form.half_pixel:
+        length = max(length, type(length)(1.0))
+    step = length / output
+    samples = seen = form.samples if form.samples > 0 else max(0, math.ceil(step))
+    if step > 0:
+        seen = min(samples, math.ceil(float(size + 1) / float(step) * samples) + 3)
+    return _Axis(begin, step, output, size, samples, seen)
+
+
+def _places(axis: _Axis) -> Any:
+    """Where an axis is sampled, (output, seen): from the last sample before the picture on."""
+    wide = axis.begin.dtype.type
+    starts = axis.begin + np.arange(axis.output, dtype=wide) * axis.step
+    first = np.zeros(axis.output)
+    if axis.seen < axis.samples:
+        first = np.clip(np.floor((-1.0 - starts) / axis.step * axis.samples - 0.5) - 1, 0, axis.samples - axis.seen)
+    within = first[:, None].astype(wide) + np.arange(axis.seen, dtype=wide) + wide(0.5)
+    return starts[:, None] + within * axis.step / wide(axis.samples)
+
+
+def _corners(at: Any, size: int) -> tuple[list[Any], list[Any]]:
+    """The two elements around each place and their weights, 0 beyond the picture."""
+    inside = (at >= -1) & (at <= size)
+    place = np.clip(np.where(inside, at, 0), 0, size - 1)
+    low = np.floor(place).astype(np.int64)
+    part = place - low
+    return [low, np.minimum(low + 1, size - 1)], [np.where(inside, 1 - part, 0), np.where(inside, part, 0)]
+
+
+def _pooled(form: Regions, picture: Any, axes: Sequence[tuple[Any, int]]) -> Any:
+    (rows, row_weights), (columns, column_weights) = (
+        _corners(at, size) for (at, _), size in zip(axes, form.size, strict=True)
+    )
+    parts = [
+        picture[:, r[:, :, None, None], c[None, None]] * (a[:, :, None, None] * b[None, None])
+        for r, a in zip(rows, row_weights, strict=True)
+        for c, b in zip(columns, column_weights, strict=True)
+    ]
+    if form.mode == "max":  # of the weighted corners, as the operator's first implementation had it
+        return np.maximum.reduce(parts).max((2, 4))
+    return sum(parts).sum((2, 4)) / (axes[0][1] * axes[1][1])

@@ -1,0 +1,85 @@
+"""Selection along an axis on the CPU."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from perframe.backends.cpu.kernels.sizes import RUN
+from perframe.backends.cpu.lowering.casting import is_native
+from perframe.backends.cpu.lowering.lowering import sharing, step
+from perframe.backends.cpu.program.program import NativeStep
+from perframe.backends.operand import Operand, Scratch
+from perframe.backends.protocol import LayerLike
+from perframe.layers.select import Selection
+from perframe.tensor import DataType
+
+_PLACES = {DataType.FLOAT32: "select", DataType.INT32: "select.of_int32", DataType.INT64: "select.of_int64"}
+_TOP = {DataType.FLOAT32: "select.top", DataType.INT32: "select.top_of_int32", DataType.INT64: "select.top_of_int64"}
+
+
+def _place(rows: Any, form: Selection) -> Any:
+    """Where the first of each row is; (outer, inner)."""
+    find = np.argmax if form.largest else np.argmin
+    if not form.largest and rows.dtype.kind == "f":  # NaN is the largest, and argmin would take it for the smallest
+        rows = np.where(np.isnan(rows), np.inf, rows)
+    if form.last:
+        return form.size - 1 - find(rows[:, ::-1], axis=1)
+    return find(rows, axis=1)
+
+
+def _arg(rows: Any, x: Any, form: Selection) -> list[Any]:
+    return [_place(rows, form)]
+
+
+def _hard(rows: Any, x: Any, form: Selection) -> list[Any]:
+    if not form.size:
+        return [x]
+    steps = np.arange(form.size).reshape(1, -1, 1)
+    return [(steps == _place(rows, form)[:, None, :]).astype(np.float32)]
+
+
+def _top(rows: Any, x: Any, form: Selection) -> list[Any]:
+    """A stable sort; the largest first is the reverse of a stable sort from the other end."""
+    if form.largest:
+        order = form.size - 1 - np.argsort(rows[:, ::-1], axis=1, kind="stable")[:, ::-1]
+    else:
+        order = np.argsort(rows, axis=1, kind="stable")
+    order = order[:, : form.count]
+    return [np.take_along_axis(x, order, 1), order]
+
+
+_COMPUTE: dict[str, Callable[[Any, Any, Selection], list[Any]]] = {
+    "places": _arg,
+    "marks": _hard,
+    "elements": _top,
+}
+
+
+def compute(layer: LayerLike, form: Selection, inputs: Sequence[Any], outputs: Sequence[Operand]) -> list[Any]:
+    """On (outer, size, inner); small floats are compared as float32."""
+    x = inputs[0].reshape(form.outer, form.size, form.inner)
+    return _COMPUTE[form.result](x if is_native(x.dtype) else x.astype(np.float32), x, form)
+
+
+def lower(
+    layer: LayerLike, form: Selection, inputs: Sequence[Operand | None], outputs: Sequence[Operand], scratch: Scratch
+) -> list[NativeStep] | None:
+    """Places, and the first few, of float32, int32 and int64."""
+    x = inputs[0]
+    if x is None or x.dtype not in _PLACES or layer.channels_last or layer.epilogue or not form.size:
+        return None
+    elements = 2 * form.outer * form.size * form.inner  # a comparison is some two copies
+    if form.result == "places":
+        items = form.outer * (1 if form.inner == 1 else -(-form.inner // RUN))
+        numbers = [form.size, form.inner, int(form.largest), int(form.last)]
+        operands = [x, outputs[0]]
+        return [step(layer, _PLACES[x.dtype], operands, numbers, items, grain=sharing(items, elements))]
+    if form.result == "elements" and len(outputs) == 2:
+        items = form.outer * form.inner
+        numbers = [form.size, form.inner, form.count, int(form.largest)]
+        operands = [x, *outputs]
+        return [step(layer, _TOP[x.dtype], operands, numbers, items, grain=sharing(items, 2 * elements))]
+    return None

@@ -1,0 +1,1 @@
+"""What the CPU's families share to make steps of layers."""

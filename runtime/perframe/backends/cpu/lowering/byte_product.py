@@ -1,0 +1,205 @@
+"""Products of bytes over packed panels: instructions, packing and blocking."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import math
+import platform
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from perframe.backends.cpu.compile import jit
+from perframe.backends.cpu.kernels.sizes import BLOCK, LANES, PANEL
+from perframe.backends.cpu.lowering.gemm import SPLIT_FLOPS, Multiplication, finishing, padded
+from perframe.backends.cpu.lowering.lowering import float_array, step
+from perframe.backends.cpu.program.program import NativeStep
+from perframe.backends.cpu.threads.helpers import thread_count
+from perframe.backends.operand import Operand
+from perframe.backends.protocol import LayerLike
+from perframe.sizes.traced import at_least
+from perframe.tensor import DataType
+
+GROUP, STEP = 4, 16  # products that one instruction adds up, and groups of them that a tile of AMX is deep
+READ_ROWS = 16  # of such a tile, whatever is asked for
+FEW_ROWS = 5  # that are not worth one
+ROOM = 4 * (BLOCK - 32 * PANEL - 1024)  # bytes of the stack for rows of the left operand
+MOST_ROWS = 256
+FLIP = 128  # turns signed bytes to unsigned ones that are as much larger, and back
+RESULTS = {DataType.INT32: "int32", DataType.FLOAT32: "float32", DataType.UINT8: "bytes", DataType.INT8: "bytes"}
+
+
+@functools.cache
+def instructions() -> tuple[str, ...]:
+    """The kinds of tiles that this CPU has, best first. AMX wants the system's permission, for the whole process."""
+    import llvmlite.binding as llvm
+
+    features, kinds = llvm.get_host_cpu_features(), ["plain"]
+    if features.get("avx512vnni" if LANES == 16 else "avxvnni") and LANES > 4:
+        kinds.insert(0, "vnni")
+    if LANES == 16 and features.get("amx-int8") and features.get("amx-tile") and _may_use_amx():
+        kinds.insert(0, "amx")
+    return tuple(kinds)
+
+
+def _may_use_amx() -> bool:
+    if sys.platform != "linux" or platform.machine() != "x86_64":
+        return False
+    arch_prctl, request, tiles = 158, 0x1023, 18  # numbers of the system call, of ARCH_REQ_XCOMP_PERM and XTILEDATA
+    return ctypes.CDLL(None).syscall(arch_prctl, request, tiles) == 0
+
+
+def steps_of(depth: int) -> tuple[int, int]:
+    """(steps, groups of each) that a depth is read in; what is beyond it meets weights of zero."""
+    groups = -(-depth // GROUP)
+    steps = -(-groups // STEP)
+    return steps, -(-groups // steps)
+
+
+def _deep(depth: int) -> int:
+    return math.prod(steps_of(depth)) * GROUP
+
+
+def packed_size(depth: int, columns: int) -> int:
+    """The bytes of a packed (depth, columns) matrix."""
+    return _deep(depth) * padded(columns)
+
+
+def _signed(matrices: Any) -> Any:
+    return matrices if matrices.dtype == np.int8 else (matrices ^ np.uint8(FLIP)).view(np.int8)
+
+
+def pack(matrices: Any) -> Any:
+    """(..., depth, columns) as panels of signed bytes: for each PANEL columns (groups, columns in whole vectors, 4)."""
+    *batch, depth, columns = matrices.shape
+    deep = _deep(depth)
+    packed = np.zeros((*batch, deep * padded(columns)), np.int8)
+    for first in range(0, columns, PANEL):
+        part = _signed(matrices[..., first : first + PANEL])
+        width = padded(part.shape[-1])
+        whole = np.zeros((*batch, deep, width), np.int8)
+        whole[..., :depth, : part.shape[-1]] = part
+        grouped = np.moveaxis(whole.reshape(*batch, deep // GROUP, GROUP, width), -2, -1)
+        packed[..., first * deep : first * deep + deep * width] = grouped.reshape(*batch, -1)
+    return packed.reshape(-1)
+
+
+def _sums(matrices: Any) -> Any:
+    return _with_room(_signed(matrices).sum(-2, dtype=np.int32))
+
+
+def _with_room(values: Any) -> Any:
+    """Numbers of all columns, and as many more as a vector may read beyond them."""
+    return np.concatenate([values.reshape(-1), np.zeros(PANEL, values.dtype)])
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Weights, and what belongs to their columns; all are constant."""
+
+    w: Operand
+    bias: Operand | None
+    zero: Operand | None
+    scale: Operand | None
+
+    def spread(self, values: Operand | None, count: int, dtype: Any, shift: int = 0) -> Operand:
+        """Numbers for each of `count` columns, of which there may be one for all."""
+        if values is None:
+            return Operand.stored(np.full(count + PANEL, shift, dtype))
+
+        def make(value: Any) -> Any:
+            return _with_room(np.broadcast_to(value.reshape(-1), count) + np.full(count, shift, dtype)).astype(dtype)
+
+        return values.derived(f"{count} columns as {np.dtype(dtype)} {shift}", make)
+
+
+def multiply(
+    layer: LayerLike,
+    form: Multiplication,
+    x: Operand,
+    columns: Columns,
+    packing: tuple[str, Callable[[Any], Any]],
+    scalars: Sequence[Operand | None],
+    limits: tuple[int, int] | None,
+    out: Operand,
+) -> list[NativeStep] | None:
+    """The step of a product; None where a row is empty, or longer than what fits on the stack.
+
+    `scalars` are the zero point and the scale of x, and the zero point of the output.
+    """
+    if not form.depth:
+        return None
+    steps, groups = steps_of(form.depth)
+    pitch = steps * groups * GROUP
+    pitch += 64 if pitch % 1024 == 0 else 0  # or rows would share a few sets of the cache
+    kind = next(kind for kind in instructions() if kind != "amx" or _suits_amx(form, pitch))
+    rows = min(MOST_ROWS, ROOM // pitch // READ_ROWS * READ_ROWS if kind == "amx" else ROOM // pitch)
+    if not rows:
+        return None
+    blocks = _blocks(form, rows)
+    kind_of_w, order = packing
+    all_columns = form.columns * math.prod(form.batch)
+    signed = columns.w.dtype is DataType.INT8
+    w_zero = columns.spread(columns.zero, all_columns, np.int32, 0 if signed else -FLIP)
+    sums_rows = not signed or (columns.zero is not None and np.asarray(columns.zero.value).any())
+    whole = columns.bias is not None and columns.bias.dtype is DataType.INT32
+    x_zero, x_scale, y_zero = scalars
+    given = [
+        x,
+        columns.w.derived(f"panels {kind_of_w}", lambda value: pack(order(value))),
+        columns.w.derived(f"sums {kind_of_w}", lambda value: _sums(order(value))),
+        w_zero,
+        columns.spread(columns.bias if whole else None, all_columns, np.int32),
+        columns.spread(columns.scale, all_columns, np.float32, 0),
+        columns.spread(None if whole else columns.bias, all_columns, np.float32),
+        x_zero or Operand.stored(np.zeros(1, x.dtype.numpy)),
+        x_scale or Operand.stored(np.ones(1, np.float32)),
+        y_zero or Operand.stored(np.zeros(1, np.uint8)),
+        out,
+    ]
+    finish, keep = finishing(layer)
+    if limits is not None:
+        clamps = float_array(limits)
+        finish, keep = [clamps.ctypes.data, 0, 0], [*keep, clamps]
+    seen = form.window
+    in_place = seen[4:12] == (1,) * 6 + (0,) * 2 and seen[0] == seen[2] and seen[1] == seen[3]
+    items = math.prod(blocks[2:]) * math.prod(form.batch)
+    numbers = [
+        *(*finish, form.x_pitch, form.out_pitch, form.pixels, form.depth, form.columns, *blocks),
+        *(steps, groups, pitch, int(in_place and x.dtype is DataType.UINT8), 0 if x.dtype is DataType.UINT8 else FLIP),
+        *(int(sums_rows), x.shape.size, *seen, form.x_offset, form.out_offset),
+        *(len(form.batch), *form.batch, *(step for steps in form.steps for step in steps)),
+    ]
+    work = 2 * form.pixels * form.columns * form.depth * math.prod(form.batch)
+    grain = items * SPLIT_FLOPS * 2 // at_least(work, 1)
+    if instructions()[0] == "amx":  # the number of rows decides, and another shape may have another
+        for other in instructions()[:2]:
+            jit.kernel("quantized", _text(other, out))
+    text = _text(kind, out)
+    return [step(layer, "quantized", given, numbers, items, text, keep, grain=grain)]
+
+
+def _text(kind: str, out: Operand) -> str:
+    """The variant of the kernel."""
+    return f"tile, result = {kind!r}, {RESULTS[out.dtype]!r}"
+
+
+def _suits_amx(form: Multiplication, pitch: int) -> bool:
+    return form.pixels >= FEW_ROWS and pitch * READ_ROWS <= ROOM
+
+
+def _blocks(form: Multiplication, rows: int) -> tuple[int, int, int, int]:
+    """(pixels and columns of an item, items of pixels and of columns): enough of them for all threads."""
+    threads, panels = thread_count(), -(-form.columns // PANEL)
+    wanted = 4 * threads if threads > 1 else 1
+    batches = math.prod(form.batch)
+    while rows > 64 and -(-form.pixels // rows) * batches < wanted:
+        rows //= 2
+    pixel_items = -(-form.pixels // rows)
+    column_items = min(panels, -(-wanted // (pixel_items * batches)))
+    column_block = PANEL * -(-panels // column_items)
+    return rows, column_block, pixel_items, -(-form.columns // column_block)

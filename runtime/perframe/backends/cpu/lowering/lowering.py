@@ -1,0 +1,140 @@
+"""What the families' lowerings share: which dtypes have kernels, and numbers as arrays that a step keeps alive."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from perframe.backends.cpu.compile import jit
+from perframe.backends.cpu.kernels.sizes import STRIP
+from perframe.backends.cpu.program.program import NativeStep, Table
+from perframe.backends.operand import Operand
+from perframe.backends.protocol import LayerLike
+from perframe.layers.epilogue import Stage, parameters
+from perframe.layers.geometry import Window, collapse
+from perframe.sizes.traced import at_least, is_followed, known_factor, remembered
+from perframe.tensor import DataType
+
+FLOAT32 = DataType.FLOAT32
+SPLIT_ELEMENTS = 32768  # some 10 µs of copying on one core: less is not worth sharing
+
+
+def all_float32(values: Iterable[Operand | None]) -> bool:
+    """Whether all that are present are float32."""
+    return all(value is None or value.dtype is FLOAT32 for value in values)
+
+
+def mover(kernel: str, *values: Operand) -> str | None:
+    """The variant of a kernel that moves elements of these operands' size, whatever they mean; None where there is
+    none.
+    """
+    sizes = {0 if value.dtype is DataType.STRING else value.dtype.numpy.itemsize for value in values}
+    return None if len(sizes) != 1 else _MOVERS.get(sizes.pop(), "").format(kernel) or None
+
+
+_MOVERS = {1: "{}.of_bytes", 2: "{}.of_shorts", 4: "{}", 8: "{}.of_words"}
+
+
+def float_array(values: Sequence[float]) -> Any:
+    """Numbers as float32 in memory; at least one, so that there is an address."""
+    return np.array(values or (0.0,), np.float32)
+
+
+def step(
+    layer: LayerLike,
+    kernel: str,
+    operands: Sequence[Operand],
+    numbers: Sequence[int],
+    items: int,
+    text: str = "",
+    keep: Sequence[Any] = (),
+    *,
+    grain: int | None = None,
+    beside: Sequence[str] = (),
+    check: Callable[[], None] | None = None,
+    tables: Sequence[Table] = (),
+) -> NativeStep:
+    """A native step; `keep` are the arrays whose addresses are among the numbers. Those of `tables` come before these.
+
+    `grain` is the least number of items worth handing to another core; without it the step is not split. `beside` are
+    the kernels that another shape would take: they are compiled with the first, so that a new shape compiles nothing.
+    `check` raises after a run in which the kernel met an error.
+    """
+    for other in beside:
+        jit.kernel(other, text)
+    storages = [operand.storage for operand in operands]
+    address = jit.kernel(kernel, text)
+    return NativeStep(layer.name, address, storages, numbers, items, keep, grain=grain, check=check, tables=tables)
+
+
+def sharing(items: int, elements: int) -> int:
+    """The items of a step that are worth handing to another core, where all of them take so many elements."""
+    return items * SPLIT_ELEMENTS // at_least(elements, 1)
+
+
+def strided_copy(
+    layer: LayerLike,
+    x: Operand,
+    out: Operand,
+    shape: Sequence[int],
+    strides: Sequence[int],
+    out_strides: Sequence[int],
+    offset: int = 0,
+    out_offset: int = 0,
+) -> NativeStep:
+    """out[out_offset + c * out_strides] = x[offset + c * strides] for all coordinates c, where `mover` knows the
+    elements' size.
+    """
+    rows = mover("move", x)
+    assert rows is not None
+    dims, (from_steps, to_steps) = collapse(shape, (tuple(strides), tuple(out_strides)))
+    elements = math.prod(dims)
+    at = [axis for axis, stride in enumerate(from_steps[:-1]) if stride == 1 and rows == "move"]
+    if at and to_steps[-1] == 1 and from_steps[-1] != 1 and dims[at[0]] > 1:
+        order = [axis for axis in range(len(dims)) if axis != at[0]]
+        order.insert(len(order) - 1, at[0])
+        dims, from_steps, to_steps = (tuple(part[axis] for axis in order) for part in (dims, from_steps, to_steps))
+        kernel, items = "move.transpose", math.prod(dims[:-2]) * -(-dims[-2] // STRIP)
+    else:
+        long = is_followed(elements) or elements > SPLIT_ELEMENTS
+        if len(dims) == 1 and long and from_steps == to_steps == (1,):
+            rows_of = _in_rows(known_factor(elements))
+            dims, from_steps, to_steps = (elements // rows_of, rows_of), (rows_of, 1), (rows_of, 1)
+        kernel, items = rows, math.prod(dims[:-1])
+    numbers = [offset, out_offset, len(dims), *dims, *from_steps, *to_steps]
+    beside = ("move", "move.transpose") if rows == "move" else ()
+    return step(layer, kernel, [x, out], numbers, items, grain=sharing(items, elements), beside=beside)
+
+
+@remembered(1024)
+def _in_rows(elements: int) -> int:
+    """How long the rows of a contiguous copy are, so that cores can share it: a divisor of a good size, or all."""
+    return next((size for size in range(8192, 1024, -1) if elements % size == 0), elements)
+
+
+def window_numbers(window: Window, size: Sequence[int], output: Sequence[int]) -> list[int] | None:
+    """(height, width, out height, width, kernel, strides, dilations, pads) of up to two spatial dims; None for more."""
+    missing = 2 - len(size)
+    if missing < 0:
+        return None
+    parts = [(size, 1), (output, 1), (window.kernel, 1), (window.strides, 1), (window.dilations, 1), (window.begin, 0)]
+    return [number for values, other in parts for number in (*(other,) * missing, *values)]
+
+
+def epilogue_limits(stages: Sequence[Stage]) -> tuple[float, float] | None:
+    """The (low, high) that the stages clip to, infinities where they do nothing; None where they do anything else."""
+    low, high = -math.inf, math.inf
+    for stage in stages:
+        bounds = stage.limits
+        if bounds is None:
+            return None
+        low, high = min(max(low, bounds[0]), bounds[1]), min(max(high, bounds[0]), bounds[1])
+    return low, high
+
+
+def epilogue(layer: LayerLike) -> tuple[str, Any]:
+    """The text of a layer's epilogue and its parameters in memory."""
+    return jit.epilogue_text(layer.epilogue), float_array(parameters(layer.epilogue))

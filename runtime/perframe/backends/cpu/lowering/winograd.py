@@ -1,0 +1,97 @@
+"""Convolution by 3 x 3 kernels with a quarter of the products, after Winograd: when it pays, and its packed weights."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from perframe.backends.cpu.kernels.sizes import BLOCK, LANES, PANEL, ROWS
+from perframe.backends.cpu.lowering import gemm
+from perframe.backends.cpu.lowering.lowering import step
+from perframe.backends.cpu.program.program import NativeStep
+from perframe.backends.cpu.threads.helpers import thread_count
+from perframe.backends.operand import Operand, Scratch
+from perframe.backends.protocol import LayerLike
+from perframe.layers.conv import Convolution
+from perframe.sizes.traced import at_least, at_most, is_less
+
+POINTS = 36
+FEW_CHANNELS = 16  # with fewer the transforms cost more than the products that they save
+FEW_TILES = 12  # with fewer the weights, four times as many numbers, cost more to read
+MOST_TILES = BLOCK // (POINTS * PANEL) // ROWS * ROWS  # whose products for a panel of columns fit on the stack
+
+_G = np.array(
+    [
+        [1 / 4, 0, 0],
+        [-1 / 6, -1 / 6, -1 / 6],
+        [-1 / 6, 1 / 6, -1 / 6],
+        [1 / 24, 1 / 12, 1 / 6],
+        [1 / 24, -1 / 12, 1 / 6],
+        [0, 0, 1],
+    ]
+)
+
+
+def may_take(form: Convolution) -> bool:
+    """Whether some shapes of this convolution pay: for these its kernel is compiled with the other one."""
+    window = form.window
+    plain = window.kernel == (3, 3) and window.strides == window.dilations == (1, 1) and form.groups == 1
+    return plain and min(form.channels, form.outputs) >= FEW_CHANNELS and LANES > 4
+
+
+def pays(form: Convolution) -> bool:
+    """Whether this shape does: enough tiles, most of whose outputs are wanted."""
+    tiles = math.prod(-(-size // 4) for size in form.output)
+    return may_take(form) and form.batch * tiles >= FEW_TILES and math.prod(form.output) >= 9 * tiles
+
+
+def pack(weights: Any) -> Any:
+    """(outputs, channels, 3, 3) as packed panels for each of the 36 points."""
+    transformed = np.einsum("pi,ocij,qj->pqco", _G, weights.astype(np.float64), _G)
+    outputs, channels = weights.shape[:2]
+    return gemm.pack(transformed.reshape(POINTS, channels, outputs).astype(np.float32))
+
+
+def convolve(
+    layer: LayerLike,
+    form: Convolution,
+    operands: Sequence[Operand],
+    addend: Operand | None,
+    out: Operand,
+    scratch: Scratch,
+) -> NativeStep:
+    """The step; operands are data, packed weights and bias."""
+    x, packed, bias = operands
+    (height, width), (out_height, out_width), (py, px) = form.size, form.output, form.window.begin
+    down, across = -(-out_height // 4), -(-out_width // 4)
+    tiles, panels, threads = down * across, -(-form.outputs // PANEL), thread_count()
+    # as many items for each thread; an item transforms its tiles for all the columns that it computes
+    tile_items = -(-tiles // MOST_TILES)
+    tile_items += is_less(threads, form.batch * tile_items) * (-(-tile_items // threads) * threads - tile_items)
+    tile_block = -(-tiles // tile_items)
+    column_items = at_most(panels, -(-threads // (form.batch * tile_items)))
+    column_block = PANEL * -(-panels // column_items)
+    column_items = -(-form.outputs // column_block)
+    items = form.batch * tile_items * column_items
+    transformed = scratch((items, POINTS, tile_block, form.channels), x.dtype)
+    finish, keep = gemm.finishing(layer)
+    zeros = np.zeros(PANEL, np.float32)
+    flops = 2 * form.batch * tiles * POINTS * form.channels * form.outputs
+    return step(
+        layer,
+        "winograd",
+        [x, packed, bias, addend or bias, out, transformed],
+        [
+            *(*finish, height, width, out_height, out_width, py, px, form.channels, form.outputs),
+            *(x.pitch, out.pitch, out.pitch if addend is None else addend.pitch),
+            *(int(addend is not None), across, tiles, tile_block, column_block, tile_items, column_items),
+            *(form.channels * gemm.padded(form.outputs), zeros.ctypes.data),
+        ],
+        items,
+        keep=[*keep, zeros],
+        grain=items * gemm.SPLIT_FLOPS // at_least(2 * flops, 1),
+        beside=("gemm",),
+    )

@@ -1,0 +1,47 @@
+"""A program whose kernels are still being compiled: `schedule` returns, and the job that runs it waits for them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from perframe.backends.cpu.program.arena import Arena
+from perframe.backends.cpu.program.program import CpuProgram, CpuStep
+from perframe.tensor.storage import Storage
+
+
+class LateProgram:
+    """Becomes a `CpuProgram` when it first runs. Runs follow each other, and nothing is bound anew during one."""
+
+    def __init__(self, steps: Sequence[CpuStep], arena: Arena) -> None:
+        self.steps, self._arena = list(steps), arena
+        self._made: CpuProgram | None = None
+        self._replaced: list[tuple[Storage, Storage]] = []
+
+    def __len__(self) -> int:
+        return len(self.steps)
+
+    @property
+    def nanoseconds(self) -> int | None:
+        """What its runs take; None before the first."""
+        return None if self._made is None else self._made.nanoseconds
+
+    @property
+    def is_brief(self) -> bool:
+        """Whether its runs took less time than handing one to another thread."""
+        return self._made is not None and self._made.is_brief
+
+    def replace(self, planned: Storage, new: Storage) -> None:
+        """Read `new` where the plan says `planned`."""
+        if self._made is not None:
+            self._made.replace(planned, new)
+        else:
+            self._replaced.append((planned, new))
+
+    def run(self, begin: int, end: int, away: bool = False) -> None:
+        """Wait for the kernels, the first time, and run some steps."""
+        if self._made is None:
+            made = CpuProgram(self.steps, self._arena)
+            for planned, new in self._replaced:
+                made.replace(planned, new)
+            self._made, self._replaced = made, []
+        self._made.run(begin, end, away)

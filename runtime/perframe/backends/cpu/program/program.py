@@ -1,0 +1,243 @@
+"""Steps and programs of the CPU: runs of native kernels that one call executes, and steps in Python between them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from time import perf_counter_ns
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perframe.backends.cpu.compile import jit
+from perframe.backends.cpu.kernels import team
+from perframe.backends.cpu.program.arena import Arena
+from perframe.backends.cpu.program.bindings import Addresses, Bindings, Ints
+from perframe.backends.cpu.threads import helpers
+from perframe.backends.cpu.threads.helpers import thread_count
+from perframe.sizes.traced import at_least, at_most, plain
+from perframe.tensor import HostStorage, Storage
+from perframe.tensor.storage import address_of
+
+# nanoseconds. Measured on two cores: a job begins in another thread after 40 to 80 µs, where the same run takes half as
+# long again, since the caches are another core's; a helper begins after 30 to 50
+BRIEF = 100_000  # a program that takes less runs where it is submitted
+LONG = 100_000  # one that takes more is worth waking the helpers for
+
+CHUNKS_PER_THREAD = 16  # a thread that was held up delays the others by one chunk
+
+
+class Table:
+    """An array that a kernel reads and that follows from sizes: `make(*arguments)`, of which some are whole numbers."""
+
+    def __init__(self, make: Callable[..., NDArray[Any]], arguments: Sequence[Any]) -> None:
+        self.make, self.arguments = make, arguments
+        self.array = make(*map(plain, arguments))
+
+
+class NativeStep:
+    """A compiled kernel and the numbers that it reads after the addresses of its operands: shapes and strides.
+
+    Every kernel is called as `kernel(numbers, begin, end)` for a range of its `items`, independent pieces of its work.
+    `grain` is the least number of items worth handing to another core; without it the step is not split. `check` is
+    called after a run, and raises where the kernel has left word of an error. The addresses of `tables` are the first
+    of the numbers.
+    """
+
+    __slots__ = ("_keep", "check", "grain", "items", "kernel", "layer", "numbers", "operands", "tables")
+
+    def __init__(
+        self,
+        layer: str,
+        kernel: int,
+        operands: Sequence[Storage],
+        numbers: Sequence[int],
+        items: int,
+        keep: Any = None,
+        *,
+        grain: int | None = None,
+        check: Callable[[], None] | None = None,
+        tables: Sequence[Table] = (),
+    ) -> None:
+        self.layer, self.kernel, self.items, self._keep, self.check = layer, kernel, items, keep, check
+        self.grain = items if grain is None else grain  # 1 where it is less
+        self.operands = [operand for operand in operands if isinstance(operand, HostStorage)]
+        self.numbers = [*(address_of(table.array) for table in tables), *numbers] if tables else numbers
+        self.tables = tables
+
+    @property
+    def chunk(self) -> int:
+        """How many items a thread takes at once: whole grains, as many as keep all threads busy to the end."""
+        threads, grain = thread_count(), at_least(self.grain, 1)
+        if threads == 1:
+            return self.items
+        return at_most(-(-self.items // (grain * threads * CHUNKS_PER_THREAD)) * grain, self.items)
+
+    def on(self, layer: str, operands: Sequence[Storage]) -> NativeStep:
+        """The same step on others."""
+        numbers = self.numbers[len(self.tables) :]
+        return NativeStep(
+            layer, self.kernel, operands, numbers, self.items, self._keep, grain=self.grain, tables=self.tables
+        )
+
+
+class PythonStep:
+    """A layer computed with NumPy. `again` makes it for other shapes of its operands, on other storages."""
+
+    numbers = None
+
+    def __init__(
+        self,
+        layer: str,
+        operands: Sequence[Storage],
+        function: Callable[[list[HostStorage]], None],
+        shapes: Sequence[Sequence[int]] = (),
+        again: Callable[[Sequence[Sequence[int]], Sequence[Storage]], PythonStep] | None = None,
+    ) -> None:
+        self.layer, self.function, self.shapes, self.again = layer, function, shapes, again
+        self.operands = [operand for operand in operands if isinstance(operand, HostStorage)]
+
+
+CpuStep = NativeStep | PythonStep
+
+
+def numbers_begin(steps: Sequence[CpuStep]) -> int:
+    """Where in a program's words the numbers of its steps begin, after the table."""
+    return team.PROGRAM + team.ROW * len(steps)
+
+
+class CpuProgram:
+    """Steps in order. A run of native ones is a table, which native code walks without the GIL, with the helpers.
+
+    `words` are all that native code reads: a program's own (see kernels/team.py), the table, and the steps' numbers.
+    """
+
+    def __init__(self, steps: Sequence[CpuStep], arena: Arena | None = None, known: Addresses | None = None) -> None:
+        """`known` are the addresses of the steps, where somebody has them already."""
+        self.steps = list(steps)
+        self.known = known = known or Addresses.of(self.steps)
+        self._native_until = _ends_of_native_runs(self.steps)
+        natives = [(index, step) for index, step in enumerate(self.steps) if isinstance(step, NativeStep)]
+        self._checks = [(index, step.check) for index, step in natives if step.check is not None]
+        self._walk = jit.function("walk") if natives else None
+        self.words = np.zeros(numbers_begin(self.steps) + len(known.numbers), np.int64)
+        address, numbers = address_of(self.words), numbers_begin(self.steps)
+        self.words[team.TABLE] = address + 8 * team.PROGRAM
+        table = self.words[team.PROGRAM : numbers].reshape(-1, team.ROW)
+        for index, step in natives:
+            table[index] = step.kernel, 0, plain(step.items), plain(step.chunk)
+        table[:, team.NUMBERS] = np.array(known.starts, np.int64) * 8 + (address + 8 * numbers)
+        self.words[numbers:] = [plain(number) for number in known.numbers]
+        self.bindings = Bindings(arena, known.size, known, self.words[numbers:], known.elsewhere)
+        self.bindings.begin(self.steps)
+        self._address, self._arguments = address, dict[tuple[int, int], tuple[Any, ...]]()
+        self._held: Sequence[NDArray[Any]] = ()
+        self._begin(bool((table[:, team.CHUNK] < table[:, team.ITEMS]).any()))
+
+    def _begin(self, splits: bool) -> None:
+        """No run was measured yet. `splits` says whether any step is for more than one thread."""
+        self.nanoseconds: int | None = None
+        self._splits = self._wants_helpers = splits
+
+    def again(
+        self,
+        words: Ints,
+        steps: Sequence[CpuStep],
+        bindings: Bindings,
+        held: Sequence[NDArray[Any]],
+        splits: bool,
+    ) -> CpuProgram:
+        """A like program on other words, with the addresses of memory that it holds."""
+        made = CpuProgram.__new__(CpuProgram)
+        vars(made).update(vars(self))
+        made.words, made.steps, made.bindings, made._held = words, list(steps), bindings, held
+        made._address, made._arguments = address_of(words), {}
+        made._begin(splits)
+        return made
+
+    def __len__(self) -> int:
+        return len(self.steps)
+
+    @property
+    def is_brief(self) -> bool:
+        """Whether its runs took less time than handing one to another thread."""
+        return self.nanoseconds is not None and self.nanoseconds < BRIEF
+
+    def replace(self, planned: Storage, new: Storage) -> None:
+        """Read `new` where the plan says `planned`."""
+        if isinstance(planned, HostStorage) and isinstance(new, HostStorage):
+            self.bindings.replace(planned, new)
+
+    def run(self, begin: int, end: int, away: bool = False) -> None:
+        """Run the steps from `begin` up to `end` in this thread, and chunks of them in the helpers. `away` says that
+        another thread submitted them.
+        """
+        start = perf_counter_ns()
+        block = self.bindings.settle()  # which must not go before the run ends
+        at = begin
+        while at < end:
+            last = self._native_until[at]
+            if last > at:
+                if last > end:
+                    last = end
+                self._run_native(at, last)
+                for index, check in self._checks:
+                    if at <= index < last:
+                        try:
+                            check()
+                        except Exception:
+                            self._forget_errors()
+                            raise
+                at = last
+            else:
+                step = self.steps[at]
+                assert isinstance(step, PythonStep)
+                step.function(step.operands)
+                at += 1
+        del block
+        if end - begin == len(self.steps):
+            elapsed = perf_counter_ns() - start
+            self._note(elapsed * 2 // 3 if away else elapsed)
+
+    def _forget_errors(self) -> None:
+        """Take away the words of all errors that kernels met: what stayed would be found after the next run."""
+        for _, check in self._checks:
+            with suppress(Exception):
+                check()
+
+    def _run_native(self, begin: int, end: int) -> None:
+        assert self._walk is not None
+        arguments = self._arguments.get((begin, end))
+        if arguments is None:
+            arguments = jit.arguments(self._address, begin, end)
+            self._arguments[begin, end] = arguments
+        crew = helpers.team() if self._wants_helpers else None
+        if crew is None or not crew.join():
+            self._walk(*arguments)
+            return
+        try:
+            self.words[team.TEAM] = crew.address
+            self._walk(*arguments)
+        finally:
+            self.words[team.TEAM] = 0
+            crew.leave()
+
+    def _note(self, elapsed: int) -> None:
+        """Follow what a run here takes. One that was held up moves the figure by a quarter at most."""
+        known = self.nanoseconds
+        if known is not None:
+            elapsed = known + (elapsed - known if elapsed < 2 * known else known) // 4
+        self.nanoseconds = now = elapsed
+        if self._splits and (now > LONG or now < LONG // 2):
+            self._wants_helpers = now > LONG  # in between, as before: helpers make it shorter
+
+
+def _ends_of_native_runs(steps: Sequence[CpuStep]) -> list[int]:
+    """For each step the end of the run of native ones that it begins; its own index where it is none."""
+    ends = list(range(len(steps) + 1))
+    for index in reversed(range(len(steps))):
+        if isinstance(steps[index], NativeStep):
+            native_next = index + 1 < len(steps) and isinstance(steps[index + 1], NativeStep)
+            ends[index] = ends[index + 1] if native_next else index + 1
+    return ends

@@ -1,0 +1,1 @@
+"""Programs of the CPU for other sizes than those that they were made for."""

@@ -1,0 +1,254 @@
+"""A program for any sizes: where its numbers, the lengths of its values and its shapes are formulas."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import reduce
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perframe.backends.cpu.compile import jit
+from perframe.backends.cpu.kernels import team
+from perframe.backends.cpu.lowering.rows import extent
+from perframe.backends.cpu.program.arena import Arena, ArenaStorage, ArenaWorkspace, Life, aligned
+from perframe.backends.cpu.program.bindings import Addresses, Bindings
+from perframe.backends.cpu.program.program import CpuProgram, CpuStep, NativeStep, PythonStep, Table, numbers_begin
+from perframe.backends.cpu.refit.evaluator import Evaluator
+from perframe.backends.cpu.threads import helpers
+from perframe.errors import InputError
+from perframe.sizes.traced import Trace, at_least, is_followed, plain
+from perframe.tensor import DataType, HostStorage, Storage
+from perframe.tensor.checks import too_large
+from perframe.tensor.storage import address_of
+
+# where a block has what is added to its words: nothing, the arena's address, and from the third on those of storages
+NOTHING, ARENA, STORAGES = range(3)
+
+
+class CpuTemplate:
+    """What was made for one set of sizes, and what of it other sizes change.
+
+    A program for other sizes has a block of words: where things are, then the results that Python reads, then the words
+    of the program. These are the first program's, but for those that are formulas, to which an address may be added.
+    """
+
+    def __init__(
+        self,
+        steps: Sequence[CpuStep],
+        workspace: ArenaWorkspace,
+        trace: Trace,
+        results: Sequence[int],
+        storages: Mapping[int, tuple[slice, DataType]],
+    ) -> None:
+        self.steps, self.known = steps, Addresses.of(steps)
+        self._pattern: CpuProgram | None = None
+        self._results: list[int] = []
+        self._note(results)  # first, for whoever asked for them
+        self._sizes = self._note(trace.sizes)
+        storages = dict(storages)
+        for storage, shape in workspace.own:
+            storages[id(storage)] = self._note(shape), storage.dtype
+        self.storages, self._slots = storages, {planned: STORAGES + slot for slot, planned in enumerate(storages)}
+        lengths = [aligned(life.storage.bytes_followed) for life in workspace.lives]
+        begins, size = _laid_out(workspace.lives, lengths)
+        self._marks, self._ids = workspace.marks, [id(life.storage) for life in workspace.lives]
+        self._begins = dict(zip(self._ids, begins, strict=True))
+        self.size = self._note([size]).start
+        natives = [(index, step) for index, step in enumerate(steps) if isinstance(step, NativeStep)]
+        # items beyond a thread's chunk: none, where no step is split
+        self.beyond = self._note([reduce(at_least, [step.items - step.chunk for _, step in natives], 0)]).start
+        self.pythons = [
+            (index, step, self._operands_of(step)) for index, step in enumerate(steps) if isinstance(step, PythonStep)
+        ]
+        self.tables = self._tables_of(natives)
+        self.given, self.results = STORAGES + len(storages), [plain(number) for number in self._results]
+        self.words, self.numbers = self.given + len(self.results), numbers_begin(steps)
+        placed = self._placed(natives)
+        self._formulas = trace.formulas([*(number for _, number, _ in placed), *lengths])
+        read = sum(place < self.words for place, _, _ in placed)
+        self.evaluator = Evaluator(self._formulas, [(place, added) for place, _, added in placed], read)
+
+    # --- what is made once ---
+
+    def _note(self, numbers: Sequence[int]) -> slice:
+        self._results += numbers
+        return slice(len(self._results) - len(numbers), len(self._results))
+
+    def _operands_of(self, step: PythonStep) -> list[tuple[HostStorage, slice]]:
+        """Of each operand, in which storage it lies, and the results that say from where on, its shape and pitch."""
+        parts = _Parts(step.operands)
+        return [
+            (root, self._note([first + self._begins.get(id(root), 0), *shape]))
+            for root, first, shape in zip(parts.roots, parts.firsts, step.shapes, strict=True)
+        ]
+
+    def _tables_of(self, natives: Sequence[tuple[int, NativeStep]]) -> list[tuple[int, Table, list[tuple[int, int]]]]:
+        """(its number's place, table, which of its arguments are which results) of those that follow from sizes."""
+        found = []
+        for index, step in natives:
+            for place, table in enumerate(step.tables, self.known.starts[index] + len(step.operands)):
+                followed = [at for at, argument in enumerate(table.arguments) if is_followed(argument)]
+                if followed:
+                    noted = self._note([table.arguments[at] for at in followed])
+                    found.append((place, table, [*zip(followed, range(noted.start, noted.stop), strict=True)]))
+        return found
+
+    def _placed(self, natives: Sequence[tuple[int, NativeStep]]) -> list[tuple[int, int, int]]:
+        """(place in the block, formula, place of what is added to it) of all that follows from sizes."""
+        known, begin = self.known, self.words + self.numbers
+        found = [(place, number, NOTHING) for place, number in enumerate(self._results, self.given)]
+        for index, step in natives:
+            row = self.words + team.PROGRAM + team.ROW * index
+            found += [(row + team.ITEMS, step.items, NOTHING), (row + team.CHUNK, step.chunk, NOTHING)]
+        found += [(begin + place, number, NOTHING) for place, number in enumerate(known.numbers)]
+        found = [one for one in found if is_followed(one[1])]
+        parts = _Parts(known.storages)
+        for place, root, first in zip(known.in_arena.tolist(), parts.roots, parts.firsts, strict=True):
+            found.append((begin + place, self._begins[id(root)] + first, ARENA))
+        elsewhere = _Parts([*known.others.values()])
+        for places, root, first in zip(known.elsewhere.values(), elsewhere.roots, elsewhere.firsts, strict=True):
+            if id(root) in self._slots:  # and no constant
+                found += [(begin + place, first, self._slots[id(root)]) for place in places]
+        return found
+
+    @property
+    def pattern(self) -> CpuProgram | None:
+        """The program whose words others begin with; None while kernels are being compiled."""
+        if self._pattern is None and not jit.busy() and self.evaluator.ready:
+            helpers.team()  # whose threads should not begin within a frame
+            self._pattern = CpuProgram(self.steps, known=self.known)
+        return self._pattern
+
+    def serves(self, sizes: Sequence[int]) -> bool:
+        """Whether it is the program for these sizes; known before its kernels are there."""
+        return self._formulas.evaluate(sizes) is not None
+
+    def fit(self, backend: Any) -> SizedProgram | None:
+        """The program for the sizes for which it was chosen last; None while kernels are being compiled."""
+        pattern = self.pattern
+        return None if pattern is None else SizedProgram(self, pattern, backend.arena)
+
+    def live(self, numbers: Sequence[int]) -> list[int]:
+        """For each layer, the bytes of all values within a run while it does, where these are the results."""
+        found = self._formulas.evaluate(numbers[self._sizes])
+        assert found is not None
+        lengths = dict(zip(self._ids, found[len(found) - len(self._ids) :], strict=True))
+        return [sum(lengths[storage] for storage in taken) for taken in self._marks]
+
+
+class SizedProgram:
+    """A program for one set of sizes, on storages and words of its own. It is made in a frame that waits."""
+
+    def __init__(self, template: CpuTemplate, pattern: CpuProgram, arena: Arena) -> None:
+        self._template, known = template, template.known
+        words = np.concatenate([np.zeros(template.given, np.int64), template.results, pattern.words])
+        begin = address_of(words)
+        template.evaluator.read(begin)
+        self.numbers: list[int] = words[template.given : template.words].tolist()
+        self.storages = {
+            planned: _new_storage(self.numbers[where], dtype) for planned, (where, dtype) in template.storages.items()
+        }
+        words[ARENA] = base = arena.address
+        words[STORAGES : template.given] = [storage.address for storage in self.storages.values()]
+        template.evaluator.place(begin)
+        own = words[template.words :]
+        rows = own[team.PROGRAM : template.numbers].reshape(-1, team.ROW)
+        moved = address_of(own) - address_of(pattern.words)
+        own[team.TABLE] += moved
+        rows[:, team.NUMBERS] += moved
+        self._in_program = own[template.numbers :]
+        tables, steps = self._remade_tables(), self._remade_steps()
+        places = {id(storage): known.elsewhere.get(planned, []) for planned, storage in self.storages.items()}
+        size = self.numbers[template.size]
+        bindings = Bindings(arena, size, known, self._in_program, places)
+        bindings.begin(steps, base)
+        held = [*tables, *(storage.memory for storage in self.storages.values())]
+        self.program = pattern.again(own, steps, bindings, held, self.numbers[template.beyond] > 0)
+        self.workspace = ArenaWorkspace(arena, size)
+
+    def _remade_tables(self) -> list[NDArray[Any]]:
+        """Tables for these sizes; the program's numbers have their addresses."""
+        made = []
+        for place, table, followed in self._template.tables:
+            arguments = list(table.arguments)
+            for at, result in followed:
+                arguments[at] = self.numbers[result]
+            made.append(table.make(*arguments))
+            self._in_program[place] = address_of(made[-1])
+        return made
+
+    def _remade_steps(self) -> Sequence[CpuStep]:
+        """The template's steps, with those in Python made for these sizes."""
+        if not self._template.pythons:
+            return self._template.steps
+        steps = list(self._template.steps)
+        for index, step, operands in self._template.pythons:
+            steps[index] = self._again(step, operands)
+        return steps
+
+    def live(self) -> list[int]:
+        """For each layer, the bytes of all values within a run while it does."""
+        return self._template.live(self.numbers)
+
+    def _again(self, step: PythonStep, operands: Sequence[tuple[HostStorage, slice]]) -> CpuStep:
+        """A step in Python for these sizes."""
+        made: list[Storage] = []
+        shapes: list[Sequence[int]] = []
+        for operand, (root, where) in zip(step.operands, operands, strict=True):
+            first, *shape, pitch = self.numbers[where]
+            shapes.append((*shape, pitch))
+            size = extent(shape, pitch)
+            storage = self.storages.get(id(root))
+            if isinstance(root, ArenaStorage):
+                made.append(ArenaStorage((size,), operand.dtype, first))
+            elif storage is not None and operand is not root:
+                end = first + size * operand.dtype.numpy.itemsize
+                made.append(HostStorage((size,), operand.dtype, storage.memory[first:end]))
+            else:
+                made.append(storage or operand)
+        assert step.again is not None
+        return step.again(shapes, made)
+
+
+def _new_storage(shape: Sequence[int], dtype: DataType) -> HostStorage:
+    reason = too_large(shape, dtype)
+    if reason:
+        raise InputError(f"for these input shapes {reason}")
+    return HostStorage(shape, dtype)
+
+
+class _Parts:
+    """Of some storages: the whole ones in which they lie (themselves, if in no other), and their first bytes there."""
+
+    def __init__(self, storages: Sequence[HostStorage]) -> None:
+        self.roots: list[HostStorage] = []
+        self.firsts: list[int] = []
+        for storage in storages:
+            first = 0
+            while storage.within is not None:
+                storage, more = storage.within
+                first += more
+            self.roots.append(storage)
+            self.firsts.append(first)
+
+
+def _laid_out(lives: Sequence[Life], lengths: Sequence[int]) -> tuple[list[int], int]:
+    """Where each value begins, and the end of all, as formulas of their lengths: each lies above those above which it
+    lay when the program was made, among those that live with it. That keeps them apart whatever the lengths are.
+    """
+    order = sorted(range(len(lives)), key=lambda index: lives[index].storage.offset)
+    begins, ends = [0] * len(lives), [0] * len(lives)
+    all_below: dict[int, set[int]] = {}
+    for position, index in enumerate(order):
+        life = lives[index]
+        meeting = [
+            other for other in order[:position] if lives[other].first <= life.last and life.first <= lives[other].last
+        ]
+        under: set[int] = set().union(*(all_below[other] for other in meeting))
+        all_below[index] = under.union(meeting)
+        begin = reduce(at_least, [ends[other] for other in meeting if other not in under], 0)
+        begins[index], ends[index] = begin, begin + lengths[index]
+    tops = set(order).difference(*all_below.values())
+    return begins, reduce(at_least, [ends[top] for top in tops], 0)

@@ -1,0 +1,115 @@
+"""Helper threads: they take chunks of a program's steps while another thread walks it, and sleep in between.
+
+There is one team in a process, and it helps one program at a time: whoever walks another meanwhile walks it alone,
+which costs little, since all cores are busy then. PERFRAME_THREADS caps the threads that work on one program.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+import platform
+import sys
+import threading
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+
+from perframe.backends.cpu.compile import jit
+from perframe.backends.cpu.kernels import team as words
+from perframe.errors import InputError
+
+_FUTEX = {"x86_64": 202, "aarch64": 98, "riscv64": 98}  # the system call's number on Linux
+
+
+@functools.cache
+def thread_count() -> int:
+    """How many threads may work on one program: all cores, or PERFRAME_THREADS. Raises InputError."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    given = os.environ.get("PERFRAME_THREADS", "")
+    if not given:
+        return cores
+    if not given.isdecimal() or not int(given):
+        raise InputError(f"PERFRAME_THREADS is a number of threads, at least 1, and not {given!r}")
+    return min(cores, int(given))
+
+
+class Team:
+    """The helpers of a process. What walks a program joins first, and leaves afterwards."""
+
+    def __init__(self, helpers: int) -> None:
+        self._words = np.zeros(words.WORDS + 8, np.int64)
+        start = -self._words.ctypes.data % 64 // 8
+        self._words = self._words[start : start + words.WORDS]
+        self.address = int(self._words.ctypes.data)
+        self._taken = threading.Lock()
+        self._called = threading.Event()  # wakes the helpers where the system has no futex
+        self._help = jit.function("walk.build_help")
+        self._sleeps_natively = self._find_system()
+        for index in range(helpers):
+            with suppress(RuntimeError):  # the system gives no more threads: there are fewer helpers
+                threading.Thread(target=self._serve, name=f"perframe-helper-{index}", daemon=True).start()
+
+    def _find_system(self) -> bool:
+        """Give native code the system's functions; whether its helpers can sleep there, without the GIL."""
+        if os.name != "posix":
+            return False
+        library = ctypes.CDLL(None)
+        self._words[words.YIELD] = _address(library.sched_yield)
+        if sys.platform != "linux" or platform.machine() not in _FUTEX:
+            return False
+        self._words[words.SYSCALL] = _address(library.syscall)
+        self._words[words.FUTEX] = _FUTEX[platform.machine()]
+        return True
+
+    def _serve(self) -> None:
+        if self._sleeps_natively:
+            self._help(*jit.arguments(self.address, 1, 0))  # does not return
+        arguments = jit.arguments(self.address, 0, 0)
+        while True:
+            self._called.wait()
+            self._help(*arguments)
+
+    def join(self) -> bool:
+        """Whether the helpers are free for a program; until `leave` they are nobody else's."""
+        if not self._taken.acquire(blocking=False):
+            return False
+        if not self._sleeps_natively:
+            self._called.set()
+        return True
+
+    def leave(self) -> None:
+        """Let them help another."""
+        if not self._sleeps_natively:
+            self._called.clear()
+        self._taken.release()
+
+
+def _address(function: Any) -> int:
+    return ctypes.cast(function, ctypes.c_void_p).value or 0
+
+
+_team: Team | None = None
+_lock = threading.Lock()
+
+
+def team() -> Team | None:
+    """The process' team, made when it is first asked for; None where one thread is all there may be."""
+    global _team
+    if _team is None and thread_count() > 1:
+        with _lock:
+            if _team is None:
+                _team = Team(thread_count() - 1)
+    return _team
+
+
+def _forget() -> None:
+    """In a forked child there are no helpers; it makes its own."""
+    global _team, _lock
+    _team, _lock = None, threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)

@@ -1,0 +1,212 @@
+"""Jobs: functions that run once what they depend on is finished: on worker threads, which sleep when there are none, or
+in whichever thread waits for one that nobody has begun.
+"""
+
+from __future__ import annotations
+
+import atexit
+import itertools
+import logging
+import os
+import queue
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from typing import Any
+
+from perframe.backends.cpu.threads import helpers
+from perframe.errors import BackendError
+from perframe.tensor import Fence
+
+EXIT_SECONDS = 10  # that the end of the process waits for a job which is running
+
+log = logging.getLogger("perframe")
+_numbers = itertools.count()
+_generation = 0  # of processes: a forked child is one more
+
+
+class Job:
+    """A function that runs once, in one of many threads. It is a fence: others may wait for it or depend on it."""
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        arguments: tuple[Any, ...] = (),
+        depends_on: Iterable[Fence] = (),
+        after: Iterable[Fence] = (),
+    ) -> None:
+        self._function, self._arguments = function, arguments
+        self._depends_on = tuple(depends_on)
+        self._after = tuple(fence for fence in after if not fence.done)
+        self._number = next(_numbers)  # a job depends only on ones with smaller numbers
+        self._unclaimed, self._finished = threading.Lock(), threading.Lock()
+        self._finished.acquire()
+        self._thread = 0
+        self._error: BaseException | None = None
+        self._is_known = False  # whether anyone was told of the error
+        self._process = _generation
+        self.running = False  # whether its function has been called
+        self.done = False  # whether it has finished or failed
+
+    @classmethod
+    def failed(cls, error: BaseException) -> Job:
+        """A job that has already raised."""
+        job = cls(_fail, (error,))
+        job.run_here()
+        return job
+
+    @property
+    def behind(self) -> tuple[Fence, ...]:
+        """What it waits for before it runs."""
+        return self._after + self._depends_on
+
+    def wait(self) -> None:
+        """Block until it has finished, or run it here if nobody has begun. Raises what it raised."""
+        if not self.done:
+            if self._process != _generation:
+                raise BackendError(
+                    "a run was under way when this process was forked, and ended with its parent: make a worker of its "
+                    "own in the child, or wait before you fork"
+                )
+            if self._thread == threading.get_ident():
+                raise BackendError("a job waits for itself: let its function take arrays, and not tensors it writes")
+            run_what_nobody_began(self)
+            with self._finished:
+                pass
+        if self._error is not None:
+            self._is_known = True
+            raise self._error
+
+    def finish_within(self, seconds: float) -> None:
+        """Block until it has finished, but not longer."""
+        if self._finished.acquire(timeout=seconds):
+            self._finished.release()
+
+    def run_here(self) -> bool:
+        """Run it in this thread, after what it depends on, unless another thread has begun; whether that was so."""
+        if not self._unclaimed.acquire(blocking=False):
+            return False
+        self._thread = threading.get_ident()
+        try:
+            for fence in self._after:
+                with suppress(Exception):
+                    fence.wait()
+            for fence in self._depends_on:
+                fence.wait()
+            self.running = True
+            self._function(*self._arguments)
+        except BaseException as error:  # handed to whoever waits
+            self._error = error
+        finally:
+            self._depends_on, self._after, self._arguments = (), (), ()
+            self._function, self._thread = _nothing, 0
+            self.running, self.done = False, True
+            self._finished.release()
+        return True
+
+    def __del__(self) -> None:
+        error = getattr(self, "_error", None)
+        if error is not None and not self._is_known:
+            log.error("a job failed, and nobody waited for it: %s: %s", type(error).__name__, error, exc_info=error)
+
+
+def _fail(error: BaseException) -> None:
+    raise error
+
+
+def _nothing() -> None:
+    """What a finished job's function is replaced by, since that may hold much."""
+
+
+def run_what_nobody_began(job: Job) -> None:
+    """Run here a job that waits in the queue, and before it those that it waits for. None if another thread has it.
+
+    In a loop: frames that overlap make long chains.
+    """
+    found: dict[int, Job] = {}
+    seen, stack = set[int](), list[Any]([job])
+    while stack:
+        fence = stack.pop()
+        if id(fence) in seen or fence.done:
+            continue
+        seen.add(id(fence))
+        if isinstance(fence, Job):
+            found[fence._number] = fence
+        stack += getattr(fence, "behind", ())
+    for number in sorted(found):
+        found[number].run_here()
+
+
+class _Pool:
+    """Threads that take jobs in order. A job depends only on earlier ones, so the one in front can always run."""
+
+    def __init__(self, threads: int) -> None:
+        self._queue: queue.SimpleQueue[Job] = queue.SimpleQueue()
+        self._current: list[Job | None] = [None] * threads
+        self._closed = False
+        for index in range(threads):
+            thread = threading.Thread(target=self._work, args=(index,), name=f"perframe-job-{index}", daemon=True)
+            try:
+                thread.start()
+            except RuntimeError as error:  # the system gives no more
+                if not index:
+                    raise BackendError(f"no thread could be started for jobs: {error}") from error
+                break
+
+    def _work(self, index: int) -> None:
+        while not self._closed:
+            self._run_next(index)
+
+    def _run_next(self, index: int) -> None:
+        """In a function of its own: a thread that sleeps keeps no job alive."""
+        job = self._current[index] = self._queue.get()
+        job.run_here()
+        self._current[index] = None
+
+    def put(self, job: Job) -> None:
+        """Hand a job over."""
+        self._queue.put(job)
+
+    def close(self) -> None:
+        """Begin no more jobs, and see those to their end that run: native code must not lose the memory it uses."""
+        self._closed = True
+        for job in self._current:
+            if job is not None and job.running:
+                job.finish_within(EXIT_SECONDS)
+
+
+_pool: _Pool | None = None
+_lock = threading.Lock()
+
+
+def _shared_pool() -> _Pool:
+    global _pool
+    if _pool is None:
+        with _lock:
+            if _pool is None:
+                _pool = _Pool(max(2, helpers.thread_count()))
+                atexit.register(_pool.close)
+    return _pool
+
+
+def _forget() -> None:
+    """A forked child has none of the threads; it makes its own."""
+    global _pool, _lock, _generation
+    _pool, _lock = None, threading.Lock()
+    _generation += 1
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)
+
+
+def schedule(
+    function: Callable[..., Any], *arguments: Any, depends_on: Sequence[Fence] = (), after: Sequence[Fence] = ()
+) -> Job:
+    """Run `function(*arguments)` on a worker thread after `depends_on`; returns at once with its fence.
+
+    The job fails with what it depends on. What it only comes `after` may fail.
+    """
+    job = Job(function, arguments, depends_on, after)
+    _shared_pool().put(job)
+    return job

@@ -1,0 +1,1 @@
+"""How each family of layers becomes draws and dispatches."""

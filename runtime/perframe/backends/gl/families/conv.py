@@ -1,0 +1,79 @@
+"""Convolution on GL, and its transpose, which differs in its kernel alone."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from perframe.backends.gl.families.pool import padded
+from perframe.backends.gl.steps import ROUNDS, Binding, Call, Tools, epilogue_functions
+from perframe.layers.conv import Convolution
+from perframe.layers.epilogue import parameters
+from perframe.tensor import DataType
+
+
+def supports(call: Call[Convolution]) -> str:
+    """Up to three spatial dims, and no more products than a shader has rounds for."""
+    form = call.form
+    if len(form.size) > 3:
+        return f"convolution over {len(form.size)} dims has no GL kernel"
+    if any(call.inputs[3:]) or call.layer.channels_last:
+        return "what the CPU's preparation makes of a convolution has no GL kernel"
+    whole = call.y.dtype is not DataType.FLOAT32
+    if whole and call.layer.family == "conv_transpose":
+        return "transposed convolution of integers has no GL kernel"
+    one_by_one = whole or call.layer.family == "conv_transpose" or len(form.size) == 3
+    rounds = math.prod(form.window.kernel) * (form.channels // form.groups + 4) * (4 if one_by_one else 1)
+    return "" if rounds <= ROUNDS else f"{rounds} products for one element are too many for one shader"
+
+
+def lower(call: Call[Convolution], tools: Tools) -> list[Binding]:
+    """One kernel, with the epilogue in it: where invocations can store what they like, one that computes tiles."""
+    form, x, w, b = call.form, call.x, call.input(1), call.optional(2)
+    window, depth = form.window, form.channels // form.groups
+    whole = call.y.dtype is not DataType.FLOAT32
+    dims = 3 if whole or call.layer.family == "conv_transpose" else max(2, len(form.size))
+    params: dict[str, Any] = {
+        "size": padded(form.size, 1, dims),
+        "output_": padded(form.output, 1, dims),
+        "kernel": padded(window.kernel, 1, dims),
+        "stride": padded(window.strides, 1, dims),
+        "dilation": padded(window.dilations, 1, dims),
+        "begin": padded(window.begin, 0, dims),
+        "channels": form.channels,
+        "outputs": form.outputs,
+        "depth": depth,
+        "has_bias": int(b is not None),
+        "p": parameters(call.layer.epilogue),
+    }
+    functions = "int epilogue(int x) { return x; }" if whole else epilogue_functions(call.layer.epilogue)
+    kernel = "conv_volume" if call.layer.family == "conv" and dims == 3 else call.layer.family
+    if tools.stores_anywhere and kernel == "conv" and w.is_constant:
+        per_group = form.outputs // form.groups
+        blocks = -(-per_group // 4)
+        tiles = form.batch * form.groups * blocks * -(-math.prod(form.output) // 8)
+        w = w.derived(f"blocks of {form.groups} groups", lambda value: _blocks(value, form.groups, blocks))
+        params["groups"] = form.groups
+        return [call.bind("compute/conv", {"X": x, "W": w, "B": b or w}, call.y, params, {}, functions, tiles=tiles)]
+    if kernel == "conv":
+        taps, row = math.prod(window.kernel), window.kernel[-1]
+        params["weight"] = (depth * taps, taps, row, 1)
+        if w.is_constant:  # so that four channels are one read
+            w = w.derived("depth last", lambda value: np.moveaxis(value, 1, -1).reshape(-1))
+            params["weight"] = (depth * taps, 1, row * depth, depth)
+    given = {"X": x, "W": w, "B": b or w}
+    return [call.bind(kernel, given, call.y, params, {}, functions)]
+
+
+def _blocks(weights: Any, groups: int, blocks: int) -> Any:
+    """Weights packed (group, block of four outputs, kernel row, column, depth, output in block), missing outputs
+    zero.
+    """
+    outputs, depth = weights.shape[:2]
+    kernel = (1, *weights.shape[2:]) if weights.ndim == 3 else weights.shape[2:]
+    padded = np.zeros((groups, blocks * 4, depth, *kernel), np.float32)
+    padded[:, : outputs // groups] = weights.reshape(groups, outputs // groups, depth, *kernel)
+    packed = padded.reshape(groups, blocks, 4, depth, *kernel).transpose(0, 1, 4, 5, 3, 2)
+    return np.ascontiguousarray(packed).reshape(-1)

@@ -1,0 +1,64 @@
+"""Einstein summation on GL: one kernel that walks the reduced dims, or a matrix product where it is one."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from perframe.backends.gl.families import matmul
+from perframe.backends.gl.steps import ALL_DTYPES, ROUNDS, Binding, Call, Tools, ints, kind_of, wrapped
+from perframe.layers.einsum import Contraction
+from perframe.layers.matmul import Product
+
+DTYPES = ALL_DTYPES  # what does not fit wraps around
+
+_OPERANDS, _RANK = 4, 8
+
+
+def supports(call: Call[Contraction]) -> str:
+    """Up to four operands, and sums that one shader may walk."""
+    form = call.form
+    if len(call.inputs) > _OPERANDS:
+        return f"products of {len(call.inputs)} operands have no GL kernel"
+    if max(len(form.kept), len(form.reduced)) > _RANK:
+        return f"more than {_RANK} dims have no GL kernel"
+    rounds = 4 * form.count * (1 + len(form.reduced) * (len(form.reduced) > 1))
+    return "" if rounds <= ROUNDS else f"{form.count} products for one element are too many for one shader"
+
+
+def lower(call: Call[Contraction], tools: Tools) -> list[Binding]:
+    """One kernel."""
+    form, product = call.form, _product(call.form)
+    if product is not None and kind_of(call.y.dtype) == "float":
+        return matmul.lower(Call(call.layer, product, call.inputs, call.outputs), tools)
+    params: dict[str, Any] = {
+        "kept": ints(form.kept),
+        "kept_strides": [number for strides in form.kept_strides for number in ints(strides)],
+        "reduced": ints(form.reduced),
+        "reduced_strides": [number for strides in form.reduced_strides for number in ints(strides)],
+        "kept_rank": len(form.kept),
+        "reduced_rank": len(form.reduced),
+        "count": math.prod(form.reduced),
+    }
+    given = {f"X{k}": value for k, value in enumerate(call.inputs) if value is not None}
+    defines = {"OPERANDS": str(len(given)), "WRAPPED(x)": wrapped("x", call.y.dtype)}
+    return [call.bind("einsum", given, call.y, params, defines)]
+
+
+def _product(form: Contraction) -> Product | None:
+    """As batches of matrices, where the output's last two dims are rows of the one operand and columns of the other."""
+    if len(form.kept_strides) != 2 or len(form.reduced) != 1 or len(form.kept) < 2:
+        return None
+    a, b = form.kept_strides
+    if b[-2] or a[-1] or not a[-2] or not b[-1]:
+        return None
+    depth = (form.reduced_strides[0][0], form.reduced_strides[1][0])
+    return Product(
+        form.kept[:-2],
+        form.kept[-2],
+        form.kept[-1],
+        form.count,
+        (*a[:-1], depth[0]),
+        (*b[:-2], depth[1], b[-1]),
+        (0, 0),
+    )

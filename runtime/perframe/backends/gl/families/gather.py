@@ -1,0 +1,67 @@
+"""Gathering on GL."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from perframe.backends.gl.steps import ALL_DTYPES, MOST_DIMS, Binding, Call, Tools, ints
+from perframe.backends.operand import Operand
+from perframe.layers.gather import Elements, Indexing, Tuples
+from perframe.layers.geometry import row_major
+from perframe.tensor import DataType
+
+DTYPES = ALL_DTYPES  # they are only moved
+
+
+def supports(call: Call[Any]) -> str:
+    """As many dims as kernels have room for."""
+    rank = max(len(value.shape) for value in call.inputs if value is not None)
+    return "" if rank <= MOST_DIMS else f"{rank} dims are more than a kernel's {MOST_DIMS}"
+
+
+def lower(call: Call[Any], tools: Tools) -> list[Binding]:
+    """One kernel; tuples of indices become addresses before it."""
+    return _LOWER[type(call.form)](call, call.form, call.x, call.input(1), call.y, tools)
+
+
+def _rows(call: Call[Any], form: Indexing, x: Operand, indices: Operand, y: Operand, tools: Tools) -> list[Binding]:
+    params = {"size": form.size, "inner": form.inner, "count": form.count}
+    return [call.bind("gather", {"X": x, "I": indices}, y, params)]
+
+
+def _elements(call: Call[Any], form: Elements, x: Operand, indices: Operand, y: Operand, tools: Tools) -> list[Binding]:
+    params: dict[str, Any] = {
+        "shape": ints(form.shape),
+        "strides": ints(form.strides),
+        "rank": len(form.shape),
+        "size": form.size,
+        "step_": form.step,
+    }
+    return [call.bind("gather_elements", {"X": x, "I": indices}, y, params)]
+
+
+def _tuples(call: Call[Any], form: Tuples, x: Operand, indices: Operand, y: Operand, tools: Tools) -> list[Binding]:
+    steps, at = addresses(call, form, indices, tools)
+    whole = Indexing(1, form.batch * form.rows, form.inner, form.batch * form.count)
+    return [*steps, *_rows(call, whole, x, at, y, tools)]
+
+
+def addresses(call: Call[Any], form: Tuples, indices: Operand, tools: Tools) -> tuple[list[Binding], Operand]:
+    """The rows that tuples of indices name, and the kernel that computes them."""
+    at = tools.scratch((form.batch * form.count,), DataType.INT32)
+    params: dict[str, Any] = {
+        "dims": ints(form.dims),
+        "strides": ints(row_major(form.dims)),
+        "depth": len(form.dims),
+        "count": form.count,
+        "rows": form.rows,
+    }
+    return [call.bind("address", {"I": indices}, at, params)], at
+
+
+_LOWER: dict[type, Callable[[Call[Any], Any, Operand, Operand, Operand, Tools], list[Binding]]] = {
+    Indexing: _rows,
+    Elements: _elements,
+    Tuples: _tuples,
+}

@@ -1,0 +1,55 @@
+"""Concatenation on GL."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from perframe.backends.gl.steps import ALL_DTYPES, Binding, Call, Tools, ints
+from perframe.backends.operand import Operand
+from perframe.layers.join import Joining
+
+DTYPES = ALL_DTYPES  # they are only moved
+
+_AT_ONCE = 6
+
+
+def lower(call: Call[Joining], tools: Tools) -> list[Binding]:
+    """Up to six inputs a kernel; what it makes is the first input of the next."""
+    form = call.form
+    parts = [(value, run) for value, run in zip(call.inputs, form.runs, strict=True) if value is not None and run]
+    bindings = []
+    while True:
+        now, parts = parts[:_AT_ONCE], parts[_AT_ONCE:]
+        runs = [run for _, run in now]
+        total = sum(runs)
+        target = tools.scratch((form.outer * total,), call.y.dtype) if parts else call.y
+        bindings.append(_binding(call, [value for value, _ in now], runs, target))
+        if not parts:
+            return bindings
+        parts.insert(0, (target, total))
+
+
+def joined(call: Call[Any], parts: Sequence[Operand], outer: int, tools: Tools, bindings: list[Binding]) -> Operand:
+    """Many parts of `outer` rows each, row by row one after the other; six at once, and those again."""
+    while len(parts) > 1:
+        groups = [parts[at : at + _AT_ONCE] for at in range(0, len(parts), _AT_ONCE)]
+        made = []
+        for group in groups:
+            runs = [part.shape.size // outer for part in group]
+            target = tools.scratch((outer * sum(runs),), group[0].dtype) if len(group) > 1 else group[0]
+            if len(group) > 1:
+                bindings.append(_binding(call, group, runs, target))
+            made.append(target)
+        parts = made
+    return parts[0]
+
+
+def _binding(call: Call[Any], parts: Sequence[Operand], runs: Sequence[int], target: Operand) -> Binding:
+    params: dict[str, Any] = {
+        "first": ints([sum(runs[:k]) for k in range(len(runs))]),
+        "run": ints(runs),
+        "total": sum(runs),
+    }
+    given = {f"X{k}": value for k, value in enumerate(parts)}
+    return call.bind("join", given, target, params, {"OPERANDS": str(len(parts))})

@@ -1,0 +1,60 @@
+"""Non-maximum suppression on GL: candidates are sorted, and then, block by block, thinned out among themselves and by
+those of the blocks before.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from perframe.backends.gl.families import cumulative
+from perframe.backends.gl.families.select import first_places
+from perframe.backends.gl.steps import Binding, Call, Tools
+from perframe.backends.operand import Operand
+from perframe.layers.cumulative import Cumulation
+from perframe.layers.nms import Suppression
+from perframe.layers.select import Selection
+from perframe.tensor import DataType
+
+# boxes that one invocation compares with each other; with a bit each they fill three of a texel's four words
+_BLOCK = 96
+
+
+def lower(call: Call[Suppression], tools: Tools) -> list[Binding]:
+    """Two kernels a block; what they leave is counted, and the counts say where in the table it belongs."""
+    form, rows = call.form, call.form.batch * call.form.classes
+    shape = (rows, form.boxes)
+    keys, order = tools.scratch(shape, DataType.FLOAT32), tools.scratch(shape, DataType.INT32)
+    overlap, least = (_present(call.optional(index)) for index in (3, 4))
+    given = {"X": call.input(1), "L": least or call.input(1)}
+    sorting = Selection("places", rows, form.boxes, 1, form.boxes, largest=False)
+    bindings = [
+        call.bind("nms_key", given, keys, {"bounded": int(least is not None)}),
+        *first_places(call, sorting, keys, order, tools),
+    ]
+    flags, spare, sums = (tools.scratch(shape, DataType.INT32) for _ in range(3))
+    before, now = (tools.scratch((rows, 4), DataType.INT32) for _ in range(2))
+    given = {"B": call.x, "I": order, "V": overlap or call.x}
+    params = {"boxes": form.boxes, "classes": form.classes, "picks": form.picks}
+    params |= {"centered": int(form.centered), "bounded": int(overlap is not None)}
+
+    def kernel(part: str, reads: dict[str, Operand], y: Operand, first: int) -> None:
+        defines = {"START": "0", "DECIDE": "1", "THIN": "2", "PART": part, "BLOCK": str(_BLOCK)}
+        bindings.append(call.bind("nms", given | reads, y, params | {"first": first}, defines))
+
+    kernel("START", {"K": keys}, flags, 0)
+    for first in range(0, form.boxes, _BLOCK):
+        kernel("DECIDE", {"F": flags, "W": before}, now, first)
+        kernel("THIN", {"F": flags, "W": now}, spare, first)
+        flags, spare, before, now = spare, flags, now, before
+    counted: Call[Any] = Call(call.layer, Cumulation("sum", rows, form.boxes, 1, False, False), [flags], [sums])
+    table = {"boxes": form.boxes, "classes": form.classes, "picks": form.picks}
+    return [
+        *bindings,
+        *cumulative.lower(counted, tools),
+        call.bind("nms_table", {"S": sums, "I": order}, call.y, table),
+    ]
+
+
+def _present(value: Operand | None) -> Operand | None:
+    """An input; one without elements says nothing."""
+    return value if value is not None and value.shape.size else None

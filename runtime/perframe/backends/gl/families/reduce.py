@@ -1,0 +1,106 @@
+"""Reductions on GL."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from perframe.backends.gl.steps import ALL_DTYPES, RUN, SMALL_DTYPES, Binding, Call, Tools, ints, kind_of
+from perframe.backends.operand import Operand
+from perframe.layers.formula import translate
+from perframe.layers.quantize import WHOLE_RANGES
+from perframe.layers.reduce import Reduction
+from perframe.tensor import DataType
+
+DTYPES = ALL_DTYPES  # the largest and the smallest are some of them
+
+_JOIN = {
+    "sum": "((a) + (b))",
+    "product": "((a) * (b))",
+    "largest": "maximum(a, b)",
+    "smallest": "minimum(a, b)",
+    "log_sum_exp": "log_sum_exp(a, b)",
+}
+_NOTHING = {"sum": "0", "product": "1", "largest": "0", "smallest": "1"}  # what no bools join to
+_START = {
+    ("sum", "float"): "0.0",
+    ("sum", "int"): "0",
+    ("product", "float"): "1.0",
+    ("product", "int"): "1",
+    ("largest", "float"): "(-1.0 / 0.0)",
+    ("largest", "int"): "(-2147483647 - 1)",
+    ("smallest", "float"): "(1.0 / 0.0)",
+    ("log_sum_exp", "float"): "(-1.0 / 0.0)",
+    ("smallest", "int"): "2147483647",
+}
+
+
+def supports(call: Call[Reduction]) -> str:
+    """Integers have no quotients and no logarithms here."""
+    form = call.form
+    kind = kind_of(call.y.dtype)
+    if call.y.dtype in SMALL_DTYPES and form.combine not in ("largest", "smallest"):
+        return f"this reduction of {call.y.dtype} has no GL kernel"
+    if kind == "int" and (form.finish.__name__ != "keep" or (form.combine, kind) not in _START):
+        return f"this reduction of {call.y.dtype} has no GL kernel"
+    return ""
+
+
+def dims(form: Reduction) -> list[Sequence[int]]:
+    """What kernels hold in arrays of a fixed length."""
+    return [form.kept, form.reduced]
+
+
+def lower(call: Call[Reduction], tools: Tools) -> list[Binding]:
+    """One kernel; a long reduction in parts, which are reduced again."""
+    x, form = call.x, call.form
+    if form.count <= RUN:
+        return [_binding(call, form, x, call.y, 1, form.count)]
+    kept, parts = math.prod(form.kept), -(-form.count // RUN)
+    partial = tools.scratch((kept * parts,), x.dtype)
+    rest = replace(form, kept=(kept,), kept_strides=(parts,), reduced=(parts,), reduced_strides=(1,))
+    bindings = [_binding(call, form, x, partial, parts, form.count, finished=0)]
+    while rest.count > RUN:
+        parts = -(-rest.count // RUN)
+        shorter = tools.scratch((kept * parts,), x.dtype)
+        bindings.append(_binding(call, rest, partial, shorter, parts, form.count, prepared=1, finished=0))
+        rest, partial = replace(rest, kept_strides=(parts,), reduced=(parts,)), shorter
+    return [*bindings, _binding(call, rest, partial, call.y, 1, form.count, prepared=1)]
+
+
+def _binding(
+    call: Call[Any],
+    form: Reduction,
+    x: Operand,
+    y: Operand,
+    parts: int,
+    divisor: int,
+    prepared: int = 0,
+    finished: int = 1,
+) -> Binding:
+    """One kernel text for a reduction of any length; the formulas and the way to combine are its variants."""
+    kind = kind_of(x.dtype)
+    prepare, _ = translate(form.prepare, [kind], "glsl")
+    end, _ = translate(form.finish, [kind, kind], "glsl")
+    functions = f"{prepare}\n{end}\n#define formula {form.prepare.__name__}\n#define epilogue {form.finish.__name__}"
+    start = _NOTHING[form.combine] if x.dtype is DataType.BOOL else _START[form.combine, kind]
+    if x.dtype in WHOLE_RANGES and form.combine in ("largest", "smallest"):  # what is in nothing
+        start = str(WHOLE_RANGES[x.dtype][form.combine == "smallest"])
+    defines = {"JOIN(a, b)": _JOIN[form.combine], "START": start}
+    params: dict[str, Any] = {
+        "kept": ints(form.kept),
+        "kept_strides": ints(form.kept_strides),
+        "reduced": ints(form.reduced),
+        "reduced_strides": ints(form.reduced_strides),
+        "kept_rank": len(form.kept),
+        "reduced_rank": len(form.reduced),
+        "count": form.count,
+        "run": -(-form.count // parts),
+        "parts": parts,
+        "divisor": divisor,
+        "prepared": prepared,
+        "finished": finished,
+    }
+    return call.bind("reduce", {"X": x}, y, params, defines, functions)

@@ -1,0 +1,87 @@
+"""Scattering on GL: each output element looks for the updates that name it.
+
+Where an invocation may store anywhere and no update meets another, each update is stored instead.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from perframe.backends.gl.families.gather import addresses
+from perframe.backends.gl.steps import ALL_DTYPES, MOST_DIMS, ROUNDS, Binding, Call, Tools, ints, wrapped
+from perframe.backends.operand import Operand
+from perframe.layers.geometry import row_major
+from perframe.layers.scatter import Rows, Scattering
+from perframe.tensor import DataType
+
+DTYPES = ALL_DTYPES  # what does not fit wraps around
+
+_AT_ONCE = ROUNDS // 4 - MOST_DIMS  # updates that one pass looks at
+_MOST_PASSES = 32
+_FEW = 256  # updates that are looked at sooner than the data is copied
+_COMBINE = {"none": "b", "add": "a + (b)", "mul": "a * (b)", "max": "maximum(a, b)", "min": "minimum(a, b)"}
+_OF_BOOLS = {"add": "max", "mul": "min"}
+
+
+def supports(call: Call[Scattering | Rows]) -> str:
+    """As many dims as kernels have room for, and not too many updates for an element to look at."""
+    form = call.form
+    if isinstance(form, Rows):
+        return ""
+    if len(form.shape) > MOST_DIMS or (form.by is not None and len(form.by.dims) > MOST_DIMS):
+        return f"more dims than a kernel's {MOST_DIMS}"
+    updates = form.extent[form.axis]
+    return "" if updates <= _AT_ONCE * _MOST_PASSES else f"{updates} updates are too many to look at for each element"
+
+
+def lower(call: Call[Scattering | Rows], tools: Tools) -> list[Binding]:
+    """A pass for every so many updates."""
+    form, x, second = call.form, call.x, call.input(1)
+    if isinstance(form, Rows):
+        return [_rows(call, form, x, second, call.optional(2), call.y)]
+    third = call.input(2)
+    steps, at = ([], second) if form.by is None else addresses(call, form.by, second, tools)
+    count = form.extent[form.axis]
+    if not math.prod(form.extent) or (tools.stores_anywhere and form.reduction == "none" and count > _FEW):
+        steps.append(call.copy(x, call.y))
+        return [*steps, _store(call, form, at, third, call.y)] if math.prod(form.extent) else steps
+    reduction = form.reduction
+    if call.y.dtype is DataType.BOOL:
+        reduction = _OF_BOOLS.get(reduction, reduction)
+    for first in range(0, count, _AT_ONCE):
+        now = min(_AT_ONCE, count - first)
+        y = call.y if first + now == count else tools.scratch(call.y.shape, call.y.dtype)
+        params = _geometry(form) | {"shape": ints(form.shape), "first": first, "count": now}
+        given = {"X": x, "I": at, "U": third}
+        steps.append(call.bind("scatter", given, y, params, {"COMBINE(a, b)": wrapped(_COMBINE[reduction], y.dtype)}))
+        x = y
+    return steps
+
+
+def _geometry(form: Scattering) -> dict[str, Any]:
+    return {
+        "extent": ints(form.extent),
+        "index_step": ints(form.steps),
+        "update_step": ints(row_major(form.extent)),
+        "rank": len(form.shape),
+        "axis": form.axis,
+    }
+
+
+def _store(call: Call[Any], form: Scattering, at: Operand, updates: Operand, y: Operand) -> Binding:
+    params = _geometry(form) | {"strides": ints(row_major(form.shape)), "size": form.shape[form.axis]}
+    return call.bind("compute/scatter", {"I": at, "U": updates}, y, params, tiles=math.prod(form.extent))
+
+
+def _rows(call: Call[Any], form: Rows, x: Operand, update: Operand, begin: Operand | None, y: Operand) -> Binding:
+    params: dict[str, Any] = {
+        "outer": form.outer,
+        "size": form.size,
+        "inner": form.inner,
+        "count": form.count,
+        "circular": int(form.circular),
+        "has_begin": int(begin is not None),
+    }
+    given = {"X": x, "U": update, "B": begin or update}
+    return call.bind("scatter_rows", given, y, params)

@@ -1,0 +1,59 @@
+"""Normalisations by mean and variance on GL: each row's moments first, then every element."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from perframe.backends.gl.steps import RUN, Binding, Call, Tools
+from perframe.backends.operand import Operand
+from perframe.layers.standardize import Standardization
+from perframe.tensor import DataType
+
+
+def supports(call: Call[Standardization]) -> str:
+    """In float32, with scales and biases that repeat along x."""
+    form = call.form
+    if form.stash is DataType.FLOAT64:
+        return "computing in float64 has no GL kernel"
+    if any(form.period(index) is None for index in range(len(form.factors))):
+        return f"scales and biases of {form.factors} have no GL kernel"
+    return ""
+
+
+def lower(call: Call[Standardization], tools: Tools) -> list[Binding]:
+    """Moments of parts, of parts of those, and then a kernel for each output."""
+    form, x, scale, bias = call.form, call.x, call.input(1), call.optional(2)
+    moments, bindings = _moments(call, form, x, tools)
+    shift = form.period(1) if len(form.factors) > 1 else None
+    params: dict[str, Any] = {
+        "size": form.size,
+        "epsilon": form.epsilon,
+        "scale": list(form.period(0) or (1, 1)),
+        "shift": list(shift or (1, 1)),
+        "biased": int(bias is not None),
+    }
+    given = {"X": x, "S": moments, "W": scale, "B": bias or scale}
+    for kind, y in enumerate(call.outputs):
+        bindings.append(call.bind("standardize", given, y, params | {"kind": kind}))
+    return bindings
+
+
+def _moments(call: Call[Any], form: Standardization, x: Operand, tools: Tools) -> tuple[Operand, list[Binding]]:
+    """Pairs of mean and sum of squares for each row."""
+    count, weight, bindings, source = form.size, 1, list[Binding](), x
+    while True:
+        parts = -(-count // RUN)
+        pairs = tools.scratch((form.rows * parts * 2,), DataType.FLOAT32)
+        params = {
+            "size": count,
+            "run": RUN,
+            "parts": parts,
+            "paired": int(bool(bindings)),
+            "weight": weight,
+            "total": form.size,
+            "centered": int(form.centered),
+        }
+        bindings.append(call.bind("moments", {"X": source}, pairs, params))
+        if parts == 1:
+            return pairs, bindings
+        source, count, weight = pairs, parts, weight * RUN

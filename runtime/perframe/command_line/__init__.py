@@ -1,0 +1,1 @@
+"""The commands of `perframe`, and what they show."""

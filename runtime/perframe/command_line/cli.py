@@ -1,0 +1,280 @@
+"""The command line: `perframe run | compare | inspect | bench | warmup | operators | doctor | demo`.
+
+Exit status: 0 when all went well, 1 when something failed, 2 when the command was not understood. What a command needs
+is imported inside it, so that `perframe --help` answers at once.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from perframe.errors import PerframeError
+
+BACKENDS = ("cpu", "gpu_compute", "gpu_pixel")
+
+app = typer.Typer(
+    help="Neural networks inside a frame loop.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+)
+
+Dims = Annotated[str, typer.Option(metavar="NAME=N,...", help="Values for the model's named dims.")]
+Seed = Annotated[int, typer.Option(help="Seed of the random inputs, and of the weights of light_ models.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Strict = Annotated[bool, typer.Option("--strict", help="Fail where a layer would fall back to the CPU.")]
+GivenInputs = Annotated[
+    list[str] | None,
+    typer.Option("--input", metavar="NAME=VALUE", help=".npy, picture, number, random (the default), or random:2x3."),
+]
+BackendName = Annotated[str, typer.Option(metavar="|".join(BACKENDS))]
+ModelName = Annotated[str, typer.Argument(help="An ONNX file, or the name of a known model.")]
+
+
+@app.callback()
+def options(debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False) -> None:
+    """Takes what all commands have in common; `main` reads it."""
+
+
+@app.command()
+def run(
+    model: ModelName,
+    given: GivenInputs = None,
+    backend: BackendName = "cpu",
+    strict: Strict = False,
+    save: Annotated[Path | None, typer.Option(metavar="OUT.npz", help="Write the outputs.")] = None,
+    as_json: AsJson = False,
+    seed: Seed = 0,
+    dims: Dims = "",
+) -> None:
+    """Run a model once and show its outputs."""
+    import perframe as pf
+    from perframe.command_line.run_report import save_outputs, show, summary
+    from perframe.command_line.sources import input_arrays, named_model, parse_dims
+
+    _check_backends([backend])
+    start = time.perf_counter()
+    loaded = pf.load(named_model(model, seed))
+    arrays = input_arrays(loaded.inputs, given or (), parse_dims(dims), seed)
+    begin = time.perf_counter()
+    outputs = pf.run(loaded, arrays, backend=backend, strict=strict)
+    report = summary(outputs, backend, load=begin - start, run=time.perf_counter() - begin)
+    if save:
+        save_outputs(save, outputs)
+    if as_json:
+        typer.echo(json.dumps(report, indent=2))
+    else:
+        show(report, _console())
+
+
+@app.command()
+def compare(
+    model: ModelName,
+    given: GivenInputs = None,
+    backend: BackendName = "cpu",
+    as_json: AsJson = False,
+    seed: Seed = 0,
+    dims: Dims = "",
+) -> None:
+    """Run a model layer by layer, and compare each with its definition; exit status 1 where one differs."""
+    from dataclasses import asdict
+
+    import perframe as pf
+    from perframe.command_line.sources import input_arrays, named_model, parse_dims
+    from perframe.execution.comparison import show
+
+    _check_backends([backend])
+    loaded = pf.load(named_model(model, seed))
+    found = pf.compare(loaded, input_arrays(loaded.inputs, given or (), parse_dims(dims), seed), backend)
+    typer.echo(json.dumps([asdict(one) for one in found], indent=2)) if as_json else show(found, _console())
+    if not all(one.agrees for one in found):
+        raise typer.Exit(1)
+
+
+@app.command()
+def inspect(
+    model: ModelName,
+    as_json: AsJson = False,
+    no_optimize: Annotated[bool, typer.Option("--no-optimize", help="Show the model as it is in the file.")] = False,
+    memory: Annotated[bool, typer.Option("--memory", help="Run it once, and show what it takes.")] = False,
+    dims: Dims = "",
+) -> None:
+    """Show a model's layers, and what the passes did; or with --memory its weights, and the peak within a run."""
+    from perframe.command_line.inspect import as_json as to_json
+    from perframe.command_line.inspect import examine, examine_memory, show, show_memory
+    from perframe.command_line.sources import parse_dims
+
+    if memory:
+        used = examine_memory(model, parse_dims(dims))
+        typer.echo(to_json(used)) if as_json else show_memory(used, _console())
+        return
+    facts = examine(model, not no_optimize, parse_dims(dims))
+    if as_json:
+        typer.echo(to_json(facts))
+    else:
+        show(facts, _console())
+
+
+@app.command()
+def bench(
+    models: Annotated[list[str], typer.Argument(help="ONNX files, or names of known models.")],
+    backend: Annotated[str, typer.Option(metavar="NAME,...", help=f"Of {', '.join(BACKENDS)}.")] = "cpu",
+    against: Annotated[str, typer.Option(metavar="PEER,...", help="Of onnxruntime, openvino.")] = "",
+    rounds: Annotated[int, typer.Option(min=1, help="Rounds in which all sides take turns.")] = 15,
+    strict: Strict = False,
+    json_file: Annotated[Path | None, typer.Option("--json", metavar="OUT", help="Write JSON; - for stdout.")] = None,
+    seed: Seed = 0,
+    dims: Dims = "",
+) -> None:
+    """Time backends, and other runtimes beside them; a ratio is that to the fastest of these."""
+    from rich.progress import Progress
+
+    from perframe.command_line.bench import as_json, measure, show
+    from perframe.command_line.bench_side import PEERS
+    from perframe.command_line.sources import parse_dims
+
+    backends = _check_backends(backend.split(","))
+    peers = [peer for peer in against.split(",") if peer]
+    for peer in peers:
+        if peer not in PEERS:
+            raise typer.BadParameter(f"{peer!r} is none of {', '.join(PEERS)}", param_hint="--against")
+    timings = []
+    with Progress(console=_console(stderr=True), transient=True) as bar:
+        shown = bar.add_task("", total=1)
+
+        def step(what: str, done: float) -> None:
+            bar.update(shown, description=what, completed=done)
+
+        for measured in measure(models, backends, peers, rounds, parse_dims(dims), seed, strict, step):
+            timings += measured
+    if json_file:
+        text = as_json(timings, {"rounds": rounds, "dims": dims, "seed": seed, "strict": strict})
+        typer.echo(text) if str(json_file) == "-" else json_file.write_text(text)
+    if str(json_file) != "-":
+        show(timings, _console())
+    if any(timing.error for timing in timings):
+        raise typer.Exit(1)
+
+
+@app.command()
+def warmup(
+    models: Annotated[list[str], typer.Argument(help="ONNX files, or names of known models.")],
+    as_json: AsJson = False,
+    seed: Seed = 0,
+    dims: Dims = "",
+) -> None:
+    """Compile the CPU kernels that models need, so that their first frame does not wait."""
+    from perframe.command_line.sources import parse_dims
+    from perframe.command_line.warmup import as_json_value, folder, show, warm_up
+
+    found = []
+    for model in models:
+        found.append(warm_up(model, parse_dims(dims), seed))
+        if not as_json:
+            show(found[-1], _console())
+    typer.echo(json.dumps(as_json_value(found), indent=2) if as_json else f"kernels are kept in {folder()}")
+
+
+@app.command()
+def operators(
+    as_json: AsJson = False,
+    as_markdown: Annotated[bool, typer.Option("--markdown", help="As docs/operators.md has it.")] = False,
+) -> None:
+    """Show which of ONNX's operators perframe has, and where they run."""
+    import json
+    from dataclasses import asdict
+
+    from rich.table import Table
+
+    from perframe.backends import gl_dtypes
+    from perframe.importers.operators import HEADERS, markdown
+    from perframe.importers.operators import operators as all_operators
+
+    rows = all_operators(gl_dtypes)
+    if as_json:
+        typer.echo(json.dumps([asdict(row) for row in rows], indent=1))
+    elif as_markdown:
+        typer.echo(markdown(rows), nl=False)
+    else:
+        table = Table(*HEADERS)
+        for row in rows:
+            table.add_row(*row.row)
+        _console().print(table)
+
+
+@app.command()
+def doctor(as_json: AsJson = False) -> None:
+    """Show what this machine has and what is missing."""
+    from perframe.command_line.doctor import as_json as to_json
+    from perframe.command_line.doctor import examine, healthy, show
+
+    checks = examine()
+    if as_json:
+        typer.echo(to_json(checks))
+    else:
+        show(checks, _console())
+    if not healthy(checks):
+        raise typer.Exit(1)
+
+
+@app.command(
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "allow_interspersed_args": False}
+)
+def demo(
+    context: typer.Context,
+    name: Annotated[str | None, typer.Argument(help="Which one; without a name they are listed.")] = None,
+) -> None:
+    """Run a demo: perframe demo painter --help."""
+    from perframe.command_line.demo import demos, load_demo
+
+    if name is None:
+        typer.echo("\n".join(demos()))
+        return
+    if name not in demos():
+        raise typer.BadParameter(f"there is no demo {name!r}; there are {', '.join(demos())}", param_hint="NAME")
+    raise typer.Exit(load_demo(name)(context.args))
+
+
+def main() -> None:
+    """Runs the command line; an error that perframe raised on purpose is one message and exit status 1."""
+    try:
+        app()
+    except (PerframeError, OSError) as error:
+        if "--debug" in sys.argv[1:2]:
+            raise
+        _console(stderr=True).print(
+            f"[bold red]error:[/bold red] {_escape(str(error))}", highlight=False, soft_wrap=True
+        )
+        sys.exit(1)
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+def _check_backends(names: list[str]) -> list[str]:
+    for name in names:
+        if name not in BACKENDS:
+            raise typer.BadParameter(f"{name!r} is none of {', '.join(BACKENDS)}", param_hint="--backend")
+    return names
+
+
+def _console(stderr: bool = False) -> Any:
+    from rich.console import Console
+
+    return Console(stderr=stderr)
+
+
+def _escape(text: str) -> str:
+    from rich.markup import escape
+
+    return escape(text)
+
+
+if __name__ == "__main__":
+    main()

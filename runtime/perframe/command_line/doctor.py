@@ -1,0 +1,208 @@
+"""`perframe doctor`: what this machine has, what is missing, and what to do about it.
+
+Drivers and displays are asked in a process of their own: one that crashes or hangs must not take the report along.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from importlib import metadata
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+Facts = Mapping[str, Any]
+Status = Literal["ok", "note", "missing"]
+
+PROBE_SECONDS = 60
+INSTALL_GL = {
+    "linux": "apt-get install libegl1 libgl1 libgl1-mesa-dri (Debian, Ubuntu), or your graphics card's driver",
+    "darwin": "OpenGL 4.1 is part of macOS: run inside a desktop session",
+    "win32": "install your graphics card's driver",
+}
+BACKEND_ADVICE = {
+    "cpu": "pip install --force-reinstall numba llvmlite",
+    "gpu_compute": "it needs OpenGL 4.3; a newer graphics driver may have it, and gpu_pixel works without",
+    "gpu_pixel": "it needs OpenGL 3.3: install or update the graphics driver",
+}
+LIMITS = (
+    "texture_size",
+    "texture_buffer_size",
+    "draw_buffers",
+    "shader_storage_block_size",
+    "compute_work_group_count",
+    "compute_work_group_invocations",
+)
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that was looked at. "missing" is what perframe needs, "note" what it can do without."""
+
+    name: str
+    status: Status
+    found: str
+    advice: str = ""
+    facts: Facts = field(default_factory=dict)
+
+
+def examine() -> list[Check]:
+    """Looks at all there is; takes a few seconds. Never raises for what is missing."""
+    headless = _probe("describe_headless")
+    has_gl = not isinstance(headless, str)
+    return [
+        Check("Python", "ok", f"{platform.python_version()} on {platform.system()} {platform.machine()}"),
+        *_packages(),
+        _headless(headless),
+        _window(),
+        _backend("cpu"),
+        *(_backend(name) for name in ("gpu_compute", "gpu_pixel") if has_gl),
+    ]
+
+
+def healthy(checks: list[Check]) -> bool:
+    """Whether nothing that is needed is missing."""
+    return all(check.status != "missing" for check in checks)
+
+
+def as_json(checks: list[Check]) -> str:
+    """The report for a machine."""
+    return json.dumps({"healthy": healthy(checks), "checks": [asdict(check) for check in checks]}, indent=2)
+
+
+def show(checks: list[Check], console: Console) -> None:
+    """The report for a person."""
+    from rich.table import Table
+    from rich.text import Text
+
+    signs = {"ok": Text("✓", "green"), "note": Text("–", "yellow"), "missing": Text("✗", "red")}
+    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+    for check in checks:
+        table.add_row(signs[check.status], Text(check.name, "bold"), Text(check.found))
+        if check.facts:
+            facts = ", ".join(f"{name.replace('_', ' ')} {_readable(value)}" for name, value in check.facts.items())
+            table.add_row("", "", Text(facts, "dim"))
+        if check.advice:
+            table.add_row("", "", Text(f"→ {check.advice}", "yellow"))
+    console.print(table)
+    missing = [check.name for check in checks if check.status == "missing"]
+    console.print(
+        f"\n[red]Missing:[/red] {', '.join(missing)}" if missing else "\n[green]All that is needed is here.[/green]"
+    )
+
+
+def _packages() -> Iterator[Check]:
+    """What perframe's own metadata requires: a missing one is needed, or a note where it belongs to an extra."""
+    versions, absent = {}, []
+    for requirement in metadata.requires("perframe") or ():
+        matched = re.match(r"[\w.-]+", requirement)
+        assert matched, requirement
+        name, extra = matched.group(), re.search(r"extra == ['\"](\w+)['\"]", requirement)
+        if extra and extra.group(1) == "dev":
+            continue
+        try:
+            versions[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            wanted = f"perframe[{extra.group(1)}]" if extra else requirement
+            absent.append(Check(name, "note" if extra else "missing", "not installed", f"pip install '{wanted}'"))
+    yield Check("packages", "ok", f"{len(versions)} installed", facts=versions)
+    yield from absent
+
+
+def _headless(probed: Facts | str) -> Check:
+    if isinstance(probed, str):
+        return Check("OpenGL, headless", "missing", probed, INSTALL_GL.get(sys.platform, "install an OpenGL driver"))
+    limits = {name: value for name, value in probed.items() if name.startswith("max_")}
+    return Check("OpenGL, headless", "ok", _driver(probed), facts=limits)
+
+
+def _window() -> Check:
+    if sys.platform == "linux" and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
+        return Check("OpenGL, window", "note", "no display: demos run headless", "xvfb-run -a gives a virtual one")
+    probed = _probe("describe_window")
+    if isinstance(probed, str):
+        return Check("OpenGL, window", "note", probed, "demos run headless; a graphics driver brings windows")
+    return Check("OpenGL, window", "ok", _driver(probed))
+
+
+def _backend(name: str) -> Check:
+    """Whether a backend computes; gpu_compute may be missing, as it is on macOS, while gpu_pixel works."""
+    probed = _probe("try_backend", name)
+    if isinstance(probed, str):
+        return Check(name, "note" if name == "gpu_compute" else "missing", probed, BACKEND_ADVICE[name])
+    return Check(name, "ok", "computes", facts=probed)
+
+
+def describe_headless() -> Facts:
+    """The driver that headless contexts get. Raises BackendError; may crash with the driver."""
+    from perframe.host.headless import HeadlessSurface
+
+    return _describe(HeadlessSurface((16, 16)).ctx)
+
+
+def describe_window() -> Facts:
+    """The driver that windows get; shows one for a moment. Raises BackendError; may crash with the driver."""
+    from perframe.host.window import Window
+
+    return _describe(Window((64, 64), "perframe doctor").ctx)
+
+
+def try_backend(name: str) -> Facts:
+    """Runs one layer on a backend. Raises BackendError; may crash with the driver."""
+    import numpy as np
+
+    import perframe as pf
+
+    shape = pf.DynamicTensorShape((4,))
+    values = [pf.Value(value, pf.DataType.FLOAT32, shape) for value in ("x", "y")]
+    model = pf.Model(values[:1], values[1:], [pf.Layer("Relu", "relu", ["x"], ["y"])], {})
+    found = pf.run(model, {"x": np.array([-2, -1, 1, 2], np.float32)}, backend=name, strict=True)["y"]
+    if found.tolist() != [0, 0, 1, 2]:
+        raise pf.BackendError(f"wrong result: Relu gave {found.tolist()} where [0, 0, 1, 2] is right")
+    if name != "cpu":
+        return {}
+    extensions = np.show_config(mode="dicts")["SIMD Extensions"]
+    return {"threads": os.cpu_count(), "vector_extensions": [*extensions["baseline"], *extensions.get("found", ())]}
+
+
+def _describe(context: Any) -> Facts:
+    """A GL context's driver and the limits that matter to kernels."""
+    names = {f"max_{name}": f"GL_MAX_{name.upper()}" for name in LIMITS}
+    names |= {"vendor": "GL_VENDOR", "renderer": "GL_RENDERER", "version": "GL_VERSION"}
+    return {name: context.info[key] for name, key in names.items() if context.info.get(key)}
+
+
+def _probe(function: str, *arguments: str) -> Facts | str:
+    """What a function of this module returns, called in another process; a sentence where it failed."""
+    code = f"import json; from perframe.command_line import doctor; print(json.dumps(doctor.{function}(*{arguments})))"
+    try:
+        run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=PROBE_SECONDS)
+    except subprocess.TimeoutExpired:
+        return f"gave no answer within {PROBE_SECONDS} s"
+    if run.returncode < 0:
+        return f"crashed with signal {-run.returncode}"
+    if run.returncode > 0:
+        last = (run.stderr.strip().splitlines() or ["failed without a message"])[-1]
+        return re.sub(r"^perframe\.errors\.\w+: ", "", last)
+    facts: Facts = json.loads(run.stdout.splitlines()[-1])
+    return facts
+
+
+def _driver(probed: Facts) -> str:
+    return f"{probed['version']}, {probed['renderer']} ({probed['vendor']})"
+
+
+def _readable(value: Any) -> str:
+    if isinstance(value, list):
+        return (
+            "×".join(str(item) for item in value) if all(isinstance(item, int) for item in value) else " ".join(value)
+        )
+    return f"{value >> 20} Mi" if isinstance(value, int) and value and value % (1 << 20) == 0 else str(value)

@@ -1,0 +1,192 @@
+"""`perframe inspect`: what a model takes, gives and does, and what the passes made of it."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from perframe.command_line.sources import input_arrays, named_model
+from perframe.command_line.units import bytes_text
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from perframe.model import Model
+
+Dims = list[int | str | None] | None
+
+FULLEST = 10  # layers that the report on memory lists
+
+
+@dataclass(frozen=True)
+class ValueFacts:
+    """An input, an output or a constant."""
+
+    name: str
+    dtype: str
+    shape: Dims
+
+
+@dataclass(frozen=True)
+class LayerFacts:
+    """One layer: `shapes` of its outputs (None where they cannot be inferred), `parameters` among its inputs.
+
+    `epilogue` names the operators that were fused behind it.
+    """
+
+    name: str
+    op: str
+    epilogue: list[str]
+    inputs: list[str]
+    outputs: list[str]
+    shapes: list[Dims]
+    attributes: dict[str, str]
+    parameters: int
+
+
+@dataclass(frozen=True)
+class ModelFacts:
+    """All that `inspect` shows. `operators` counts layers by operator, before (the file) and after the passes."""
+
+    name: str
+    inputs: list[ValueFacts]
+    outputs: list[ValueFacts]
+    layers: list[LayerFacts]
+    constants: list[ValueFacts]
+    parameters: int
+    constant_bytes: int
+    operators: dict[str, list[int]]
+
+
+def examine(name: str, optimize: bool = True, dims: dict[str, int] | None = None) -> ModelFacts:
+    """Loads a model by path or name. Raises ModelError."""
+    import perframe as pf
+
+    as_filed = pf.load(named_model(name), optimize=False, dims=dims)
+    model = pf.load(named_model(name), dims=dims) if optimize else as_filed
+    constants = model.constants
+    known = model.infer()
+
+    def shape_of(value: str) -> Dims:
+        partial = known.get(value)
+        return None if partial is None or partial.shape is None else list(partial.shape)
+
+    return ModelFacts(
+        name=name,
+        inputs=_values(model.inputs),
+        outputs=_values(model.outputs),
+        layers=[
+            LayerFacts(
+                name=layer.name,
+                op=layer.op,
+                epilogue=[stage.op for stage in layer.epilogue],
+                inputs=list(layer.inputs),
+                outputs=list(layer.outputs),
+                shapes=[shape_of(value) for value in layer.outputs],
+                attributes={key: str(value) for key, value in layer.attributes.items()},
+                parameters=sum(constants[value].size for value in layer.inputs if value in constants),
+            )
+            for layer in model.layers
+        ],
+        constants=[ValueFacts(key, str(value.dtype), list(value.shape)) for key, value in constants.items()],
+        parameters=sum(value.size for value in constants.values()),
+        constant_bytes=sum(value.nbytes for value in constants.values()),
+        operators=_operators(as_filed, model),
+    )
+
+
+@dataclass(frozen=True)
+class MemoryFacts:
+    """What a run on the CPU takes, in bytes.
+
+    `weights` are the model's constants, `packed` what kernels read instead of them, `arena` the memory that all values
+    within a run share. `layers` says how much of that is live while each layer runs.
+    """
+
+    weights: int
+    packed: int
+    arena: int
+    layers: list[tuple[str, int]]
+
+
+def examine_memory(name: str, dims: dict[str, int] | None = None) -> MemoryFacts:
+    """Loads a model and runs it once on the CPU; open dims are 1 unless `dims` says otherwise. Raises ModelError."""
+    import perframe as pf
+
+    model = pf.load(named_model(name))
+    with pf.Worker(model) as worker:
+        worker.schedule(input_arrays(model.inputs, (), dims)).peek_output()
+        parts = worker.memory_use
+    return MemoryFacts(
+        weights=sum(part.constants for part in parts),
+        packed=sum(part.packed for part in parts),
+        arena=max((part.workspace for part in parts), default=0),  # parts run one after the other
+        layers=[layer for part in parts for layer in part.live],
+    )
+
+
+def show_memory(facts: MemoryFacts, console: Console) -> None:
+    """The report for a person: the sums, and the layers with which most is live."""
+    from rich.table import Table
+    from rich.text import Text
+
+    for what, size in (("weights", facts.weights), ("packed weights", facts.packed), ("arena", facts.arena)):
+        console.print(f"  {what:16}{bytes_text(size)}")
+    table = Table("layer", box=None, header_style="dim", padding=(0, 2, 0, 0))
+    table.add_column("live in the arena", justify="right")
+    for layer, size in sorted(facts.layers, key=lambda item: -item[1])[:FULLEST]:
+        table.add_row(Text(layer), bytes_text(size))
+    console.print("", table)
+
+
+def as_json(facts: ModelFacts | MemoryFacts) -> str:
+    """The report for a machine."""
+    return json.dumps(asdict(facts), indent=2)
+
+
+def show(facts: ModelFacts, console: Console) -> None:
+    """The report for a person."""
+    from rich.table import Table
+    from rich.text import Text
+
+    console.print(Text(facts.name, "bold"))
+    for title, values in (("in", facts.inputs), ("out", facts.outputs)):
+        for value in values:
+            console.print(Text(f"  {title:4}{value.name}  {value.dtype} {shape_text(value.shape)}"))
+    console.print(
+        f"  {len(facts.layers)} layers, {len(facts.constants)} constants with {facts.parameters:,} values "
+        f"({bytes_text(facts.constant_bytes)})\n"
+    )
+    table = Table("layer", "operator", "output", box=None, header_style="dim", padding=(0, 2, 0, 0))
+    table.add_column("parameters", justify="right")
+    for layer in facts.layers:
+        shapes = "  ".join(shape_text(shape) for shape in layer.shapes)
+        operators = " + ".join([layer.op, *layer.epilogue])
+        table.add_row(Text(layer.name), operators, shapes, f"{layer.parameters:,}" if layer.parameters else "")
+    console.print(table)
+    _show_passes(facts, console)
+
+
+def shape_text(shape: Dims) -> str:
+    """ "(1, batch, ?)"; "?" where not even the rank is known."""
+    return "?" if shape is None else f"({', '.join('?' if dim is None else str(dim) for dim in shape)})"
+
+
+def _show_passes(facts: ModelFacts, console: Console) -> None:
+    before, after = (sum(counts[when] for counts in facts.operators.values()) for when in (0, 1))
+    changed = {op: counts for op, counts in facts.operators.items() if counts[0] != counts[1]}
+    if not changed:
+        return
+    listed = ", ".join(f"{op} {was} → {now}" for op, (was, now) in changed.items())
+    console.print(f"\nThe passes made {after} layers of {before}: {listed}")
+
+
+def _values(values: Any) -> list[ValueFacts]:
+    return [ValueFacts(v.name, str(v.dtype), None if v.shape is None else list(v.shape)) for v in values]
+
+
+def _operators(before: Model, after: Model) -> dict[str, list[int]]:
+    was, now = (Counter(layer.op for layer in model.layers) for model in (before, after))
+    return {op: [was[op], now[op]] for op in sorted({*was, *now})}

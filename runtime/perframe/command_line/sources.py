@@ -1,0 +1,152 @@
+"""What a command line means by the name of a model and by an input: files, pictures, numbers, seeded random values."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perframe.errors import InputError, ModelError
+from perframe.tensor import DataType
+
+Array = NDArray[Any]
+FILES = (".npy", ".png", ".jpg", ".jpeg", ".webp", ".bmp")
+
+
+class Input(Protocol):
+    """An input of a model."""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+
+    @property
+    def dtype(self) -> DataType:
+        """Its element type."""
+
+    @property
+    def shape(self) -> Iterable[int | str | None] | None:
+        """Its dims: numbers, names, or None where unknown; None where not even the rank is known."""
+
+
+def model_folders() -> list[Path]:
+    """Where models are looked for by name: PERFRAME_MODELS, then what lies beside the checkout."""
+    named = os.environ.get("PERFRAME_MODELS", "")
+    beside_checkout = Path(__file__).resolve().parents[4] / "shared" / "models"
+    return [*(Path(folder) for folder in named.split(os.pathsep) if folder), beside_checkout]
+
+
+def named_model(name: str, seed: int = 0) -> Path | bytes:
+    """A path; a name in a model folder; or "light_NAME": a model of the onnx package with seeded random weights.
+
+    Raises ModelError, which says where it looked.
+    """
+    if Path(name).is_file():
+        return Path(name)
+    if name.startswith("light_"):
+        from perframe.importers.light import light_model
+
+        return light_model(name, seed)
+    looked = [folder / f"{name.removesuffix('.onnx')}.onnx" for folder in model_folders()]
+    for path in looked:
+        if path.is_file():
+            return path
+    places = ", ".join(str(path) for path in [Path(name), *looked])
+    raise ModelError(f"there is no model {name!r}; looked for {places}; light_NAME is one of the onnx package's")
+
+
+def parse_dims(text: str) -> dict[str, int]:
+    """ "batch=1,height=240" as a dict. Raises InputError."""
+    dims = {}
+    for item in filter(None, text.split(",")):
+        name, _, value = item.partition("=")
+        if not name or not value.isdigit():
+            raise InputError(f"--dims takes NAME=NUMBER,...; {item!r} is not that")
+        dims[name] = int(value)
+    return dims
+
+
+def input_arrays(
+    inputs: Sequence[Input], given: Sequence[str] = (), dims: Mapping[str, int] | None = None, seed: int = 0
+) -> dict[str, Array]:
+    """An array for each input of a model; `given` has items NAME=VALUE, and what is not given is random.
+
+    A VALUE is a .npy file, a picture (resized where the input's height and width are known; 0 to 1 in floats, 0 to 255
+    in integers), a number (fills the input), "random", or "random:2x3" with a shape. Unknown dims are 1 unless `dims`
+    names them. Raises InputError.
+    """
+    values = _by_name(inputs, given)
+    random = np.random.default_rng(seed)
+    return {
+        wanted.name: _array(values.get(wanted.name, "random"), wanted, dims or {}, random)  # one stream, in order
+        for wanted in inputs
+    }
+
+
+def random_array(random: np.random.Generator, shape: Sequence[int], dtype: DataType) -> Array:
+    """Normal values for floats; 0 and 1 for the rest, which are safe as indices too."""
+    if dtype is DataType.STRING:
+        return np.full(shape, "a", object)
+    values = random.standard_normal(shape) if dtype.is_float else random.integers(0, 2, shape)
+    return np.asarray(values, dtype.numpy)
+
+
+def _by_name(inputs: Sequence[Input], given: Sequence[str]) -> dict[str, str]:
+    names = [wanted.name for wanted in inputs]
+    values = {}
+    for item in given:
+        name = next((name for name in names if item.startswith(f"{name}=")), None)
+        if name is None:
+            raise InputError(f"--input takes NAME=VALUE; {item!r} begins with none of the inputs: {', '.join(names)}")
+        values[name] = item[len(name) + 1 :]
+    return values
+
+
+def _array(value: str, wanted: Input, dims: Mapping[str, int], random: np.random.Generator) -> Array:
+    known = [dims.get(dim) if isinstance(dim, str) else dim for dim in wanted.shape or ()]
+    shape = [1 if dim is None else dim for dim in known]
+    kind, _, explicit = value.partition(":")
+    if kind == "random":
+        return random_array(random, _parse_shape(explicit) if explicit else shape, wanted.dtype)
+    if Path(value).suffix.lower() in FILES:
+        try:
+            return np.load(value) if value.endswith(".npy") else _picture(Path(value), wanted, known)
+        except InputError:
+            raise
+        except (OSError, ValueError) as error:
+            raise InputError(f"input {wanted.name!r}: {value} cannot be read: {error}") from error
+    try:
+        return np.full(shape, float(value), wanted.dtype.numpy)
+    except ValueError:
+        kinds = f"{', '.join(FILES)}, a number, random, random:2x3"
+        raise InputError(f"input {wanted.name!r}: {value!r} is none of {kinds}") from None
+
+
+def _parse_shape(text: str) -> list[int]:
+    dims = text.split("x")
+    if not all(dim.isdigit() for dim in dims):
+        raise InputError(f"a shape is written 2x3; {text!r} is not")
+    return [int(dim) for dim in dims]
+
+
+def _picture(path: Path, wanted: Input, dims: Sequence[int | None]) -> Array:
+    """The picture in the layout that the dims tell: channels (1, 3 or 4) last or first; its own size where unknown."""
+    from PIL import Image
+
+    modes = {1: "L", 3: "RGB", 4: "RGBA"}
+    channels_first = len(dims) >= 3 and dims[-1] not in modes
+    rows = [*dims[-2:], dims[-3]] if channels_first else list(dims[-3:])
+    if len(rows) != 3 or rows[2] not in modes or any(dim not in (1, None) for dim in dims[:-3]):
+        raise InputError(f"input {wanted.name!r} has shape {wanted.shape}, which is not that of one picture")
+    with Image.open(path) as picture:
+        size = (rows[1] or picture.width, rows[0] or picture.height)
+        pixels = np.asarray(picture.convert(modes[rows[2]]).resize(size, Image.Resampling.BILINEAR))
+    values = pixels.reshape(size[1], size[0], rows[2])
+    if channels_first:
+        values = values.transpose(2, 0, 1)
+    scaled = values / 255 if wanted.dtype.is_float else values
+    return np.ascontiguousarray(scaled.reshape((1,) * (len(dims) - 3) + values.shape), wanted.dtype.numpy)

@@ -1,0 +1,60 @@
+"""Filling the cache of CPU kernels ahead of time, so that no frame waits for the compiler."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from perframe.backends import compiled_kernels, settle_kernels
+from perframe.command_line.sources import input_arrays, named_model
+from perframe.execution.worker import run
+from perframe.importers.loading import load
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+@dataclass(frozen=True)
+class Warmth:
+    """What one model needed."""
+
+    model: str
+    seconds: float
+    compiled: list[str]  # kernels that were not in the cache, by file and function
+
+
+def warm_up(model: str, dims: Mapping[str, int], seed: int = 0) -> Warmth:
+    """Run a model once on the CPU with random inputs, so that all kernels which it needs are compiled and kept.
+
+    Kernels do not depend on shapes, but which ones a model needs may. Raises ModelError, InputError.
+    """
+    _, compiled = compiled_kernels()
+    before, start = len(compiled), time.perf_counter()
+    loaded = load(named_model(model, seed))
+    run(loaded, input_arrays(loaded.inputs, (), dims, seed))
+    settle_kernels()
+    return Warmth(model, time.perf_counter() - start, [text.split()[0] for text in compiled[before:]])
+
+
+def folder() -> Path:
+    """Where kernels are kept."""
+    return compiled_kernels()[0]
+
+
+def as_json_value(found: list[Warmth]) -> dict[str, Any]:
+    """For a machine."""
+    return {"folder": str(folder()), "models": [asdict(warmth) for warmth in found]}
+
+
+def show(warmth: Warmth, console: Console) -> None:
+    """For a person."""
+    from perframe.command_line.units import seconds_text
+
+    names = sorted(set(warmth.compiled))
+    listed = ", ".join(f"{name} ×{warmth.compiled.count(name)}" for name in names) or "all were there"
+    console.print(
+        f"{warmth.model}: {len(warmth.compiled)} kernels compiled in {seconds_text(warmth.seconds)}: {listed}"
+    )

@@ -1,0 +1,1 @@
+"""Runs: workers, the parts of a model, control flow, and what is recorded to run later."""

@@ -1,0 +1,239 @@
+"""Control flow: branches and loops whose bodies are models, run on the worker's backend.
+
+States go from one run of a body to the next without leaving the backend, what is scanned is cut there, and what comes
+out is joined there; conditions are read back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from perframe.errors import InputError
+from perframe.execution.parts import Machine, Parts, PlannedPart, Values, on_host
+from perframe.model import Layer, Model, Value
+from perframe.tensor import DataType, Tensor
+from perframe.tensor.partial import DynamicTensorShape
+
+MAX_FITTING = 256  # shapes of a body's inputs of which it is remembered that they fit
+
+
+class ControlPart:
+    """One control layer. Its first inputs are the operator's, the rest what its bodies read around them."""
+
+    def __init__(self, layer: Layer, machine: Machine) -> None:
+        self.layer, self._machine = layer, machine
+        self._joins: dict[tuple[str, int, int], PlannedPart] = {}
+        self._cuts: dict[tuple[int, int], PlannedPart] = {}
+        self._captures: Sequence[str] = layer.attributes.get("captures", ())
+        self._bodies = {name: Parts(body, machine) for name, body in layer.attributes["bodies"].items()}
+        self._own = {
+            name: [value for value in body.model.inputs if value.name not in self._captures]
+            for name, body in self._bodies.items()
+        }
+        self._fitting: set[Any] = set()  # bodies with shapes that they take
+
+    def run_whole(self, values: Values) -> None:
+        """Run the bodies that the conditions choose, and add the outputs."""
+        own = len(self.layer.inputs) - len(self._captures)
+        given = [values[name] if name else None for name in self.layer.inputs]
+        captured = dict(zip(self._captures, given[own:], strict=True))
+        made = _KINDS[self.layer.op](self, given[:own], captured)
+        values.update([(name, value) for name, value in zip(self.layer.outputs, made, strict=False) if name])
+
+    def advance(self, values: Values) -> Iterator[str]:
+        """It is one layer."""
+        self.run_whole(values)
+        yield self.layer.name
+
+    def body(self, name: str) -> Parts:
+        """A body by its attribute's name."""
+        return self._bodies[name]
+
+    def run(self, name: str, inputs: Sequence[Any], captured: Values) -> list[Any]:
+        """A body's outputs. Raises InputError where an input is not what the body says of it."""
+        own = self._own[name]
+        if not inputs:
+            return self._bodies[name].run(dict(captured))
+        key = (name, *[getattr(value, "shape", None) for value in inputs])
+        if key not in self._fitting:
+            self._check(name, inputs)
+            if len(self._fitting) >= MAX_FITTING:
+                self._fitting.clear()
+            self._fitting.add(key)
+        return self._bodies[name].run({**captured, **{value.name: x for value, x in zip(own, inputs, strict=True)}})
+
+    def number(self, value: Any, what: str) -> Any:
+        """A value of one element, on the host. Raises InputError where it has none or several."""
+        array = on_host(value)
+        if type(array) is np.ndarray and not array.shape:
+            return array  # as nearly all are: a frame waits
+        if not isinstance(array, np.ndarray) or array.size != 1:
+            found = f"of shape {array.shape}" if isinstance(array, np.ndarray) else "no tensor"
+            raise InputError(f"{self.layer.op} {self.layer.name!r}: its {what} is {found}, and must be one number")
+        return array.reshape(())
+
+    def _check(self, name: str, inputs: Sequence[Any]) -> None:
+        for value, given in zip(self._own[name], inputs, strict=True):
+            shape = getattr(given, "shape", None)
+            if value.shape is not None and shape is not None and not value.shape.accepts(shape):
+                raise InputError(
+                    f"{self.layer.op} {self.layer.name!r}: its body declares {value}, and gets {tuple(shape)}: "
+                    "declare no shape for a state that changes its own"
+                )
+
+    def local(self, value: Any) -> Any:
+        """A value where it lies if that is the backend, else as an array."""
+        here = isinstance(value, Tensor) and self._machine.backend.owns(value.data_on_backend)
+        return value if here else on_host(value)
+
+    def keep(self, value: Any) -> Any:
+        """A copy of a body's output, which its next run overwrites; on its backend, without waiting."""
+        backend, value = self._machine.backend, self.local(value)
+        if not isinstance(value, Tensor):
+            return value
+        storage = backend.alloc(value.shape, value.dtype)
+        backend.copy(value.data_on_backend, storage, value.shape, value.dtype)
+        return Tensor.over(storage, value.shape, value.dtype, value.name)
+
+    def take(self, value: Any, index: int, axis: int, slot: int = 0) -> Any:
+        """A slice of a local value, without the axis; the next one of this slot overwrites it."""
+        if not isinstance(value, Tensor):
+            return np.take(value, index, axis)
+        part = self._cuts.get((slot, axis))
+        if part is None:
+            whole, place = Value("whole", value.dtype, None), Value("place", DataType.INT64, DynamicTensorShape(()))
+            cut = Layer("Gather", f"slices of {self.layer.name}", ["whole", "place"], ["slice"], {"axis": axis})
+            part = PlannedPart(Model([whole, place], [Value("slice", value.dtype, None)], [cut], {}), self._machine)
+            self._cuts[slot, axis] = part
+        made: Values = {"whole": value, "place": np.array(index, np.int64)}
+        part.run_whole(made)
+        return made["slice"]
+
+    def stack(self, rows: Sequence[Any], output: Value, axis: int = 0) -> Any:
+        """Rows of a body's output as one value with a new axis: joined on the backend where they lie there."""
+        if not rows:
+            return _no_rows(output, axis)
+        dtype = output.dtype
+        alike = {(tuple(row.shape), row.dtype) for row in rows if isinstance(row, Tensor)}
+        if len(alike) != 1 or not all(isinstance(row, Tensor) for row in rows) or not rows[0].shape.size:
+            return self._stacked([on_host(row) for row in rows], axis)
+        at = axis % (rows[0].shape.rank + 1)
+        grown = [row.reshape((*row.shape[:at], 1, *row.shape[at:])) for row in rows]
+        names = [f"row {index}" for index in range(len(rows))]
+        key = (output.name, len(rows), at)  # what one output was joined to lives until the layer runs again
+        part = self._joins.get(key)
+        if part is None:
+            values = [Value(name, dtype, None) for name in names]
+            join = Layer("Concat", f"rows of {self.layer.name}", names, ["rows"], {"axis": at})
+            part = PlannedPart(Model(values, [Value("rows", dtype, None)], [join], {}), self._machine)
+            self._joins[key] = part
+        made: Values = dict(zip(names, grown, strict=True))
+        part.run_whole(made)
+        return made["rows"]
+
+    def _stacked(self, rows: Sequence[Any], axis: int) -> Any:
+        shapes = {np.shape(row) for row in rows}
+        if len(shapes) != 1:
+            raise InputError(f"{self.layer.op} {self.layer.name!r}: a body's output has the shapes {sorted(shapes)}")
+        return np.stack(rows, axis)
+
+    def attribute(self, name: str, default: Any = None) -> Any:
+        """An attribute of the layer."""
+        return self.layer.attributes.get(name, default)
+
+    def release(self) -> None:
+        """Free what the bodies hold."""
+        for body in self._bodies.values():
+            body.release()
+        for part in (*self._joins.values(), *self._cuts.values()):
+            part.release()
+
+
+def _no_rows(output: Value, axis: int) -> Any:
+    """What an output of a body becomes that never ran: a dim of its rows that nobody knows is 0, as in onnxruntime."""
+    dims = [dim if isinstance(dim, int) else 0 for dim in output.shape or ()]
+    dims.insert(axis % (len(dims) + 1), 0)
+    return np.zeros(dims, output.dtype.numpy)
+
+
+def _if(part: ControlPart, given: Sequence[Any], captured: Values) -> list[Any]:
+    body_for = part.layer.declaration.body_for
+    assert body_for is not None
+    return part.run(body_for(part.number(given[0], "condition")), [], captured)
+
+
+def _loop(part: ControlPart, given: Sequence[Any], captured: Values) -> list[Any]:
+    """Iterate while the condition holds, at most as often as the trip count says."""
+    trips = None if given[0] is None else int(part.number(given[0], "trip count"))
+    going = given[1] is None or bool(part.number(given[1], "condition"))
+    carried = list(given[2:])
+    collected: list[list[Any]] = [[] for _ in part.body("body").outputs[1 + len(carried) :]]
+    count = 0
+    while going and (trips is None or count < trips):
+        results = part.run("body", [np.array(count, np.int64), np.array(True), *carried], captured)
+        going = bool(part.number(results[0], "condition"))
+        carried = results[1 : 1 + len(carried)]
+        for rows, value in zip(collected, results[1 + len(carried) :], strict=True):
+            rows.append(part.keep(value))
+        count += 1
+    outputs = part.body("body").outputs[1 + len(carried) :]
+    return [*carried, *(part.stack(rows, value) for rows, value in zip(collected, outputs, strict=True))]
+
+
+def _scan(part: ControlPart, given: Sequence[Any], captured: Values) -> list[Any]:
+    """Iterate over slices of the scanned inputs; states go from one iteration to the next."""
+    scanned = int(part.attribute("num_scan_inputs"))
+    values = [part.local(value) for value in given]
+    if not part.attribute("batched", 0):
+        return _scan_one(part, values, scanned, captured)
+    lengths, values = on_host(values[0]), values[1:]
+    batched = values if lengths is None else [lengths, *values]
+    counts = {value.shape[0] if len(value.shape) else 0 for value in batched}
+    if len(counts) != 1:
+        raise InputError(f"{part.layer.op} {part.layer.name!r}: its inputs are of different batches: {sorted(counts)}")
+    batches = []
+    for index in range(counts.pop()):
+        row = [part.take(value, index, 0, slot) for slot, value in enumerate(values)]
+        length = None if lengths is None else int(lengths[index])
+        batches.append([part.keep(value) for value in _scan_one(part, row, scanned, captured, length)])
+    outputs = part.body("body").outputs
+    return [part.stack(column, value) for column, value in zip(zip(*batches, strict=True), outputs, strict=True)]
+
+
+def _scan_one(
+    part: ControlPart, values: Sequence[Any], scanned: int, captured: Values, length: int | None = None
+) -> list[Any]:
+    """One sequence, or its beginning of so many slices."""
+    states, inputs = list(values[: len(values) - scanned]), list(values[len(values) - scanned :])
+    outputs = part.body("body").outputs[len(states) :]
+    axes = part.attribute("scan_input_axes") or (0,) * scanned
+    out_axes = part.attribute("scan_output_axes") or (0,) * len(outputs)
+    directions = part.attribute("scan_input_directions") or (0,) * scanned
+    out_directions = part.attribute("scan_output_directions") or (0,) * len(outputs)
+    lengths = {int(value.shape[axis]) for value, axis in zip(inputs, axes, strict=True)}
+    if len(lengths) != 1:
+        raise InputError(f"Scan's inputs have different lengths along their axes: {sorted(lengths)}")
+    total = lengths.pop() if length is None else length
+    collected: list[list[Any]] = [[] for _ in outputs]
+    first = len(values)  # slots of slices begin behind those of a batch's rows
+    for step in range(total):
+        at = [total - 1 - step if backward else step for backward in directions]
+        cuts = zip(inputs, at, axes, range(first, first + scanned), strict=True)
+        results = part.run("body", [*states, *(part.take(*cut) for cut in cuts)], captured)
+        states = results[: len(states)]
+        for rows, value in zip(collected, results[len(states) :], strict=True):
+            rows.append(part.keep(value))
+    made = []
+    for rows, axis, backward, value in zip(collected, out_axes, out_directions, outputs, strict=True):
+        made.append(part.stack(rows[::-1] if backward else rows, value, axis))
+    return [*states, *made]
+
+
+_KINDS: dict[str, Callable[[ControlPart, Sequence[Any], Values], list[Any]]] = {
+    "If": _if,
+    "Loop": _loop,
+    "Scan": _scan,
+}

@@ -1,0 +1,122 @@
+"""The inputs of a model's runs: given by position, by name or before, and checked against what the model declares."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from perframe.errors import InputError
+from perframe.model import Model, Value
+from perframe.sizes.open_dims import OpenDims
+from perframe.tensor import DataType, Tensor
+
+Array = NDArray[Any]
+Given = Tensor | ArrayLike
+
+
+class Inputs:
+    """What was given for a model's inputs. A frame's are mostly like those of the frame before, but for sizes."""
+
+    def __init__(self, model: Model) -> None:
+        self._model, self._names = model.name, [value.name for value in model.inputs]
+        self._declared, self._known = model.inputs, frozenset(self._names)
+        self._kept: dict[str, Given] = {}
+        self._kinds: list[tuple[Any, ...]] = []  # types and dtypes of the last inputs that could be taken as they were,
+        self._shapes: list[Any] = []  # and their shapes
+        # of those whose ranks are declared: (which, axis) of all dims, where these are fixed, and where one is again
+        self._shaped = [value for value in model.inputs if value.kind == "tensor" and value.shape is not None]
+        shapes = [value.shape or () for value in self._shaped]
+        self._ranks = [*map(len, shapes)]
+        dims = [(which, axis) for which, rank in enumerate(self._ranks) for axis in range(rank)]
+        self._fixed = [(which, axis, size) for which, axis in dims if isinstance(size := shapes[which][axis], int)]
+        alike = OpenDims(shapes).places(self._ranks).alike
+        self._alike = [(*dims[first], *dims[again]) for first, again in alike]
+
+    def value(self, name: str | int) -> Value:
+        """What the model declares. Raises InputError for a name or an index that it does not have."""
+        if isinstance(name, int):
+            if not 0 <= name < len(self._names):
+                raise InputError(f"{self._model} has {len(self._names)} inputs, none at index {name}")
+            return self._declared[name]
+        if name not in self._known:
+            listed = ", ".join(map(str, self._declared)) or "none"
+            raise InputError(f"{self._model} has no input {name!r}; its inputs are {listed}")
+        return self._declared[self._names.index(name)]
+
+    def keep(self, name: str | int, value: Given) -> None:
+        """Give an input to all runs to come."""
+        self._kept[self.value(name).name] = value
+
+    def gather(self, positional: tuple[Any, ...]) -> dict[str, Any]:
+        """The inputs of one run by name, checked."""
+        given, named = self._kept.copy(), positional[0] if len(positional) == 1 else None
+        if type(named) is dict or (type(named) is not np.ndarray and isinstance(named, Mapping)):  # a frame waits
+            if named.keys() <= self._known:
+                given.update(named)
+            else:
+                given.update((self.value(name).name, value) for name, value in named.items())
+        else:
+            if len(positional) > len(self._names):
+                raise InputError(f"{self._model} takes {len(self._names)} input(s), and got {len(positional)}")
+            given.update(zip(self._names, positional, strict=False))
+        if len(given) < len(self._names):
+            missing = [str(value) for value in self._declared if value.name not in given]
+            raise InputError(f"{self._model} still needs the input(s) {', '.join(missing)}")
+        values = [given[name] for name in self._names]
+        kinds = [(type(value), getattr(value, "dtype", None)) for value in values]
+        shapes = [getattr(value, "shape", None) for value in values]
+        if kinds == self._kinds and (shapes == self._shapes or self._are_like(shapes)):
+            self._shapes = shapes
+            return given
+        checked = {
+            value.name: _checked(self._model, value, one) for value, one in zip(self._declared, values, strict=True)
+        }
+        self._check_named(checked)
+        if all([checked[name] is value for name, value in zip(self._names, values, strict=True)]):
+            self._kinds, self._shapes = kinds, shapes
+        return checked
+
+    def _are_like(self, shapes: Sequence[Any]) -> bool:
+        """Whether inputs of these shapes can be taken as others were; where that is not sure, they are looked at."""
+        if [len(shape) for shape in shapes] != self._ranks or len(self._shaped) != len(self._names):
+            return False
+        for which, axis, size in self._fixed:
+            if shapes[which][axis] != size:
+                return False
+        for one, axis, another, other in self._alike:  # noqa: SIM110  # a frame waits, and this takes less time
+            if shapes[one][axis] != shapes[another][other]:
+                return False
+        return True
+
+    def _check_named(self, given: Mapping[str, Any]) -> None:
+        """Raise InputError where a named dim is of one size in one input, and of another in another."""
+        for first, axis, second, other in self._alike:
+            one, another = self._shaped[first], self._shaped[second]
+            size, found = given[one.name].shape[axis], given[another.name].shape[other]
+            if size != found:
+                raise InputError(
+                    f"{self._model}: the dim {(one.shape or ())[axis]!r} is {size} in the input {one.name!r}, and "
+                    f"{found} in {another.name!r}"
+                )
+
+
+def _checked(model: str, value: Value, given: Any) -> Any:
+    """An input of the right dtype and a shape that fits. Raises InputError."""
+    if value.kind == "sequence" or (value.kind == "optional" and isinstance(given, list)):
+        return [np.asarray(item) for item in given]
+    if value.kind == "optional" and given is None:
+        return None
+    array: Tensor | Array = given if isinstance(given, Tensor) else np.asarray(given)
+    if not isinstance(array, Tensor) and array.dtype.kind in "US":
+        array = array.astype(object)
+    dtype = DataType.of(array.dtype)
+    if dtype is not value.dtype:
+        raise InputError(
+            f"{model}: input {value.name!r} is {value.dtype}, and got {dtype} {tuple(array.shape)}: convert it first"
+        )
+    if value.shape is not None and not value.shape.accepts(array.shape):
+        raise InputError(f"{model}: input {value.name!r} has the shape {value.shape}, and got {tuple(array.shape)}")
+    return array

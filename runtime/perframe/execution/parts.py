@@ -1,0 +1,385 @@
+"""A model in parts: stretches of layers that are planned, and between them layers that run on the host.
+
+Most models are one part. A layer whose output's shape depends on data, or whose values are no tensors, ends a part:
+what it needs is read back, and the next part is planned for the shapes that came out.
+"""
+
+from __future__ import annotations
+
+import logging
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from time import perf_counter_ns
+from types import MappingProxyType
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perframe.backends.protocol import Backend
+from perframe.backends.refit import Following
+from perframe.errors import InputError
+from perframe.execution.comparison import LayerCheck, with_all_values
+from perframe.execution.partition import decisive_inputs, pieces_of
+from perframe.execution.static_branches import Branches, Decisions, follow_shapes
+from perframe.layers.twins import signature
+from perframe.model import Evaluate, Layer, Model
+from perframe.plan.constants import ConstantPool
+from perframe.plan.inferred import Outline
+from perframe.plan.plan import Plan
+from perframe.plan.planner import Planner
+from perframe.plan.refit import Lesson, Templates, end_lessons_at_exit, follows_sizes
+from perframe.sizes.open_dims import Shapes
+from perframe.tensor import BackendType, Storage, Tensor
+from perframe.tensor.partial import DynamicTensorShape, PartialTensor
+from perframe.tensor.readback import FrameState
+
+log = logging.getLogger("perframe")
+Array = NDArray[Any]
+Values = dict[str, Any]  # Tensors and arrays; lists for sequences, None for empty optionals
+
+MAX_PLANS = 8  # plans for input shapes that were not used lately are freed
+NO_VALUES: Mapping[str, Array] = MappingProxyType({})
+MAX_SETTLED = 256  # input shapes of which it is remembered how they decide branches
+MAX_HOST_VALUES = 1024  # an input that decides shapes is part of a plan's key, up to this many elements
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Where parts run: a backend, the CPU beside it, and how arrays are computed on the host."""
+
+    backend: Backend
+    host: Backend
+    evaluate: Evaluate
+    run_on_host: Callable[[Any, Sequence[Any]], list[Any]]
+    prepare: Callable[[Model], Model]  # a model as the backend's kernels want it
+    control: Callable[[Layer, Machine], Part]  # makes the part that runs a branch or a loop
+    in_job: Callable[[Callable[[], None]], Any]  # begins a job
+    strict: bool
+    check: LayerCheck | None = None  # is called with each model and the values of its run, all of which are kept then
+
+
+@dataclass(frozen=True)
+class MemoryUse:
+    """What a part of a model takes, in bytes: its constants as the model has them, those of them that kernels read as
+    they are, and what was made of the others for kernels; its largest plan's values within a run, and for each layer
+    that runs those of them that are live then.
+    """
+
+    constants: int
+    read: int
+    packed: int
+    workspace: int
+    live: list[tuple[str, int]]
+
+
+class Part(Protocol):
+    """One part of a model."""
+
+    def run_whole(self, values: Values) -> None:
+        """Run it on `values` and add what it makes to them."""
+
+    def advance(self, values: Values) -> Iterator[str]:
+        """Do so layer by layer, and yield the name of each."""
+
+    def release(self) -> None:
+        """Free what it holds."""
+
+
+_templates: weakref.WeakKeyDictionary[Model, Templates] = weakref.WeakKeyDictionary()  # of all workers
+
+
+def _templates_of(model: Model, backend: Backend) -> Templates | None:
+    """What workers that run this very model share; None where plans do not follow sizes."""
+    if not isinstance(backend, Following) or not follows_sizes():
+        return None
+    found = _templates.get(model)
+    return found or _templates.setdefault(model, Templates(model, backend))
+
+
+class PlannedPart:
+    """Layers whose shapes follow from their inputs' shapes, with a plan for each set of these."""
+
+    def __init__(self, model: Model, machine: Machine) -> None:
+        self.model, self._machine = model, machine
+        self._constants = ConstantPool(model.constants)
+        self._plans: OrderedDict[Any, Plan] = OrderedDict()  # by shapes, the one that ran last at the end
+        self._retired: list[Plan] = []  # whose last runs may still be under way
+        self._names = [value.name for value in model.inputs]
+        self._decisive = decisive_inputs(model)
+        self._templates = None if self._decisive else _templates_of(model, machine.backend)
+        self._to_learn: Shapes | None = None  # what was planned plainly, and may be worth a lesson
+        self._lesson = Lesson()
+        self._signatures = {id(layer): signature(layer) for layer in model.layers}
+
+    def run_whole(self, values: Values) -> None:
+        """Bind, submit, and add the outputs, whose values may still be pending."""
+        plan = self._bound_plan(values)
+        for stretch in plan.stretches:
+            stretch.run_whole()
+        values.update(plan.outputs)
+
+    def advance(self, values: Values) -> Iterator[str]:
+        """Submit the steps of one layer at a time, and yield its name."""
+        plan = self._bound_plan(values)
+        for stretch in plan.stretches:
+            begin = 0
+            while begin < len(stretch):
+                end = begin + 1
+                while end < len(stretch) and stretch.layers[end] == stretch.layers[begin]:
+                    end += 1
+                stretch.run(begin, end)
+                yield stretch.layers[begin]
+                begin = end
+        values.update(plan.outputs)
+
+    def _bound_plan(self, values: Values) -> Plan:
+        plan = self._plan_for(values)
+        for name, bound in plan.bound.items():
+            storage = self._storage_of(plan, name, values[name])
+            if storage is not bound:
+                plan.bind(name, storage)
+        return plan
+
+    def _storage_of(self, plan: Plan, name: str, value: Any) -> Storage:
+        """Where steps can read an input: where it lies, if they reach that, or where it is copied or uploaded to."""
+        if not isinstance(value, Tensor):
+            storage = plan.input_storage(name, value.shape)
+            try:
+                storage.upload(value)
+            except InputError as error:
+                raise InputError(f"input {name!r}: {error}") from None
+            return storage
+        if plan.takes(name, value):
+            return value.data_on_backend
+        copied = plan.copy_input(name, value)
+        return copied if copied is not None else self._storage_of(plan, name, value.download_to_array())
+
+    def _plan_for(self, values: Values) -> Plan:
+        shapes = key = tuple([values[name].shape for name in self._names])
+        decisive: Mapping[str, Array] = NO_VALUES
+        if self._decisive:
+            decisive = {name: _host_value(values[name]) for name in self._decisive}
+            key = (shapes, *((value.tobytes(), value.shape) for value in decisive.values()))
+        plan = self._plans.get(key)
+        if plan is not None:
+            self._plans.move_to_end(key)
+            if self._to_learn is not None:
+                self._begin_lesson(plan)
+            return plan
+        plan = self._templates.plan(shapes, self._machine.backend) if self._templates is not None else None
+        if plan is None:
+            plan = self._made(shapes, decisive)
+            follows = self._templates is not None and self._templates.has_sizes(shapes)
+            self._to_learn = shapes if follows else None
+        self._plans[key] = plan
+        self._retire_old()
+        return plan
+
+    def _retire_old(self) -> None:
+        """Free plans that were not used lately, when their runs are over. Nothing is waited for."""
+        if len(self._plans) > MAX_PLANS:
+            self._retired.append(self._plans.popitem(last=False)[1])
+        for plan in [plan for plan in self._retired if not plan.is_busy]:
+            self._retired.remove(plan)
+            plan.release()
+
+    def _begin_lesson(self, plan: Plan) -> None:
+        """Have templates learnt in a job, where to plan takes long next to a run."""
+        shapes, templates = self._to_learn, self._templates
+        if shapes is None or templates is None or not templates.is_open:
+            self._to_learn = None
+        elif plan.is_costly and not plan.is_busy and not templates.is_learning:
+            self._to_learn = None
+            self._machine.in_job(partial(self._learn_in_job, shapes))  # other workers may have use for it too
+            end_lessons_at_exit()
+
+    def _learn_in_job(self, shapes: Shapes) -> None:
+        try:
+            self.learn(shapes)
+        except Exception as error:  # nobody waits for it, and plans are made as ever
+            log.warning(
+                "layer %r cannot be followed to other sizes, so that each new input shape is planned anew: %s: %s",
+                self._lesson.layer,
+                type(error).__name__,
+                error,
+            )
+
+    def learn(self, shapes: Shapes) -> None:
+        """Follow sizes like these, so that other ones need no planning. Raises what cannot be followed."""
+        if self._templates is not None:
+            self._templates.learn(shapes, self._followed, self._lesson)
+
+    def _made(self, shapes: Shapes, decisive: Mapping[str, Array] = NO_VALUES) -> Plan:
+        """The plan for input shapes, and for the values of those inputs that decide others."""
+        machine, begin = self._machine, perf_counter_ns()
+        plan = self._planned(shapes, machine.backend, machine.host, self._constants, decisive)
+        plan.nanoseconds = perf_counter_ns() - begin
+        return plan
+
+    def _followed(self, shapes: Shapes, backend: Backend, constants: ConstantPool, at: Callable[[str], None]) -> Plan:
+        """A plan for sizes that are followed; it shares nothing with those that run."""
+        return self._planned(shapes, backend, backend, constants, NO_VALUES, at)
+
+    def _planned(
+        self,
+        shapes: Shapes,
+        backend: Backend,
+        host: Backend,
+        constants: ConstantPool,
+        decisive: Mapping[str, Array],
+        at: Callable[[str], None] | None = None,
+    ) -> Plan:
+        specs = {
+            value.name: PartialTensor(value.dtype, DynamicTensorShape(shape), decisive.get(value.name))
+            for value, shape in zip(self.model.inputs, shapes, strict=True)
+        }
+        outline = Outline(self.model, constants.known, specs, self._machine.evaluate, self._signatures, at)
+        return Planner(self.model, backend, host, constants, outline, self._machine.strict, at).plan()
+
+    @property
+    def memory_use(self) -> MemoryUse:
+        """What it takes with the plans that it has now."""
+        largest = max(self._plans.values(), key=lambda plan: plan.workspace_bytes, default=None)
+        workspace, live = (largest.workspace_bytes, largest.live()) if largest else (0, [])
+        return MemoryUse(*self._constants.bytes_used, workspace, live)
+
+    def release(self) -> None:
+        """Free plans and constants. No run is under way."""
+        for plan in (*self._plans.values(), *self._retired):
+            plan.release()
+        self._plans.clear()
+        self._retired.clear()
+        self._constants.release()
+
+
+class HostPart:
+    """One layer on arrays. What it reads from a GPU is waited for."""
+
+    def __init__(self, layer: Layer, machine: Machine) -> None:
+        self._layer, self._machine = layer, machine
+
+    def run_whole(self, values: Values) -> None:
+        """Read back, compute, and add the outputs as arrays."""
+        given = [on_host(values[name]) if name else None for name in self._layer.inputs]
+        made = self._machine.run_on_host(self._layer, given)
+        values.update((name, value) for name, value in zip(self._layer.outputs, made, strict=False) if name)
+
+    def advance(self, values: Values) -> Iterator[str]:
+        """It is one layer."""
+        self.run_whole(values)
+        yield self._layer.name
+
+    def release(self) -> None:
+        """It holds nothing."""
+
+
+class Parts:
+    """A whole model, or the body of a loop or a branch."""
+
+    def __init__(self, model: Model, machine: Machine) -> None:
+        self._machine, self._check = machine, machine.check
+        self._branches = Branches(model, machine.evaluate) if follow_shapes(model) else None
+        self._settled: dict[Any, Parts | None] = {}  # by the inputs' shapes
+        self._decided: dict[Decisions, Parts] = {}
+        self._names = [value.name for value in model.inputs]
+        prepared = machine.prepare(model)
+        self.outputs = prepared.outputs
+        self.model = prepared if machine.check is None else with_all_values(prepared)
+        self._parts = [_part_of(piece, machine) for piece in pieces_of(self.model)]
+        self._output_names = prepared.output_names
+        # planned parts hold their own
+        read = {name for layer in self.model.layers if layer.declaration.on_host for name in layer.inputs}
+        read.update(self.model.output_names)
+        self._constants = {name: value for name, value in self.model.constants.items() if name in read}
+
+    def run_whole(self, values: Values) -> None:
+        """Run all parts on `values`, which must hold the model's inputs and get all that the parts make."""
+        decided = self._settled_for(values) if self._branches else None
+        if decided is not None:
+            decided.run_whole(values)
+            return
+        given = self._begin(values)
+        for part in self._parts:
+            part.run_whole(values)
+        if given is not None:
+            self._compare(values, given)
+
+    def advance(self, values: Values) -> Iterator[str]:
+        """Run them layer by layer, and yield the name of each."""
+        decided = self._settled_for(values) if self._branches else None
+        if decided is not None:
+            yield from decided.advance(values)
+            return
+        given = self._begin(values)
+        for part in self._parts:
+            yield from part.advance(values)
+        if given is not None:
+            self._compare(values, given)
+
+    def _begin(self, values: Values) -> Values | None:
+        """Add the constants. Where the run will be compared: its inputs, since it overwrites a loop's states."""
+        if self._constants:
+            for name, value in self._constants.items():
+                values.setdefault(name, value)
+        return None if self._check is None else {name: on_host(values[name]) for name in self._names}
+
+    def _compare(self, values: Values, given: Values) -> None:
+        assert self._check is not None
+        self._check(self.model, values, given)
+
+    def _settled_for(self, values: Values) -> Parts | None:
+        """The parts of the model with the branches that these inputs' shapes decide; None where they decide none."""
+        assert self._branches is not None
+        key = tuple([getattr(values[name], "shape", None) for name in self._names])
+        if key not in self._settled:
+            decisions, model = self._branches.settle(key)
+            if decisions and decisions not in self._decided:
+                self._decided[decisions] = Parts(model, self._machine)
+            if len(self._settled) >= MAX_SETTLED:
+                self._settled.clear()
+            self._settled[key] = self._decided.get(decisions)
+        return self._settled[key]
+
+    @property
+    def memory_use(self) -> list[MemoryUse]:
+        """What its planned parts take, but for bodies of loops and branches."""
+        return [part.memory_use for part in self._parts if isinstance(part, PlannedPart)]
+
+    def run(self, inputs: Mapping[str, Any]) -> list[Any]:
+        """The model's outputs, in order."""
+        values = dict(inputs)
+        self.run_whole(values)
+        return [values[name] for name in self._output_names]
+
+    def release(self) -> None:
+        """Free what the parts hold."""
+        for part in (*self._parts, *self._decided.values()):
+            part.release()
+
+
+def on_host(value: Any) -> Any:
+    """A value as an array (or a list of arrays, or None), waited for if it is pending."""
+    if isinstance(value, list):
+        return [on_host(item) for item in value]
+    if not isinstance(value, Tensor):
+        return value
+    if value.backend_type is not BackendType.CPU:
+        FrameState.blocking(f"a layer that reads {value.name!r} on the host")
+    return value.data_on_backend.download(value.shape, value.dtype)
+
+
+def _part_of(piece: Model | Layer, machine: Machine) -> Part:
+    if isinstance(piece, Model):
+        return PlannedPart(piece, machine)
+    return machine.control(piece, machine) if piece.family == "control" else HostPart(piece, machine)
+
+
+def _host_value(value: Any) -> Array:
+    array = np.asarray(on_host(value))
+    if array.size > MAX_HOST_VALUES:
+        raise InputError(f"an input that decides shapes may have {MAX_HOST_VALUES} elements, and got {array.size}")
+    return array

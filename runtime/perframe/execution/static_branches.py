@@ -1,0 +1,153 @@
+"""Branches whose conditions follow from shapes: exporters leave them where a rank or a dim decides how a model goes on.
+
+For one set of input shapes such a branch is decided, and its body's layers can stand where it stood.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from perframe.errors import InferenceError
+from perframe.model import Evaluate, Layer, Model
+from perframe.sizes.arithmetic import Formulas
+from perframe.sizes.open_dims import OpenDims, Shapes
+from perframe.sizes.traced import Trace
+from perframe.tensor.partial import DynamicTensorShape, PartialTensor
+
+Decisions = tuple[tuple[str, str], ...]  # (a branch's name, and which of its bodies is taken), in order
+
+MAX_KNOWN = 64  # regions of sizes of which it is remembered how they decide
+
+
+class Branches:
+    """How the shapes of a model's inputs decide its branches. What one set of sizes decides holds for all others for
+    which the guards of its trace do.
+    """
+
+    def __init__(self, model: Model, evaluate: Evaluate) -> None:
+        self._model, self._evaluate = model, evaluate
+        self._names = [value.name for value in model.inputs]
+        self._dims = OpenDims([value.shape for value in model.inputs])
+        self._known: list[tuple[tuple[int, ...], Formulas, Decisions, Model]] = []
+
+    def settle(self, given: Sequence[Sequence[int] | None]) -> tuple[Decisions, Model]:
+        """Which branches are decided, and the model with their bodies; the model itself where none is. `given` are the
+        inputs' shapes, None for those that have none.
+        """
+        shapes = [() if shape is None else shape for shape in given]
+        sizes = self._dims.sizes(shapes)
+        if sizes is None:
+            return (), self._model
+        ranks = tuple([-1 if shape is None else len(shape) for shape in given])
+        found = self._find(ranks, sizes)
+        if found is None and ranks not in [known[0] for known in self._known]:
+            self._follow(ranks, shapes, [2 * size for size in sizes])  # see template.py
+            found = self._find(ranks, sizes)
+        return found or self._follow(ranks, shapes, sizes)
+
+    def _find(self, ranks: tuple[int, ...], sizes: Sequence[int]) -> tuple[Decisions, Model] | None:
+        for index, (of_ranks, formulas, decisions, model) in enumerate(self._known):
+            if of_ranks == ranks and formulas.evaluate(sizes) is not None:
+                if index:  # the next sizes are like these
+                    self._known.insert(0, self._known.pop(index))
+                return decisions, model
+        return None
+
+    def _follow(self, ranks: tuple[int, ...], shapes: Shapes, sizes: Sequence[int]) -> tuple[Decisions, Model]:
+        trace = Trace(sizes)
+        followed = zip(self._names, ranks, self._dims.put(trace.sizes, shapes), strict=True)
+        known = {name: shape for name, rank, shape in followed if rank >= 0}
+        decisions, model = settled(self._model, known, self._evaluate)
+        self._known.insert(0, (ranks, trace.formulas([]), decisions, model))
+        del self._known[MAX_KNOWN:]
+        return decisions, model
+
+
+def follow_shapes(model: Model) -> bool:
+    """Whether any of a model's branches may be decided without the values of its inputs."""
+    return any(
+        _follows_shapes(model, layer.inputs[0]) for layer in model.layers if layer.declaration.body_for is not None
+    )
+
+
+def _follows_shapes(model: Model, condition: str) -> bool:
+    needed = {condition}
+    for layer in reversed(model.layers):
+        if needed & set(layer.outputs):
+            if not layer.declaration.reads_values:
+                return True
+            needed.update(layer.inputs)
+    return not needed & {value.name for value in model.inputs}
+
+
+def settled(model: Model, shapes: Mapping[str, Sequence[int]], evaluate: Evaluate) -> tuple[Decisions, Model]:
+    """Which branches these input shapes decide, and the model with their bodies; itself, where they decide none."""
+    known = {
+        value.name: PartialTensor(value.dtype, DynamicTensorShape(shapes[value.name]))
+        for value in model.inputs
+        if value.name in shapes
+    }
+    walk = _Walk(model, known, evaluate)
+    try:
+        walk.add(model.layers, {})
+    except InferenceError:  # whoever plans it says which layer it is
+        return (), model
+    if not walk.decided:
+        return (), model
+    return tuple(walk.decided), Model(model.inputs, model.outputs, walk.layers, walk.constants, model.name)
+
+
+class _Walk:
+    """Collects layers; what a body calls by a name that is taken gets another."""
+
+    def __init__(self, model: Model, known: dict[str, PartialTensor], evaluate: Evaluate) -> None:
+        self.layers: list[Layer] = []
+        self._names = model.names
+        self.constants = dict(model.constants)
+        self.decided: list[tuple[str, str]] = []
+        self._evaluate = evaluate
+        self._known = {value.name: value.spec for value in model.inputs}
+        self._known |= {name: PartialTensor.of(value) for name, value in model.constants.items()} | known
+
+    def add(self, layers: Sequence[Layer], names: Mapping[str, str]) -> None:
+        """Layers, some of whose values have other names here."""
+        for layer in layers:
+            inputs = [names.get(name, name) for name in layer.inputs]
+            outputs = [names.get(name, name) for name in layer.outputs]
+            given = [self._known[name] if name else None for name in inputs]
+            body_for = layer.declaration.body_for
+            if (
+                body_for is not None
+                and given[0] is not None
+                and given[0].value is not None
+                and given[0].value.size == 1
+            ):
+                which = body_for(given[0].value)
+                self.decided.append((layer.name, which))
+                self._enter(layer, layer.attributes["bodies"][which], inputs, outputs)
+                continue
+            self.layers.append(replace(layer, inputs=inputs, outputs=outputs))
+            values = [None if spec is None else spec.value for spec in given]
+            whole = all(value is not None or spec is None for value, spec in zip(values, given, strict=True))
+            if whole and layer.declaration.pure and not layer.declaration.on_host:
+                results = [PartialTensor.of(value) for value in self._evaluate(layer, values)]
+            else:
+                results = list(layer.infer(given))
+            self._known.update((name, spec) for name, spec in zip(outputs, results, strict=False) if name)
+
+    def _enter(self, layer: Layer, body: Model, inputs: Sequence[str], outputs: Sequence[str]) -> None:
+        """A body's layers, and its outputs under the branch's names."""
+        captures = layer.attributes.get("captures", ())
+        names = dict(zip(captures, inputs[len(inputs) - len(captures) :], strict=True))
+        for name in (*body.constants, *(name for inner in body.layers for name in inner.outputs if name)):
+            names[name] = self._names.free(name)
+        for name, value in body.constants.items():
+            self.constants[names[name]], self._known[names[name]] = value, PartialTensor.of(value)
+        self.add(body.layers, names)
+        for name, output in zip(body.output_names, outputs, strict=False):
+            if output:
+                inner = names.get(name, name)
+                op = "Identity" if self._known[inner].kind == "tensor" else "Pass"
+                self.layers.append(Layer(op, f"{layer.name} gives {output}", [inner], [output]))
+                self._known[output] = self._known[inner]

@@ -1,0 +1,264 @@
+"""A worker runs a model on a backend, frame by frame."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perframe.backends import backend_type as backend_type_of
+from perframe.backends import evaluator, expect_kernels, host_runner, job_scheduler, kernel_progress, open_backend
+from perframe.errors import ClosedError, InputError
+from perframe.execution.comparison import Comparison, LayerCheck
+from perframe.execution.control_flow import ControlPart
+from perframe.execution.inputs import Given, Inputs
+from perframe.execution.parts import Machine, MemoryUse, Parts, Values, on_host
+from perframe.importers.loading import load
+from perframe.model import Model
+from perframe.passes.prepared import prepared
+from perframe.tensor import BackendType, Tensor, checks
+from perframe.tensor.locks import new_lock
+from perframe.tensor.partial import DynamicTensorShape
+
+log = logging.getLogger("perframe")
+Array = NDArray[Any]
+
+
+class Worker:
+    """Runs a model on one backend. `schedule` returns before the values exist; outputs belong to the worker.
+
+    Threads take turns with a worker on the CPU: each call is whole, and what is read back is the result of one run. To
+    know of which run, let one thread alone schedule. A worker on a GPU belongs to the thread that made it.
+
+    `ctx` is the caller's moderngl context (a GPU worker without one makes its own, headless). With `strict`, a
+    layer that cannot run on the backend raises FallbackError instead of running on the CPU; shape arithmetic may
+    always do that. A `check` compares each layer of each run with its definition; PERFRAME_CHECK=1 in the environment
+    gives every worker one, which raises BackendError at the first layer that differs.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        backend_type: BackendType | str = BackendType.CPU,
+        ctx: Any = None,
+        strict: bool = False,
+        check: LayerCheck | None = None,
+    ) -> None:
+        if not isinstance(model, Model):
+            raise InputError(f"a Worker runs a Model, and got {type(model).__name__}: Worker(pf.load(...))")
+        self.model = model
+        self._lock = new_lock()
+        self.backend_type = backend_type_of(backend_type)
+        self._closed = False
+        self._backend = open_backend(self.backend_type, ctx)
+        self._host = self._backend if self.backend_type is BackendType.CPU else open_backend(BackendType.CPU)
+        if self._host is self._backend:
+            expect_kernels()
+        evaluate = evaluator()
+        if check is None and checks.enabled():
+            check = LayerCheck(evaluate, self.backend_type, strict=True)
+        self._check = check
+        machine = Machine(
+            self._backend,
+            self._host,
+            evaluate,
+            host_runner(),
+            self._prepare,
+            ControlPart,
+            job_scheduler(),
+            strict,
+            self._check,
+        )
+        self._parts = Parts(model, machine)
+        self._outputs: dict[str, Any] | None = None
+        self._runs = 0
+        self._inputs = Inputs(model)
+        self._output_names = model.output_names
+
+    def _prepare(self, model: Model) -> Model:
+        return prepared(model, evaluator(), self.backend_type)
+
+    # --- inputs ---
+
+    def set_input(self, name: str | int, value: Given) -> None:
+        """Keep an input for the next schedules. Raises InputError for a name that the model does not have."""
+        with self._lock:
+            self._check_open()
+            self._inputs.keep(name, value)
+
+    def empty_input(self, name: str | int = 0, shape: tuple[int, ...] | None = None) -> Tensor:
+        """A tensor on this worker's backend for an input, to be filled by a TextureConverter or `upload`.
+
+        `shape` is needed where the model leaves dims open.
+        """
+        value = self._inputs.value(name)
+        dims = shape if shape is not None else value.shape
+        concrete = DynamicTensorShape(dims or ())
+        if dims is None or not concrete.is_static:
+            raise InputError(f"input {value} has open dims: say the shape")
+        made = concrete.to_shape()
+        return Tensor.over(self._backend.alloc(made, value.dtype), made, value.dtype, value.name)
+
+    # --- runs ---
+
+    def schedule(self, *inputs: Any) -> Worker:
+        """Begin a run, and return before its values exist. Inputs by position, or one dict by name, or set before.
+
+        The first run with new input shapes makes a plan; the ones after only bind and submit. A model with layers whose
+        shapes depend on data waits for what these need.
+        """
+        self._lock.acquire()  # by hand, in half of the time of `with`
+        try:
+            self._check_open()
+            values = self._inputs.gather(inputs)
+            self._runs += 1
+            if self._check is not None:
+                self._check.begin_run()
+            self._parts.run_whole(values)
+            self._keep_outputs(values)
+        finally:
+            self._lock.release()
+        return self
+
+    def schedule_iterable(self, *inputs: Any) -> Iterator[str]:
+        """Begin a run, one layer at each step of the iterator, which yields the layer's name.
+
+        A later run ends this one, since they share memory: the iterator raises InputError if it is asked to go on.
+        """
+        with self._lock:
+            self._check_open()
+            return self._advance(self._inputs.gather(inputs))
+
+    def _advance(self, values: Values) -> Iterator[str]:
+        with self._lock:
+            self._runs += 1
+            if self._check is not None:
+                self._check.begin_run()
+            run, steps = self._runs, self._parts.advance(values)
+            name = next(steps, None)
+        while name is not None:
+            yield name
+            with self._lock:
+                self._check_open()
+                if run != self._runs:
+                    raise InputError(f"{self.model.name}: another run began before this one ended: begin it again")
+                name = next(steps, None)
+        with self._lock:
+            self._keep_outputs(values)
+
+    def _keep_outputs(self, values: Values) -> None:
+        outputs = {name: values[name] for name in self._output_names}
+        for name, value in outputs.items():
+            if type(value) is not Tensor:
+                outputs[name] = _as_output(name, value)
+        self._outputs = outputs
+        self._backend.flush()
+
+    def peek_output(self, name: str | int | None = None) -> Any:
+        """An output of the last run: by name, by index, or the first.
+
+        The worker owns it, and its values may still be pending.
+        """
+        if self._outputs is None:
+            self._check_open()
+            raise InputError(f"{self.model.name} has no outputs before the first schedule()")
+        names = self._output_names
+        if name is None:
+            name = 0
+        if isinstance(name, int):
+            if not -len(names) <= name < len(names):
+                raise InputError(f"{self.model.name} has {len(names)} outputs, none at index {name}")
+            name = names[name]
+        if name not in names:
+            raise InputError(f"{self.model.name} has no output {name!r}; its outputs are {', '.join(names)}")
+        return self._outputs[name]
+
+    @property
+    def ready(self) -> bool:
+        """Whether all kernels that were asked for are compiled: until then, first results are late. Never blocks."""
+        return self.progress == 1.0
+
+    @property
+    def progress(self) -> float:
+        """Which share of the kernels that were asked for is compiled, from 0 to 1. All workers of the process ask."""
+        self._check_open()
+        return kernel_progress()
+
+    @property
+    def memory_use(self) -> list[MemoryUse]:
+        """What each part of the model takes, with the plans that were made so far; most models are one part."""
+        self._check_open()
+        return self._parts.memory_use
+
+    # --- the end ---
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise ClosedError(f"the worker of {self.model.name} was released")
+
+    def release(self) -> None:
+        """Wait for what is under way and free all plans and constants. Further calls raise ClosedError."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+            self._outputs = None
+            self._host.close()
+            self._parts.release()
+            self._backend.close()
+
+    def __enter__(self) -> Worker:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+    def __repr__(self) -> str:
+        return f"Worker({self.model.name!r} on {self.backend_type}{', closed' if self._closed else ''})"
+
+
+def _as_output(name: str, value: Any) -> Any:
+    """A tensor; what was computed on the host becomes one, sequences and empty optionals stay as they are."""
+    if not isinstance(value, np.ndarray):
+        return value
+    tensor = Tensor(value)
+    tensor.name = name
+    return tensor
+
+
+def run(
+    model: Model | str | Path | bytes | IO[bytes] | Any,
+    inputs: Mapping[str, Given],
+    backend: BackendType | str = BackendType.CPU,
+    strict: bool = False,
+    ctx: Any = None,
+) -> dict[str, Array]:
+    """Run once and wait: the outputs by name, in the model's order. `model` is a Model or all that `load` takes."""
+    if not isinstance(inputs, Mapping):
+        raise InputError(f"pf.run takes inputs by name, as in {{'x': array}}, and got {type(inputs).__name__}")
+    loaded = model if isinstance(model, Model) else load(model)
+    with Worker(loaded, backend, ctx, strict) as worker:
+        worker.schedule(dict(inputs))
+        return {name: on_host(worker.peek_output(name)) for name in loaded.output_names}
+
+
+def compare(
+    model: Model | str | Path | bytes | IO[bytes] | Any,
+    inputs: Mapping[str, Given],
+    backend: BackendType | str = BackendType.CPU,
+    ctx: Any = None,
+) -> list[Comparison]:
+    """Run once, and compare what each layer made on a backend with its NumPy definition on the same inputs; blocks.
+
+    The layers are those that the backend runs: fused ones are compared as one, and those of a loop's body once for each
+    of its runs.
+    """
+    loaded = model if isinstance(model, Model) else load(model)
+    check = LayerCheck(evaluator(), str(backend), strict=False)
+    with Worker(loaded, backend, ctx, check=check) as worker:
+        worker.schedule(dict(inputs))
+    return check.comparisons

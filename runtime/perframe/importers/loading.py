@@ -1,0 +1,40 @@
+"""`load`: from a file to a model that is ready for a worker."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import IO, Any
+
+from perframe.backends import evaluator
+from perframe.errors import ModelError
+from perframe.model import Model
+
+
+def load(
+    source: str | Path | bytes | IO[bytes] | Any,
+    optimize: bool = True,
+    dims: Mapping[str, int] | None = None,
+) -> Model:
+    """Import a model from a path, bytes, a file object or an `onnx.ModelProto`.
+
+    `dims` gives named dims their values; `optimize=False` leaves the layers as they are in the file. Weights in other
+    files are read from the model's own folder alone, which only a path tells. Raises ModelError for all that is wrong
+    with a file: MissingFileError (a FileNotFoundError, too) where there is none, and UnsupportedOperatorError, which
+    lists every node that cannot be imported.
+    """
+    from perframe.importers.onnx import load_onnx
+    from perframe.passes.prepared import freeze
+
+    try:
+        model = load_onnx(source)
+        if dims is not None:
+            model.bind(dims)
+        if optimize:
+            from perframe.passes import optimize as run_passes
+
+            run_passes(model, evaluator())
+        freeze(model)
+    except RecursionError:
+        raise ModelError("the model's graphs and functions lie too deep within each other") from None
+    return model

@@ -1,0 +1,315 @@
+"""A model: inputs, outputs, layers in run order, constants. Values are known by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perframe.errors import InferenceError, ModelError, PerframeError
+from perframe.layers.base import Declaration, Known, declaration
+from perframe.layers.channels_last import Seen, channels_last_outputs, is_data
+from perframe.layers.epilogue import Stage
+from perframe.layers.twins import inference_key, signature
+from perframe.tensor import DataType
+from perframe.tensor.partial import DynamicTensorShape, PartialTensor
+
+Array = NDArray[Any]
+Evaluate = Callable[["Layer", Sequence[Array | None]], list[Array]]
+
+
+@dataclass(frozen=True)
+class Value:
+    """A model's input or output: its name, dtype and shape (None: the rank is unknown)."""
+
+    name: str
+    dtype: DataType
+    shape: DynamicTensorShape | None
+    kind: str = "tensor"  # or "sequence" of tensors, or "optional"
+    element_kind: str = "tensor"  # of an optional
+
+    @property
+    def spec(self) -> PartialTensor:
+        """What is known of it."""
+        return PartialTensor(self.dtype, self.shape, kind=self.kind, element_kind=self.element_kind)
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.dtype} {'of unknown rank' if self.shape is None else self.shape}"
+
+
+@dataclass(eq=False)
+class Layer:
+    """One operation. Inputs and outputs are names of values; an absent optional one is "".
+
+    `epilogue` is applied to each element of the first output. `on_host` says that it is shape arithmetic, which
+    runs on the CPU whatever the backend. With `channels_last` its data (not its weights) has the channels as its last
+    dim, instead of the second.
+    """
+
+    op: str
+    name: str
+    inputs: list[str]
+    outputs: list[str]
+    attributes: dict[str, Any] = field(default_factory=dict)
+    epilogue: tuple[Stage, ...] = ()
+    on_host: bool = False
+    channels_last: bool = False
+
+    @property
+    def declaration(self) -> Declaration:
+        """What is declared of its operator."""
+        return declaration(self.op)
+
+    @property
+    def family(self) -> str:
+        """The family whose kernels run it."""
+        return self.declaration.family
+
+    def form(self, inputs: Sequence[Known | None], outputs: Sequence[Known | None]) -> Any:
+        """The canonical form of its family for these shapes."""
+        entry = self.declaration
+        if entry.form_of is None:
+            raise ModelError(f"layer {self.name!r} ({self.op}) has no form of its own")
+        seen, made = inputs, outputs
+        if self.channels_last:
+            seen = [Seen.channels_first(value) if is_data(entry, i) else value for i, value in enumerate(inputs)]
+            made = [Seen.channels_first(value) for value in outputs]
+        try:
+            return entry.form_of(seen, made, **entry.bind(self.attributes))
+        except PerframeError as error:
+            raise self._named(error, inputs) from None
+        except Exception as error:  # a file may say anything
+            raise self._named(error, inputs) from error
+
+    def _named(self, error: Exception, inputs: Sequence[Any]) -> InferenceError:
+        """An error that names the layer and its inputs."""
+        listed = ", ".join(
+            f"{name or '(absent)'}: {'' if value is None else f'{value.dtype} {value.shape}'}"
+            for name, value in zip(self.inputs, inputs, strict=False)
+        )
+        said = str(error) or type(error).__name__
+        return InferenceError(f"layer {self.name!r} ({self.op}): {said} [inputs {listed}]")
+
+    def infer(self, inputs: Sequence[PartialTensor | None]) -> tuple[PartialTensor, ...]:
+        """What is known of its outputs. Raises InferenceError that names the layer and its inputs."""
+        trimmed = list(inputs)
+        while trimmed and trimmed[-1] is None and not self.declaration.variadic:
+            trimmed.pop()
+        try:
+            if self.channels_last:
+                results = channels_last_outputs(self.declaration, trimmed, self.attributes)
+            else:
+                results = self.declaration.outputs_for(trimmed, self.attributes)
+            if len(results) < len(self.outputs):
+                raise InferenceError(f"it makes {len(results)} output(s) of these inputs, and has {len(self.outputs)}")
+            return results
+        except PerframeError as error:
+            raise self._named(error, inputs) from None
+
+    def __str__(self) -> str:
+        return f"{self.op} {self.name!r}: {', '.join(self.inputs)} -> {', '.join(self.outputs)}"
+
+
+class Names:
+    """The names that are taken, so that what is added to a model meets none of them."""
+
+    def __init__(self, taken: Iterable[str] = ()) -> None:
+        self._taken = set(taken)
+        self._counts: dict[str, int] = {}
+
+    def free(self, like: str) -> str:
+        """`like`, or where that is taken `like:1`, `like:2`, ...; it is taken from now on."""
+        name, count = like, self._counts.get(like, 0)
+        while name in self._taken:
+            count += 1
+            name = f"{like}:{count}"
+        self._counts[like] = count
+        self._taken.add(name)
+        return name
+
+
+@dataclass(frozen=True)
+class _Inferred:
+    """What a layer made when it was as it is here, of inputs of which this was known."""
+
+    layer: Layer
+    op: str
+    attributes: dict[str, Any]
+    epilogue: tuple[Stage, ...]
+    channels_last: bool
+    given: list[PartialTensor | None]
+    results: tuple[PartialTensor, ...]
+
+    def is_of(self, layer: Layer, given: list[PartialTensor | None]) -> bool:
+        """Whether that is still so. Of the inputs the very same must be known."""
+        return (
+            self.layer is layer
+            and len(self.given) == len(given)
+            and all([one is other for one, other in zip(self.given, given, strict=True)])
+            and self.epilogue is layer.epilogue
+            and self.channels_last == layer.channels_last
+            and self.op == layer.op
+            and self.attributes == layer.attributes
+        )
+
+
+class Model:
+    """A network that can be optimised, saved, and run by a worker. Passes change it; workers only read it."""
+
+    def __init__(
+        self,
+        inputs: Sequence[Value],
+        outputs: Sequence[Value],
+        layers: Sequence[Layer],
+        constants: Mapping[str, Array],
+        name: str = "model",
+    ) -> None:
+        self.name = name
+        self.inputs = list(inputs)
+        self.outputs = list(outputs)
+        self.layers = list(layers)
+        self.constants = dict(constants)
+        self._inferred: dict[Hashable, tuple[PartialTensor, ...]] = {}  # what layers make, by all that decides it
+        self._remembers = False
+        self._before: dict[int, _Inferred] = {}  # what was inferred last, by the layer
+        self._specs: dict[str, tuple[Any, PartialTensor]] = {}  # of constants and inputs
+
+    def producers(self) -> dict[str, Layer]:
+        """For each value that a layer makes, the layer."""
+        return {name: layer for layer in self.layers for name in layer.outputs if name}
+
+    def users(self) -> dict[str, list[Layer]]:
+        """For each value, the layers that read it, once each."""
+        users: dict[str, list[Layer]] = {}
+        for layer in self.layers:
+            for name in dict.fromkeys(layer.inputs):
+                if name:
+                    users.setdefault(name, []).append(layer)
+        return users
+
+    @property
+    def output_names(self) -> list[str]:
+        """The names of the outputs, in order."""
+        return [value.name for value in self.outputs]
+
+    def rename(self, old: str, new: str) -> None:
+        """Let every layer that reads `old` read `new`."""
+        for layer in self.layers:
+            layer.inputs = [new if name == old else name for name in layer.inputs]
+
+    @property
+    def names(self) -> Names:
+        """The names of all its values, as they are now."""
+        made = (name for layer in self.layers for name in layer.outputs)
+        return Names((*(value.name for value in self.inputs), *self.constants, *made))
+
+    def add_constant(self, name: str, value: Array) -> str:
+        """Add a constant under a name of its own, which is returned."""
+        unique, count = name, 0
+        while (
+            unique in self.constants
+            or any([value.name == unique for value in self.inputs])
+            or any([unique in layer.outputs for layer in self.layers])
+        ):
+            count += 1
+            unique = f"{name}_{count}"
+        self.constants[unique] = value
+        return unique
+
+    def bind(self, dims: Mapping[str, int]) -> None:
+        """Give named dims of the inputs and outputs their values. Raises ModelError for a name that no input has, and
+        for a value that is no size.
+        """
+        if not isinstance(dims, Mapping):
+            raise ModelError(f"dims are sizes by the dims' names, such as {{'batch': 1}}, and not {dims!r}")
+        for name, size in dims.items():
+            if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or not 0 <= size < 1 << 31:
+                raise ModelError(f"dim {name!r} must be a whole number from 0, and is {size!r}")
+        known = {dim for value in self.inputs for dim in value.shape or () if isinstance(dim, str)}
+        unknown = {str(name) for name in dims} - known
+        if unknown:
+            raise ModelError(
+                f"{self.name} has no dim named {', '.join(sorted(unknown))}; it has {sorted(known) or 'no named dims'}"
+            )
+        for values in (self.inputs, self.outputs):
+            values[:] = [Value(v.name, v.dtype, v.shape.bind(dims) if v.shape is not None else None) for v in values]
+
+    def infer(self, inputs: Mapping[str, PartialTensor] | None = None) -> dict[str, PartialTensor]:
+        """What is known of every value, from what is known of the inputs. Raises InferenceError."""
+        known = {name: self._spec_of(name, value) for name, value in self.constants.items()}
+        known |= {value.name: self._spec_of(value.name, value) for value in self.inputs}
+        known |= inputs or {}
+        for layer in self.layers:
+            given = [known[name] if name else None for name in layer.inputs]
+            before = self._before.get(id(layer))
+            if before is None or not before.is_of(layer, given):
+                before = self._infer(layer, given)
+            results = before.results
+            known.update([(name, spec) for name, spec in zip(layer.outputs, results, strict=False) if name])
+        return known
+
+    def _spec_of(self, name: str, value: Array | Value) -> PartialTensor:
+        """What is known of a constant or an input: the same object as long as it is the same one."""
+        held, spec = self._specs.get(name, (None, None))
+        if held is not value or spec is None:
+            spec = value.spec if isinstance(value, Value) else PartialTensor.of(value)
+            if self._remembers:
+                self._specs[name] = value, spec
+        return spec
+
+    @contextmanager
+    def remembering(self) -> Iterator[None]:
+        """Inside, what is inferred again and again is remembered: no array may be changed in place."""
+        outer, self._remembers = self._remembers, True
+        try:
+            yield
+        finally:
+            self._remembers = outer
+            if not outer:
+                self._before.clear()
+                self._specs.clear()
+
+    def _infer(self, layer: Layer, given: list[PartialTensor | None]) -> _Inferred:
+        """What a layer makes. Passes infer the same again and again, and layers are alike."""
+        same = signature(layer)
+        key = None if same is None else inference_key(layer, same, given)
+        results = None if key is None else self._inferred.get(key)
+        if results is None:
+            results = layer.infer(given)
+            if key is not None:
+                self._inferred[key] = results
+        made = _Inferred(
+            layer, layer.op, dict(layer.attributes), layer.epilogue, layer.channels_last, given, tuple(results)
+        )
+        if same is not None and self._remembers:
+            self._before[id(layer)] = made
+        return made
+
+    def verify(self) -> None:
+        """Raise ModelError if a value is read before it is made, made twice, or missing."""
+        made = {value.name for value in self.inputs} | set(self.constants)
+        for layer in self.layers:
+            missing = [name for name in layer.inputs if name and name not in made]
+            if missing:
+                raise ModelError(
+                    f"{self.name}: layer {layer.name!r} ({layer.op}) reads {missing[0]!r}, made by nothing before it"
+                )
+            for name in layer.outputs:
+                if name and name in made:
+                    raise ModelError(f"{self.name}: {name!r} is made twice, the second time by layer {layer.name!r}")
+                made.add(name)
+        missing = [name for name in self.output_names if name not in made]
+        if missing:
+            raise ModelError(f"{self.name}: no layer makes the output {missing[0]!r}")
+
+    @property
+    def parameter_count(self) -> int:
+        """How many numbers the constants hold."""
+        return sum(int(np.size(value)) for value in self.constants.values())
+
+    def __repr__(self) -> str:
+        return f"Model({self.name!r}, {len(self.layers)} layers, {self.parameter_count} parameters)"

@@ -1,0 +1,113 @@
+"""What a model becomes for a backend, made once for all workers that run it.
+
+Workers of one model share the prepared model and so its constants; it goes with the last of them.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from perframe.layers.twins import signature
+from perframe.model import Evaluate, Layer, Model
+from perframe.passes import prepare
+from perframe.tensor.locks import new_lock
+
+_lock = new_lock()
+_known: weakref.WeakKeyDictionary[Model, dict[str, tuple[Hashable, weakref.ref[Model]]]] = weakref.WeakKeyDictionary()
+
+
+class _ChangeableError(Exception):
+    """A part of a model may change without a trace."""
+
+
+@dataclass(frozen=True)
+class _Same:
+    """An object that is compared by its identity, and lives as long as the comparison."""
+
+    value: Any
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and other.value is self.value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+
+def prepared(model: Model, evaluate: Evaluate, backend_type: str) -> Model:
+    """The model as a backend's kernels want it: the same one as long as a worker has it and nobody changed `model`."""
+    state = _state(model)
+    if state is None:
+        return prepare(model, evaluate, backend_type)
+    with _lock:
+        before, reference = _known.setdefault(model, {}).get(backend_type, (None, None))
+        found = reference() if reference is not None else None
+        if found is not None and before == state:
+            return found
+    made = prepare(model, evaluate, backend_type)
+    freeze(made, besides=model)
+    if made is not model:
+        with _lock:
+            _known.setdefault(model, {})[backend_type] = state, weakref.ref(made, _forgetting(model, backend_type))
+    return made
+
+
+def _forgetting(model: Model, backend_type: str) -> Any:
+    """What forgets a prepared model when it is gone."""
+    source = weakref.ref(model)
+
+    def forget(gone: weakref.ref[Model]) -> None:
+        owner = source()
+        entries = {} if owner is None else _known.get(owner, {})
+        if backend_type in entries and entries[backend_type][1] is gone:
+            del entries[backend_type]
+
+    return forget
+
+
+def freeze(model: Model, besides: Model | None = None) -> None:
+    """Say that nobody will change the constants that a model has for itself, so that they need not be copied."""
+    others = set() if besides is None else {id(value) for value in besides.constants.values()}
+    for value in model.constants.values():
+        if id(value) not in others:
+            value.flags.writeable = False
+
+
+def _state(model: Model) -> Hashable | None:
+    """All that a preparation depends on; None where somebody could change it in place."""
+    try:
+        constants = frozenset((name, _fixed(value)) for name, value in model.constants.items())
+        made = (model.name, tuple(model.inputs), tuple(model.outputs), tuple(map(_layer, model.layers)), constants)
+        hash(made)
+    except (_ChangeableError, TypeError):
+        return None
+    return made
+
+
+def _layer(layer: Layer) -> Hashable:
+    same = signature(layer)
+    if same is None:
+        same = (layer.op, _fixed(layer.attributes), layer.epilogue, layer.channels_last)
+    return layer.name, tuple(layer.inputs), tuple(layer.outputs), layer.on_host, same
+
+
+def _fixed(value: Any) -> Hashable:
+    """A value as it is now, however it changes. Raises _ChangeableError."""
+    if isinstance(value, np.ndarray):
+        if value.flags.writeable:
+            raise _ChangeableError
+        return _Same(value)
+    if isinstance(value, dict):
+        return frozenset((key, _fixed(item)) for key, item in value.items())
+    if isinstance(value, list | tuple):
+        return type(value), tuple(map(_fixed, value))
+    if isinstance(value, Model):
+        state = _state(value)
+        if state is None:
+            raise _ChangeableError
+        return _Same(value), state
+    return type(value), value

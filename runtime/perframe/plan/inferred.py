@@ -1,0 +1,126 @@
+"""What follows from a model and a set of input shapes before any value has storage: shapes, lifetimes, what is left to
+run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+
+from perframe.errors import InferenceError
+from perframe.layers.twins import inference_key
+from perframe.model import Evaluate, Layer, Model
+from perframe.sizes.traced import look_up
+from perframe.tensor import TensorShape
+from perframe.tensor.partial import PartialTensor
+
+
+class Outline:
+    """All shapes of one plan.
+
+    `known` has what is known of each value, and `shapes` its shape; `layers` are those that must run, since what
+    follows from shapes and constants alone is computed here. `roots` names, for each value that is another's data with
+    its own shape, the name of that data. `ends` lists, for each layer, the roots that nobody reads after it.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        constants: Mapping[str, PartialTensor],
+        inputs: Mapping[str, PartialTensor],
+        evaluate: Evaluate,
+        signatures: Mapping[int, Hashable],
+        at: Callable[[str], None] | None = None,
+    ) -> None:
+        """`at` is told the name of each layer before it is inferred."""
+        self.known = {**constants, **inputs}
+        self.shapes: dict[str, TensorShape] = {}
+        self._outputs, self._signatures, self._at = model.output_names, signatures, at
+        self.layers = self._needed(self._infer(model.layers, evaluate))
+        self.roots = self._aliases()
+        self.ends = self._lifetimes()
+
+    def root(self, name: str) -> str:
+        """The value whose data this one is."""
+        return self.roots.get(name, name)
+
+    def is_alias(self, layer: Layer) -> bool:
+        """Whether a layer only gives data another shape."""
+        return layer.outputs[0] in self.roots
+
+    def shape(self, name: str) -> TensorShape:
+        """A value's shape."""
+        found = self.shapes.get(name)
+        if found is None:
+            spec = self.known[name]
+            assert spec.shape is not None
+            found = self.shapes[name] = spec.shape.to_shape()
+        return found
+
+    def _infer(self, layers: Sequence[Layer], evaluate: Evaluate) -> list[Layer]:
+        """Infer all shapes and compute what can be; returns the layers that remain."""
+        known, remaining = self.known, []
+        inferred: dict[Hashable, Sequence[PartialTensor]] = {}
+        for layer in layers:
+            if self._at is not None:
+                self._at(layer.name)
+            given = [known[name] if name else None for name in layer.inputs]
+            same = self._signatures.get(id(layer))
+            key = None if same is None else inference_key(layer, same, given)
+            key, results = (None, None) if key is None else look_up(inferred, key)
+            if results is None:
+                results = _results(layer, given, evaluate)
+                if key is not None:
+                    inferred[key] = results
+            needed = False
+            for name, spec in zip(layer.outputs, results, strict=False):
+                if name:
+                    if spec.shape is None or not spec.shape.is_static:
+                        raise InferenceError(
+                            f"layer {layer.name!r} ({layer.op}): the shape of {name!r} is {spec}, which depends on data"
+                        )
+                    self.shapes[name] = spec.shape.to_shape()
+                    needed = needed or not spec.is_known
+                known[name] = spec
+            if needed:
+                remaining.append(layer)
+        return remaining
+
+    def _needed(self, layers: Sequence[Layer]) -> list[Layer]:
+        """The layers that an output still needs, now that what follows from shapes is known."""
+        wanted = {name for name in self._outputs if not self.known[name].is_known}
+        kept = []
+        for layer in reversed(layers):
+            if not wanted.isdisjoint(layer.outputs):
+                kept.append(layer)
+                wanted.update([name for name in layer.inputs if name and not self.known[name].is_known])
+        return kept[::-1]
+
+    def _aliases(self) -> dict[str, str]:
+        roots: dict[str, str] = {}
+        for layer in self.layers:
+            if layer.declaration.alias and not any(layer.outputs[1:]):
+                roots[layer.outputs[0]] = roots.get(layer.inputs[0], layer.inputs[0])
+        return roots
+
+    def _lifetimes(self) -> list[list[str]]:
+        last: dict[str, int] = {}
+        for index, layer in enumerate(self.layers):
+            for name in (*layer.outputs, *layer.inputs):
+                last[self.roots.get(name, name)] = index
+        for name in self._outputs:
+            last.pop(self.roots.get(name, name), None)
+        ends: list[list[str]] = [[] for _ in self.layers]
+        for name, index in last.items():
+            ends[index].append(name)
+        return ends
+
+
+def _results(layer: Layer, given: Sequence[PartialTensor | None], evaluate: Evaluate) -> tuple[PartialTensor, ...]:
+    """What a layer makes, with its values where they follow."""
+    results = layer.infer(given)
+    if all([spec is None or spec.is_known for spec in given]) and layer.declaration.pure:
+        exact = not layer.epilogue and not any(not spec.is_known or spec.dtype.is_float for spec in results)
+        if not exact:
+            values = [None if spec is None else spec.bare_value for spec in given]
+            return tuple(PartialTensor.of(value) for value in evaluate(layer, values))
+    return results

@@ -1,0 +1,125 @@
+"""A plan: a model made ready for one backend and one set of input shapes; a frame binds its inputs and runs it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from perframe.backends.operand import Operand
+from perframe.backends.protocol import Backend, Workspace
+from perframe.plan.segments import Stretch, Transfer
+from perframe.tensor import HostStorage, Storage, Tensor, TensorShape
+
+# runs of one plan that may be under way before an upload waits: three, and more as long as their inputs are small
+MIN_IN_FLIGHT, MAX_IN_FLIGHT, SMALL_INPUTS = 3, 64, 64 << 20
+
+
+class Plan:
+    """Made once for a set of input shapes, replayed every frame.
+
+    `homes` says where each input is read, and `live()` for each layer that runs the bytes of all values while it does.
+    What is in `owned` and `workspaces` is freed with the plan.
+    """
+
+    def __init__(
+        self,
+        stretches: Sequence[Stretch | Transfer],
+        inputs: dict[str, Operand],
+        homes: dict[str, Backend],
+        outputs: dict[str, Tensor],
+        owned: list[Storage],
+        workspaces: Sequence[Workspace],
+        live: Callable[[], list[tuple[str, int]]],
+    ) -> None:
+        self.stretches, self.inputs, self.outputs, self.live = stretches, inputs, outputs, live
+        only = stretches[0] if len(stretches) == 1 else None
+        self.program = only.program if isinstance(only, Stretch) else None  # where it is all that the plan runs
+        self.bound = {name: operand.storage for name, operand in inputs.items() if operand.has_storage}
+        self.workspaces, self.owned, self._homes = workspaces, owned, homes
+        self.nanoseconds = 0  # that it took to make
+        self._rings = {name: [_private(storage)] for name, storage in self.bound.items()}
+
+    @property
+    def input_shapes(self) -> list[TensorShape]:
+        """The shapes for which it was made, in the order of inputs."""
+        return [operand.shape for operand in self.inputs.values()]
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a run of it is under way, or somebody still reads what it made."""
+        written = [stretch.access.writes for stretch in self.stretches if isinstance(stretch, Stretch)]
+        return any(storage.busy for storages in written for storage in storages)
+
+    @property
+    def is_costly(self) -> bool:
+        """Whether to make it took more than half of one of its runs, as far as these were measured."""
+        run = None if self.program is None else self.program.nanoseconds
+        return run is None or 2 * self.nanoseconds > run
+
+    @property
+    def workspace_bytes(self) -> int:
+        """What the values within a run take."""
+        return sum(workspace.size for workspace in self.workspaces)
+
+    def bind(self, name: str, storage: Storage) -> None:
+        """Let the steps read an input from `storage`."""
+        if self.bound[name] is storage:
+            return
+        self.bound[name] = storage
+        planned = self.inputs[name].storage
+        for stretch in self.stretches:
+            if isinstance(stretch, Transfer):
+                stretch.replace(planned, storage)
+            else:
+                stretch.access.rebinds.append((planned, storage))
+                stretch.access.reads = list(self.bound.values())
+                stretch.access.others = [bound for name, bound in self.bound.items() if bound not in self._rings[name]]
+
+    def takes(self, name: str, tensor: Tensor) -> bool:
+        """Whether steps can read an input where the tensor lies: on the right backend, in no output of this plan."""
+        if not tensor.is_pinned or not self._homes[name].owns(tensor.data_on_backend):
+            return False
+        return all(output.data_on_backend is not tensor.data_on_backend for output in self.outputs.values())
+
+    def copy_input(self, name: str, tensor: Tensor) -> Storage | None:
+        """An input's own storage with a copy of a tensor; None where the tensor lies on another backend."""
+        home = self._homes[name]
+        if not tensor.is_pinned or not home.owns(tensor.data_on_backend):
+            return None
+        storage = self.input_storage(name, tensor.shape)
+        home.copy(tensor.data_on_backend, storage, tensor.shape, tensor.dtype)
+        return storage
+
+    def input_storage(self, name: str, shape: Sequence[int]) -> Storage:
+        """Storage to upload an input of its shape to: one that no run under way still reads. Where there are many runs
+        it is the oldest, for which the upload waits.
+        """
+        ring = self._rings[name]
+        for storage in ring:
+            if not storage.busy:
+                return storage
+        size = len(ring) * ring[0].max_capacity * self.inputs[name].dtype.numpy.itemsize
+        if len(ring) < MIN_IN_FLIGHT or (len(ring) < MAX_IN_FLIGHT and size < SMALL_INPUTS):
+            ring.append(_private(ring[0].like(shape, self.inputs[name].dtype)))
+            self.owned.append(ring[-1])
+            return ring[-1]
+        ring.append(ring.pop(0))
+        return ring[-1]
+
+    def release(self) -> None:
+        """Free all storage that is the plan's own, and let go of its programs, which hold constants."""
+        for stretch in self.stretches:
+            if isinstance(stretch, Stretch):
+                stretch.program, stretch.steps = None, []
+        self.program = None
+        for workspace in self.workspaces:
+            workspace.release()
+        for storage in self.owned:
+            storage.release()
+        self.owned.clear()
+
+
+def _private(storage: Storage) -> Storage:
+    """It is written by runs of the plan alone, for which a worker has a lock."""
+    if isinstance(storage, HostStorage):
+        storage.is_private = True
+    return storage

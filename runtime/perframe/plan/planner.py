@@ -1,0 +1,314 @@
+"""Making a plan: from an outline (all shapes, and what follows from them), decide where each layer runs, give every
+value its storage (reused once nobody needs it any more), and lower every layer to bound steps.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from numpy.typing import NDArray
+
+from perframe.backends.operand import Make, Operand, Place
+from perframe.backends.protocol import Backend, Placing, Step, Workspace
+from perframe.errors import FallbackError
+from perframe.model import Layer, Model
+from perframe.plan.constants import ConstantPool
+from perframe.plan.inferred import Outline
+from perframe.plan.plan import Plan
+from perframe.plan.segments import Stretch, Transfer
+from perframe.plan.sharing import Places
+from perframe.tensor import DataType, Storage, Tensor
+from perframe.tensor.partial import PartialTensor
+
+log = logging.getLogger("perframe")
+Array = NDArray[Any]
+
+_reported: set[tuple[str, str]] = set()
+
+
+class Planner:
+    """Makes the plan of one outline."""
+
+    def __init__(
+        self,
+        model: Model,
+        backend: Backend,
+        host: Backend,
+        constants: ConstantPool,
+        outline: Outline,
+        strict: bool,
+        at: Callable[[str], None] | None = None,
+    ) -> None:
+        """`at` is told the name of each layer before it is lowered."""
+        self._model, self._backend, self._host, self._strict = model, backend, host, strict
+        self._constants, self._outline, self._root, self._at = constants, outline, outline.root, at
+        self._operands: dict[tuple[str, str], Operand] = {}
+        self._workspaces: dict[str, Workspace] = {
+            where.backend_type: where.workspace() for where in ([host] if backend is host else [host, backend])
+        }
+        self._owned: list[Storage] = []
+        self._stretches: list[Stretch | Transfer] = []
+        self._inputs: dict[str, Operand] = {}
+        self._live: list[tuple[str, int]] = []
+        self._homes: dict[str, Backend] = {}
+
+    def plan(self) -> Plan:
+        """The plan. Raises FallbackError."""
+        try:
+            return self._plan()
+        except BaseException:
+            for workspace in self._workspaces.values():
+                workspace.release()
+            raise
+
+    def _plan(self) -> Plan:
+        model, layers = self._model, self._outline.layers
+        places = [self._choose(layer) for layer in layers]
+        self._keeps = self._shared_beyond(layers, places)
+        self._placing = self._backend if isinstance(self._backend, Placing) else None
+        self._places = None
+        if self._placing is not None:
+            self._places = Places(self._outline, self._placing, self._described, self._keeps)
+        self._ends = self._outline.ends if self._places is None else self._places.ends
+        for value in model.inputs:
+            self._homes[value.name] = self._input_home(value.name, layers, places)
+            self._inputs[value.name] = self._lasting(value.name, self._homes[value.name])
+        for index, (layer, place) in enumerate(zip(layers, places, strict=True)):
+            self._lower(index, layer, place)
+        outputs = {name: self._output(name) for name in model.output_names}
+        return self._finished(outputs)
+
+    # --- storage ---
+
+    def _shared_beyond(self, layers: Sequence[Layer], places: Sequence[Backend]) -> set[str]:
+        """The values whose storage no other value may use: outputs, and what goes from one backend to another."""
+        keeps = {self._root(name) for name in self._model.output_names} | set(self._model.output_names)
+        if self._backend is self._host:
+            return keeps
+        made: dict[str, Backend] = {}
+        for layer, place in zip(layers, places, strict=True):
+            if not self._outline.is_alias(layer):
+                keeps.update(name for name in map(self._root, layer.inputs) if made.get(name, place) is not place)
+                made.update(dict.fromkeys(layer.outputs, place))
+        return keeps
+
+    def _lasting(self, name: str, backend: Backend, of: str | None = None) -> Operand:
+        """An operand whose storage no other value uses, made when it is first asked for. `of` is the value that it
+        holds, where it has a name of its own.
+        """
+        spec, shape = self._outline.known[of or name], self._outline.shape(of or name)
+
+        def make() -> Storage:
+            storage = backend.alloc(shape, spec.dtype)
+            self._owned.append(storage)
+            return storage
+
+        operand = Operand(name, shape, spec.dtype, spec.value, make)
+        self._operands[name, backend.backend_type] = operand
+        return operand
+
+    def _shared(self, name: str, backend: Backend) -> Operand:
+        """An operand in the workspace."""
+        dtype, shape = self._outline.known[name].dtype, self._outline.shape(name)
+        operand = Operand(name, shape, dtype, storage=self._workspaces[backend.backend_type].take(shape, dtype))
+        self._operands[name, backend.backend_type] = operand
+        return operand
+
+    def _made(self, name: str, backend: Backend) -> Operand:
+        """A layer's output: in another value, or in storage of its own, which others may lie in already."""
+        if self._places is not None:
+            place = self._places.within.get(name)
+            if place is not None:
+                return self._part(name, place, backend)
+            found = self._operands.get((name, backend.backend_type)) if name in self._places.wholes else None
+            if found is not None:
+                return found
+        return self._lasting(name, backend) if name in self._keeps else self._shared(name, backend)
+
+    def _part(self, name: str, place: Place, backend: Backend) -> Operand:
+        """A value within another one, whose storage begins to live with the first of them."""
+        key = (place.whole, backend.backend_type)
+        whole = self._operands[key] if key in self._operands else self._made(place.whole, backend)
+        dtype, shape = self._outline.known[name].dtype, self._outline.shape(name)
+        assert self._placing is not None
+        storage = self._placing.part(whole.storage, place, shape, dtype)
+        operand = self._operands[name, backend.backend_type] = Operand(name, shape, dtype, storage=storage, part=place)
+        return operand
+
+    def _operand(self, name: str, backend: Backend) -> Operand:
+        """A value on a backend: as it is, as an alias, as an uploaded constant, or brought there by a transfer."""
+        key = (name, backend.backend_type)
+        found = self._operands.get(key)
+        if found is not None:
+            return found
+        spec, shape = self._outline.known[name], self._outline.shape(name)
+        value = spec.value
+        if value is None and spec.is_known:  # of numbers that are followed, which reading them would end
+            make = partial(self._constant_of, backend, name, spec)
+            made = Operand(name, shape, spec.dtype, lambda: spec.bare_value, make)
+        elif value is not None:
+            constant = value
+
+            def derive(kind: str, make: Make) -> Operand:
+                return self._derived(backend, name, constant, kind, make)
+
+            made = Operand(name, shape, spec.dtype, value, lambda: self._constant(backend, name, constant), derive)
+        elif name in self._outline.roots:
+            root = self._operand(self._root(name), backend)
+            whole, first = (root.name, 0) if root.part is None else (root.part.whole, root.part.first)
+            at = Place(whole, first, shape[-1] if shape else 1)
+            made = Operand(name, shape, spec.dtype, None, lambda: root.storage, part=at)
+        else:
+            made = self._transfer(name, backend)
+        self._operands[key] = made
+        return made
+
+    def _constant_of(self, backend: Backend, name: str, spec: PartialTensor) -> Storage:
+        value = spec.bare_value
+        assert value is not None
+        return self._constant(backend, name, value)
+
+    def _constant(self, backend: Backend, name: str, value: Array) -> Storage:
+        storage = self._constants.storage(backend, name, value)
+        if name not in self._model.constants:
+            self._owned.append(storage)
+        return storage
+
+    def _derived(self, backend: Backend, name: str, value: Array, kind: str, make: Make) -> Operand:
+        """What is made of a constant: for all plans of the worker, or for this plan, where the constant is its own."""
+        operand = self._constants.derived(backend, name, value, kind, make)
+        if name not in self._model.constants:
+            self._owned.append(operand.storage)
+        return operand
+
+    def _transfer(self, name: str, backend: Backend) -> Operand:
+        other = self._host if backend is self._backend else self._backend
+        source = self._operands[name, other.backend_type]
+        target = self._lasting(name, backend)
+        self._stretches.append(Transfer(name, source, target))
+        return target
+
+    # --- steps ---
+
+    def _choose(self, layer: Layer) -> Backend:
+        """Where a layer runs: on the plan's backend, unless it is shape arithmetic or the backend refuses it."""
+        if layer.on_host or self._backend is self._host or self._outline.is_alias(layer):
+            return self._host if layer.on_host else self._backend
+        inputs = [self._described(name) if name else None for name in layer.inputs]
+        reason = self._backend.supports(layer, inputs, [self._described(name) for name in layer.outputs])
+        if not reason:
+            return self._backend
+        self._fall_back(layer, reason)
+        return self._host
+
+    def _input_home(self, name: str, layers: Sequence[Layer], places: Sequence[Backend]) -> Backend:
+        """Where a model's input is uploaded: to the backend if any layer reads it there, else to the host."""
+        for layer, place in zip(layers, places, strict=True):
+            reads = name in map(self._root, layer.inputs)
+            if reads and place is self._backend and not self._outline.is_alias(layer):
+                return self._backend
+        return self._host
+
+    def _lower(self, index: int, layer: Layer, backend: Backend) -> None:
+        """Give a layer's outputs storage and bind its steps."""
+        if self._at is not None:
+            self._at(layer.name)
+        if not self._outline.is_alias(layer):
+            workspace = self._workspaces[backend.backend_type]
+            given = [self._operand(name, backend) if name else None for name in layer.inputs]
+            made = [self._made(name, backend) for name in layer.outputs]
+
+            def scratch(shape: Sequence[int], dtype: DataType) -> Operand:
+                return Operand("", shape, dtype, storage=workspace.scratch(shape, dtype))
+
+            self._append(backend, backend.lower(layer, given, made, scratch), layer.name)
+            self._live.append((layer.name, workspace.used))
+            workspace.end_layer()
+        self._give_back_after(index)
+
+    def _described(self, name: str) -> Operand:
+        """A value without its storage.
+
+        An output that nobody wants has a name of no value, and is left out by its layer.
+        """
+        spec = self._outline.known[name]
+        return Operand(name, self._outline.shape(name), spec.dtype, spec.value)
+
+    def _fall_back(self, layer: Layer, reason: str) -> None:
+        where = self._backend.backend_type
+        if self._strict:
+            raise FallbackError(
+                f"layer {layer.name!r} ({layer.op}) cannot run on {where}: {reason}; without strict it runs on the CPU"
+            )
+        if (layer.name, where) not in _reported:
+            _reported.add((layer.name, where))
+            size = sum(self._outline.shape(name).size for name in layer.outputs)
+            log.warning(
+                "layer %r (%s) runs on the CPU instead of %s: %s; the frame waits while its %d elements cross over",
+                layer.name,
+                layer.op,
+                where,
+                reason,
+                size,
+            )
+
+    def _append(self, backend: Backend, steps: Sequence[Step], layer: str) -> None:
+        last = self._stretches[-1] if self._stretches else None
+        if not isinstance(last, Stretch) or last.backend is not backend:
+            last = Stretch(backend)
+            self._stretches.append(last)
+        last.steps += steps
+        last.layers += [layer] * len(steps)
+
+    def _give_back_after(self, index: int) -> None:
+        """Give back the storage of values that this layer was the last to read, or that nobody reads."""
+        for name in self._ends[index]:
+            for backend_type, workspace in self._workspaces.items():
+                operand = self._operands.get((name, backend_type))
+                if operand is not None and operand.has_storage:
+                    workspace.give_back(operand.storage)
+
+    def _output(self, name: str) -> Tensor:
+        """The tensor of an output: in storage of its own, copied there if it is an input's or a constant's data."""
+        spec, shape, root = self._outline.known[name], self._outline.shape(name), self._root(name)
+        if spec.is_known or root in self._inputs or self._outputs_share(root, name):
+            copy = Layer("Copy", f"copy of {name}", [name], [name])
+            plain = Operand(name, shape, spec.dtype)
+            where = self._backend if not self._backend.supports(copy, [plain], [plain]) else self._host
+            target = self._lasting(f"{name}:output", where, name)
+            if shape.size:
+                steps = where.lower(copy, [self._operand(name, where)], [target], self._no_scratch)
+                self._append(where, steps, copy.name)
+        else:
+            where = self._backend if (root, self._backend.backend_type) in self._operands else self._host
+            target = self._operand(name, where)
+        return Tensor.over(target.storage, shape, spec.dtype, name)
+
+    def _outputs_share(self, root: str, name: str) -> bool:
+        """Whether an earlier output of the model already owns this data."""
+        names = self._model.output_names
+        return root in map(self._root, names[: names.index(name)])
+
+    def _no_scratch(self, shape: Sequence[int], dtype: DataType) -> Operand:
+        raise AssertionError("a copy needs no scratch")
+
+    def _finished(self, outputs: dict[str, Tensor]) -> Plan:
+        """The plan, with its programs and what they share with others: inputs, outputs, and values that go to another
+        backend.
+        """
+        workspaces = list(self._workspaces.values())
+        for workspace in workspaces:
+            workspace.end_plan()
+        bound = [operand.storage for operand in self._inputs.values() if operand.has_storage]
+        shared = [tensor.data_on_backend for tensor in outputs.values()]
+        shared += [stretch.source for stretch in self._stretches if isinstance(stretch, Transfer)]
+        for stretch in self._stretches:
+            if isinstance(stretch, Stretch):
+                where = stretch.backend.backend_type
+                stretch.program = stretch.backend.program(stretch.steps)
+                stretch.access.reads = bound
+                stretch.access.writes = [s for s in shared if s.backend_type == where and s not in bound]
+        return Plan(self._stretches, self._inputs, self._homes, outputs, self._owned, workspaces, lambda: self._live)

@@ -1,0 +1,250 @@
+"""Plans for new sizes without planning: what was computed for one set of input shapes serves all others that would be
+planned alike.
+
+A template is learnt beside the frames, in a job, and shared by all workers that run the same model.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from perframe.backends.operand import Operand
+from perframe.backends.protocol import Access, Backend
+from perframe.backends.refit import Chooser, Following, SizedProgram
+from perframe.errors import InferenceError, InputError
+from perframe.model import Model
+from perframe.plan.constants import ConstantPool
+from perframe.plan.plan import Plan
+from perframe.plan.segments import Stretch
+from perframe.sizes.open_dims import OpenDims, Shapes
+from perframe.sizes.traced import LEAST, Trace, at_least, at_most
+from perframe.tensor import Tensor, TensorShape
+from perframe.tensor.locks import new_lock
+
+MAX_TEMPLATES = 12  # of one part
+PATIENCE = 4  # after so many lessons whose templates served nobody, there are no more
+CHANGES: tuple[Callable[[int], int], ...] = (  # of sizes, that are expected; a batch of one often stays so
+    lambda size: size,
+    lambda size: 2 * size,
+    lambda size: at_least(size, LEAST),
+    lambda size: size if size < LEAST else 2 * size,
+    lambda size: size if size < LEAST else at_least(size // 2, LEAST),
+    lambda size: size if size < LEAST else at_least(size // 4, LEAST),
+    lambda size: at_most(size, LEAST),
+)
+_new = tuple.__new__  # makes a TensorShape of ints, in half of the time of its own way
+
+MakePlan = Callable[[Shapes, Backend, ConstantPool, Callable[[str], None]], Plan]
+
+
+class _LessonEndedError(Exception):
+    """The process ends."""
+
+
+class Lesson:
+    """Learning templates, one layer after the other. `layer` is the name of the one that it is at."""
+
+    are_over = False  # all of them
+
+    def __init__(self) -> None:
+        self.layer = ""
+
+    def at(self, layer: str) -> None:
+        """Note a layer, and let other threads go first: a frame may be waiting for Python."""
+        self.layer = layer
+        if Lesson.are_over:
+            raise _LessonEndedError
+        time.sleep(0)
+
+
+@cache
+def end_lessons_at_exit() -> None:
+    """Have the end of the process wait for no lesson. What waits for jobs comes later, if one has begun before this."""
+    atexit.register(setattr, Lesson, "are_over", True)
+
+
+def follows_sizes() -> bool:
+    """Whether plans for new sizes may come from templates: PERFRAME_FOLLOW=0 says no. Raises InputError."""
+    given = os.environ.get("PERFRAME_FOLLOW", "1")
+    if given not in ("0", "1"):
+        raise InputError(f"PERFRAME_FOLLOW is 0 or 1, and not {given!r}")
+    return given == "1"
+
+
+class Template:
+    """A plan whose numbers are formulas of the sizes with which its trace began."""
+
+    def __init__(self, trace: Trace, plan: Plan, backend: Following) -> None:
+        (stretch,) = plan.stretches
+        assert isinstance(stretch, Stretch) and plan.program is not None
+        self.ranks = tuple(len(value.shape) for value in plan.inputs.values())
+        self.used = 0  # the later, the more
+        self.steps, self.layers_of_steps = stretch.steps, stretch.layers
+        self._results = list[int]()
+        self.inputs = [
+            (name, self._note(value.shape), value.dtype, plan.bound.get(name)) for name, value in plan.inputs.items()
+        ]
+        self.outputs = [
+            (name, self._note(tensor.shape), tensor.dtype, tensor.data_on_backend)
+            for name, tensor in plan.outputs.items()
+        ]
+        planned = {
+            id(storage): (where, dtype)
+            for _, where, dtype, storage in (*self.inputs, *self.outputs)
+            if storage is not None
+        }
+        self.layers = [name for name, _ in plan.live()]
+        self.program = backend.template(plan.program, plan.workspaces[0], trace, self._results, planned)
+        for *_, storage in (*self.inputs, *self.outputs):
+            if storage is not None:  # each plan for new sizes has its own in place of it
+                storage.release()
+
+    def _note(self, numbers: Sequence[int]) -> slice:
+        self._results += numbers
+        return slice(len(self._results) - len(numbers), len(self._results))
+
+    def plan(self, backend: Backend) -> FittedPlan | None:
+        """The plan for the sizes for which the template was chosen last; None while kernels are being compiled."""
+        sized = self.program.fit(backend)
+        return None if sized is None else FittedPlan(self, sized, backend)
+
+
+class FittedPlan(Plan):
+    """A plan that formulas of sizes gave."""
+
+    def __init__(self, template: Template, sized: SizedProgram, backend: Backend) -> None:
+        """`sized` is the program with the storages and numbers that are this plan's own."""
+        numbers, storages = sized.numbers, sized.storages
+        inputs: dict[str, Operand] = {}
+        for name, where, dtype, planned in template.inputs:
+            storage = None if planned is None else storages[id(planned)]
+            inputs[name] = Operand(name, _new(TensorShape, numbers[where]), dtype, storage=storage)
+        outputs = {
+            name: Tensor.over(storages[id(planned)], _new(TensorShape, numbers[where]), dtype, name)
+            for name, where, dtype, planned in template.outputs
+        }
+        reads = [operand.storage for operand in inputs.values() if operand.has_storage]
+        access = Access(reads, [tensor.data_on_backend for tensor in outputs.values()])
+        stretch = Stretch(backend, template.steps, template.layers_of_steps, access, sized.program)
+        homes, owned = dict.fromkeys(inputs, backend), list(storages.values())
+
+        def live() -> list[tuple[str, int]]:
+            return list(zip(template.layers, sized.live(), strict=True))
+
+        super().__init__([stretch], inputs, homes, outputs, owned, [sized.workspace], live)
+
+
+@dataclass(frozen=True)
+class _Family:
+    """The templates for inputs of the same ranks, and what says which of them serves sizes."""
+
+    templates: Sequence[Template]
+    chooser: Chooser
+
+
+class Templates:
+    """The templates of one part of a model. Workers ask them for plans, and have them learn in jobs."""
+
+    def __init__(self, model: Model, backend: Following) -> None:
+        self._backend = backend.apart()
+        self._dims = OpenDims([value.shape for value in model.inputs])
+        self._constants = ConstantPool(model.constants)
+        self._lock = new_lock()  # held while a plan is chosen and fitted, and while templates change
+        self._learning = threading.Lock()  # held during a lesson
+        self._known: list[Template] = []
+        self._families: dict[tuple[int, ...], _Family] = {}  # by ranks
+        self._uses = self._unused = 0  # unused: lessons since one of the templates served
+        self.is_open = True  # false when a layer cannot be followed, or nothing comes of it
+
+    def plan(self, shapes: Shapes, backend: Backend) -> Plan | None:
+        """The plan for these shapes; None where no template serves them yet."""
+        family = self._families.get(tuple([len(shape) for shape in shapes]))
+        if family is None:
+            return None
+        with self._lock:
+            chosen = family.chooser.choose(shapes)
+            if chosen < 0:
+                return None
+            template = family.templates[chosen]
+            self._uses += 1
+            self._unused = 0
+            template.used = self._uses
+            return template.plan(backend)
+
+    @property
+    def is_learning(self) -> bool:
+        """Whether a lesson is under way."""
+        return self._learning.locked()
+
+    def has_sizes(self, shapes: Shapes) -> bool:
+        """Whether the model leaves any of these dims open."""
+        return bool(self._dims.sizes(shapes))
+
+    def learn(self, shapes: Shapes, make: MakePlan, lesson: Lesson) -> None:
+        """Follow these sizes through a plan, and others that are likely to come, and keep what serves other sizes.
+
+        Raises what went wrong at a layer that cannot be followed; plans of this part are made as ever, then.
+        """
+        sizes = self._dims.sizes(shapes)
+        if not sizes or not self._learning.acquire(blocking=False):
+            return
+        try:
+            self._unused += 1
+            for others in self._expected(sizes):
+                if not self._serves(others, shapes):
+                    self._follow(others, shapes, make, lesson)
+            if self._unused >= PATIENCE:
+                self.is_open = False
+        except _LessonEndedError:
+            return
+        except Exception:
+            self.is_open = False
+            raise
+        finally:
+            self._learning.release()
+
+    def _expected(self, sizes: Sequence[int]) -> list[list[int]]:
+        found: list[list[int]] = []
+        for change in CHANGES:
+            others = [change(size) for size in sizes]
+            if others not in found:
+                found.append(others)
+        return found
+
+    def _serves(self, sizes: Sequence[int], shapes: Shapes) -> bool:
+        """Whether a template is for these sizes, wherever its kernels are."""
+        family = self._families.get(tuple(map(len, shapes)))
+        return family is not None and any(template.program.serves(sizes) for template in family.templates)
+
+    def _follow(self, sizes: Sequence[int], shapes: Shapes, make: MakePlan, lesson: Lesson) -> None:
+        trace = Trace(sizes)
+        try:
+            plan = make(self._dims.put(trace.sizes, shapes), self._backend, self._constants, lesson.at)
+            if plan.program is not None:
+                self._keep(Template(trace, plan, self._backend))
+        except InferenceError:
+            if list(sizes) == self._dims.sizes(shapes):  # others may not fit the model
+                raise
+        finally:
+            trace.is_open = False
+
+    def _keep(self, template: Template) -> None:
+        """Know another template; the one that was not used for longest may go."""
+        with self._lock:
+            self._uses += 1
+            template.used = self._uses
+            self._known = sorted([template, *self._known], key=lambda known: -known.used)[:MAX_TEMPLATES]
+            families: dict[tuple[int, ...], list[Template]] = {}
+            for known in self._known:
+                families.setdefault(known.ranks, []).append(known)
+            self._families = {ranks: self._family(ranks, templates) for ranks, templates in families.items()}
+
+    def _family(self, ranks: Sequence[int], templates: Sequence[Template]) -> _Family:
+        chooser = self._backend.chooser([template.program for template in templates], self._dims.places(ranks))
+        return _Family(templates, chooser)

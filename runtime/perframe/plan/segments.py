@@ -1,0 +1,67 @@
+"""What a plan is made of: stretches of steps on one backend, transfers between them, and the constants they read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from numpy.typing import NDArray
+
+from perframe.backends.operand import Operand
+from perframe.backends.protocol import Access, Backend, Program, Step
+from perframe.tensor import Storage
+from perframe.tensor.readback import FrameState
+
+Array = NDArray[Any]
+
+
+@dataclass
+class Stretch:
+    """Consecutive steps on one backend, and what they read and write of lasting storage."""
+
+    backend: Backend
+    steps: list[Step] = field(default_factory=list)
+    layers: list[str] = field(default_factory=list)
+    access: Access = field(default_factory=Access)
+    program: Program | None = None
+
+    def __len__(self) -> int:
+        return len(self.steps)
+
+    def run_whole(self) -> None:
+        """Submit all steps."""
+        assert self.program is not None
+        self.backend.submit(self.program, 0, len(self.steps), self.access)
+
+    def run(self, begin: int, end: int) -> None:
+        """Submit some of the steps."""
+        assert self.program is not None
+        self.backend.submit(self.program, begin, end, self.access)
+
+
+class Transfer:
+    """A value's way from one backend to another. It blocks when it comes from a GPU; the plan has reported that."""
+
+    def __init__(self, name: str, source: Operand, target: Operand) -> None:
+        self.layers = [f"transfer of {name}"]
+        self._value = source
+        self.source = self._planned = source.storage
+        self._to = target.storage
+
+    def __len__(self) -> int:
+        return 1
+
+    def run_whole(self) -> None:
+        """Download here and upload there."""
+        if self.source.backend_type != "cpu":
+            FrameState.blocking(self.layers[0])
+        self._to.upload(self.source.download(self._value.shape, self._value.dtype))
+
+    def run(self, begin: int, end: int) -> None:
+        """It is one step."""
+        self.run_whole()
+
+    def replace(self, planned: Storage, new: Storage) -> None:
+        """Read `new` if the plan says `planned`."""
+        if self._planned is planned:
+            self.source = new

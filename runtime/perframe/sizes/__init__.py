@@ -1,0 +1,1 @@
+"""Arithmetic of sizes that is followed, so that a plan serves other sizes."""

@@ -1,0 +1,100 @@
+"""Formulas of whole numbers as rows: each is one step of arithmetic on the values before it.
+
+Values are numbered: first the inputs, then constants, then the rows. kernels/formulas.py computes the same natively.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from perframe.sizes.polynomials import Terms
+
+# what a row (operation, a, b, c) is, where a, b and c are values by their numbers
+MULTIPLY_ADD = 0  # a * b + c
+DIVIDE = 1  # a // b
+SMALLER, LARGER = 2, 3  # of a and b
+ZERO, NEGATIVE = 4, 5  # a guard: the formulas hold where a is so, or with 0 for b where it is not
+
+Row = tuple[int, int, int, int]
+
+
+@dataclass(frozen=True)
+class Formulas:
+    """How many inputs there are, constants, rows, and which values are the results."""
+
+    inputs: int
+    constants: Sequence[int]
+    rows: Sequence[Row]
+    results: Sequence[int]
+
+    def evaluate(self, inputs: Iterable[int]) -> list[int] | None:
+        """The results; None where a guard does not hold."""
+        values = [*inputs, *self.constants]
+        for operation, a, b, c in self.rows:
+            made = 0
+            if operation == MULTIPLY_ADD:
+                made = values[a] * values[b] + values[c]
+            elif operation == DIVIDE:
+                made = values[a] // values[b]
+            elif operation == SMALLER:
+                made = min(values[a], values[b])
+            elif operation == LARGER:
+                made = max(values[a], values[b])
+            elif (values[a] == 0 if operation == ZERO else values[a] < 0) != b:
+                return None
+            values.append(made)
+        return [values[index] for index in self.results]
+
+
+class Rows:
+    """Collects rows and constants, each once. What it numbers is good for other rows, and for the formulas' results."""
+
+    def __init__(self, inputs: int) -> None:
+        self._inputs = inputs
+        self._rows: dict[Row, int] = {}
+        self._constants: dict[int, int] = {}  # below zero, until it is known how many there are
+        self._zero = self.constant(0)
+
+    def constant(self, number: int) -> int:
+        """The value of a number."""
+        return self._constants.setdefault(number, -1 - len(self._constants))
+
+    def row(self, operation: int, a: int, b: int, c: int = 0) -> int:
+        """The value of a row."""
+        return self._rows.setdefault((operation, a, b, c), self._inputs + len(self._rows))
+
+    def plus(self, a: int, number: int) -> int:
+        """The value of a sum."""
+        return self.row(MULTIPLY_ADD, a, self.constant(1), self.constant(number))
+
+    def guard(self, operation: int, a: int, outcome: bool) -> None:
+        """Hold only where this is the outcome."""
+        self.row(operation, a, int(outcome))
+
+    def sum(self, terms: Terms, atoms: Sequence[int]) -> int:
+        """The value of a polynomial, whose atoms are these values."""
+        made = self.constant(terms.get((), 0))
+        for product, count in terms.items():
+            if product:
+                value = atoms[product[0]]
+                for atom in product[1:]:
+                    value = self.row(MULTIPLY_ADD, value, atoms[atom], self._zero)
+                if count != 1 or made != self._zero:
+                    value = self.row(MULTIPLY_ADD, value, self.constant(count), made)
+                made = value
+        return made
+
+    def formulas(self, results: Iterable[int]) -> Formulas:
+        """All of them, with these values as results."""
+
+        def numbered(value: int) -> int:
+            if value < 0:
+                return self._inputs - 1 - value
+            return value if value < self._inputs else value + len(self._constants)
+
+        rows = [
+            (operation, numbered(a), b if operation in (ZERO, NEGATIVE) else numbered(b), numbered(c))
+            for operation, a, b, c in self._rows
+        ]
+        return Formulas(self._inputs, [*self._constants], rows, [*map(numbered, results)])

@@ -1,0 +1,175 @@
+"""Tensors: a shape, a dtype, and data over a backend's storage."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from perframe.errors import ClosedError, InputError
+from perframe.tensor.dtypes import Array, BackendType, DataType, TensorShape
+from perframe.tensor.readback import FrameState, Readback
+from perframe.tensor.storage import HostStorage, Storage
+
+
+class Tensor:
+    """A shape, a dtype, and data that may still be pending on a backend.
+
+    `Tensor(array)` copies an array into host memory. Tensors made by a worker belong to it and are overwritten by its
+    next schedule; `readback_and_clone()` gives a copy that stays.
+    """
+
+    def __init__(self, data: ArrayLike, dtype: DataType | str | None = None) -> None:
+        array = np.asarray(data, None if dtype is None else DataType.of(dtype).numpy)
+        if array.dtype.kind in "US":
+            array = array.astype(object)
+        self.shape = TensorShape(array.shape)
+        self.dtype = DataType.of(array.dtype)
+        self._storage: Storage | None = HostStorage(self.shape, self.dtype)
+        self._storage.upload(array)
+        self._request: Readback | None = None
+        self._released = False
+        self.name = ""
+
+    @classmethod
+    def over(cls, storage: Storage | None, shape: Sequence[int], dtype: DataType, name: str = "") -> Tensor:
+        """A tensor over existing storage; None means that the first who uses it decides where it lies."""
+        tensor = cls.__new__(cls)
+        tensor.shape = shape if type(shape) is TensorShape else TensorShape(shape)
+        tensor.dtype, tensor.name = dtype, name
+        tensor._storage, tensor._request, tensor._released = storage, None, False
+        return tensor
+
+    @classmethod
+    def empty(cls, shape: Sequence[int], dtype: DataType | str = DataType.FLOAT32) -> Tensor:
+        """A tensor of undefined values. It gets its memory from the backend that first uses it."""
+        if any(int(dim) < 0 for dim in shape):
+            raise InputError(f"a tensor's dims must not be negative: {tuple(shape)}")
+        return cls.over(None, shape, DataType.of(dtype))
+
+    @property
+    def data_on_backend(self) -> Storage:
+        """The storage; host memory is made if there is none yet. Raises ClosedError after release()."""
+        storage = self._storage
+        if storage is not None and storage.is_open:
+            return storage
+        if storage is not None or self._released:
+            raise self._closed_error()
+        self._storage = HostStorage(self.shape, self.dtype)
+        return self._storage
+
+    def _closed_error(self) -> ClosedError:
+        return ClosedError(
+            f"tensor {self.name!r} {self.shape} was released, or its worker was, or the worker's plan for these input "
+            "shapes: call readback_and_clone() on what must outlive them"
+        )
+
+    @property
+    def is_pinned(self) -> bool:
+        """Whether it has storage yet."""
+        return self._storage is not None
+
+    @property
+    def backend_type(self) -> BackendType:
+        """Where its data lies; CPU where that is undecided."""
+        return self._storage.backend_type if self._storage else BackendType.CPU
+
+    def place(self, storage: Storage) -> None:
+        """Give a tensor that has no data yet its storage. Raises ClosedError after release()."""
+        if self._released:
+            raise self._closed_error()
+        self._storage = storage
+
+    def pin_like(self, storage: Storage) -> Storage:
+        """Move the data to `storage`'s backend. Blocks when values must go from a GPU through the host.
+
+        Raises ClosedError after release().
+        """
+        if self._released:
+            raise self._closed_error()
+        target = storage.like(self.shape, self.dtype)
+        if self._storage is not None:
+            target.upload(self.download_to_array())
+        self._storage = target
+        return target
+
+    def upload(self, array: ArrayLike) -> None:
+        """Overwrite the values. Raises InputError where shape or dtype differ."""
+        values = np.asarray(array)
+        if values.shape != tuple(self.shape) or DataType.of(values.dtype) is not self.dtype:
+            raise InputError(
+                f"tensor {self.name!r} is {self.dtype} {self.shape}, and cannot take {values.dtype} {values.shape}: "
+                "convert or reshape the array first"
+            )
+        self.data_on_backend.upload(values)
+
+    def reshape(self, shape: Sequence[int]) -> Tensor:
+        """The same data with another shape (one dim may be -1); both tensors share the storage."""
+        dims = list(shape)
+        if dims.count(-1) == 1:
+            rest = -math.prod(dims)
+            dims[dims.index(-1)] = self.shape.size // rest if rest else 0
+        if math.prod(dims) != self.shape.size or any(dim < 0 for dim in dims):
+            raise InputError(f"tensor {self.name!r} {self.shape} cannot be reshaped to {tuple(shape)}")
+        return Tensor.over(self.data_on_backend, dims, self.dtype, self.name)
+
+    def readback_request(self) -> Readback:
+        """Begin a download and return at once; poll `.done`."""
+        self._request = Readback(self.data_on_backend.request(self.shape, self.dtype), self.name)
+        return self._request
+
+    def is_readback_request_done(self) -> bool:
+        """Whether the last `readback_request()` has arrived; False when none was made."""
+        return self._request is not None and self._request.done
+
+    def download_to_array(self) -> Array:
+        """A copy of the values as an ndarray. Blocks until they exist."""
+        storage = self.data_on_backend
+        if storage.backend_type is not BackendType.CPU:
+            FrameState.blocking("Tensor.download_to_array()")
+        return storage.download(self.shape, self.dtype)
+
+    def readback_and_clone(self) -> Tensor:
+        """A copy in host memory that this caller owns. Blocks until the values exist."""
+        return Tensor(self.download_to_array(), self.dtype)
+
+    async def readback_and_clone_async(self) -> Tensor:
+        """A copy in host memory, without blocking: await it in the host's loop or in asyncio."""
+        return Tensor(await self.readback_request(), self.dtype)
+
+    def release(self) -> None:
+        """Free the storage. Further use raises ClosedError."""
+        if self._storage is not None:
+            self._storage.release()
+        self._storage, self._released = None, True
+
+    def __enter__(self) -> Tensor:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        self._require_host("__array__")
+        array = self.download_to_array()
+        return array if dtype is None else array.astype(dtype)
+
+    def __dlpack__(self, **options: Any) -> Any:
+        self._require_host("__dlpack__")
+        return self.download_to_array().__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        self._require_host("__dlpack_device__")
+        return (1, 0)  # kDLCPU
+
+    def _require_host(self, protocol: str) -> None:
+        if self.backend_type is not BackendType.CPU:
+            raise InputError(
+                f"{protocol} would block on {self.backend_type}: call readback_and_clone() or readback_request() first"
+            )
+
+    def __repr__(self) -> str:
+        return f"Tensor({self.name + ': ' if self.name else ''}{self.dtype} {self.shape} on {self.backend_type})"

@@ -1,0 +1,1 @@
+"""Textures to tensors and back, in the application's own GL context."""
