@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import perframe as pf
-from core.small import load, node
 from perframe.backends import evaluator
 from perframe.layers.base import Declaration
 from perframe.passes import load_pass, match
 from perframe.passes.match import Graph
+from small import load, node
 
 
 def chain(count: int, op: str) -> pf.Model:

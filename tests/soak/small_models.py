@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
 import perframe as pf
-from core.small import load, node
+from small import load, node
 
 Array = NDArray[Any]
 WIDTH = 256

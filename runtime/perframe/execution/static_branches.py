@@ -42,7 +42,7 @@ class Branches:
         ranks = tuple([-1 if shape is None else len(shape) for shape in given])
         found = self._find(ranks, sizes)
         if found is None and ranks not in [known[0] for known in self._known]:
-            self._follow(ranks, shapes, [2 * size for size in sizes])  # see template.py
+            self._follow(ranks, shapes, [2 * size for size in sizes])  # see plan/refit.py
             found = self._find(ranks, sizes)
         return found or self._follow(ranks, shapes, sizes)
 

@@ -1,8 +1,8 @@
 """How far numbers of an input may reach that say where to read or write: indices, and lengths of sequences.
 
 A form whose layer takes such numbers has `bounds`. One outside is an error: found when a plan is made where the numbers
-are known then, by the CPU in every run, and on a GPU in a run that checks (see checks.py); else what is outside is left
-out there: it reads 0, and writes nothing.
+are known then, by the CPU in every run, and on a GPU in a run that checks (see tensor/checks.py); else what is outside
+is left out there: it reads 0, and writes nothing.
 """
 
 from __future__ import annotations

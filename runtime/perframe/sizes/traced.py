@@ -15,7 +15,7 @@ from perframe.sizes.arithmetic import DIVIDE, LARGER, NEGATIVE, SMALLER, ZERO, F
 from perframe.sizes.polynomials import Terms, add, multiply, scale, subtract, without
 
 Found = TypeVar("Found")
-Formula = tuple[int, Terms, Terms]  # an operation (see formulas.py), and of what
+Formula = tuple[int, Terms, Terms]  # an operation (see sizes/arithmetic.py), and of what
 
 LEAST = 2  # of a followed size; 0 and 1 are numbers of their own, since broadcasting and emptiness hang on them
 

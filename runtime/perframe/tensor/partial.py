@@ -197,7 +197,8 @@ class PartialTensor:
     one; it is not frozen because a plan makes hundreds, and that would take most of the time.
 
     `entries` are partly known values, as shape arithmetic makes them: an object array of numbers, names of dims whose
-    size the number is, and None. What is known whole is a `value`; but for numbers that are followed (see tracing.py).
+    size the number is, and None. What is known whole is a `value`; but for numbers that are followed (see
+    sizes/traced.py).
     """
 
     dtype: DataType

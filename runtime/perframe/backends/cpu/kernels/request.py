@@ -1,4 +1,4 @@
-"""Where words lie in what asks which formulas hold for some sizes (see formulas.py)."""
+"""Where words lie in what asks which formulas hold for some sizes (see sizes/arithmetic.py)."""
 
 from __future__ import annotations
 

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import perframe as pf
-from core.small import Gate, load, node, row
 from perframe.backends.cpu.program import program
 from perframe.backends.cpu.threads import jobs
+from small import Gate, load, node, row
 
 MEGABYTE = 1 << 20
 FRAMES = 1000

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import perframe as pf
-from core.small import Gate, load, node, row
 from perframe.backends.cpu.threads import jobs
+from small import Gate, load, node, row
 
 
 @pytest.fixture

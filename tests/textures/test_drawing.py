@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import perframe as pf
-from texture.test_sampling import bilinear
+from textures.test_sampling import bilinear
 
 RANDOM = np.random.default_rng(12)
 VALUES = RANDOM.uniform(0, 1, (9, 14, 4)).astype(np.float32)

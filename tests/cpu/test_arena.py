@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import perframe as pf
-from core.small import load, node
 from perframe.backends.cpu.compile import jit
 from perframe.backends.cpu.program import arena as arenas
 from perframe.backends.cpu.program.arena import Arena, ArenaStorage, ArenaWorkspace
 from perframe.execution.parts import MAX_PLANS
 from perframe.plan.refit import FittedPlan
 from perframe.tensor import DataType
+from small import load, node
 from support import latest_plan, learn, planned_parts
 
 BIG = 1 << 20

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import perframe as pf
-from core.small import load, node
-from core.test_new_shapes import compiled, counted, expected, forget, network
 from perframe.backends.cpu import backend as cpu
 from perframe.plan.plan import Plan
+from plan.test_new_shapes import compiled, counted, expected, forget, network
+from small import load, node
 from support import learn, planned_parts
 
 __all__ = ["compiled", "counted"]  # fixtures

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from small import load, node
 
 import perframe as pf
 from perframe.backends.cpu.lowering import gemm
 from perframe.model import Layer
 from perframe.passes.prepared import freeze
+from small import load, node
 
 Array = NDArray[Any]
 W = np.random.default_rng(5).standard_normal((24, 16, 1, 1)).astype(np.float32)

@@ -10,10 +10,10 @@ import pytest
 from onnx import TensorProto, helper
 
 import perframe as pf
-from core.small import node
 from perframe.backends import evaluator
 from perframe.execution.control_flow import ControlPart
 from perframe.execution.static_branches import follow_shapes, settled
+from small import node
 
 
 def branch(name: str, *nodes: onnx.NodeProto) -> onnx.GraphProto:

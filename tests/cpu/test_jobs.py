@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from core.small import Gate
 from perframe.backends.cpu.compile import jit
 from perframe.backends.cpu.threads import helpers, jobs
 from perframe.errors import BackendError
+from small import Gate
 
 
 def poll(job: jobs.Job) -> None:

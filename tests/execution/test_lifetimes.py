@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import perframe as pf
-from core.small import Gate, load, node, row
 from perframe.tensor.storage import begin_job
+from small import Gate, load, node, row
 from support import learn
 
 LAYERS = 6

@@ -11,10 +11,10 @@ from onnx import TensorProto, helper
 from typer.testing import CliRunner
 
 import perframe as pf
-from core.small import load, node
 from perframe.backends.cpu.families import norm as cpu_norm
 from perframe.backends.cpu.lowering import reference
 from perframe.command_line.cli import app
+from small import load, node
 from support import unavailable
 
 X = np.random.default_rng(0).standard_normal((2, 3, 8, 8)).astype(np.float32)

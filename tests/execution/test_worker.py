@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import perframe as pf
-from core.small import load, node, row
+from small import load, node, row
 
 
 @pytest.fixture

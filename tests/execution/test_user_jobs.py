@@ -13,7 +13,7 @@ import pytest
 from numba import njit
 
 import perframe as pf
-from core.small import Gate, load, node, row
+from small import Gate, load, node, row
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 import perframe as pf
-from core.small import load, node
+from small import load, node
 
 random = np.random.default_rng(5)
 
@@ -297,7 +297,7 @@ PROGRAM = """
 import sys
 import numpy as np
 import perframe as pf
-from core.test_places import branches
+from plan.test_sharing import branches
 x = np.random.default_rng(0).normal(size=(1, 8, 96, 96)).astype(np.float32)
 sys.stdout.buffer.write(pf.run(branches(), {"x": x})["y"].tobytes())
 """

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 import perframe as pf
-from core.small import load, node
 from perframe.backends.cpu import backend as cpu
 from perframe.backends.cpu.compile import jit
 from perframe.layers.base import Declaration
 from perframe.tensor import storage
+from small import load, node
 from support import learn
 
 BLOCKS = 6

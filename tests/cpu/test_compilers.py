@@ -15,12 +15,12 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
-from small import load, node
 
 import perframe as pf
 from perframe.backends.cpu.compile import compilers, jit
 from perframe.backends.cpu.compile.compilers import GREETING, Compilers
 from perframe.errors import BackendError, InputError
+from small import load, node
 from support import unavailable
 
 RUN = """

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from core.kernels import mix, step, tally
+from cpu.kernels import mix, step, tally
 from perframe.backends.cpu.program import program
 from perframe.backends.cpu.program.program import CpuProgram, PythonStep
 from perframe.backends.cpu.threads import helpers
@@ -194,7 +194,7 @@ def test_idle_helpers_sleep(team: helpers.Team) -> None:
 PRELUDE = """
 import os, threading, time
 import numpy as np
-from core.test_program import Chain, program
+from cpu.test_program import Chain, program
 from perframe.backends.cpu.threads import helpers, jobs
 helpers.thread_count = lambda: 2
 program.thread_count, program.LONG = (lambda: 2), 0
