@@ -134,8 +134,8 @@ class Backend(Protocol):
     def workspace(self) -> Workspace:
         """A new one, for a plan."""
 
-    def supports(self, layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand]) -> str:
-        """Why it cannot run this layer; "" when it can."""
+    def supports(self, layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand]) -> str | None:
+        """Why it cannot run this layer; None when it can."""
 
     def lower(
         self, layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand], scratch: Scratch

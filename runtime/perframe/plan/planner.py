@@ -199,7 +199,7 @@ class Planner:
             return self._host if layer.on_host else self._backend
         inputs = [self._described(name) if name else None for name in layer.inputs]
         reason = self._backend.supports(layer, inputs, [self._described(name) for name in layer.outputs])
-        if not reason:
+        if reason is None:
             return self._backend
         self._fall_back(layer, reason)
         return self._host
@@ -277,7 +277,7 @@ class Planner:
         if spec.is_known or root in self._inputs or self._outputs_share(root, name):
             copy = Layer("Copy", f"copy of {name}", [name], [name])
             plain = Operand(name, shape, spec.dtype)
-            where = self._backend if not self._backend.supports(copy, [plain], [plain]) else self._host
+            where = self._backend if self._backend.supports(copy, [plain], [plain]) is None else self._host
             target = self._lasting(f"{name}:output", where, name)
             if shape.size:
                 steps = where.lower(copy, [self._operand(name, where)], [target], self._no_scratch)

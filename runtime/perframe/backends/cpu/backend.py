@@ -65,9 +65,9 @@ class CpuBackend:
 
         begin_job(begin, [source], [target])
 
-    def supports(self, layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand]) -> str:
+    def supports(self, layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand]) -> str | None:
         """NumPy runs everything that is declared."""
-        return ""
+        return None
 
     def takes_gaps(
         self, layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand]

@@ -66,8 +66,8 @@ class GLBackend:
             return False
         return on_gl(storage).glo > 0
 
-    def supports(self, layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand]) -> str:
-        """Why it cannot run this layer; "" when it can."""
+    def supports(self, layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand]) -> str | None:
+        """Why it cannot run this layer; None when it can."""
         name = f"perframe.backends.gl.families.{layer.family}"
         if util.find_spec(name) is None:
             return unsupported(layer, inputs, outputs) or f"the family {layer.family!r} has no GL kernels"
@@ -83,12 +83,12 @@ class GLBackend:
         ranks = [len(value.shape) for value in (*inputs, *outputs) if value is not None]
         many = hasattr(family, "dims") and 2 * max(ranks) > MOST_DIMS  # a repeated dim is two
         if not many and not hasattr(family, "supports"):
-            return ""
+            return None
         call = Call(layer, layer.form(inputs, outputs), inputs, outputs)
         most = max(map(len, family.dims(call.form)), default=0) if many else 0
         if most > MOST_DIMS:
             return f"{most} dims are more than a kernel's {MOST_DIMS}"
-        found: str = family.supports(call) if hasattr(family, "supports") else ""
+        found: str | None = family.supports(call) if hasattr(family, "supports") else None
         return found
 
     def lower(

@@ -264,8 +264,8 @@ def unsupported(
     inputs: Sequence[Operand | None],
     outputs: Sequence[Operand],
     dtypes: Sequence[DataType] = GPU_DTYPES,
-) -> str:
-    """Why no GL backend can run this layer whatever its kernels; "" if there is no such reason. A family may take
+) -> str | None:
+    """Why no GL backend can run this layer whatever its kernels; None if there is no such reason. A family may take
     more dtypes than others do.
     """
     host = layer.declaration
@@ -282,4 +282,4 @@ def unsupported(
             and (known.min() < _INT32.min or known.max() > _INT32.max)
         ):
             return f"{value.name!r} holds numbers outside int32"
-    return ""
+    return None

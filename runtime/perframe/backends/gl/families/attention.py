@@ -16,12 +16,12 @@ _PARTS = ("CHANGE", "STATE", "READ")
 _TOKENS = 4096  # each is three launches
 
 
-def supports(call: Call[LinearState]) -> str:
+def supports(call: Call[LinearState]) -> str | None:
     """As many tokens as there may be launches."""
     form = call.form
     if form.tokens > _TOKENS:
         return f"{form.tokens} tokens are too many launches"
-    return "" if 4 * form.keys <= ROUNDS else f"keys of {form.keys} are too long for one shader"
+    return None if 4 * form.keys <= ROUNDS else f"keys of {form.keys} are too long for one shader"
 
 
 def lower(call: Call[LinearState], tools: Tools) -> list[Binding]:

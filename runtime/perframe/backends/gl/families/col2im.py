@@ -12,13 +12,13 @@ from perframe.layers.col2im import Folding
 DTYPES = ALL_DTYPES  # what does not fit wraps around
 
 
-def supports(call: Call[Folding]) -> str:
+def supports(call: Call[Folding]) -> str | None:
     """Up to three dims, in blocks that a shader has rounds for."""
     form = call.form
     if len(form.size) > 3:
         return f"folding in {len(form.size)} dims has no GL kernel"
     fits = 8 * math.prod(form.window.kernel) <= ROUNDS
-    return "" if fits else f"blocks of {form.window.kernel} are too large for one shader"
+    return None if fits else f"blocks of {form.window.kernel} are too large for one shader"
 
 
 def lower(call: Call[Folding], tools: Tools) -> list[Binding]:

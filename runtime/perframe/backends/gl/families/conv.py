@@ -14,7 +14,7 @@ from perframe.layers.epilogue import parameters
 from perframe.tensor import DataType
 
 
-def supports(call: Call[Convolution]) -> str:
+def supports(call: Call[Convolution]) -> str | None:
     """Up to three spatial dims, and no more products than a shader has rounds for."""
     form = call.form
     if len(form.size) > 3:
@@ -26,7 +26,7 @@ def supports(call: Call[Convolution]) -> str:
         return "transposed convolution of integers has no GL kernel"
     one_by_one = whole or call.layer.family == "conv_transpose" or len(form.size) == 3
     rounds = math.prod(form.window.kernel) * (form.channels // form.groups + 4) * (4 if one_by_one else 1)
-    return "" if rounds <= ROUNDS else f"{rounds} products for one element are too many for one shader"
+    return None if rounds <= ROUNDS else f"{rounds} products for one element are too many for one shader"
 
 
 def lower(call: Call[Convolution], tools: Tools) -> list[Binding]:

@@ -10,14 +10,14 @@ from perframe.layers.deform_conv import Deformed
 from perframe.tensor import DataType
 
 
-def supports(call: Call[Deformed]) -> str:
+def supports(call: Call[Deformed]) -> str | None:
     """Pictures of float32."""
     form = call.form
     conv = form.convolution
     if len(conv.size) != 2 or call.y.dtype is not DataType.FLOAT32:
         return "deformable convolution has a GL kernel for pictures of float32 alone"
     rounds = 4 * math.prod(conv.window.kernel) * (conv.channels // conv.groups + 1)
-    return "" if rounds <= ROUNDS else f"{rounds} samples for one element are too many for one shader"
+    return None if rounds <= ROUNDS else f"{rounds} samples for one element are too many for one shader"
 
 
 def lower(call: Call[Deformed], tools: Tools) -> list[Binding]:

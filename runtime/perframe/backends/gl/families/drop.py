@@ -12,10 +12,10 @@ from perframe.layers.random import Drawing
 from perframe.tensor import DataType
 
 
-def supports(call: Call[Dropping]) -> str:
+def supports(call: Call[Dropping]) -> str | None:
     """float32, where anything is dropped."""
     drops = not call.form.rests and call.x.dtype is not DataType.FLOAT32
-    return f"dropping elements of {call.x.dtype} has no GL kernel" if drops else ""
+    return f"dropping elements of {call.x.dtype} has no GL kernel" if drops else None
 
 
 def lower(call: Call[Dropping], tools: Tools) -> list[Binding]:

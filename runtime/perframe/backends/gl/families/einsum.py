@@ -15,7 +15,7 @@ DTYPES = ALL_DTYPES  # what does not fit wraps around
 _OPERANDS, _RANK = 4, 8
 
 
-def supports(call: Call[Contraction]) -> str:
+def supports(call: Call[Contraction]) -> str | None:
     """Up to four operands, and sums that one shader may walk."""
     form = call.form
     if len(call.inputs) > _OPERANDS:
@@ -23,7 +23,7 @@ def supports(call: Call[Contraction]) -> str:
     if max(len(form.kept), len(form.reduced)) > _RANK:
         return f"more than {_RANK} dims have no GL kernel"
     rounds = 4 * form.count * (1 + len(form.reduced) * (len(form.reduced) > 1))
-    return "" if rounds <= ROUNDS else f"{form.count} products for one element are too many for one shader"
+    return None if rounds <= ROUNDS else f"{form.count} products for one element are too many for one shader"
 
 
 def lower(call: Call[Contraction], tools: Tools) -> list[Binding]:

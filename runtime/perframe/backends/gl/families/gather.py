@@ -14,10 +14,10 @@ from perframe.tensor import DataType
 DTYPES = ALL_DTYPES  # they are only moved
 
 
-def supports(call: Call[Any]) -> str:
+def supports(call: Call[Any]) -> str | None:
     """As many dims as kernels have room for."""
     rank = max(len(value.shape) for value in call.inputs if value is not None)
-    return "" if rank <= MOST_DIMS else f"{rank} dims are more than a kernel's {MOST_DIMS}"
+    return None if rank <= MOST_DIMS else f"{rank} dims are more than a kernel's {MOST_DIMS}"
 
 
 def lower(call: Call[Any], tools: Tools) -> list[Binding]:

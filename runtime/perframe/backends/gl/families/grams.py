@@ -11,7 +11,7 @@ from perframe.backends.gl.steps import ROUNDS, Binding, Call, Tools
 from perframe.layers.grams import Counting
 
 
-def supports(call: Call[Counting]) -> str:
+def supports(call: Call[Counting]) -> str | None:
     """Grams of ints, and not more places where they may begin than one shader can look at."""
     form = call.form
     if any(abs(word) > np.iinfo(np.int32).max for gram in form.grams for word in gram.words):
@@ -20,7 +20,7 @@ def supports(call: Call[Counting]) -> str:
     for gram in form.grams:
         rounds[gram.column] += (1 + form.reach) * (1 + form.length * (1 + len(gram.words)))
     most = 4 * max(rounds.values(), default=0)
-    return "" if most <= ROUNDS else f"{most} comparisons for one element are too many for one shader"
+    return None if most <= ROUNDS else f"{most} comparisons for one element are too many for one shader"
 
 
 def lower(call: Call[Counting], tools: Tools) -> list[Binding]:

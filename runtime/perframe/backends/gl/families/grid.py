@@ -11,13 +11,13 @@ from perframe.tensor import DataType
 DTYPES = ALL_DTYPES  # the nearest of them are only moved
 
 
-def supports(call: Call[Sampling | AffineMap]) -> str:
+def supports(call: Call[Sampling | AffineMap]) -> str | None:
     """Up to three dims; whole numbers only where none are mixed."""
     form = call.form
     if len(form.size) > 3:
         return f"sampling in {len(form.size)} dims has no GL kernel"
     mixes = isinstance(form, Sampling) and form.mode != "nearest" and call.y.dtype is not DataType.FLOAT32
-    return "between whole numbers nothing is sampled on GL" if mixes else ""
+    return "between whole numbers nothing is sampled on GL" if mixes else None
 
 
 def lower(call: Call[Sampling | AffineMap], tools: Tools) -> list[Binding]:

@@ -10,10 +10,10 @@ from perframe.layers.linalg import Determinants
 _LARGEST = 128  # every element of a step looks for its pivot, which is size ** 4 reads in all
 
 
-def supports(call: Call[Determinants]) -> str:
+def supports(call: Call[Determinants]) -> str | None:
     """Matrices of a modest size."""
     size = call.form.size
-    return "" if size <= _LARGEST else f"matrices of {size} rows have no GL kernel"
+    return None if size <= _LARGEST else f"matrices of {size} rows have no GL kernel"
 
 
 def lower(call: Call[Determinants], tools: Tools) -> list[Binding]:

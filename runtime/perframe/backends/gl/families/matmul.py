@@ -11,12 +11,12 @@ from perframe.layers.matmul import Product
 from perframe.tensor import DataType
 
 
-def supports(call: Call[Product]) -> str:
+def supports(call: Call[Product]) -> str | None:
     """No more products than a shader has rounds for; whole numbers are not scaled."""
     form = call.form
     if call.y.dtype is not DataType.FLOAT32 and (form.alpha, form.beta) != (1.0, 1.0):
         return "scaled products of integers have no GL kernel"
-    return "" if form.depth <= ROUNDS // 2 else f"{form.depth} products for one element are too many for one shader"
+    return None if form.depth <= ROUNDS // 2 else f"{form.depth} products for one element are too many for one shader"
 
 
 def dims(form: Product) -> list[Sequence[int]]:

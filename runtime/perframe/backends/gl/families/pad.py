@@ -13,11 +13,11 @@ DTYPES = ALL_DTYPES  # they are only moved
 _MODES = {"constant": 0, "reflect": 1, "edge": 2, "wrap": 3}
 
 
-def supports(call: Call[Padding]) -> str:
+def supports(call: Call[Padding]) -> str | None:
     """Values that the GPU can hold."""
     form = call.form
     fits = kind_of(call.y.dtype) == "float" or abs(form.value) <= 2**31 - 1
-    return "" if fits else f"the value {form.value} lies outside int32"
+    return None if fits else f"the value {form.value} lies outside int32"
 
 
 def dims(form: Padding) -> list[Sequence[int]]:

@@ -20,18 +20,18 @@ _AT_ONCE = ROUNDS // 5  # elements of a plane that a pass of unpooling looks at:
 _MOST_PASSES = 32
 
 
-def supports(call: Call[Pooling | Unpooling]) -> str:
+def supports(call: Call[Pooling | Unpooling]) -> str | None:
     """Up to three spatial dims."""
     form = call.form
     if isinstance(form, Unpooling):
         fits = _count(call) <= _AT_ONCE * _MOST_PASSES and len(form.whole) <= 8
-        return "" if fits else f"elements of {call.x.shape} are too many to look at for each element"
+        return None if fits else f"elements of {call.x.shape} are too many to look at for each element"
     if len(form.size) > 3:
         return "pooling over more than three dims has no GL kernel"
     if kind_of(call.y.dtype) != "float" and form.kind != "largest":
         return f"pooling {call.y.dtype} has no GL kernel"
     return (
-        ""
+        None
         if 8 * math.prod(form.window.kernel) <= ROUNDS
         else f"a window of {form.window.kernel} is too large for one shader"
     )

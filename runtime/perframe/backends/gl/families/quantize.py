@@ -11,7 +11,7 @@ from perframe.tensor import DataType
 DTYPES = ALL_DTYPES
 
 
-def supports(call: Call[Scaling]) -> str:
+def supports(call: Call[Scaling]) -> str | None:
     """Between float32 and whole numbers, divided in float32."""
     form, scale = call.form, call.input(1)
     other = call.y if form.quantizes else call.x
@@ -19,7 +19,7 @@ def supports(call: Call[Scaling]) -> str:
         return f"scales of {scale.dtype} and results of {form.precision} have no GL kernel"
     if other.dtype is DataType.FLOAT32 or (not form.quantizes and call.y.dtype is not DataType.FLOAT32):
         return f"scaling {other.dtype} to {call.y.dtype} has no GL kernel"
-    return ""
+    return None
 
 
 def lower(call: Call[Scaling], tools: Tools) -> list[Binding]:

@@ -24,11 +24,11 @@ _DRAWN = {
 }
 
 
-def supports(call: Call[Drawing]) -> str:
+def supports(call: Call[Drawing]) -> str | None:
     """Numbers of float32, by chances of float32."""
     form = call.form
     held = call.x if form.kind in ("events", "classes") else call.y
-    return "" if held.dtype is DataType.FLOAT32 else f"drawing by numbers of {held.dtype} has no GL kernel"
+    return None if held.dtype is DataType.FLOAT32 else f"drawing by numbers of {held.dtype} has no GL kernel"
 
 
 def lower(call: Call[Drawing], tools: Tools) -> list[Binding]:

@@ -21,7 +21,7 @@ _STEPS = 4096  # each is a few launches
 _NUMBERS = 32  # of all activations
 
 
-def supports(call: Call[Recurrence]) -> str:
+def supports(call: Call[Recurrence]) -> str | None:
     """float32, in sequences and states that shaders may walk."""
     form = call.form
     if form.steps > _STEPS:
@@ -29,7 +29,7 @@ def supports(call: Call[Recurrence]) -> str:
     if 4 * max(form.hidden, form.inputs) > ROUNDS:
         return f"a state of {form.hidden} is too long for one shader"
     numbers = sum(len(parameters(chain)) for chains in form.activations for chain in chains)
-    return "" if numbers <= _NUMBERS else "activations with so many numbers have no GL kernel"
+    return None if numbers <= _NUMBERS else "activations with so many numbers have no GL kernel"
 
 
 @dataclass

@@ -37,7 +37,7 @@ _START = {
 }
 
 
-def supports(call: Call[Reduction]) -> str:
+def supports(call: Call[Reduction]) -> str | None:
     """Integers have no quotients and no logarithms here."""
     form = call.form
     kind = kind_of(call.y.dtype)
@@ -45,7 +45,7 @@ def supports(call: Call[Reduction]) -> str:
         return f"this reduction of {call.y.dtype} has no GL kernel"
     if kind == "int" and (form.finish.__name__ != "keep" or (form.combine, kind) not in _START):
         return f"this reduction of {call.y.dtype} has no GL kernel"
-    return ""
+    return None
 
 
 def dims(form: Reduction) -> list[Sequence[int]]:

@@ -10,10 +10,10 @@ _COPY = Sampling("nearest", "asymmetric", "floor", 0.0, False, False, 1.0, (0.0,
 DTYPES = ALL_DTYPES  # the nearest of them are only moved
 
 
-def supports(call: Call[list[AxisTaps]]) -> str:
+def supports(call: Call[list[AxisTaps]]) -> str | None:
     """float32; of whole numbers none are mixed."""
     mixed = call.y.dtype is not DataType.FLOAT32 and any(one.count > 1 for one in call.form)
-    return "between whole numbers nothing is resampled on GL" if mixed else ""
+    return "between whole numbers nothing is resampled on GL" if mixed else None
 
 
 def lower(call: Call[list[AxisTaps]], tools: Tools) -> list[Binding]:

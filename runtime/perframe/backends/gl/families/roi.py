@@ -12,7 +12,7 @@ from perframe.tensor import DataType
 _SIDE = math.isqrt(ROUNDS // 4 // 2)  # samples a side that one element takes in
 
 
-def supports(call: Call[Regions]) -> str:
+def supports(call: Call[Regions]) -> str | None:
     """float32, and no more samples than a shader has rounds for, even for a region twice the picture's size."""
     if call.y.dtype is not DataType.FLOAT32:
         return "regions of whole numbers have no GL kernel"
@@ -20,7 +20,7 @@ def supports(call: Call[Regions]) -> str:
     most = form.samples or max(
         math.ceil(2 * size / output) for size, output in zip(form.size, form.output, strict=True)
     )
-    return "" if most <= _SIDE else f"{most} samples a side of an element are too many for one shader"
+    return None if most <= _SIDE else f"{most} samples a side of an element are too many for one shader"
 
 
 def lower(call: Call[Regions], tools: Tools) -> list[Binding]:

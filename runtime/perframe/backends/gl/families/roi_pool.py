@@ -10,10 +10,10 @@ from perframe.layers.roi_pool import Cells
 _AT_ONCE = ROUNDS // 4  # elements of a picture that one pass looks at
 
 
-def supports(call: Call[Cells]) -> str:
+def supports(call: Call[Cells]) -> str | None:
     """Pictures of which a shader can walk a row."""
     columns = call.form.size[1]
-    return "" if columns < _AT_ONCE else f"rows of {columns} elements are too long for one shader"
+    return None if columns < _AT_ONCE else f"rows of {columns} elements are too long for one shader"
 
 
 def lower(call: Call[Cells], tools: Tools) -> list[Binding]:

@@ -24,15 +24,15 @@ _COMBINE = {"none": "b", "add": "a + (b)", "mul": "a * (b)", "max": "maximum(a, 
 _OF_BOOLS = {"add": "max", "mul": "min"}
 
 
-def supports(call: Call[Scattering | Rows]) -> str:
+def supports(call: Call[Scattering | Rows]) -> str | None:
     """As many dims as kernels have room for, and not too many updates for an element to look at."""
     form = call.form
     if isinstance(form, Rows):
-        return ""
+        return None
     if len(form.shape) > MOST_DIMS or (form.by is not None and len(form.by.dims) > MOST_DIMS):
         return f"more dims than a kernel's {MOST_DIMS}"
     updates = form.extent[form.axis]
-    return "" if updates <= _AT_ONCE * _MOST_PASSES else f"{updates} updates are too many to look at for each element"
+    return None if updates <= _AT_ONCE * _MOST_PASSES else f"{updates} updates are too many to look at for each element"
 
 
 def lower(call: Call[Scattering | Rows], tools: Tools) -> list[Binding]:

@@ -104,10 +104,10 @@ _LOWER: dict[str, Callable[[Call[Selection], Tools], list[Binding]]] = {
 }
 
 
-def supports(call: Call[Selection]) -> str:
+def supports(call: Call[Selection]) -> str | None:
     """All, of float32 and integers; what is hard is a float."""
     marks = call.form.result == "marks"
-    return f"marks of {call.y.dtype} have no GL kernel" if marks and call.y.dtype is not DataType.FLOAT32 else ""
+    return f"marks of {call.y.dtype} have no GL kernel" if marks and call.y.dtype is not DataType.FLOAT32 else None
 
 
 def lower(call: Call[Selection], tools: Tools) -> list[Binding]:

@@ -10,10 +10,10 @@ from perframe.backends.gl.steps import ROUNDS, Binding, Call, Tools
 from perframe.layers.spectral import Transform
 
 
-def supports(call: Call[Transform]) -> str:
+def supports(call: Call[Transform]) -> str | None:
     """As many samples as one shader may walk."""
     form = call.form
-    return "" if 4 * form.available <= ROUNDS else f"{form.available} samples are too many for one shader"
+    return None if 4 * form.available <= ROUNDS else f"{form.available} samples are too many for one shader"
 
 
 def lower(call: Call[Transform], tools: Tools) -> list[Binding]:

@@ -10,14 +10,14 @@ from perframe.layers.standardize import Standardization
 from perframe.tensor import DataType
 
 
-def supports(call: Call[Standardization]) -> str:
+def supports(call: Call[Standardization]) -> str | None:
     """In float32, with scales and biases that repeat along x."""
     form = call.form
     if form.stash is DataType.FLOAT64:
         return "computing in float64 has no GL kernel"
     if any(form.period(index) is None for index in range(len(form.factors))):
         return f"scales and biases of {form.factors} have no GL kernel"
-    return ""
+    return None
 
 
 def lower(call: Call[Standardization], tools: Tools) -> list[Binding]:
