@@ -140,7 +140,7 @@ def test_a_release_frees_the_block() -> None:
 
 def test_fitted_plans_leave_the_block() -> None:
     """One that is freed since others were used later, and all of them with their worker."""
-    for name in ("formulas", "formulas.place"):
+    for name in ("arithmetic", "arithmetic.write"):
         jit.kernel(name)  # while they are being compiled, other sizes are planned
     worker = pf.Worker(chain())
     arena = worker._backend.arena  # type: ignore[attr-defined]

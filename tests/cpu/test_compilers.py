@@ -292,7 +292,7 @@ def slow(*given):
     time.sleep(1)
     return link(*given)
 jit._linker().link = slow
-holders = [threading.Thread(target=jit.kernel, args=("formulas",))]
+holders = [threading.Thread(target=jit.kernel, args=("arithmetic",))]
 head = '<ir_version: 10, opset_import: ["": 21]>'
 graph = onnx.parser.parse_model(head + "g (float[3] x) => (float[3] y) { y = Relu (x) }")
 worker = pf.Worker(pf.load(graph))

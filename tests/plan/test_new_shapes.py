@@ -22,8 +22,8 @@ BLOCKS = 6
 
 @pytest.fixture(scope="module", autouse=True)
 def compiled() -> None:
-    """While kernels of formulas are being compiled, other sizes are planned."""
-    for name in ("formulas", "formulas.place"):
+    """While kernels of arithmetic are being compiled, other sizes are planned."""
+    for name in ("arithmetic", "arithmetic.write"):
         jit.kernel(name)
     jit.settle()
 

@@ -1,4 +1,4 @@
-"""Formulas of sizes: they give what a computation would give for other sizes, or say that they cannot."""
+"""Arithmetic of sizes: it gives what a computation would give for other sizes, or says that it cannot."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perframe.backends.cpu.compile import jit
-from perframe.backends.cpu.refit.evaluator import Chooser, Evaluator
-from perframe.sizes.arithmetic import Formulas
-from perframe.sizes.open_dims import OpenDims, Places
+from perframe.backends.cpu.refit.arithmetic import CpuChooser, NativeArithmetic
+from perframe.sizes.arithmetic import SizeArithmetic
+from perframe.sizes.open_dims import OpenDims, Positions
 from perframe.sizes.traced import (
     FollowedKeyError,
     Trace,
@@ -35,8 +35,8 @@ Program = Callable[[int, int], list[int]]
 
 @pytest.fixture(scope="module", autouse=True)
 def compiled() -> None:
-    """The evaluator never waits for its kernel."""
-    jit.kernel("formulas")
+    """Native arithmetic never waits for its kernel."""
+    jit.kernel("arithmetic")
     jit.settle()
 
 
@@ -90,37 +90,37 @@ def test_the_formulas_of_a_program(program: Program, first: tuple[int, int], oth
     assert (None if found is None else list(map(plain, found))) == wanted
     if found is None:
         return
-    formulas = trace.formulas(found)
-    assert formulas.evaluate(first) == wanted
+    arithmetic = trace.arithmetic(found)
+    assert arithmetic.evaluate(first) == wanted
     for sizes in others:
-        made = formulas.evaluate(sizes)
+        made = arithmetic.evaluate(sizes)
         assert made in (None, run(*sizes)), sizes
-        assert natively(formulas, sizes) == made, sizes
+        assert natively(arithmetic, sizes) == made, sizes
 
 
-def natively(formulas: Formulas, sizes: tuple[int, int]) -> list[int] | None:
-    """The same from the native evaluator."""
-    count = len(formulas.results)
+def natively(arithmetic: SizeArithmetic, sizes: tuple[int, int]) -> list[int] | None:
+    """What native code gives."""
+    count = len(arithmetic.results)
     block = np.array([0, 1000, *[-1] * count])
     addresses = [index % 2 for index in range(count)]
-    evaluator = Evaluator(formulas, [*zip(range(2, 2 + count), addresses, strict=True)], count // 2)
+    native = NativeArithmetic(arithmetic, [*zip(range(2, 2 + count), addresses, strict=True)], count // 2)
     jit.settle()
-    chooser = Chooser([evaluator], Places(3, [2, 0], [(0, 1)]))
-    assert evaluator.ready
+    chooser = CpuChooser([native], Positions(3, [2, 0], [(0, 1)]))
+    assert native.ready
     assert chooser.choose([sizes[1:], (sizes[1] + 1, sizes[0])]) == -1
     if chooser.choose([sizes[1:], (sizes[1], sizes[0])]) < 0:
         return None
-    evaluator.read(address_of(block))
-    evaluator.place(address_of(block))
+    native.read(address_of(block))
+    native.write(address_of(block))
     return [int(value) - 1000 * address for value, address in zip(block[2:], addresses, strict=True)]
 
 
 def holds(first: tuple[int, int], program: Callable[[int, int], Any], *others: tuple[int, int]) -> list[bool]:
-    """For which sizes the formulas of a program hold."""
+    """For which sizes the arithmetic of a program holds."""
     trace = Trace(first)
     program(*trace.sizes)
-    formulas = trace.formulas([])
-    return [formulas.evaluate(sizes) is not None for sizes in others]
+    arithmetic = trace.arithmetic([])
+    return [arithmetic.evaluate(sizes) is not None for sizes in others]
 
 
 def test_what_follows_for_all_sizes_is_no_guard() -> None:
@@ -206,7 +206,7 @@ def test_dims_of_one_name_are_one() -> None:
     shapes = [(4, 5, 3), (6, 4), (7,)]
     assert dims.sizes(shapes) == [4, 5, 6, 7]
     assert dims.sizes([(4, 5, 3), (6, 5), (7,)]) is None
-    assert dims.places((3, 2, 1)) == Places(6, [0, 1, 3, 5], [(0, 4)])
+    assert dims.positions((3, 2, 1)) == Positions(6, [0, 1, 3, 5], [(0, 4)])
     followed = dims.put(Trace([4, 5, 6, 7]).sizes, shapes)
     assert [tuple(map(plain, shape)) for shape in followed] == shapes
     assert key_of(followed[0][0]) == key_of(followed[1][1]) and not is_followed(followed[0][2])

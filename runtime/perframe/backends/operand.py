@@ -18,7 +18,7 @@ Make = Callable[[Array], Array]
 
 
 @dataclass(frozen=True)
-class Place:
+class StorageRange:
     """Where a value lies within another one's storage, in elements: from `first` on, its rows `pitch` apart."""
 
     whole: str  # a value's name, which has storage of its own
@@ -45,7 +45,7 @@ class Operand:
         make_storage: Callable[[], Storage] | None = None,
         derive: Callable[[str, Make], Operand] | None = None,
         storage: Storage | None = None,
-        part: Place | None = None,
+        part: StorageRange | None = None,
     ) -> None:
         self.part = part  # where it lies within another value
         self.name, self.shape, self.dtype, self._value = name, TensorShape(shape), dtype, value

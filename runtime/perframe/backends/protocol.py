@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
-from perframe.backends.operand import Array, Operand, Place, Scratch
+from perframe.backends.operand import Array, Operand, Scratch, StorageRange
 from perframe.tensor import BackendType, DataType, Storage
 
 
@@ -169,5 +169,5 @@ class Placing(Protocol):
         after it has written there.
         """
 
-    def part(self, storage: Storage, place: Place, shape: Sequence[int], dtype: DataType) -> Storage:
+    def part(self, storage: Storage, place: StorageRange, shape: Sequence[int], dtype: DataType) -> Storage:
         """A part of the storage of the value that it lies in."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
 from perframe.backends.protocol import Backend, Program, Workspace
-from perframe.sizes.open_dims import Places, Shapes
+from perframe.sizes.open_dims import Positions, Shapes
 from perframe.sizes.traced import Trace
 from perframe.tensor import DataType, Storage
 
@@ -76,5 +76,5 @@ class Following(Backend, Protocol):
         those that each program has for itself, by their ids: which results are their shapes, and their dtypes.
         """
 
-    def chooser(self, templates: Sequence[ProgramTemplate], places: Places) -> Chooser:
-        """Of templates whose sizes are at these places of shapes."""
+    def chooser(self, templates: Sequence[ProgramTemplate], positions: Positions) -> Chooser:
+        """Of templates whose sizes are at these positions of shapes."""

@@ -32,7 +32,7 @@ class Inputs:
         self._ranks = [*map(len, shapes)]
         dims = [(which, axis) for which, rank in enumerate(self._ranks) for axis in range(rank)]
         self._fixed = [(which, axis, size) for which, axis in dims if isinstance(size := shapes[which][axis], int)]
-        alike = OpenDims(shapes).places(self._ranks).alike
+        alike = OpenDims(shapes).positions(self._ranks).alike
         self._alike = [(*dims[first], *dims[again]) for first, again in alike]
 
     def value(self, name: str | int) -> Value:

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from perframe.errors import InferenceError
 from perframe.model import Evaluate, Layer, Model
-from perframe.sizes.arithmetic import Formulas
+from perframe.sizes.arithmetic import SizeArithmetic
 from perframe.sizes.open_dims import OpenDims, Shapes
 from perframe.sizes.traced import Trace
 from perframe.tensor.partial import DynamicTensorShape, PartialTensor
@@ -29,7 +29,7 @@ class Branches:
         self._model, self._evaluate = model, evaluate
         self._names = [value.name for value in model.inputs]
         self._dims = OpenDims([value.shape for value in model.inputs])
-        self._known: list[tuple[tuple[int, ...], Formulas, Decisions, Model]] = []
+        self._known: list[tuple[tuple[int, ...], SizeArithmetic, Decisions, Model]] = []
 
     def settle(self, given: Sequence[Sequence[int] | None]) -> tuple[Decisions, Model]:
         """Which branches are decided, and the model with their bodies; the model itself where none is. `given` are the
@@ -47,8 +47,8 @@ class Branches:
         return found or self._follow(ranks, shapes, sizes)
 
     def _find(self, ranks: tuple[int, ...], sizes: Sequence[int]) -> tuple[Decisions, Model] | None:
-        for index, (of_ranks, formulas, decisions, model) in enumerate(self._known):
-            if of_ranks == ranks and formulas.evaluate(sizes) is not None:
+        for index, (of_ranks, arithmetic, decisions, model) in enumerate(self._known):
+            if of_ranks == ranks and arithmetic.evaluate(sizes) is not None:
                 if index:  # the next sizes are like these
                     self._known.insert(0, self._known.pop(index))
                 return decisions, model
@@ -59,7 +59,7 @@ class Branches:
         followed = zip(self._names, ranks, self._dims.put(trace.sizes, shapes), strict=True)
         known = {name: shape for name, rank, shape in followed if rank >= 0}
         decisions, model = settled(self._model, known, self._evaluate)
-        self._known.insert(0, (ranks, trace.formulas([]), decisions, model))
+        self._known.insert(0, (ranks, trace.arithmetic([]), decisions, model))
         del self._known[MAX_KNOWN:]
         return decisions, model
 

@@ -18,7 +18,7 @@ class Selection:
     """The `count` first of rows of `size` elements, `inner` apart; of equal ones that with the lower index comes first,
     or with the higher (`last`). NaN counts as larger than all numbers.
 
-    `result` is "places", "marks" (1 at the place of the first, 0 elsewhere) or "elements" in order with their places.
+    `result` is "indices", "marks" (1 for the first, 0 elsewhere) or "elements" in order with their indices.
     """
 
     result: str
@@ -36,7 +36,7 @@ def _form(result: str, x: Known, axis: int, count: int, largest: bool, last: boo
     return Selection(result, math.prod(x.shape[:at]), size, math.prod(x.shape[at + 1 :]), count, largest, last)
 
 
-def _place(x: PartialTensor, axis: int, keepdims: int) -> PartialTensor:
+def _index(x: PartialTensor, axis: int, keepdims: int) -> PartialTensor:
     if x.shape is None:
         return x.with_shape(None, DataType.INT64)
     at = normalize_axis(axis, len(x.shape))
@@ -48,26 +48,26 @@ def _place(x: PartialTensor, axis: int, keepdims: int) -> PartialTensor:
 
 @layer()
 def ArgMax(x: PartialTensor, *, axis: int = 0, keepdims: Flag = 1, select_last_index: Flag = 0) -> PartialTensor:
-    return _place(x, axis, keepdims)
+    return _index(x, axis, keepdims)
 
 
 @ArgMax.form
 def _arg_max(
     inputs: Sequence[Known], outputs: Sequence[Known], *, axis: int, keepdims: int, select_last_index: int
 ) -> Selection:
-    return _form("places", inputs[0], axis, 1, True, bool(select_last_index))
+    return _form("indices", inputs[0], axis, 1, True, bool(select_last_index))
 
 
 @layer()
 def ArgMin(x: PartialTensor, *, axis: int = 0, keepdims: Flag = 1, select_last_index: Flag = 0) -> PartialTensor:
-    return _place(x, axis, keepdims)
+    return _index(x, axis, keepdims)
 
 
 @ArgMin.form
 def _arg_min(
     inputs: Sequence[Known], outputs: Sequence[Known], *, axis: int, keepdims: int, select_last_index: int
 ) -> Selection:
-    return _form("places", inputs[0], axis, 1, False, bool(select_last_index))
+    return _form("indices", inputs[0], axis, 1, False, bool(select_last_index))
 
 
 @layer()

@@ -11,7 +11,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from perframe.backends.operand import Make, Operand, Place
+from perframe.backends.operand import Make, Operand, StorageRange
 from perframe.backends.protocol import Backend, Placing, Step, Workspace
 from perframe.errors import FallbackError
 from perframe.model import Layer, Model
@@ -19,7 +19,7 @@ from perframe.plan.constants import ConstantPool
 from perframe.plan.inferred import Outline
 from perframe.plan.plan import Plan
 from perframe.plan.segments import Stretch, Transfer
-from perframe.plan.sharing import Places
+from perframe.plan.sharing import Sharing
 from perframe.tensor import DataType, Storage, Tensor
 from perframe.tensor.partial import PartialTensor
 
@@ -66,33 +66,33 @@ class Planner:
 
     def _plan(self) -> Plan:
         model, layers = self._model, self._outline.layers
-        places = [self._choose(layer) for layer in layers]
-        self._keeps = self._shared_beyond(layers, places)
+        backends = [self._choose(layer) for layer in layers]
+        self._keeps = self._shared_beyond(layers, backends)
         self._placing = self._backend if isinstance(self._backend, Placing) else None
-        self._places = None
+        self._sharing = None
         if self._placing is not None:
-            self._places = Places(self._outline, self._placing, self._described, self._keeps)
-        self._ends = self._outline.ends if self._places is None else self._places.ends
+            self._sharing = Sharing(self._outline, self._placing, self._described, self._keeps)
+        self._ends = self._outline.ends if self._sharing is None else self._sharing.ends
         for value in model.inputs:
-            self._homes[value.name] = self._input_home(value.name, layers, places)
+            self._homes[value.name] = self._input_home(value.name, layers, backends)
             self._inputs[value.name] = self._lasting(value.name, self._homes[value.name])
-        for index, (layer, place) in enumerate(zip(layers, places, strict=True)):
-            self._lower(index, layer, place)
+        for index, (layer, backend) in enumerate(zip(layers, backends, strict=True)):
+            self._lower(index, layer, backend)
         outputs = {name: self._output(name) for name in model.output_names}
         return self._finished(outputs)
 
     # --- storage ---
 
-    def _shared_beyond(self, layers: Sequence[Layer], places: Sequence[Backend]) -> set[str]:
+    def _shared_beyond(self, layers: Sequence[Layer], backends: Sequence[Backend]) -> set[str]:
         """The values whose storage no other value may use: outputs, and what goes from one backend to another."""
         keeps = {self._root(name) for name in self._model.output_names} | set(self._model.output_names)
         if self._backend is self._host:
             return keeps
         made: dict[str, Backend] = {}
-        for layer, place in zip(layers, places, strict=True):
+        for layer, backend in zip(layers, backends, strict=True):
             if not self._outline.is_alias(layer):
-                keeps.update(name for name in map(self._root, layer.inputs) if made.get(name, place) is not place)
-                made.update(dict.fromkeys(layer.outputs, place))
+                keeps.update(name for name in map(self._root, layer.inputs) if made.get(name, backend) is not backend)
+                made.update(dict.fromkeys(layer.outputs, backend))
         return keeps
 
     def _lasting(self, name: str, backend: Backend, of: str | None = None) -> Operand:
@@ -119,16 +119,16 @@ class Planner:
 
     def _made(self, name: str, backend: Backend) -> Operand:
         """A layer's output: in another value, or in storage of its own, which others may lie in already."""
-        if self._places is not None:
-            place = self._places.within.get(name)
+        if self._sharing is not None:
+            place = self._sharing.within.get(name)
             if place is not None:
                 return self._part(name, place, backend)
-            found = self._operands.get((name, backend.backend_type)) if name in self._places.wholes else None
+            found = self._operands.get((name, backend.backend_type)) if name in self._sharing.wholes else None
             if found is not None:
                 return found
         return self._lasting(name, backend) if name in self._keeps else self._shared(name, backend)
 
-    def _part(self, name: str, place: Place, backend: Backend) -> Operand:
+    def _part(self, name: str, place: StorageRange, backend: Backend) -> Operand:
         """A value within another one, whose storage begins to live with the first of them."""
         key = (place.whole, backend.backend_type)
         whole = self._operands[key] if key in self._operands else self._made(place.whole, backend)
@@ -159,7 +159,7 @@ class Planner:
         elif name in self._outline.roots:
             root = self._operand(self._root(name), backend)
             whole, first = (root.name, 0) if root.part is None else (root.part.whole, root.part.first)
-            at = Place(whole, first, shape[-1] if shape else 1)
+            at = StorageRange(whole, first, shape[-1] if shape else 1)
             made = Operand(name, shape, spec.dtype, None, lambda: root.storage, part=at)
         else:
             made = self._transfer(name, backend)
@@ -204,11 +204,11 @@ class Planner:
         self._fall_back(layer, reason)
         return self._host
 
-    def _input_home(self, name: str, layers: Sequence[Layer], places: Sequence[Backend]) -> Backend:
+    def _input_home(self, name: str, layers: Sequence[Layer], backends: Sequence[Backend]) -> Backend:
         """Where a model's input is uploaded: to the backend if any layer reads it there, else to the host."""
-        for layer, place in zip(layers, places, strict=True):
+        for layer, backend in zip(layers, backends, strict=True):
             reads = name in map(self._root, layer.inputs)
-            if reads and place is self._backend and not self._outline.is_alias(layer):
+            if reads and backend is self._backend and not self._outline.is_alias(layer):
                 return self._backend
         return self._host
 

@@ -78,7 +78,7 @@ def follows_sizes() -> bool:
 
 
 class Template:
-    """A plan whose numbers are formulas of the sizes with which its trace began."""
+    """A plan whose numbers are arithmetic of the sizes with which its trace began."""
 
     def __init__(self, trace: Trace, plan: Plan, backend: Following) -> None:
         (stretch,) = plan.stretches
@@ -116,7 +116,7 @@ class Template:
 
 
 class FittedPlan(Plan):
-    """A plan that formulas of sizes gave."""
+    """A plan that the arithmetic of sizes gave."""
 
     def __init__(self, template: Template, sized: SizedProgram, backend: Backend) -> None:
         """`sized` is the program with the storages and numbers that are this plan's own."""
@@ -246,5 +246,5 @@ class Templates:
             self._families = {ranks: self._family(ranks, templates) for ranks, templates in families.items()}
 
     def _family(self, ranks: Sequence[int], templates: Sequence[Template]) -> _Family:
-        chooser = self._backend.chooser([template.program for template in templates], self._dims.places(ranks))
+        chooser = self._backend.chooser([template.program for template in templates], self._dims.positions(ranks))
         return _Family(templates, chooser)

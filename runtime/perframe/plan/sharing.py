@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from perframe.backends.operand import Operand, Place
+from perframe.backends.operand import Operand, StorageRange
 from perframe.backends.protocol import Placing
 from perframe.layers.geometry import collapse
 from perframe.model import Layer
@@ -18,15 +18,15 @@ from perframe.plan.inferred import Outline
 from perframe.tensor import DataType
 
 
-class Places:
-    """The places of one plan's values, by name: `within`; `wholes` are those that others lie in. `ends` lists what
-    nobody reads after each layer, as the outline's do: a whole ends with the last that lies in it.
+class Sharing:
+    """Which of a plan's values lie in others, and where (`within`); others lie in `wholes`. For each layer `ends` lists
+    the values that no later layer reads, as the outline's do: a whole ends with the last value in it.
 
     `fixed` are those that lie where somebody else wants them: inputs, outputs and constants.
     """
 
     def __init__(self, outline: Outline, backend: Placing, describe: Callable[[str], Operand], fixed: set[str]) -> None:
-        self.within: dict[str, Place] = {}
+        self.within: dict[str, StorageRange] = {}
         self.wholes: set[str] = set()
         self.ends = outline.ends
         joins = [layer for layer in outline.layers if layer.declaration.joins and not layer.epilogue]
@@ -78,9 +78,11 @@ class Places:
         if at is None or (outer > 1 and not self._may_have_gaps(out, total)):
             return
         for name, first, _ in parts:
-            if self.within.get(name) != Place(at.whole, at.first + first, at.pitch if outer > 1 else self._row(name)):
+            if self.within.get(name) != StorageRange(
+                at.whole, at.first + first, at.pitch if outer > 1 else self._row(name)
+            ):
                 return
-        self.within[out] = Place(at.whole, at.first, at.pitch if outer > 1 else self._row(out))
+        self.within[out] = StorageRange(at.whole, at.first, at.pitch if outer > 1 else self._row(out))
 
     # --- cuts ---
 
@@ -109,12 +111,12 @@ class Places:
         if name in self.within or name in self._fixed or name not in self._makers:
             return
         row = self._row(whole)
-        at = self.within.get(whole, Place(whole, 0, row))
+        at = self.within.get(whole, StorageRange(whole, 0, row))
         begin = at.first + first // row * at.pitch + first % row
         if outer == 1 and at.pitch == row:
-            self.within[name] = Place(at.whole, begin, self._row(name))
+            self.within[name] = StorageRange(at.whole, begin, self._row(name))
         elif outer > 1 and total == row and self._may_have_gaps(name, own):
-            self.within[name] = Place(at.whole, begin, at.pitch)
+            self.within[name] = StorageRange(at.whole, begin, at.pitch)
 
     def _may_have_gaps(self, name: str, own: int) -> bool:
         """Whether a value has rows of so many elements, and all that write or read it take gaps between them."""
@@ -148,7 +150,7 @@ class Places:
             free = old in ends and old in self._makers and roots.count(old) == 1
             if free and settled.isdisjoint((old, out)) and self._alike(old, out):
                 over[out] = over.get(old, old)
-                self.within[out] = Place(over[out], 0, self._row(out))
+                self.within[out] = StorageRange(over[out], 0, self._row(out))
 
     def _alike(self, name: str, other: str) -> bool:
         known, outline = self._outline.known, self._outline

@@ -1,6 +1,6 @@
-"""Formulas of whole numbers as rows: each is one step of arithmetic on the values before it.
+"""Arithmetic of sizes as rows: each is one operation on the values before it.
 
-Values are numbered: first the inputs, then constants, then the rows. kernels/formulas.py computes the same natively.
+Values are numbered: first the inputs, then constants, then the rows. kernels/arithmetic.py does the same natively.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from perframe.sizes.polynomials import Terms
 MULTIPLY_ADD = 0  # a * b + c
 DIVIDE = 1  # a // b
 SMALLER, LARGER = 2, 3  # of a and b
-ZERO, NEGATIVE = 4, 5  # a guard: the formulas hold where a is so, or with 0 for b where it is not
+ZERO, NEGATIVE = 4, 5  # a guard: the arithmetic holds where a is so, or with 0 for b where it is not
 
 Row = tuple[int, int, int, int]
 
 
 @dataclass(frozen=True)
-class Formulas:
+class SizeArithmetic:
     """How many inputs there are, constants, rows, and which values are the results."""
 
     inputs: int
@@ -48,7 +48,7 @@ class Formulas:
 
 
 class Rows:
-    """Collects rows and constants, each once. What it numbers is good for other rows, and for the formulas' results."""
+    """Collects rows and constants, each once. What it numbers is good for other rows, and for the results."""
 
     def __init__(self, inputs: int) -> None:
         self._inputs = inputs
@@ -85,7 +85,7 @@ class Rows:
                 made = value
         return made
 
-    def formulas(self, results: Iterable[int]) -> Formulas:
+    def arithmetic(self, results: Iterable[int]) -> SizeArithmetic:
         """All of them, with these values as results."""
 
         def numbered(value: int) -> int:
@@ -97,4 +97,4 @@ class Rows:
             (operation, numbered(a), b if operation in (ZERO, NEGATIVE) else numbered(b), numbered(c))
             for operation, a, b, c in self._rows
         ]
-        return Formulas(self._inputs, [*self._constants], rows, [*map(numbered, results)])
+        return SizeArithmetic(self._inputs, [*self._constants], rows, [*map(numbered, results)])

@@ -11,7 +11,7 @@ Shapes = Sequence[Sequence[int]]  # in the order of inputs
 
 
 @dataclass(frozen=True)
-class Places:
+class Positions:
     """Where open dims are in `count` dims, those of all inputs after each other: each for the first time, and pairs of
     where one is first and again.
     """
@@ -27,32 +27,32 @@ class OpenDims:
     def __init__(self, declared: Sequence[Sequence[Any] | None]) -> None:
         self._declared = declared
 
-    def places(self, ranks: Sequence[int]) -> Places:
+    def positions(self, ranks: Sequence[int]) -> Positions:
         """Where they are in inputs of these ranks."""
         firsts: dict[Any, int] = {}
         alike = []
         for begin, rank, declared in zip(accumulate(ranks, initial=0), ranks, self._declared, strict=False):
-            for place in range(begin, begin + rank):
-                dim = None if declared is None else declared[place - begin]
+            for position in range(begin, begin + rank):
+                dim = None if declared is None else declared[position - begin]
                 if not isinstance(dim, int):
-                    first = firsts.setdefault((place,) if dim is None else dim, place)
-                    if first != place:
-                        alike.append((first, place))
-        return Places(sum(ranks), [*firsts.values()], alike)
+                    first = firsts.setdefault((position,) if dim is None else dim, position)
+                    if first != position:
+                        alike.append((first, position))
+        return Positions(sum(ranks), [*firsts.values()], alike)
 
     def sizes(self, shapes: Shapes) -> list[int] | None:
         """Their sizes in these shapes; None where one name has two."""
-        places, dims = self.places([*map(len, shapes)]), [*chain.from_iterable(shapes)]
-        if any(dims[first] != dims[again] for first, again in places.alike):
+        positions, dims = self.positions([*map(len, shapes)]), [*chain.from_iterable(shapes)]
+        if any(dims[first] != dims[again] for first, again in positions.alike):
             return None
-        return [dims[place] for place in places.opened]
+        return [dims[position] for position in positions.opened]
 
     def put(self, sizes: Sequence[int], shapes: Shapes) -> list[list[int]]:
-        """The shapes with these sizes in place of their own."""
+        """Shapes that have these sizes where open dims are."""
         ranks, dims = [*map(len, shapes)], [*chain.from_iterable(shapes)]
-        places = self.places(ranks)
-        for place, size in zip(places.opened, sizes, strict=True):
-            dims[place] = size
-        for first, again in places.alike:
+        positions = self.positions(ranks)
+        for position, size in zip(positions.opened, sizes, strict=True):
+            dims[position] = size
+        for first, again in positions.alike:
             dims[again] = dims[first]
         return [dims[begin : begin + rank] for begin, rank in zip(accumulate(ranks, initial=0), ranks, strict=False)]

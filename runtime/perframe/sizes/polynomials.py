@@ -1,4 +1,4 @@
-"""Polynomials with whole coefficients, as far as formulas of sizes need them."""
+"""Polynomials with whole coefficients, as far as the arithmetic of sizes needs them."""
 
 from __future__ import annotations
 

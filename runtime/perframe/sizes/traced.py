@@ -1,7 +1,7 @@
-"""Whole numbers whose making is followed: what is computed from one set of sizes becomes formulas of any.
+"""Whole numbers whose making is followed: what is computed from one set of sizes becomes arithmetic with any.
 
 Code that computes with ints computes with a `Size` as well. Where it branches on one, the trace notes the outcome as a
-guard: the formulas hold for all sizes for which every guard comes out the same.
+guard: the arithmetic holds for all sizes for which every guard comes out the same.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, wraps
 from typing import Any, TypeGuard, TypeVar
 
-from perframe.sizes.arithmetic import DIVIDE, LARGER, NEGATIVE, SMALLER, ZERO, Formulas, Rows
+from perframe.sizes.arithmetic import DIVIDE, LARGER, NEGATIVE, SMALLER, ZERO, Rows, SizeArithmetic
 from perframe.sizes.polynomials import Terms, add, multiply, scale, subtract, without
 
 Found = TypeVar("Found")
-Formula = tuple[int, Terms, Terms]  # an operation (see sizes/arithmetic.py), and of what
+Operation = tuple[int, Terms, Terms]  # what it does (see sizes/arithmetic.py), and with what
 
 LEAST = 2  # of a followed size; 0 and 1 are numbers of their own, since broadcasting and emptiness hang on them
 
@@ -25,7 +25,7 @@ class Trace:
 
     def __init__(self, values: Sequence[int]) -> None:
         self.is_open = True
-        self._formulas: list[Formula | int] = []  # what each atom is, or which of the inputs
+        self._operations: list[Operation | int] = []  # what each atom is, or which of the inputs
         self._known: dict[Any, Size] = {}
         self._lows: list[int | None] = []  # what each atom is at least, where that is known
         self._values: list[int] = []  # and is, in this computation
@@ -35,8 +35,8 @@ class Trace:
             self._atom(value, LEAST, index) if value >= LEAST else value for index, value in enumerate(values)
         ]
 
-    def _atom(self, value: int, low: int | None, formula: Formula | int) -> Any:
-        self._formulas.append(formula)
+    def _atom(self, value: int, low: int | None, operation: Operation | int) -> Any:
+        self._operations.append(operation)
         self._lows.append(low)
         self._values.append(value)
         return Size(self, {(len(self._lows) - 1,): 1}, value)
@@ -112,7 +112,7 @@ class Trace:
         more = self.low(subtract(left, right))
         return int(more is not None and more >= 0)
 
-    def formulas(self, results: Sequence[int]) -> Formulas:
+    def arithmetic(self, results: Sequence[int]) -> SizeArithmetic:
         """The results from the sizes. Ends the trace."""
         self.is_open = False
         rows, atoms = Rows(len(self._given)), list[int]()
@@ -125,7 +125,7 @@ class Trace:
         for (equals, items), outcome in self._guards.items():
             last = max(atom for product, _ in items for atom in product)
             guards.setdefault(last, []).append((ZERO if equals else NEGATIVE, dict(items), outcome))
-        for atom, formula in enumerate(self._formulas):
+        for atom, formula in enumerate(self._operations):
             if isinstance(formula, int):
                 atoms.append(formula)
             else:
@@ -136,7 +136,7 @@ class Trace:
         found = [rows.sum(x.terms if is_followed(x) else {(): x}, atoms) for x in results]
         self._known.clear()
         self._guards.clear()
-        return rows.formulas(found)
+        return rows.arithmetic(found)
 
 
 def at_most(number: int, limit: int) -> int:
@@ -196,7 +196,7 @@ class FollowedKeyError(TypeError):
 
 
 def key_of(value: Any) -> Any:
-    """What stands for a value in a table: tuples of their parts, and sizes that are followed of their formulas."""
+    """What stands for a value in a table: tuples of their parts, and sizes that are followed of their terms."""
     if is_followed(value):
         return id(value.trace), frozenset(value.terms.items())
     return tuple(map(key_of, value)) if isinstance(value, tuple) else value
@@ -336,7 +336,7 @@ class Size:
 
     def __hash__(self) -> int:
         """It has none: a set of numbers would tell by it whether a size is among them, and no guard would know."""
-        raise FollowedKeyError("a size that is followed is in no set and no table: compare it, or use tracing.look_up")
+        raise FollowedKeyError("a size that is followed is in no set and no table: compare it, or use traced.look_up")
 
     def __index__(self) -> int:
         self._decide(self.value, True)

@@ -121,11 +121,11 @@ class HostStorage:
         self.within: tuple[HostStorage, int] | None = None  # the storage that it is a part of, and its first byte there
         self.lock = new_lock()
         if memory is not None:
-            self.place(memory)
+            self.set_memory(memory)
         elif dtype is DataType.STRING:
-            self.place(np.full(self.size, "", object))
+            self.set_memory(np.full(self.size, "", object))
         else:
-            self.place(*aligned_bytes(self.size * dtype.numpy.itemsize))
+            self.set_memory(*aligned_bytes(self.size * dtype.numpy.itemsize))
 
     @classmethod
     def over(cls, array: Array) -> HostStorage:
@@ -142,7 +142,7 @@ class HostStorage:
         """Storage over the memory that this one has now, which keeps it when this one is released."""
         return HostStorage((self.size,), self.dtype, self.memory)
 
-    def place(self, memory: Array, address: int | None = None) -> None:
+    def set_memory(self, memory: Array, address: int | None = None) -> None:
         """Have the values in this memory from now on."""
         self.memory = memory
         self.address = address_of(memory) if address is None else address

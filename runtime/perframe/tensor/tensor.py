@@ -77,7 +77,7 @@ class Tensor:
         """Where its data lies; CPU where that is undecided."""
         return self._storage.backend_type if self._storage else BackendType.CPU
 
-    def place(self, storage: Storage) -> None:
+    def set_storage(self, storage: Storage) -> None:
         """Give a tensor that has no data yet its storage. Raises ClosedError after release()."""
         if self._released:
             raise self._closed_error()

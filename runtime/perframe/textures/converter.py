@@ -107,7 +107,7 @@ class TextureConverter:
         """The tensor's GPU storage; one that stands in for it where it lies on the CPU."""
         passes = self._require_passes()
         if not tensor.is_pinned and self._backend is not BackendType.CPU:
-            tensor.place(passes.alloc(self._backend or passes.default, tensor))
+            tensor.set_storage(passes.alloc(self._backend or passes.default, tensor))
         if tensor.backend_type is BackendType.CPU:
             stand_in: Storage = passes.own_storage(tensor)
             return stand_in

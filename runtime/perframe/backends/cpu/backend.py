@@ -16,14 +16,14 @@ from perframe.backends.cpu.lowering.rows import array_of, extent
 from perframe.backends.cpu.program.arena import Arena, ArenaStorage, ArenaWorkspace
 from perframe.backends.cpu.program.late_program import LateProgram
 from perframe.backends.cpu.program.program import CpuProgram, CpuStep, NativeStep, PythonStep
-from perframe.backends.cpu.refit.evaluator import Chooser
+from perframe.backends.cpu.refit.arithmetic import CpuChooser
 from perframe.backends.cpu.refit.template import CpuTemplate
 from perframe.backends.cpu.threads import jobs
-from perframe.backends.operand import Array, Operand, Place, Scratch
+from perframe.backends.operand import Array, Operand, Scratch, StorageRange
 from perframe.backends.protocol import Access, LayerLike, Program, Step, Workspace
 from perframe.backends.refit import ProgramTemplate
 from perframe.errors import BackendError, InputError
-from perframe.sizes.open_dims import Places
+from perframe.sizes.open_dims import Positions
 from perframe.sizes.traced import Trace, plain
 from perframe.tensor import BackendType, DataType, Fence, HostStorage, Storage, TensorShape
 from perframe.tensor.storage import begin_job, lock_all
@@ -87,7 +87,7 @@ class CpuBackend:
         found: int | None = family.overwrites(layer) if hasattr(family, "overwrites") else None
         return found
 
-    def part(self, storage: Storage, place: Place, shape: Sequence[int], dtype: DataType) -> HostStorage:
+    def part(self, storage: Storage, place: StorageRange, shape: Sequence[int], dtype: DataType) -> HostStorage:
         """A range of its memory, gaps included."""
         assert isinstance(storage, HostStorage)
         first, size = place.first * dtype.numpy.itemsize, extent(shape, place.pitch)
@@ -126,15 +126,15 @@ class CpuBackend:
         results: Sequence[int],
         storages: Mapping[int, tuple[slice, DataType]],
     ) -> CpuTemplate:
-        """Its numbers, and the lengths of its values, are formulas."""
+        """Its numbers, and the lengths of its values, are arithmetic of sizes."""
         assert isinstance(program, CpuProgram | LateProgram) and isinstance(workspace, ArenaWorkspace)
         return CpuTemplate(program.steps, workspace, trace, results, storages)
 
-    def chooser(self, templates: Sequence[ProgramTemplate], places: Places) -> Chooser:
-        """Their formulas, asked in one call."""
+    def chooser(self, templates: Sequence[ProgramTemplate], positions: Positions) -> CpuChooser:
+        """Their arithmetic, asked in one call."""
         made = [template for template in templates if isinstance(template, CpuTemplate)]
         assert len(made) == len(templates), "of this backend"
-        return Chooser([template.evaluator for template in made], places)
+        return CpuChooser([template.native for template in made], positions)
 
     def submit(self, program: Program, begin: int, end: int, access: Access) -> None:
         """Run the steps after the last run and after all that touches the same storage.

@@ -52,7 +52,7 @@ def _top(rows: Any, x: Any, form: Selection) -> list[Any]:
 
 
 _COMPUTE: dict[str, Callable[[Any, Any, Selection], list[Any]]] = {
-    "places": _arg,
+    "indices": _arg,
     "marks": _hard,
     "elements": _top,
 }
@@ -72,7 +72,7 @@ def lower(
     if x is None or x.dtype not in _PLACES or layer.channels_last or layer.epilogue or not form.size:
         return None
     elements = 2 * form.outer * form.size * form.inner  # a comparison is some two copies
-    if form.result == "places":
+    if form.result == "indices":
         items = form.outer * (1 if form.inner == 1 else -(-form.inner // RUN))
         numbers = [form.size, form.inner, int(form.largest), int(form.last)]
         operands = [x, outputs[0]]

@@ -1,4 +1,4 @@
-"""Where words lie in what asks which formulas hold for some sizes (see sizes/arithmetic.py)."""
+"""Where words lie in the question which arithmetic holds for some sizes (see sizes/arithmetic.py)."""
 
 from __future__ import annotations
 

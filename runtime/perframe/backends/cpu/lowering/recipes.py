@@ -20,18 +20,18 @@ from perframe.sizes.traced import look_up
 from perframe.tensor import DataType, Storage
 
 # where an operand comes from: ("given", 0), ("given", 1, "panels"), ("made", 0), ("scratch", 0) or ("fixed", storage)
-Place = tuple[Any, ...]
+Origin = tuple[Any, ...]
 
 MAX_VALUES = 64  # of a constant that a lowering looks at; longer ones are not compared
 
 
 @dataclass(frozen=True)
 class _Recipe:
-    """A layer's steps, each with the places of its operands, and what else it needs. `values` are those of constants
+    """A layer's steps, each with the origins of its operands, and what else it needs. `values` are those of constants
     that the lowering looked at, by the input.
     """
 
-    steps: list[tuple[NativeStep, list[Place]]]
+    steps: list[tuple[NativeStep, list[Origin]]]
     scratch: list[tuple[Sequence[int], DataType]]
     derived: dict[tuple[int, str], Make]
     values: list[tuple[int, Any]]
@@ -56,7 +56,7 @@ class _Recipe:
             storage: Storage = operand.storage
             return storage
 
-        return [step.on(layer.name, [find(*place) for place in places]) for step, places in self.steps]
+        return [step.on(layer.name, [find(*origin) for origin in origins]) for step, origins in self.steps]
 
 
 class Recipes:
@@ -112,17 +112,17 @@ def _recipe(
     values = [(index, np.asarray(value.value)) for index, value in present if value.was_read and value.is_constant]
     if len(natives) != len(steps) or any(value.size > MAX_VALUES for _, value in values):
         return None
-    places: dict[int, Place] = {}
+    origins: dict[int, Origin] = {}
     derived: dict[tuple[int, str], Make] = {}
     for index, value in present:
         for kind, (make, operand) in value.derivations.items():
-            places[id(operand.storage)] = ("given", index, kind)
+            origins[id(operand.storage)] = ("given", index, kind)
             derived[index, kind] = make
     for where, operands in (("given", present), ("made", enumerate(made)), ("scratch", enumerate(scratch))):
         for index, value in operands:
             if value.has_storage:
-                if id(value.storage) in places:  # one value twice: another layer may have two
+                if id(value.storage) in origins:  # one value twice: another layer may have two
                     return None
-                places[id(value.storage)] = (where, index)
-    noted = [(step, [places.get(id(x), ("fixed", x)) for x in step.operands]) for step in natives]
+                origins[id(value.storage)] = (where, index)
+    noted = [(step, [origins.get(id(x), ("fixed", x)) for x in step.operands]) for step in natives]
     return _Recipe(noted, [(value.shape, value.dtype) for value in scratch], derived, values)

@@ -94,7 +94,7 @@ class ArenaStorage(HostStorage):
     def move_to(self, block: NDArray[Any]) -> None:
         """See the values in this block."""
         end = self.offset + max(1, self.size * self.dtype.numpy.itemsize)
-        self.place(block[self.offset : end])
+        self.set_memory(block[self.offset : end])
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""A program for any sizes: where its numbers, the lengths of its values and its shapes are formulas."""
+"""A program for any sizes: where its numbers, the lengths of its values and its shapes follow from sizes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from perframe.backends.cpu.lowering.rows import extent
 from perframe.backends.cpu.program.arena import Arena, ArenaStorage, ArenaWorkspace, Life, aligned
 from perframe.backends.cpu.program.bindings import Addresses, Bindings
 from perframe.backends.cpu.program.program import CpuProgram, CpuStep, NativeStep, PythonStep, Table, numbers_begin
-from perframe.backends.cpu.refit.evaluator import Evaluator
+from perframe.backends.cpu.refit.arithmetic import NativeArithmetic
 from perframe.backends.cpu.threads import helpers
 from perframe.errors import InputError
 from perframe.sizes.traced import Trace, at_least, is_followed, plain
@@ -31,7 +31,7 @@ class CpuTemplate:
     """What was made for one set of sizes, and what of it other sizes change.
 
     A program for other sizes has a block of words: where things are, then the results that Python reads, then the words
-    of the program. These are the first program's, but for those that are formulas, to which an address may be added.
+    of the program. These are the first program's, but for those that follow from sizes, plus an address in some places.
     """
 
     def __init__(
@@ -66,9 +66,9 @@ class CpuTemplate:
         self.given, self.results = STORAGES + len(storages), [plain(number) for number in self._results]
         self.words, self.numbers = self.given + len(self.results), numbers_begin(steps)
         placed = self._placed(natives)
-        self._formulas = trace.formulas([*(number for _, number, _ in placed), *lengths])
+        self._arithmetic = trace.arithmetic([*(number for _, number, _ in placed), *lengths])
         read = sum(place < self.words for place, _, _ in placed)
-        self.evaluator = Evaluator(self._formulas, [(place, added) for place, _, added in placed], read)
+        self.native = NativeArithmetic(self._arithmetic, [(place, added) for place, _, added in placed], read)
 
     # --- what is made once ---
 
@@ -116,43 +116,43 @@ class CpuTemplate:
     @property
     def pattern(self) -> CpuProgram | None:
         """The program whose words others begin with; None while kernels are being compiled."""
-        if self._pattern is None and not jit.busy() and self.evaluator.ready:
+        if self._pattern is None and not jit.busy() and self.native.ready:
             helpers.team()  # whose threads should not begin within a frame
             self._pattern = CpuProgram(self.steps, known=self.known)
         return self._pattern
 
     def serves(self, sizes: Sequence[int]) -> bool:
         """Whether it is the program for these sizes; known before its kernels are there."""
-        return self._formulas.evaluate(sizes) is not None
+        return self._arithmetic.evaluate(sizes) is not None
 
-    def fit(self, backend: Any) -> SizedProgram | None:
+    def fit(self, backend: Any) -> CpuSizedProgram | None:
         """The program for the sizes for which it was chosen last; None while kernels are being compiled."""
         pattern = self.pattern
-        return None if pattern is None else SizedProgram(self, pattern, backend.arena)
+        return None if pattern is None else CpuSizedProgram(self, pattern, backend.arena)
 
     def live(self, numbers: Sequence[int]) -> list[int]:
         """For each layer, the bytes of all values within a run while it does, where these are the results."""
-        found = self._formulas.evaluate(numbers[self._sizes])
+        found = self._arithmetic.evaluate(numbers[self._sizes])
         assert found is not None
         lengths = dict(zip(self._ids, found[len(found) - len(self._ids) :], strict=True))
         return [sum(lengths[storage] for storage in taken) for taken in self._marks]
 
 
-class SizedProgram:
+class CpuSizedProgram:
     """A program for one set of sizes, on storages and words of its own. It is made in a frame that waits."""
 
     def __init__(self, template: CpuTemplate, pattern: CpuProgram, arena: Arena) -> None:
         self._template, known = template, template.known
         words = np.concatenate([np.zeros(template.given, np.int64), template.results, pattern.words])
         begin = address_of(words)
-        template.evaluator.read(begin)
+        template.native.read(begin)
         self.numbers: list[int] = words[template.given : template.words].tolist()
         self.storages = {
             planned: _new_storage(self.numbers[where], dtype) for planned, (where, dtype) in template.storages.items()
         }
         words[ARENA] = base = arena.address
         words[STORAGES : template.given] = [storage.address for storage in self.storages.values()]
-        template.evaluator.place(begin)
+        template.native.write(begin)
         own = words[template.words :]
         rows = own[team.PROGRAM : template.numbers].reshape(-1, team.ROW)
         moved = address_of(own) - address_of(pattern.words)
@@ -235,7 +235,7 @@ class _Parts:
 
 
 def _laid_out(lives: Sequence[Life], lengths: Sequence[int]) -> tuple[list[int], int]:
-    """Where each value begins, and the end of all, as formulas of their lengths: each lies above those above which it
+    """Where each value begins, and the end of all, as arithmetic of their lengths: each lies above those above which it
     lay when the program was made, among those that live with it. That keeps them apart whatever the lengths are.
     """
     order = sorted(range(len(lives)), key=lambda index: lives[index].storage.offset)

@@ -26,7 +26,7 @@ def lower(call: Call[Suppression], tools: Tools) -> list[Binding]:
     keys, order = tools.scratch(shape, DataType.FLOAT32), tools.scratch(shape, DataType.INT32)
     overlap, least = (_present(call.optional(index)) for index in (3, 4))
     given = {"X": call.input(1), "L": least or call.input(1)}
-    sorting = Selection("places", rows, form.boxes, 1, form.boxes, largest=False)
+    sorting = Selection("indices", rows, form.boxes, 1, form.boxes, largest=False)
     bindings = [
         call.bind("nms_key", given, keys, {"bounded": int(least is not None)}),
         *first_places(call, sorting, keys, order, tools),

@@ -98,7 +98,7 @@ def _bitonic(call: Call[Any], form: Selection, x: Operand, order: Operand, tools
 
 
 _LOWER: dict[str, Callable[[Call[Selection], Tools], list[Binding]]] = {
-    "places": _arg,
+    "indices": _arg,
     "marks": _hard,
     "elements": _top,
 }

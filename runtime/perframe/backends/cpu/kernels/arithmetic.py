@@ -1,4 +1,4 @@
-"""Formulas of sizes: what a plan for other sizes takes from one that was made (see perframe/sizes/arithmetic.py)."""
+"""Arithmetic of sizes: what a plan for other sizes takes from one that was made (see perframe/sizes/arithmetic.py)."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def build() -> Any:
     return kernel
 
 
-def place() -> Any:
+def write() -> Any:
     """Values of a record to its block: items are triples (place, value, place of an address that is added to it)."""
 
     def kernel(numbers, begin, end):
