@@ -163,7 +163,7 @@ def test_a_loop_reads_back_nothing_but_its_condition(
 ) -> None:
     """On a GPU, states and collected rows stay there until someone asks for the outputs."""
     read: list[str] = []
-    original = control_flow.on_host
+    original = control_flow.downloaded
 
     def counted(value: Any) -> Any:
         if isinstance(value, pf.Tensor):
@@ -173,7 +173,7 @@ def test_a_loop_reads_back_nothing_but_its_condition(
     with pf.Worker(doubling(), backend, backend_context) as worker:
         inputs = {"trips": np.array(4, np.int64), "x": np.array([1.0, 3.0], np.float32)}
         worker.schedule(inputs)
-        monkeypatch.setattr(control_flow, "on_host", counted)
+        monkeypatch.setattr(control_flow, "downloaded", counted)
         worker.schedule(inputs)
         monkeypatch.undo()
         assert set(read) <= {"still"}, read

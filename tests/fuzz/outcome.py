@@ -15,7 +15,7 @@ import onnx
 
 import perframe as pf
 from fuzz.cases import Case
-from perframe.execution.parts import on_host
+from perframe.execution.parts import downloaded
 
 FAILURES = ("other", "signal", "hang", "memory", "differs")
 RANDOM = ("Random", "Bernoulli", "Multinomial", "Dropout")
@@ -59,7 +59,7 @@ def run(case: Case, backend: str, ctx: Any) -> tuple[Outcome, list[tuple[dict[st
 def outputs(worker: Any, model: Any, inputs: dict[str, Any]) -> dict[str, Any]:
     """One run's, on the host."""
     worker.schedule(dict(inputs))
-    return {name: _copied(on_host(worker.peek_output(name))) for name in model.output_names}
+    return {name: _copied(downloaded(worker.peek_output(name))) for name in model.output_names}
 
 
 def _copied(value: Any) -> Any:

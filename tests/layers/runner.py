@@ -18,7 +18,7 @@ from onnx import helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 import perframe as pf
-from perframe.execution.parts import on_host
+from perframe.execution.parts import downloaded
 from perframe.layers.base import registry
 from perframe.plan.refit import FittedPlan
 from support import latest_plan, learn, planned_parts
@@ -160,7 +160,7 @@ def check_open_dims(model: pf.Model, case: Case, expected: list[Array]) -> None:
 def check_values(worker: pf.Worker, case: Case, expected: list[Array]) -> None:
     """The outputs of a run with open dims."""
     for name, want in zip(worker.model.output_names, expected, strict=True):
-        value = on_host(worker.peek_output(name))
+        value = downloaded(worker.peek_output(name))
         assert value.shape == want.shape, f"with open dims {name} is {value.shape}, {want.shape} expected"
         if want.dtype.kind in "fc":
             np.testing.assert_allclose(value, want, case.rtol, case.atol, err_msg=f"{name}, with open dims")

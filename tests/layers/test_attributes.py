@@ -66,9 +66,9 @@ def own(x: PartialTensor, *, sizes: Sequence[Annotated[int, Between(1)]], mode: 
 def test_a_layer_of_ones_own_is_checked_by_what_it_declares() -> None:
     entry = Declaration("Own", "own", own)
     with pytest.raises(pf.InferenceError, match="sizes of Own is a list of whole numbers of at least 1, and not"):
-        entry.bind({"sizes": (2, 0)})
+        entry.with_defaults({"sizes": (2, 0)})
     with pytest.raises(pf.InferenceError, match="mode of Own is 'up' or 'down', and not 'left'"):
-        entry.bind({"sizes": (2,), "mode": "left"})
+        entry.with_defaults({"sizes": (2,), "mode": "left"})
 
 
 def node_model(op: str, shapes: list[list[int]], attributes: dict[str, Any], opset: int = 22) -> onnx.ModelProto:

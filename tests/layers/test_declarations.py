@@ -26,7 +26,7 @@ def test_attributes_of_another_function_come_first() -> None:
     entry = Declaration("Pool", "pool", pool)
     assert (entry.inputs, entry.required, entry.variadic) == (("x", "y"), 1, False)
     assert list(entry.attributes) == ["kernel_shape", "strides", "p"]
-    assert entry.bind({"kernel_shape": (3,)}) == {"kernel_shape": (3,), "strides": None, "p": 2}
+    assert entry.with_defaults({"kernel_shape": (3,)}) == {"kernel_shape": (3,), "strides": None, "p": 2}
 
 
 RELU = Stage("Relu", (), (None,))

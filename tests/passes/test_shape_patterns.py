@@ -229,8 +229,8 @@ def test_the_gpu_computes_no_shapes(name: str, backend: str, backend_context: An
         fed: dict[str, Any] = {}
         for value in model.inputs:
             assert value.shape is not None
-            shape = value.shape.bind(bound).to_shape()
+            shape = value.shape.with_dims(bound).to_shape()
             fed[value.name] = np.zeros(shape, value.dtype.numpy)
         made = pf.run(model, fed, backend=backend, ctx=backend_context, strict=True)["y"]
-        wanted = DynamicTensorShape(PATTERNS[name][2]).bind(bound)
+        wanted = DynamicTensorShape(PATTERNS[name][2]).with_dims(bound)
         assert wanted.accepts(made.shape)

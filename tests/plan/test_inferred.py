@@ -196,7 +196,7 @@ def generalises(claim: PartialTensor, truth: PartialTensor, names: Mapping[str, 
     """Whether what is claimed is true, names being of these sizes."""
     if claim.shape is None or truth.shape is None:
         return claim.shape is None
-    if not claim.shape.bind(names).accepts(truth.shape):
+    if not claim.shape.with_dims(names).accepts(truth.shape):
         return False
     if claim.known is None or truth.value is None:
         return claim.value is None or truth.value is not None

@@ -23,8 +23,8 @@ def test_dims_are_ints_names_and_unknowns() -> None:
 
 
 def test_bind_names_dims() -> None:
-    assert Dynamic(("batch", 3, "width")).bind({"batch": 2}) == (2, 3, "width")
-    assert Dynamic(("batch", 3)).bind({"batch": 2}).to_shape() == (2, 3)
+    assert Dynamic(("batch", 3, "width")).with_dims({"batch": 2}) == (2, 3, "width")
+    assert Dynamic(("batch", 3)).with_dims({"batch": 2}).to_shape() == (2, 3)
 
 
 def test_to_shape_wants_all_dims() -> None:

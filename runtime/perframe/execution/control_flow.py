@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from perframe.errors import InputError
-from perframe.execution.parts import Machine, Parts, PlannedPart, Values, on_host
+from perframe.execution.parts import Machine, Parts, PlannedPart, Values, downloaded
 from perframe.model import Layer, Model, Value
 from perframe.tensor import DataType, Tensor
 from perframe.tensor.partial import DynamicTensorShape
@@ -67,7 +67,7 @@ class ControlPart:
 
     def number(self, value: Any, what: str) -> Any:
         """A value of one element, on the host. Raises InputError where it has none or several."""
-        array = on_host(value)
+        array = downloaded(value)
         if type(array) is np.ndarray and not array.shape:
             return array  # as nearly all are: a frame waits
         if not isinstance(array, np.ndarray) or array.size != 1:
@@ -87,7 +87,7 @@ class ControlPart:
     def local(self, value: Any) -> Any:
         """A value where it lies if that is the backend, else as an array."""
         here = isinstance(value, Tensor) and self._machine.backend.owns(value.data_on_backend)
-        return value if here else on_host(value)
+        return value if here else downloaded(value)
 
     def keep(self, value: Any) -> Any:
         """A copy of a body's output, which its next run overwrites; on its backend, without waiting."""
@@ -98,7 +98,7 @@ class ControlPart:
         backend.copy(value.data_on_backend, storage, value.shape, value.dtype)
         return Tensor.over(storage, value.shape, value.dtype, value.name)
 
-    def take(self, value: Any, index: int, axis: int, slot: int = 0) -> Any:
+    def slice_of(self, value: Any, index: int, axis: int, slot: int = 0) -> Any:
         """A slice of a local value, without the axis; the next one of this slot overwrites it."""
         if not isinstance(value, Tensor):
             return np.take(value, index, axis)
@@ -119,7 +119,7 @@ class ControlPart:
         dtype = output.dtype
         alike = {(tuple(row.shape), row.dtype) for row in rows if isinstance(row, Tensor)}
         if len(alike) != 1 or not all(isinstance(row, Tensor) for row in rows) or not rows[0].shape.size:
-            return self._stacked([on_host(row) for row in rows], axis)
+            return self._stacked([downloaded(row) for row in rows], axis)
         at = axis % (rows[0].shape.rank + 1)
         grown = [row.reshape((*row.shape[:at], 1, *row.shape[at:])) for row in rows]
         names = [f"row {index}" for index in range(len(rows))]
@@ -189,14 +189,14 @@ def _scan(part: ControlPart, given: Sequence[Any], captured: Values) -> list[Any
     values = [part.local(value) for value in given]
     if not part.attribute("batched", 0):
         return _scan_one(part, values, scanned, captured)
-    lengths, values = on_host(values[0]), values[1:]
+    lengths, values = downloaded(values[0]), values[1:]
     batched = values if lengths is None else [lengths, *values]
     counts = {value.shape[0] if len(value.shape) else 0 for value in batched}
     if len(counts) != 1:
         raise InputError(f"{part.layer.op} {part.layer.name!r}: its inputs are of different batches: {sorted(counts)}")
     batches = []
     for index in range(counts.pop()):
-        row = [part.take(value, index, 0, slot) for slot, value in enumerate(values)]
+        row = [part.slice_of(value, index, 0, slot) for slot, value in enumerate(values)]
         length = None if lengths is None else int(lengths[index])
         batches.append([part.keep(value) for value in _scan_one(part, row, scanned, captured, length)])
     outputs = part.body("body").outputs
@@ -222,7 +222,7 @@ def _scan_one(
     for step in range(total):
         at = [total - 1 - step if backward else step for backward in directions]
         cuts = zip(inputs, at, axes, range(first, first + scanned), strict=True)
-        results = part.run("body", [*states, *(part.take(*cut) for cut in cuts)], captured)
+        results = part.run("body", [*states, *(part.slice_of(*cut) for cut in cuts)], captured)
         states = results[: len(states)]
         for rows, value in zip(collected, results[len(states) :], strict=True):
             rows.append(part.keep(value))

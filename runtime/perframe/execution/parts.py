@@ -141,7 +141,7 @@ class PlannedPart:
         for name, bound in plan.bound.items():
             storage = self._storage_of(plan, name, values[name])
             if storage is not bound:
-                plan.bind(name, storage)
+                plan.set_input_storage(name, storage)
         return plan
 
     def _storage_of(self, plan: Plan, name: str, value: Any) -> Storage:
@@ -264,7 +264,7 @@ class HostPart:
 
     def run_whole(self, values: Values) -> None:
         """Read back, compute, and add the outputs as arrays."""
-        given = [on_host(values[name]) if name else None for name in self._layer.inputs]
+        given = [downloaded(values[name]) if name else None for name in self._layer.inputs]
         made = self._machine.run_on_host(self._layer, given)
         values.update((name, value) for name, value in zip(self._layer.outputs, made, strict=False) if name)
 
@@ -325,7 +325,7 @@ class Parts:
         if self._constants:
             for name, value in self._constants.items():
                 values.setdefault(name, value)
-        return None if self._check is None else {name: on_host(values[name]) for name in self._names}
+        return None if self._check is None else {name: downloaded(values[name]) for name in self._names}
 
     def _compare(self, values: Values, given: Values) -> None:
         assert self._check is not None
@@ -336,7 +336,7 @@ class Parts:
         assert self._branches is not None
         key = tuple([getattr(values[name], "shape", None) for name in self._names])
         if key not in self._settled:
-            decisions, model = self._branches.settle(key)
+            decisions, model = self._branches.decide(key)
             if decisions and decisions not in self._decided:
                 self._decided[decisions] = Parts(model, self._machine)
             if len(self._settled) >= MAX_SETTLED:
@@ -361,10 +361,10 @@ class Parts:
             part.release()
 
 
-def on_host(value: Any) -> Any:
+def downloaded(value: Any) -> Any:
     """A value as an array (or a list of arrays, or None), waited for if it is pending."""
     if isinstance(value, list):
-        return [on_host(item) for item in value]
+        return [downloaded(item) for item in value]
     if not isinstance(value, Tensor):
         return value
     if value.backend_type is not BackendType.CPU:
@@ -379,7 +379,7 @@ def _part_of(piece: Model | Layer, machine: Machine) -> Part:
 
 
 def _host_value(value: Any) -> Array:
-    array = np.asarray(on_host(value))
+    array = np.asarray(downloaded(value))
     if array.size > MAX_HOST_VALUES:
         raise InputError(f"an input that decides shapes may have {MAX_HOST_VALUES} elements, and got {array.size}")
     return array

@@ -31,7 +31,7 @@ class Branches:
         self._dims = OpenDims([value.shape for value in model.inputs])
         self._known: list[tuple[tuple[int, ...], SizeArithmetic, Decisions, Model]] = []
 
-    def settle(self, given: Sequence[Sequence[int] | None]) -> tuple[Decisions, Model]:
+    def decide(self, given: Sequence[Sequence[int] | None]) -> tuple[Decisions, Model]:
         """Which branches are decided, and the model with their bodies; the model itself where none is. `given` are the
         inputs' shapes, None for those that have none.
         """

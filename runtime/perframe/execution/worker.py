@@ -16,7 +16,7 @@ from perframe.errors import ClosedError, InputError
 from perframe.execution.comparison import Comparison, LayerCheck
 from perframe.execution.control_flow import ControlPart
 from perframe.execution.inputs import Given, Inputs
-from perframe.execution.parts import Machine, MemoryUse, Parts, Values, on_host
+from perframe.execution.parts import Machine, MemoryUse, Parts, Values, downloaded
 from perframe.importers.loading import load
 from perframe.model import Model
 from perframe.passes.prepared import prepared
@@ -243,7 +243,7 @@ def run(
     loaded = model if isinstance(model, Model) else load(model)
     with Worker(loaded, backend, ctx, strict) as worker:
         worker.schedule(dict(inputs))
-        return {name: on_host(worker.peek_output(name)) for name in loaded.output_names}
+        return {name: downloaded(worker.peek_output(name)) for name in loaded.output_names}
 
 
 def compare(

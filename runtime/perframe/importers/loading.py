@@ -29,7 +29,7 @@ def load(
     try:
         model = load_onnx(source)
         if dims is not None:
-            model.bind(dims)
+            model.fix_dims(dims)
         if optimize:
             from perframe.passes import optimize as run_passes
 

@@ -106,7 +106,7 @@ class Declaration:
         self.form_of = function
         return function
 
-    def bind(self, attributes: Attributes) -> dict[str, Any]:
+    def with_defaults(self, attributes: Attributes) -> dict[str, Any]:
         """The attributes with their defaults filled in.
 
         Raises ModelError for unknown or missing ones, and InferenceError for values that they may not have.
@@ -168,7 +168,7 @@ class Declaration:
             raise InferenceError(f"{self.name} takes at most {len(self.inputs)} input(s), and has {len(inputs)}")
         if not self.on_host and any([value is not None and value.kind != "tensor" for value in inputs]):
             raise InferenceError(f"{self.name} takes tensors, and an input is a sequence or an optional")
-        bound = self.bind(attributes)
+        bound = self.with_defaults(attributes)
         try:
             result = self.infer(*inputs, **bound)
             outputs = result if isinstance(result, tuple) else (result,)

@@ -29,7 +29,7 @@ class Stage:
         """The formula that these attributes and operands choose."""
         entry = declaration(self.op)
         present = (True,) * len(self.operands)
-        chosen = entry.choose(entry.bind(dict(self.attributes)), present, "float") if entry.choose else None
+        chosen = entry.choose(entry.with_defaults(dict(self.attributes)), present, "float") if entry.choose else None
         return chosen or entry.formula
 
     @property
@@ -41,7 +41,7 @@ class Stage:
     @property
     def parameters(self) -> tuple[float, ...]:
         """The numbers that kernels get as data: constant operands, then attributes."""
-        bound = declaration(self.op).bind(dict(self.attributes))
+        bound = declaration(self.op).with_defaults(dict(self.attributes))
         constants: list[float] = []
         for value in self.operands:
             constants += parameters(value) if isinstance(value, tuple) else () if value is None else (value,)
@@ -94,7 +94,7 @@ def _expression(
 def apply(stages: Sequence[Stage], x: Any) -> Any:
     """The stages on an array, with NumPy."""
     for stage in stages:
-        bound = declaration(stage.op).bind(dict(stage.attributes))
+        bound = declaration(stage.op).with_defaults(dict(stage.attributes))
         arguments = [_operand(operand, x) for operand in stage.operands]
         x = stage.formula(*arguments, **{name: bound[name] for name in stage.names}).astype(x.dtype)
     return x

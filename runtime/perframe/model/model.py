@@ -79,7 +79,7 @@ class Layer:
             seen = [Seen.channels_first(value) if is_data(entry, i) else value for i, value in enumerate(inputs)]
             made = [Seen.channels_first(value) for value in outputs]
         try:
-            return entry.form_of(seen, made, **entry.bind(self.attributes))
+            return entry.form_of(seen, made, **entry.with_defaults(self.attributes))
         except PerframeError as error:
             raise self._named(error, inputs) from None
         except Exception as error:  # a file may say anything
@@ -220,7 +220,7 @@ class Model:
         self.constants[unique] = value
         return unique
 
-    def bind(self, dims: Mapping[str, int]) -> None:
+    def fix_dims(self, dims: Mapping[str, int]) -> None:
         """Give named dims of the inputs and outputs their values. Raises ModelError for a name that no input has, and
         for a value that is no size.
         """
@@ -236,7 +236,9 @@ class Model:
                 f"{self.name} has no dim named {', '.join(sorted(unknown))}; it has {sorted(known) or 'no named dims'}"
             )
         for values in (self.inputs, self.outputs):
-            values[:] = [Value(v.name, v.dtype, v.shape.bind(dims) if v.shape is not None else None) for v in values]
+            values[:] = [
+                Value(v.name, v.dtype, v.shape.with_dims(dims) if v.shape is not None else None) for v in values
+            ]
 
     def infer(self, inputs: Mapping[str, PartialTensor] | None = None) -> dict[str, PartialTensor]:
         """What is known of every value, from what is known of the inputs. Raises InferenceError."""

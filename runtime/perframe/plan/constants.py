@@ -20,7 +20,7 @@ Array = NDArray[Any]
 
 
 class SharedOperand:
-    """What was made of an array, for as many pools as have taken it."""
+    """What was made of an array, for as many pools as have acquired it."""
 
     def __init__(self, source: Array, key: tuple[int, str]) -> None:
         self.source, self.key = weakref.ref(source), key
@@ -46,8 +46,8 @@ _lock = new_lock()
 _known: weakref.WeakValueDictionary[tuple[int, str], SharedOperand] = weakref.WeakValueDictionary()
 
 
-def take(source: Array, kind: str) -> SharedOperand:
-    """What `kind` names of an array that nobody changes; who takes it gives it back."""
+def acquire(source: Array, kind: str) -> SharedOperand:
+    """What `kind` names of an array that nobody changes; who acquires it lets it go."""
     key = (id(source), kind)
     with _lock:
         found = _known.get(key)
@@ -57,7 +57,7 @@ def take(source: Array, kind: str) -> SharedOperand:
         return found
 
 
-def give_back(shared: SharedOperand) -> None:
+def let_go(shared: SharedOperand) -> None:
     """Free it, if nobody else has it."""
     with _lock:
         shared.users -= 1
@@ -105,7 +105,7 @@ class ConstantPool:
         if key not in self._derived:
             source = self._constants[name]
             if backend.backend_type == BackendType.CPU and not source.flags.writeable:
-                self._taken[key] = take(source, kind)
+                self._taken[key] = acquire(source, kind)
                 self._derived[key] = self._taken[key].operand(made)
             else:
                 self._derived[key] = made()
@@ -121,7 +121,7 @@ class ConstantPool:
     def release(self) -> None:
         """Free them, but for what other workers have."""
         for shared in self._taken.values():
-            give_back(shared)
+            let_go(shared)
         for key in self._derived.keys() - self._taken.keys():
             self._derived[key].storage.release()
         self._derived.clear()

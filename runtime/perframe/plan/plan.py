@@ -60,7 +60,7 @@ class Plan:
         """What the values within a run take."""
         return sum(workspace.size for workspace in self.workspaces)
 
-    def bind(self, name: str, storage: Storage) -> None:
+    def set_input_storage(self, name: str, storage: Storage) -> None:
         """Let the steps read an input from `storage`."""
         if self.bound[name] is storage:
             return

@@ -164,7 +164,7 @@ class DynamicTensorShape(tuple[Dim, ...]):
             raise InferenceError(f"shape {self} is not fully known")
         return tuple.__new__(TensorShape, self)
 
-    def bind(self, dims: Mapping[str, int]) -> DynamicTensorShape:
+    def with_dims(self, dims: Mapping[str, int]) -> DynamicTensorShape:
         """Replace named dims by their values."""
         return DynamicTensorShape(dims.get(dim, dim) if isinstance(dim, str) else dim for dim in self)
 

@@ -26,7 +26,7 @@ class Pending(Protocol):
     def wait(self) -> None:
         """Block until they have."""
 
-    def take(self) -> np.ndarray[Any, Any]:
+    def values(self) -> np.ndarray[Any, Any]:
         """The values; only once `poll` has said yes."""
 
 
@@ -74,7 +74,7 @@ class Readback:
                     )
                 FrameState.blocking("Readback.result(wait=True)")
                 self._pending.wait()
-            self._result = self._pending.take()
+            self._result = self._pending.values()
         return self._result
 
     def __await__(self) -> Generator[Any, None, np.ndarray[Any, Any]]:

@@ -215,7 +215,7 @@ class HostStorage:
             self.lock.release()
         pending = self.request(shape, dtype)
         pending.wait()
-        return pending.take()
+        return pending.values()
 
     def request(self, shape: Sequence[int], dtype: DataType) -> HostPending:
         """A download that is taken when whoever writes has finished, and before anyone writes again."""
@@ -301,16 +301,16 @@ class HostPending:
         """Block until the snapshot is taken."""
         write = self._write
         if write is not None:
-            with suppress(Exception):  # take() raises it
+            with suppress(Exception):  # values() raises it
                 write.wait()
         self.poll()
 
-    def take(self) -> Array:
+    def values(self) -> Array:
         """The snapshot, once: it keeps none for itself. Raises what the writer raised."""
         if self._failure is not None:
             raise self._failure
         values, self._values = self._values, None
-        assert self.is_taken and values is not None, "take() before poll(), or twice"
+        assert self.is_taken and values is not None, "values() before poll(), or twice"
         return values
 
 

@@ -270,7 +270,7 @@ def _python_step(
 
     inputs = [value and of_these(value) for value in inputs]
     outputs = [of_these(value) for value in outputs]
-    compute = reference.bind(layer, reference.form_of(layer, inputs, outputs), outputs)
+    compute = reference.computation(layer, reference.form_of(layer, inputs, outputs), outputs)
 
     def run(storages: list[HostStorage]) -> None:
         views = iter([array_of(storage, *kind) for storage, kind in zip(storages, kinds, strict=True)])

@@ -156,7 +156,7 @@ class StagedReadback:
         """Block until it is."""
         self._fence.wait()
 
-    def take(self) -> Any:
+    def values(self) -> Any:
         """The values; the staging buffer goes back to its pool."""
         data = b""
         if self._size:

@@ -80,7 +80,7 @@ class BufferStorage:
         """The values; blocks until the GPU has them."""
         pending = self.request((self.size,) if shape is None else shape, dtype or self.dtype)
         pending.wait()
-        result: Array = pending.take()
+        result: Array = pending.values()
         return result
 
     def like(self, shape: Sequence[int], dtype: DataType) -> BufferStorage:

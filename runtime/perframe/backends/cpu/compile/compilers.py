@@ -55,7 +55,7 @@ def _is_python() -> bool:
     return not getattr(sys, "frozen", False) and Path(sys.executable or "").name.lower().startswith("python")
 
 
-class Job:
+class Compilation:
     """A kernel that is being compiled elsewhere."""
 
     def __init__(self, name: str, text: str, path: Path) -> None:
@@ -90,33 +90,33 @@ class Compilers:
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
-        self._waiting: deque[Job] = deque()
-        self._open: dict[Path, Job] = {}  # what is waiting or being compiled
+        self._waiting: deque[Compilation] = deque()
+        self._open: dict[Path, Compilation] = {}  # what is waiting or being compiled
         self._feeders = 0
-        self._resting = 0  # feeders that wait for a job
+        self._resting = 0  # feeders that wait for a compilation
         self._usable = True
         self._asked = 0  # kernels, in this process
         self._is_told, self._told_at = False, 0.0  # whether the log has said it, and when it said how far it is
 
-    def request(self, name: str, text: str, path: Path) -> Job | None:
+    def request(self, name: str, text: str, path: Path) -> Compilation | None:
         """Begin to compile a kernel, to be kept at `path`; None where no process can be had."""
         most = process_count()
         with self._changed:
             if not self._usable or most == 0:
                 return None
-            job = self._open.get(path)
-            if job is None:
-                job = self._open[path] = Job(name, text, path)
-                self._waiting.append(job)
+            compilation = self._open.get(path)
+            if compilation is None:
+                compilation = self._open[path] = Compilation(name, text, path)
+                self._waiting.append(compilation)
                 wants_feeder = len(self._waiting) > self._resting and self._feeders < most
                 if wants_feeder and not self._start_feeder() and not self._feeders:
                     self._open.pop(path, None)
-                    self._waiting.remove(job)
+                    self._waiting.remove(compilation)
                     return None
                 self._changed.notify()
                 self._asked += 1
         self._tell()
-        return job
+        return compilation
 
     def _start_feeder(self) -> bool:
         """Whether a thread could be started that feeds one more process."""
@@ -159,18 +159,18 @@ class Compilers:
             self._changed.wait_for(lambda: not self._open, seconds)
 
     def _feed(self) -> None:
-        """Give jobs to a process of its own until there are none for a while, or the process fails."""
+        """Give compilations to a process of its own until there are none for a while, or the process fails."""
         process = None
         try:
             process = _start()
-            while (job := self._next()) is not None:
+            while (compilation := self._next()) is not None:
                 reply = None
                 try:
-                    reply = _ask(process, job)
+                    reply = _ask(process, compilation)
                 finally:
-                    self._finish(job, *(reply or (None, "")))
+                    self._finish(compilation, *(reply or (None, "")))
                 if reply is None:
-                    log.info("the process that compiled %r ended before that", job.name)
+                    log.info("the process that compiled %r ended before that", compilation.name)
                     break
         except OSError as error:
             log.info("kernels are compiled in this process, since no other can be started: %s", error)
@@ -179,26 +179,26 @@ class Compilers:
             with self._changed:
                 self._feeders -= 1
                 left = [] if self._feeders else list(self._waiting)
-            for job in left:  # nobody else will take them
-                self._finish(job, None, "")
+            for compilation in left:  # nobody else will take them
+                self._finish(compilation, None, "")
             if process is not None:
                 _end(process)
 
-    def _next(self) -> Job | None:
-        """A job, or None when there was none for a while."""
+    def _next(self) -> Compilation | None:
+        """A compilation, or None when there was none for a while."""
         with self._changed:
             self._resting += 1
             found = self._changed.wait_for(lambda: self._waiting, IDLE)
             self._resting -= 1
             return self._waiting.popleft() if found else None
 
-    def _finish(self, job: Job, entry: Entry | None, error: str) -> None:
+    def _finish(self, compilation: Compilation, entry: Entry | None, error: str) -> None:
         with self._changed:
-            self._open.pop(job.path, None)
-            if job in self._waiting:
-                self._waiting.remove(job)
+            self._open.pop(compilation.path, None)
+            if compilation in self._waiting:
+                self._waiting.remove(compilation)
             self._changed.notify_all()
-        job.finish(entry, error)
+        compilation.finish(entry, error)
         self._tell()
 
 
@@ -234,12 +234,12 @@ def _clean_environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith("NUMBA_")}
 
 
-def _ask(process: subprocess.Popen[bytes], job: Job) -> tuple[Entry | None, str] | None:
+def _ask(process: subprocess.Popen[bytes], compilation: Compilation) -> tuple[Entry | None, str] | None:
     """(what it compiled, the compiler's error); None when the process is gone."""
     import json
 
     assert process.stdin is not None and process.stdout is not None
-    request = {"name": job.name, "text": job.text, "path": str(job.path)}
+    request = {"name": compilation.name, "text": compilation.text, "path": str(compilation.path)}
     late = threading.Timer(REPLY, process.kill)
     late.daemon = True
     with contextlib.suppress(RuntimeError):  # no thread: then there is no limit

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
-from perframe.backends.cpu.compile.compilers import Job, compile_error, compilers
+from perframe.backends.cpu.compile.compilers import Compilation, compile_error, compilers
 from perframe.backends.cpu.compile.kernel_files import Entry, kernel_folder, read, write
 from perframe.sizes import arithmetic
 from perframe.tensor.locks import new_lock
@@ -94,9 +94,9 @@ def kernel(name: str, text: str = "") -> int:
         if entry is not None:
             return _linker().link(*entry)
         compiled.append(f"{name} {text}".strip())
-        job = compilers().request(name, text, path)
-        pending = _Pending(name, text, path, job)
-        return cast(int, pending) if job is not None else int(pending)
+        compilation = compilers().request(name, text, path)
+        pending = _Pending(name, text, path, compilation)
+        return cast(int, pending) if compilation is not None else int(pending)
 
 
 class _Pending:
@@ -104,8 +104,8 @@ class _Pending:
 
     __slots__ = ("_address", "_job", "_kernel")
 
-    def __init__(self, name: str, text: str, path: Path, job: Job | None) -> None:
-        self._kernel, self._job, self._address = (name, text, path), job, 0
+    def __init__(self, name: str, text: str, path: Path, compilation: Compilation | None) -> None:
+        self._kernel, self._job, self._address = (name, text, path), compilation, 0
 
     def __index__(self) -> int:
         entry = None if self._address or self._job is None else self._job.wait()

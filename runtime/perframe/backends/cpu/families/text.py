@@ -64,4 +64,4 @@ _COMPUTE: dict[str, Callable[[Sequence[Any], Attributes], list[Any]]] = {
 
 def compute(layer: LayerLike, form: Any, inputs: Sequence[Any], outputs: Sequence[Operand]) -> list[Any]:
     """By operator."""
-    return _COMPUTE[layer.op](inputs, layer.declaration.bind(layer.attributes))
+    return _COMPUTE[layer.op](inputs, layer.declaration.with_defaults(layer.attributes))

@@ -100,4 +100,4 @@ _POST: dict[int, Callable[[Array], Any]] = {
 
 def compute(layer: LayerLike, form: Any, inputs: Sequence[Any], outputs: Any) -> list[Any]:
     """Row by row, tree by tree."""
-    return [_trees(layer.declaration.bind(layer.attributes), inputs[0])]
+    return [_trees(layer.declaration.with_defaults(layer.attributes), inputs[0])]

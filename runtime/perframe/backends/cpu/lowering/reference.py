@@ -35,7 +35,9 @@ def _family(name: str) -> Any:
     return import_module(f"perframe.backends.cpu.families.{name}")
 
 
-def bind(layer: LayerLike, form: Any, outputs: Sequence[Operand]) -> Callable[[Sequence[Array | None]], list[Array]]:
+def computation(
+    layer: LayerLike, form: Any, outputs: Sequence[Operand]
+) -> Callable[[Sequence[Array | None]], list[Array]]:
     """A function of a layer's inputs that gives its outputs, in the dtypes that `outputs` declare. All that does not
     depend on values is done here, once.
     """
@@ -71,7 +73,7 @@ def bind(layer: LayerLike, form: Any, outputs: Sequence[Operand]) -> Callable[[S
 
 def compute(layer: LayerLike, form: Any, inputs: Sequence[Array | None], outputs: Sequence[Operand]) -> list[Array]:
     """The outputs of a layer whose form is known."""
-    return bind(layer, form, outputs)(inputs)
+    return computation(layer, form, outputs)(inputs)
 
 
 def form_of(layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand]) -> Any:

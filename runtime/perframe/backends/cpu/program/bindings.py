@@ -79,7 +79,7 @@ class Bindings:
     def __init__(
         self, arena: Arena | None, size: int, known: Addresses, numbers: Ints, elsewhere: Mapping[int, Sequence[int]]
     ) -> None:
-        """`size` is what a run needs of the arena; `elsewhere` has the places of what may be replaced. `begin` comes
+        """`size` is what a run needs of the arena; `elsewhere` has the places of what may be replaced. `attach` comes
         next.
         """
         self._readers: dict[int, list[tuple[list[HostStorage], int]]] = {}  # by the planned operand, steps' operands
@@ -88,7 +88,7 @@ class Bindings:
         self._bound: dict[int, NDArray[Any]] = {}  # the memory of what took an operand's place lives as long
         self._arena, self._size, self._base, self._moved_to = arena, size, 0, 0
 
-    def begin(self, steps: Sequence[Bound], base: int = 0) -> None:
+    def attach(self, steps: Sequence[Bound], base: int = 0) -> None:
         """Nothing was replaced, and what is in the arena is where that begins at `base`; all that these steps in Python
         read is to be found.
         """
@@ -107,7 +107,7 @@ class Bindings:
             operands[index] = new
         self._bound[id(planned)] = new.memory
 
-    def settle(self) -> NDArray[Any] | None:
+    def follow_arena(self) -> NDArray[Any] | None:
         """See to it that all in the arena is where the arena is now; returns its memory."""
         if self._arena is None:
             return None

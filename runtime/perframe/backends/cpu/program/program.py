@@ -130,7 +130,7 @@ class CpuProgram:
         table[:, team.NUMBERS] = np.array(known.starts, np.int64) * 8 + (address + 8 * numbers)
         self.words[numbers:] = [plain(number) for number in known.numbers]
         self.bindings = Bindings(arena, known.size, known, self.words[numbers:], known.elsewhere)
-        self.bindings.begin(self.steps)
+        self.bindings.attach(self.steps)
         self._address, self._arguments = address, dict[tuple[int, int], tuple[Any, ...]]()
         self._held: Sequence[NDArray[Any]] = ()
         self._begin(bool((table[:, team.CHUNK] < table[:, team.ITEMS]).any()))
@@ -174,7 +174,7 @@ class CpuProgram:
         another thread submitted them.
         """
         start = perf_counter_ns()
-        block = self.bindings.settle()  # which must not go before the run ends
+        block = self.bindings.follow_arena()  # which must not go before the run ends
         at = begin
         while at < end:
             last = self._native_until[at]

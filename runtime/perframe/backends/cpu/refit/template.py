@@ -163,7 +163,7 @@ class CpuSizedProgram:
         places = {id(storage): known.elsewhere.get(planned, []) for planned, storage in self.storages.items()}
         size = self.numbers[template.size]
         bindings = Bindings(arena, size, known, self._in_program, places)
-        bindings.begin(steps, base)
+        bindings.attach(steps, base)
         held = [*tables, *(storage.memory for storage in self.storages.values())]
         self.program = pattern.again(own, steps, bindings, held, self.numbers[template.beyond] > 0)
         self.workspace = ArenaWorkspace(arena, size)

@@ -78,7 +78,7 @@ class _Lowering:
         rows = len(form.reverse) * form.batch
         return self.tools.scratch((rows * (columns or form.hidden),), DataType.FLOAT32)
 
-    def begin(self, given: Operand | None) -> Operand:
+    def initial_state(self, given: Operand | None) -> Operand:
         """An initial state as (direction, batch, hidden); zeros where there is none."""
         form, directions = self.call.form, len(self.call.form.reverse)
         if given is None:
@@ -149,7 +149,7 @@ def lower(call: Call[Recurrence], tools: Tools) -> list[Binding]:
     bindings = matmul.lower(Call(call.layer, product, [call.x, w], [projected]), tools) if rows else []
     shared = {"X": projected, "R": r, "B": b, "P": p, "L": lengths}
     made = _Lowering(call, tools, {name: value for name, value in shared.items() if value is not None}, bindings)
-    state, cell, states = made.begin(h), made.begin(c), []
+    state, cell, states = made.initial_state(h), made.initial_state(c), []
     for step in range(form.steps):
         state, cell = _CELLS[form.cell](made, step, state, cell)
         states.append(state)
