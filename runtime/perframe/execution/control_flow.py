@@ -13,6 +13,7 @@ import numpy as np
 
 from perframe.errors import InputError
 from perframe.execution.parts import Machine, Parts, PlannedPart, Values, downloaded
+from perframe.execution.report import StepReport
 from perframe.model import Layer, Model, Value
 from perframe.tensor import DataType, Tensor
 from perframe.tensor.partial import DynamicTensorShape
@@ -47,6 +48,10 @@ class ControlPart:
         """It is one layer."""
         self.run_whole(values)
         yield self.layer.name
+
+    def report(self, repeats: int) -> list[StepReport]:
+        """The steps of its bodies."""
+        return [step for body in self._bodies.values() for step in body.report(repeats)]
 
     def body(self, name: str) -> Parts:
         """A body by its attribute's name."""

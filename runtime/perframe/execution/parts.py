@@ -24,6 +24,7 @@ from perframe.backends.refit import Following
 from perframe.errors import InputError
 from perframe.execution.comparison import LayerCheck, with_all_values
 from perframe.execution.partition import decisive_inputs, pieces_of
+from perframe.execution.report import MemoryUse, StepReport, steps_of
 from perframe.execution.static_branches import Branches, Decisions, follow_shapes
 from perframe.layers.twins import signature
 from perframe.model import Evaluate, Layer, Model
@@ -62,20 +63,6 @@ class Machine:
     check: LayerCheck | None = None  # is called with each model and the values of its run, all of which are kept then
 
 
-@dataclass(frozen=True)
-class MemoryUse:
-    """What a part of a model takes, in bytes: its constants as the model has them, those of them that kernels read as
-    they are, and what was made of the others for kernels; its largest plan's values within a run, and for each layer
-    that runs those of them that are live then.
-    """
-
-    constants: int
-    read: int
-    packed: int
-    workspace: int
-    live: list[tuple[str, int]]
-
-
 class Part(Protocol):
     """One part of a model."""
 
@@ -84,6 +71,9 @@ class Part(Protocol):
 
     def advance(self, values: Values) -> Iterator[str]:
         """Do so layer by layer, and yield the name of each."""
+
+    def report(self, repeats: int) -> list[StepReport]:
+        """The steps that its last run ran, timed on the CPU if `repeats` is not 0. No run is under way."""
 
     def release(self) -> None:
         """Free what it holds."""
@@ -247,6 +237,11 @@ class PlannedPart:
         workspace, live = (largest.workspace_bytes, largest.live()) if largest else (0, [])
         return MemoryUse(*self._constants.bytes_used, workspace, live)
 
+    def report(self, repeats: int) -> list[StepReport]:
+        """The steps of the plan that ran last."""
+        plan = next(reversed(self._plans.values()), None)
+        return [] if plan is None else steps_of(self.model, plan, repeats)
+
     def release(self) -> None:
         """Free plans and constants. No run is under way."""
         for plan in (*self._plans.values(), *self._retired):
@@ -272,6 +267,10 @@ class HostPart:
         """It is one layer."""
         self.run_whole(values)
         yield self._layer.name
+
+    def report(self, repeats: int) -> list[StepReport]:
+        """It has no plan."""
+        return []
 
     def release(self) -> None:
         """It holds nothing."""
@@ -348,6 +347,11 @@ class Parts:
     def memory_use(self) -> list[MemoryUse]:
         """What its planned parts take, but for bodies of loops and branches."""
         return [part.memory_use for part in self._parts if isinstance(part, PlannedPart)]
+
+    def report(self, repeats: int) -> list[StepReport]:
+        """The steps that its last runs ran; those of a body stand once."""
+        parts: list[Part | Parts] = [*self._parts, *self._decided.values()]
+        return [step for part in parts for step in part.report(repeats)]
 
     def run(self, inputs: Mapping[str, Any]) -> list[Any]:
         """The model's outputs, in order."""

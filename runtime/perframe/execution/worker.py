@@ -16,7 +16,8 @@ from perframe.errors import ClosedError, InputError
 from perframe.execution.comparison import Comparison, LayerCheck
 from perframe.execution.control_flow import ControlPart
 from perframe.execution.inputs import Given, Inputs
-from perframe.execution.parts import Machine, MemoryUse, Parts, Values, downloaded
+from perframe.execution.parts import Machine, Parts, Values, downloaded
+from perframe.execution.report import MemoryUse, StepReport
 from perframe.importers.loading import load
 from perframe.model import Model
 from perframe.passes.prepared import prepared
@@ -193,6 +194,18 @@ class Worker:
         """What each part of the model takes, with the plans that were made so far; most models are one part."""
         self._check_open()
         return self._parts.memory_use
+
+    def report(self, repeats: int = 0) -> list[StepReport]:
+        """The steps that the last run ran, each with its layer, shapes, bytes and operations.
+
+        With `repeats`, each step on the CPU runs so many times more, alone, and reports its shortest time in seconds.
+        These runs may overwrite the outputs. A step in the body of a loop stands once. Layers between plans, which run
+        on the host, have no steps. The call blocks, and is not for frames. Raises ClosedError after release().
+        """
+        with self._lock:
+            self._check_open()
+            self._host.close()  # it waits for the last job
+            return self._parts.report(repeats)
 
     # --- the end ---
 

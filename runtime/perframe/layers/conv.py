@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -27,6 +28,26 @@ class Convolution:
     outputs: int
     size: Ints
     output: Ints
+
+    @property
+    def operations(self) -> int:
+        """Multiplications and additions, padding included."""
+        return 2 * self._pairs * math.prod(self.output)
+
+    @property
+    def _pairs(self) -> int:
+        """How often a channel meets an output under a tap of the window."""
+        return self.batch * self.channels * self.outputs // self.groups * math.prod(self.window.kernel)
+
+
+@dataclass(frozen=True)
+class TransposedConvolution(Convolution):
+    """The window slides over the output, once for each element of the input."""
+
+    @property
+    def operations(self) -> int:
+        """Multiplications and additions, cropped ones included."""
+        return 2 * self._pairs * math.prod(self.size)
 
 
 def _spatial(
@@ -232,4 +253,5 @@ def _conv_transpose(inputs: Sequence[Known], outputs: Sequence[Known], **attribu
     begin, _ = _transposed_pads(x.shape[2:], kernel, steps, spread, *known)
     chosen = Window(kernel, steps, spread, tuple(begin), zeros)
     groups = attributes["group"]
-    return Convolution(chosen, groups, x.shape[0], x.shape[1], y.shape[1], tuple(x.shape[2:]), tuple(y.shape[2:]))
+    size, output = tuple(x.shape[2:]), tuple(y.shape[2:])
+    return TransposedConvolution(chosen, groups, x.shape[0], x.shape[1], y.shape[1], size, output)

@@ -35,6 +35,11 @@ class Product:
         """How many products."""
         return math.prod(self.batch)
 
+    @property
+    def operations(self) -> int:
+        """Multiplications and additions."""
+        return 2 * self.batches * self.rows * self.columns * self.depth
+
 
 def _check_depth(a: PartialTensor, b: PartialTensor, columns: Dim, rows: Dim) -> None:
     """Raise InferenceError where the columns of one are known not to be the rows of the other."""

@@ -1,0 +1,102 @@
+"""Reports of a worker: the steps of its plans with sizes and costs, and the memory of its parts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from time import perf_counter
+
+from perframe.backends.operand import Operand
+from perframe.backends.protocol import Program
+from perframe.model import Layer, Model
+from perframe.plan.plan import Plan
+from perframe.plan.segments import Stretch
+from perframe.tensor import BackendType, TensorShape
+from perframe.tensor.partial import DynamicTensorShape, PartialTensor
+
+
+@dataclass(frozen=True)
+class MemoryUse:
+    """What a part of a model takes, in bytes: its constants as the model has them, those of them that kernels read as
+    they are, and what was made of the others for kernels; its largest plan's values within a run, and for each layer
+    that runs those of them that are live then.
+    """
+
+    constants: int
+    read: int
+    packed: int
+    workspace: int
+    live: list[tuple[str, int]]
+
+
+@dataclass(frozen=True)
+class StepReport:
+    """One step of a plan.
+
+    `operator` is "" for a copy or a transfer, which belongs to no layer. A shape is None for an input that is absent,
+    and where it depends on values. `bytes` sums up the layer's inputs and outputs. `operations` counts the
+    multiplications and additions of a product or a convolution; it is None for other layers. Each step of a layer has
+    the layer's sizes. `seconds` is the shortest time that was measured, or None.
+    """
+
+    layer: str
+    operator: str
+    backend: BackendType
+    inputs: tuple[TensorShape | None, ...]
+    outputs: tuple[TensorShape | None, ...]
+    bytes: int
+    operations: int | None
+    seconds: float | None
+
+
+def steps_of(model: Model, plan: Plan, repeats: int) -> list[StepReport]:
+    """The plan's steps, in the order in which they run; those on the CPU are timed. No run is under way."""
+    inputs = {
+        value.name: PartialTensor(value.dtype, DynamicTensorShape(shape))
+        for value, shape in zip(model.inputs, plan.input_shapes, strict=True)
+    }
+    known, layers = model.infer(inputs), {layer.name: layer for layer in model.layers}
+    found = []
+    for segment in plan.stretches:
+        if not isinstance(segment, Stretch):
+            found += [StepReport(name, "", BackendType.CPU, (), (), 0, None, None) for name in segment.layers]
+            continue
+        on_cpu = segment.backend.backend_type is BackendType.CPU
+        times = _seconds(segment.program, repeats) if on_cpu and segment.program is not None and repeats else []
+        for index, name in enumerate(segment.layers):
+            seconds = times[index] if times else None
+            found.append(_step(name, layers.get(name), known, segment.backend.backend_type, seconds))
+    return found
+
+
+def _seconds(program: Program, repeats: int) -> list[float]:
+    """The shortest time of each step. All steps run in order each time: some write over what they read."""
+    best = [math.inf] * len(program)
+    for _ in range(repeats):
+        for index, least in enumerate(best):
+            begin = perf_counter()
+            program.run(index, index + 1)
+            best[index] = min(least, perf_counter() - begin)
+    return best
+
+
+def _step(
+    name: str, layer: Layer | None, known: Mapping[str, PartialTensor], backend: BackendType, seconds: float | None
+) -> StepReport:
+    if layer is None:
+        return StepReport(name, "", backend, (), (), 0, None, seconds)
+    inputs = [_operand(value, known[value]) if value else None for value in layer.inputs]
+    outputs = [_operand(value, known[value]) for value in layer.outputs if value]
+    reads, writes = ([None if value is None else value.shape for value in values] for values in (inputs, outputs))
+    size = sum(value.shape.size * value.dtype.numpy.itemsize for value in (*inputs, *outputs) if value is not None)
+    has_form = layer.declaration.form_of is not None and None not in outputs
+    form = layer.form(inputs, outputs) if has_form else None
+    operations = getattr(form, "operations", None)
+    return StepReport(name, layer.op, backend, tuple(reads), tuple(writes), size, operations, seconds)
+
+
+def _operand(name: str, spec: PartialTensor) -> Operand | None:
+    if spec.shape is None or not spec.shape.is_static:
+        return None
+    return Operand(name, spec.shape.to_shape(), spec.dtype, spec.value)

@@ -1,0 +1,61 @@
+"""A worker's report: the steps that its last run ran, with sizes and costs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import perframe as pf
+from small import load, node
+
+
+def test_sizes_and_operations(backend: str, backend_context: Any) -> None:
+    w, k = np.ones((6, 5), np.float32), np.ones((4, 2, 3, 3), np.float32)
+    nodes = [node("MatMul", "x w", "a"), node("Conv", "p k", "b", pads=[1, 1, 1, 1])]
+    model = load(nodes, {"x": ["n", 6], "p": [1, 2, 7, 9]}, "a b", {"w": w, "k": k}, optimize=False)
+    with pf.Worker(model, backend, backend_context) as worker:
+        assert worker.report() == []
+        for rows in (3, 2):
+            worker.schedule(np.ones((rows, 6), np.float32), np.ones((1, 2, 7, 9), np.float32))
+            steps = {step.layer: step for step in worker.report()}
+            product, convolution = steps["a"], steps["b"]
+            assert (product.operator, product.backend, product.seconds) == ("MatMul", backend, None)
+            assert product.inputs == ((rows, 6), (6, 5)) and product.outputs == ((rows, 5),)
+            assert product.bytes == 4 * (rows * 6 + 30 + rows * 5)
+            assert product.operations == 2 * rows * 6 * 5
+            assert convolution.operations == 2 * 4 * 7 * 9 * 2 * 9
+
+
+def test_a_transposed_convolution_counts_the_elements_of_its_input() -> None:
+    w = np.ones((2, 3, 2, 2), np.float32)
+    model = load([node("ConvTranspose", "x w", "y", strides=[2, 2])], {"x": [1, 2, 5, 5]}, constants={"w": w})
+    with pf.Worker(model) as worker:
+        worker.schedule(np.ones((1, 2, 5, 5), np.float32))
+        assert {step.operations for step in worker.report() if step.operator == "ConvTranspose"} == {2 * 25 * 2 * 3 * 4}
+
+
+def test_steps_on_the_cpu_are_timed() -> None:
+    with pf.Worker(load([node("Exp", "x", "a"), node("Softmax", "a", "y")], {"x": [64, 64]})) as worker:
+        worker.schedule(np.ones((64, 64), np.float32))
+        steps = worker.report(repeats=3)
+        assert steps and all(step.seconds is not None and 0 < step.seconds < 10 for step in steps)
+        np.testing.assert_allclose(worker.schedule(np.ones((64, 64), np.float32)).peek_output(), 1 / 64, 1e-5)
+    with pytest.raises(pf.ClosedError):
+        worker.report()
+
+
+def test_bodies_have_steps(backend: str, backend_context: Any) -> None:
+    from onnx import parser
+
+    text = """<ir_version: 10, opset_import: ["": 21]>
+    g (bool c, float[3] x) => (float[3] y) {
+      y = If (c) <
+        then_branch = t () => (float[3] a) { a = Exp (x) },
+        else_branch = e () => (float[3] b) { b = Neg (x) }
+      >
+    }"""
+    with pf.Worker(pf.load(parser.parse_model(text)), backend, backend_context) as worker:
+        worker.schedule({"c": np.array(True), "x": np.ones(3, np.float32)})
+        assert [step.operator for step in worker.report() if step.operator] == ["Exp"]
