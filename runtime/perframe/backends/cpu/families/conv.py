@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from perframe.backends.cpu.compile import jit
+from perframe.backends.cpu.kernels.fields import CONV, DEPTHWISE
 from perframe.backends.cpu.kernels.sizes import LANES
 from perframe.backends.cpu.lowering import gemm, winograd
 from perframe.backends.cpu.lowering.casting import accumulator
 from perframe.backends.cpu.lowering.gemm import SPLIT_FLOPS
-from perframe.backends.cpu.lowering.lowering import all_float32, epilogue, step, window_numbers
+from perframe.backends.cpu.lowering.lowering import all_float32, epilogue, step, window_words
 from perframe.backends.cpu.program.program import NativeStep
 from perframe.backends.operand import Operand, Scratch
 from perframe.backends.protocol import LayerLike
@@ -62,12 +63,6 @@ def compute(layer: LayerLike, form: Convolution, inputs: Sequence[Any], outputs:
     return [result.astype(np.int64) if x.dtype.kind in "iu" else result]
 
 
-def numbers_of(form: Convolution) -> list[int] | None:
-    """The form as the kernels read it, in two spatial dims; None where there are more."""
-    window = window_numbers(form.window, form.size, form.output)
-    return None if window is None else [form.channels, form.outputs, form.groups, *window]
-
-
 def lower(
     layer: LayerLike, form: Convolution, inputs: Sequence[Operand | None], outputs: Sequence[Operand], scratch: Scratch
 ) -> list[NativeStep] | None:
@@ -81,7 +76,7 @@ def _channels_last(
     layer: LayerLike, form: Convolution, inputs: Sequence[Operand | None], out: Operand, scratch: Scratch
 ) -> list[NativeStep] | None:
     x, w, b, addend, factor = (*inputs, None, None, None)[:5]
-    window = window_numbers(form.window, form.size, form.output)
+    window = window_words(form.window, form.size, form.output)
     if x is None or w is None or not w.is_constant or window is None or not all_float32(inputs):
         return None
     if b is None:
@@ -102,7 +97,7 @@ def _channels_last(
         return gemm.pack(matrices.reshape(groups, taps * depth, outputs))
 
     sizes = (depth, taps * depth * gemm.padded(outputs), outputs, outputs, outputs)
-    images, seen = form.batch, (*window, depth)
+    images, seen = form.batch, (*window.values(), depth)
     if form.window.kernel == form.window.strides == (1,) * len(form.size) and form.output == form.size:
         images, seen = 1, gemm.lines_of(form.batch * math.prod(form.size), depth)  # pixels of whatever image
     pitches = (x.pitch, out.pitch, out.pitch if addend is None else addend.pitch)
@@ -137,27 +132,46 @@ def overwrites(layer: LayerLike) -> int | None:
 
 
 def depthwise(
-    layer: LayerLike, form: Convolution, window: Sequence[int], x: Operand, by_tap: Operand, bias: Operand, out: Operand
+    layer: LayerLike,
+    form: Convolution,
+    window: Mapping[str, int],
+    x: Operand,
+    by_tap: Operand,
+    bias: Operand,
+    out: Operand,
 ) -> NativeStep:
     """Each channel by itself."""
-    finish, keep = gemm.finishing(layer)
-    rows = form.batch * window[2]
-    row_flops = 2 * window[3] * window[4] * window[5] * form.channels
-    numbers = [*finish, *window, form.channels, x.pitch, out.pitch, 0, 0]
+    (limits, finish, parameters), keep = gemm.finishing(layer)
+    rows = form.batch * window["out_height"]
+    row_flops = 2 * window["out_width"] * window["kernel_y"] * window["kernel_x"] * form.channels
+    operands = DEPTHWISE.operands(x=x, weights=by_tap, bias=bias, out=out)
+    numbers = DEPTHWISE.numbers(
+        limits=limits,
+        finish=finish,
+        parameters=parameters,
+        **window,
+        channels=form.channels,
+        x_pitch=x.pitch,
+        out_pitch=out.pitch,
+        x_offset=0,
+        out_offset=0,
+    )
     grain = SPLIT_FLOPS // 4 // at_least(row_flops, 1)
-    return step(layer, "depthwise", [x, by_tap, bias, out], numbers, rows, keep=keep, grain=grain)
+    return step(layer, "depthwise", operands, numbers, rows, keep=keep, grain=grain)
 
 
 def lower_as(
     kernel: str, layer: LayerLike, form: Convolution, inputs: Sequence[Operand | None], outputs: Sequence[Operand]
 ) -> list[NativeStep] | None:
-    """The same for the transpose, which differs only in its kernel."""
+    """A step of a kernel that reads the words of a convolution, its transpose's too; None where there is no kernel."""
     x, w, b = (*inputs, None)[:3]
-    numbers = numbers_of(form)
-    if x is None or w is None or numbers is None or not all_float32(inputs) or layer.channels_last or inputs[3:]:
+    window = window_words(form.window, form.size, form.output)
+    if x is None or w is None or window is None or not all_float32(inputs) or layer.channels_last or inputs[3:]:
         return None
     text, parameters = epilogue(layer)
     if b is None:
         b = Operand.stored(np.zeros(form.outputs, np.float32))
-    numbers = [parameters.ctypes.data, *numbers]
-    return [step(layer, kernel, [x, w, b, outputs[0]], numbers, form.batch * form.outputs, text, [parameters])]
+    operands = CONV.operands(x=x, weights=w, bias=b, out=outputs[0])
+    sizes = {"channels": form.channels, "outputs": form.outputs, "groups": form.groups}
+    numbers = CONV.numbers(parameters=parameters.ctypes.data, **sizes, **window)
+    return [step(layer, kernel, operands, numbers, form.batch * form.outputs, text, [parameters])]

@@ -13,7 +13,7 @@ import numpy as np
 from perframe.backends.cpu.families import conv
 from perframe.backends.cpu.lowering import gemm
 from perframe.backends.cpu.lowering.casting import accumulator
-from perframe.backends.cpu.lowering.lowering import all_float32, window_numbers
+from perframe.backends.cpu.lowering.lowering import all_float32, window_words
 from perframe.backends.cpu.program.program import NativeStep
 from perframe.backends.operand import Operand, Scratch
 from perframe.backends.protocol import LayerLike
@@ -58,12 +58,12 @@ def lower(
     if not layer.channels_last:
         return conv.lower_as("conv.transpose", layer, form, inputs, outputs)
     x, w, b = (*inputs, None)[:3]
-    window = window_numbers(form.window, form.size, form.output)
+    window = window_words(form.window, form.size, form.output)
     if x is None or w is None or not w.is_constant or window is None or not all_float32(inputs) or inputs[3:]:
         return None
     if b is None:
         b = Operand.stored(np.zeros(form.outputs, np.float32))
-    height, width, out_height, out_width, ky, kx, sy, sx, dy, dx, py, px = window
+    height, width, out_height, out_width, ky, kx, sy, sx, dy, dx, py, px = window.values()
     groups, depth, outputs_ = form.groups, form.channels // form.groups, form.outputs // form.groups
     down = [_phase(r, out_height, ky, sy, dy, py) for r in range(min(sy, out_height))]
     across = [_phase(r, out_width, kx, sx, dx, px) for r in range(min(sx, out_width))]

@@ -5,15 +5,16 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from perframe.backends.cpu.families.quantize import SIGNED
+from perframe.backends.cpu.kernels.fields import BYTE_POOL, LINES_POOL, POOL
 from perframe.backends.cpu.lowering.casting import accumulator
 from perframe.backends.cpu.lowering.gemm import SPLIT_FLOPS
-from perframe.backends.cpu.lowering.lowering import all_float32, step, window_numbers
+from perframe.backends.cpu.lowering.lowering import all_float32, end_words, step, window_words
 from perframe.backends.cpu.program.program import NativeStep
 from perframe.backends.operand import Operand, Scratch
 from perframe.backends.protocol import LayerLike
@@ -116,21 +117,10 @@ def lower(
         return None
     if layer.channels_last:
         return [_channels_last(layer, form, x, outputs[0])]
-    one = len(form.size) == 1
-    w = form.window
-
-    def pair(values: Sequence[int], missing: int) -> list[int]:
-        return [missing, *values] if one else list(values)
-
-    numbers = [
-        int(form.count_padding),
-        *pair(form.size, 1),
-        *pair(form.output, 1),
-        *pair(w.kernel, 1),
-        *pair(w.strides, 1),
-    ]
-    numbers += [*pair(w.dilations, 1), *pair(w.begin, 0), *pair(w.end, 0)]
-    return [step(layer, f"pool.{form.kind}", [x, outputs[0]], numbers, form.planes)]
+    window = window_words(form.window, form.size, form.output)
+    assert window is not None
+    numbers = POOL.numbers(counts_padding=int(form.count_padding), **window, **end_words(form.window))
+    return [step(layer, f"pool.{form.kind}", POOL.operands(x=x, out=outputs[0]), numbers, form.planes)]
 
 
 def takes_gaps(layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand]) -> list[Operand]:
@@ -143,20 +133,32 @@ def takes_gaps(layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequ
 
 
 def _channels_last(layer: LayerLike, form: Pooling, x: Operand, out: Operand) -> NativeStep:
-    window = window_numbers(form.window, form.size, form.output)
+    window = window_words(form.window, form.size, form.output)
     assert window is not None
-    end = (0,) * (2 - len(form.size)) + form.window.end
     batch, channels = out.shape[0], out.shape[-1]
-    numbers = [int(form.count_padding), *window, *end, channels, x.pitch, out.pitch, 0, 0]
-    row = window[3] * window[4] * window[5] * channels
-    grain = SPLIT_FLOPS // 4 // at_least(row, 1)
-    return step(layer, f"depthwise.{form.kind}", [x, out], numbers, batch * window[2], grain=grain)
+    numbers = LINES_POOL.numbers(
+        counts_padding=int(form.count_padding),
+        **window,
+        **end_words(form.window),
+        channels=channels,
+        x_pitch=x.pitch,
+        out_pitch=out.pitch,
+        x_offset=0,
+        out_offset=0,
+    )
+    grain, items = SPLIT_FLOPS // 4 // _row_work(window, channels), batch * window["out_height"]
+    return step(layer, f"depthwise.{form.kind}", LINES_POOL.operands(x=x, out=out), numbers, items, grain=grain)
+
+
+def _row_work(window: Mapping[str, int], channels: int) -> int:
+    """How many elements the windows of an output row look at."""
+    return at_least(window["out_width"] * window["kernel_y"] * window["kernel_x"] * channels, 1)
 
 
 def _of_bytes(layer: LayerLike, form: Pooling, x: Operand, out: Operand) -> NativeStep:
-    window = window_numbers(form.window, form.size, form.output)
+    window = window_words(form.window, form.size, form.output)
     assert window is not None
     batch, channels = out.shape[0], out.shape[-1]
-    grain = SPLIT_FLOPS // 8 // at_least(window[3] * window[4] * window[5] * channels, 1)
-    numbers, text = [*window, channels], f"signed = {SIGNED[x.dtype]}"
-    return step(layer, "byte_pool.largest", [x, out], numbers, batch * window[2], text, grain=grain)
+    numbers, text = BYTE_POOL.numbers(**window, channels=channels), f"signed = {SIGNED[x.dtype]}"
+    grain, items = SPLIT_FLOPS // 8 // _row_work(window, channels), batch * window["out_height"]
+    return step(layer, "byte_pool.largest", BYTE_POOL.operands(x=x, out=out), numbers, items, text, grain=grain)

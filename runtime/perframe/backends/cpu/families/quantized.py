@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from perframe.backends.cpu.families import conv, matmul
+from perframe.backends.cpu.kernels.fields import BYTE_DEPTHWISE
 from perframe.backends.cpu.kernels.sizes import BLOCK, LANES
 from perframe.backends.cpu.lowering import byte_product
 from perframe.backends.cpu.lowering.byte_product import Columns
 from perframe.backends.cpu.lowering.gemm import SPLIT_FLOPS, Multiplication, lines_of
-from perframe.backends.cpu.lowering.lowering import float_array, step, window_numbers
+from perframe.backends.cpu.lowering.lowering import float_array, step, window_words
 from perframe.backends.cpu.program.program import NativeStep
 from perframe.backends.operand import Operand, Scratch
 from perframe.backends.protocol import LayerLike
@@ -117,7 +118,7 @@ def _depthwise(
     out: Operand,
 ) -> NativeStep | None:
     """Each channel by itself, to bytes; None where float32 may not hold the sums, or weights have zero points."""
-    window = window_numbers(form.window, form.size, form.output)
+    window = window_words(form.window, form.size, form.output)
     x_zero, y_zero = zeros
     taps = math.prod(form.window.kernel)
     if not layer.channels_last or window is None or y_zero is None or taps * 2**16 > 2**24:
@@ -126,31 +127,31 @@ def _depthwise(
     if not band:
         return None
     count, whole = form.channels, columns.bias is not None and columns.bias.dtype is DataType.INT32
-    operands = [
-        x,
-        _by_tap(columns, count),
-        columns.spread(columns.bias if whole else None, count, np.int32),
-        columns.spread(columns.scale, count, np.float32),
-        columns.spread(None if whole else columns.bias, count, np.float32),
-        x_zero or Operand.stored(np.zeros(1, x.dtype.numpy)),
-        y_zero,
-        out,
-    ]
+    operands = BYTE_DEPTHWISE.operands(
+        x=x,
+        weights=_by_tap(columns, count),
+        bias=columns.spread(columns.bias if whole else None, count, np.int32),
+        factors=columns.spread(columns.scale, count, np.float32),
+        offsets=columns.spread(None if whole else columns.bias, count, np.float32),
+        x_zero=x_zero or Operand.stored(np.zeros(1, x.dtype.numpy)),
+        y_zero=y_zero,
+        out=out,
+    )
     limits = float_array(_above_zero(layer, y_zero))
-    items = form.batch * -(-window[2] // band) * -(-count // LANES)
-    grain = SPLIT_FLOPS // 4 // (2 * band * window[3] * taps * LANES)
+    items = form.batch * -(-window["out_height"] // band) * -(-count // LANES)
+    grain = SPLIT_FLOPS // 4 // (2 * band * window["out_width"] * taps * LANES)
     text = f"signed = {x.dtype is DataType.INT8}"
-    numbers = [limits.ctypes.data, band, *window, count]
+    numbers = BYTE_DEPTHWISE.numbers(limits=limits.ctypes.data, band=band, **window, channels=count)
     return step(layer, "byte_depthwise", operands, numbers, items, text, [limits], grain=grain)
 
 
-def _band(window: Sequence[int]) -> int:
+def _band(window: Mapping[str, int]) -> int:
     """Output rows whose inputs, a vector wide, stay in the first cache; at least one, or 0 if that is too large."""
-    _, _, out_height, out_width, ky, kx, sy, sx, dy, dx = window[:10]
-    line, reach = ((out_width - 1) * sx + (kx - 1) * dx + 1) * LANES, (ky - 1) * dy + 1
+    along = (window["out_width"] - 1) * window["stride_x"] + (window["kernel_x"] - 1) * window["dilation_x"] + 1
+    line, reach = along * LANES, (window["kernel_y"] - 1) * window["dilation_y"] + 1
     if line * reach > BLOCK:
         return 0
-    return max(1, min(out_height, (NEAR // line - reach) // sy + 1))
+    return max(1, min(window["out_height"], (NEAR // line - reach) // window["stride_y"] + 1))
 
 
 def _by_tap(columns: Columns, channels: int) -> Operand:
@@ -170,7 +171,7 @@ Packing = tuple[str, Callable[[Any], Any]]
 
 
 def _of_convolution(layer: LayerLike, form: Convolution) -> tuple[Multiplication, Packing] | None:
-    window = window_numbers(form.window, form.size, form.output)
+    window = window_words(form.window, form.size, form.output)
     if not layer.channels_last or window is None:
         return None
     groups, depth, outputs = form.groups, form.channels // form.groups, form.outputs // form.groups
@@ -181,7 +182,7 @@ def _of_convolution(layer: LayerLike, form: Convolution) -> tuple[Multiplication
         return ordered.reshape(groups, taps * depth, outputs)
 
     size = byte_product.packed_size(taps * depth, outputs)
-    images, seen = form.batch, (*window, depth)
+    images, seen = form.batch, (*window.values(), depth)
     if form.window.kernel == form.window.strides == (1,) * len(form.size) and form.output == form.size:
         images, seen = 1, lines_of(form.batch * math.prod(form.size), depth)  # pixels of whatever image
     steps = ((depth,), (size,), (outputs,), (outputs,))

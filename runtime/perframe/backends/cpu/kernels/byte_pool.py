@@ -9,6 +9,7 @@ from typing import Any
 
 from numba import float32
 
+from perframe.backends.cpu.kernels.fields import BYTE_POOL
 from perframe.backends.cpu.kernels.memory import floats, int32s, int64s
 from perframe.backends.cpu.kernels.sizes import LANES
 from perframe.backends.cpu.kernels.vector import multiply_add, splat
@@ -29,17 +30,18 @@ from perframe.backends.cpu.kernels.window import reach
 
 
 def largest(signed: bool) -> Any:
-    """Items are (batch, output row).
-
-    [x, out, height, width, out height, width, kernel y, x, stride y, x, dilation y, x, pad y, x, channels]
-    """
+    """Items are (batch, output row)."""
+    word = BYTE_POOL.at
     load_bytes, load_part = (load_signed, load_signed_first) if signed else (load_unsigned, load_unsigned_first)
     least = -128 if signed else 0
 
     def kernel(numbers, begin, end):
         n = int64s(numbers)
-        x, out, height, width, out_height, out_width = n[0], n[1], n[2], n[3], n[4], n[5]
-        ky, kx, sy, sx, dy, dx, py, px, channels = n[6], n[7], n[8], n[9], n[10], n[11], n[12], n[13], n[14]
+        x, out, height, width = n[word.x], n[word.out], n[word.height], n[word.width]
+        out_height, out_width = n[word.out_height], n[word.out_width]
+        ky, kx, sy, sx = n[word.kernel_y], n[word.kernel_x], n[word.stride_y], n[word.stride_x]
+        dy, dx, py, px = n[word.dilation_y], n[word.dilation_x], n[word.pad_y], n[word.pad_x]
+        channels = n[word.channels]
         count = min(LANES, channels)
         for item in range(begin, end):
             top = item % out_height * sy - py

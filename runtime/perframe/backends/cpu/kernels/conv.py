@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from perframe.backends.cpu.kernels.compiler import inline
+from perframe.backends.cpu.kernels.fields import CONV
 from perframe.backends.cpu.kernels.memory import floats, int64s
 
 
@@ -24,17 +25,17 @@ def _last(pad, offset, stride, size, columns):
 
 
 def build(epilogue: Any) -> Any:
-    """Items are (batch, output channel) planes.
-
-    [x, w, b, out, p, channels, outputs, groups, height, width, rows, columns, kernel y, x, stride y, x, dilation y,
-    x, pad y, x]
-    """
+    """Items are (batch, output channel) planes."""
+    word = CONV.at
 
     def kernel(numbers, begin, end):
         n = int64s(numbers)
-        x, w, b, out, p = floats(n[0]), floats(n[1]), floats(n[2]), floats(n[3]), floats(n[4])
-        channels, outputs, groups, height, width, rows, columns = n[5], n[6], n[7], n[8], n[9], n[10], n[11]
-        ky, kx, sy, sx, dy, dx, py, px = n[12], n[13], n[14], n[15], n[16], n[17], n[18], n[19]
+        x, w, b, out = floats(n[word.x]), floats(n[word.weights]), floats(n[word.bias]), floats(n[word.out])
+        p = floats(n[word.parameters])
+        channels, outputs, groups, height = n[word.channels], n[word.outputs], n[word.groups], n[word.height]
+        width, rows, columns = n[word.width], n[word.out_height], n[word.out_width]
+        ky, kx, sy, sx = n[word.kernel_y], n[word.kernel_x], n[word.stride_y], n[word.stride_x]
+        dy, dx, py, px = n[word.dilation_y], n[word.dilation_x], n[word.pad_y], n[word.pad_x]
         depth = channels // groups
         for item in range(begin, end):
             batch, output = item // outputs, item % outputs
@@ -67,13 +68,17 @@ def build(epilogue: Any) -> Any:
 
 
 def transpose(epilogue: Any) -> Any:
-    """The transpose, gathered: each output row collects the input rows that reach it. Numbers and items as above."""
+    """The transpose, gathered: each output row collects the input rows that reach it. Items are as above."""
+    word = CONV.at
 
     def kernel(numbers, begin, end):
         n = int64s(numbers)
-        x, w, b, out, p = floats(n[0]), floats(n[1]), floats(n[2]), floats(n[3]), floats(n[4])
-        channels, outputs, groups, height, width, rows, columns = n[5], n[6], n[7], n[8], n[9], n[10], n[11]
-        ky, kx, sy, sx, dy, dx, py, px = n[12], n[13], n[14], n[15], n[16], n[17], n[18], n[19]
+        x, w, b, out = floats(n[word.x]), floats(n[word.weights]), floats(n[word.bias]), floats(n[word.out])
+        p = floats(n[word.parameters])
+        channels, outputs, groups, height = n[word.channels], n[word.outputs], n[word.groups], n[word.height]
+        width, rows, columns = n[word.width], n[word.out_height], n[word.out_width]
+        ky, kx, sy, sx = n[word.kernel_y], n[word.kernel_x], n[word.stride_y], n[word.stride_x]
+        dy, dx, py, px = n[word.dilation_y], n[word.dilation_x], n[word.pad_y], n[word.pad_x]
         depth, per_group = channels // groups, outputs // groups
         for item in range(begin, end):
             batch, output = item // outputs, item % outputs

@@ -12,6 +12,7 @@ from numba import float32
 
 from perframe.backends.cpu.kernels.compiler import inline
 from perframe.backends.cpu.kernels.depthwise_tile import TILE, depthwise_tile
+from perframe.backends.cpu.kernels.fields import DEPTHWISE, LINES_POOL
 from perframe.backends.cpu.kernels.memory import call_kernel, floats, int64s
 from perframe.backends.cpu.kernels.sizes import BLOCK, LANES
 from perframe.backends.cpu.kernels.vector import (
@@ -31,6 +32,7 @@ from perframe.backends.cpu.kernels.vector import (
 )
 from perframe.backends.cpu.kernels.window import reach
 
+word = DEPTHWISE.at
 ROOM = BLOCK // LANES  # pixels that a patch on the stack has room for
 
 
@@ -55,19 +57,17 @@ def _copy_patch(block, line, left, step, width, pitch, rows, wide, count):
 
 
 def build() -> Any:
-    """Items are (batch, output row).
-
-    [x, w, bias, out, limits, finish, its parameters, height, width, out height, width, kernel y, x, stride y, x,
-    dilation y, x, pad y, x, channels, pitch of x, out, offset in x, in out]
-    """
+    """Items are (batch, output row)."""
 
     def kernel(numbers, begin, end):
         n = int64s(numbers)
-        x, w, bias, out, limits, finish = n[0], n[1], n[2], n[3], floats(n[4]), n[5]
-        height, width, out_height, out_width, ky, kx = n[7], n[8], n[9], n[10], n[11], n[12]
-        sy, sx, dy, dx, py, px, channels, x_pitch, out_pitch = (
-            n[13], n[14], n[15], n[16], n[17], n[18], n[19], n[20], n[21],
-        )  # fmt: skip
+        x, w, bias, out, limits = n[word.x], n[word.weights], n[word.bias], n[word.out], floats(n[word.limits])
+        finish = n[word.finish]
+        height, width, out_height = n[word.height], n[word.width], n[word.out_height]
+        out_width, ky, kx = n[word.out_width], n[word.kernel_y], n[word.kernel_x]
+        sy, sx, dy, dx = n[word.stride_y], n[word.stride_x], n[word.dilation_y], n[word.dilation_x]
+        py, px, channels, x_pitch = n[word.pad_y], n[word.pad_x], n[word.channels], n[word.x_pitch]
+        out_pitch = n[word.out_pitch]
         low, high = limits[0], limits[1]
         count, w_pitch = min(LANES, channels), max(LANES, channels)
         # pixels whose taps all lie inside a row
@@ -81,8 +81,8 @@ def build() -> Any:
             top = item % out_height * sy - py
             first = (-top + dy - 1) // dy if top < 0 else 0
             last = max(first, min(ky, (height - top + dy - 1) // dy))
-            image = x + n[22] * 4 + (item // out_height * height + top + first * dy) * width * x_pitch * 4
-            line = out + n[23] * 4 + item * out_width * out_pitch * 4
+            image = x + n[word.x_offset] * 4 + (item // out_height * height + top + first * dy) * width * x_pitch * 4
+            line = out + n[word.out_offset] * 4 + item * out_width * out_pitch * 4
             for channel in range(0, channels, LANES):
                 c = max(0, min(channel, channels - LANES))
                 for tile in range(0, out_width, TILE):
@@ -114,7 +114,7 @@ def build() -> Any:
                         count,
                     )
             if finish:
-                tail[0], tail[1], tail[2], tail[3] = line, out_pitch, channels, n[6]
+                tail[0], tail[1], tail[2], tail[3] = line, out_pitch, channels, n[word.parameters]
                 call_kernel(finish, tail_numbers, 0, out_width)
 
     return kernel
@@ -123,39 +123,40 @@ def build() -> Any:
 @inline
 def _pixel_by_pixel(n, x, out, c, begin, pixels, first, last):
     """A few pixels at the edge of a line, where their taps reach too far for a patch."""
-    width, kx, sx, dy, dx, px, channels, pitch = n[8], n[12], n[14], n[15], n[16], n[18], n[19], n[20]
-    count, w_pitch, limits = min(LANES, channels), max(LANES, channels), floats(n[4])
+    width, kx, sx, dy = n[word.width], n[word.kernel_x], n[word.stride_x], n[word.dilation_y]
+    dx, px, channels, pitch = n[word.dilation_x], n[word.pad_x], n[word.channels], n[word.x_pitch]
+    count, w_pitch, limits = min(LANES, channels), max(LANES, channels), floats(n[word.limits])
     for column in range(begin, begin + pixels):
-        total = load_first(n[2], c, count)
+        total = load_first(n[word.bias], c, count)
         for i in range(first, last):
             for j in range(kx):
                 at = column * sx - px + j * dx
                 if at >= 0 and at < width:
                     value = load_first(x, ((i - first) * dy * width + at) * pitch, count)
-                    total = multiply_add(load(n[1], (i * kx + j) * w_pitch + c), value, total)
+                    total = multiply_add(load(n[word.weights], (i * kx + j) * w_pitch + c), value, total)
         total = at_most(at_least(total, splat(limits[0])), splat(limits[1]))
-        store_first(total, out, column * n[21], count)
+        store_first(total, out, column * n[word.out_pitch], count)
 
 
 def _pool(average: bool) -> Any:
-    def build() -> Any:
-        """Items are (batch, output row).
+    lines = LINES_POOL.at
 
-        [x, out, count padding, height, width, out height, width, kernel y, x, stride y, x, dilation y, x, pad y, x,
-        end pad y, x, channels, pitch of x, out, offset in x, in out]
-        """
+    def build() -> Any:
+        """Items are (batch, output row)."""
 
         def kernel(numbers, begin, end):
             n = int64s(numbers)
-            x, out, counting = n[0], n[1], n[2]
-            height, width, out_height, out_width, ky, kx = n[3], n[4], n[5], n[6], n[7], n[8]
-            sy, sx, dy, dx, py, px, qy, qx = n[9], n[10], n[11], n[12], n[13], n[14], n[15], n[16]
-            channels, x_pitch, out_pitch = n[17], n[18], n[19]
+            x, out, counting = n[lines.x], n[lines.out], n[lines.counts_padding]
+            height, width, out_height = n[lines.height], n[lines.width], n[lines.out_height]
+            out_width, ky, kx = n[lines.out_width], n[lines.kernel_y], n[lines.kernel_x]
+            sy, sx, dy, dx = n[lines.stride_y], n[lines.stride_x], n[lines.dilation_y], n[lines.dilation_x]
+            py, px, qy, qx = n[lines.pad_y], n[lines.pad_x], n[lines.end_y], n[lines.end_x]
+            channels, x_pitch, out_pitch = n[lines.channels], n[lines.x_pitch], n[lines.out_pitch]
             count = min(LANES, channels)
             for item in range(begin, end):
                 top = item % out_height * sy - py
-                image = x + n[20] * 4 + item // out_height * height * width * x_pitch * 4
-                line = out + n[21] * 4 + item * out_width * out_pitch * 4
+                image = x + n[lines.x_offset] * 4 + item // out_height * height * width * x_pitch * 4
+                line = out + n[lines.out_offset] * 4 + item * out_width * out_pitch * 4
                 i0, i1 = reach(top, ky, dy, height)
                 for column in range(out_width):
                     left = column * sx - px

@@ -7,24 +7,25 @@ from typing import Any
 
 from numba import float32
 
+from perframe.backends.cpu.kernels.fields import POOL
 from perframe.backends.cpu.kernels.math import maximum
 from perframe.backends.cpu.kernels.memory import floats, int64s
 from perframe.backends.cpu.kernels.window import reach
 
 
 def _pool(average: bool) -> Any:
-    def build() -> Any:
-        """Items are planes.
+    word = POOL.at
 
-        [x, out, count padding, height, width, rows, columns, kernel y, x, stride y, x, dilation y, x, pad y, x, end
-        pad y, x]
-        """
+    def build() -> Any:
+        """Items are planes."""
 
         def kernel(numbers, begin, end):
             n = int64s(numbers)
-            x, out, counting = floats(n[0]), floats(n[1]), n[2]
-            height, width, rows, columns = n[3], n[4], n[5], n[6]
-            ky, kx, sy, sx, dy, dx, py, px, qy, qx = n[7], n[8], n[9], n[10], n[11], n[12], n[13], n[14], n[15], n[16]
+            x, out, counting = floats(n[word.x]), floats(n[word.out]), n[word.counts_padding]
+            height, width, rows, columns = n[word.height], n[word.width], n[word.out_height], n[word.out_width]
+            ky, kx, sy, sx = n[word.kernel_y], n[word.kernel_x], n[word.stride_y], n[word.stride_x]
+            dy, dx, py, px = n[word.dilation_y], n[word.dilation_x], n[word.pad_y], n[word.pad_x]
+            qy, qx = n[word.end_y], n[word.end_x]
             for item in range(begin, end):
                 plane = item * height * width
                 for row in range(rows):

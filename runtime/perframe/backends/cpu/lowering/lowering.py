@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from perframe.backends.cpu.compile import jit
+from perframe.backends.cpu.kernels.fields import WINDOW
 from perframe.backends.cpu.kernels.sizes import STRIP
 from perframe.backends.cpu.program.program import NativeStep, Table
 from perframe.backends.operand import Operand
@@ -115,13 +116,19 @@ def _in_rows(elements: int) -> int:
     return next((size for size in range(8192, 1024, -1) if elements % size == 0), elements)
 
 
-def window_numbers(window: Window, size: Sequence[int], output: Sequence[int]) -> list[int] | None:
-    """(height, width, out height, width, kernel, strides, dilations, pads) of up to two spatial dims; None for more."""
+def window_words(window: Window, size: Sequence[int], output: Sequence[int]) -> dict[str, int] | None:
+    """The words of fields.WINDOW for one or two spatial dims; None for more."""
     missing = 2 - len(size)
     if missing < 0:
         return None
     parts = [(size, 1), (output, 1), (window.kernel, 1), (window.strides, 1), (window.dilations, 1), (window.begin, 0)]
-    return [number for values, other in parts for number in (*(other,) * missing, *values)]
+    numbers = [number for values, other in parts for number in (*(other,) * missing, *values)]
+    return dict(zip(WINDOW.split(), numbers, strict=True))
+
+
+def end_words(window: Window) -> dict[str, int]:
+    """The padding at the end, by name, of one or two spatial dims."""
+    return dict(zip(("end_y", "end_x"), (*(0,) * (2 - len(window.end)), *window.end), strict=True))
 
 
 def epilogue_limits(stages: Sequence[Stage]) -> tuple[float, float] | None:
