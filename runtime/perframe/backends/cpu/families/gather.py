@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from perframe.backends.cpu.kernels.fields import GATHER, GATHER_ELEMENTS, GATHER_TUPLES
 from perframe.backends.cpu.lowering.lowering import mover, sharing, step
 from perframe.backends.cpu.program.program import NativeStep
 from perframe.backends.operand import Operand, Scratch
@@ -76,20 +77,22 @@ def lower(
                 f"layer {layer.name!r} ({layer.op}) failed: index {word[1]} reaches beyond {word[2]} elements"
             )
 
-    narrow = int(indices.dtype is DataType.INT32)
+    known = {"error": word.ctypes.data, "is_short": int(indices.dtype is DataType.INT32)}
     if isinstance(form, Indexing):
         items, elements = form.outer * form.count, form.outer * form.count * form.inner
-        numbers = [narrow, form.size, form.inner, form.count]
+        numbers = GATHER.numbers(**known, size=form.size, inner=form.inner, count=form.count)
     elif isinstance(form, Elements):
         kernel = _named(kernel, "elements")
         items, elements = math.prod(form.shape[:-1]), 2 * math.prod(form.shape)
-        numbers = [narrow, form.size, form.step, len(form.shape), *form.shape, *form.strides]
+        fixed = GATHER_ELEMENTS.numbers(**known, size=form.size, step=form.step, rank=len(form.shape))
+        numbers = [*fixed, *form.shape, *form.strides]
     else:
         kernel = _named(kernel, "tuples")
         items = form.batch * form.count
         elements = items * (form.inner + 2 * len(form.dims))
-        numbers = [narrow, form.count, form.inner, form.rows, len(form.dims), *form.dims, *row_major(form.dims)]
-    operands, numbers, grain = [x, indices, outputs[0]], [word.ctypes.data, *numbers], sharing(items, elements)
+        sizes = {"count": form.count, "inner": form.inner, "rows": form.rows, "rank": len(form.dims)}
+        numbers = [*GATHER_TUPLES.numbers(**known, **sizes), *form.dims, *row_major(form.dims)]
+    operands, grain = GATHER.operands(x=x, indices=indices, out=outputs[0]), sharing(items, elements)
     return [step(layer, kernel, operands, numbers, items, keep=[word], grain=grain, check=check)]
 
 

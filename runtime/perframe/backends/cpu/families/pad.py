@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from perframe.backends.cpu.kernels.fields import PAD
 from perframe.backends.cpu.kernels.sizes import PAD_CONSTANT, PAD_EDGE, PAD_REFLECT, PAD_WRAP
 from perframe.backends.cpu.lowering.lowering import mover, sharing, step
 from perframe.backends.cpu.program.program import NativeStep
@@ -49,9 +50,10 @@ def lower(
     first = at_most(at_least(before[-1], 0), made[-1])
     size = at_least(at_most(given[-1] + before[-1], made[-1]) - first, 0)
     items = math.prod(made[:-1])
-    numbers = [value.ctypes.data, _MODES[form.mode], first, size, len(made), *made, *given, *before]
-    grain = sharing(items, math.prod(made))
-    return [step(layer, kernel, [x, outputs[0]], numbers, items, keep=[value], grain=grain)]
+    fixed = {"value": value.ctypes.data, "mode": _MODES[form.mode], "rank": len(made)}
+    numbers = [*PAD.numbers(**fixed, before=first, size=size), *made, *given, *before]
+    operands, grain = PAD.operands(x=x, out=outputs[0]), sharing(items, math.prod(made))
+    return [step(layer, kernel, operands, numbers, items, keep=[value], grain=grain)]
 
 
 _MODES = {"constant": PAD_CONSTANT, "edge": PAD_EDGE, "reflect": PAD_REFLECT, "wrap": PAD_WRAP}

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from perframe.backends.cpu.families.quantize import PIECE, SIGNED
+from perframe.backends.cpu.kernels.fields import BYTE_ADD, BYTE_MEAN, BYTE_TABLE
 from perframe.backends.cpu.kernels.sizes import LANES
 from perframe.backends.cpu.lowering.lowering import SPLIT_ELEMENTS, float_array, step
 from perframe.backends.cpu.program.program import NativeStep
@@ -40,18 +41,24 @@ def lower(
     x, elements = given[0], given[0].shape.size
     pieces, grain = -(-elements // PIECE), max(1, SPLIT_ELEMENTS // PIECE)
     if isinstance(form, Table):
-        return [step(layer, "requantize.look_up", [*given, out], [elements, PIECE], pieces, grain=grain)]
+        operands = BYTE_TABLE.operands(x=x, table=given[1], out=out)
+        numbers = BYTE_TABLE.numbers(elements=elements, piece=PIECE)
+        return [step(layer, "requantize.look_up", operands, numbers, pieces, grain=grain)]
     if isinstance(form, Sum):
         zeros = np.array([*form.zeros, form.zero], np.int32)
-        keep = [float_array(form.factors), zeros, float_array((form.low - form.zero, form.high - form.zero))]
-        numbers = [*(array.ctypes.data for array in keep), elements, PIECE]
+        limits = float_array((form.low - form.zero, form.high - form.zero))
+        keep = {"factors": float_array(form.factors), "zeros": zeros, "limits": limits}
+        addresses = {name: array.ctypes.data for name, array in keep.items()}
+        numbers = BYTE_ADD.numbers(**addresses, elements=elements, piece=PIECE)
+        operands = BYTE_ADD.operands(a=x, b=given[1], out=out)
         text = f"first_signed, second_signed = {SIGNED[x.dtype]}, {SIGNED[given[1].dtype]}"
-        return [step(layer, "requantize.add", [*given, out], numbers, pieces, text, keep, grain=grain)]
+        return [step(layer, "requantize.add", operands, numbers, pieces, text, [*keep.values()], grain=grain)]
     if not layer.channels_last or not form.pixels or x.dtype is not out.dtype:
         return None
     factor, zeros = float_array([form.factor / form.pixels]), np.array([form.x_zero, form.zero], np.int32)
-    operands = [x, Operand.stored(factor), Operand.stored(zeros)]
+    operands = BYTE_MEAN.operands(x=x, factor=Operand.stored(factor), zeros=Operand.stored(zeros), out=out)
+    numbers = BYTE_MEAN.numbers(pixels=form.pixels, channels=form.channels)
     text = f"signed = {SIGNED[x.dtype]}"
     items = form.batch * -(-form.channels // LANES)
     grain = items * SPLIT_ELEMENTS // elements
-    return [step(layer, "byte_pool.mean", [*operands, out], [form.pixels, form.channels], items, text, grain=grain)]
+    return [step(layer, "byte_pool.mean", operands, numbers, items, text, grain=grain)]

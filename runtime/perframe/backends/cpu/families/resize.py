@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from perframe.backends.cpu.kernels.fields import RESIZE
 from perframe.backends.cpu.lowering.lowering import SPLIT_ELEMENTS, all_float32, step
 from perframe.backends.cpu.program.program import NativeStep, Table
 from perframe.backends.operand import Operand, Scratch
@@ -45,10 +46,12 @@ def lower(
     for index, one in enumerate(form):
         taps, work = one.count, one.output * one.outer * one.inner * one.count
         y = outputs[0] if index == len(form) - 1 else scratch((one.outer, one.output, one.inner), x.dtype)
-        tables = [Table(make, (one.sampling, one.size, one.output)) for make in (_indices, _weights)]
-        numbers, items = [one.size, one.inner, one.output, taps], one.outer * one.output
+        sizes = (one.sampling, one.size, one.output)
+        tables = RESIZE.tables(indices=Table(_indices, sizes), weights=Table(_weights, sizes))
+        numbers = RESIZE.numbers(size=one.size, inner=one.inner, outputs=one.output, taps=taps)
+        operands, items = RESIZE.operands(x=x, out=y), one.outer * one.output
         grain = items * SPLIT_ELEMENTS // at_least(work, 1)
-        steps.append(step(layer, "resize", [x, y], numbers, items, tables=tables, grain=grain))
+        steps.append(step(layer, "resize", operands, numbers, items, tables=tables, grain=grain))
         x = y
     return steps
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from perframe.backends.cpu.kernels.fields import ARG, TOP
 from perframe.backends.cpu.kernels.sizes import RUN
 from perframe.backends.cpu.lowering.casting import is_native
 from perframe.backends.cpu.lowering.lowering import sharing, step
@@ -74,12 +75,14 @@ def lower(
     elements = 2 * form.outer * form.size * form.inner  # a comparison is some two copies
     if form.result == "indices":
         items = form.outer * (1 if form.inner == 1 else -(-form.inner // RUN))
-        numbers = [form.size, form.inner, int(form.largest), int(form.last)]
-        operands = [x, outputs[0]]
+        sizes = {"size": form.size, "inner": form.inner}
+        numbers = ARG.numbers(**sizes, takes_largest=int(form.largest), takes_last=int(form.last))
+        operands = ARG.operands(x=x, out=outputs[0])
         return [step(layer, _PLACES[x.dtype], operands, numbers, items, grain=sharing(items, elements))]
     if form.result == "elements" and len(outputs) == 2:
         items = form.outer * form.inner
-        numbers = [form.size, form.inner, form.count, int(form.largest)]
-        operands = [x, *outputs]
+        sizes = {"size": form.size, "inner": form.inner, "count": form.count}
+        numbers = TOP.numbers(**sizes, takes_largest=int(form.largest))
+        operands = TOP.operands(x=x, values=outputs[0], indices=outputs[1])
         return [step(layer, _TOP[x.dtype], operands, numbers, items, grain=sharing(items, 2 * elements))]
     return None

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from perframe.backends.cpu.kernels.fields import STANDARDIZE
 from perframe.backends.cpu.lowering.lowering import all_float32, sharing, step
 from perframe.backends.cpu.program.program import NativeStep
 from perframe.backends.operand import Operand, Scratch
@@ -49,8 +50,16 @@ def lower(
         return None
     (scale_inner, scale_count), (bias_inner, bias_count) = (*(p for p in periods if p), (1, 1))[:2]
     epsilon = np.array([form.epsilon], np.float32)
-    numbers = [epsilon.ctypes.data, form.size, int(form.centered), int(bias is not None)]
-    numbers += [scale_inner, scale_count, bias_inner, bias_count]
-    operands = [x, scale, bias or scale, outputs[0]]
+    numbers = STANDARDIZE.numbers(
+        epsilon=epsilon.ctypes.data,
+        size=form.size,
+        is_centered=int(form.centered),
+        has_bias=int(bias is not None),
+        scale_inner=scale_inner,
+        scale_count=scale_count,
+        bias_inner=bias_inner,
+        bias_count=bias_count,
+    )
+    operands = STANDARDIZE.operands(x=x, scale=scale, bias=bias or scale, out=outputs[0])
     grain = sharing(form.rows, 4 * form.rows * form.size)  # four walks over the row
     return [step(layer, "standardize.rows", operands, numbers, form.rows, keep=[epsilon], grain=grain)]

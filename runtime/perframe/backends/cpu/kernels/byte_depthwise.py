@@ -63,21 +63,21 @@ def _finish(total, base, factor, offset, low, high, zero, out, at, count):
 
 def build(signed: bool) -> Any:
     """Items are (batch, band of output rows, block of channels); a band has `band` rows."""
-    word = BYTE_DEPTHWISE.at
+    field = BYTE_DEPTHWISE.at
     load_bytes, load_part = (load_signed, load_signed_first) if signed else (load_unsigned, load_unsigned_first)
     shift = 256 if signed else 0
 
     def kernel(numbers, begin, end):
         n = int64s(numbers)
-        x, out, limits, band = n[word.x], n[word.out], floats(n[word.limits]), n[word.band]
-        height, width, out_height = n[word.height], n[word.width], n[word.out_height]
-        out_width, ky, kx = n[word.out_width], n[word.kernel_y], n[word.kernel_x]
-        sy, sx, dy, dx = n[word.stride_y], n[word.stride_x], n[word.dilation_y], n[word.dilation_x]
-        py, px, channels = n[word.pad_y], n[word.pad_x], n[word.channels]
-        zero = int(bools(n[word.x_zero])[0])
+        x, out, limits, band = n[field.x], n[field.out], floats(n[field.limits]), n[field.band]
+        height, width, out_height = n[field.height], n[field.width], n[field.out_height]
+        out_width, ky, kx = n[field.out_width], n[field.kernel_y], n[field.kernel_x]
+        sy, sx, dy, dx = n[field.stride_y], n[field.stride_x], n[field.dilation_y], n[field.dilation_x]
+        py, px, channels = n[field.pad_y], n[field.pad_x], n[field.channels]
+        zero = int(bools(n[field.x_zero])[0])
         if zero > 127:
             zero -= shift
-        low, high, y_zero = splat(limits[0]), splat(limits[1]), splat_whole(int(bools(n[word.y_zero])[0]))
+        low, high, y_zero = splat(limits[0]), splat(limits[1]), splat_whole(int(bools(n[field.y_zero])[0]))
         x_zero, none = splat_whole(zero), splat(float32(0))
         count, blocks, bands = min(LANES, channels), (channels + LANES - 1) // LANES, (out_height + band - 1) // band
         wide = (out_width - 1) * sx + (kx - 1) * dx + 1
@@ -97,8 +97,8 @@ def build(signed: bool) -> Any:
                         store(real(subtract_whole(value, x_zero)), line, p * LANES)
                     else:
                         store(none, line, p * LANES)
-            base, factor = load_whole_first(n[word.bias], c, count), load_first(n[word.factors], c, count)
-            offset, w = load_first(n[word.offsets], c, count), n[word.weights] + c * 4
+            base, factor = load_whole_first(n[field.bias], c, count), load_first(n[field.factors], c, count)
+            offset, w = load_first(n[field.offsets], c, count), n[field.weights] + c * 4
             step, across, pitch = sx * LANES, dx * LANES, dy * wide * LANES
             for oy in range(first, last):
                 given = memory + (oy - first) * sy * wide * LANES * 4

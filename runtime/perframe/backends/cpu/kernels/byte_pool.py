@@ -9,7 +9,7 @@ from typing import Any
 
 from numba import float32
 
-from perframe.backends.cpu.kernels.fields import BYTE_POOL
+from perframe.backends.cpu.kernels.fields import BYTE_MEAN, BYTE_POOL
 from perframe.backends.cpu.kernels.memory import floats, int32s, int64s
 from perframe.backends.cpu.kernels.sizes import LANES
 from perframe.backends.cpu.kernels.vector import multiply_add, splat
@@ -31,17 +31,17 @@ from perframe.backends.cpu.kernels.window import reach
 
 def largest(signed: bool) -> Any:
     """Items are (batch, output row)."""
-    word = BYTE_POOL.at
+    field = BYTE_POOL.at
     load_bytes, load_part = (load_signed, load_signed_first) if signed else (load_unsigned, load_unsigned_first)
     least = -128 if signed else 0
 
     def kernel(numbers, begin, end):
         n = int64s(numbers)
-        x, out, height, width = n[word.x], n[word.out], n[word.height], n[word.width]
-        out_height, out_width = n[word.out_height], n[word.out_width]
-        ky, kx, sy, sx = n[word.kernel_y], n[word.kernel_x], n[word.stride_y], n[word.stride_x]
-        dy, dx, py, px = n[word.dilation_y], n[word.dilation_x], n[word.pad_y], n[word.pad_x]
-        channels = n[word.channels]
+        x, out, height, width = n[field.x], n[field.out], n[field.height], n[field.width]
+        out_height, out_width = n[field.out_height], n[field.out_width]
+        ky, kx, sy, sx = n[field.kernel_y], n[field.kernel_x], n[field.stride_y], n[field.stride_x]
+        dy, dx, py, px = n[field.dilation_y], n[field.dilation_x], n[field.pad_y], n[field.pad_x]
+        channels = n[field.channels]
         count = min(LANES, channels)
         for item in range(begin, end):
             top = item % out_height * sy - py
@@ -66,17 +66,18 @@ def largest(signed: bool) -> Any:
 def mean(signed: bool) -> Any:
     """The average of all pixels of each image, quantized again: items are (batch, block of channels).
 
-    [x, factor, zero points of x and y, out, pixels, channels]
+    `zeros` are the zero points of x and y.
     """
+    field = BYTE_MEAN.at
     load_bytes, load_part = (load_signed, load_signed_first) if signed else (load_unsigned, load_unsigned_first)
     least, most = (-128, 127) if signed else (0, 255)
 
     def kernel(numbers, begin, end):
         n = int64s(numbers)
-        x, out, pixels, channels = n[0], n[3], n[4], n[5]
-        zeros = int32s(n[2])
+        x, out, pixels, channels = n[field.x], n[field.out], n[field.pixels], n[field.channels]
+        zeros = int32s(n[field.zeros])
         blocks = (channels + LANES - 1) // LANES
-        factor, none = splat(floats(n[1])[0]), splat(float32(0))
+        factor, none = splat(floats(n[field.factor])[0]), splat(float32(0))
         base, y_zero = splat_whole(-int(zeros[0]) * pixels), splat_whole(int(zeros[1]))
         low, high = splat(float32(least - zeros[1])), splat(float32(most - zeros[1]))
         for item in range(begin, end):

@@ -26,16 +26,16 @@ def _last(pad, offset, stride, size, columns):
 
 def build(epilogue: Any) -> Any:
     """Items are (batch, output channel) planes."""
-    word = CONV.at
+    field = CONV.at
 
     def kernel(numbers, begin, end):
         n = int64s(numbers)
-        x, w, b, out = floats(n[word.x]), floats(n[word.weights]), floats(n[word.bias]), floats(n[word.out])
-        p = floats(n[word.parameters])
-        channels, outputs, groups, height = n[word.channels], n[word.outputs], n[word.groups], n[word.height]
-        width, rows, columns = n[word.width], n[word.out_height], n[word.out_width]
-        ky, kx, sy, sx = n[word.kernel_y], n[word.kernel_x], n[word.stride_y], n[word.stride_x]
-        dy, dx, py, px = n[word.dilation_y], n[word.dilation_x], n[word.pad_y], n[word.pad_x]
+        x, w, b, out = floats(n[field.x]), floats(n[field.weights]), floats(n[field.bias]), floats(n[field.out])
+        p = floats(n[field.parameters])
+        channels, outputs, groups, height = n[field.channels], n[field.outputs], n[field.groups], n[field.height]
+        width, rows, columns = n[field.width], n[field.out_height], n[field.out_width]
+        ky, kx, sy, sx = n[field.kernel_y], n[field.kernel_x], n[field.stride_y], n[field.stride_x]
+        dy, dx, py, px = n[field.dilation_y], n[field.dilation_x], n[field.pad_y], n[field.pad_x]
         depth = channels // groups
         for item in range(begin, end):
             batch, output = item // outputs, item % outputs
@@ -69,16 +69,16 @@ def build(epilogue: Any) -> Any:
 
 def transpose(epilogue: Any) -> Any:
     """The transpose, gathered: each output row collects the input rows that reach it. Items are as above."""
-    word = CONV.at
+    field = CONV.at
 
     def kernel(numbers, begin, end):
         n = int64s(numbers)
-        x, w, b, out = floats(n[word.x]), floats(n[word.weights]), floats(n[word.bias]), floats(n[word.out])
-        p = floats(n[word.parameters])
-        channels, outputs, groups, height = n[word.channels], n[word.outputs], n[word.groups], n[word.height]
-        width, rows, columns = n[word.width], n[word.out_height], n[word.out_width]
-        ky, kx, sy, sx = n[word.kernel_y], n[word.kernel_x], n[word.stride_y], n[word.stride_x]
-        dy, dx, py, px = n[word.dilation_y], n[word.dilation_x], n[word.pad_y], n[word.pad_x]
+        x, w, b, out = floats(n[field.x]), floats(n[field.weights]), floats(n[field.bias]), floats(n[field.out])
+        p = floats(n[field.parameters])
+        channels, outputs, groups, height = n[field.channels], n[field.outputs], n[field.groups], n[field.height]
+        width, rows, columns = n[field.width], n[field.out_height], n[field.out_width]
+        ky, kx, sy, sx = n[field.kernel_y], n[field.kernel_x], n[field.stride_y], n[field.stride_x]
+        dy, dx, py, px = n[field.dilation_y], n[field.dilation_x], n[field.pad_y], n[field.pad_x]
         depth, per_group = channels // groups, outputs // groups
         for item in range(begin, end):
             batch, output = item // outputs, item % outputs

@@ -32,7 +32,7 @@ from perframe.backends.cpu.kernels.vector import (
 )
 from perframe.backends.cpu.kernels.window import reach
 
-word = DEPTHWISE.at
+field = DEPTHWISE.at
 ROOM = BLOCK // LANES  # pixels that a patch on the stack has room for
 
 
@@ -61,13 +61,13 @@ def build() -> Any:
 
     def kernel(numbers, begin, end):
         n = int64s(numbers)
-        x, w, bias, out, limits = n[word.x], n[word.weights], n[word.bias], n[word.out], floats(n[word.limits])
-        finish = n[word.finish]
-        height, width, out_height = n[word.height], n[word.width], n[word.out_height]
-        out_width, ky, kx = n[word.out_width], n[word.kernel_y], n[word.kernel_x]
-        sy, sx, dy, dx = n[word.stride_y], n[word.stride_x], n[word.dilation_y], n[word.dilation_x]
-        py, px, channels, x_pitch = n[word.pad_y], n[word.pad_x], n[word.channels], n[word.x_pitch]
-        out_pitch = n[word.out_pitch]
+        x, w, bias, out, limits = n[field.x], n[field.weights], n[field.bias], n[field.out], floats(n[field.limits])
+        finish = n[field.finish]
+        height, width, out_height = n[field.height], n[field.width], n[field.out_height]
+        out_width, ky, kx = n[field.out_width], n[field.kernel_y], n[field.kernel_x]
+        sy, sx, dy, dx = n[field.stride_y], n[field.stride_x], n[field.dilation_y], n[field.dilation_x]
+        py, px, channels, x_pitch = n[field.pad_y], n[field.pad_x], n[field.channels], n[field.x_pitch]
+        out_pitch = n[field.out_pitch]
         low, high = limits[0], limits[1]
         count, w_pitch = min(LANES, channels), max(LANES, channels)
         # pixels whose taps all lie inside a row
@@ -81,8 +81,8 @@ def build() -> Any:
             top = item % out_height * sy - py
             first = (-top + dy - 1) // dy if top < 0 else 0
             last = max(first, min(ky, (height - top + dy - 1) // dy))
-            image = x + n[word.x_offset] * 4 + (item // out_height * height + top + first * dy) * width * x_pitch * 4
-            line = out + n[word.out_offset] * 4 + item * out_width * out_pitch * 4
+            image = x + n[field.x_offset] * 4 + (item // out_height * height + top + first * dy) * width * x_pitch * 4
+            line = out + n[field.out_offset] * 4 + item * out_width * out_pitch * 4
             for channel in range(0, channels, LANES):
                 c = max(0, min(channel, channels - LANES))
                 for tile in range(0, out_width, TILE):
@@ -114,7 +114,7 @@ def build() -> Any:
                         count,
                     )
             if finish:
-                tail[0], tail[1], tail[2], tail[3] = line, out_pitch, channels, n[word.parameters]
+                tail[0], tail[1], tail[2], tail[3] = line, out_pitch, channels, n[field.parameters]
                 call_kernel(finish, tail_numbers, 0, out_width)
 
     return kernel
@@ -123,40 +123,40 @@ def build() -> Any:
 @inline
 def _pixel_by_pixel(n, x, out, c, begin, pixels, first, last):
     """A few pixels at the edge of a line, where their taps reach too far for a patch."""
-    width, kx, sx, dy = n[word.width], n[word.kernel_x], n[word.stride_x], n[word.dilation_y]
-    dx, px, channels, pitch = n[word.dilation_x], n[word.pad_x], n[word.channels], n[word.x_pitch]
-    count, w_pitch, limits = min(LANES, channels), max(LANES, channels), floats(n[word.limits])
+    width, kx, sx, dy = n[field.width], n[field.kernel_x], n[field.stride_x], n[field.dilation_y]
+    dx, px, channels, pitch = n[field.dilation_x], n[field.pad_x], n[field.channels], n[field.x_pitch]
+    count, w_pitch, limits = min(LANES, channels), max(LANES, channels), floats(n[field.limits])
     for column in range(begin, begin + pixels):
-        total = load_first(n[word.bias], c, count)
+        total = load_first(n[field.bias], c, count)
         for i in range(first, last):
             for j in range(kx):
                 at = column * sx - px + j * dx
                 if at >= 0 and at < width:
                     value = load_first(x, ((i - first) * dy * width + at) * pitch, count)
-                    total = multiply_add(load(n[word.weights], (i * kx + j) * w_pitch + c), value, total)
+                    total = multiply_add(load(n[field.weights], (i * kx + j) * w_pitch + c), value, total)
         total = at_most(at_least(total, splat(limits[0])), splat(limits[1]))
-        store_first(total, out, column * n[word.out_pitch], count)
+        store_first(total, out, column * n[field.out_pitch], count)
 
 
 def _pool(average: bool) -> Any:
-    lines = LINES_POOL.at
+    field = LINES_POOL.at
 
     def build() -> Any:
         """Items are (batch, output row)."""
 
         def kernel(numbers, begin, end):
             n = int64s(numbers)
-            x, out, counting = n[lines.x], n[lines.out], n[lines.counts_padding]
-            height, width, out_height = n[lines.height], n[lines.width], n[lines.out_height]
-            out_width, ky, kx = n[lines.out_width], n[lines.kernel_y], n[lines.kernel_x]
-            sy, sx, dy, dx = n[lines.stride_y], n[lines.stride_x], n[lines.dilation_y], n[lines.dilation_x]
-            py, px, qy, qx = n[lines.pad_y], n[lines.pad_x], n[lines.end_y], n[lines.end_x]
-            channels, x_pitch, out_pitch = n[lines.channels], n[lines.x_pitch], n[lines.out_pitch]
+            x, out, counting = n[field.x], n[field.out], n[field.counts_padding]
+            height, width, out_height = n[field.height], n[field.width], n[field.out_height]
+            out_width, ky, kx = n[field.out_width], n[field.kernel_y], n[field.kernel_x]
+            sy, sx, dy, dx = n[field.stride_y], n[field.stride_x], n[field.dilation_y], n[field.dilation_x]
+            py, px, qy, qx = n[field.pad_y], n[field.pad_x], n[field.end_y], n[field.end_x]
+            channels, x_pitch, out_pitch = n[field.channels], n[field.x_pitch], n[field.out_pitch]
             count = min(LANES, channels)
             for item in range(begin, end):
                 top = item % out_height * sy - py
-                image = x + n[lines.x_offset] * 4 + item // out_height * height * width * x_pitch * 4
-                line = out + n[lines.out_offset] * 4 + item * out_width * out_pitch * 4
+                image = x + n[field.x_offset] * 4 + item // out_height * height * width * x_pitch * 4
+                line = out + n[field.out_offset] * 4 + item * out_width * out_pitch * 4
                 i0, i1 = reach(top, ky, dy, height)
                 for column in range(out_width):
                     left = column * sx - px

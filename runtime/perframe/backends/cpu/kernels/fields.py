@@ -16,16 +16,24 @@ WINDOW = "height width out_height out_width kernel_y kernel_x stride_y stride_x 
 
 
 class Fields:
-    """The words of a kernel in order: the addresses of its operands, then its numbers. `at` has each name's index."""
+    """The words of a kernel in order: the addresses of its operands, then its numbers. `at` has each name's index.
 
-    def __init__(self, operands: str, numbers: str) -> None:
-        self._operands, self._numbers = operands.split(), numbers.split()
-        names = [*self._operands, *self._numbers]
+    Numbers without names, such as the dims of a shape, may follow from index `rest` on.
+    """
+
+    def __init__(self, operands: str, numbers: str, tables: str = "") -> None:
+        self._operands, self._tables, self._numbers = operands.split(), tables.split(), numbers.split()
+        names = [*self._operands, *self._tables, *self._numbers]
         self.at: Any = namedtuple("at", names)(*range(len(names)))
+        self.rest = len(names)
 
     def operands(self, **given: Value) -> list[Value]:
         """The operands in their order. Raises TypeError for a name that is missing or too much."""
         return _ordered(self._operands, given)
+
+    def tables(self, **given: Value) -> list[Value]:
+        """The tables in their order, whose addresses come before the numbers. Raises TypeError, as above."""
+        return _ordered(self._tables, given)
 
     def numbers(self, **given: int) -> list[int]:
         """The numbers in their order. Raises TypeError for a name that is missing or too much."""
@@ -47,3 +55,16 @@ DEPTHWISE = Fields(
 )
 BYTE_DEPTHWISE = Fields("x weights bias factors offsets x_zero y_zero out", f"limits band {WINDOW} channels")
 CONV = Fields("x weights bias out", f"parameters channels outputs groups {WINDOW}")
+RESIZE = Fields("x out", "size inner outputs taps", tables="indices weights")
+STANDARDIZE = Fields(
+    "x scale bias out", "epsilon size is_centered has_bias scale_inner scale_count bias_inner bias_count"
+)
+ARG = Fields("x out", "size inner takes_largest takes_last")
+TOP = Fields("x values indices", "size inner count takes_largest")
+BYTE_ADD = Fields("a b out", "factors zeros limits elements piece")
+BYTE_TABLE = Fields("x table out", "elements piece")
+BYTE_MEAN = Fields("x factor zeros out", "pixels channels")
+PAD = Fields("x out", "value mode before size rank")  # then the shapes of out and of x, and the elements before x
+GATHER = Fields("x indices out", "error is_short size inner count")
+GATHER_ELEMENTS = Fields("x indices out", "error is_short size step rank")  # then the shape, and the strides of x
+GATHER_TUPLES = Fields("x indices out", "error is_short count inner rows rank")  # then dims, and their strides in rows

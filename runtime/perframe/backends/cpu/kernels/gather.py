@@ -5,23 +5,23 @@ from __future__ import annotations
 from typing import Any
 
 from perframe.backends.cpu.kernels.compiler import inline
+from perframe.backends.cpu.kernels.fields import GATHER, GATHER_ELEMENTS, GATHER_TUPLES
 from perframe.backends.cpu.kernels.memory import bools, int32s, int64s, shorts
 from perframe.backends.cpu.kernels.vector import copy_floats
 
 
 def _gather(pointer: Any, size: int) -> Any:
+    field = GATHER.at
     floats = size == 4
 
     def build() -> Any:
-        """Items are (outer, index) pairs; an index outside leaves word: 1, the index, and the size.
-
-        [x, indices, out, word, whether indices are of 32 bits, size, inner, count]
-        """
+        """Items are (outer, index) pairs; an index outside leaves word in `error`: 1, the index, and the size."""
 
         def kernel(numbers, begin, end):
             n = int64s(numbers)
-            x, wide, narrow, out, word = pointer(n[0]), int64s(n[1]), int32s(n[1]), pointer(n[2]), int64s(n[3])
-            short, size, inner, count = n[4], n[5], n[6], n[7]
+            x, wide, narrow = pointer(n[field.x]), int64s(n[field.indices]), int32s(n[field.indices])
+            out, word = pointer(n[field.out]), int64s(n[field.error])
+            short, size, inner, count = n[field.is_short], n[field.size], n[field.inner], n[field.count]
             for item in range(begin, end):
                 place = item % count
                 index = narrow[place] if short else wide[place]
@@ -31,7 +31,7 @@ def _gather(pointer: Any, size: int) -> Any:
                     continue
                 at = (item // count * size + at) * inner
                 if floats and inner > 1:
-                    copy_floats(n[2] + item * inner * 4, n[0] + at * 4, inner)
+                    copy_floats(n[field.out] + item * inner * 4, n[field.x] + at * 4, inner)
                 else:
                     for i in range(inner):
                         out[item * inner + i] = x[at + i]
@@ -56,22 +56,22 @@ def _place(wide, narrow, short, at, size, word):
 
 
 def _elements(pointer: Any) -> Any:
-    def build() -> Any:
-        """Items are rows of the indices, all dims but the last.
+    field, rest = GATHER_ELEMENTS.at, GATHER_ELEMENTS.rest
 
-        [x, indices, out, word, whether indices are of 32 bits, size, its step, rank, shape..., strides of x...]
-        """
+    def build() -> Any:
+        """Items are rows of the indices, all dims but the last."""
 
         def kernel(numbers, begin, end):
             n = int64s(numbers)
-            x, wide, narrow, out, word = pointer(n[0]), int64s(n[1]), int32s(n[1]), pointer(n[2]), int64s(n[3])
-            short, size, step, rank = n[4], n[5], n[6], n[7]
-            count, across = n[7 + rank], n[7 + 2 * rank]
+            x, wide, narrow = pointer(n[field.x]), int64s(n[field.indices]), int32s(n[field.indices])
+            out, word = pointer(n[field.out]), int64s(n[field.error])
+            short, size, step, rank = n[field.is_short], n[field.size], n[field.step], n[field.rank]
+            count, across = n[rest + rank - 1], n[rest + 2 * rank - 1]
             for item in range(begin, end):
-                rest, base = item, 0
+                left, base = item, 0
                 for axis in range(rank - 2, -1, -1):
-                    base += rest % n[8 + axis] * n[8 + rank + axis]
-                    rest //= n[8 + axis]
+                    base += left % n[rest + axis] * n[rest + rank + axis]
+                    left //= n[rest + axis]
                 for i in range(count):
                     place = _place(wide, narrow, short, item * count + i, size, word)
                     if place >= 0:
@@ -83,23 +83,23 @@ def _elements(pointer: Any) -> Any:
 
 
 def _tuples(pointer: Any) -> Any:
-    def build() -> Any:
-        """Items are (batch, tuple of indices).
+    field, rest = GATHER_TUPLES.at, GATHER_TUPLES.rest
 
-        [x, indices, out, word, whether indices are of 32 bits, count, inner, rows of a batch, rank, dims..., strides in
-        rows...]
-        """
+    def build() -> Any:
+        """Items are (batch, tuple of indices); a batch has `rows` rows."""
 
         def kernel(numbers, begin, end):
             n = int64s(numbers)
-            x, wide, narrow, out, word = pointer(n[0]), int64s(n[1]), int32s(n[1]), pointer(n[2]), int64s(n[3])
-            short, count, inner, rows, rank = n[4], n[5], n[6], n[7], n[8]
+            x, wide, narrow = pointer(n[field.x]), int64s(n[field.indices]), int32s(n[field.indices])
+            out, word = pointer(n[field.out]), int64s(n[field.error])
+            short, count, inner, rows = n[field.is_short], n[field.count], n[field.inner], n[field.rows]
+            rank = n[field.rank]
             for item in range(begin, end):
                 row, inside = item // count * rows, True
                 for axis in range(rank):
-                    place = _place(wide, narrow, short, item * rank + axis, n[9 + axis], word)
+                    place = _place(wide, narrow, short, item * rank + axis, n[rest + axis], word)
                     inside = inside and place >= 0
-                    row += place * n[9 + rank + axis]
+                    row += place * n[rest + rank + axis]
                 if inside:
                     for i in range(inner):
                         out[item * inner + i] = x[row * inner + i]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from perframe.backends.cpu.kernels.compiler import inline
+from perframe.backends.cpu.kernels.fields import PAD
 from perframe.backends.cpu.kernels.memory import bools, int32s, int64s, shorts
 from perframe.backends.cpu.kernels.sizes import PAD_CONSTANT, PAD_EDGE, PAD_REFLECT
 from perframe.backends.cpu.kernels.vector import copy_floats
@@ -25,19 +26,18 @@ def _place(mode, at, size):
 
 
 def _padding(pointer: Any, size: int) -> Any:
+    field, rest = PAD.at, PAD.rest
     floats = size == 4
 
     def build() -> Any:
-        """[x, out, value, mode, before, size, rank, shape of out..., of x..., elements before x...]; items are rows of
-        the output. From `before` on a row has `size` elements that follow each other in the input.
-        """
+        """Items are rows of the output. From `before` on, `size` elements of a row follow each other in the input."""
 
         def kernel(numbers, begin, end):
             n = int64s(numbers)
-            x, out, mode = pointer(n[0]), pointer(n[1]), n[3]
-            fill = pointer(n[2])[0]
-            before, whole, rank = n[4], n[5], n[6]
-            made, given, ahead = 7, 7 + rank, 7 + 2 * rank
+            x, out, mode = pointer(n[field.x]), pointer(n[field.out]), n[field.mode]
+            fill = pointer(n[field.value])[0]
+            before, whole, rank = n[field.before], n[field.size], n[field.rank]
+            made, given, ahead = rest, rest + rank, rest + 2 * rank
             total, length, shift = n[made + rank - 1], n[given + rank - 1], n[ahead + rank - 1]
             lines, heights, above = 1, 1, 0
             if rank > 1:
@@ -45,10 +45,10 @@ def _padding(pointer: Any, size: int) -> Any:
             line, plane, whole_plane = begin % lines, 0, True
             for item in range(begin, end):
                 if line == 0 or item == begin:
-                    rest, plane, whole_plane, stride = item // lines, 0, True, heights * length
+                    left, plane, whole_plane, stride = item // lines, 0, True, heights * length
                     for axis in range(rank - 3, -1, -1):
-                        place = _place(mode, rest % n[made + axis] - n[ahead + axis], n[given + axis])
-                        rest //= n[made + axis]
+                        place = _place(mode, left % n[made + axis] - n[ahead + axis], n[given + axis])
+                        left //= n[made + axis]
                         whole_plane = whole_plane and place >= 0
                         plane += place * stride
                         stride *= n[given + axis]
@@ -66,7 +66,7 @@ def _padding(pointer: Any, size: int) -> Any:
                 if whole:
                     source = at + before - shift
                     if floats:
-                        copy_floats(n[1] + (o + before) * 4, n[0] + source * 4, whole)
+                        copy_floats(n[field.out] + (o + before) * 4, n[field.x] + source * 4, whole)
                     else:
                         for i in range(whole):
                             out[o + before + i] = x[source + i]
@@ -79,4 +79,5 @@ def _padding(pointer: Any, size: int) -> Any:
     return build
 
 
-build, of_bytes, of_shorts, of_words = _padding(int32s, 4), _padding(bools, 1), _padding(shorts, 2), _padding(int64s, 8)
+build, of_bytes, of_shorts = _padding(int32s, 4), _padding(bools, 1), _padding(shorts, 2)
+of_words = _padding(int64s, 8)

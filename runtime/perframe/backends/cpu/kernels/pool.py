@@ -14,18 +14,18 @@ from perframe.backends.cpu.kernels.window import reach
 
 
 def _pool(average: bool) -> Any:
-    word = POOL.at
+    field = POOL.at
 
     def build() -> Any:
         """Items are planes."""
 
         def kernel(numbers, begin, end):
             n = int64s(numbers)
-            x, out, counting = floats(n[word.x]), floats(n[word.out]), n[word.counts_padding]
-            height, width, rows, columns = n[word.height], n[word.width], n[word.out_height], n[word.out_width]
-            ky, kx, sy, sx = n[word.kernel_y], n[word.kernel_x], n[word.stride_y], n[word.stride_x]
-            dy, dx, py, px = n[word.dilation_y], n[word.dilation_x], n[word.pad_y], n[word.pad_x]
-            qy, qx = n[word.end_y], n[word.end_x]
+            x, out, counting = floats(n[field.x]), floats(n[field.out]), n[field.counts_padding]
+            height, width, rows, columns = n[field.height], n[field.width], n[field.out_height], n[field.out_width]
+            ky, kx, sy, sx = n[field.kernel_y], n[field.kernel_x], n[field.stride_y], n[field.stride_x]
+            dy, dx, py, px = n[field.dilation_y], n[field.dilation_x], n[field.pad_y], n[field.pad_x]
+            qy, qx = n[field.end_y], n[field.end_x]
             for item in range(begin, end):
                 plane = item * height * width
                 for row in range(rows):

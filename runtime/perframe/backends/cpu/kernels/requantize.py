@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from perframe.backends.cpu.kernels.fields import BYTE_ADD, BYTE_TABLE
 from perframe.backends.cpu.kernels.memory import bools, floats, int32s, int64s
 from perframe.backends.cpu.kernels.sizes import LANES
 from perframe.backends.cpu.kernels.vector import multiply_add, splat
@@ -24,14 +25,16 @@ from perframe.backends.cpu.kernels.whole_vector import (
 
 
 def add(first_signed: bool, second_signed: bool) -> Any:
-    """[a, b, out, factors, zero points of a, b and out, limits, elements, piece]"""
+    """The sum of two; `zeros` are the zero points of a, b and out."""
+    field = BYTE_ADD.at
     load_a, part_a = (load_signed, load_signed_first) if first_signed else (load_unsigned, load_unsigned_first)
     load_b, part_b = (load_signed, load_signed_first) if second_signed else (load_unsigned, load_unsigned_first)
 
     def kernel(numbers, begin, end):
         n = int64s(numbers)
-        a, b, out, factors, zeros, limits = n[0], n[1], n[2], floats(n[3]), int32s(n[4]), floats(n[5])
-        elements, piece = n[6], n[7]
+        a, b, out, factors = n[field.a], n[field.b], n[field.out], floats(n[field.factors])
+        zeros, limits = int32s(n[field.zeros]), floats(n[field.limits])
+        elements, piece = n[field.elements], n[field.piece]
         a_factor, b_factor = splat(factors[0]), splat(factors[1])
         a_zero, b_zero, zero = splat_whole(int(zeros[0])), splat_whole(int(zeros[1])), splat_whole(int(zeros[2]))
         low, high = splat(limits[0]), splat(limits[1])
@@ -49,12 +52,13 @@ def add(first_signed: bool, second_signed: bool) -> Any:
 
 
 def look_up() -> Any:
-    """[x, table of 256, out, elements, piece]"""
+    """What a table of 256 says of each byte."""
+    field = BYTE_TABLE.at
 
     def kernel(numbers, begin, end):
         n = int64s(numbers)
-        x, table, out = bools(n[0]), bools(n[1]), bools(n[2])
-        for i in range(begin * n[4], min(n[3], end * n[4])):
+        x, table, out = bools(n[field.x]), bools(n[field.table]), bools(n[field.out])
+        for i in range(begin * n[field.piece], min(n[field.elements], end * n[field.piece])):
             out[i] = table[x[i]]
 
     return kernel

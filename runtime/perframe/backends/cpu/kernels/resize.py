@@ -6,25 +6,26 @@ from typing import Any
 
 from numba import float32
 
+from perframe.backends.cpu.kernels.fields import RESIZE
 from perframe.backends.cpu.kernels.memory import floats, int64s
 from perframe.backends.cpu.kernels.vector import copy_floats
 
 
 def build() -> Any:
-    """One axis by taps: [x, out, indices, weights, size, inner, outputs, taps]; items are (outer, output) rows of
-    `inner`.
-    """
+    """One axis by taps. Items are (outer, output) rows of `inner`."""
+    field = RESIZE.at
 
     def kernel(numbers, begin, end):
         n = int64s(numbers)
-        x, out, indices, weights = floats(n[0]), floats(n[1]), int64s(n[2]), floats(n[3])
-        size, inner, outputs, taps = n[4], n[5], n[6], n[7]
+        x, out, indices = floats(n[field.x]), floats(n[field.out]), int64s(n[field.indices])
+        weights = floats(n[field.weights])
+        size, inner, outputs, taps = n[field.size], n[field.inner], n[field.outputs], n[field.taps]
         for item in range(begin, end):
             output = item % outputs
             plane = item // outputs * size
             at, o = output * taps, item * inner
             if taps == 1 and weights[at] == float32(1):
-                copy_floats(n[1] + o * 4, n[0] + (plane + indices[at]) * inner * 4, inner)
+                copy_floats(n[field.out] + o * 4, n[field.x] + (plane + indices[at]) * inner * 4, inner)
             elif taps == 2 and weights[at] != float32(0) and weights[at + 1] != float32(0):
                 u, v = weights[at], weights[at + 1]
                 first, second = (plane + indices[at]) * inner, (plane + indices[at + 1]) * inner

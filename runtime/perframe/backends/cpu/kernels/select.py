@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from perframe.backends.cpu.kernels.compiler import inline
+from perframe.backends.cpu.kernels.fields import ARG, TOP
 from perframe.backends.cpu.kernels.memory import POINTERS, int64s
 from perframe.backends.cpu.kernels.sizes import RUN
 from perframe.backends.cpu.kernels.vector import stack_block
@@ -24,17 +25,17 @@ def _first(a, b, largest):
 
 
 def _places(dtype: str) -> Any:
+    field = ARG.at
     pointer = POINTERS[dtype]
 
     def build() -> Any:
-        """[x, out, size, inner, whether the largest, whether the last of equal ones]; items are rows where inner is 1,
-        else (outer, run of columns).
-        """
+        """Items are rows where `inner` is 1, else (outer, run of columns)."""
 
         def kernel(numbers, begin, end):
             n = int64s(numbers)
-            size, inner, largest, last = n[2], n[3], n[4] != 0, n[5] != 0
-            x, out = pointer(n[0]), int64s(n[1])
+            size, inner, largest = n[field.size], n[field.inner], n[field.takes_largest] != 0
+            last = n[field.takes_last] != 0
+            x, out = pointer(n[field.x]), int64s(n[field.out])
             memory = stack_block()
             best, places = pointer(memory), int64s(memory + RUN * 8)
             runs = (inner + RUN - 1) // RUN
@@ -79,6 +80,7 @@ build, of_int32, of_int64 = _places("float32"), _places("int32"), _places("int64
 
 
 def _top(dtype: str) -> Any:
+    field = TOP.at
     pointer = POINTERS[dtype]
 
     @inline
@@ -117,12 +119,12 @@ def _top(dtype: str) -> Any:
         values[at + hole * step], places[at + hole * step] = value, place
 
     def build() -> Any:
-        """[x, values, places, size, inner, count, whether the largest]; items are rows, each kept as a heap."""
+        """Items are rows, each kept as a heap."""
 
         def kernel(numbers, begin, end):
             n = int64s(numbers)
-            size, inner, count, largest = n[3], n[4], n[5], n[6] != 0
-            x, values, places = pointer(n[0]), pointer(n[1]), int64s(n[2])
+            size, inner, count, largest = n[field.size], n[field.inner], n[field.count], n[field.takes_largest] != 0
+            x, values, places = pointer(n[field.x]), pointer(n[field.values]), int64s(n[field.indices])
             for item in range(begin, end):
                 given = item // inner * size * inner + item % inner
                 at = item // inner * count * inner + item % inner

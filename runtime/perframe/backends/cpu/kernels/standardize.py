@@ -6,6 +6,7 @@ from typing import Any
 
 from numba import float32
 
+from perframe.backends.cpu.kernels.fields import STANDARDIZE
 from perframe.backends.cpu.kernels.math import sqrt
 from perframe.backends.cpu.kernels.memory import add_in_any_order, floats, int64s
 
@@ -13,15 +14,16 @@ _RUN = 256  # elements whose sum is taken before it joins the row's, so that lon
 
 
 def rows() -> Any:
-    """[x, scale, bias, out, epsilon, size, centered, has bias, scale inner, count, bias inner, count]; items are
-    rows.
-    """
+    """Items are rows."""
+    field = STANDARDIZE.at
 
     def kernel(numbers, begin, end):
         n = int64s(numbers)
-        x, scale, bias, out, epsilon = floats(n[0]), floats(n[1]), floats(n[2]), floats(n[3]), floats(n[4])[0]
-        size, centered, biased = n[5], n[6], n[7]
-        scale_inner, scale_count, bias_inner, bias_count = n[8], n[9], n[10], n[11]
+        x, scale, bias = floats(n[field.x]), floats(n[field.scale]), floats(n[field.bias])
+        out, epsilon = floats(n[field.out]), floats(n[field.epsilon])[0]
+        size, centered, biased = n[field.size], n[field.is_centered], n[field.has_bias]
+        scale_inner, scale_count, bias_inner = n[field.scale_inner], n[field.scale_count], n[field.bias_inner]
+        bias_count = n[field.bias_count]
         for row in range(begin, end):
             first = row * size
             mean = float32(0)
