@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from perframe.backends.cpu.compile import jit
+from perframe.backends.cpu.kernels.fields import MATMUL
 from perframe.backends.cpu.lowering import gemm
 from perframe.backends.cpu.lowering.casting import accumulator
 from perframe.backends.cpu.lowering.lowering import all_float32, epilogue, float_array, step
@@ -73,9 +74,11 @@ def lower(
 def _by_rows(layer: LayerLike, form: Product, a: Operand, b: Operand, bias: Operand | None, out: Operand) -> NativeStep:
     text, parameters = epilogue(layer)
     scales = float_array((form.alpha, form.beta))
-    numbers = [parameters.ctypes.data, scales.ctypes.data, int(bias is not None), form.rows, form.columns, form.depth]
-    numbers += [len(form.batch), *form.batch, *form.a_strides, *form.b_strides, *form.bias_strides]
-    operands = [a, b, a if bias is None else bias, out]
+    addresses = {"parameters": parameters.ctypes.data, "scales": scales.ctypes.data}
+    sizes = {"rows": form.rows, "columns": form.columns, "depth": form.depth, "rank": len(form.batch)}
+    numbers = MATMUL.numbers(**addresses, has_bias=int(bias is not None), **sizes)
+    numbers += [*form.batch, *form.a_strides, *form.b_strides, *form.bias_strides]
+    operands = MATMUL.operands(a=a, b=b, bias=a if bias is None else bias, out=out)
     return step(layer, "matmul", operands, numbers, form.batches * form.rows, text, [parameters, scales])
 
 

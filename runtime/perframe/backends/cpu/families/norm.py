@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from perframe.backends.cpu.kernels.fields import NEIGHBOURS, SOFTMAX
 from perframe.backends.cpu.kernels.sizes import ROWS_TOGETHER, RUN, SHORT_ROW
 from perframe.backends.cpu.lowering.casting import accumulator
 from perframe.backends.cpu.lowering.lowering import all_float32, float_array, sharing, step
@@ -59,12 +60,16 @@ def lower(
     runs = form.outer * -(-form.inner // RUN)
     if isinstance(form, Neighbours):
         parameters = float_array((form.alpha, form.beta, form.bias))
-        numbers = [parameters.ctypes.data, form.channels, form.inner, form.before, form.after]
+        sizes = {"channels": form.channels, "inner": form.inner, "before": form.before, "after": form.after}
+        numbers = NEIGHBOURS.numbers(parameters=parameters.ctypes.data, **sizes)
+        operands = NEIGHBOURS.operands(x=x, out=outputs[0])
         grain = sharing(runs, 16 * x.shape.size)  # a power and a window are some sixteen copies
-        return [step(layer, "norm.neighbours", [x, outputs[0]], numbers, runs, keep=[parameters], grain=grain)]
+        return [step(layer, "norm.neighbours", operands, numbers, runs, keep=[parameters], grain=grain)]
     items = runs
     if form.inner == 1:
         items = -(-form.outer // ROWS_TOGETHER) if form.size < SHORT_ROW else form.outer
-    numbers = [form.size, form.inner, int(form.logarithm), form.outer]
+    sizes = {"size": form.size, "inner": form.inner, "outer": form.outer}
+    numbers = SOFTMAX.numbers(takes_logarithm=int(form.logarithm), **sizes)
+    operands = SOFTMAX.operands(x=x, out=outputs[0])
     grain = sharing(items, 4 * x.shape.size)  # an exponential is some four copies
-    return [step(layer, "norm.softmax", [x, outputs[0]], numbers, items, grain=grain)]
+    return [step(layer, "norm.softmax", operands, numbers, items, grain=grain)]

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from perframe.backends.cpu.kernels.fields import EXTENT, OWN_RANGE, QUANTIZE
 from perframe.backends.cpu.kernels.sizes import LANES
 from perframe.backends.cpu.lowering.casting import convert
 from perframe.backends.cpu.lowering.lowering import SPLIT_ELEMENTS, step
@@ -55,10 +56,12 @@ def lower(
         pairs = scratch((2 * pieces * LANES,), DataType.FLOAT32)
         y, own, own_zero = outputs
         grain = max(1, SPLIT_ELEMENTS // PIECE)
+        numbers = EXTENT.numbers(elements=elements, piece=PIECE)
+        own_range = OWN_RANGE.operands(pairs=pairs, scale=own, zero=own_zero)
         return [
-            step(layer, "quantize.extent", [x, pairs], [elements, PIECE], pieces, grain=grain),
-            step(layer, "quantize.own_range", [pairs, own, own_zero], [pieces], 1),
-            _scale(layer, "quantize", [x, own, own_zero, y], False),
+            step(layer, "quantize.extent", EXTENT.operands(x=x, pairs=pairs), numbers, pieces, grain=grain),
+            step(layer, "quantize.own_range", own_range, OWN_RANGE.numbers(pieces=pieces), 1),
+            _scale(layer, "quantize", QUANTIZE.operands(x=x, scale=own, zero=own_zero, out=y), False),
         ]
     small, large = (outputs[0], x) if form.quantizes else (x, outputs[0])
     if scale is None or any(form.steps) or small.dtype not in SIGNED or layer.attributes.get("block_size"):
@@ -67,13 +70,15 @@ def lower(
         return None
     zero = zero or Operand.stored(np.zeros(1, small.dtype.numpy))
     kernel = "quantize" if form.quantizes else "dequantize"
-    return [_scale(layer, kernel, [x, scale, zero, outputs[0]], SIGNED[small.dtype])]
+    operands = QUANTIZE.operands(x=x, scale=scale, zero=zero, out=outputs[0])
+    return [_scale(layer, kernel, operands, SIGNED[small.dtype])]
 
 
 def _scale(layer: LayerLike, kernel: str, operands: Sequence[Operand], signed: bool) -> NativeStep:
     elements = operands[0].shape.size
     items, grain = -(-elements // PIECE), max(1, SPLIT_ELEMENTS // PIECE)
-    return step(layer, f"quantize.{kernel}", operands, [elements, PIECE], items, f"signed = {signed}", grain=grain)
+    numbers = QUANTIZE.numbers(elements=elements, piece=PIECE)
+    return step(layer, f"quantize.{kernel}", operands, numbers, items, f"signed = {signed}", grain=grain)
 
 
 def _spread(form: Scaling, values: Any) -> Any:

@@ -68,3 +68,14 @@ PAD = Fields("x out", "value mode before size rank")  # then the shapes of out a
 GATHER = Fields("x indices out", "error is_short size inner count")
 GATHER_ELEMENTS = Fields("x indices out", "error is_short size step rank")  # then the shape, and the strides of x
 GATHER_TUPLES = Fields("x indices out", "error is_short count inner rows rank")  # then dims, and their strides in rows
+SOFTMAX = Fields("x out", "size inner takes_logarithm outer")
+NEIGHBOURS = Fields("x out", "parameters channels inner before after")
+QUANTIZE = Fields("x scale zero out", "elements piece")
+EXTENT = Fields("x pairs", "elements piece")
+OWN_RANGE = Fields("pairs scale zero", "pieces")
+MATMUL = Fields("a b bias out", "parameters scales has_bias rows columns depth rank")  # then the batch, and strides
+WINOGRAD = Fields(
+    "x weights bias addend out transformed",
+    "limits finish parameters height width out_height out_width pad_y pad_x channels columns x_pitch out_pitch"
+    " addend_pitch has_addend tiles_across tiles tile_block column_block tile_items column_items point_step zeros",
+)

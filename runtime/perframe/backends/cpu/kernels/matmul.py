@@ -6,31 +6,33 @@ from typing import Any
 
 from numba import float32
 
+from perframe.backends.cpu.kernels.fields import MATMUL
 from perframe.backends.cpu.kernels.memory import floats, int64s
 
 
 def build(epilogue: Any) -> Any:
     """Items are output rows: out[r, :] = alpha * a[r, :] @ b + beta * bias.
 
-    [a, b, bias, out, p, scales, has bias, rows, columns, depth, rank, batch..., a strides (batch..., row, depth), b
-    strides
-    (batch..., depth, column), bias row, bias column]
+    After the words with names come the batch, the strides of a (batch..., row, depth), of b (batch..., depth, column),
+    and of the bias (row, column).
     """
+    field, rest = MATMUL.at, MATMUL.rest
 
     def kernel(numbers, begin, end):
         n = int64s(numbers)
-        a, b, bias, out, p, scales = floats(n[0]), floats(n[1]), floats(n[2]), floats(n[3]), floats(n[4]), floats(n[5])
-        rows, columns, depth, rank = n[7], n[8], n[9], n[10]
-        left, right = 11 + rank, 11 + 2 * rank + 2
+        a, b, bias, out = floats(n[field.a]), floats(n[field.b]), floats(n[field.bias]), floats(n[field.out])
+        p, scales = floats(n[field.parameters]), floats(n[field.scales])
+        rows, columns, depth, rank = n[field.rows], n[field.columns], n[field.depth], n[field.rank]
+        left, right = rest + rank, rest + 2 * rank + 2
         bias_at = right + rank + 2
         a_row, a_depth = n[left + rank], n[left + rank + 1]
         b_depth, b_column = n[right + rank], n[right + rank + 1]
         for item in range(begin, end):
-            row, rest = item % rows, item // rows
+            row, batch = item % rows, item // rows
             a_at, b_at = row * a_row, 0
             for axis in range(rank - 1, -1, -1):
-                c = rest % n[11 + axis]
-                rest //= n[11 + axis]
+                c = batch % n[rest + axis]
+                batch //= n[rest + axis]
                 a_at += c * n[left + axis]
                 b_at += c * n[right + axis]
             o = item * columns
@@ -50,7 +52,7 @@ def build(epilogue: Any) -> Any:
                     out[o + j] = total
             for j in range(columns):
                 value = scales[0] * out[o + j]
-                if n[6]:
+                if n[field.has_bias]:
                     value += scales[1] * bias[row * n[bias_at] + j * n[bias_at + 1]]
                 out[o + j] = epilogue(value, p)
 

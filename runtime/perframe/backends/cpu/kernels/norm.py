@@ -7,6 +7,7 @@ from typing import Any
 from numba import float32
 
 from perframe.backends.cpu.kernels.compiler import inline
+from perframe.backends.cpu.kernels.fields import NEIGHBOURS, SOFTMAX
 from perframe.backends.cpu.kernels.math import exp_of_negative, log, maximum
 from perframe.backends.cpu.kernels.memory import add_in_any_order, floats, int64s
 from perframe.backends.cpu.kernels.powers import power
@@ -16,18 +17,21 @@ from perframe.backends.cpu.kernels.vector import larger_or_nan, load, stack_bloc
 
 
 def softmax() -> Any:
-    """[x, out, size, inner, logarithm, outer]; items are rows, groups of short ones, or runs of columns."""
+    """Items are rows, groups of short ones, or runs of columns."""
+    field = SOFTMAX.at
 
     def kernel(numbers, begin, end):
         n = int64s(numbers)
-        size, inner, logarithm, outer = n[2], n[3], n[4], n[5]
+        size, inner, logarithm, outer = n[field.size], n[field.inner], n[field.takes_logarithm], n[field.outer]
         memory = stack_block()
         if inner > 1:
             runs = (inner + RUN - 1) // RUN
             for item in range(begin, end):
                 first = item % runs * RUN
                 at = (item // runs * size * inner + first) * 4
-                _columns(n[0] + at, inner, n[1] + at, inner, size, min(RUN, inner - first), logarithm, memory)
+                _columns(
+                    n[field.x] + at, inner, n[field.out] + at, inner, size, min(RUN, inner - first), logarithm, memory
+                )
         elif size < SHORT_ROW:
             given = memory + 2 * RUN * 4
             made = given + SHORT_ROW * ROWS_TOGETHER * 4
@@ -35,17 +39,17 @@ def softmax() -> Any:
                 first = item * ROWS_TOGETHER
                 rows, at = min(ROWS_TOGETHER, outer - first), first * size * 4
                 if size <= 4:
-                    deinterleave(n[0] + at, size, given, ROWS_TOGETHER, rows)
+                    deinterleave(n[field.x] + at, size, given, ROWS_TOGETHER, rows)
                 else:
-                    transpose(n[0] + at, size, given, ROWS_TOGETHER, rows, size)
+                    transpose(n[field.x] + at, size, given, ROWS_TOGETHER, rows, size)
                 _columns(given, ROWS_TOGETHER, made, ROWS_TOGETHER, size, rows, logarithm, memory)
                 if size <= 4:
-                    interleave(made, ROWS_TOGETHER, n[1] + at, size, rows)
+                    interleave(made, ROWS_TOGETHER, n[field.out] + at, size, rows)
                 else:
-                    transpose(made, ROWS_TOGETHER, n[1] + at, size, size, rows)
+                    transpose(made, ROWS_TOGETHER, n[field.out] + at, size, size, rows)
         else:
             for item in range(begin, end):
-                _row(n[0] + item * size * 4, n[1] + item * size * 4, size, logarithm)
+                _row(n[field.x] + item * size * 4, n[field.out] + item * size * 4, size, logarithm)
 
     return kernel
 
@@ -115,12 +119,14 @@ def _largest(x, size):
 
 
 def neighbours() -> Any:
-    """[x, out, (alpha, beta, bias), channels, inner, before, after]; items are (outer, run of neighbouring columns)."""
+    """Items are (outer, run of neighbouring columns); the parameters are alpha, beta and bias."""
+    field = NEIGHBOURS.at
 
     def kernel(numbers, begin, end):
         n = int64s(numbers)
-        channels, inner, before, after = n[3], n[4], n[5], n[6]
-        alpha, beta, bias = floats(n[2])[0], floats(n[2])[1], floats(n[2])[2]
+        channels, inner, before, after = n[field.channels], n[field.inner], n[field.before], n[field.after]
+        alpha, beta = floats(n[field.parameters])[0], floats(n[field.parameters])[1]
+        bias = floats(n[field.parameters])[2]
         runs = (inner + RUN - 1) // RUN
         total = floats(stack_block())
         for item in range(begin, end):
@@ -131,10 +137,10 @@ def neighbours() -> Any:
                 for i in range(wide):
                     total[i] = float32(0)
                 for k in range(max(0, c - before), min(channels, c + after + 1)):
-                    x = floats(n[0] + at + k * inner * 4)
+                    x = floats(n[field.x] + at + k * inner * 4)
                     for i in range(wide):
                         total[i] += x[i] * x[i]
-                x, out = floats(n[0] + at + c * inner * 4), floats(n[1] + at + c * inner * 4)
+                x, out = floats(n[field.x] + at + c * inner * 4), floats(n[field.out] + at + c * inner * 4)
                 for i in range(wide):
                     out[i] = x[i] / power(bias + alpha * total[i], beta)
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from numba import float32
 
+from perframe.backends.cpu.kernels.fields import EXTENT, OWN_RANGE, QUANTIZE
 from perframe.backends.cpu.kernels.memory import bools, floats, int64s
 from perframe.backends.cpu.kernels.sizes import LANES
 from perframe.backends.cpu.kernels.vector import (
@@ -38,17 +39,18 @@ from perframe.backends.cpu.kernels.whole_vector import (
 
 
 def quantize(signed: bool) -> Any:
-    """[x, scale, zero point, out, elements, piece]"""
+    """Items are pieces of `piece` elements."""
+    field = QUANTIZE.at
     low, high = (-128, 127) if signed else (0, 255)
     shift = 256 if signed else 0
 
     def kernel(numbers, begin, end):
         n = int64s(numbers)
-        x, out, elements, piece = n[0], n[3], n[4], n[5]
-        zero = int(bools(n[2])[0])
+        x, out, elements, piece = n[field.x], n[field.out], n[field.elements], n[field.piece]
+        zero = int(bools(n[field.zero])[0])
         if zero > high:
             zero -= shift
-        scale, zeros = splat(floats(n[1])[0]), splat_whole(zero)
+        scale, zeros = splat(floats(n[field.scale])[0]), splat_whole(zero)
         least, most = splat(float32(low - zero)), splat(float32(high - zero))
         for i in range(begin * piece, min(elements, end * piece), LANES):
             count = min(LANES, elements - i)
@@ -59,17 +61,18 @@ def quantize(signed: bool) -> Any:
 
 
 def dequantize(signed: bool) -> Any:
-    """[x, scale, zero point, out, elements, piece]"""
+    """Items are pieces of `piece` elements."""
+    field = QUANTIZE.at
     load_bytes, load_part = (load_signed, load_signed_first) if signed else (load_unsigned, load_unsigned_first)
     shift = 256 if signed else 0
 
     def kernel(numbers, begin, end):
         n = int64s(numbers)
-        x, out, elements, piece = n[0], n[3], n[4], n[5]
-        zero = int(bools(n[2])[0])
+        x, out, elements, piece = n[field.x], n[field.out], n[field.elements], n[field.piece]
+        zero = int(bools(n[field.zero])[0])
         if zero > 127:
             zero -= shift
-        scale, zeros = splat(floats(n[1])[0]), splat_whole(zero)
+        scale, zeros = splat(floats(n[field.scale])[0]), splat_whole(zero)
         for i in range(begin * piece, min(elements, end * piece), LANES):
             count = min(LANES, elements - i)
             whole = load_bytes(x, i) if count == LANES else load_part(x, i, count)
@@ -79,11 +82,12 @@ def dequantize(signed: bool) -> Any:
 
 
 def extent() -> Any:
-    """The smallest and the largest elements of each piece, a vector of either. [x, pairs, elements, piece]"""
+    """The smallest and the largest elements of each piece, a vector of either."""
+    field = EXTENT.at
 
     def kernel(numbers, begin, end):
         n = int64s(numbers)
-        x, pairs, elements, piece = n[0], n[1], n[2], n[3]
+        x, pairs, elements, piece = n[field.x], n[field.pairs], n[field.elements], n[field.piece]
         none = splat(float32(0))
         for item in range(begin, end):
             stop = min(elements, (item + 1) * piece)
@@ -105,16 +109,17 @@ def extent() -> Any:
 
 
 def own_range() -> Any:
-    """The scale that spreads all pieces' range over 8 bits, and its zero point. [pairs, scale, zero point, pieces]
+    """The scale that spreads all pieces' range over 8 bits, and its zero point.
 
     The scale of nothing but zeros is 1/255, as that of ONNX's evaluator; by the standard's own function it is 0.
     """
+    field = OWN_RANGE.at
 
     def kernel(numbers, begin, end):
         n = int64s(numbers)
-        pairs, scale, zero = floats(n[0]), floats(n[1]), bools(n[2])
+        pairs, scale, zero = floats(n[field.pairs]), floats(n[field.scale]), bools(n[field.zero])
         low, high = float32(0), float32(0)
-        for i in range(n[3] * 2 * LANES):
+        for i in range(n[field.pieces] * 2 * LANES):
             low, high = min(low, pairs[i]), max(high, pairs[i])
         width = high - low
         scale[0] = (float32(1) if width == 0 else width) / float32(255)

@@ -11,6 +11,7 @@ from typing import Any
 from numba import float32
 
 from perframe.backends.cpu.kernels.compiler import inline
+from perframe.backends.cpu.kernels.fields import WINOGRAD
 from perframe.backends.cpu.kernels.memory import call_kernel, floats, int64s
 from perframe.backends.cpu.kernels.sizes import LANES, PANEL, ROWS
 from perframe.backends.cpu.kernels.tile import multiply_tile
@@ -118,18 +119,21 @@ def _transform(x, line, pitch, inside, y0, y1, x0, x1, channels, target, step, s
 def build() -> Any:
     """Items are (image, block of tiles, block of result columns).
 
-    [x, w, bias, addend, out, transformed, limits, finish, its parameters, height, width, out height, width, pad y, x,
-    channels, columns, pitch of x, out, addend, has addend, tiles across, tiles, tile block, column block, tile items,
-    column items, step of w from point to point, zeros]
+    The weights of a point lie `point_step` behind those of the point before.
     """
+    field = WINOGRAD.at
 
     def kernel(numbers, begin, end):
         n = int64s(numbers)
-        x, w, bias, addend, out, transformed = n[0], n[1], n[2], n[3], n[4], n[5]
-        limits, finish = floats(n[6]), n[7]
-        height, width, out_height, out_width, py, px = n[9], n[10], n[11], n[12], n[13], n[14]
-        channels, columns, x_pitch, out_pitch, across, tiles = n[15], n[16], n[17], n[18], n[21], n[22]
-        tile_block, column_block, tile_items, column_items, w_step = n[23], n[24], n[25], n[26], n[27]
+        x, w, bias, addend, out = n[field.x], n[field.weights], n[field.bias], n[field.addend], n[field.out]
+        transformed = n[field.transformed]
+        limits, finish = floats(n[field.limits]), n[field.finish]
+        height, width, out_height = n[field.height], n[field.width], n[field.out_height]
+        out_width, py, px = n[field.out_width], n[field.pad_y], n[field.pad_x]
+        channels, columns, x_pitch = n[field.channels], n[field.columns], n[field.x_pitch]
+        out_pitch, across, tiles = n[field.out_pitch], n[field.tiles_across], n[field.tiles]
+        tile_block, column_block, tile_items = n[field.tile_block], n[field.column_block], n[field.tile_items]
+        column_items, w_step = n[field.column_items], n[field.point_step]
         low, high = splat(limits[0]), splat(limits[1])
         products, tail_numbers, square = stack_block(), stack_numbers(), stack_square()
         tail = int64s(tail_numbers)
@@ -170,7 +174,7 @@ def build() -> Any:
                             1,
                             0,
                             0,
-                            n[28],
+                            n[field.zeros],
                             0,
                             0,
                             0,
@@ -218,13 +222,13 @@ def build() -> Any:
                             for i in range(deep):
                                 pixel = (image * out_height + oy + i) * out_width + ox + h
                                 total = add(load(square, at + i * 4 * LANES), first)
-                                if n[20]:
-                                    total = add(total, load_first(addend, pixel * n[19] + j + v, lanes))
+                                if n[field.has_addend]:
+                                    total = add(total, load_first(addend, pixel * n[field.addend_pitch] + j + v, lanes))
                                 store_first(at_most(at_least(total, low), high), out, pixel * out_pitch + j + v, lanes)
                     if finish:
                         for i in range(deep):
                             pixel = ((image * out_height + oy + i) * out_width + ox) * out_pitch + j
-                            tail[0], tail[1], tail[2], tail[3] = out + pixel * 4, out_pitch, wide, n[8]
+                            tail[0], tail[1], tail[2], tail[3] = out + pixel * 4, out_pitch, wide, n[field.parameters]
                             call_kernel(finish, tail_numbers, 0, broad)
 
     return kernel

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from perframe.backends.cpu.kernels.fields import WINOGRAD
 from perframe.backends.cpu.kernels.sizes import BLOCK, LANES, PANEL, ROWS
 from perframe.backends.cpu.lowering import gemm
 from perframe.backends.cpu.lowering.lowering import step
@@ -77,19 +78,39 @@ def convolve(
     column_items = -(-form.outputs // column_block)
     items = form.batch * tile_items * column_items
     transformed = scratch((items, POINTS, tile_block, form.channels), x.dtype)
-    finish, keep = gemm.finishing(layer)
+    (limits, finish, parameters), keep = gemm.finishing(layer)
     zeros = np.zeros(PANEL, np.float32)
     flops = 2 * form.batch * tiles * POINTS * form.channels * form.outputs
+    numbers = WINOGRAD.numbers(
+        limits=limits,
+        finish=finish,
+        parameters=parameters,
+        height=height,
+        width=width,
+        out_height=out_height,
+        out_width=out_width,
+        pad_y=py,
+        pad_x=px,
+        channels=form.channels,
+        columns=form.outputs,
+        x_pitch=x.pitch,
+        out_pitch=out.pitch,
+        addend_pitch=out.pitch if addend is None else addend.pitch,
+        has_addend=int(addend is not None),
+        tiles_across=across,
+        tiles=tiles,
+        tile_block=tile_block,
+        column_block=column_block,
+        tile_items=tile_items,
+        column_items=column_items,
+        point_step=form.channels * gemm.padded(form.outputs),
+        zeros=zeros.ctypes.data,
+    )
     return step(
         layer,
         "winograd",
-        [x, packed, bias, addend or bias, out, transformed],
-        [
-            *(*finish, height, width, out_height, out_width, py, px, form.channels, form.outputs),
-            *(x.pitch, out.pitch, out.pitch if addend is None else addend.pitch),
-            *(int(addend is not None), across, tiles, tile_block, column_block, tile_items, column_items),
-            *(form.channels * gemm.padded(form.outputs), zeros.ctypes.data),
-        ],
+        WINOGRAD.operands(x=x, weights=packed, bias=bias, addend=addend or bias, out=out, transformed=transformed),
+        numbers,
         items,
         keep=[*keep, zeros],
         grain=items * gemm.SPLIT_FLOPS // at_least(2 * flops, 1),
