@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from perframe.backends.cpu.compile import jit
+from perframe.backends.cpu.kernels.fields import ATTENTION
 from perframe.backends.cpu.kernels.sizes import ATTENTION_ROWS, LANES, PANEL, QUERIES, ROWS, SCORES
 from perframe.backends.cpu.lowering import gemm
 from perframe.backends.cpu.lowering.lowering import all_float32, float_array, step
@@ -20,6 +21,7 @@ from perframe.layers.attention import Attention, LinearState
 from perframe.layers.geometry import View, row_major
 from perframe.sizes.traced import at_least, at_most
 
+AXES = ("row", "column")
 FEW_ROWS = 4  # queries of a head, from which on packing its keys pays
 
 
@@ -113,19 +115,39 @@ def lower(
     parameters = float_array((form.scale, form.softcap, form.fill))
     items = count * (form.rows if few else blocks)
     flops = 2 * count * form.rows * form.keys * (form.size + form.columns)
-    numbers = [
-        *(parameters.ctypes.data, form.rows, form.keys, form.size, form.columns, row_block, key_block, blocks),
-        *(view.offset for view in views),
-        *(int(added is not None), int(kept is not None), int(dropped is not None), form.keeps),
-        *(step for view in views for step in view.strides[-2:]),
-        *(*masks[0].strides[-2:], *masks[1].strides[-2:], masks[2].strides[-2], form.out[-2]),
-        *(len(form.batch), *form.batch),
-        *(step for view in (*views, *masks) for step in view.strides[:-2]),
-        *form.out[:-2],
-    ]
-    operands = [query, key, value, added or query, kept or query, dropped or query, outputs[0]]
+    fixed = ATTENTION.numbers(
+        parameters=parameters.ctypes.data,
+        **{"rows": form.rows, "key_count": form.keys, "size": form.size, "columns": form.columns},
+        **{"row_block": row_block, "key_block": key_block, "row_items": blocks},
+        **{f"{name}_offset": view.offset for name, view in zip(("query", "key", "value"), views, strict=True)},
+        has_added=int(added is not None),
+        has_kept=int(kept is not None),
+        has_dropped=int(dropped is not None),
+        keeps=form.keeps,
+        **_steps(query=views[0], key=views[1], value=views[2], added=masks[0], kept=masks[1]),
+        dropped_row=masks[2].strides[-2],
+        out_row=form.out[-2],
+        rank=len(form.batch),
+    )
+    along_batch = [*(step for view in (*views, *masks) for step in view.strides[:-2]), *form.out[:-2]]
+    numbers = [*fixed, *form.batch, *along_batch]
+    operands = ATTENTION.operands(
+        query=query,
+        keys=key,
+        values=value,
+        added=added or query,
+        kept=kept or query,
+        dropped=dropped or query,
+        out=outputs[0],
+    )
     kernel, grain = "attention.rows" if few else "attention", items * gemm.SPLIT_FLOPS // at_least(2 * flops, 1)
     return [*made, step(layer, kernel, operands, numbers, items, keep=[parameters], grain=grain)]
+
+
+def _steps(**views: View) -> dict[str, int]:
+    """The strides of matrices from row to row, and from column to column, by name."""
+    last = {name: view.strides[-2:] for name, view in views.items()}
+    return {f"{name}_{what}": step for name, steps in last.items() for what, step in zip(AXES, steps, strict=True)}
 
 
 def _blocks(form: Attention, count: int) -> tuple[int, int, int]:

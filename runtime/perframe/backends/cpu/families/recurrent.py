@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from perframe.backends.cpu.compile import jit
+from perframe.backends.cpu.kernels.fields import RECURRENT
 from perframe.backends.cpu.kernels.sizes import BLOCK, ROWS
 from perframe.backends.cpu.lowering import gemm
 from perframe.backends.cpu.lowering.lowering import all_float32, float_array, step
@@ -159,9 +160,17 @@ def lower(
         h, c = h or zeros, c or zeros
     block = at_most(-(-form.batch // thread_count()), min(ROWS, BLOCK // space if space else ROWS))
     ends = [*outputs[1:3], outputs[0], outputs[0]][:2]
-    numbers = [parameters.ctypes.data, form.steps, form.batch, hidden, directions, int(form.reverse[0]), block]
-    numbers += [int(len(outputs) > 1), int(len(outputs) > 2), int(apart)]
-    operands = [projected, matrix, second, late, h, c or h, outputs[0], *ends]
+    extents = {"steps": form.steps, "batch": form.batch, "hidden": hidden, "directions": directions, "block": block}
+    numbers = RECURRENT.numbers(
+        parameters=parameters.ctypes.data,
+        **extents,
+        goes_backwards=int(form.reverse[0]),
+        writes_last_h=int(len(outputs) > 1),
+        writes_last_c=int(len(outputs) > 2),
+        resets_after=int(apart),
+    )
+    given = {"projected": projected, "weights": matrix, "late_weights": second, "late_bias": late, "h": h, "c": c or h}
+    operands = RECURRENT.operands(**given, out=outputs[0], last_h=ends[0], last_c=ends[1])
     items = directions * -(-form.batch // block)
     kernel = f"recurrent.{form.cell.lower()}"
     return [projection, step(layer, kernel, operands, numbers, items, text, [parameters], grain=1)]

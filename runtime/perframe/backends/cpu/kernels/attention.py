@@ -12,6 +12,7 @@ from typing import Any
 from numba import float32
 
 from perframe.backends.cpu.kernels.compiler import inline
+from perframe.backends.cpu.kernels.fields import ATTENTION
 from perframe.backends.cpu.kernels.math import exp_of_negative, tanh
 from perframe.backends.cpu.kernels.memory import add_in_any_order, bools, floats, int64s
 from perframe.backends.cpu.kernels.sizes import ATTENTION_ROWS, LANES, PANEL, QUERIES, ROWS, SCORES
@@ -28,7 +29,7 @@ from perframe.backends.cpu.kernels.vector import (
     zero_floats,
 )
 
-RANK = 34  # where the batch's numbers begin
+field, BATCH = ATTENTION.at, ATTENTION.rest  # where the batch begins
 LOWEST = float32(-math.inf)
 STATS = ATTENTION_ROWS + 2  # of rows: the largest score, the total of the weights
 
@@ -36,10 +37,10 @@ STATS = ATTENTION_ROWS + 2  # of rows: the largest score, the total of the weigh
 @inline
 def _at(n, item, operand):
     """Where an operand's part of the batch begins."""
-    rank, at = n[RANK], 0
+    rank, at = n[field.rank], 0
     for axis in range(rank - 1, -1, -1):
-        at += item % n[RANK + 1 + axis] * n[RANK + 1 + (operand + 1) * rank + axis]
-        item //= n[RANK + 1 + axis]
+        at += item % n[BATCH + axis] * n[BATCH + (operand + 1) * rank + axis]
+        item //= n[BATCH + axis]
     return at
 
 
@@ -97,22 +98,22 @@ def _multiply(a, pitch, rows, b, b_depth, first, depth, columns, c, c_pitch, row
 @inline
 def _masked(n, scores, count, row, key, added_at, kept_at):
     """A row's scores from `key` on, capped and masked as the numbers say."""
-    s, softcap, fill = floats(scores), floats(n[7])[1], floats(n[7])[2]
+    s, softcap, fill = floats(scores), floats(n[field.parameters])[1], floats(n[field.parameters])[2]
     if softcap != float32(0):
         for i in range(count):
             s[i] = softcap * tanh(s[i] / softcap)
-    if n[18]:
-        step = n[29]
-        added = floats(n[3] + (added_at + row * n[28] + key * step) * 4)
+    if n[field.has_added]:
+        step = n[field.added_column]
+        added = floats(n[field.added] + (added_at + row * n[field.added_row] + key * step) * 4)
         if step == 1:
             for i in range(count):
                 s[i] += added[i]
         else:
             for i in range(count):
                 s[i] += added[i * step]
-    if n[19]:
-        step, keeps = n[31], n[21]
-        kept = bools(n[4] + kept_at + row * n[30] + key * step)
+    if n[field.has_kept]:
+        step, keeps = n[field.kept_column], n[field.keeps]
+        kept = bools(n[field.kept] + kept_at + row * n[field.kept_row] + key * step)
         if step == 1:
             for i in range(count):
                 s[i] = s[i] if (kept[i] != 0) == (keeps != 0) else fill
@@ -169,9 +170,9 @@ def _scale_down(out, columns, before, largest):
 def _finished(n, out, columns, row, total, dropped_at):
     """A row of the result, divided by its total; zeros where it is dropped or there was no key."""
     o = floats(out)
-    gone = n[9] == 0
-    if n[20]:
-        gone = gone or bools(n[5])[dropped_at + row * n[32]] != 0
+    gone = n[field.key_count] == 0
+    if n[field.has_dropped]:
+        gone = gone or bools(n[field.dropped])[dropped_at + row * n[field.dropped_row]] != 0
     if gone:
         zero_floats(out, columns)
     else:
@@ -181,18 +182,13 @@ def _finished(n, out, columns, row, total, dropped_at):
 
 
 def build() -> Any:
-    """Items are (batch, block of rows), over keys and values in panels.
-
-    [q, keys, values, added, kept, dropped, out, (scale, softcap, fill), rows, keys, size, columns, rows of a block,
-    keys of a block, blocks of rows, offset in q, keys, values, has added, kept, dropped, what keeps, steps: of q's row,
-    column, keys' size, key, values' key, column, added row, key, kept row, key, dropped row, out row; rank, batch...,
-    steps of q..., keys..., values..., added..., kept..., dropped..., out...]
-    """
+    """Items are (batch, block of rows), over keys and values in panels. The parameters are scale, softcap and fill."""
 
     def kernel(numbers, begin, end):
         n = int64s(numbers)
-        rows, keys, size, columns, out_pitch = n[8], n[9], n[10], n[11], n[33]
-        row_block, key_block, row_items = n[12], n[13], n[14]
+        rows, keys, size, columns = n[field.rows], n[field.key_count], n[field.size], n[field.columns]
+        out_pitch = n[field.out_row]
+        row_block, key_block, row_items = n[field.row_block], n[field.key_block], n[field.row_items]
         zeros = stack_block()
         scores = zeros + PANEL * 4
         queries = scores + SCORES * 4
@@ -203,11 +199,13 @@ def build() -> Any:
         for item in range(begin, end):
             first, batch = item % row_items * row_block, item // row_items
             high = min(row_block, rows - first)
-            q = n[0] + (n[15] + _at(n, batch, 0) + first * n[22]) * 4
-            k, v = n[1] + _at(n, batch, 1) * 4, n[2] + _at(n, batch, 2) * 4
+            q = n[field.query] + (n[field.query_offset] + _at(n, batch, 0) + first * n[field.query_row]) * 4
+            k, v = n[field.keys] + _at(n, batch, 1) * 4, n[field.values] + _at(n, batch, 2) * 4
             added_at, kept_at, dropped_at = _at(n, batch, 3), _at(n, batch, 4), _at(n, batch, 5)
-            out = n[6] + (_at(n, batch, 6) + first * out_pitch) * 4
-            _scaled(q, n[22], n[23], queries, pitch, high, size, floats(n[7])[0])
+            out = n[field.out] + (_at(n, batch, 6) + first * out_pitch) * 4
+            _scaled(
+                q, n[field.query_row], n[field.query_column], queries, pitch, high, size, floats(n[field.parameters])[0]
+            )
             for r in range(high + 1):
                 most[r], total[r] = LOWEST, float32(0)
             for key in range(0, keys, key_block):
@@ -231,7 +229,7 @@ def build() -> Any:
 @inline
 def _scores(n, query, keys, count, scores):
     """One query times keys as they lie."""
-    size, down, across = n[10], n[24], n[25]
+    size, down, across = n[field.size], n[field.key_row], n[field.key_column]
     s, q = floats(scores), floats(query)
     if down == 1:
         whole = size // LANES * LANES
@@ -255,7 +253,7 @@ def _scores(n, query, keys, count, scores):
 @inline
 def _weighed(n, scores, count, values, out):
     """Add values as they lie, each times its weight, four at a time."""
-    columns, down, across = n[11], n[26], n[27]
+    columns, down, across = n[field.columns], n[field.value_row], n[field.value_column]
     o, s = floats(out), floats(scores)
     whole = count // 4 * 4
     for i in range(0, whole, 4):
@@ -275,32 +273,33 @@ def _weighed(n, scores, count, values, out):
 
 
 def rows() -> Any:
-    """Items are (batch, row), over keys and values as they lie. Numbers as above."""
+    """Items are (batch, row), over keys and values as they lie."""
 
     def kernel(numbers, begin, end):
         n = int64s(numbers)
-        rows, keys, size, columns = n[8], n[9], n[10], n[11]
+        rows, keys, size, columns = n[field.rows], n[field.key_count], n[field.size], n[field.columns]
         scores = stack_block()
         query = scores + SCORES * 4
         most, total = floats(query + QUERIES * 4), floats(query + (QUERIES + STATS) * 4)
         for item in range(begin, end):
             row, batch = item % rows, item // rows
-            q = n[0] + (n[15] + _at(n, batch, 0) + row * n[22]) * 4
-            k, v = n[1] + (n[16] + _at(n, batch, 1)) * 4, n[2] + (n[17] + _at(n, batch, 2)) * 4
+            q = n[field.query] + (n[field.query_offset] + _at(n, batch, 0) + row * n[field.query_row]) * 4
+            k = n[field.keys] + (n[field.key_offset] + _at(n, batch, 1)) * 4
+            v = n[field.values] + (n[field.value_offset] + _at(n, batch, 2)) * 4
             added_at, kept_at, dropped_at = _at(n, batch, 3), _at(n, batch, 4), _at(n, batch, 5)
-            out = n[6] + (_at(n, batch, 6) + row * n[33]) * 4
-            _scaled(q, 0, n[23], query, 0, 1, size, floats(n[7])[0])
+            out = n[field.out] + (_at(n, batch, 6) + row * n[field.out_row]) * 4
+            _scaled(q, 0, n[field.query_column], query, 0, 1, size, floats(n[field.parameters])[0])
             zero_floats(out, columns)
             before, sums = LOWEST, float32(0)
             for key in range(0, keys, SCORES // 2):
                 many = min(SCORES // 2, keys - key)
-                _scores(n, query, k + key * n[25] * 4, many, scores)
+                _scores(n, query, k + key * n[field.key_column] * 4, many, scores)
                 _masked(n, scores, many, row, key, added_at, kept_at)
                 most[0], most[1] = before, LOWEST
                 _softmax(scores, SCORES // 2, many, 0, most, total)
                 sums = total[0] + sums * _scale_down(out, columns, before, most[0])
                 before = most[0]
-                _weighed(n, scores, many, v + key * n[26] * 4, out)
+                _weighed(n, scores, many, v + key * n[field.value_row] * 4, out)
             _finished(n, out, columns, row, sums, dropped_at)
 
     return kernel

@@ -79,3 +79,15 @@ WINOGRAD = Fields(
     "limits finish parameters height width out_height out_width pad_y pad_x channels columns x_pitch out_pitch"
     " addend_pitch has_addend tiles_across tiles tile_block column_block tile_items column_items point_step zeros",
 )
+RECURRENT = Fields(
+    "projected weights late_weights late_bias h c out last_h last_c",
+    "parameters steps batch hidden directions goes_backwards block writes_last_h writes_last_c resets_after",
+)
+# Queries are (rows, size), keys (size, keys) and values (keys, columns). After the words with names come the batch, and
+# the strides along it of query, keys, values, added, kept, dropped and out.
+ATTENTION = Fields(
+    "query keys values added kept dropped out",
+    "parameters rows key_count size columns row_block key_block row_items query_offset key_offset value_offset"
+    " has_added has_kept has_dropped keeps query_row query_column key_row key_column value_row value_column"
+    " added_row added_column kept_row kept_column dropped_row out_row rank",
+)

@@ -1,8 +1,6 @@
 """Recurrent cells: what is projected from the inputs comes in, and a product with the last state is added at each step.
 
-Items are (direction, block of the batch). Numbers: [projected, matrix, second matrix, bias, h, c, out, last h, last c,
-parameters, steps, batch, hidden, directions, whether the first direction goes backwards, rows of a block, whether
-there is a last h, a last c, whether the reset gate comes after the product]; only a GRU has a second matrix and a bias.
+Items are (direction, block of the batch). Only a GRU has late weights and a late bias, those of its hidden gate.
 Matrices are panels, (directions, batch, hidden) the states, (steps, directions, batch, hidden) what goes out.
 """
 
@@ -14,10 +12,13 @@ from typing import Any
 from numba import float32
 
 from perframe.backends.cpu.kernels.compiler import inline
+from perframe.backends.cpu.kernels.fields import RECURRENT
 from perframe.backends.cpu.kernels.memory import floats, int64s
 from perframe.backends.cpu.kernels.sizes import LANES, PANEL
 from perframe.backends.cpu.kernels.tile import multiply_tile
 from perframe.backends.cpu.kernels.vector import add, copy_floats, load, multiply_add, splat, stack_block, store
+
+field = RECURRENT.at
 
 
 @inline
@@ -70,22 +71,28 @@ def _padded(columns):
 @inline
 def _begin(n, item, gates):
     """(direction, first of the batch, its rows, whether it goes backwards, where this block's projections begin)."""
-    steps, batch, block = n[10], n[11], n[15]
+    steps, batch, block = n[field.steps], n[field.batch], n[field.block]
     blocks = (batch + block - 1) // block
     direction, first = item // blocks, item % blocks * block
     rows = min(block, batch - first)
-    backwards = n[14] if direction == 0 else 1
-    return direction, first, rows, backwards, n[0] + (direction * steps * batch + first) * gates * n[12] * 4
+    backwards = n[field.goes_backwards] if direction == 0 else 1
+    return (
+        direction,
+        first,
+        rows,
+        backwards,
+        n[field.projected] + (direction * steps * batch + first) * gates * n[field.hidden] * 4,
+    )
 
 
 @inline
 def _end(n, direction, first, rows, h, c):
     """Write the last states where they are wanted."""
-    at, count = (direction * n[11] + first) * n[12] * 4, rows * n[12]
-    if n[16]:
-        copy_floats(n[7] + at, h, count)
-    if n[17]:
-        copy_floats(n[8] + at, c, count)
+    at, count = (direction * n[field.batch] + first) * n[field.hidden] * 4, rows * n[field.hidden]
+    if n[field.writes_last_h]:
+        copy_floats(n[field.last_h] + at, h, count)
+    if n[field.writes_last_c]:
+        copy_floats(n[field.last_c] + at, c, count)
 
 
 @inline
@@ -96,15 +103,15 @@ def _matrix(matrix, direction, depth, columns):
 def rnn(first: Any) -> Any:
     def kernel(numbers, begin, end):
         n = int64s(numbers)
-        p = floats(n[9])
-        steps, batch, hidden, directions = n[10], n[11], n[12], n[13]
+        p = floats(n[field.parameters])
+        steps, batch, hidden, directions = n[field.steps], n[field.batch], n[field.hidden], n[field.directions]
         for item in range(begin, end):
             direction, row, rows, backwards, projected = _begin(n, item, 1)
-            h = n[4] + (direction * batch + row) * hidden * 4
-            panels = _matrix(n[1], direction, hidden, hidden)
+            h = n[field.h] + (direction * batch + row) * hidden * 4
+            panels = _matrix(n[field.weights], direction, hidden, hidden)
             for step in range(steps):
                 time = steps - 1 - step if backwards else step
-                target = n[6] + ((time * directions + direction) * batch + row) * hidden * 4
+                target = n[field.out] + ((time * directions + direction) * batch + row) * hidden * 4
                 given = projected + time * batch * hidden * 4
                 _multiply(rows, h, hidden, panels, target, hidden, given, hidden)
                 out = floats(target)
@@ -119,18 +126,20 @@ def rnn(first: Any) -> Any:
 def gru(first: Any, second: Any) -> Any:
     def kernel(numbers, begin, end):
         n = int64s(numbers)
-        p = floats(n[9])
-        steps, batch, hidden, directions, after = n[10], n[11], n[12], n[13], n[18]
+        p = floats(n[field.parameters])
+        steps, batch, hidden, directions = n[field.steps], n[field.batch], n[field.hidden], n[field.directions]
+        after = n[field.resets_after]
         memory = stack_block()
         for item in range(begin, end):
             direction, row, rows, backwards, projected = _begin(n, item, 3)
-            h = n[4] + (direction * batch + row) * hidden * 4
+            h = n[field.h] + (direction * batch + row) * hidden * 4
             gates, made, reset = memory, memory + 2 * rows * hidden * 4, memory + 3 * rows * hidden * 4
-            panels, last = _matrix(n[1], direction, hidden, 2 * hidden), _matrix(n[2], direction, hidden, hidden)
-            bias = n[3] + direction * hidden * 4
+            panels = _matrix(n[field.weights], direction, hidden, 2 * hidden)
+            last = _matrix(n[field.late_weights], direction, hidden, hidden)
+            bias = n[field.late_bias] + direction * hidden * 4
             for step in range(steps):
                 time = steps - 1 - step if backwards else step
-                target = n[6] + ((time * directions + direction) * batch + row) * hidden * 4
+                target = n[field.out] + ((time * directions + direction) * batch + row) * hidden * 4
                 given = projected + time * batch * 3 * hidden * 4
                 rest = given + 2 * hidden * 4
                 _multiply(rows, h, hidden, panels, gates, 2 * hidden, given, 3 * hidden)
@@ -172,18 +181,18 @@ def gru(first: Any, second: Any) -> Any:
 def lstm(first: Any, second: Any, third: Any) -> Any:
     def kernel(numbers, begin, end):
         n = int64s(numbers)
-        p = floats(n[9])
-        steps, batch, hidden, directions = n[10], n[11], n[12], n[13]
+        p = floats(n[field.parameters])
+        steps, batch, hidden, directions = n[field.steps], n[field.batch], n[field.hidden], n[field.directions]
         memory = stack_block()
         for item in range(begin, end):
             direction, row, rows, backwards, projected = _begin(n, item, 4)
             at = (direction * batch + row) * hidden * 4
-            h, gates, state = n[4] + at, memory, memory + 4 * rows * hidden * 4
-            copy_floats(state, n[5] + at, rows * hidden)
-            panels = _matrix(n[1], direction, hidden, 4 * hidden)
+            h, gates, state = n[field.h] + at, memory, memory + 4 * rows * hidden * 4
+            copy_floats(state, n[field.c] + at, rows * hidden)
+            panels = _matrix(n[field.weights], direction, hidden, 4 * hidden)
             for step in range(steps):
                 time = steps - 1 - step if backwards else step
-                target = n[6] + ((time * directions + direction) * batch + row) * hidden * 4
+                target = n[field.out] + ((time * directions + direction) * batch + row) * hidden * 4
                 given = projected + time * batch * 4 * hidden * 4
                 _multiply(rows, h, hidden, panels, gates, 4 * hidden, given, 4 * hidden)
                 for r in range(rows):
