@@ -76,13 +76,8 @@ def _begin(n, item, gates):
     direction, first = item // blocks, item % blocks * block
     rows = min(block, batch - first)
     backwards = n[field.goes_backwards] if direction == 0 else 1
-    return (
-        direction,
-        first,
-        rows,
-        backwards,
-        n[field.projected] + (direction * steps * batch + first) * gates * n[field.hidden] * 4,
-    )
+    projections = n[field.projected] + (direction * steps * batch + first) * gates * n[field.hidden] * 4
+    return direction, first, rows, backwards, projections
 
 
 @inline
