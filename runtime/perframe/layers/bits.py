@@ -18,7 +18,7 @@ _WIDTHS = {
 
 @dataclass(frozen=True)
 class Bits:
-    """Elements of `width` bits each are read as another dtype of as many."""
+    """Elements of `width` bits are read as another dtype of the same width."""
 
     width: int
 

@@ -1,4 +1,4 @@
-"""Columns of sliding blocks put back into pictures: where blocks overlap, they are added up."""
+"""Columns of sliding blocks are put back into pictures; overlapping blocks are added up."""
 
 from __future__ import annotations
 

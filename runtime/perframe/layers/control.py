@@ -1,4 +1,4 @@
-"""Branches and loops. Their bodies are models; `captures` names what these read of the values around them."""
+"""Branches and loops. Their bodies are models; `captures` names the values of the outer graph that the bodies read."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from perframe.tensor.partial import Dim, DynamicTensorShape, PartialTensor
 
 
 def _merged(a: DynamicTensorShape | None, b: DynamicTensorShape | None) -> DynamicTensorShape | None:
-    """What two shapes have in common."""
+    """Return the dims that two shapes have in common; the others are unknown."""
     if a is None or b is None or len(a) != len(b):
         return None
     return DynamicTensorShape(x if x == y else None for x, y in zip(a, b, strict=True))
 
 
 def _check_body(body: Any, captures: Sequence[str], inputs: int, least_outputs: int) -> None:
-    """Raise InferenceError where a body does not have this many inputs of its own, or fewer outputs."""
+    """Raise InferenceError if a body does not have this many inputs of its own, or has too few outputs."""
     own = sum(value.name not in captures for value in body.inputs)
     if own != inputs:
         raise InferenceError(f"its body has {own} input(s), and gets {inputs}")
@@ -29,7 +29,7 @@ def _check_body(body: Any, captures: Sequence[str], inputs: int, least_outputs: 
 
 
 def _check_state(given: PartialTensor | None, into: Any, made: Any) -> None:
-    """Raise InferenceError where a state is of one type before a run of a body, and of another in it or after it."""
+    """Raise InferenceError if a state does not keep its type: before a run of the body, in it and after it."""
     dtypes = [value.dtype for value in (given, into, made) if value is not None]
     if len(set(dtypes)) != 1:
         raise InferenceError(f"state {into.name!r} is of different types: {', '.join(map(str, dtypes))}")

@@ -1,4 +1,4 @@
-"""Convolution whose taps are moved by offsets, and weighed by a mask (Zhu et al., Deformable ConvNets v2, 2019)."""
+"""Deformable convolution: offsets move the taps, and a mask weighs them (Zhu et al., Deformable ConvNets v2, 2019)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from perframe.tensor.partial import PartialTensor
 
 @dataclass(frozen=True)
 class Deformed:
-    """A convolution; offsets are (batch, offset_groups, taps, dims, *output), the mask the same without dims."""
+    """A convolution with offsets (batch, offset_groups, taps, dims, *output), and a mask of that shape without `dims`."""
 
     convolution: Convolution
     offset_groups: int

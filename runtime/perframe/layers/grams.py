@@ -1,4 +1,4 @@
-"""N-grams of words, be they strings or numbers, that are counted."""
+"""Counts of n-grams. A word is a string or a number."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from perframe.tensor.partial import Dim, PartialTensor
 
 @dataclass(frozen=True)
 class Gram:
-    """Words that follow each other, what they weigh, and the column that they count for."""
+    """Words that follow each other, the output column that counts them, and their weight."""
 
     words: tuple[Any, ...]
     column: int
@@ -27,8 +27,10 @@ class Gram:
 
 @dataclass(frozen=True)
 class Counting:
-    """In rows of `length` words each gram is looked for at every distance between its words up to `reach`; one of a
-    single word has none. Its weight is added to its column for each that is found, or (`once`) if any is.
+    """A count of `grams` in rows of `length` words.
+
+    Each gram is searched with every distance between its words up to `reach`; a gram of a single word has no distance.
+    Each gram that is found adds its weight to its column; with `once` a gram adds its weight at most once.
     """
 
     rows: int
@@ -85,7 +87,7 @@ def _tf_idf(inputs: Sequence[Known], outputs: Sequence[Known], **attributes: Any
 
 
 def _pool(attributes: Mapping[str, Any]) -> list[Gram]:
-    """The n-grams of the pool that have a wanted length, each once: the last counts."""
+    """Return the n-grams of the pool that have a wanted length. Of equal n-grams only the last one counts."""
     items, columns = attributes["pool_int64s"] or attributes["pool_strings"], attributes["ngram_indexes"]
     weights = attributes["weights"] if attributes["mode"] != "TF" else ()
     bounds = [*attributes["ngram_counts"], len(items)]

@@ -1,4 +1,4 @@
-"""Labels: values looked up by keys, of any type."""
+"""Labels: a table maps keys to values, both of any type."""
 
 from __future__ import annotations
 

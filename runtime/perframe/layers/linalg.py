@@ -13,7 +13,7 @@ from perframe.tensor.partial import PartialTensor
 
 @dataclass(frozen=True)
 class Determinants:
-    """Of `count` matrices of (size, size)."""
+    """The determinants of `count` matrices of (size, size)."""
 
     count: int
     size: int

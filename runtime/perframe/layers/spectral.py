@@ -1,4 +1,4 @@
-"""Fourier transforms, and what spectra are weighted with."""
+"""Fourier transforms, and weights of spectra."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from perframe.tensor.partial import Dim, DynamicTensorShape, PartialTensor
 
 @dataclass(frozen=True)
 class Transform:
-    """Lines of `length` samples become `bins` frequencies (or the other way round, divided by the length).
+    """`length` samples become `bins` frequencies; the inverse makes samples of frequencies, divided by the length.
 
-    The input is (outer, size, inner, parts) with the real and the imaginary part in the last dim, or the real one
-    alone; the output (outer, frames, bins, inner, output_parts). Frame f begins at sample f * step; samples from
-    `available` on are zero. `mirrored` input holds the frequencies up to the middle, whose conjugates are the others.
-    Where it is `windowed`, the third input weights the samples.
+    The input is (outer, size, inner, parts); the last dim holds the real and the imaginary part, or the real part only.
+    The output is (outer, frames, bins, inner, output_parts). Frame f begins at sample f * step; samples from
+    `available` on are zero. `mirrored` input holds the frequencies up to the middle; the others are their conjugates.
+    With `windowed` the third input weights the samples.
     """
 
     outer: int
@@ -120,7 +120,7 @@ def STFT(
 ) -> PartialTensor:
     if signal.shape is not None and len(signal.shape) not in (2, 3):
         raise InferenceError(f"STFT takes signals of shape (batch, length) or (batch, length, parts), not {signal}")
-    if signal.shape is not None and len(signal.shape) == 3:  # one of two dims is real, as for onnxruntime
+    if signal.shape is not None and len(signal.shape) == 3:  # a signal of two dims is real, as in onnxruntime
         _parts(signal, "STFT")
     batch, size = (None, None) if signal.shape is None else signal.shape[:2]
     step, length = frame_step.ints(), _frame_length(size, window, frame_length)
@@ -134,7 +134,10 @@ def STFT(
 
 
 def _frame_length(size: Dim, window: PartialTensor | None, frame_length: PartialTensor | None) -> int | None:
-    """What is given, or the window's, or the whole signal."""
+    """Return the length of a frame: the given one, else that of the window, else that of the whole signal.
+
+    None if it is unknown. Raises InferenceError if the given length is not that of the window.
+    """
     length: Dim = size
     if window is not None:
         length = None if window.shape is None else window.shape[0]
