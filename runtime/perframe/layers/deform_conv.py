@@ -15,7 +15,7 @@ from perframe.tensor.partial import PartialTensor
 
 @dataclass(frozen=True)
 class Deformed:
-    """A convolution with offsets (batch, offset_groups, taps, dims, *output), and a mask of that shape without `dims`."""
+    """A convolution with offsets (batch, offset_groups, taps, dims, *output) and a mask of that shape without dims."""
 
     convolution: Convolution
     offset_groups: int

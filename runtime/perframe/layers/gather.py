@@ -78,7 +78,7 @@ class Elements:
 
 
 def check_extent(x: PartialTensor, indices: PartialTensor, axis: int) -> None:
-    """Raise InferenceError if the indices have another rank than x, or are longer than x on an axis other than `axis`."""
+    """Raise InferenceError if the indices have another rank than x, or are longer on an axis other than `axis`."""
     if x.shape is None or indices.shape is None:
         return
     if len(x.shape) != len(indices.shape) or not x.shape:
@@ -105,7 +105,7 @@ def _gather_elements(inputs: Sequence[Known], outputs: Sequence[Known], *, axis:
 
 @dataclass(frozen=True)
 class Tuples:
-    """Each of `batch` parts has `count` tuples of indices. A tuple names a row of `inner` elements in dims of `dims`."""
+    """Each of `batch` parts has `count` tuples of indices. A tuple names a row of `inner` elements in dims `dims`."""
 
     batch: int
     count: int

@@ -172,7 +172,7 @@ def _tile(inputs: Sequence[Known], outputs: Sequence[Known]) -> list[View]:
 
 @dataclass(frozen=True)
 class _Cut:
-    """One axis of a slice: `count` elements from `first` on, `step` apart. `first` counts only if `count` is a number."""
+    """One axis of a slice: `count` elements from `first` on, `step` apart. `first` is unused if `count` is unknown."""
 
     first: int
     count: Dim

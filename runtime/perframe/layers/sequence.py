@@ -1,4 +1,4 @@
-"""Sequences and optionals, on the host: lists of tensors, and None. Their specs have the elements' dtype and no shape."""
+"""Sequences and optionals on the host: lists of tensors, or None. Their specs have the elements' dtype and no shape."""
 
 from __future__ import annotations
 
