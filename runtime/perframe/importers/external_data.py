@@ -59,7 +59,7 @@ def _entries(tensor: onnx.TensorProto, where: str) -> Mapping[str, str]:
         if entry.key in _KEYS and entry.key in entries:
             raise ModelError(f"{where} has two of {entry.key!r} for its external data")
         if not isinstance(entry.value, str):
-            raise ModelError(f"{where}: {entry.key!r} of its external data is no text")
+            raise ModelError(f"{where}: {entry.key!r} of its external data is not text")
         entries[entry.key] = entry.value
     if not entries.get("location"):
         raise ModelError(f"{where} lies in another file, and does not say in which")
@@ -70,7 +70,7 @@ def _entries(tensor: onnx.TensorProto, where: str) -> Mapping[str, str]:
 def _opened(folder: Path, location: str, where: str) -> Iterator[IO[bytes]]:
     """Open a file beside the model. Raises ModelError if it is not a file, or may lie in another folder."""
     if "\0" in location:
-        raise ModelError(f"{where} wants {location[:200]!r}, which is no file's name")
+        raise ModelError(f"{where} wants {location[:200]!r}, which cannot be the name of a file")
     home = folder.resolve()
     target = (home / location).resolve()
     if target == home or not target.is_relative_to(home):
@@ -79,11 +79,11 @@ def _opened(folder: Path, location: str, where: str) -> Iterator[IO[bytes]]:
             "put the file itself beside the model"
         )
     if not target.is_file():
-        raise ModelError(f"{where} wants {location[:200]!r}, which is not beside the model, or is no file")
+        raise ModelError(f"{where} wants {location[:200]!r}, which is not a file beside the model")
     with os.fdopen(os.open(target, _FLAGS), "rb") as file:
         found = os.fstat(file.fileno())
         if not stat.S_ISREG(found.st_mode):
-            raise ModelError(f"{where} wants {location[:200]!r}, which is no file")
+            raise ModelError(f"{where} wants {location[:200]!r}, which is not a file")
         if found.st_nlink > 1:
             raise ModelError(
                 f"{where} wants {location[:200]!r}, which has a second name that may lie outside the model's folder (a "

@@ -27,7 +27,7 @@ from perframe.tensor.partial import DynamicTensorShape, PartialTensor
 
 Array = NDArray[Any]
 
-TRAINING = "it trains, and perframe runs inference: export the model without it"
+TRAINING = "it is for training, and perframe runs inference only: export the model without it"
 
 
 def load_onnx(source: str | Path | bytes | IO[bytes] | onnx.ModelProto) -> Model:
@@ -204,7 +204,7 @@ class Importer:
         if missing:
             if not self.problems:
                 raise ModelError(
-                    f"{self.name}: node {node.name!r} ({node.op}) reads {missing[0]!r}, which nothing makes before it"
+                    f"{self.name}: node {node.name!r} ({node.op}) reads {missing[0]!r}, which no earlier node makes"
                 )
             self._end_shapes(node)
             return
@@ -217,7 +217,7 @@ class Importer:
             self._problem(node, str(error))
             return
         except (ArithmeticError, LookupError, TypeError, ValueError) as error:  # a file may say anything
-            self._problem(node, f"its inputs or attributes are not those of the operator: {error}")
+            self._problem(node, f"its inputs or attributes do not fit the operator: {error}")
             return
         if not self._bodies(node):
             self._end_shapes(node)

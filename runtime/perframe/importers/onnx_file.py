@@ -72,7 +72,7 @@ def _parsed_file(path: Path, weights: Weights) -> onnx.ModelProto:
         if not path.exists():
             raise MissingFileError(f"there is no model file {str(path)!r} (looked in {str(Path.cwd())!r})")
         if not path.is_file():
-            raise ModelError(f"{str(path)!r} is no file, but a device or a pipe")
+            raise ModelError(f"{str(path)!r} is not a file, but a device or a pipe")
         with path.open("rb") as file:
             return _parsed(file, path.stat().st_size, path.name, weights)
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path

@@ -27,7 +27,7 @@ class Calls:
         for function in proto.functions:
             key = (function.domain, function.name, function.overload)
             if key in self._functions:
-                raise ModelError(f"function {':'.join(key[:2])} is there twice")
+                raise ModelError(f"the model has function {':'.join(key[:2])} twice")
             self._functions[key] = function
         self._costs: dict[Key, int] = {}
         self._made = 0

@@ -50,7 +50,7 @@ def _element_type(info: onnx.ValueInfoProto) -> DataType:
         if which not in ("sequence_type", "optional_type"):
             break
         kind = getattr(kind, which).elem_type
-    raise ModelError(f"input or output {info.name!r} is a sequence or an optional of no tensors")
+    raise ModelError(f"input or output {info.name!r} is a sequence or an optional without tensors")
 
 
 def data_type(number: int) -> DataType:
@@ -60,4 +60,4 @@ def data_type(number: int) -> DataType:
     try:
         return DataType.of(onnx.helper.tensor_dtype_to_np_dtype(number))
     except (KeyError, ValueError, TypeError):
-        raise ModelError(f"element type {number} is none that ONNX defines") from None
+        raise ModelError(f"ONNX defines no element type {number}") from None

@@ -72,7 +72,7 @@ class Contents:
                 found.update(node.input, node.output)
         for name in (*found, *self._other_names()):
             if not isinstance(name, str):  # protobuf gives bytes that are not UTF-8 as bytes
-                raise ModelError(f"the name {name!r} is no text: the file is damaged")
+                raise ModelError(f"the name {name!r} is not text: the file is damaged")
         return found
 
     def _other_names(self) -> set[str]:

@@ -50,7 +50,7 @@ def _packed(x: PartialTensor, heads: int, name: str) -> tuple[Dim, Dim, Dim]:
         raise InferenceError(f"{name} is {x}, and not of shape (batch, tokens, heads * size)")
     batch, tokens, width = x.shape
     if isinstance(width, int) and width % heads:
-        raise InferenceError(f"{name} is {x}, and {width} is no multiple of {heads} heads")
+        raise InferenceError(f"{name} is {x}, and {width} is not a multiple of {heads} heads")
     return batch, tokens, width // heads if isinstance(width, int) else None
 
 
@@ -73,7 +73,7 @@ def LinearAttention(
         wanted = [name for name, needed in zip(("decay", "beta"), _RULES[update_rule], strict=True) if needed]
         raise InferenceError(f"the rule {update_rule!r} takes {' and '.join(wanted) or 'neither decay nor beta'}")
     if q_num_heads % kv_num_heads:
-        raise InferenceError(f"{q_num_heads} query heads are no multiple of {kv_num_heads} heads")
+        raise InferenceError(f"{q_num_heads} query heads are not a multiple of {kv_num_heads} heads")
     batch, tokens, size = _packed(query, q_num_heads, "query")
     _, _, key_size = _packed(key, kv_num_heads, "key")
     _, _, value_size = _packed(value, kv_num_heads, "value")
@@ -168,11 +168,11 @@ def DotProductAttention(
         return query.with_shape(None)
     for mask in (kept, dropped):
         if mask is not None and mask.dtype is not DataType.BOOL:
-            raise InferenceError(f"{mask} says of nothing whether it is there")
+            raise InferenceError(f"a mask must be bool, and is {mask}")
     q, k, v = (_seen(x, views[i] if views else None) for i, x in enumerate((query, key, value)))
     rank = len(q)
     if rank < 2 or len(k) != rank or len(v) != rank:
-        raise InferenceError(f"{query}, {key} and {value} are not of one rank")
+        raise InferenceError(f"{query}, {key} and {value} do not have the same rank")
     if isinstance(q[-1], int) and isinstance(k[-2], int) and q[-1] != k[-2]:
         raise InferenceError(f"queries of {q[-1]} numbers do not fit keys of {k[-2]}: {query}, {key}")
     masks = [DynamicTensorShape(x.shape) for x in (added, kept, dropped) if x is not None and x.shape is not None]

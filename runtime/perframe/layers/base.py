@@ -181,7 +181,9 @@ class Declaration:
                 if any([isinstance(dim, int) and dim < 0 for dim in output.shape or ()]):
                     raise InferenceError(f"an output would be {output}, and no dim may be negative")
                 if output.shape is not None and len(output.shape) > MAX_RANK:
-                    raise InferenceError(f"an output would have {len(output.shape)} dims, and {MAX_RANK} are the most")
+                    raise InferenceError(
+                        f"an output would have {len(output.shape)} dims, and at most {MAX_RANK} are possible"
+                    )
                 reason = too_large(output.shape, output.dtype) if output.shape else ""
                 if reason:
                     raise InferenceError(f"an output would be too large: {reason}")
@@ -315,5 +317,5 @@ def normalize_axes(axes: Sequence[int], rank: int) -> tuple[int, ...]:
     """
     result = tuple(sorted(normalize_axis(axis, rank) for axis in axes))
     if len(set(result)) != len(result):
-        raise InferenceError(f"axes {tuple(axes)} name one axis twice")
+        raise InferenceError(f"axes {tuple(axes)} name an axis twice")
     return result

@@ -30,7 +30,7 @@ def _width(dtype: DataType) -> int:
 @layer()
 def BitCast(x: PartialTensor, *, to: DataType) -> PartialTensor:
     if DataType.STRING in (x.dtype, to) or _width(x.dtype) != _width(to):
-        raise InferenceError(f"the bits of {x.dtype} cannot be read as {to}: they are not as many")
+        raise InferenceError(f"the bits of {x.dtype} cannot be read as {to}: their numbers differ")
     return x.with_shape(x.shape, to)
 
 

@@ -40,7 +40,7 @@ def If(
     condition: PartialTensor, *around: PartialTensor, bodies: Mapping[str, Any], captures: Sequence[str] = ()
 ) -> tuple[PartialTensor, ...]:
     if condition.dtype is not DataType.BOOL or (condition.shape is not None and condition.shape.size not in (1, None)):
-        raise InferenceError(f"a branch wants one truth value, and gets {condition}")
+        raise InferenceError(f"the condition of a branch must be one bool, and is {condition}")
     branches = [bodies[name] for name in ("then_branch", "else_branch")]
     for body in branches:
         _check_body(body, captures, 0, 0)
@@ -65,11 +65,11 @@ def Loop(
 ) -> tuple[PartialTensor, ...]:
     for value, dtype in ((trips, DataType.INT64), (condition, DataType.BOOL)):
         if value is not None and (value.dtype is not dtype or (value.shape is not None and value.shape.size == 0)):
-            raise InferenceError(f"a loop's trip count is int64 and its condition bool, and one is {value}")
+            raise InferenceError(f"a loop takes an int64 trip count and a bool condition, and one of them is {value}")
     body, states = bodies["body"], len(carried) - len(captures)
     _check_body(body, captures, 2 + states, 1 + states)
     if body.outputs[0].dtype is not DataType.BOOL:
-        raise InferenceError(f"its body's first output, whether it goes on, is {body.outputs[0]}")
+        raise InferenceError(f"its body's first output is its condition and must be bool, and is {body.outputs[0]}")
     own = [value for value in body.inputs if value.name not in captures]
     for given, into, made in zip(carried[:states], own[2:], body.outputs[1:], strict=False):
         _check_state(given, into, made)
@@ -83,12 +83,12 @@ def Loop(
 
 def _stacked(value: Any, axis: int) -> PartialTensor:
     if value.kind != "tensor":
-        raise InferenceError(f"a body's output {value.name!r} is collected, and is no tensor")
+        raise InferenceError(f"a body's output {value.name!r} is collected, and is not a tensor")
     if value.shape is None:
         return PartialTensor(value.dtype)
     dims: list[Dim] = list(value.shape)
     if not -len(dims) - 1 <= axis <= len(dims):
-        raise InferenceError(f"axis {axis} is none of what {value} is collected to")
+        raise InferenceError(f"axis {axis} is outside the tensor that collects {value}")
     dims.insert(axis if axis >= 0 else len(dims) + 1 + axis, None)
     return PartialTensor(value.dtype, DynamicTensorShape(dims))
 

@@ -50,7 +50,7 @@ def _spatial(
         if kernel is not None and kernel != own and not DynamicTensorShape(own).may_be(kernel):
             raise InferenceError(f"kernel_shape {kernel} is not that of the weights {w}")
         if 0 in own:
-            raise InferenceError(f"the weights {w} have no taps")
+            raise InferenceError(f"the weights {w} have a kernel without elements")
         kernel = own
     if kernel is not None:
         check_window(len(kernel), kernel_shape, strides, dilations, pads)

@@ -42,7 +42,7 @@ def DeformConv(
     if b is not None and b.shape is not None and not b.shape.may_be((outputs,)):
         raise InferenceError(f"the bias is {b}, and one number for each of {outputs} output channels is expected")
     if isinstance(channels, int) and channels % offset_group:
-        raise InferenceError(f"{channels} channels are not {offset_group} groups that share offsets")
+        raise InferenceError(f"{channels} channels do not make {offset_group} groups with offsets")
     return result
 
 

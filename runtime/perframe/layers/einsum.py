@@ -42,7 +42,7 @@ def _split(equation: str, operands: int) -> tuple[list[str], str | None]:
     allowed = set(string.ascii_letters)
     for term in (*terms, right):
         if term.count(_ELLIPSIS) > 1 or set(term.replace(_ELLIPSIS, "")) - allowed:
-            raise InferenceError(f"{term!r} in the equation {equation!r} is no row of indices")
+            raise InferenceError(f"{term!r} in the equation {equation!r} is not a list of indices")
     if len(terms) != operands:
         raise InferenceError(f"the equation {equation!r} has {len(terms)} operands, and {operands} are given")
     return terms, right if arrow else None

@@ -114,7 +114,7 @@ class _Text:
         if name == "where":
             condition, kind = self.expression(node.args[0])
             if kind != "bool":
-                raise self.fail(node, "where() wants a comparison first")
+                raise self.fail(node, "the first argument of where() must be a comparison")
             (yes, no), kind = self.same(node, *node.args[1:])
             return (f"({condition} ? {yes} : {no})" if self.glsl else f"({yes} if {condition} else {no})"), kind
         if name == "to_float":

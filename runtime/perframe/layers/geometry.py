@@ -206,5 +206,7 @@ def window(
     else:
         given = tuple(pads) if pads and auto_pad in NOT_SET else (0,) * (2 * rank)
     if any([pad > MAX_PADDING for pad in given]):
-        raise InferenceError(f"padding of {max(given)} elements is more than kernels hold: {MAX_PADDING} are the most")
+        raise InferenceError(
+            f"padding of {max(given)} elements is more than kernels hold: at most {MAX_PADDING} are possible"
+        )
     return Window(tuple(kernel), steps, spread, given[:rank], given[rank:])

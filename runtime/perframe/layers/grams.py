@@ -58,18 +58,18 @@ def TfIdfVectorizer(
     if bool(pool_int64s) == bool(pool_strings):
         raise InferenceError("TfIdfVectorizer needs either pool_int64s or pool_strings")
     if (x.dtype is DataType.STRING) != bool(pool_strings):
-        raise InferenceError(f"{x} and the pool of n-grams are not of one type")
+        raise InferenceError(f"{x} and the pool of n-grams do not have the same type")
     if not ngram_indexes:
         raise InferenceError("ngram_indexes must name the output's columns, from 0")
     if weights and len(weights) != len(ngram_indexes):
         raise InferenceError(f"{len(weights)} weights do not fit {len(ngram_indexes)} n-grams")
     if max_gram_length < min_gram_length:
-        raise InferenceError(f"there are no n-grams of {min_gram_length} to {max_gram_length} words")
+        raise InferenceError(f"min_gram_length {min_gram_length} is more than max_gram_length {max_gram_length}")
     lengths = itertools.pairwise([*ngram_counts, len(pool_int64s) + len(pool_strings)])
     if sum((end - begin) // length for length, (begin, end) in enumerate(lengths, 1)) > len(ngram_indexes):
         raise InferenceError(f"{len(ngram_indexes)} ngram_indexes do not fit the pool of n-grams")
     if x.shape is not None and len(x.shape) > 2:
-        raise InferenceError(f"{x} is no sequence, and no batch of sequences")
+        raise InferenceError(f"{x} is not a sequence or a batch of sequences")
     columns: tuple[Dim, ...] = (max(ngram_indexes) + 1,)
     if x.shape is None:
         return x.with_shape(None, DataType.FLOAT32)

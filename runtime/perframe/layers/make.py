@@ -43,7 +43,7 @@ def EyeLike(x: PartialTensor, *, dtype: DataType | None = None, k: int = 0) -> P
     if x.shape is not None and len(x.shape) == 1:  # ONNX asks for two dims; its reference takes one
         return x.with_shape((*x.shape, *x.shape), dtype)
     if x.shape is not None and len(x.shape) != 2:
-        raise InferenceError(f"{x} is no matrix")
+        raise InferenceError(f"{x} is not a matrix")
     return x.with_shape(x.shape or (None, None), dtype)
 
 
@@ -56,7 +56,7 @@ def _eye_like(inputs: Sequence[Known], outputs: Sequence[Known], *, dtype: DataT
 @layer(host=("k",))
 def Trilu(x: PartialTensor, k: PartialTensor | None = None, *, upper: Flag = 1) -> PartialTensor:
     if x.shape is not None and len(x.shape) < 2:
-        raise InferenceError(f"{x} is no matrix, and no stack of matrices")
+        raise InferenceError(f"{x} is not a matrix or a stack of matrices")
     return x.with_shape(x.shape)
 
 

@@ -304,7 +304,7 @@ def _picture(x: PartialTensor) -> Sequence[Dim]:
 def DepthToSpace(x: PartialTensor, *, blocksize: Positive, mode: Literal["DCR", "CRD"] = "DCR") -> PartialTensor:
     n, c, h, w = _picture(x)
     if isinstance(c, int) and c % (blocksize * blocksize):
-        raise InferenceError(f"the channels of {x} are no multiple of {blocksize * blocksize}")
+        raise InferenceError(f"the channels of {x} are not a multiple of {blocksize * blocksize}")
     grown = [dim_product(dim, blocksize) for dim in (h, w)]
     return x.with_shape((n, c // blocksize**2 if isinstance(c, int) else None, *grown))
 

@@ -87,7 +87,7 @@ def AveragePool(x: PartialTensor, *, count_include_pad: Flag = 0, **shared: Any)
 @attributes_of(_output)
 def LpPool(x: PartialTensor, *, p: float = 2, **shared: Any) -> PartialTensor:
     if p <= 0:
-        raise InferenceError(f"p is {p}, and a norm's power is positive")
+        raise InferenceError(f"p is {p}, and must be positive")
     return _output(x, **shared)
 
 
@@ -148,11 +148,11 @@ def MaxUnpool(
     check_window(len(kernel_shape), kernel_shape, strides, None, pads)
     _check_rank(x, kernel_shape)
     if x.shape is not None and indices.shape is not None and not x.shape.may_be(indices.shape):
-        raise InferenceError(f"indices {indices} do not say where each element of {x} goes")
+        raise InferenceError(f"indices {indices} do not have one index for each element of {x}")
     rank = len(kernel_shape) + 2
     whole = (None,) * rank if x.shape is None else _whole(x.shape, kernel_shape, strides, pads)
     if any(isinstance(dim, int) and dim < 0 for dim in whole):
-        raise InferenceError(f"nothing that {x} was pooled from has the shape {whole}")
+        raise InferenceError(f"{x} cannot be unpooled: its output would have the shape {whole}")
     if output_shape is not None:
         wanted = output_shape.elements
         if wanted is not None and len(wanted) != rank:

@@ -110,7 +110,7 @@ def QuantizeLinear(
             raise InferenceError(f"output_dtype is {output_dtype}, but the zero point is {zero_point.dtype}")
         dtype = zero_point.dtype
     if dtype not in WHOLE_RANGES and dtype not in FLOATS:
-        raise InferenceError(f"nothing is quantized to {dtype}")
+        raise InferenceError(f"numbers cannot be quantized to {dtype}")
     return x.with_shape(x.shape, dtype)
 
 

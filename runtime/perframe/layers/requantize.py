@@ -58,7 +58,7 @@ def QuantizedAdd(
     to: DataType,
 ) -> PartialTensor:
     if a.shape is not None and b.shape is not None and a.shape != b.shape:
-        raise InferenceError(f"{a} and {b} are added element by element")
+        raise InferenceError(f"{a} and {b} cannot be added: their shapes differ")
     return a.with_shape(a.shape, to)
 
 

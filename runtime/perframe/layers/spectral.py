@@ -46,7 +46,7 @@ def _parts(x: PartialTensor, name: str) -> None:
 def _signal_axis(axis: int, rank: int) -> int:
     at = normalize_axis(axis, rank)
     if at == rank - 1:
-        raise InferenceError(f"axis {axis} is that of the real and imaginary parts")
+        raise InferenceError(f"axis {axis} holds the real and imaginary parts, and cannot be transformed")
     return at
 
 
@@ -54,7 +54,7 @@ def _length(given: int | None, dim: Dim, mirrored: bool) -> int | None:
     if given is None:
         given = None if not isinstance(dim, int) else 2 * (dim - 1) if mirrored else dim
     if given is not None and given < 1:
-        raise InferenceError(f"a transform of {given} samples is none")
+        raise InferenceError(f"a transform needs at least 1 sample, and has {given}")
     return given
 
 
@@ -125,7 +125,7 @@ def STFT(
     batch, size = (None, None) if signal.shape is None else signal.shape[:2]
     step, length = frame_step.ints(), _frame_length(size, window, frame_length)
     if step is not None and step[0] < 1:
-        raise InferenceError(f"frame_step {step[0]} makes no progress")
+        raise InferenceError(f"frame_step is {step[0]}, and must be at least 1")
     frames = None
     if step is not None and length is not None and isinstance(size, int):
         frames = max(0, (size - length) // step[0] + 1)
@@ -177,6 +177,6 @@ def MelWeightMatrix(
 ) -> PartialTensor:
     length, bands = dft_length.ints(), num_mel_bins.ints()
     if bands is not None and bands[0] < 1:
-        raise InferenceError(f"{bands[0]} mel bands are none")
+        raise InferenceError(f"num_mel_bins is {bands[0]}, and must be at least 1")
     rows = None if length is None else length[0] // 2 + 1
     return PartialTensor(output_datatype, DynamicTensorShape((rows, None if bands is None else bands[0])))

@@ -45,7 +45,7 @@ class Standardization:
 
 def _stashed(stash_type: DataType) -> DataType:
     if not stash_type.is_float:
-        raise InferenceError(f"stash_type {stash_type} is no floating point type")
+        raise InferenceError(f"stash_type {stash_type} is not a floating point type")
     return stash_type
 
 

@@ -28,7 +28,7 @@ def regular_expression(pattern: str) -> Any:
     try:
         return re2.compile(pattern, options)
     except re2.error as error:
-        raise InferenceError(f"{pattern!r:.200} is no regular expression of RE2: {_reason(error)}") from None
+        raise InferenceError(f"{pattern!r:.200} is not a regular expression of RE2: {_reason(error)}") from None
 
 
 def _reason(error: Exception) -> str:

@@ -310,7 +310,7 @@ class Model:
             missing = [name for name in layer.inputs if name and name not in made]
             if missing:
                 raise ModelError(
-                    f"{self.name}: layer {layer.name!r} ({layer.op}) reads {missing[0]!r}, made by nothing before it"
+                    f"{self.name}: layer {layer.name!r} ({layer.op}) reads {missing[0]!r}, which no earlier layer makes"
                 )
             for name in layer.outputs:
                 if name and name in made:

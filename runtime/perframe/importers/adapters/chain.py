@@ -52,7 +52,7 @@ class Chain:
         """Return the spec of a value that goes into the node. Raises NotImplementedError if there is none."""
         found = self.graph.find(name)
         if found is None:
-            raise NotImplementedError(f"nothing is known of its input {name!r}")
+            raise NotImplementedError(f"its input {name!r} is unknown")
         return found
 
     def rank(self, name: str) -> int:
@@ -74,7 +74,7 @@ class Chain:
         """Return the value of an input. Raises NotImplementedError if it is not a constant."""
         self.graph.find(name)
         if name not in self.graph.constants:
-            raise NotImplementedError(f"its input {name!r} is no constant")
+            raise NotImplementedError(f"its input {name!r} is not a constant")
         return self.graph.constants[name]
 
     def ints(self, *values: int) -> str:
