@@ -303,7 +303,7 @@ class Importer:
         self._end_shapes(node)
 
     def _end_shapes(self, node: Node) -> None:
-        """Give the outputs of a node that was not imported an unknown spec, so that the search for problems goes on."""
+        """Give the outputs of a node that was not imported an unknown shape, so that the import finds all problems."""
         for name in node.outputs:
             self.specs[name] = PartialTensor(DataType.FLOAT32)
 
@@ -367,7 +367,7 @@ class Importer:
 
 
 def _joined(inferred: DynamicTensorShape | None, said: DynamicTensorShape | None) -> DynamicTensorShape | None:
-    """Return the inferred shape of an output; for a dim that is no number, the dim that the file says."""
+    """Return the inferred shape of an output. Where a dim is not a number, the dim that the file declares counts."""
     if inferred is None or said is None:
         return inferred if said is None else said
     if len(inferred) != len(said):

@@ -26,7 +26,7 @@ class Arrangement:
 
     @classmethod
     def of(cls, rank: int, seen: int | None = None) -> Arrangement:
-        """Return the tensor's own dims, with dims of 1 before them up to `seen` dims."""
+        """Return the arrangement of a tensor's own dims, with dims of 1 before them up to `seen` dims."""
         own = tuple((axis, 1, 0) for axis in range(rank))
         return cls((None,) * ((rank if seen is None else seen) - rank) + own, (0,) * rank)
 

@@ -86,7 +86,7 @@ class Declaration:
     required: int = field(init=False)
     attributes: dict[str, Any] = field(init=False)
     added: dict[str, Any] = field(init=False, default_factory=dict)
-    _accepted: dict[tuple[str, int], Any] = field(init=False, default_factory=dict)  # the values stay alive, so ids do
+    _accepted: dict[tuple[str, int], Any] = field(init=False, default_factory=dict)  # keeps values alive for their ids
 
     def __post_init__(self) -> None:
         parameters = inspect.signature(self.formula or self.infer).parameters.values()
@@ -164,7 +164,7 @@ class Declaration:
         return index < len(self.inputs) and self.inputs[index] in self.host
 
     def outputs_for(self, inputs: Sequence[PartialTensor | None], attributes: Attributes) -> tuple[PartialTensor, ...]:
-        """Return the outputs as far as they are known. Raises InferenceError with a reason."""
+        """Return the outputs as partial tensors. Raises InferenceError with a reason."""
         if len(inputs) < self.required or None in inputs[: self.required]:
             raise InferenceError(f"{self.name} needs {self.required} input(s) {self.inputs}, and has {len(inputs)}")
         if self.variadic and not self.takes_absent and None in inputs[len(self.inputs) :]:

@@ -49,7 +49,7 @@ class Seen:
 def channels_last_outputs(
     declaration: Declaration, inputs: Sequence[PartialTensor | None], attributes: Mapping[str, Any]
 ) -> tuple[PartialTensor, ...]:
-    """Return the outputs as far as they are known. Raises InferenceError."""
+    """Return the outputs as partial tensors. Raises InferenceError."""
     given = [_first_of(value) if is_data(declaration, index) else value for index, value in enumerate(inputs)]
     outputs = declaration.outputs_for(given, attributes)
     return tuple(

@@ -1,8 +1,8 @@
 """Shape arithmetic on partly known values: forms compute the entries of their outputs with NumPy.
 
-A form takes part if it has `of_entries`, which takes the inputs as far as they are known and returns the entries of an
-output, in any shape of the output's size. If an entry follows from numbers alone, it is computed in the layer's dtype;
-otherwise it is computed with symbols, as far as they support the operations.
+A form takes part if it has `of_entries`, which takes partial tensors as inputs and returns the entries of an output, in
+any shape of the output's size. An entry that follows from numbers alone is computed in the layer's dtype. Any other
+entry is computed with symbols, or is unknown if symbols do not support an operation.
 """
 
 from __future__ import annotations

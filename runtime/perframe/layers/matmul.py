@@ -38,7 +38,7 @@ class Product:
 
 
 def _check_depth(a: PartialTensor, b: PartialTensor, columns: Dim, rows: Dim) -> None:
-    """Raise InferenceError if a has, as far as is known, another number of columns than b has rows."""
+    """Raise InferenceError if the columns of a and the rows of b are known numbers, and differ."""
     if isinstance(columns, int) and isinstance(rows, int) and columns != rows:
         raise InferenceError(f"{a} and {b} cannot be multiplied: {columns} columns and {rows} rows")
 

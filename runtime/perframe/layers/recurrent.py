@@ -125,7 +125,7 @@ class _Cell:
 
 
 def _check(what: str, value: PartialTensor | None, wanted: Sequence[Dim]) -> None:
-    """Raise InferenceError if a shape, as far as it is known, differs from the wanted one."""
+    """Raise InferenceError if the known dims of a shape differ from the wanted ones."""
     if value is not None and value.shape is not None and not value.shape.may_be(wanted):
         raise InferenceError(f"{what} is {value}, and {DynamicTensorShape(wanted)} fits the other inputs")
 

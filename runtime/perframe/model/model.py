@@ -34,7 +34,7 @@ class Value:
 
     @property
     def spec(self) -> PartialTensor:
-        """The value as a PartialTensor: dtype, kind, and the shape as far as it is declared."""
+        """The declared dtype, kind and shape, as a partial tensor."""
         return PartialTensor(self.dtype, self.shape, kind=self.kind, element_kind=self.element_kind)
 
     def __str__(self) -> str:
@@ -98,7 +98,7 @@ class Layer:
         return InferenceError(f"layer {self.name!r} ({self.op}): {said} [inputs {listed}]")
 
     def infer(self, inputs: Sequence[PartialTensor | None]) -> tuple[PartialTensor, ...]:
-        """Return its outputs as far as they are known.
+        """Return its outputs as partial tensors.
 
         Raises InferenceError that names the layer and its inputs.
         """
@@ -250,7 +250,7 @@ class Model:
             ]
 
     def infer(self, inputs: Mapping[str, PartialTensor] | None = None) -> dict[str, PartialTensor]:
-        """Return every value as far as it is known. `inputs` may say more of the inputs than the model declares.
+        """Return every value as a partial tensor. `inputs` may say more about the inputs than the model declares.
 
         Raises InferenceError.
         """

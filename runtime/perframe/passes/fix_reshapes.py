@@ -1,6 +1,6 @@
 """A Reshape to a computed shape gets a constant shape, if each dim is a known number, a dim of its input, or the rest.
 
-Then no layer needs to compute the shape, for a new input shape either. A shape with an unknown number stays computed:
+Then no layer needs to compute the shape, not even for a new input shape. A shape with an unknown number stays computed:
 the number may not fit, and that is an error.
 """
 
@@ -14,7 +14,7 @@ from perframe.passes.match import Graph
 
 
 def _target(graph: Graph, layer: Layer) -> list[int] | None:
-    """Return the constant shape: 0 copies the input's dim, -1 stands for the rest. None if a dim is unknown."""
+    """Return the constant shape: 0 copies the input's dim, -1 stands for the rest. None if there is no such shape."""
     given, made = graph.specs[layer.inputs[0]].shape, graph.specs[layer.outputs[0]].shape
     wanted = listed(graph.specs[layer.inputs[1]])
     if given is None or made is None or wanted is None or 0 in made:
