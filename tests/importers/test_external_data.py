@@ -109,7 +109,7 @@ def test_what_has_no_folder_reads_nothing(place: str, folder: Path, monkeypatch:
 def test_data_outside_the_folder_is_not_read(place: str, location: str, folder: Path) -> None:
     (folder / "link.bin").symlink_to(folder.parent / "secret.bin")
     (folder / "linked").symlink_to(folder.parent)
-    with pytest.raises(pf.ModelError, match=r"outside|no file"):
+    with pytest.raises(pf.ModelError, match=r"outside|not a file"):
         pf.load(saved(folder, external(location=location), place))
 
 
@@ -122,7 +122,7 @@ def test_data_of_a_second_name_is_not_read(folder: Path) -> None:
 
 def test_a_pipe_is_not_waited_for(folder: Path) -> None:
     os.mkfifo(folder / "pipe")
-    with pytest.raises(pf.ModelError, match="no file"):
+    with pytest.raises(pf.ModelError, match="not a file"):
         pf.load(saved(folder, external(location="pipe")))
 
 

@@ -306,7 +306,7 @@ def test_a_sequence_of_nothing() -> None:
 
 def test_a_name_that_is_no_text() -> None:
     data = model(helper.make_node("Relu", ["xxxx"], ["y"])).SerializeToString()
-    with pytest.raises(pf.ModelError, match="no text"):
+    with pytest.raises(pf.ModelError, match="is not text"):
         pf.load(data.replace(b"xxxx", b"\xff\xfe\xfd\xfc"))
 
 

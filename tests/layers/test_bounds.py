@@ -104,7 +104,7 @@ SHAPES: list[tuple[str, list[tuple[int, ...]], dict[str, Any], str]] = [
     ("ScatterElements", [(3, 5), (2, 1), (3, 1)], {"axis": 1}, "updates .* do not fit"),
     ("ScatterND", [(3, 5), (2, 1), (2, 4)], {}, "updates .* do not fit"),
     ("ScatterND", [(3, 5), (2, 3), (2,)], {}, "do not name elements"),
-    ("MaxUnpool", [(1, 1, 2, 2), (1, 1, 2, 3)], {"kernel_shape": [2, 2]}, "do not say where"),
+    ("MaxUnpool", [(1, 1, 2, 2), (1, 1, 2, 3)], {"kernel_shape": [2, 2]}, "one index for each element"),
     ("RoiAlign", [(1, 1, 4, 4), (2, 3), (2,)], {}, "are not 4 numbers"),
     ("RoiAlign", [(1, 1, 4, 4), (3, 4), (2,)], {}, "for each of the batch_indices"),
     ("MaxRoiPool", [(1, 1, 4, 4), (2, 4)], {"pooled_shape": [1, 1]}, "regions are rows"),

@@ -1,1 +1,1 @@
-"""Readers of model files."""
+"""Importers: they read model files."""

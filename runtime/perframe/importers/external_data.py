@@ -1,6 +1,6 @@
-"""Weights that lie in other files. Only files in the model's own folder, or below it, are ever opened.
+"""Weights in other files. Only files in the model's own folder, or below it, are ever opened.
 
-A model may come from anywhere, and what it names here becomes a constant that others can read back.
+A model may come from anywhere, and the content of each file that it names becomes a constant that others can read.
 """
 
 from __future__ import annotations
@@ -23,13 +23,14 @@ from perframe.importers.onnx_weights import ITEM_BYTES, read_array
 Weights = dict[int, NDArray[Any]]
 
 _KEYS = ("location", "offset", "length")
-# a symbolic link put there meanwhile is not followed, and a pipe is not waited for
+# the open call does not follow a symbolic link that appeared after the check, and does not wait for a pipe
 _FLAGS = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
 
 def read_external_data(contents: Contents, name: str, folder: Path | None, weights: Weights) -> None:
-    """Read what lies in other files: into `weights` by the index of the initializer, else into the tensor. Raises
-    ModelError.
+    """Read weights in other files: into `weights` by the index of their initializer, or else into the tensor.
+
+    Raises ModelError.
     """
     own = len(contents.proto.graph.initializer)
     for index, tensor in enumerate(contents.tensors()):
@@ -42,7 +43,7 @@ def read_external_data(contents: Contents, name: str, folder: Path | None, weigh
         try:
             with _opened(folder, entries["location"], where) as file:
                 array = _read(file, tensor, entries, where, index < own)
-        except (OSError, ValueError, RuntimeError) as error:  # RuntimeError: links that go round
+        except (OSError, ValueError, RuntimeError) as error:  # RuntimeError: a cycle of links
             if isinstance(error, ModelError):
                 raise
             raise ModelError(f"{where} cannot be read from {entries['location'][:200]!r}: {error}") from None
@@ -58,7 +59,7 @@ def _entries(tensor: onnx.TensorProto, where: str) -> Mapping[str, str]:
         if entry.key in _KEYS and entry.key in entries:
             raise ModelError(f"{where} has two of {entry.key!r} for its external data")
         if not isinstance(entry.value, str):
-            raise ModelError(f"{where}: {entry.key!r} of its external data is no text")
+            raise ModelError(f"{where}: {entry.key!r} of its external data is not text")
         entries[entry.key] = entry.value
     if not entries.get("location"):
         raise ModelError(f"{where} lies in another file, and does not say in which")
@@ -67,9 +68,9 @@ def _entries(tensor: onnx.TensorProto, where: str) -> Mapping[str, str]:
 
 @contextmanager
 def _opened(folder: Path, location: str, where: str) -> Iterator[IO[bytes]]:
-    """A file beside the model. Raises ModelError where it is none, or may be one that lies elsewhere."""
+    """Open a file beside the model. Raises ModelError if it is not a file, or may lie in another folder."""
     if "\0" in location:
-        raise ModelError(f"{where} wants {location[:200]!r}, which is no file's name")
+        raise ModelError(f"{where} wants {location[:200]!r}, which cannot be the name of a file")
     home = folder.resolve()
     target = (home / location).resolve()
     if target == home or not target.is_relative_to(home):
@@ -78,11 +79,11 @@ def _opened(folder: Path, location: str, where: str) -> Iterator[IO[bytes]]:
             "put the file itself beside the model"
         )
     if not target.is_file():
-        raise ModelError(f"{where} wants {location[:200]!r}, which is not beside the model, or is no file")
+        raise ModelError(f"{where} wants {location[:200]!r}, which is not a file beside the model")
     with os.fdopen(os.open(target, _FLAGS), "rb") as file:
         found = os.fstat(file.fileno())
         if not stat.S_ISREG(found.st_mode):
-            raise ModelError(f"{where} wants {location[:200]!r}, which is no file")
+            raise ModelError(f"{where} wants {location[:200]!r}, which is not a file")
         if found.st_nlink > 1:
             raise ModelError(
                 f"{where} wants {location[:200]!r}, which has a second name that may lie outside the model's folder (a "
@@ -94,7 +95,10 @@ def _opened(folder: Path, location: str, where: str) -> Iterator[IO[bytes]]:
 def _read(
     file: IO[bytes], tensor: onnx.TensorProto, entries: Mapping[str, str], where: str, apart: bool
 ) -> NDArray[Any] | None:
-    """A tensor's values as an array, or as its raw data; what they take is compared with the file first."""
+    """Read a tensor's values: return an array, or set the tensor's raw data and return None.
+
+    The size of the values is first compared with the file. Raises ModelError if the file is too short.
+    """
     size = os.fstat(file.fileno()).st_size
     offset = _number(entries, "offset", where) or 0
     length = _number(entries, "length", where)

@@ -1,4 +1,4 @@
-"""What a file is that is no ONNX file, by its first bytes, and how to come from there to one."""
+"""Recognition of files that are not ONNX files, by their first bytes, with advice how to get an ONNX file."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SIGNS: tuple[tuple[int, bytes, str, str], ...] = (
 
 
 def what_it_is(data: bytes) -> str:
-    """A sentence about data that does not parse as ONNX: what it seems to be, and what to do."""
+    """Return a sentence about data that does not parse as ONNX: its likely format, and what to do."""
     for at, sign, what, then in _SIGNS:
         if data[at : at + len(sign)] == sign:
             return f"it is {what}: {then}"

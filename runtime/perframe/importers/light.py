@@ -1,4 +1,4 @@
-"""ONNX files to measure and compare with: the light models inside the onnx package, and what other runtimes expect.
+"""ONNX files for measurements and comparisons: the light models of the onnx package, and files for other runtimes.
 
 A light model is a real graph whose weights are made by ConstantOfShape nodes, all of them equal. Equal weights hide
 wrong indexing, so `light_model` puts seeded random ones in their place.
@@ -23,7 +23,7 @@ Weights = NDArray[np.float32]
 FOLDER = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
 PREFIX = "light_"
 
-# What reads a parameter, by operator and input: its role in `draw`.
+# The role of a parameter in `_draw`, by the operator that reads it and the input.
 ROLES = {
     ("Conv", 1): "weight",
     ("Conv", 2): "shift",
@@ -36,17 +36,17 @@ ROLES = {
     ("Mul", 1): "scale",
     ("Add", 1): "shift",
 }
-# Operators that keep the size of values, to look through for a sum or a softmax behind a layer.
+# Operators that keep the magnitude of values: the search for a sum or a softmax behind a layer looks through them.
 TRANSPARENT = {"BatchNormalization", "Relu", "Reshape", "GlobalAveragePool", "AveragePool", "Dropout"}
 
 
 def light_names() -> list[str]:
-    """The names that `light_model` knows, e.g. "light_resnet50"."""
+    """Return the names that `light_model` knows, e.g. "light_resnet50"."""
     return sorted(path.stem for path in FOLDER.glob(f"{PREFIX}*.onnx"))
 
 
 def light_model(name: str, seed: int = 0) -> bytes:
-    """A light model, as an ONNX file's bytes, with random weights under which the values stay of the order of one.
+    """Return a light model as the bytes of an ONNX file. With its random weights, values stay of the order of one.
 
     Weights are He-normal (He et al. 2015), a third as large where they feed a sum, and small in front of a softmax so
     that it does not saturate. The same name and seed give the same bytes. Raises ModelError for an unknown name.
@@ -74,9 +74,9 @@ def light_model(name: str, seed: int = 0) -> bytes:
 
 
 def for_other_runtimes(path: str | Path) -> bytes | None:
-    """The file with its initializers taken from the graph's inputs, so that other runtimes may fold them.
+    """Return the file without its initializers among the graph's inputs, so that other runtimes may fold them.
 
-    The IR version is raised to 4, the first that allows this. None: the file needs no change.
+    The IR version is raised to 4, the first that allows this. Returns None if the file needs no change.
     """
     model = onnx.load(path)
     constants = {tensor.name for tensor in model.graph.initializer}
@@ -93,7 +93,7 @@ def _without_initializers_as_inputs(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def _parameters(graph: onnx.GraphProto, shapes: dict[str, onnx.TensorProto]) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """Every float parameter with its shape: what ConstantOfShape makes, and the trained ones that the file kept."""
+    """Yield every float parameter with its shape: outputs of ConstantOfShape, and trained weights in the file."""
     for node in graph.node:
         if node.op_type == "ConstantOfShape":
             yield node.output[0], tuple(int(dim) for dim in numpy_helper.to_array(shapes[node.input[0]]))
@@ -116,7 +116,7 @@ def _draw(random: np.random.Generator, role: str, shape: tuple[int, ...], gain: 
 
 @dataclass(frozen=True)
 class _Users:
-    """Who reads each value."""
+    """The nodes that read each value."""
 
     readers: dict[str, list[tuple[onnx.NodeProto, int]]]
 
@@ -129,7 +129,7 @@ class _Users:
         return cls(readers)
 
     def role(self, name: str) -> tuple[str | None, float]:
-        """What a parameter is for (None: no parameter that is drawn), and the gain of a weight."""
+        """Return the role of a parameter (None if it is not drawn), and the gain of a weight."""
         for node, index in self.readers.get(name, ()):
             if node.op_type in ("Unsqueeze", "Reshape") and index == 0:
                 return self.role(node.output[0])
@@ -144,7 +144,7 @@ class _Users:
         return 0.5 if behind & {"Sum", "Add"} else np.sqrt(2)
 
     def _behind(self, value: str) -> set[str]:
-        """The operators that a value reaches, with nothing between that changes its size."""
+        """Return the operators that a value reaches through operators that keep its magnitude."""
         found: set[str] = set()
         for node, _ in self.readers.get(value, ()):
             found |= self._behind(node.output[0]) if node.op_type in TRANSPARENT else {node.op_type}

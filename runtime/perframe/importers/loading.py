@@ -1,4 +1,4 @@
-"""`load`: from a file to a model that is ready for a worker."""
+"""`load` turns a file into a model that is ready for a worker."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ def load(
 ) -> Model:
     """Import a model from a path, bytes, a file object or an `onnx.ModelProto`.
 
-    `dims` gives named dims their values; `optimize=False` leaves the layers as they are in the file. Weights in other
-    files are read from the model's own folder alone, which only a path tells. Raises ModelError for all that is wrong
-    with a file: MissingFileError (a FileNotFoundError, too) where there is none, and UnsupportedOperatorError, which
-    lists every node that cannot be imported.
+    `dims` fixes named dims to sizes. `optimize=False` leaves the layers as they are in the file. Weights in other files
+    are read from the model's own folder only, so the model must be given by its path. Raises ModelError for anything
+    that is wrong with a file. MissingFileError, a FileNotFoundError too, says that there is no such file, and
+    UnsupportedOperatorError lists every node that cannot be imported.
     """
     from perframe.importers.onnx import load_onnx
     from perframe.passes.prepared import freeze

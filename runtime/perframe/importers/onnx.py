@@ -1,4 +1,4 @@
-"""ONNX files become models: every node, whatever its opset, a layer in the newest form of its operator."""
+"""Import of ONNX files. Every node becomes a layer in the newest form of its operator, whatever its opset."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from perframe.tensor.partial import DynamicTensorShape, PartialTensor
 
 Array = NDArray[Any]
 
-TRAINING = "it trains, and perframe runs inference: export the model without it"
+TRAINING = "it is for training, and perframe runs inference only: export the model without it"
 
 
 def load_onnx(source: str | Path | bytes | IO[bytes] | onnx.ModelProto) -> Model:
@@ -41,7 +41,7 @@ def load_onnx(source: str | Path | bytes | IO[bytes] | onnx.ModelProto) -> Model
 
 @dataclass
 class Node:
-    """A node on its way to a layer: adapters change it in place, or put others in its stead."""
+    """A node on its way to a layer. Adapters change it in place, or replace it by other nodes."""
 
     op: str
     name: str
@@ -50,20 +50,20 @@ class Node:
     attributes: dict[str, Any] = field(default_factory=dict)
     opset: int = 0
     domain: str = ""
-    proto: onnx.NodeProto | None = None  # as it stands in the file; None for what an adapter made
+    proto: onnx.NodeProto | None = None  # as it stands in the file; None for a node that an adapter made
 
 
 class Importer:
-    """One graph's way into a model. Adapters see it as their context."""
+    """The import of one graph. Adapters get it as their context."""
 
     def __init__(
         self, proto: onnx.ModelProto, name: str, names: Names, weights: Mapping[int, Array] | None = None
     ) -> None:
         self.name, self.graph, self._weights = name, proto.graph, weights or {}
-        self.names, self.titles = names, Names()  # of values, and of layers
+        self.names, self.titles = names, Names()  # names of values, and of layers
         self.outer: Importer | None = None  # of the graph around a body
-        self.captures: dict[str, PartialTensor] = {}  # what a body reads of the graphs around it
-        self.formal: list[PartialTensor | None] = []  # what is known of a body's inputs from outside
+        self.captures: dict[str, PartialTensor] = {}  # the values of outer graphs that a body reads
+        self.formal: list[PartialTensor | None] = []  # specs of a body's inputs, from the outer graph
         self.opsets = {entry.domain or "ai.onnx": entry.version for entry in proto.opset_import}
         self.constants: dict[str, Array] = {}
         self.specs: dict[str, PartialTensor] = {}
@@ -73,11 +73,11 @@ class Importer:
         self._open: list[Key | None] = []  # the calls and graphs that are being imported, from the outside in
 
     def constant(self, value: Any, dtype: Any = None) -> str:
-        """A new constant; returns its name."""
+        """Add a constant under a free name, and return that name."""
         return self.define(self.names.free("constant"), np.asarray(value, dtype))
 
     def define(self, name: str, value: Array) -> str:
-        """A constant of this name."""
+        """Add a constant of this name. Raises ModelError if the name is empty or taken."""
         if not name or name in self.specs:
             raise ModelError(f"{self.name}: " + (f"{name!r} is made twice" if name else "a constant has no name"))
         self.constants[name] = value
@@ -85,16 +85,16 @@ class Importer:
         return name
 
     def value_name(self, like: str) -> str:
-        """A name for a value between two nodes that an adapter makes of one."""
+        """Return a free name for a value between two nodes that replace one."""
         return self.names.free(like)
 
     def run(self) -> Model:
-        """The model. Raises ModelError."""
+        """Import the graph and return the model. Raises ModelError."""
         if not self.opsets:
             raise ModelError(f"{self.name}: the model does not say which opset it uses")
         for domain, version in self.opsets.items():
             if not 0 < version <= MAX_OPSET:
-                raise ModelError(f"{self.name}: opset {version} of {domain} is none that there is")
+                raise ModelError(f"{self.name}: opset {version} of {domain} does not exist")
         for index, tensor in enumerate(self.graph.initializer):
             read = self._weights.get(index)
             self.define(tensor.name, self._array(tensor) if read is None else read)
@@ -127,7 +127,10 @@ class Importer:
         return model
 
     def find(self, name: str) -> PartialTensor | None:
-        """What is known of a value of this graph, or of one around it, which then becomes an input of this one."""
+        """Return the spec of a value; None if there is no such value.
+
+        A value of an outer graph becomes an input of this graph, and an outer constant becomes a constant of it.
+        """
         if name in self.specs or self.outer is None:
             return self.specs.get(name)
         found = self.outer.find(name)
@@ -142,14 +145,14 @@ class Importer:
         return self.specs[name]
 
     def _untyped(self, name: str, index: int) -> Value:
-        """A body's input that does not say its type: what goes in says it."""
+        """Return a body's input that has no declared type: the outer graph gives the type. Raises ModelError."""
         spec = self.formal[index] if index < len(self.formal) else None
         if spec is None:
             raise ModelError(f"{self.name}: input {name!r} has no type")
         return Value(name, spec.dtype, spec.shape, spec.kind, spec.element_kind)
 
     def _formal(self, node: Node) -> list[PartialTensor | None]:
-        """What is known of the inputs of a loop's or a scan's body."""
+        """Return the specs of the inputs of a loop's or a scan's body."""
         given = [self.find(name) if name else None for name in node.inputs]
         if node.op == "Loop":
             count, going = PartialTensor(DataType.INT64, DynamicTensorShape(())), PartialTensor(DataType.BOOL)
@@ -159,7 +162,10 @@ class Importer:
         return [*states, *(None if s is None else s.with_shape(None) for s in inputs)]
 
     def _bodies(self, node: Node) -> bool:
-        """Import a node's graphs; what they read of this graph becomes inputs of the node. False where that failed."""
+        """Import a node's graphs. The values of this graph that they read become inputs of the node.
+
+        Returns whether all nodes of the graphs could be imported.
+        """
         graphs = {k: v for k, v in node.attributes.items() if isinstance(v, onnx.GraphProto)}
         if not graphs:
             return True
@@ -190,15 +196,15 @@ class Importer:
         return Node(proto.op_type, name, list(proto.input), list(proto.output), attributes, opset, domain, proto)
 
     def add(self, node: Node) -> None:
-        """Adapt a node to the newest opset and make it a layer, or the layers that its function is made of.
+        """Adapt a node to the newest opset, and add its layer, or the layers of its function.
 
-        What cannot be imported is noted and imported no further.
+        A node that cannot be imported is noted as a problem and left out.
         """
         missing = [name for name in node.inputs if name and self.find(name) is None]
         if missing:
             if not self.problems:
                 raise ModelError(
-                    f"{self.name}: node {node.name!r} ({node.op}) reads {missing[0]!r}, which nothing makes before it"
+                    f"{self.name}: node {node.name!r} ({node.op}) reads {missing[0]!r}, which no earlier node makes"
                 )
             self._end_shapes(node)
             return
@@ -211,12 +217,12 @@ class Importer:
             self._problem(node, str(error))
             return
         except (ArithmeticError, LookupError, TypeError, ValueError) as error:  # a file may say anything
-            self._problem(node, f"its inputs or attributes are not those of the operator: {error}")
+            self._problem(node, f"its inputs or attributes do not fit the operator: {error}")
             return
         if not self._bodies(node):
             self._end_shapes(node)
             return
-        if not any(node.outputs):  # it makes nothing
+        if not any(node.outputs):
             return
         layer = Layer(node.op, self.titles.free(node.name), node.inputs, node.outputs, node.attributes)
         results = layer.infer([self.specs[name] if name else None for name in layer.inputs])
@@ -232,11 +238,11 @@ class Importer:
         self.layers.append(layer)
 
     def _replaced(self, node: Node) -> bool:
-        """Check and adapt a node. True where others stand for it now, or nothing can."""
+        """Check and adapt a node. True if other nodes replace it now, or it cannot be imported."""
         if node.proto is not None:
             given = [self.specs[name] if name else None for name in node.inputs]
             reason = fault(node.proto, node.opset, node.domain) or odd_attribute(node.op, node.domain, node.attributes)
-            if not reason and not self.problems:  # nothing is known of what a missing operator makes
+            if not reason and not self.problems:  # after a problem the types of values are not reliable
                 reason = misfit(schema_of(node.op, node.opset, node.domain), given)
             if not node.opset and not node.domain:
                 reason = "the model does not say which opset of ai.onnx it uses"
@@ -256,7 +262,10 @@ class Importer:
         return True
 
     def _inline(self, node: Node) -> bool:
-        """Import a call by the body of its function, if it has one. Raises ValueError where they do not fit."""
+        """Import a call by the body of its function, and return whether it has one.
+
+        Raises ValueError if the call does not fit the function.
+        """
         if node.proto is None:
             return False
         key, function = self.calls.find(node.proto)
@@ -279,7 +288,7 @@ class Importer:
         return True
 
     def _leave_out_unread(self) -> None:
-        """Optional outputs at the end of a layer's list (a Dropout's mask) that nobody reads need not be made."""
+        """Remove optional outputs at the end of a layer's list (a Dropout's mask) that no layer and no output reads."""
         read = {name for layer in self.layers for name in layer.inputs} | {info.name for info in self.graph.output}
         for layer in self.layers:
             while len(layer.outputs) > 1 and layer.outputs[-1] not in read:
@@ -294,12 +303,12 @@ class Importer:
         self._end_shapes(node)
 
     def _end_shapes(self, node: Node) -> None:
-        """What was not imported has no known outputs; the report of problems goes on."""
+        """Give the outputs of a node that was not imported an unknown shape, so that the import finds all problems."""
         for name in node.outputs:
             self.specs[name] = PartialTensor(DataType.FLOAT32)
 
     def _array(self, tensor: onnx.TensorProto) -> Array:
-        if tensor.data_location == onnx.TensorProto.EXTERNAL:  # read already, or in no folder
+        if tensor.data_location == onnx.TensorProto.EXTERNAL:  # `read_external_data` has read all others
             raise ModelError(f"{self.name}: tensor {tensor.name!r} lies in another file")
         if any(dim < 0 for dim in tensor.dims):
             raise ModelError(f"{self.name}: tensor {tensor.name!r} has a negative dim: {list(tensor.dims)}")
@@ -310,7 +319,7 @@ class Importer:
         return array.astype(object) if array.dtype.kind in "US" else array
 
     def _dense(self, sparse: onnx.SparseTensorProto) -> Array:
-        """A sparse tensor with its zeros. It places its values by their numbers, or by a row of indices each."""
+        """Return a sparse tensor as an array with its zeros. Its indices are flat, or one row of indices a value."""
         name, values, dims = sparse.values.name, self._array(sparse.values), tuple(sparse.dims)
         try:
             places = self._array(sparse.indices)
@@ -337,14 +346,17 @@ class Importer:
         return value
 
     def _declared(self, info: onnx.ValueInfoProto) -> Value:
-        """A value as the graph says; a body's own names of dims may be of other sizes in each of its runs."""
+        """Return a value as the graph declares it.
+
+        A body's named dims stay unknown: they may have other sizes in each run of the body.
+        """
         try:
             return declared(info, bare=self.outer is not None)
         except ModelError as error:
             raise ModelError(f"{self.name}: {error}") from None
 
     def _output(self, info: onnx.ValueInfoProto) -> Value:
-        """An output as it was inferred; where nothing could be, as it was declared."""
+        """Return an output with its inferred shape; its declaration adds the dims that are not inferred."""
         spec = self.specs.get(info.name)
         if spec is None:
             raise ModelError(f"{self.name}: no node makes the output {info.name!r}")
@@ -355,7 +367,7 @@ class Importer:
 
 
 def _joined(inferred: DynamicTensorShape | None, said: DynamicTensorShape | None) -> DynamicTensorShape | None:
-    """An output's shape: what was inferred, and where that leaves a dim open, what the file says."""
+    """Return the inferred shape of an output. Where a dim is not a number, the dim that the file declares counts."""
     if inferred is None or said is None:
         return inferred if said is None else said
     if len(inferred) != len(said):

@@ -1,6 +1,6 @@
-"""What the attributes may be that no layer declares: adapters and the standard's bodies make something else of them.
+"""Checks of attributes that no layer declares, because adapters or the standard's bodies replace their nodes.
 
-A layer's own attributes are checked by its declaration, in the same words (see layers/attributes.py).
+The declaration of a layer checks the layer's own attributes, by the same annotations (see layers/attributes.py).
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def _kinds(key: str) -> Mapping[str, Kind]:
 
 
 def odd_attribute(op: str, domain: str, attributes: Mapping[str, Any]) -> str:
-    """Which attribute of such a node has a value that it may not have; "" where none has."""
+    """Return a sentence about the first attribute of a node with a value that is not allowed; "" if there is none."""
     for name, kind in _kinds(f"{domain}::{op}" if domain else op).items():
         if name in attributes and not kind.accepts(attributes[name]):
             return f"its attribute {name} is {kind.one}, and not {attributes[name]!r:.200}"

@@ -1,4 +1,4 @@
-"""ONNX files as they are read: whole, not damaged, and with the weights that lie beside them."""
+"""Reading of ONNX files: the file is parsed and checked, and weights in other files are read too."""
 
 from __future__ import annotations
 
@@ -19,8 +19,10 @@ from perframe.importers.onnx_weights import split
 
 @dataclass(frozen=True)
 class OnnxFile:
-    """A parsed file, the name that messages call it by, its large weights by the index of the initializer (which has
-    none then), and what the values of all its graphs are called.
+    """A parsed file.
+
+    `name` is its name in messages. `weights` holds the large weights by the index of their initializer, which then has
+    no data. `values` holds the names of the values of all its graphs.
     """
 
     proto: onnx.ModelProto
@@ -30,7 +32,7 @@ class OnnxFile:
 
 
 def read(source: str | Path | bytes | IO[bytes] | onnx.ModelProto) -> OnnxFile:
-    """A file, looked over. Raises ModelError; MissingFileError where there is no such file."""
+    """Read and check a file. Raises ModelError; MissingFileError if there is no such file."""
     weights: Weights = {}
     folder: Path | None = None
     if isinstance(source, onnx.ModelProto):
@@ -70,7 +72,7 @@ def _parsed_file(path: Path, weights: Weights) -> onnx.ModelProto:
         if not path.exists():
             raise MissingFileError(f"there is no model file {str(path)!r} (looked in {str(Path.cwd())!r})")
         if not path.is_file():
-            raise ModelError(f"{str(path)!r} is no file, but a device or a pipe")
+            raise ModelError(f"{str(path)!r} is not a file, but a device or a pipe")
         with path.open("rb") as file:
             return _parsed(file, path.stat().st_size, path.name, weights)
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path

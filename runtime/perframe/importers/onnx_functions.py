@@ -1,4 +1,4 @@
-"""Operators that are functions of others: by a body that the standard gives, or one that the model brings."""
+"""Operators with a body of other operators. The standard gives the body, or the model brings it as a function."""
 
 from __future__ import annotations
 
@@ -15,30 +15,30 @@ Key = tuple[str, str, str]  # domain, name, overload
 Functions = Mapping[Key, onnx.FunctionProto]
 Free = Callable[[str], str]
 
-MAX_NODES = 50_000  # that calls may stand for, in a whole model: functions that call others twice grow without bound
-BYTES_A_NODE = 4096  # a function's constants count, too: so many bytes like a node
+MAX_NODES = 50_000  # of all calls of a model together: functions that call others twice grow without bound
+BYTES_A_NODE = 4096  # a function's constants count too: this many bytes count like one node
 
 
 class Calls:
-    """The functions that a model brings, and how much their calls have made."""
+    """The functions that a model brings, and the number of nodes that their calls have made."""
 
     def __init__(self, proto: onnx.ModelProto) -> None:
         self._functions: dict[Key, onnx.FunctionProto] = {}
         for function in proto.functions:
             key = (function.domain, function.name, function.overload)
             if key in self._functions:
-                raise ModelError(f"function {':'.join(key[:2])} is there twice")
+                raise ModelError(f"the model has function {':'.join(key[:2])} twice")
             self._functions[key] = function
         self._costs: dict[Key, int] = {}
         self._made = 0
 
     def find(self, node: onnx.NodeProto) -> tuple[Key, onnx.FunctionProto | None]:
-        """What a node calls."""
+        """Return the key of the function that a node calls, and the function, or None if the model has none."""
         key = (node.domain, node.op_type, node.overload)
         return key, self._functions.get(key)
 
     def count(self, key: Key, function: onnx.FunctionProto) -> None:
-        """A call is imported by its body. Raises ModelError where that has become too much."""
+        """Count the nodes of a call's body. Raises ModelError if all calls together have too many."""
         if key not in self._costs:
             self._costs[key] = len(function.node) + function.ByteSize() // BYTES_A_NODE
         self._made += self._costs[key]
@@ -51,9 +51,9 @@ class Calls:
 def standard_body(
     node: onnx.NodeProto, opset: int, inputs: Sequence[PartialTensor | None]
 ) -> onnx.FunctionProto | None:
-    """The body that the standard gives an operator of this opset; None where it gives none.
+    """Return the body that the standard gives an operator of this opset; None if it gives none.
 
-    Some bodies depend on the node's attributes and its inputs' types. Raises ValueError where these do not fit.
+    Some bodies depend on the node's attributes and its inputs' types. Raises ValueError if these do not fit.
     """
     schema = schema_of(node.op_type, opset, node.domain)
     if schema is None:
@@ -77,7 +77,7 @@ def standard_body(
                         max(versions), node.SerializeToString(), types
                     )
                 )
-            except RuntimeError as error:  # it writes text, and parses it
+            except RuntimeError as error:  # the library writes text, and cannot always parse it
                 raise ValueError(f"ONNX's library cannot write its body: {error}") from None
             return body
     return None
@@ -92,7 +92,7 @@ def _type(spec: PartialTensor | None) -> onnx.TypeProto:
 
 
 def defaults(node: onnx.NodeProto, opset: int) -> dict[str, onnx.AttributeProto]:
-    """The attributes that the standard gives an operator where a node does not."""
+    """Return the standard's default attributes of an operator."""
     schema = schema_of(node.op_type, opset, node.domain)
     if schema is None:
         return {}
@@ -102,9 +102,10 @@ def defaults(node: onnx.NodeProto, opset: int) -> dict[str, onnx.AttributeProto]
 def inline(
     function: onnx.FunctionProto, node: onnx.NodeProto, prefix: str, free: Free, standard: bool, opset: int
 ) -> list[onnx.NodeProto]:
-    """The nodes that stand for a call: inner values get names that nothing has, attributes are filled in. A `standard`
-    body may hold a graph of the call's, which reads values around it. Raises ValueError where the call has more inputs
-    or outputs than the function.
+    """Return the nodes that replace a call. Inner values get free names, and attributes of the call are filled in.
+
+    A `standard` body may hold a graph of the calling node; that graph reads values of the caller. Raises ValueError if
+    the call has more inputs or outputs than the function.
     """
     for what, formal, actual in (("input", function.input, node.input), ("output", function.output, node.output)):
         if len(actual) > len(formal):
@@ -120,7 +121,7 @@ def inline(
 
 @dataclass(frozen=True)
 class _Scope:
-    """What names and attributes stand for within a call."""
+    """The meaning of names and attributes within a call."""
 
     names: dict[str, str]
     given: Mapping[str, onnx.AttributeProto]
@@ -137,7 +138,7 @@ class _Scope:
         return self.names.get(name, name) if self.standard else self._made(name)
 
     def node(self, node: onnx.NodeProto) -> onnx.NodeProto:
-        """A node of the function as one of the caller's."""
+        """Return a node of the function as a node of the caller."""
         result = onnx.NodeProto()
         result.CopyFrom(node)
         result.name = f"{self.prefix}/{node.name or node.op_type}"
@@ -150,14 +151,14 @@ class _Scope:
                 added.CopyFrom(attribute)
                 for graph in (*([added.g] if added.HasField("g") else []), *added.graphs):
                     self._graph(graph)
-            elif attribute.ref_attr_name in self.given:  # else the call leaves it out; its graphs are the caller's
+            elif attribute.ref_attr_name in self.given:  # else the call leaves it out; its graphs belong to the caller
                 added = result.attribute.add()
                 added.CopyFrom(self.given[attribute.ref_attr_name])
                 added.name = attribute.name
         return result
 
     def _graph(self, graph: onnx.GraphProto) -> None:
-        """Its nodes, too, read the call's values and attributes; its own values keep to themselves."""
+        """Rename a graph in place. Its nodes read values and attributes of the call; its own values get free names."""
         own = [info.name for info in graph.input] + [tensor.name for tensor in graph.initializer]
         own += [tensor.values.name for tensor in graph.sparse_initializer]
         own += [name for node in graph.node for name in node.output if name]

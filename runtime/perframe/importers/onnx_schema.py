@@ -1,4 +1,4 @@
-"""What the standard demands of a node, whatever its operator does: counts of inputs and outputs, and attributes."""
+"""Checks of a node against the standard: the counts of its inputs and outputs, their types, and its attributes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MAX_OPSET = 1000  # far beyond any that there will be
 
 
 class Rules(NamedTuple):
-    """An operator's limits, the attributes that it must have, and the type of each."""
+    """The least and most inputs and outputs of an operator, its required attributes, and the type of each attribute."""
 
     inputs: tuple[int, int]
     outputs: tuple[int, int]
@@ -25,7 +25,7 @@ class Rules(NamedTuple):
 
 @cache
 def schema_of(op: str, opset: int, domain: str) -> Any:
-    """The standard's own words on an operator; None where it has none."""
+    """Return the standard's schema of an operator; None if the standard does not know it."""
     try:
         return onnx.defs.get_schema(op, opset, domain)
     except onnx.defs.SchemaError:
@@ -46,7 +46,7 @@ def _rules(op: str, opset: int, domain: str) -> Rules | None:
 
 
 def fault(node: onnx.NodeProto, opset: int, domain: str) -> str:
-    """Why a node cannot be what it says; "" where it can, or the standard does not know its operator."""
+    """Return the reason why a node is malformed; "" if it is not, or the standard does not know its operator."""
     rules = _rules(node.op_type, opset, domain)
     if rules is None:
         return ""
@@ -69,8 +69,9 @@ def fault(node: onnx.NodeProto, opset: int, domain: str) -> str:
 
 
 def misfit(schema: Any, inputs: Sequence[PartialTensor | None]) -> str:
-    """Why inputs are not of the types that an operator takes; "" where they are. ONNX's library, which writes bodies
-    for some operators, does not look, and crashes.
+    """Return the reason why inputs do not have the types that an operator takes; "" if they have them.
+
+    ONNX's library writes bodies for some operators without this check, and crashes on wrong types.
     """
     bound: dict[str, str] = {}
     formals = _formals(schema) if schema is not None else ()
@@ -89,7 +90,7 @@ def misfit(schema: Any, inputs: Sequence[PartialTensor | None]) -> str:
 
 
 class Formal(NamedTuple):
-    """What a schema says of an input. Those of one `kind` are of one type, but for a variadic one that says so."""
+    """An input in a schema. Inputs of one `kind` have one type; a variadic input that is not homogeneous may differ."""
 
     name: str
     kind: str
@@ -100,7 +101,7 @@ class Formal(NamedTuple):
 
 @cache
 def _formals(schema: Any) -> tuple[Formal, ...]:
-    """A type that a newer opset allows is allowed: older operators are brought to the newest."""
+    """Return the inputs of a schema. They also allow the types of the newest opset: adapters bring operators there."""
     newest = schema_of(schema.name, onnx.defs.onnx_opset_version(), schema.domain) if schema.domain == "" else None
     newer = {} if newest is None else {formal.name: frozenset(formal.types) for formal in newest.inputs}
     optional = onnx.defs.OpSchema.FormalParameterOption.Optional
@@ -117,7 +118,7 @@ def _formals(schema: Any) -> tuple[Formal, ...]:
 
 
 def type_name(spec: PartialTensor) -> str:
-    """A type as ONNX writes it."""
+    """Return a type as ONNX writes it."""
     outside = {"sequence": "seq({})", "optional": "optional({})"}.get(spec.kind, "{}")
     return outside.format(f"tensor({_element(spec.dtype)})")
 

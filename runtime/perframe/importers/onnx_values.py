@@ -1,4 +1,4 @@
-"""What ONNX says of a value: its name, element type and shape."""
+"""Declarations of values in ONNX: name, element type and shape."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from perframe.model import Value
 from perframe.tensor import DataType
 from perframe.tensor.partial import Dim, DynamicTensorShape
 
-UNKNOWN = "?"  # ONNX's own text format writes it for a dim of which nothing is known
+UNKNOWN = "?"  # an unknown dim in ONNX's own text format
 _MAX_NESTING = 8  # sequences of sequences
 
 
 def declared(info: onnx.ValueInfoProto, bare: bool = False) -> Value:
-    """A value as the file declares it; `bare` leaves the names of dims out. Raises ModelError."""
+    """Return a value as the file declares it; `bare` leaves the names of dims out. Raises ModelError."""
     kind = info.type
     if kind.HasField("sequence_type") or kind.HasField("optional_type"):
         what = "sequence" if kind.HasField("sequence_type") else "optional"
@@ -32,7 +32,7 @@ def declared(info: onnx.ValueInfoProto, bare: bool = False) -> Value:
 
 
 def _dim(dim: onnx.TensorShapeProto.Dimension, name: str) -> Dim:
-    """Exporters write -1, too, where they know nothing of a dim."""
+    """Return a dim; None if it is unknown. Exporters also write -1 for an unknown dim."""
     if not dim.HasField("dim_value"):
         return dim.dim_param if dim.dim_param not in ("", UNKNOWN) else None
     if dim.dim_value < -1:
@@ -41,7 +41,7 @@ def _dim(dim: onnx.TensorShapeProto.Dimension, name: str) -> Dim:
 
 
 def _element_type(info: onnx.ValueInfoProto) -> DataType:
-    """The dtype of the tensors in a sequence or an optional."""
+    """Return the dtype of the tensors in a sequence or an optional."""
     kind = info.type
     for _ in range(_MAX_NESTING):
         which = kind.WhichOneof("value")
@@ -50,14 +50,14 @@ def _element_type(info: onnx.ValueInfoProto) -> DataType:
         if which not in ("sequence_type", "optional_type"):
             break
         kind = getattr(kind, which).elem_type
-    raise ModelError(f"input or output {info.name!r} is a sequence or an optional of no tensors")
+    raise ModelError(f"input or output {info.name!r} is a sequence or an optional without tensors")
 
 
 def data_type(number: int) -> DataType:
-    """ONNX's number of an element type as a DataType. Raises ModelError."""
+    """Return ONNX's number of an element type as a DataType. Raises ModelError."""
     if number == onnx.TensorProto.STRING:
         return DataType.STRING
     try:
         return DataType.of(onnx.helper.tensor_dtype_to_np_dtype(number))
     except (KeyError, ValueError, TypeError):
-        raise ModelError(f"element type {number} is none that ONNX defines") from None
+        raise ModelError(f"ONNX defines no element type {number}") from None

@@ -1,4 +1,4 @@
-"""A parsed ONNX file, looked over before anything is made of it: its graphs, its tensors, and its names."""
+"""A walk over a parsed ONNX file before its import: its graphs, tensors and names."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import onnx
 
 from perframe.errors import ModelError
 
-MAX_DEPTH = 64  # graphs within graphs and calls within calls; a file that protobuf reads has 32 graphs at most
+MAX_DEPTH = 64  # of graphs within graphs and calls within calls; protobuf reads at most 32 nested graphs
 
 _GRAPH, _GRAPHS = onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS
 _TENSOR, _TENSORS = onnx.AttributeProto.TENSOR, onnx.AttributeProto.TENSORS
@@ -16,8 +16,9 @@ _SPARSE, _SPARSES = onnx.AttributeProto.SPARSE_TENSOR, onnx.AttributeProto.SPARS
 
 
 class Contents:
-    """All graphs of a file, the model's own first, and all nodes and attributes, those of functions too. Raises
-    ModelError where graphs nest too deeply.
+    """All graphs of a file, the model's own first, and all nodes and attributes, also those of functions.
+
+    Raises ModelError if graphs nest too deeply.
     """
 
     def __init__(self, proto: onnx.ModelProto) -> None:
@@ -36,7 +37,7 @@ class Contents:
             raise ModelError(f"graphs lie more than {MAX_DEPTH} deep within each other: no exporter writes this")
 
     def _add(self, nodes: Iterable[onnx.NodeProto]) -> list[onnx.GraphProto]:
-        """Note nodes; returns the graphs that they hold."""
+        """Add nodes, and return the graphs that they hold."""
         found: list[onnx.GraphProto] = []
         for node in nodes:
             self.nodes.append(node)
@@ -46,7 +47,7 @@ class Contents:
         return found
 
     def tensors(self) -> Iterator[onnx.TensorProto]:
-        """Every tensor; the initializers of the model's own graph come first."""
+        """Yield every tensor; the initializers of the model's own graph come first."""
         for graph in self.graphs:
             yield from graph.initializer
             yield from _parts(graph.sparse_initializer)
@@ -61,7 +62,7 @@ class Contents:
                 yield from _parts(attribute.sparse_tensors)
 
     def names_of_values(self) -> set[str]:
-        """What the values of all graphs are called. Raises ModelError where a name of the file is no text."""
+        """Return the names of the values of all graphs. Raises ModelError if any name in the file is not text."""
         found: set[str] = set()
         for graph in self.graphs:
             for infos in (graph.input, graph.output, graph.initializer):
@@ -70,8 +71,8 @@ class Contents:
             for node in graph.node:
                 found.update(node.input, node.output)
         for name in (*found, *self._other_names()):
-            if not isinstance(name, str):  # protobuf gives bytes where they are no UTF-8
-                raise ModelError(f"the name {name!r} is no text: the file is damaged")
+            if not isinstance(name, str):  # protobuf gives bytes that are not UTF-8 as bytes
+                raise ModelError(f"the name {name!r} is not text: the file is damaged")
         return found
 
     def _other_names(self) -> set[str]:
@@ -93,7 +94,7 @@ class Contents:
 
 
 def _graphs(attribute: onnx.AttributeProto) -> list[onnx.GraphProto]:
-    """The graphs that an attribute holds."""
+    """Return the graphs that an attribute holds."""
     if attribute.type == _GRAPH:
         return [attribute.g]
     return list(attribute.graphs) if attribute.type == _GRAPHS else []

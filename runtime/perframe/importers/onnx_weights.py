@@ -1,8 +1,9 @@
 """The weights of an ONNX file, read one by one into arrays of their own.
 
-Parsed as a whole, a file's weights lie in memory three times: as the file, in the parsed message, and as arrays. So the
-large ones are left out of what is parsed. A file is a nest of protobuf messages; of these only the way to the
-initializers is walked here (https://protobuf.dev/programming-guides/encoding, and the field numbers of onnx.proto).
+If a file is parsed as a whole, its weights are in memory three times: as the file, in the parsed message, and as
+arrays. So large weights are left out of the bytes that are parsed. A file is a nest of protobuf messages; this module
+walks only the path to the initializers (https://protobuf.dev/programming-guides/encoding, and the field numbers of
+onnx.proto).
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 LARGE = 4096  # bytes; smaller weights are parsed with the rest
 _GRAPH, _INITIALIZER = 7, 5  # fields of a model and of a graph
 _DIMS, _DATA_TYPE, _RAW_DATA, _DATA_LOCATION = 1, 2, 9, 14  # of a tensor
-_VARINT, _FIXED64, _LENGTH, _FIXED32 = 0, 1, 2, 5  # how a field is written
+_VARINT, _FIXED64, _LENGTH, _FIXED32 = 0, 1, 2, 5  # encodings of a field
 
 _DTYPES = {1: "<f4", 2: "u1", 3: "i1", 4: "<u2", 5: "<i2", 6: "<i4", 7: "<i8", 9: "?", 10: "<f2", 11: "<f8"}
 _DTYPES |= {12: "<u4", 13: "<u8"}  # by ONNX's numbers
@@ -27,12 +28,12 @@ _MAX_RANK = 64  # NumPy's
 
 
 class _Damaged(Exception):
-    """The file does not parse here; protobuf says why."""
+    """The file does not parse here. Protobuf then parses it and gives the reason."""
 
 
 @dataclass
 class _Tensor:
-    """What is needed of an initializer to read its weights, and the rest of it. Without weights its size is -1."""
+    """The facts needed to read an initializer's weights, and the rest of its message. Without weights `size` is -1."""
 
     dims: list[int] = field(default_factory=list)
     data_type: int = 0
@@ -42,7 +43,10 @@ class _Tensor:
 
 
 def split(file: IO[bytes], size: int) -> tuple[bytes, dict[int, NDArray[Any]]]:
-    """The file without its large weights, and these by the initializer's index. What does not parse is left whole."""
+    """Return the file without its large weights, and these weights by the index of their initializer.
+
+    A file that does not parse is returned whole.
+    """
     weights: dict[int, NDArray[Any]] = {}
     try:
         kept = _model(file, size, weights)
@@ -53,7 +57,7 @@ def split(file: IO[bytes], size: int) -> tuple[bytes, dict[int, NDArray[Any]]]:
 
 
 def read_array(file: IO[bytes], at: int, size: int, data_type: int, dims: Sequence[int]) -> NDArray[Any] | None:
-    """An array of `size` bytes that nobody may change; None where it has another size, or an unusual element type."""
+    """Read a read-only array of `size` bytes; None if it has another size, or an unusual element type."""
     dtype = _DTYPES.get(data_type)
     if dtype is None or len(dims) > _MAX_RANK or any(dim < 0 for dim in dims):
         return None
@@ -109,7 +113,7 @@ def _tensor(file: IO[bytes], begin: int, end: int) -> _Tensor:
             tensor.at, tensor.size = at[0], at[1] - at[0]
             continue
         tensor.rest += tag + _whole(file, written, at)
-        if number == _DATA_LOCATION and at[0]:  # in another file, whatever lies here
+        if number == _DATA_LOCATION and at[0]:  # the weights are in another file, even if there is raw data here
             return _Tensor()
         if number == _DATA_TYPE and written == _VARINT:
             tensor.data_type = at[0]
@@ -123,8 +127,9 @@ def _tensor(file: IO[bytes], begin: int, end: int) -> _Tensor:
 
 
 def _fields(file: IO[bytes], begin: int, end: int) -> Iterator[tuple[bytes, int, int, tuple[int, int]]]:
-    """(the bytes of its tag, its number, how it is written, where it lies) of a message's fields. A varint's "where" is
-    its value.
+    """Yield (bytes of the tag, number, encoding, range of bytes) of each field of a message.
+
+    A varint has (value, 0) in place of the range.
     """
     file.seek(begin)
     at = begin
@@ -152,7 +157,7 @@ def _fields(file: IO[bytes], begin: int, end: int) -> Iterator[tuple[bytes, int,
 
 
 def _whole(file: IO[bytes], written: int, at: tuple[int, int]) -> bytes:
-    """A field as it stands, after its tag."""
+    """Return the bytes of a field after its tag."""
     if written == _VARINT:
         return _varint(at[0])
     file.seek(at[0])
@@ -163,7 +168,7 @@ def _whole(file: IO[bytes], written: int, at: tuple[int, int]) -> bytes:
 
 
 def _read_varint(file: IO[bytes]) -> tuple[int, bytes]:
-    """A number, and its bytes."""
+    """Read a number, and return it with its bytes."""
     value, text = 0, b""
     while True:
         byte = file.read(1)

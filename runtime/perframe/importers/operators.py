@@ -1,4 +1,4 @@
-"""Which of ONNX's operators perframe has, from the registry and the standard's own list: it cannot drift."""
+"""The table of ONNX's operators in perframe, made from the registry and the standard's own list: it cannot drift."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from perframe.model import Layer
 from perframe.tensor import DataType
 
 Dtypes = Callable[[Layer], frozenset[DataType]]
-_NAMES = {DataType.FLOAT32: "float", DataType.FLOAT64: "double"}  # ONNX calls all others as we do
+_NAMES = {DataType.FLOAT32: "float", DataType.FLOAT64: "double"}  # all other names are the same in ONNX
 
 
 @dataclass(frozen=True)
 class Operator:
-    """One operator of ai.onnx: since which opsets its form changed, how perframe has it, and where it runs.
+    """One operator of ai.onnx: the opsets that changed it, how perframe runs it, and the dtypes on CPU and GPU.
 
-    `how` is "layer", "composite" (an adapter makes it of others), "function" (the standard's body does), or "missing".
-    What is `planned` is computed before a frame runs, from shapes and from what must be known to know them.
+    `how` is "layer", "composite" (an adapter replaces it by others), "function" (the standard's body replaces it), or
+    "missing". A `planned` operator is computed before a frame runs, from shapes and from values that shapes depend on.
     """
 
     name: str
@@ -47,7 +47,7 @@ HEADERS = ("operator", "opsets", "how", "family", "CPU dtypes", "GPU dtypes, bot
 
 @cache
 def operators(gpu_dtypes: Dtypes) -> list[Operator]:
-    """All operators of ai.onnx, by name. `gpu_dtypes` says with which dtypes the GL backends run a layer."""
+    """Return all operators of ai.onnx, by name. `gpu_dtypes` gives the dtypes in which the GL backends run a layer."""
     versions: dict[str, list[onnx.defs.OpSchema]] = {}
     for schema in onnx.defs.get_all_schemas_with_history():
         if schema.domain == "" and not schema.deprecated:
@@ -70,7 +70,7 @@ def _operator(name: str, schemas: list[onnx.defs.OpSchema], gpu_dtypes: Dtypes) 
 
 
 def _types(schema: onnx.defs.OpSchema) -> set[str]:
-    """The element types that its first input may have; of an operator without inputs, its output."""
+    """Return the element types that the first input may have, or the output if there are no inputs."""
     parameters = schema.inputs or schema.outputs
     if not parameters:
         return set()
@@ -79,7 +79,7 @@ def _types(schema: onnx.defs.OpSchema) -> set[str]:
 
 
 def markdown(rows: list[Operator]) -> str:
-    """The table as docs/operators.md has it."""
+    """Return the table of docs/operators.md."""
     have = sum(row.how != "missing" for row in rows)
     lines = [
         "# Operators",

@@ -1,1 +1,1 @@
-"""The layers, by family: declarations, shape rules, formulas. No kernels."""
+"""Layers by family: declarations, shape rules and formulas. Kernels are in the backends."""

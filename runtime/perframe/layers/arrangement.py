@@ -1,4 +1,4 @@
-"""A tensor seen with other dims than it has, so that layers can read it without a copy."""
+"""Arrangements: a layer reads a tensor with dims other than the tensor's own, without a copy."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ from dataclasses import dataclass, replace
 from perframe.layers.geometry import View
 from perframe.tensor.partial import Dim
 
-# (axis, step, size): so many elements of one of the tensor's axes, `step` apart. A size of 0 is what the axis has, and
-# an axis of -1 one element, repeated
+# (axis, step, size): `size` elements of one of the tensor's axes, `step` apart. A size of 0 stands for all elements of
+# the axis, and an axis of -1 for one repeated element
 Part = tuple[int, int, int]
 
 
 @dataclass(frozen=True)
 class Arrangement:
-    """Each dim is part of one of the tensor's axes, or a dim of one (None). `starts` are the first elements, by axis.
+    """Dims over a tensor: each is part of one of the tensor's axes, or None for a dim of 1.
 
-    Other tensors of that rank are seen the same way: where a part's size is 0, it is theirs.
+    `starts` holds the first element of each axis. An arrangement fits all tensors of its rank: where the size of a part
+    is 0, the tensor gives it.
     """
 
     dims: tuple[Part | None, ...]
@@ -25,17 +26,17 @@ class Arrangement:
 
     @classmethod
     def of(cls, rank: int, seen: int | None = None) -> Arrangement:
-        """A tensor as it is, with dims of one before its own where it is to have more."""
+        """Return the arrangement of a tensor's own dims, with dims of 1 before them up to `seen` dims."""
         own = tuple((axis, 1, 0) for axis in range(rank))
         return cls((None,) * ((rank if seen is None else seen) - rank) + own, (0,) * rank)
 
     def swapped(self) -> Arrangement:
-        """With the last two dims exchanged."""
+        """Return this arrangement with the last two dims exchanged."""
         *others, a, b = self.dims
         return replace(self, dims=(*others, b, a))
 
     def shape(self, shape: Sequence[Dim]) -> tuple[Dim, ...]:
-        """The dims that a tensor of this shape is seen with."""
+        """Return the arranged dims of a tensor of this shape."""
         return tuple(self._size(part, shape) for part in self.dims)
 
     def _size(self, part: Part | None, shape: Sequence[Dim]) -> Dim:
@@ -46,7 +47,7 @@ class Arrangement:
         return whole if step == 1 else whole // step if isinstance(whole, int) else None
 
     def view(self, shape: Sequence[int]) -> View:
-        """Where the elements lie in a tensor of this shape; dims of one have strides of 0."""
+        """Return the view that reads a tensor of this shape with the arranged dims; dims of 1 have strides of 0."""
         strides = [1] * len(shape)
         for axis in range(len(shape) - 2, -1, -1):
             strides[axis] = strides[axis + 1] * shape[axis + 1]

@@ -1,4 +1,7 @@
-"""Attention: over the keys of all tokens, or with a state of a fixed size, a matrix of each head that tokens change."""
+"""Attention over the keys of all tokens, and linear attention: each token changes a state of fixed size.
+
+The state is one matrix for each head.
+"""
 
 from __future__ import annotations
 
@@ -20,10 +23,11 @@ _RULES = {"linear": (False, False), "gated": (True, False), "delta": (False, Tru
 
 @dataclass(frozen=True)
 class LinearState:
-    """Per token S = exp(decay) * S + k ⊗ v', and the output scale * q S.
+    """For each token the state becomes S = exp(decay) * S + k ⊗ v', and the output is scale * q S.
 
-    v' is v, or with `delta` beta * (v - k S) of the decayed S. q has `query_heads`, all else `heads`, each read by
-    `query_heads // heads` of them. `decays` and `betas` are the last dims of those inputs, 0 where there is none.
+    v' is v; with `delta` it is beta * (v - k S), where S has decayed already. q has `query_heads` heads, and all other
+    operands have `heads`: `query_heads // heads` query heads read each of them. `decays` and `betas` are the last dims
+    of the inputs decay and beta, or 0 for an absent input.
     """
 
     batch: int
@@ -39,14 +43,14 @@ class LinearState:
 
 
 def _packed(x: PartialTensor, heads: int, name: str) -> tuple[Dim, Dim, Dim]:
-    """Batch, tokens and the size of a head."""
+    """Return batch, tokens and the size of a head."""
     if x.shape is None:
         return None, None, None
     if len(x.shape) != 3:
         raise InferenceError(f"{name} is {x}, and not of shape (batch, tokens, heads * size)")
     batch, tokens, width = x.shape
     if isinstance(width, int) and width % heads:
-        raise InferenceError(f"{name} is {x}, and {width} is no multiple of {heads} heads")
+        raise InferenceError(f"{name} is {x}, and {width} is not a multiple of {heads} heads")
     return batch, tokens, width // heads if isinstance(width, int) else None
 
 
@@ -69,7 +73,7 @@ def LinearAttention(
         wanted = [name for name, needed in zip(("decay", "beta"), _RULES[update_rule], strict=True) if needed]
         raise InferenceError(f"the rule {update_rule!r} takes {' and '.join(wanted) or 'neither decay nor beta'}")
     if q_num_heads % kv_num_heads:
-        raise InferenceError(f"{q_num_heads} query heads are no multiple of {kv_num_heads} heads")
+        raise InferenceError(f"{q_num_heads} query heads are not a multiple of {kv_num_heads} heads")
     batch, tokens, size = _packed(query, q_num_heads, "query")
     _, _, key_size = _packed(key, kv_num_heads, "key")
     _, _, value_size = _packed(value, kv_num_heads, "value")
@@ -114,11 +118,12 @@ def _linear(
 
 @dataclass(frozen=True)
 class Attention:
-    """Per head softmax(scale * q k + ...) v: `rows` queries, `keys` keys of `size` numbers, values of `columns`.
+    """For each head softmax(scale * q k + ...) v, with `rows` queries, `keys` keys of `size` numbers, and values of
+    `columns` numbers.
 
-    Scores are capped by softcap * tanh(score / softcap) where softcap is not 0; then `added` is added, and `fill` put
-    where `kept` is not `keeps`. The weights of rows in `dropped` are zeros. All operands are views of (batch..., row,
-    column); those of the keys are (batch..., size, keys).
+    If softcap is not 0, it caps the scores: softcap * tanh(score / softcap). Then `added` is added to the scores, and
+    `fill` replaces each score where `kept` is not `keeps`. The weights of rows in `dropped` are zeros. All operands are
+    views of (batch..., row, column); the view of the keys is (batch..., size, keys).
     """
 
     batch: Ints
@@ -163,11 +168,11 @@ def DotProductAttention(
         return query.with_shape(None)
     for mask in (kept, dropped):
         if mask is not None and mask.dtype is not DataType.BOOL:
-            raise InferenceError(f"{mask} says of nothing whether it is there")
+            raise InferenceError(f"a mask must be bool, and is {mask}")
     q, k, v = (_seen(x, views[i] if views else None) for i, x in enumerate((query, key, value)))
     rank = len(q)
     if rank < 2 or len(k) != rank or len(v) != rank:
-        raise InferenceError(f"{query}, {key} and {value} are not of one rank")
+        raise InferenceError(f"{query}, {key} and {value} do not have the same rank")
     if isinstance(q[-1], int) and isinstance(k[-2], int) and q[-1] != k[-2]:
         raise InferenceError(f"queries of {q[-1]} numbers do not fit keys of {k[-2]}: {query}, {key}")
     masks = [DynamicTensorShape(x.shape) for x in (added, kept, dropped) if x is not None and x.shape is not None]

@@ -1,9 +1,9 @@
-"""What attributes may be. The annotation of the parameter that declares an attribute says it: a new layer has its
-attributes checked by declaring them.
+"""The values that attributes may have, from the annotations of the parameters that declare the attributes.
 
-`int`, `float`, `str` and `DataType` are what they are, `Sequence[...]` is a tuple or a list of such, `... | None` may
-be absent, `Literal[...]` lists the values, and `Annotated[int, Between(...)]` bounds a number. A parameter without an
-annotation is of its default's type. Anything else (tables, bodies of loops) is left to the layer.
+The attributes of a new layer are checked without further code. `int`, `float`, `str` and `DataType` stand for
+themselves, `Sequence[...]` for a tuple or a list of them, and `... | None` for an attribute that may be absent.
+`Literal[...]` lists the values, and `Annotated[int, Between(...)]` bounds a number. A parameter without an annotation
+has the type of its default. The layer itself checks anything else (tables, bodies of loops).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _INT32 = 2**31 - 1  # kernels on a GPU hold no larger numbers
 
 @dataclass(frozen=True)
 class Between:
-    """Bounds of a number, which may be either of them."""
+    """Bounds of a number; both bounds are allowed."""
 
     least: float
     most: float = _INT32
@@ -39,7 +39,7 @@ AutoPad = Literal["NOTSET", "", "SAME_UPPER", "SAME_LOWER", "VALID"]  # "" count
 
 @dataclass(frozen=True)
 class Kind:
-    """What an attribute may be: a test, and words for one and for several such values."""
+    """The values that an attribute may have: a test, and words for one and for several such values."""
 
     accepts: Callable[[Any], bool]
     one: str
@@ -57,7 +57,7 @@ _KINDS: dict[Any, Kind] = {
 
 
 def kind_of(annotation: Any) -> Kind:
-    """What an annotation says."""
+    """Return the values that an annotation allows."""
     if annotation in _KINDS:
         return _KINDS[annotation]
     origin, arguments = get_origin(annotation), get_args(annotation)
@@ -81,7 +81,7 @@ def kind_of(annotation: Any) -> Kind:
 
 
 def _is_plain(value: Any) -> bool:
-    """Whether it may be compared with numbers and texts; an array may not."""
+    """Whether `value` can be compared with numbers and texts; an array cannot."""
     return isinstance(value, (int, float, str, np.generic))
 
 
@@ -100,5 +100,5 @@ def _within(kind: Kind, low: float, high: float, words: str) -> Kind:
 
 
 def kind_by_default(default: Any) -> Kind:
-    """What an attribute without an annotation is: of the type of its default."""
+    """Return the kind of an attribute without an annotation: the type of its default."""
     return _KINDS.get(type(default), ANYTHING) if default is not None else ANYTHING

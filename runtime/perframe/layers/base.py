@@ -1,8 +1,8 @@
-"""How a layer is declared: one function that gives its outputs' shapes, and what the families need besides.
+"""Declarations of layers: one function gives the shapes of a layer's outputs, and decorators add the rest.
 
-A declaration's positional parameters are the layer's inputs (None where an optional one is absent), its keyword-
-only parameters the attributes with their defaults. The registry finds the declarations by importing every file of
-this folder.
+The positional parameters of that function are the layer's inputs; an absent optional input is None. Its keyword-only
+parameters are the attributes, with their defaults. The registry finds the declarations: it imports every file of this
+folder.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from perframe.tensor.partial import FOLLOWED, MAX_ENTRIES, PartialTensor
 
 Attributes = Mapping[str, Any]
 MAX_RANK = 64  # dims of a NumPy array
-MAX_ACCEPTED = 1024  # values of attributes that a declaration remembers,
-MAX_LENGTH = 64  # none of them longer
+MAX_ACCEPTED = 1024  # a declaration remembers at most so many values of attributes
+MAX_LENGTH = 64  # a declaration does not remember a longer tuple or text
 _FIXED = (tuple, int, float, str, DataType)
 Infer = Callable[..., PartialTensor | tuple[PartialTensor, ...]]
 
 
 class Known(Protocol):
-    """An input or output whose shape and dtype are known, and its values if they are constant."""
+    """An input or output of known shape and dtype; its values are known too if they are constant."""
 
     @property
     def shape(self) -> TensorShape:
@@ -44,20 +44,23 @@ class Known(Protocol):
 
     @property
     def value(self) -> Any | None:
-        """The values as an ndarray where they are known before the run."""
+        """The values as an ndarray, or None if they are not known before the run."""
 
 
 @dataclass(eq=False)
 class Declaration:
-    """All that is known of an operator: its inputs, attributes, shape rule, and the form its family's kernels take.
+    """An operator's inputs, attributes, shape rule, and the canonical form that its family's kernels take.
 
-    `host` names the inputs whose values must be known before the layer can be planned (a shape, axes, ...). `alias`
-    says that the output is the first input's data with another shape, `on_host` that the layer runs between plans, on
-    arrays, because its output's shape depends on data or its values are no tensors. `joins` says that the output is
-    the inputs side by side, and `cuts` that each output may be a piece of the first input: a backend need not copy them
-    where they can lie so. `reads_values` is false where the inputs' shapes are all that matters. `limits` says between
-    which numbers a formula clips its first input, from its parameters, and `body_for` which of a branch's bodies runs,
-    from the value of its first input. `form` gives the family's canonical form for concrete shapes.
+    - `host` names the inputs whose values must be known before the layer can be planned (a shape, axes, ...).
+    - `alias`: the output is the first input's data with another shape.
+    - `on_host`: the layer runs between plans, on arrays, because its output's shape depends on data or its values are
+      not tensors.
+    - `joins`: the output is the inputs side by side. `cuts`: each output may be a piece of the first input. A backend
+      need not copy the values if it can store them that way.
+    - `reads_values` is false if only the inputs' shapes matter.
+    - `limits` takes a formula's parameters and returns the two numbers between which it clips its first input.
+    - `body_for` takes the value of a branch's first input and returns the name of the body that runs.
+    - `form` declares a function that gives the family's canonical form for concrete shapes.
     """
 
     name: str
@@ -79,11 +82,11 @@ class Declaration:
     body_for: Callable[[Any], str] | None = None
     inputs: tuple[str, ...] = field(init=False)
     variadic: bool = field(init=False)
-    takes_absent: bool = field(init=False)  # whether those of any number may be absent too
+    takes_absent: bool = field(init=False)  # whether variadic inputs may be absent too
     required: int = field(init=False)
     attributes: dict[str, Any] = field(init=False)
     added: dict[str, Any] = field(init=False, default_factory=dict)
-    _accepted: dict[tuple[str, int], Any] = field(init=False, default_factory=dict)  # they live on, so ids are theirs
+    _accepted: dict[tuple[str, int], Any] = field(init=False, default_factory=dict)  # keeps values alive for their ids
 
     def __post_init__(self) -> None:
         parameters = inspect.signature(self.formula or self.infer).parameters.values()
@@ -96,7 +99,7 @@ class Declaration:
         self._needed = [name for name, default in self.attributes.items() if default is inspect.Parameter.empty]
 
     def __call__(self, *inputs: Any, **attributes: Any) -> Any:
-        """The formula on arrays, with NumPy: what every kernel of it is compared with."""
+        """Apply the formula to arrays with NumPy. Tests compare every kernel of the formula with this."""
         if self.formula is None:
             raise ModelError(f"{self.name} has no formula")
         return self.formula(*inputs, **attributes)
@@ -107,9 +110,9 @@ class Declaration:
         return function
 
     def with_defaults(self, attributes: Attributes) -> dict[str, Any]:
-        """The attributes with their defaults filled in.
+        """Return the attributes, with defaults for those that are not given.
 
-        Raises ModelError for unknown or missing ones, and InferenceError for values that they may not have.
+        Raises ModelError for an unknown or a missing attribute, and InferenceError for a value that is not allowed.
         """
         bound = {**self.attributes, **attributes}
         if len(bound) != len(self.attributes):
@@ -124,8 +127,10 @@ class Declaration:
         return bound
 
     def _check(self, name: str, value: Any) -> None:
-        """Raise InferenceError for a value that an attribute may not have. A model's layers are bound again and again:
-        what nobody can change is looked at once, unless it is long: what is remembered outlives its model.
+        """Raise InferenceError for a value that the attribute may not have.
+
+        A model's layers are bound again and again, so an immutable value is checked only once. Long values are checked
+        each time: a remembered value outlives its model.
         """
         kind = self.kinds[name]
         if not kind.accepts(value):
@@ -137,7 +142,7 @@ class Declaration:
 
     @functools.cached_property
     def kinds(self) -> dict[str, Kind]:
-        """What each attribute may be."""
+        """The values that each attribute may have."""
         function = self.formula or self.infer
         scope = {**getattr(function, "shared_scope", {}), **function.__globals__}
         kinds = dict.fromkeys(self.attributes, ANYTHING)
@@ -150,7 +155,7 @@ class Declaration:
         return kinds | {name: kind_of(said) for name, said in self.added.items()}
 
     def add_attributes(self, **defaults: tuple[Any, Any]) -> None:
-        """Declare attributes besides those of the parameters: (default, what it may be)."""
+        """Declare further attributes, each as (default, annotation of the values that it may have)."""
         self.attributes |= {name: default for name, (default, _) in defaults.items()}
         self.added |= {name: said for name, (_, said) in defaults.items()}
 
@@ -159,7 +164,7 @@ class Declaration:
         return index < len(self.inputs) and self.inputs[index] in self.host
 
     def outputs_for(self, inputs: Sequence[PartialTensor | None], attributes: Attributes) -> tuple[PartialTensor, ...]:
-        """What is known of the outputs. Raises InferenceError with a reason."""
+        """Return the outputs as partial tensors. Raises InferenceError with a reason."""
         if len(inputs) < self.required or None in inputs[: self.required]:
             raise InferenceError(f"{self.name} needs {self.required} input(s) {self.inputs}, and has {len(inputs)}")
         if self.variadic and not self.takes_absent and None in inputs[len(self.inputs) :]:
@@ -176,7 +181,9 @@ class Declaration:
                 if any([isinstance(dim, int) and dim < 0 for dim in output.shape or ()]):
                     raise InferenceError(f"an output would be {output}, and no dim may be negative")
                 if output.shape is not None and len(output.shape) > MAX_RANK:
-                    raise InferenceError(f"an output would have {len(output.shape)} dims, and {MAX_RANK} are the most")
+                    raise InferenceError(
+                        f"an output would have {len(output.shape)} dims, and at most {MAX_RANK} are possible"
+                    )
                 reason = too_large(output.shape, output.dtype) if output.shape else ""
                 if reason:
                     raise InferenceError(f"an output would be too large: {reason}")
@@ -190,7 +197,7 @@ class Declaration:
     def _with_entries(
         self, inputs: Sequence[PartialTensor | None], outputs: tuple[PartialTensor, ...], bound: Attributes
     ) -> tuple[PartialTensor, ...]:
-        """The outputs with what follows for their values from those of the inputs, where the form says what does."""
+        """Return the outputs with the entries that follow from the entries of the inputs, if the form computes them."""
         if not (self.alias or self.form_of is not None):
             return outputs
         given = [(index, value) for index, value in enumerate(inputs) if value is not None]
@@ -221,7 +228,7 @@ class _AsItIs:
     """The form of a layer that gives its input another shape."""
 
     def of_entries(self, inputs: Sequence[PartialTensor | None], output: PartialTensor) -> Entries:
-        """The first input's."""
+        """Return the entries of the first input."""
         assert inputs[0] is not None and inputs[0].known is not None
         return inputs[0].known
 
@@ -237,7 +244,7 @@ _REGISTRY: dict[str, Declaration] = {}
 
 
 def register(declaration: Declaration) -> Declaration:
-    """Add a declaration; a name can be declared once."""
+    """Add a declaration. Raises ValueError if its name is declared already."""
     if declaration.name in _REGISTRY:
         raise ValueError(f"layer {declaration.name} is declared twice")
     _REGISTRY[declaration.name] = declaration
@@ -245,7 +252,7 @@ def register(declaration: Declaration) -> Declaration:
 
 
 def attributes_of(other: Callable[..., Any]) -> Callable[[Infer], Infer]:
-    """Below `layer`: besides its own attributes the shape rule takes those of another function, as `**attributes`."""
+    """Give a shape rule the attributes of another function too, as `**attributes`. Stands below `layer`."""
     shared = [p for p in inspect.signature(other).parameters.values() if p.kind is p.KEYWORD_ONLY]
 
     def extend(infer: Infer) -> Infer:
@@ -268,7 +275,7 @@ def layer(
     cuts: bool = False,
     family: str | None = None,
 ) -> Callable[[Infer], Declaration]:
-    """Declare a layer by its shape rule. The family is the name of the file, unless said otherwise."""
+    """Declare a layer by its shape rule. Unless `family` names another, the family is the name of the file."""
 
     def declare(infer: Infer) -> Declaration:
         home = family or infer.__module__.rsplit(".", 1)[-1]
@@ -297,15 +304,18 @@ def declaration(name: str) -> Declaration:
 
 
 def normalize_axis(axis: int, rank: int) -> int:
-    """An axis counted from the front. Raises InferenceError."""
+    """Return the axis counted from the front. Raises InferenceError if the tensor has no such axis."""
     if not -rank <= axis < max(rank, 1):
         raise InferenceError(f"axis {axis} is outside a tensor of rank {rank}")
     return axis % rank if rank else 0
 
 
 def normalize_axes(axes: Sequence[int], rank: int) -> tuple[int, ...]:
-    """Axes counted from the front, in ascending order. Raises InferenceError."""
+    """Return the axes counted from the front, in ascending order.
+
+    Raises InferenceError if the tensor has no such axis, or an axis is given twice.
+    """
     result = tuple(sorted(normalize_axis(axis, rank) for axis in axes))
     if len(set(result)) != len(result):
-        raise InferenceError(f"axes {tuple(axes)} name one axis twice")
+        raise InferenceError(f"axes {tuple(axes)} name an axis twice")
     return result

@@ -18,7 +18,7 @@ _WIDTHS = {
 
 @dataclass(frozen=True)
 class Bits:
-    """Elements of `width` bits each are read as another dtype of as many."""
+    """Elements of `width` bits are read as another dtype of the same width."""
 
     width: int
 
@@ -30,7 +30,7 @@ def _width(dtype: DataType) -> int:
 @layer()
 def BitCast(x: PartialTensor, *, to: DataType) -> PartialTensor:
     if DataType.STRING in (x.dtype, to) or _width(x.dtype) != _width(to):
-        raise InferenceError(f"the bits of {x.dtype} cannot be read as {to}: they are not as many")
+        raise InferenceError(f"the bits of {x.dtype} cannot be read as {to}: their numbers differ")
     return x.with_shape(x.shape, to)
 
 

@@ -1,8 +1,8 @@
-"""How far numbers of an input may reach that say where to read or write: indices, and lengths of sequences.
+"""Bounds of the inputs that say where to read or write: indices, and lengths of sequences.
 
-A form whose layer takes such numbers has `bounds`. One outside is an error: found when a plan is made where the numbers
-are known then, by the CPU in every run, and on a GPU in a run that checks (see tensor/checks.py); else what is outside
-is left out there: it reads 0, and writes nothing.
+The form of a layer with such inputs has `bounds`. A number outside its bounds is an error. The plan finds it if the
+numbers are known then, the CPU finds it in every run, and a GPU finds it in a run with checks (see tensor/checks.py).
+In any other run on a GPU, a number outside its bounds reads 0 and writes nothing.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from perframe.errors import InferenceError
 
 @dataclass(frozen=True)
 class Bounds:
-    """The numbers of input `input` are rows of as many columns as `sizes` has; those of a column are indices of so many
-    elements, from the end where they are negative and may be (`from_end`). A size of None bounds nothing.
+    """The numbers of input `input` are rows with one column for each entry of `sizes`.
 
-    Lengths (`what`) may be the size itself.
+    The numbers of a column are indices into that many elements; with `from_end` a negative index counts from the end.
+    A size of None bounds nothing. If `what` is "length", a number may also be equal to the size.
     """
 
     input: int
@@ -30,7 +30,7 @@ class Bounds:
     what: str = "index"
 
     def check(self, values: Any) -> None:
-        """Raise InferenceError for the first number outside."""
+        """Raise InferenceError for the first number outside the bounds."""
         if not values.size or not self.sizes:
             return
         for column, size in zip(values.reshape(-1, len(self.sizes)).T, self.sizes, strict=True):
@@ -44,7 +44,7 @@ class Bounds:
 
 
 def check(form: Any, inputs: Sequence[Any]) -> None:
-    """Raise InferenceError where a form's inputs, arrays, reach beyond their bounds; None is not looked at."""
+    """Raise InferenceError if an array among a form's inputs reaches beyond its bounds. An input of None is skipped."""
     for bounds in getattr(form, "bounds", ()):
         values = inputs[bounds.input] if bounds.input < len(inputs) else None
         if values is not None:

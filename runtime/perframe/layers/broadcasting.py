@@ -1,4 +1,4 @@
-"""What makes a formula a layer: its shape rule, its operands' strides, its place in the registry."""
+"""The decorator that makes a formula a layer: a shape rule, the strides of its operands, and a declaration."""
 
 from __future__ import annotations
 
@@ -25,9 +25,10 @@ _KINDS = {DataType.FLOAT32: "float", DataType.INT32: "int", DataType.INT64: "int
 
 @dataclass(frozen=True)
 class Elementwise:
-    """The form of an elementwise layer: where each operand's element lies, and the formula that joins them.
+    """The form of an elementwise layer: the strides of its operands, and the formula that joins them.
 
-    `strides` are in elements, one tuple an operand. `parameters` are the formula's attributes, as floats in its order.
+    `strides` holds one tuple for each operand, in elements. `parameters` holds the formula's attributes as floats, in
+    the formula's order.
     """
 
     formula: Formula
@@ -36,16 +37,16 @@ class Elementwise:
     parameters: tuple[float, ...]
     kinds: tuple[str, ...]
     operands: tuple[int, ...]  # the inputs that are present
-    converts: bool = False  # the values into another dtype
+    converts: bool = False  # whether the layer converts values into another dtype
 
     def of_entries(self, inputs: Sequence[PartialTensor | None], output: PartialTensor) -> Entries:
-        """The formula of what is known of each element's operands."""
+        """Apply the formula to the entries of the operands."""
         columns, dtypes = [], []
         for index, strides, kind in zip(self.operands, self.strides, self.kinds, strict=True):
             operand = inputs[index]
             assert operand is not None and operand.known is not None
             columns.append(View(self.shape, strides).of(operand.known).reshape(-1))
-            counts = kind == "float" and not operand.dtype.is_float  # a formula of floats alone gets them as such
+            counts = kind == "float" and not operand.dtype.is_float  # a formula of floats only gets integers as floats
             dtypes.append(np.dtype(np.float32) if counts else operand.dtype.numpy)
         numbers = dict(zip(_parameters(self.formula), self.parameters, strict=True))
         return each(functools.partial(self.formula, **numbers), columns, dtypes, output.dtype)
@@ -60,11 +61,13 @@ def elementwise(
 ) -> Callable[[Formula], Declaration]:
     """Declare an elementwise layer by its formula.
 
-    `domain` gives the range of each input (the last repeats) that tests draw from; `result` is the dtype of the
-    output, or the name of the input that gives it (the first, unless said); `dtypes` says which of "float int bool"
-    the formula takes (one of floats alone gets integers as floats); inputs in `channelwise`, all but the first, hold a
-    value for each channel (axis 1). `choose(attributes, present, kind)` picks another formula than the declared one,
-    for an attribute that selects and for absent inputs.
+    - `domain`: the range of each input, from which tests draw values; the last range repeats.
+    - `result`: the dtype of the output, or the name of the input or attribute that gives it; by default the first
+      input gives it.
+    - `dtypes`: which of "float int bool" the formula takes; a formula of floats only gets integers as floats.
+    - `channelwise`: the inputs that hold a value for each channel (axis 1); the first input cannot be one of them.
+    - `choose(attributes, present, kind)`: picks a formula other than the declared one, for an attribute that selects
+      and for absent inputs.
     """
 
     def declare(formula: Formula) -> Declaration:
@@ -111,7 +114,7 @@ def elementwise(
 
 
 def _check_channels(x: PartialTensor, others: Sequence[PartialTensor]) -> None:
-    """Raise InferenceError where what has a value for each channel of x has more or fewer."""
+    """Raise InferenceError if one of `others` does not have one value for each channel of x."""
     channels = x.shape[1:2] if x.shape is not None else ()
     for value in others:
         if channels and value.shape is not None and not value.shape.may_be(channels):
@@ -124,7 +127,7 @@ def _parameters(formula: Formula) -> list[str]:
 
 
 def operand_kinds(dtypes: Sequence[DataType]) -> tuple[str, ...]:
-    """The kinds in which a formula sees its operands: bool stays, the others become float if one of them is."""
+    """Return the kinds in which a formula gets its operands: bool stays, and one float makes the others float."""
     kinds = [_KINDS.get(dtype, "float" if dtype.is_float else "int") for dtype in dtypes]
     common = "float" if "float" in kinds else "int"
     return tuple("bool" if kind == "bool" else common for kind in kinds)

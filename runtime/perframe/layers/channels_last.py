@@ -1,5 +1,6 @@
-"""Layers whose data has its channels as the last dim: (batch, *spatial, channels). Their shape rules and forms are
-those of (batch, channels, *spatial), seen through a permutation of the dims.
+"""Layers with the channels of their data as the last dim: (batch, *spatial, channels).
+
+Their shape rules and forms are those for (batch, channels, *spatial): the dims are permuted before and after.
 """
 
 from __future__ import annotations
@@ -17,23 +18,23 @@ T = TypeVar("T")
 
 
 def is_data(declaration: Declaration, index: int) -> bool:
-    """Whether input `index` of such a layer is data; weights, biases and scales keep their dims."""
+    """Whether input `index` of a layer is data. Weights, biases and scales are not: they keep their dims."""
     return declaration.inputs[index] in ("x", "addend", "factor")
 
 
 def first(dims: Sequence[T]) -> tuple[T, ...]:
-    """(batch, *spatial, channels) as (batch, channels, *spatial)."""
+    """Return (batch, *spatial, channels) as (batch, channels, *spatial)."""
     return (dims[0], dims[-1], *dims[1:-1])
 
 
 def last(dims: Sequence[T]) -> tuple[T, ...]:
-    """(batch, channels, *spatial) as (batch, *spatial, channels)."""
+    """Return (batch, channels, *spatial) as (batch, *spatial, channels)."""
     return (dims[0], *dims[2:], dims[1])
 
 
 @dataclass(frozen=True)
 class Seen:
-    """A value as the forms see it."""
+    """A value with the shape that the forms take."""
 
     shape: TensorShape
     dtype: DataType
@@ -41,14 +42,14 @@ class Seen:
 
     @classmethod
     def channels_first(cls, value: Known | None) -> Known | None:
-        """The shape with the channels as the second dim. The values stay out: no form needs those of data."""
+        """Return the value with the channels as the second dim, without its numbers: no form needs those of data."""
         return None if value is None else cls(TensorShape(first(value.shape)), value.dtype)
 
 
 def channels_last_outputs(
     declaration: Declaration, inputs: Sequence[PartialTensor | None], attributes: Mapping[str, Any]
 ) -> tuple[PartialTensor, ...]:
-    """What is known of the outputs. Raises InferenceError."""
+    """Return the outputs as partial tensors. Raises InferenceError."""
     given = [_first_of(value) if is_data(declaration, index) else value for index, value in enumerate(inputs)]
     outputs = declaration.outputs_for(given, attributes)
     return tuple(

@@ -1,4 +1,4 @@
-"""Columns of sliding blocks put back into pictures: where blocks overlap, they are added up."""
+"""Columns of sliding blocks are put back into pictures; overlapping blocks are added up."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def Col2Im(
     if size is None or block is None:
         return x.with_shape(None)
     if len(size) != len(block) or (x.shape is not None and len(x.shape) != 3):
-        raise InferenceError(f"{x} are no columns of blocks of {block} for pictures of {size}")
+        raise InferenceError(f"{x} does not hold columns of blocks of {block} for pictures of {size}")
     check_window(len(size), block, strides, dilations, pads)
     if any(dim < 1 for dim in block):
         raise InferenceError(f"block_shape is {block}, and positive numbers are expected")
@@ -48,11 +48,11 @@ def Col2Im(
     channels: Dim = None
     if isinstance(rows, int):
         if rows % math.prod(block):
-            raise InferenceError(f"{rows} rows are no channels of blocks of {block}")
+            raise InferenceError(f"{rows} rows do not make channels of blocks of {block}")
         channels = rows // math.prod(block)
     columns = _window(size, block, dilations, pads, strides).output(size)
     if isinstance(count, int) and count != math.prod(columns):
-        raise InferenceError(f"blocks of {block} have {columns} places in pictures of {size}, not {count}")
+        raise InferenceError(f"blocks of {block} have {columns} positions in pictures of {size}, not {count}")
     return x.with_shape((x.shape[0], channels, *size))
 
 

@@ -1,4 +1,4 @@
-"""Branches and loops. Their bodies are models; `captures` names what these read of the values around them."""
+"""Branches and loops. Their bodies are models; `captures` names the values of the outer graph that the bodies read."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from perframe.tensor.partial import Dim, DynamicTensorShape, PartialTensor
 
 
 def _merged(a: DynamicTensorShape | None, b: DynamicTensorShape | None) -> DynamicTensorShape | None:
-    """What two shapes have in common."""
+    """Return the dims that two shapes have in common; the others are unknown."""
     if a is None or b is None or len(a) != len(b):
         return None
     return DynamicTensorShape(x if x == y else None for x, y in zip(a, b, strict=True))
 
 
 def _check_body(body: Any, captures: Sequence[str], inputs: int, least_outputs: int) -> None:
-    """Raise InferenceError where a body does not have this many inputs of its own, or fewer outputs."""
+    """Raise InferenceError if a body does not have this many inputs of its own, or has too few outputs."""
     own = sum(value.name not in captures for value in body.inputs)
     if own != inputs:
         raise InferenceError(f"its body has {own} input(s), and gets {inputs}")
@@ -29,7 +29,7 @@ def _check_body(body: Any, captures: Sequence[str], inputs: int, least_outputs: 
 
 
 def _check_state(given: PartialTensor | None, into: Any, made: Any) -> None:
-    """Raise InferenceError where a state is of one type before a run of a body, and of another in it or after it."""
+    """Raise InferenceError if a state does not keep its type: before a run of the body, in it and after it."""
     dtypes = [value.dtype for value in (given, into, made) if value is not None]
     if len(set(dtypes)) != 1:
         raise InferenceError(f"state {into.name!r} is of different types: {', '.join(map(str, dtypes))}")
@@ -40,7 +40,7 @@ def If(
     condition: PartialTensor, *around: PartialTensor, bodies: Mapping[str, Any], captures: Sequence[str] = ()
 ) -> tuple[PartialTensor, ...]:
     if condition.dtype is not DataType.BOOL or (condition.shape is not None and condition.shape.size not in (1, None)):
-        raise InferenceError(f"a branch wants one truth value, and gets {condition}")
+        raise InferenceError(f"the condition of a branch must be one bool, and is {condition}")
     branches = [bodies[name] for name in ("then_branch", "else_branch")]
     for body in branches:
         _check_body(body, captures, 0, 0)
@@ -65,11 +65,11 @@ def Loop(
 ) -> tuple[PartialTensor, ...]:
     for value, dtype in ((trips, DataType.INT64), (condition, DataType.BOOL)):
         if value is not None and (value.dtype is not dtype or (value.shape is not None and value.shape.size == 0)):
-            raise InferenceError(f"a loop's trip count is int64 and its condition bool, and one is {value}")
+            raise InferenceError(f"a loop takes an int64 trip count and a bool condition, and one of them is {value}")
     body, states = bodies["body"], len(carried) - len(captures)
     _check_body(body, captures, 2 + states, 1 + states)
     if body.outputs[0].dtype is not DataType.BOOL:
-        raise InferenceError(f"its body's first output, whether it goes on, is {body.outputs[0]}")
+        raise InferenceError(f"its body's first output is its condition and must be bool, and is {body.outputs[0]}")
     own = [value for value in body.inputs if value.name not in captures]
     for given, into, made in zip(carried[:states], own[2:], body.outputs[1:], strict=False):
         _check_state(given, into, made)
@@ -83,12 +83,12 @@ def Loop(
 
 def _stacked(value: Any, axis: int) -> PartialTensor:
     if value.kind != "tensor":
-        raise InferenceError(f"a body's output {value.name!r} is collected, and is no tensor")
+        raise InferenceError(f"a body's output {value.name!r} is collected, and is not a tensor")
     if value.shape is None:
         return PartialTensor(value.dtype)
     dims: list[Dim] = list(value.shape)
     if not -len(dims) - 1 <= axis <= len(dims):
-        raise InferenceError(f"axis {axis} is none of what {value} is collected to")
+        raise InferenceError(f"axis {axis} is outside the tensor that collects {value}")
     dims.insert(axis if axis >= 0 else len(dims) + 1 + axis, None)
     return PartialTensor(value.dtype, DynamicTensorShape(dims))
 

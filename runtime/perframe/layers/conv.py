@@ -16,9 +16,10 @@ from perframe.tensor.partial import Dim, DynamicTensorShape, PartialTensor, dim_
 
 @dataclass(frozen=True)
 class Convolution:
-    """A (batch, channels, *size) input, (outputs, channels / groups, *kernel) weights, (batch, outputs, *output).
+    """A convolution of (batch, channels, *size) to (batch, outputs, *output).
 
-    The transpose takes weights of (channels, outputs / groups, *kernel), and its window slides over the output.
+    The weights are (outputs, channels / groups, *kernel). Those of the transpose are (channels, outputs / groups,
+    *kernel), and its window slides over the output.
     """
 
     window: Window
@@ -58,8 +59,9 @@ def _spatial(
     dilations: Extents | None,
     pads: Pads | None,
 ) -> tuple[Dim, ...] | None:
-    """The dims of the kernel; None where not even how many there are is known. Raises InferenceError where the
-    attributes of the window do not fit them, or the input.
+    """Return the dims of the kernel; None if their number is unknown.
+
+    Raises InferenceError if the attributes of the window do not fit the kernel or the input.
     """
     kernel: tuple[Dim, ...] | None = tuple(kernel_shape) if kernel_shape else None
     if w.shape is not None:
@@ -69,7 +71,7 @@ def _spatial(
         if kernel is not None and kernel != own and not DynamicTensorShape(own).may_be(kernel):
             raise InferenceError(f"kernel_shape {kernel} is not that of the weights {w}")
         if 0 in own:
-            raise InferenceError(f"the weights {w} have no taps")
+            raise InferenceError(f"the weights {w} have a kernel without elements")
         kernel = own
     if kernel is not None:
         check_window(len(kernel), kernel_shape, strides, dilations, pads)
@@ -89,8 +91,9 @@ def _check_bias(b: PartialTensor | None, outputs: Dim) -> None:
 
 
 def _check_addend(addend: PartialTensor, made: PartialTensor) -> None:
-    """Raise InferenceError where a value that a convolution's sums begin with is none for each of them: what fused the
-    addition may not have known the dims. It may have fewer channels.
+    """Raise InferenceError unless an addend has one number for each sum of a convolution; it may have fewer channels.
+
+    The pass that fused the addition may not have known the dims.
     """
     if addend.shape is None or made.shape is None:
         return
@@ -146,7 +149,7 @@ def _axis_window(
     pads: Pads | None,
     auto_pad: str,
 ) -> Window | None:
-    """The window of one axis; None where its kernel is unknown."""
+    """Return the window of one axis; None if its kernel is unknown."""
     size, rank = kernel[axis], len(kernel)
     if not isinstance(size, int):
         return None
@@ -174,7 +177,7 @@ def _transposed_pads(
     output_padding: Sequence[int],
     output_shape: Sequence[int] | None,
 ) -> tuple[list[int], list[Dim]]:
-    """The padding at the begin of each axis and the output's dims."""
+    """Return the padding at the begin of each axis, and the dims of the output."""
     begin: list[int] = []
     dims: list[Dim] = []
     rank = len(kernel)

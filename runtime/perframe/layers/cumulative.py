@@ -14,8 +14,10 @@ from perframe.tensor.partial import PartialTensor
 
 @dataclass(frozen=True)
 class Cumulation:
-    """Along rows of `size` elements, `inner` apart: each element joined with all before it (all behind it where
-    `reverse`), or, where `exclusive`, only those.
+    """Running sums or products along rows of `size` elements, `inner` apart.
+
+    Each element is combined with all elements before it, or with `reverse` with all elements behind it. With
+    `exclusive` the element itself does not count.
     """
 
     combine: str  # sum or product

@@ -1,4 +1,4 @@
-"""Convolution whose taps are moved by offsets, and weighed by a mask (Zhu et al., Deformable ConvNets v2, 2019)."""
+"""Deformable convolution: offsets move the taps, and a mask weighs them (Zhu et al., Deformable ConvNets v2, 2019)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from perframe.tensor.partial import PartialTensor
 
 @dataclass(frozen=True)
 class Deformed:
-    """A convolution; offsets are (batch, offset_groups, taps, dims, *output), the mask the same without dims."""
+    """A convolution with offsets (batch, offset_groups, taps, dims, *output) and a mask of that shape without dims."""
 
     convolution: Convolution
     offset_groups: int
@@ -42,7 +42,7 @@ def DeformConv(
     if b is not None and b.shape is not None and not b.shape.may_be((outputs,)):
         raise InferenceError(f"the bias is {b}, and one number for each of {outputs} output channels is expected")
     if isinstance(channels, int) and channels % offset_group:
-        raise InferenceError(f"{channels} channels are not {offset_group} groups that share offsets")
+        raise InferenceError(f"{channels} channels do not make {offset_group} groups with offsets")
     return result
 
 

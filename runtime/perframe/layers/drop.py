@@ -1,4 +1,4 @@
-"""Elements dropped at random, as training does; in inference Dropout is its input."""
+"""Layers that drop elements at random, for training. In inference Dropout returns its input."""
 
 from __future__ import annotations
 
@@ -15,15 +15,16 @@ from perframe.tensor.partial import PartialTensor
 
 @dataclass(frozen=True)
 class Dropping:
-    """An element is kept where what is drawn for it, from 0 to 1, is not below the ratio. Without a seed every run
-    draws other numbers. One that `rests` keeps all.
+    """For each element a number from 0 to 1 is drawn; the element is kept if the number is not below the ratio.
+
+    Without a seed every run draws other numbers. With `rests` all elements are kept.
     """
 
     seed: int | None
     rests: bool = False
 
     def drawn(self, shape: Sequence[int]) -> Any:
-        """float64. A seed drops what it drops in ONNX's own evaluator, which is why it is the Mersenne twister's."""
+        """Draw float64 numbers. The Mersenne twister drops the same elements for a seed as ONNX's own evaluator."""
         return np.random.RandomState(self.seed).uniform(0, 1, tuple(shape))
 
 

@@ -1,4 +1,4 @@
-"""Einstein summation: products of any tensors, summed over the indices that the output does not name."""
+"""Einstein summation: products of tensors, summed over the indices that the output does not name."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ Term = tuple[str, ...]  # indices: letters, and "0", "1", ... for the dims of an
 class Contraction:
     """Output element o is the sum over the reduced dims of the product of one element of each operand.
 
-    `kept` are the output's dims and `reduced` those summed over, both collapsed; the strides are the operands', one
-    tuple each. `terms` name the operands' dims and then the output's.
+    `kept` holds the dims of the output and `reduced` the dims that are summed over; both are collapsed. The strides are
+    one tuple for each operand. `terms` names the dims of the operands, and then those of the output.
     """
 
     terms: tuple[Term, ...]
@@ -32,7 +32,7 @@ class Contraction:
 
     @property
     def count(self) -> int:
-        """How many products one output element sums up."""
+        """The number of products that one output element sums up."""
         return math.prod(self.reduced)
 
 
@@ -42,7 +42,7 @@ def _split(equation: str, operands: int) -> tuple[list[str], str | None]:
     allowed = set(string.ascii_letters)
     for term in (*terms, right):
         if term.count(_ELLIPSIS) > 1 or set(term.replace(_ELLIPSIS, "")) - allowed:
-            raise InferenceError(f"{term!r} in the equation {equation!r} is no row of indices")
+            raise InferenceError(f"{term!r} in the equation {equation!r} is not a list of indices")
     if len(terms) != operands:
         raise InferenceError(f"the equation {equation!r} has {len(terms)} operands, and {operands} are given")
     return terms, right if arrow else None
@@ -54,7 +54,7 @@ def _indices(term: str, hidden: int) -> Term:
 
 
 def _hidden(term: str, rank: int) -> int:
-    """How many dims the ellipsis of a term stands for."""
+    """Return the number of dims that the ellipsis of a term stands for."""
     count = rank - len(term.replace(_ELLIPSIS, ""))
     if count < 0 or (count and _ELLIPSIS not in term):
         raise InferenceError(f"{term!r} does not name the {rank} dims of its operand")
@@ -62,7 +62,7 @@ def _hidden(term: str, rank: int) -> int:
 
 
 def parse(equation: str, ranks: Sequence[int]) -> tuple[Term, ...]:
-    """The indices of each operand and of the output. Raises InferenceError."""
+    """Return the indices of each operand and of the output. Raises InferenceError if the equation does not fit."""
     terms, right = _split(equation, len(ranks))
     hidden = [_hidden(term, rank) for term, rank in zip(terms, ranks, strict=True)]
     given = [_indices(term, count) for term, count in zip(terms, hidden, strict=True)]
@@ -76,7 +76,7 @@ def parse(equation: str, ranks: Sequence[int]) -> tuple[Term, ...]:
 
 
 def _dims(terms: Sequence[Term], shapes: Sequence[Sequence[Dim]], equation: str) -> dict[str, Dim]:
-    """The size of every index; 1 repeats."""
+    """Return the size of each index; a dim of 1 is repeated."""
     sizes: dict[str, Dim] = {}
     for term, shape in zip(terms, shapes, strict=False):
         for index, dim in zip(term, shape, strict=True):
@@ -115,7 +115,7 @@ def _einsum(inputs: Sequence[Known], outputs: Sequence[Known], *, equation: str)
 
 
 def _steps(term: Term, shape: Sequence[int]) -> dict[str, int]:
-    """For each index the distance between its elements; an index that a term repeats walks a diagonal."""
+    """Return the distance between the elements of each index; an index that a term repeats walks a diagonal."""
     steps: dict[str, int] = {}
     for index, dim, stride in zip(term, shape, row_major(shape), strict=True):
         steps[index] = steps.get(index, 0) + (stride if dim != 1 else 0)

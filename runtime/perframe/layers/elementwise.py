@@ -1,4 +1,4 @@
-"""Elementwise layers. A formula is all there is to one: its shape rule, its kernels and its tests come from here."""
+"""Elementwise layers. A layer is one formula: its shape rule, kernels and tests follow from the formula."""
 
 from __future__ import annotations
 
@@ -324,7 +324,7 @@ def Cast(x):
     return x
 
 
-# what only float8 asks for
+# only casts to float8 need these
 Cast.add_attributes(saturate=(1, Flag), round_mode=("up", Literal["up", "down", "nearest"]))
 
 

@@ -1,8 +1,8 @@
-"""Shape arithmetic on values of which only some entries are known: what a form's own NumPy meaning makes of them.
+"""Shape arithmetic on partly known values: forms compute the entries of their outputs with NumPy.
 
-A form takes part in it by `of_entries`: from what is known of the inputs, the entries of an output, in any shape of
-its size. Where all that an entry needs is a number, it is computed in the layer's dtype; else with symbols, as far as
-these go.
+A form takes part if it has `of_entries`, which takes partial tensors as inputs and returns the entries of an output, in
+any shape of the output's size. An entry that follows from numbers alone is computed in the layer's dtype. Any other
+entry is computed with symbols, or is unknown if symbols do not support an operation.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from perframe.sizes.traced import is_followed
 from perframe.tensor import DataType
 from perframe.tensor.partial import Dim, NotKnownError, PartialTensor, Symbol, is_number, to_entry, to_number
 
-Entries = NDArray[Any]  # of numbers, names of dims, and None
+Entries = NDArray[Any]  # of numbers, names of dims, and None for an unknown entry
 
-_NAMEABLE = (DataType.INT64, DataType.INT32)  # in which the size of any dim is exact
+_NAMEABLE = (DataType.INT64, DataType.INT32)  # these dtypes hold the size of any dim exactly
 
 
 def listed(numbers: PartialTensor | None) -> tuple[Dim, ...] | None:
-    """The entries of a list of whole numbers, of which none may be known; None where not even how many."""
+    """Return the entries of a list of whole numbers, None for each unknown one; or None if its length is unknown."""
     if numbers is None or numbers.elements is not None:
         return None if numbers is None else numbers.elements
     count = numbers.shape[0] if numbers.shape is not None and len(numbers.shape) == 1 else None
@@ -31,23 +31,23 @@ def listed(numbers: PartialTensor | None) -> tuple[Dim, ...] | None:
 
 
 def listed_of(numbers: PartialTensor, count: int) -> tuple[Dim, ...]:
-    """The entries of a list that ought to be of so many."""
+    """Return the entries of a list; if its length is unknown, `count` unknown entries."""
     known = listed(numbers)
     return (None,) * count if known is None else known
 
 
 @runtime_checkable
 class Entrywise(Protocol):
-    """A form that says what it does to entries."""
+    """A form that computes entries of its output from entries of its inputs."""
 
     def of_entries(self, inputs: Sequence[PartialTensor | None], output: PartialTensor) -> Entries:
-        """The entries of an output; the inputs' are known."""
+        """Return the entries of an output. The inputs have entries."""
 
 
 def each(
     function: Callable[..., Any], columns: Sequence[Entries], dtypes: Sequence[np.dtype[Any]], made: DataType
 ) -> Entries:
-    """`function` of one entry of each column at a time; the columns are as long as what is returned."""
+    """Apply `function` to one entry of each column at a time. All columns and the result have the same length."""
     result: Entries = np.full(columns[0].shape, None, object)
     numbers = np.array([all(map(_is_fixed, row)) for row in zip(*columns, strict=True)], bool)
     with np.errstate(all="ignore"):
@@ -67,7 +67,7 @@ def _is_fixed(entry: Any) -> bool:
 
 
 def _follows(function: Callable[..., Any], row: Sequence[Any], made: DataType) -> Any:
-    """What follows for one entry although not all is known that it is made of."""
+    """Return the entry that `function` makes of a row with unknown entries or symbols; None if it is unknown."""
     cells = np.empty((len(row), 1), object)
     cells[:, 0] = [to_number(entry) for entry in row]
     try:

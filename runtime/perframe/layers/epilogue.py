@@ -1,5 +1,6 @@
-"""Formulas that a layer applies to each element it has computed, before it writes it: a fused chain of elementwise
-layers.
+"""Epilogues: formulas that a layer applies to each element before it writes the element.
+
+An epilogue is a fused chain of elementwise layers.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from perframe.layers.formula import translate
 class Stage:
     """One formula of an epilogue.
 
-    `operands` holds its inputs: None is the running value, a number a constant scalar, and stages what these make of
-    the running value.
+    `operands` holds its inputs: None stands for the running value, a number for a constant scalar, and a tuple of
+    stages for the result of these stages on the running value.
     """
 
     op: str
@@ -49,7 +50,7 @@ class Stage:
 
     @property
     def limits(self) -> tuple[float, float] | None:
-        """(low, high) where clipping the running value to them is all that it does."""
+        """(low, high) if the stage only clips the running value to these limits, else None."""
         limits = declaration(self.op).limits
         value, *others = self.operands
         plain = value is None and all(isinstance(other, float | int) for other in others)
@@ -57,12 +58,12 @@ class Stage:
 
 
 def parameters(stages: Sequence[Stage]) -> tuple[float, ...]:
-    """The numbers of all stages, in the order that `compose` gives them names."""
+    """The numbers of all stages, in the order in which `compose` counts them."""
     return tuple(number for stage in stages for number in stage.parameters)
 
 
 def compose(stages: Sequence[Stage], language: str) -> tuple[str, str]:
-    """The text of the functions that the stages need, and an expression over `x` and `parameter(index)`."""
+    """Return the text of the functions that the stages need, and an expression over `x` and `parameter(index)`."""
     functions: dict[str, None] = {}
     expression, _ = _expression(stages, language, "x", 0, functions)
     return "\n".join(functions), expression
@@ -71,7 +72,7 @@ def compose(stages: Sequence[Stage], language: str) -> tuple[str, str]:
 def _expression(
     stages: Sequence[Stage], language: str, expression: str, index: int, functions: dict[str, None]
 ) -> tuple[str, int]:
-    """The stages over an expression, with parameters from `index` on; and the index after them."""
+    """Return the stages applied to an expression, with parameters from `index` on, and the index after the last one."""
     for stage in stages:
         text, _ = translate(stage.formula, ["float"] * len(stage.operands), language)
         functions[text] = None
@@ -92,7 +93,7 @@ def _expression(
 
 
 def apply(stages: Sequence[Stage], x: Any) -> Any:
-    """The stages on an array, with NumPy."""
+    """Apply the stages to an array with NumPy."""
     for stage in stages:
         bound = declaration(stage.op).with_defaults(dict(stage.attributes))
         arguments = [_operand(operand, x) for operand in stage.operands]

@@ -1,4 +1,4 @@
-"""Layers that keep some elements: how many depends on the data, so they run between plans."""
+"""Layers that keep some elements. The number of elements depends on the data, so these layers run between plans."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def Compress(x: PartialTensor, condition: PartialTensor, *, axis: int | None = N
 
 @layer(on_host=True)
 def FilledRows(x: PartialTensor) -> PartialTensor:
-    """The rows of a table that do not begin with -1."""
+    """Return the rows of a table that do not begin with -1."""
     count: Dim = None if x.value is None else int(np.count_nonzero(x.value[:, 0] != -1))
     return x.with_shape((count, *(x.shape or (None, None))[1:]))
 

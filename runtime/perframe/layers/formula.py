@@ -1,9 +1,9 @@
-"""Scalar formulas, written once: as they stand they compute with NumPy; `translate` writes them for Numba or in GLSL.
+"""Scalar formulas, written once. A formula runs as it stands with NumPy; `translate` writes it for Numba or in GLSL.
 
 A formula is a function of assignments and one `return`. It may use its parameters, numbers, arithmetic, comparisons,
-`& | ^ ~ << >>`, other formulas, and the words of vocabulary.py. `/` is for floats, `//` and `%` for nobody: integer
-division and modulo have names of their own, because Python, C and GLSL do not agree. NaN: comparisons with it
-are false, and `minimum` and `maximum` return it, as NumPy's do.
+`& | ^ ~ << >>`, other formulas, and the words of vocabulary.py. `/` is for floats only, and `//` and `%` are not
+allowed: integer division and modulo have names of their own, because Python, C and GLSL do not agree. Comparisons with
+NaN are false, and `minimum` and `maximum` return NaN, as NumPy's do.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class _Text:
         return text if self.glsl else f"float32({text})"
 
     def same(self, node: ast.AST, *parts: ast.expr) -> tuple[list[str], Kind]:
-        """All parts in one kind: literals take the kind of the others."""
+        """Write all parts in one kind: literals take the kind of the other parts."""
         written = [(part, None if isinstance(part, ast.Constant) else self.expression(part)) for part in parts]
         kinds = {text[1] for _, text in written if text}
         if len(kinds) > 1:
@@ -114,7 +114,7 @@ class _Text:
         if name == "where":
             condition, kind = self.expression(node.args[0])
             if kind != "bool":
-                raise self.fail(node, "where() wants a comparison first")
+                raise self.fail(node, "the first argument of where() must be a comparison")
             (yes, no), kind = self.same(node, *node.args[1:])
             return (f"({condition} ? {yes} : {no})" if self.glsl else f"({yes} if {condition} else {no})"), kind
         if name == "to_float":
@@ -162,9 +162,9 @@ class _Text:
 
 
 def translate(function: Callable[..., Any], kinds: list[Kind], language: str) -> tuple[str, Kind]:
-    """The text of a formula as a function in "python" (for Numba) or "glsl", and the kind of what it returns.
+    """Return a formula as the text of a function in "python" (for Numba) or "glsl", and the kind of its result.
 
-    `kinds` are those of its positional parameters; keyword-only parameters (attributes) are floats. Raises
+    `kinds` holds the kinds of the positional parameters; keyword-only parameters (attributes) are floats. Raises
     FormulaError with the line.
     """
     return _translate(function, tuple(kinds), language)

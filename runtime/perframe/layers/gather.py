@@ -1,4 +1,4 @@
-"""Layers that read where other inputs say."""
+"""Layers that read elements at the indices in another input."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ class Indexing:
 
     @property
     def bounds(self) -> tuple[Bounds, ...]:
-        """Those of the indices."""
+        """The bounds of the indices."""
         return (Bounds(1, (self.size,)),)
 
     def of_entries(self, inputs: Sequence[PartialTensor | None], output: PartialTensor) -> Entries:
-        """The entries at the indices that are known; elsewhere nothing is."""
+        """Return the entries at known indices; all others are unknown."""
         x, indices = inputs[:2]
         assert x is not None and x.known is not None and indices is not None and indices.known is not None
         rows = x.known.reshape(self.outer, self.size, self.inner)
@@ -60,9 +60,10 @@ def _gather(inputs: Sequence[Known], outputs: Sequence[Known], *, axis: int) -> 
 
 @dataclass(frozen=True)
 class Elements:
-    """Output element at c is the data's at c with the coordinate on one axis replaced by the index at c.
+    """The output element at c is the data's element at c', where the index at c replaces the coordinate on one axis.
 
-    `shape` is the indices', `strides` are the data's with 0 for the axis, which has `size` elements, `step` apart.
+    `shape` is the shape of the indices. `strides` are those of the data, with 0 for the axis; the axis has `size`
+    elements, `step` apart.
     """
 
     shape: Ints
@@ -72,12 +73,12 @@ class Elements:
 
     @property
     def bounds(self) -> tuple[Bounds, ...]:
-        """Those of the indices."""
+        """The bounds of the indices."""
         return (Bounds(1, (self.size,)),)
 
 
 def check_extent(x: PartialTensor, indices: PartialTensor, axis: int) -> None:
-    """Raise InferenceError where indices, one for an element, are for more elements than there are on another axis."""
+    """Raise InferenceError if the indices have another rank than x, or are longer on an axis other than `axis`."""
     if x.shape is None or indices.shape is None:
         return
     if len(x.shape) != len(indices.shape) or not x.shape:
@@ -104,7 +105,7 @@ def _gather_elements(inputs: Sequence[Known], outputs: Sequence[Known], *, axis:
 
 @dataclass(frozen=True)
 class Tuples:
-    """In each of `batch` parts `count` tuples of indices; one names a row of `inner` elements in dims of `dims`."""
+    """Each of `batch` parts has `count` tuples of indices. A tuple names a row of `inner` elements in dims `dims`."""
 
     batch: int
     count: int
@@ -113,17 +114,17 @@ class Tuples:
 
     @property
     def rows(self) -> int:
-        """How many rows a batch has to name."""
+        """The number of rows of a batch that tuples can name."""
         return math.prod(self.dims)
 
     @property
     def bounds(self) -> tuple[Bounds, ...]:
-        """Those of the indices."""
+        """The bounds of the indices."""
         return (Bounds(1, self.dims),)
 
 
 def tuples(shape: Sequence[int], indices: Sequence[int], batch_dims: int = 0) -> Tuples:
-    """Tuples of indices into data of a shape, after its batch dims."""
+    """Return the form of tuples of indices into data of a shape, after its batch dims."""
     end = batch_dims + indices[-1]
     return Tuples(
         math.prod(shape[:batch_dims]),

@@ -1,4 +1,7 @@
-"""Strides: how an output element finds its inputs' elements. Every family that only moves data speaks this language."""
+"""Strides and windows: how an output element finds the elements of its inputs.
+
+Every family that only moves data describes its layers by strides.
+"""
 
 from __future__ import annotations
 
@@ -17,12 +20,12 @@ if TYPE_CHECKING:
     from perframe.tensor.partial import PartialTensor
 
 Ints = tuple[int, ...]
-MAX_PADDING = 2**30  # so that places in a padded input are int32, as kernels on a GPU count them
-NOT_SET = ("NOTSET", "")  # of auto_pad: the pads count
+MAX_PADDING = 2**30  # keeps indices into a padded input within int32, which kernels on a GPU use
+NOT_SET = ("NOTSET", "")  # the values of auto_pad with which `pads` counts
 
 
 def row_major(shape: Sequence[int]) -> Ints:
-    """Row-major strides, in elements."""
+    """Return row-major strides, in elements."""
     return _row_major(tuple(shape))
 
 
@@ -35,9 +38,9 @@ def _row_major(shape: Ints) -> Ints:
 
 
 def broadcast_strides(shape: Sequence[int], target: Sequence[int]) -> Ints:
-    """The strides with which a tensor of `shape` is read as one of `target`; 0 where it repeats.
+    """Return the strides that read a tensor of `shape` as one of `target`; the stride of a repeated dim is 0.
 
-    Raises InferenceError where it does not broadcast to that: a kernel would read beyond its end.
+    Raises InferenceError if `shape` does not broadcast to `target`: a kernel would read beyond the tensor's end.
     """
     return _broadcast_strides(tuple(shape), tuple(target))
 
@@ -52,7 +55,10 @@ def _broadcast_strides(shape: Ints, target: Ints) -> Ints:
 
 
 def collapse(shape: Sequence[int], strides: Sequence[Ints]) -> tuple[Ints, tuple[Ints, ...]]:
-    """The same walk with as few dims as possible: dims of 1 dropped, neighbours merged where all strides allow."""
+    """Return shape and strides of the same elements in the same order, with as few dims as possible.
+
+    Dims of 1 are dropped, and neighbours are merged where all strides allow it.
+    """
     return _collapse(tuple(shape), tuple(map(tuple, strides)))
 
 
@@ -77,32 +83,32 @@ def _collapse(shape: Ints, strides: tuple[Ints, ...]) -> tuple[Ints, tuple[Ints,
 
 @dataclass(frozen=True)
 class View:
-    """Output element at coordinate c is the input's element `offset + sum(c * strides)`."""
+    """The output element at coordinate c is the input's element `offset + sum(c * strides)`."""
 
     shape: Ints
     strides: Ints
     offset: int = 0
 
     def collapsed(self) -> View:
-        """With as few dims as possible."""
+        """Return this view with as few dims as possible."""
         shape, (strides,) = collapse(self.shape, (self.strides,))
         return View(shape, strides, self.offset)
 
     def of(self, flat: Entries) -> Entries:
-        """What it reads of an array's elements."""
+        """Return the elements of an array that the view reads, in the view's shape."""
         if not math.prod(self.shape):
             return np.empty(self.shape, flat.dtype)
         steps = [stride * flat.itemsize for stride in self.strides]
         return np.lib.stride_tricks.as_strided(np.ascontiguousarray(flat).reshape(-1)[self.offset :], self.shape, steps)
 
     def of_entries(self, inputs: Sequence[PartialTensor | None], output: PartialTensor) -> Entries:
-        """What it reads of the first input."""
+        """Return the entries of the first input that the view reads."""
         assert inputs[0] is not None and inputs[0].known is not None
         return self.of(inputs[0].known)
 
     @property
     def is_copy(self) -> bool:
-        """Whether it reads a contiguous run, in order."""
+        """Whether the view reads contiguous elements, in order."""
         return math.prod(self.shape) <= 1 or self.collapsed().strides == (1,)
 
 
@@ -110,7 +116,7 @@ class View:
 class Window:
     """A window that slides over the last dims: pooling and convolution.
 
-    `pads` are those at each dim's begin and end.
+    `begin` and `end` hold the padding at the two ends of each dim.
     """
 
     kernel: Ints
@@ -120,22 +126,26 @@ class Window:
     end: Ints
 
     def output_dim(self, dim: int | str | None) -> int | str | None:
-        """The output's dim of a window over one; a dim that is not known stays where the window keeps every size."""
+        """Return the output's dim for a window over one dim.
+
+        An unknown or named dim stays as it is if the window keeps every size; otherwise the result is None.
+        """
         if isinstance(dim, int):
             return self.output((dim,))[0]
         border = self.dilations[0] * (self.kernel[0] - 1)
         return dim if self.strides[0] == 1 and self.begin[0] + self.end[0] == border else None
 
     def output(self, size: Sequence[int], ceil_mode: bool = False) -> Ints:
-        """The spatial dims of the output. Raises InferenceError where the window does not fit into its input; over no
-        elements it may.
+        """Return the spatial dims of the output.
+
+        Raises InferenceError if the window does not fit into its input. A dim of 0 elements is allowed.
         """
         result = []
         for axis, dim in enumerate(size):
             extent = self.dilations[axis] * (self.kernel[axis] - 1) + 1
             space = dim + self.begin[axis] + self.end[axis] - extent
             steps = -(-space // self.strides[axis]) if ceil_mode else space // self.strides[axis]
-            # ceil_mode must not begin a window inside the padding at the end
+            # with ceil_mode no window may begin inside the padding at the end
             if ceil_mode and steps * self.strides[axis] >= dim + self.begin[axis]:
                 steps -= 1
             if steps < 0 and dim > 0:
@@ -155,8 +165,9 @@ def check_window(
     dilations: Sequence[int] | None,
     pads: Sequence[int] | None,
 ) -> None:
-    """Raise InferenceError where attributes of a window do not have a number for each of `rank` spatial dims, or pads
-    two. Kernels take these numbers one after another: others would shift them.
+    """Raise InferenceError unless each attribute of a window has one number for each of `rank` spatial dims.
+
+    `pads` must have two for each. Kernels read these numbers one after another: a wrong count would shift them.
     """
     for name, values in (("kernel_shape", kernel), ("strides", strides), ("dilations", dilations), ("pads", pads)):
         wanted = 2 * rank if name == "pads" else rank
@@ -172,8 +183,9 @@ def window(
     pads: Sequence[int] | None,
     auto_pad: str,
 ) -> Window | None:
-    """ONNX's window attributes, checked before, with defaults and `auto_pad` resolved; None where that needs a dim that
-    is unknown. Raises InferenceError for padding that no kernel holds.
+    """Return ONNX's window attributes with defaults and `auto_pad` resolved; None if that needs an unknown dim.
+
+    The caller has checked them with `check_window`. Raises InferenceError for padding that is too large for kernels.
     """
     rank = len(kernel)
     steps, spread = tuple(strides or (1,) * rank), tuple(dilations or (1,) * rank)
@@ -194,5 +206,7 @@ def window(
     else:
         given = tuple(pads) if pads and auto_pad in NOT_SET else (0,) * (2 * rank)
     if any([pad > MAX_PADDING for pad in given]):
-        raise InferenceError(f"padding of {max(given)} elements is more than kernels hold: {MAX_PADDING} are the most")
+        raise InferenceError(
+            f"padding of {max(given)} elements is more than kernels hold: at most {MAX_PADDING} are possible"
+        )
     return Window(tuple(kernel), steps, spread, given[:rank], given[rank:])

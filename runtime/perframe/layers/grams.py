@@ -1,4 +1,4 @@
-"""N-grams of words, be they strings or numbers, that are counted."""
+"""Counts of n-grams. A word is a string or a number."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from perframe.tensor.partial import Dim, PartialTensor
 
 @dataclass(frozen=True)
 class Gram:
-    """Words that follow each other, what they weigh, and the column that they count for."""
+    """Words that follow each other, the output column that counts them, and their weight."""
 
     words: tuple[Any, ...]
     column: int
@@ -27,8 +27,10 @@ class Gram:
 
 @dataclass(frozen=True)
 class Counting:
-    """In rows of `length` words each gram is looked for at every distance between its words up to `reach`; one of a
-    single word has none. Its weight is added to its column for each that is found, or (`once`) if any is.
+    """A count of `grams` in rows of `length` words.
+
+    Each gram is searched with every distance between its words up to `reach`; a gram of a single word has no distance.
+    Each gram that is found adds its weight to its column; with `once` a gram adds its weight at most once.
     """
 
     rows: int
@@ -56,18 +58,18 @@ def TfIdfVectorizer(
     if bool(pool_int64s) == bool(pool_strings):
         raise InferenceError("TfIdfVectorizer needs either pool_int64s or pool_strings")
     if (x.dtype is DataType.STRING) != bool(pool_strings):
-        raise InferenceError(f"{x} and the pool of n-grams are not of one type")
+        raise InferenceError(f"{x} and the pool of n-grams do not have the same type")
     if not ngram_indexes:
         raise InferenceError("ngram_indexes must name the output's columns, from 0")
     if weights and len(weights) != len(ngram_indexes):
         raise InferenceError(f"{len(weights)} weights do not fit {len(ngram_indexes)} n-grams")
     if max_gram_length < min_gram_length:
-        raise InferenceError(f"there are no n-grams of {min_gram_length} to {max_gram_length} words")
+        raise InferenceError(f"min_gram_length {min_gram_length} is more than max_gram_length {max_gram_length}")
     lengths = itertools.pairwise([*ngram_counts, len(pool_int64s) + len(pool_strings)])
     if sum((end - begin) // length for length, (begin, end) in enumerate(lengths, 1)) > len(ngram_indexes):
         raise InferenceError(f"{len(ngram_indexes)} ngram_indexes do not fit the pool of n-grams")
     if x.shape is not None and len(x.shape) > 2:
-        raise InferenceError(f"{x} is no sequence, and no batch of sequences")
+        raise InferenceError(f"{x} is not a sequence or a batch of sequences")
     columns: tuple[Dim, ...] = (max(ngram_indexes) + 1,)
     if x.shape is None:
         return x.with_shape(None, DataType.FLOAT32)
@@ -85,7 +87,7 @@ def _tf_idf(inputs: Sequence[Known], outputs: Sequence[Known], **attributes: Any
 
 
 def _pool(attributes: Mapping[str, Any]) -> list[Gram]:
-    """The n-grams of the pool that have a wanted length, each once: the last counts."""
+    """Return the n-grams of the pool that have a wanted length. Of equal n-grams only the last one counts."""
     items, columns = attributes["pool_int64s"] or attributes["pool_strings"], attributes["ngram_indexes"]
     weights = attributes["weights"] if attributes["mode"] != "TF" else ()
     bounds = [*attributes["ngram_counts"], len(items)]

@@ -1,4 +1,4 @@
-"""Sampling at the points of a grid, and grids made by affine maps."""
+"""Sampling at the points of a grid, and grids that affine maps make."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ PADDINGS = ("zeros", "border", "reflection")
 
 @dataclass(frozen=True)
 class Sampling:
-    """Planes of `size`, `channels` of them in each of `batch`, sampled at `points` places of -1..1, x first.
+    """Data of (batch, channels, *size) is sampled at `points` points of -1..1, with x as the first coordinate.
 
-    With `align_corners`, -1 and 1 are the middles of the outermost elements, else their outer edges.
+    With `align_corners`, -1 and 1 are the middles of the outermost elements; otherwise they are their outer edges.
     """
 
     mode: str
@@ -64,7 +64,7 @@ def _grid_sample(
 
 @dataclass(frozen=True)
 class AffineMap:
-    """A map of -1..1 in `size` for each of `batch`, as (dims, dims + 1) numbers."""
+    """One affine map of -1..1 to a grid of `size` for each of `batch`, as (dims, dims + 1) numbers."""
 
     batch: int
     size: Ints

@@ -1,4 +1,4 @@
-"""Layers that put several inputs into one output."""
+"""Layers that join several inputs into one output."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from perframe.tensor.partial import Dim, PartialTensor, dim_sum
 
 @dataclass(frozen=True)
 class Joining:
-    """Inputs of `outer` rows each, joined row by row: input i gives `runs[i]` elements to each row."""
+    """Inputs of `outer` rows each are joined row by row: input i gives `runs[i]` elements to each row."""
 
     outer: int
     runs: Ints
 
     def of_entries(self, inputs: Sequence[PartialTensor | None], output: PartialTensor) -> Entries:
-        """The inputs' entries, row by row."""
+        """Return the entries of the inputs, row by row."""
         parts = [value.known for value in inputs if value is not None and value.known is not None]
         return np.concatenate([part.reshape(self.outer, run) for part, run in zip(parts, self.runs, strict=True)], 1)
 

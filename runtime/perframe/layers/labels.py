@@ -1,4 +1,4 @@
-"""Labels: values looked up by keys, of any type."""
+"""Labels: a table maps keys to values, both of any type."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from perframe.tensor.partial import PartialTensor
 @layer()
 def LabelEncoder(x: PartialTensor, *, keys: Any, values: Any, default: Any) -> PartialTensor:
     if keys.ndim != 1 or keys.shape != values.shape:
-        raise InferenceError(f"keys of shape {keys.shape} and values of shape {values.shape} are no pairs")
+        raise InferenceError(f"keys of shape {keys.shape} and values of shape {values.shape} do not make pairs")
     if DataType.of(keys.dtype) is not x.dtype:
-        raise InferenceError(f"keys are {DataType.of(keys.dtype)}, and {x} is to be looked up")
+        raise InferenceError(f"the keys are {DataType.of(keys.dtype)}, and the input is {x}")
     return x.with_shape(x.shape, DataType.of(values.dtype))

@@ -13,7 +13,7 @@ from perframe.tensor.partial import PartialTensor
 
 @dataclass(frozen=True)
 class Determinants:
-    """Of `count` matrices of (size, size)."""
+    """The determinants of `count` matrices of (size, size)."""
 
     count: int
     size: int
@@ -24,7 +24,7 @@ def Det(x: PartialTensor) -> PartialTensor:
     if x.shape is None:
         return x.with_shape(None)
     if len(x.shape) < 2 or (all(isinstance(dim, int) for dim in x.shape[-2:]) and x.shape[-1] != x.shape[-2]):
-        raise InferenceError(f"{x} is no square matrix, and no stack of them")
+        raise InferenceError(f"{x} is not a square matrix or a stack of square matrices")
     return x.with_shape(x.shape[:-2])
 
 

@@ -1,4 +1,4 @@
-"""Layers that make a tensor out of positions: diagonals, triangles, one-hot codes, windows of signals."""
+"""Layers that make a tensor from positions: diagonals, triangles, one-hot codes, windows of signals."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from perframe.tensor.partial import Dim, DynamicTensorShape, PartialTensor
 
 @dataclass(frozen=True)
 class Diagonal:
-    """Matrices of (rows, columns) and the diagonal that lies `offset` columns right of the main one."""
+    """Matrices of (rows, columns), and the diagonal that is `offset` columns right of the main one."""
 
     rows: int
     columns: int
@@ -24,7 +24,7 @@ class Diagonal:
 
 @dataclass(frozen=True)
 class Triangle(Diagonal):
-    """What lies on or above a diagonal, or (not `upper`) on or below it."""
+    """The elements on and above a diagonal with `upper`, otherwise those on and below it."""
 
     upper: bool
 
@@ -43,7 +43,7 @@ def EyeLike(x: PartialTensor, *, dtype: DataType | None = None, k: int = 0) -> P
     if x.shape is not None and len(x.shape) == 1:  # ONNX asks for two dims; its reference takes one
         return x.with_shape((*x.shape, *x.shape), dtype)
     if x.shape is not None and len(x.shape) != 2:
-        raise InferenceError(f"{x} is no matrix")
+        raise InferenceError(f"{x} is not a matrix")
     return x.with_shape(x.shape or (None, None), dtype)
 
 
@@ -56,7 +56,7 @@ def _eye_like(inputs: Sequence[Known], outputs: Sequence[Known], *, dtype: DataT
 @layer(host=("k",))
 def Trilu(x: PartialTensor, k: PartialTensor | None = None, *, upper: Flag = 1) -> PartialTensor:
     if x.shape is not None and len(x.shape) < 2:
-        raise InferenceError(f"{x} is no matrix, and no stack of matrices")
+        raise InferenceError(f"{x} is not a matrix or a stack of matrices")
     return x.with_shape(x.shape)
 
 
@@ -85,7 +85,7 @@ def _one_hot(inputs: Sequence[Known], outputs: Sequence[Known], *, axis: int) ->
 
 
 def _count(name: str, number: PartialTensor) -> Dim:
-    """How many elements a dim is to have, as far as that is known."""
+    """Return the size that a number gives a dim; None if it is unknown. Raises InferenceError if it is not a size."""
     known: tuple[Dim, ...] | None = number.elements if number.value is None else number.ints()  # it may be a float
     if known is None:
         return None

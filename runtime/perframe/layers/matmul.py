@@ -1,4 +1,4 @@
-"""Matrix products: any strides, so that a transposed operand costs nothing."""
+"""Matrix products. Operands may have any strides, so a transposed operand costs nothing."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from perframe.tensor.partial import Dim, DynamicTensorShape, PartialTensor, broa
 
 @dataclass(frozen=True)
 class Product:
-    """`batch` products of (rows, depth) by (depth, columns), plus a bias. Strides are in elements, 0 where one repeats.
+    """`batch` products of (rows, depth) by (depth, columns), plus a bias.
 
-    `a_strides` and `b_strides` are (batch..., row or depth, depth or column), `bias_strides` (row, column).
+    Strides are in elements; the stride of a repeated dim is 0. `a_strides` is (batch..., row, depth), `b_strides` is
+    (batch..., depth, column), and `bias_strides` is (row, column).
     """
 
     batch: Ints
@@ -32,7 +33,7 @@ class Product:
 
     @property
     def batches(self) -> int:
-        """How many products."""
+        """The number of products."""
         return math.prod(self.batch)
 
     @property
@@ -42,7 +43,7 @@ class Product:
 
 
 def _check_depth(a: PartialTensor, b: PartialTensor, columns: Dim, rows: Dim) -> None:
-    """Raise InferenceError where the columns of one are known not to be the rows of the other."""
+    """Raise InferenceError if the columns of a and the rows of b are known numbers, and differ."""
     if isinstance(columns, int) and isinstance(rows, int) and columns != rows:
         raise InferenceError(f"{a} and {b} cannot be multiplied: {columns} columns and {rows} rows")
 

@@ -1,4 +1,4 @@
-"""Layers that only move data: each output element is one input element, found by strides, or a constant."""
+"""Layers that only move data: each output element is a constant, or an input element found by strides."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def Reshape(x: PartialTensor, shape: PartialTensor, *, allowzero: Flag = 0) -> P
                 )
             dims.append(None if x.shape is None else x.shape[axis])
         else:
-            dims.append(dim)  # a name counts as more than 0, though a size of 0 that is computed copies as well
+            dims.append(dim)  # a named dim counts as more than 0, although it could be 0 and then copy too
     if dims.count(-1) == 1:
         at = dims.index(-1)
         dims[at] = None if x.shape is None else _quotient(x.shape, [*dims[:at], *dims[at + 1 :]])
@@ -49,9 +49,9 @@ def Reshape(x: PartialTensor, shape: PartialTensor, *, allowzero: Flag = 0) -> P
 
 
 def _quotient(dims: Sequence[Dim], others: Sequence[Dim]) -> Dim:
-    """The product of dims by that of others; -1 where it is no whole number.
+    """Return the product of `dims` divided by the product of `others`; -1 if the quotient is not a whole number.
 
-    What both have in common is left out first: so (n, 4, 3) as (n, -1) is (n, 12), and for no batch as for any other.
+    Dims that both have in common cancel first. So (n, 4, 3) as (n, -1) is (n, 12), for a batch of 0 too.
     """
     if all(isinstance(dim, int) for dim in (*dims, *others)) and 0 not in others:
         whole, part = dim_product(*dims), dim_product(*others)
@@ -172,7 +172,7 @@ def _tile(inputs: Sequence[Known], outputs: Sequence[Known]) -> list[View]:
 
 @dataclass(frozen=True)
 class _Cut:
-    """One axis of a slice: from `first`, which counts where `count` is a number, so many elements, `step` apart."""
+    """One axis of a slice: `count` elements from `first` on, `step` apart. `first` is unused if `count` is unknown."""
 
     first: int
     count: Dim
@@ -180,16 +180,16 @@ class _Cut:
 
 
 _FAR = 2**31 - 1  # exporters say "to the end" with numbers from here on
-_FARTHEST = 2**40  # beyond all dims; formulas of sizes compute with it
+_FARTHEST = 2**40  # beyond all dims; arithmetic of sizes computes with it
 
 
 def _near(bound: Dim) -> Dim:
-    """A bound that cuts as this one does, and is not too large to compute with."""
+    """Return a bound that cuts like this one and is not too large to compute with."""
     return min(max(bound, -_FARTHEST), _FARTHEST) if type(bound) is int else bound
 
 
 def _cut(dim: Dim, start: Dim, end: Dim, step: Dim) -> _Cut:
-    """What bounds of which not all are known cut out of a dim."""
+    """Return the cut of a dim by bounds that may be unknown."""
     start, end = _near(start), _near(end)
     if isinstance(dim, int) and isinstance(start, int) and isinstance(end, int) and isinstance(step, int):
         if step < 0 and end < -dim:
@@ -202,13 +202,13 @@ def _cut(dim: Dim, start: Dim, end: Dim, step: Dim) -> _Cut:
     if start == 0 and step == 1 and to_the_end:
         return _Cut(0, dim, 1)
     if start == -1 and step == -1 and isinstance(end, int) and end < -_FAR:
-        return _Cut(0, dim, 1)  # all of it, in reverse
+        return _Cut(0, dim, 1)  # the whole dim, in reverse
     nothing = (start == end or (dim is not None and start == dim)) and step == 1
     return _Cut(0, 0 if nothing and start is not None else None, 1)
 
 
 def _cuts(shape: Sequence[Dim], bounds: Sequence[Sequence[Dim] | None]) -> list[_Cut] | None:
-    """What is cut out of each axis; None where it is unknown which axes are cut."""
+    """Return the cut of each axis; None if it is unknown which axes are cut."""
     starts, ends, axes, steps = bounds
     count = next((len(given) for given in bounds if given is not None), None)
     if count is None:
@@ -288,13 +288,13 @@ def _split(inputs: Sequence[Known], outputs: Sequence[Known], *, axis: int, num_
 
 
 def _view_of_blocks(sizes: Ints, order: Ints) -> View:
-    """The view that splits the input into dims of `sizes` and reads them in `order`."""
+    """Return the view that splits the input into dims of `sizes` and reads them in `order`."""
     strides = row_major(sizes)
     return View(tuple(sizes[axis] for axis in order), tuple(strides[axis] for axis in order))
 
 
 def _picture(x: PartialTensor) -> Sequence[Dim]:
-    """Batch, channels, height and width."""
+    """Return batch, channels, height and width."""
     if x.shape is not None and len(x.shape) != 4:
         raise InferenceError(f"{x} does not have the 4 dims of pictures")
     return x.shape or (None,) * 4
@@ -304,7 +304,7 @@ def _picture(x: PartialTensor) -> Sequence[Dim]:
 def DepthToSpace(x: PartialTensor, *, blocksize: Positive, mode: Literal["DCR", "CRD"] = "DCR") -> PartialTensor:
     n, c, h, w = _picture(x)
     if isinstance(c, int) and c % (blocksize * blocksize):
-        raise InferenceError(f"the channels of {x} are no multiple of {blocksize * blocksize}")
+        raise InferenceError(f"the channels of {x} are not a multiple of {blocksize * blocksize}")
     grown = [dim_product(dim, blocksize) for dim in (h, w)]
     return x.with_shape((n, c // blocksize**2 if isinstance(c, int) else None, *grown))
 
@@ -340,7 +340,9 @@ def _space_to_depth(inputs: Sequence[Known], outputs: Sequence[Known], *, blocks
 
 @dataclass(frozen=True)
 class Padding:
-    """Output coordinate c reads input coordinate c - before; outside, `mode` says what ("constant" reads `value`)."""
+    """Output coordinate c reads input coordinate c - before. Outside of the input, `mode` selects the element
+    ("constant" gives `value`).
+    """
 
     mode: str
     input_shape: Ints

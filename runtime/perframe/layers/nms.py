@@ -1,7 +1,8 @@
-"""Boxes of which those that overlap a better one are left out.
+"""Non-maximum suppression: a box that overlaps a better one is left out.
 
-ONNX's NonMaxSuppression is two layers, so that a backend need not know how many boxes are left: a table with room for
-all that may be, made where the boxes are, and what drops the rows that stay empty (FilledRows, on the host).
+ONNX's NonMaxSuppression becomes two layers, so that a backend need not know how many boxes are left. The first makes a
+table with room for all boxes, on the backend that has the boxes. The second, FilledRows, runs on the host and drops the
+empty rows.
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ from perframe.tensor.partial import Dim, PartialTensor
 
 @dataclass(frozen=True)
 class Suppression:
-    """For each class of each batch at most `picks` of `boxes`, the best first, of equal ones that with the lower index.
+    """For each class of each batch at most `picks` of `boxes` stay, the best first.
 
-    A box is a candidate if its score is a number above the least, where there is one. Of candidates that overlap by
-    more than the threshold (common area / area of both) the best stays. Boxes are two corners, (y, x) each, or
-    (`centered`) middle and size.
+    Of boxes with equal scores the one with the lower index comes first. A box is a candidate if its score is a number,
+    and above the least score if there is one. Of candidates that overlap by more than the threshold (common area / area
+    of both) the best stays. A box is two corners, (y, x) each; with `centered` it is middle and size.
     """
 
     batch: int
@@ -42,7 +43,7 @@ def SuppressNonMaxima(
     *,
     center_point_box: Flag = 0,
 ) -> PartialTensor:
-    """Rows of (batch, class, box), `picks` for each class of each batch; those that stay empty are -1."""
+    """Return rows of (batch, class, box), `picks` for each class of each batch. Empty rows are -1."""
     for value in (boxes, scores):
         if value.shape is not None and len(value.shape) != 3:
             raise InferenceError(f"boxes are (batch, boxes, 4) and scores (batch, classes, boxes), not {value}")
@@ -57,7 +58,7 @@ def SuppressNonMaxima(
 
 
 def _picks(most: Sequence[int], boxes: int) -> int:
-    """How many boxes of a class there can be; nothing is said by an empty input, and chooses none."""
+    """Return the largest number of boxes that a class can keep; an empty input keeps none."""
     return min(max(most[0], 0), boxes) if most else 0
 
 

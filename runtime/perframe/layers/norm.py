@@ -56,8 +56,9 @@ def _log_softmax(inputs: Sequence[Known], outputs: Sequence[Known], *, axis: int
 
 @dataclass(frozen=True)
 class Neighbours:
-    """Each element of (outer, channels, inner) is divided by (bias + alpha * sum of squares) ** beta, the sum being
-    over the channels from `before` below its own to `after` above.
+    """Each element of (outer, channels, inner) is divided by (bias + alpha * sum of squares) ** beta.
+
+    The sum takes in the element's own channel, `before` channels below it and `after` channels above it.
     """
 
     outer: int

@@ -1,4 +1,6 @@
-"""Pooling: the largest element, the average or a norm of a sliding window; and back to where the largest were."""
+"""Pooling: the largest element, the average or a norm of a sliding window. Unpooling: elements go back to the positions
+of the largest ones.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +20,10 @@ from perframe.tensor.partial import Dim, PartialTensor
 
 @dataclass(frozen=True)
 class Pooling:
-    """A window over each plane of `size`. `kind` is "largest", "average" or "norm"; averages may count the padding,
-    norms are sums of powers `p`.
+    """A window that slides over each plane of `size`.
+
+    `kind` is "largest", "average" or "norm". With `count_padding` averages count the padding too; `p` is the power of a
+    norm.
     """
 
     kind: str
@@ -41,7 +45,7 @@ def _output(
     auto_pad: AutoPad = "NOTSET",
     ceil_mode: Flag = 0,
 ) -> PartialTensor:
-    """What all pools make of x, and the attributes that they share."""
+    """Return the output of a pool; the parameters are the attributes that all pools share."""
     check_window(len(kernel_shape), kernel_shape, strides, dilations, pads)
     if x.shape is None:
         return x.with_shape((None,) * (len(kernel_shape) + 2))
@@ -83,7 +87,7 @@ def AveragePool(x: PartialTensor, *, count_include_pad: Flag = 0, **shared: Any)
 @attributes_of(_output)
 def LpPool(x: PartialTensor, *, p: float = 2, **shared: Any) -> PartialTensor:
     if p <= 0:
-        raise InferenceError(f"p is {p}, and a norm's power is positive")
+        raise InferenceError(f"p is {p}, and must be positive")
     return _output(x, **shared)
 
 
@@ -108,13 +112,16 @@ LpPool.form(_form("norm"))
 
 @dataclass(frozen=True)
 class Unpooling:
-    """Elements go to where indices say in a tensor of shape `whole`, which begins the output's; the rest is 0."""
+    """Each element goes to the position that its index names in a tensor of shape `whole`; all others are 0.
+
+    The tensor's elements come first in the output.
+    """
 
     whole: Ints
 
     @property
     def bounds(self) -> tuple[Bounds, ...]:
-        """Those of the indices."""
+        """The bounds of the indices."""
         return (Bounds(1, (math.prod(self.whole),), from_end=False),)
 
 
@@ -141,11 +148,11 @@ def MaxUnpool(
     check_window(len(kernel_shape), kernel_shape, strides, None, pads)
     _check_rank(x, kernel_shape)
     if x.shape is not None and indices.shape is not None and not x.shape.may_be(indices.shape):
-        raise InferenceError(f"indices {indices} do not say where each element of {x} goes")
+        raise InferenceError(f"indices {indices} do not have one index for each element of {x}")
     rank = len(kernel_shape) + 2
     whole = (None,) * rank if x.shape is None else _whole(x.shape, kernel_shape, strides, pads)
     if any(isinstance(dim, int) and dim < 0 for dim in whole):
-        raise InferenceError(f"nothing that {x} was pooled from has the shape {whole}")
+        raise InferenceError(f"{x} cannot be unpooled: its output would have the shape {whole}")
     if output_shape is not None:
         wanted = output_shape.elements
         if wanted is not None and len(wanted) != rank:

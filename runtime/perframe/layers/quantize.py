@@ -1,4 +1,7 @@
-"""Small numbers for large ones: x is about (q - zero point) * scale, with scales for a tensor, an axis, or blocks."""
+"""Quantisation: a small number q stands for x = (q - zero point) * scale, about.
+
+A scale belongs to a tensor, to an index of an axis, or to a block of an axis.
+"""
 
 from __future__ import annotations
 
@@ -36,10 +39,10 @@ _DIVISIBLE = (DataType.FLOAT32, DataType.FLOAT16, DataType.BFLOAT16, DataType.FL
 
 @dataclass(frozen=True)
 class Scaling:
-    """Data of (outer, size, inner); the scale of (o, s, i) lies at the sum of o, s // block and i times `steps`.
+    """Data of (outer, size, inner) is divided by its scales (`quantizes`), or multiplied with them.
 
-    It is divided by (`quantizes`) or multiplied with. `precision` is the dtype of that, `saturate` keeps what does not
-    fit a small float at its largest.
+    The scale of element (o, s, i) is at o * steps[0] + s // block * steps[1] + i * steps[2]. `precision` is the dtype
+    of the division or product. With `saturate` a number that does not fit a small float becomes its largest number.
     """
 
     quantizes: bool
@@ -54,11 +57,11 @@ class Scaling:
 
 @dataclass(frozen=True)
 class OwnRange:
-    """A tensor is quantized by its own range, which holds 0: (bytes, scale, zero point)."""
+    """A tensor is quantized by its own range, which contains 0: the outputs are bytes, scale and zero point."""
 
 
 def _wide(dtype: DataType) -> DataType:
-    """The dtype in which is computed with scales of another."""
+    """Return the dtype of the arithmetic with scales of `dtype`."""
     return dtype if dtype in _DIVISIBLE else DataType.FLOAT32
 
 
@@ -107,14 +110,14 @@ def QuantizeLinear(
             raise InferenceError(f"output_dtype is {output_dtype}, but the zero point is {zero_point.dtype}")
         dtype = zero_point.dtype
     if dtype not in WHOLE_RANGES and dtype not in FLOATS:
-        raise InferenceError(f"nothing is quantized to {dtype}")
+        raise InferenceError(f"numbers cannot be quantized to {dtype}")
     return x.with_shape(x.shape, dtype)
 
 
 @QuantizeLinear.form
 def _quantize(inputs: Sequence[Known | None], outputs: Sequence[Known], **attributes: Any) -> Scaling:
     precision = attributes["precision"]
-    if precision is None:  # that of the scale, where it is one to divide in
+    if precision is None:  # then the dtype of the scale, if division has that dtype
         assert inputs[1] is not None
         precision = _wide(inputs[1].dtype)
     return _scaling(True, inputs, attributes, precision, bool(attributes["saturate"]))

@@ -1,8 +1,8 @@
-"""Layers that compute with quantized numbers as they are: (x - zero point) times its scale is what they stand for.
+"""Layers that compute with quantized numbers directly. A number x stands for (x - zero point) * scale.
 
-A product's sums are int32. With scales they become real numbers, and with a zero point of the output they are quantized
-again: sums * (x_scale * w_scale), rounded to whole numbers with halves to even, plus the zero point, and clamped. So
-where there is one, `w_scale` holds weights' scale, times the output's if that is quantized too.
+The sums of a product are int32. With scales they become real numbers. With a zero point of the output they are
+quantized again: sums * (x_scale * w_scale), rounded to whole numbers with halves to even, plus the zero point, and
+clamped. `w_scale`, if present, is the scale of the weights, times that of the output if the output is quantized too.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def QuantizedConv(
     high: int | None = None,
     **convolution: Any,
 ) -> PartialTensor:
-    """A bias of int32 is added to the sums, one of float32 to what is rounded."""
+    """A bias of int32 is added to the sums; a bias of float32 is added before the rounding."""
     return _result(Conv.infer(x, w, bias, **convolution), w_scale, y_zero)
 
 
@@ -66,7 +66,7 @@ def QuantizedMatMul(
     low: int | None = None,
     high: int | None = None,
 ) -> PartialTensor:
-    """The same for a product of matrices: bias, zero point and scale of w are those of its columns."""
+    """A product of matrices, like QuantizedConv. Bias, zero point and scale of w are those of its columns."""
     return _result(MatMul.infer(x, w), w_scale, y_zero)
 
 

@@ -1,8 +1,9 @@
-"""Layers that draw random numbers: with a seed the same in every run and on every backend, without one others.
+"""Layers that draw random numbers.
 
-Element e of an output is made of two words: Threefry-2x32 of 20 rounds (Salmon et al., Parallel random numbers: as easy
-as 1, 2, 3, 2011) of the counter (e, 0), with a key of two words. The upper 24 bits of each are a float32 in 0..1
-without the 1; a normal number is made of both, as Box and Muller do.
+With a seed the numbers are the same in every run and on every backend; without one they differ in every run. Element e
+of an output comes from two words: Threefry-2x32 of 20 rounds (Salmon et al., Parallel random numbers: as easy as 1, 2,
+3, 2011) of the counter (e, 0), with a key of two words. The upper 24 bits of each word give a float32 from 0 to below
+1. A normal number comes from both words, by the method of Box and Muller.
 """
 
 from __future__ import annotations
@@ -23,10 +24,14 @@ Key = tuple[int, int]
 
 @dataclass(frozen=True)
 class Drawing:
-    """What is drawn: "uniform" numbers from `first` on in an interval of length `second`; "normal" ones of mean `first`
-    and deviation `second`; "events", 1 with the chance that the input says; or "classes" of rows of logarithms.
+    """The numbers to draw. `kind` is one of:
 
-    `key` is None where every run is to draw others.
+    - "uniform": from `first` on, in an interval of length `second`;
+    - "normal": of mean `first` and deviation `second`;
+    - "events": 1 with the probability that the input gives, else 0;
+    - "classes": classes by rows of logarithms of probabilities.
+
+    If `key` is None, every run draws other numbers.
     """
 
     kind: str
@@ -36,7 +41,7 @@ class Drawing:
 
 
 def key_of(seed: float | None) -> Key | None:
-    """A seed is a float, and all its bits count."""
+    """Return the key of a seed. A seed is a float, and all its bits count."""
     if seed is None:
         return None
     low, high = struct.unpack("<II", struct.pack("<d", seed))

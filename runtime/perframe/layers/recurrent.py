@@ -18,10 +18,11 @@ _DIRECTIONS = {"forward": (False,), "reverse": (True,), "bidirectional": (False,
 
 @dataclass(frozen=True)
 class Recurrence:
-    """A cell of `gates` matrices goes along the steps, once for each direction.
+    """A cell of `gates` matrices runs over the steps, once for each direction.
 
-    `activations` are chains of formulas, as many for each direction as the cell has; clipping is their first stage.
-    `batch_first` says that the inputs and outputs have the batch before the steps and the directions.
+    `activations` holds chains of formulas for each direction, one for each activation of the cell; clipping is the
+    first stage of a chain. With `batch_first` the batch comes before the steps and the directions, in inputs and
+    outputs.
     """
 
     cell: str
@@ -37,7 +38,7 @@ class Recurrence:
     input_forget: bool = False
 
 
-# --- activations: name, defaults of alpha and beta (None: it takes none), and the formulas they are made of ---
+# --- activations: name, defaults of alpha and beta (None if it takes none), and formulas ---
 
 
 def _one(op: str, *names: str) -> Callable[[float, float], tuple[Stage, ...]]:
@@ -68,7 +69,10 @@ _ACTIVATIONS: dict[str, tuple[float | None, float | None, Callable[[float, float
 
 
 def _scales(names: Sequence[str], which: int, given: Sequence[float]) -> list[float]:
-    """Alpha or beta of each activation: given for each, or only for those that take one, in order; else the default."""
+    """Return alpha or beta of each activation.
+
+    `given` has a number for each activation, or for each that takes one, in order; the others get their default.
+    """
     defaults = [_ACTIVATIONS[name][which] for name in names]
     if len(given) == len(names):
         return list(given)
@@ -83,7 +87,10 @@ def _optional(value: Any) -> float | None:
 def _chains(
     names: Sequence[str], alpha: Sequence[float], beta: Sequence[float], clip: float | None, directions: int
 ) -> tuple[tuple[tuple[Stage, ...], ...], ...]:
-    """For each direction the chains of its activations. Gates are clipped; an LSTM's cell state, its third, is not."""
+    """Return the chains of activations for each direction.
+
+    Activations of gates clip first; the third one, of an LSTM's cell state, does not.
+    """
     limit = (Stage("Clip", (), (None, -clip, clip)),) if clip else ()
     alphas, betas = _scales(names, 0, alpha), _scales(names, 1, beta)
     made = [_ACTIVATIONS[name][2](a, b) for name, a, b in zip(names, alphas, betas, strict=True)]
@@ -97,7 +104,7 @@ def _chains(
 
 @dataclass(frozen=True)
 class _Cell:
-    """What one operator of the family has of its own: gates, usual activations, states, inputs, and an attribute."""
+    """The differences between the operators of the family: gates, default activations, states, inputs, an attribute."""
 
     name: str
     gates: int
@@ -107,7 +114,7 @@ class _Cell:
     own: str = ""
 
     def activations(self, given: Sequence[str] | None, directions: int) -> list[str]:
-        """The names of all activations. Raises InferenceError where there are too few, or one is unknown."""
+        """Return the names of all activations. Raises InferenceError if there are too few, or one is unknown."""
         names = [str(name).lower() for name in given or self.usual * directions]
         needed = len(self.usual) * directions
         if len(names) < needed or any(name not in _ACTIVATIONS for name in names):
@@ -118,13 +125,13 @@ class _Cell:
 
 
 def _check(what: str, value: PartialTensor | None, wanted: Sequence[Dim]) -> None:
-    """Raise InferenceError where a shape is known to differ from another."""
+    """Raise InferenceError if the known dims of a shape differ from the wanted ones."""
     if value is not None and value.shape is not None and not value.shape.may_be(wanted):
         raise InferenceError(f"{what} is {value}, and {DynamicTensorShape(wanted)} fits the other inputs")
 
 
 def _recurrent(cell: _Cell) -> Declaration:
-    """Declare the operator of a cell; attributes and shape rule are the family's."""
+    """Declare the operator of a cell, with the attributes and the shape rule of the family."""
 
     def infer(
         x: PartialTensor,
@@ -145,7 +152,7 @@ def _recurrent(cell: _Cell) -> Declaration:
         layout: Flag = 0,
         **own: int,
     ) -> tuple[PartialTensor, ...]:
-        """The whole sequence of the hidden state, its last one, and for an LSTM the last cell state."""
+        """Return all hidden states, the last one, and for an LSTM the last cell state."""
         directions = len(_DIRECTIONS[direction])
         cell.activations(activations, directions)
         if x.shape is not None and len(x.shape) != 3:

@@ -1,4 +1,4 @@
-"""Reductions: a formula before, one of five ways to combine, a formula after."""
+"""Reductions: a formula before, one of five ways to combine elements, and a formula after."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from perframe.tensor.partial import Dim, DynamicTensorShape, PartialTensor
 
 
 def identity(x: Any) -> Any:
-    """As it is."""
+    """Return x unchanged."""
     return x
 
 
@@ -31,7 +31,7 @@ def _absolute(x: Any) -> Any:
 
 
 def keep(total: Any, count: Any) -> Any:
-    """The total, as it is."""
+    """Return the total unchanged."""
     return total
 
 
@@ -57,7 +57,7 @@ _COMBINED: dict[str, np.ufunc] = {
 
 @dataclass(frozen=True)
 class Reduction:
-    """Output element o sums up (or multiplies, takes the largest of, ...) `prepare(x)` over the reduced dims.
+    """Each output element combines `prepare(x)` over the reduced dims: their sum, product, largest value, ...
 
     `kept` and `reduced` are collapsed dims with the input's strides; `finish(total, count)` gives the result.
     """
@@ -73,11 +73,11 @@ class Reduction:
 
     @property
     def count(self) -> int:
-        """How many elements one output element takes in."""
+        """The number of input elements that one output element combines."""
         return math.prod(self.reduced)
 
     def of_entries(self, inputs: Sequence[PartialTensor | None], output: PartialTensor) -> Entries:
-        """Plain sums, products and extremes of whole numbers; of no other reduction anything is known."""
+        """Return the entries of plain sums, products and extremes of whole numbers; unknown for other reductions."""
         x, combine = inputs[0], _COMBINED.get(self.combine)
         assert x is not None and x.known is not None
         plain = self.prepare is identity and self.finish is keep and not x.dtype.is_float

@@ -1,5 +1,7 @@
-"""Bytes that stand for real numbers with one scale for a tensor, computed from such bytes element by element, and their
-averages. Scales and zero points are attributes; `to` is the dtype of what comes out.
+"""Quantised layers from bytes to bytes: sums and look-ups element by element, and averages.
+
+The bytes of a tensor stand for real numbers with one scale. Scales and zero points are attributes; `to` is the dtype
+of the output.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ class Sum:
 
 @dataclass(frozen=True)
 class Table:
-    """Element 2^8 + x of the table, or x where that is not negative."""
+    """Element x of the table, or element 2^8 + x if x is negative."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,7 @@ def QuantizedAdd(
     to: DataType,
 ) -> PartialTensor:
     if a.shape is not None and b.shape is not None and a.shape != b.shape:
-        raise InferenceError(f"{a} and {b} are added element by element")
+        raise InferenceError(f"{a} and {b} cannot be added: their shapes differ")
     return a.with_shape(a.shape, to)
 
 
@@ -78,7 +80,7 @@ def _table(inputs: Sequence[Known], outputs: Sequence[Known]) -> Table:
 
 @layer()
 def QuantizedMean(x: PartialTensor, *, factor: float, x_zero: int, zero: int, to: DataType) -> PartialTensor:
-    """`factor` has the scales, but not the number of pixels."""
+    """`factor` contains the scales, but not the number of pixels."""
     return x.with_shape(None if x.shape is None else (*x.shape[:2], *(1,) * (len(x.shape) - 2)), to)
 
 

@@ -1,6 +1,4 @@
-"""Resampling. Each axis becomes a table of taps (which input elements, with which weights): one kernel serves
-every mode.
-"""
+"""Resampling. Each axis becomes a table of taps (input elements and their weights), so one kernel serves every mode."""
 
 from __future__ import annotations
 
@@ -29,12 +27,12 @@ Coordinates = Literal[
 ]
 
 
-_FAR = 2.0**40  # beyond, a coordinate is as good as infinite
+_FAR = 2.0**40  # a coordinate beyond this counts as infinite
 
 
 @dataclass(frozen=True)
 class Sampling:
-    """How an axis is sampled. Without a `scale` it is that of the sizes."""
+    """How an axis is sampled. If `scale` is None, it follows from the sizes."""
 
     mode: str
     coordinates: str
@@ -46,21 +44,21 @@ class Sampling:
     region: tuple[float, float]
 
     def scale_of(self, size: int, output: int) -> float:
-        """Output elements per input element."""
+        """Return the number of output elements for each input element."""
         if self.scale is not None:
             return self.scale
         return output / size if size else 1.0
 
     def stretch(self, size: int, output: int) -> float:
-        """By how much the kernel is wider, where the axis shrinks."""
+        """Return the factor by which antialiasing widens the kernel of an axis that shrinks."""
         return max(1.0, 1.0 / self.scale_of(size, output)) if self.antialias else 1.0
 
     def count(self, size: int, output: int) -> int:
-        """K, the input elements that an output element takes."""
+        """Return K, the number of input elements for each output element."""
         if self.mode == "nearest":
             return 1
         reach = 1 if self.mode == "linear" else 2
-        # without antialiasing it is the same for all sizes, and none that is followed becomes bare
+        # without antialiasing K is the same for all sizes: the sizes are not read, so they stay followed
         return 2 * math.ceil(reach * self.stretch(int(size), int(output))) if self.antialias else 2 * reach
 
 
@@ -68,7 +66,7 @@ class Sampling:
 class AxisTaps:
     """One axis from `size` to `output` elements: each output element is a weighted sum of K input elements.
 
-    The tables follow from the sizes: who follows these asks `taps` for other ones.
+    The tables depend on the sizes. For other sizes call `taps`.
     """
 
     axis: int
@@ -80,17 +78,17 @@ class AxisTaps:
 
     @property
     def count(self) -> int:
-        """K."""
+        """K, the number of input elements for each output element."""
         return self.sampling.count(self.size, self.output)
 
     @property
     def indices(self) -> NDArray[np.int32]:
-        """(output, K)"""
+        """The indices of the taps, (output, K)."""
         return taps(self.sampling, int(self.size), int(self.output))[0]
 
     @property
     def weights(self) -> NDArray[np.float32]:
-        """(output, K); all are 0 where a crop leaves the input."""
+        """The weights of the taps, (output, K). Output elements for which a crop leaves the input have weights of 0."""
         return taps(self.sampling, int(self.size), int(self.output))[1]
 
 
@@ -130,7 +128,7 @@ def Resize(
 
 
 def _chosen(rank: int, axes: Sequence[int] | None) -> list[int]:
-    """The axes that scales, sizes and regions speak of."""
+    """Return the axes to which scales, sizes and regions belong."""
     return list(range(rank)) if axes is None else [normalize_axis(axis, rank) for axis in axes]
 
 
@@ -142,7 +140,7 @@ def _scaled(dim: Dim, scale: float | None) -> Dim:
     if not isinstance(dim, int) or scale is None:
         return None
     times, part = float(scale), 1 / float(scale)
-    if times.is_integer():  # without a float a number that is followed stays so
+    if times.is_integer():  # a product of whole numbers: a followed size stays followed
         return dim * int(times)
     return dim // int(part) if part.is_integer() else math.floor(int(dim) * times)
 
@@ -154,7 +152,7 @@ def _targets(
     axes: Sequence[int] | None,
     policy: str,
 ) -> list[tuple[int, float]]:
-    """For each axis its output size and scale."""
+    """Return the output size and the scale of each axis."""
     chosen = _chosen(len(shape), axes)
     result = [(dim, 1.0) for dim in shape]
     if sizes is not None and sizes.value is not None and sizes.value.size:
@@ -175,12 +173,12 @@ def _targets(
 
 
 def _coordinates(mode: str, size: int, output: int, scale: float, roi: tuple[float, float]) -> NDArray[np.float64]:
-    """Where each output element lies in the input."""
+    """Return the coordinate in the input of each output element."""
     at = np.arange(output, dtype=np.float64)
     if mode == "asymmetric":
         return at / scale
     if mode == "align_corners":
-        length = scale * size  # as ONNX's own cases have it, where it may be no whole number
+        length = scale * size  # ONNX's own tests expect this, although it may not be a whole number
         return at * (size - 1) / (length - 1) if length > 1 else np.zeros(output)
     if mode == "pytorch_half_pixel":
         return (at + 0.5) / scale - 0.5 if output > 1 else np.zeros(output)
@@ -206,7 +204,7 @@ _ROUNDINGS: dict[str, Callable[[Any], Any]] = {
 
 
 def _kernel(mode: str, distance: NDArray[np.float64], a: float) -> NDArray[np.float64]:
-    """The weight of an input element at a distance: the triangle, or Keys' cubic (1981)."""
+    """Return the weight of an input element at a distance: the triangle, or Keys' cubic (1981)."""
     d = np.abs(distance)
     if mode == "linear":
         return np.asarray(np.maximum(0, 1 - d))
@@ -217,11 +215,14 @@ def _kernel(mode: str, distance: NDArray[np.float64], a: float) -> NDArray[np.fl
 
 @remembered(256)
 def taps(how: Sampling, size: int, output: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-    """The taps of one axis: (output, K) indices and weights; all weights are 0 where a crop leaves the input."""
+    """Return the taps of one axis: indices and weights, (output, K) each.
+
+    Output elements for which a crop leaves the input have weights of 0.
+    """
     with np.errstate(all="ignore"):
         where = _coordinates(how.coordinates, size, output, how.scale_of(size, output), how.region)
-    where = np.clip(np.nan_to_num(where, nan=-_FAR), -_FAR, _FAR)  # a region may begin anywhere, or nowhere
-    rounded = where.astype(np.float32)  # scales are of this precision: what should be a tie is one again
+    where = np.clip(np.nan_to_num(where, nan=-_FAR), -_FAR, _FAR)  # the begin of a region may be any number, or NaN
+    rounded = where.astype(np.float32)  # scales have this precision, so rounding restores ties
     outside = (
         (rounded < 0) | (rounded > size - 1) if how.coordinates == "tf_crop_and_resize" else np.zeros(output, bool)
     )
@@ -242,7 +243,7 @@ def taps(how: Sampling, size: int, output: int) -> tuple[NDArray[np.int32], NDAr
 
 
 def _regions(rank: int, roi: Known | None, axes: Sequence[int] | None) -> dict[int, tuple[float, float]]:
-    """Where each axis that `roi` speaks of begins and ends."""
+    """Return the begin and the end of the region on each axis that `roi` covers."""
     given = [] if roi is None or roi.value is None else [float(v) for v in np.ravel(roi.value)]
     chosen = _chosen(rank, axes)
     if len(given) < 2 * len(chosen):

@@ -1,4 +1,4 @@
-"""Reversing the beginnings of sequences, each of its own length."""
+"""Reversal of the beginnings of sequences; each sequence has its own length."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from perframe.tensor.partial import PartialTensor
 
 @dataclass(frozen=True)
 class Reversal:
-    """The first so many of `times` elements, `time_step` apart, in reverse; the `batches` are `batch_step` apart."""
+    """The first elements of each sequence are reversed; the second input says how many.
+
+    A sequence has `times` elements, `time_step` apart; the `batches` sequences are `batch_step` apart.
+    """
 
     times: int
     time_step: int
@@ -23,7 +26,7 @@ class Reversal:
 
     @property
     def bounds(self) -> tuple[Bounds, ...]:
-        """Those of the lengths."""
+        """The bounds of the lengths."""
         return (Bounds(1, (self.times,), from_end=False, what="length"),)
 
 

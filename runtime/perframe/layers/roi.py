@@ -1,4 +1,4 @@
-"""Regions of pictures, resampled to one size."""
+"""Regions of pictures are resampled to one size."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from perframe.tensor.partial import PartialTensor
 class Regions:
     """Regions of pictures of (channels, *size) become (channels, *output).
 
-    An element is the mean or the largest of samples, `samples` a side, or as many as there are elements where that is
-    0; `half_pixel` says that -0.5 is the edge.
+    An element is the mean or the largest of samples: `samples` on each side, or one for each input element if `samples`
+    is 0. With `half_pixel` the edge of a picture is at -0.5.
     """
 
     mode: str
@@ -34,7 +34,7 @@ class Regions:
 
     @property
     def bounds(self) -> tuple[Bounds, ...]:
-        """Those of the numbers of pictures."""
+        """The bounds of the indices of pictures."""
         return (Bounds(2, (self.pictures,), from_end=False),)
 
 

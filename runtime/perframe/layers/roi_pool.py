@@ -15,7 +15,7 @@ from perframe.tensor.partial import PartialTensor
 
 @dataclass(frozen=True)
 class Cells:
-    """Regions of pictures of (channels, *size), scaled, in (channels, *output) cells of whole elements."""
+    """Scaled regions of pictures of (channels, *size) are cut into (channels, *output) cells of whole elements."""
 
     scale: float
     channels: int
@@ -25,7 +25,7 @@ class Cells:
 
     @property
     def bounds(self) -> tuple[Bounds, ...]:
-        """Those of the numbers of pictures, which regions begin with."""
+        """The bounds of the indices of pictures; each region begins with one."""
         return (Bounds(1, (self.pictures, None, None, None, None), from_end=False),)
 
 

@@ -1,4 +1,4 @@
-"""Layers that write where other inputs say: the first input with some of its elements replaced."""
+"""Layers that copy the first input and replace elements at the indices in another input."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ Reduction = Literal["none", "add", "mul", "max", "min"]
 
 @dataclass(frozen=True)
 class Scattering:
-    """The update at c, in dims of `extent`, goes to c with the coordinate on `axis` replaced by an index.
+    """The update at c, in dims of `extent`, goes to c', where an index replaces the coordinate on `axis`.
 
-    Data has dims of `shape`; the index of c lies at sum(c * steps). Where `by` is given, indices are tuples, and the
-    rows that they name are the first of two dims. `reduction` says how an update meets what is there.
+    The data has dims of `shape`; the index for c is at sum(c * steps). With `by` indices are tuples, and the data has
+    two dims, the first of which counts the rows that tuples name. `reduction` says how an update and the old element
+    are combined.
     """
 
     reduction: str
@@ -34,15 +35,15 @@ class Scattering:
 
     @property
     def bounds(self) -> tuple[Bounds, ...]:
-        """Those of the indices."""
+        """The bounds of the indices."""
         return (Bounds(1, (self.shape[self.axis],) if self.by is None else self.by.dims),)
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Data of (batch, outer, size, inner), of which `count` rows from a place of the batch's own are replaced.
+    """Data of (batch, outer, size, inner); `count` rows of it are replaced. Each batch has its own first row.
 
-    Beyond the end, a circular one begins again at 0.
+    With `circular` rows beyond the end begin again at 0.
     """
 
     batch: int
@@ -54,7 +55,7 @@ class Rows:
 
     @property
     def bounds(self) -> tuple[Bounds, ...]:
-        """Those of the first rows that are replaced."""
+        """The bounds of the first replaced rows."""
         if self.circular:
             return ()
         return (Bounds(2, (self.size - self.count,), from_end=False, what="length"),)

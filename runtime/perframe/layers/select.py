@@ -1,4 +1,4 @@
-"""Layers that look for the largest or smallest along an axis: where the first is, which come first, in order."""
+"""Layers that select the largest or smallest elements along an axis: the first one's index, or the first k in order."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ from perframe.tensor.partial import PartialTensor
 
 @dataclass(frozen=True)
 class Selection:
-    """The `count` first of rows of `size` elements, `inner` apart; of equal ones that with the lower index comes first,
-    or with the higher (`last`). NaN counts as larger than all numbers.
+    """The first `count` elements of rows of `size` elements, `inner` apart.
+
+    Of equal elements the one with the lower index comes first, or with `last` the one with the higher index. NaN counts
+    as larger than all numbers.
 
     `result` is "indices", "marks" (1 for the first, 0 elsewhere) or "elements" in order with their indices.
     """

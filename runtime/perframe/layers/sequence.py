@@ -1,4 +1,4 @@
-"""Sequences and optionals: lists of tensors, and None, on the host. A spec has their elements' dtype and no shape."""
+"""Sequences and optionals on the host: lists of tensors, or None. Their specs have the elements' dtype and no shape."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Layers that make small tensors out of shapes and numbers.
+"""Layers that make small tensors from shapes and numbers.
 
 The plan evaluates them; no backend has a kernel for them.
 """
@@ -55,7 +55,7 @@ def ConstantOfShape(shape: PartialTensor, *, value: object = None) -> PartialTen
 
 
 def _entry(scalar: PartialTensor) -> Any:
-    """What is known of a single number."""
+    """Return the entry of a single number; None if it is unknown."""
     if scalar.value is not None:
         return scalar.value.item()
     return None if scalar.known is None else scalar.known.item()

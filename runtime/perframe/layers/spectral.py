@@ -1,4 +1,4 @@
-"""Fourier transforms, and what spectra are weighted with."""
+"""Fourier transforms, and weights of spectra."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from perframe.tensor.partial import Dim, DynamicTensorShape, PartialTensor
 
 @dataclass(frozen=True)
 class Transform:
-    """Lines of `length` samples become `bins` frequencies (or the other way round, divided by the length).
+    """`length` samples become `bins` frequencies; the inverse makes samples of frequencies, divided by the length.
 
-    The input is (outer, size, inner, parts) with the real and the imaginary part in the last dim, or the real one
-    alone; the output (outer, frames, bins, inner, output_parts). Frame f begins at sample f * step; samples from
-    `available` on are zero. `mirrored` input holds the frequencies up to the middle, whose conjugates are the others.
-    Where it is `windowed`, the third input weights the samples.
+    The input is (outer, size, inner, parts); the last dim holds the real and the imaginary part, or the real part only.
+    The output is (outer, frames, bins, inner, output_parts). Frame f begins at sample f * step; samples from
+    `available` on are zero. `mirrored` input holds the frequencies up to the middle; the others are their conjugates.
+    With `windowed` the third input weights the samples.
     """
 
     outer: int
@@ -46,7 +46,7 @@ def _parts(x: PartialTensor, name: str) -> None:
 def _signal_axis(axis: int, rank: int) -> int:
     at = normalize_axis(axis, rank)
     if at == rank - 1:
-        raise InferenceError(f"axis {axis} is that of the real and imaginary parts")
+        raise InferenceError(f"axis {axis} holds the real and imaginary parts, and cannot be transformed")
     return at
 
 
@@ -54,7 +54,7 @@ def _length(given: int | None, dim: Dim, mirrored: bool) -> int | None:
     if given is None:
         given = None if not isinstance(dim, int) else 2 * (dim - 1) if mirrored else dim
     if given is not None and given < 1:
-        raise InferenceError(f"a transform of {given} samples is none")
+        raise InferenceError(f"a transform needs at least 1 sample, and has {given}")
     return given
 
 
@@ -120,12 +120,12 @@ def STFT(
 ) -> PartialTensor:
     if signal.shape is not None and len(signal.shape) not in (2, 3):
         raise InferenceError(f"STFT takes signals of shape (batch, length) or (batch, length, parts), not {signal}")
-    if signal.shape is not None and len(signal.shape) == 3:  # one of two dims is real, as for onnxruntime
+    if signal.shape is not None and len(signal.shape) == 3:  # a signal of two dims is real, as in onnxruntime
         _parts(signal, "STFT")
     batch, size = (None, None) if signal.shape is None else signal.shape[:2]
     step, length = frame_step.ints(), _frame_length(size, window, frame_length)
     if step is not None and step[0] < 1:
-        raise InferenceError(f"frame_step {step[0]} makes no progress")
+        raise InferenceError(f"frame_step is {step[0]}, and must be at least 1")
     frames = None
     if step is not None and length is not None and isinstance(size, int):
         frames = max(0, (size - length) // step[0] + 1)
@@ -134,7 +134,10 @@ def STFT(
 
 
 def _frame_length(size: Dim, window: PartialTensor | None, frame_length: PartialTensor | None) -> int | None:
-    """What is given, or the window's, or the whole signal."""
+    """Return the length of a frame: the given one, else that of the window, else that of the whole signal.
+
+    None if it is unknown. Raises InferenceError if the given length is not that of the window.
+    """
     length: Dim = size
     if window is not None:
         length = None if window.shape is None else window.shape[0]
@@ -174,6 +177,6 @@ def MelWeightMatrix(
 ) -> PartialTensor:
     length, bands = dft_length.ints(), num_mel_bins.ints()
     if bands is not None and bands[0] < 1:
-        raise InferenceError(f"{bands[0]} mel bands are none")
+        raise InferenceError(f"num_mel_bins is {bands[0]}, and must be at least 1")
     rows = None if length is None else length[0] // 2 + 1
     return PartialTensor(output_datatype, DynamicTensorShape((rows, None if bands is None else bands[0])))

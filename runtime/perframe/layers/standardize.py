@@ -1,4 +1,4 @@
-"""Normalisations by mean and variance: of rows (layer), of channels (instance) and of groups of them."""
+"""Normalisations by mean and variance: of rows (layer), of channels (instance) and of groups of channels."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from perframe.tensor.partial import DynamicTensorShape, PartialTensor
 
 @dataclass(frozen=True)
 class Standardization:
-    """Each row of `size` elements has its mean taken off (where `centered`) and is divided by
-    sqrt(variance + epsilon); then scales and biases, of shape `factors[i]`, are broadcast to `view`, a shape of x.
+    """Each row of `size` elements loses its mean (with `centered`) and is divided by sqrt(variance + epsilon).
+
+    Then scales and biases of shape `factors[i]` are applied, broadcast to `view`, a shape of x.
     """
 
     rows: int
@@ -29,7 +30,7 @@ class Standardization:
     stash: DataType = DataType.FLOAT32
 
     def period(self, index: int) -> tuple[int, int] | None:
-        """(inner, count) so that element o reads factor o // inner % count; None where it is not as simple."""
+        """Return (inner, count) so that element o reads factor o // inner % count; None if no such pair exists."""
         shape = self.factors[index]
         if shape is None:
             return 1, 1
@@ -44,7 +45,7 @@ class Standardization:
 
 def _stashed(stash_type: DataType) -> DataType:
     if not stash_type.is_float:
-        raise InferenceError(f"stash_type {stash_type} is no floating point type")
+        raise InferenceError(f"stash_type {stash_type} is not a floating point type")
     return stash_type
 
 
@@ -110,7 +111,7 @@ def _rms_normalization(
 
 
 def _channels(x: PartialTensor, *factors: PartialTensor, also: int = -1) -> PartialTensor:
-    """x, whose channels have a factor each (or its groups: `also`)."""
+    """Return x. Raises InferenceError unless each factor has one number for each channel, or `also` numbers."""
     if x.shape is None:
         return x.with_shape(None)
     if len(x.shape) < 2:

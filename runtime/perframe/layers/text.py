@@ -1,4 +1,4 @@
-"""Layers over strings, which are objects and live on the CPU."""
+"""Layers over strings. Strings are objects, so these layers run on the CPU."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from perframe.tensor.partial import PartialTensor, broadcast
 
 @functools.lru_cache(maxsize=64)
 def regular_expression(pattern: str) -> Any:
-    """A compiled expression of RE2, whose `fullmatch` takes time in proportion to the text. Raises InferenceError, and
-    MissingExtraError without google-re2.
+    """Compile an expression with RE2, whose `fullmatch` takes time in proportion to the text.
+
+    Raises InferenceError for a wrong expression, and MissingExtraError if google-re2 is not installed.
     """
     try:
         import re2
@@ -27,7 +28,7 @@ def regular_expression(pattern: str) -> Any:
     try:
         return re2.compile(pattern, options)
     except re2.error as error:
-        raise InferenceError(f"{pattern!r:.200} is no regular expression of RE2: {_reason(error)}") from None
+        raise InferenceError(f"{pattern!r:.200} is not a regular expression of RE2: {_reason(error)}") from None
 
 
 def _reason(error: Exception) -> str:

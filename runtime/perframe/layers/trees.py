@@ -37,7 +37,7 @@ def TreeEnsemble(
     post_transform: Annotated[int, Between(0, 4)] = 0,
     tree_roots: Sequence[int],
 ) -> PartialTensor:
-    """Rows of features become rows of targets."""
+    """Return rows of targets for rows of features."""
     if x.shape is not None and len(x.shape) != 2:
         raise InferenceError(f"trees take rows of features, and not {x}")
     nodes, leaves = len(nodes_modes), len(leaf_weights)
@@ -68,7 +68,9 @@ def TreeEnsemble(
 
 
 def _within(name: str, values: Any, count: int | None) -> None:
-    """Raise InferenceError where a table names what is not there; a count of None is not known."""
+    """Raise InferenceError if a table has a number below 0, or of `count` or more. A count of None is unknown."""
     found = np.asarray(values)
     if found.size and (found.min() < 0 or (count is not None and found.max() >= count)):
-        raise InferenceError(f"{name} has numbers from {found.min()} to {found.max()}, and there are {count} to name")
+        raise InferenceError(
+            f"{name} has numbers from {found.min()} to {found.max()}, and there are {count} to choose from"
+        )

@@ -1,4 +1,7 @@
-"""Layers that do the same with other operands, as the blocks of most networks have: a plan works them out once."""
+"""Twins: layers that differ in their operands only, as in the repeated blocks of most networks.
+
+A plan infers and lowers such layers once.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,11 @@ from typing import Any
 
 from perframe.tensor.partial import PartialTensor
 
-MAX_ENTRIES = 64  # of a value that decides a shape; longer ones are not compared
+MAX_ENTRIES = 64  # longer values that decide a shape are not compared
 
 
 def signature(layer: Any) -> Hashable | None:
-    """What besides its operands decides what a layer does; None where that cannot be compared."""
+    """Return everything but the operands that decides what a layer does; None if that cannot be compared."""
     made = (layer.op, tuple(sorted(layer.attributes.items())), layer.epilogue, layer.channels_last)
     try:
         hash(made)
@@ -21,9 +24,9 @@ def signature(layer: Any) -> Hashable | None:
 
 
 def inference_key(layer: Any, same: Hashable, given: Sequence[PartialTensor | None]) -> Hashable | None:
-    """What decides a layer's shapes; None where that is more than tensors' shapes, dtypes and small values.
+    """Return everything that decides a layer's shapes; None if that is more than shapes, dtypes and small values.
 
-    The values of an input that is not a host input matter only where those of all inputs are followed.
+    The values of an input that is not a host input matter only if the values of all inputs are followed.
     """
     parts: list[Hashable] = [same]
     follows = True

@@ -1,4 +1,4 @@
-"""The words of formulas, by their meaning in NumPy; `lib/math.glsl` and the CPU kernels' `math.py` say the same."""
+"""The words of formulas, as NumPy functions. `lib/math.glsl` and `math.py` of the CPU kernels define them too."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ _erf = np.vectorize(math.erf, otypes=[np.float64])
 
 
 def erf(x: Any) -> Any:
-    """The error function, in the dtype of x."""
+    """Return the error function of x, in the dtype of x."""
     return _erf(x).astype(np.result_type(x))
 
 
 def clamp(x: Any, low: Any, high: Any) -> Any:
-    """x limited to low..high; NaN stays NaN."""
+    """Limit x to low..high; NaN stays NaN."""
     return np.minimum(np.maximum(x, low), high)
 
 
 def trunc_div(a: Any, b: Any) -> Any:
-    """Division rounded towards zero, as C and ONNX do for integers; by zero it gives 0."""
+    """Divide and round towards zero, as C and ONNX do for integers; an integer divided by zero gives 0."""
     if np.result_type(a, b).kind == "f":
         return np.trunc(a / b)
     quotient = np.floor_divide(a, b)
@@ -29,7 +29,7 @@ def trunc_div(a: Any, b: Any) -> Any:
 
 
 def to_float(x: Any) -> Any:
-    """As a float."""
+    """Return x as float32."""
     return np.asarray(x).astype(np.float32)
 
 

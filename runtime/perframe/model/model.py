@@ -1,4 +1,4 @@
-"""A model: inputs, outputs, layers in run order, constants. Values are known by name."""
+"""A model: inputs, outputs, layers in run order, constants. Values have names."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Evaluate = Callable[["Layer", Sequence[Array | None]], list[Array]]
 
 @dataclass(frozen=True)
 class Value:
-    """A model's input or output: its name, dtype and shape (None: the rank is unknown)."""
+    """A model's input or output: its name, dtype and shape (None if the rank is unknown)."""
 
     name: str
     dtype: DataType
@@ -34,7 +34,7 @@ class Value:
 
     @property
     def spec(self) -> PartialTensor:
-        """What is known of it."""
+        """The declared dtype, kind and shape, as a partial tensor."""
         return PartialTensor(self.dtype, self.shape, kind=self.kind, element_kind=self.element_kind)
 
     def __str__(self) -> str:
@@ -43,10 +43,10 @@ class Value:
 
 @dataclass(eq=False)
 class Layer:
-    """One operation. Inputs and outputs are names of values; an absent optional one is "".
+    """One operation. Inputs and outputs are names of values; the name of an absent optional one is "".
 
-    `epilogue` is applied to each element of the first output. `on_host` says that it is shape arithmetic, which
-    runs on the CPU whatever the backend. With `channels_last` its data (not its weights) has the channels as its last
+    `epilogue` is applied to each element of the first output. A layer with `on_host` is shape arithmetic and runs on
+    the CPU, whatever the backend. With `channels_last` the layer's data (not its weights) has the channels as the last
     dim, instead of the second.
     """
 
@@ -61,7 +61,7 @@ class Layer:
 
     @property
     def declaration(self) -> Declaration:
-        """What is declared of its operator."""
+        """The declaration of its operator."""
         return declaration(self.op)
 
     @property
@@ -70,7 +70,10 @@ class Layer:
         return self.declaration.family
 
     def form(self, inputs: Sequence[Known | None], outputs: Sequence[Known | None]) -> Any:
-        """The canonical form of its family for these shapes."""
+        """Return the canonical form of its family for these shapes.
+
+        Raises ModelError if the operator has no form, and InferenceError if the inputs or attributes do not fit.
+        """
         entry = self.declaration
         if entry.form_of is None:
             raise ModelError(f"layer {self.name!r} ({self.op}) has no form of its own")
@@ -86,7 +89,7 @@ class Layer:
             raise self._named(error, inputs) from error
 
     def _named(self, error: Exception, inputs: Sequence[Any]) -> InferenceError:
-        """An error that names the layer and its inputs."""
+        """Return an error that names the layer and its inputs."""
         listed = ", ".join(
             f"{name or '(absent)'}: {'' if value is None else f'{value.dtype} {value.shape}'}"
             for name, value in zip(self.inputs, inputs, strict=False)
@@ -95,7 +98,10 @@ class Layer:
         return InferenceError(f"layer {self.name!r} ({self.op}): {said} [inputs {listed}]")
 
     def infer(self, inputs: Sequence[PartialTensor | None]) -> tuple[PartialTensor, ...]:
-        """What is known of its outputs. Raises InferenceError that names the layer and its inputs."""
+        """Return its outputs as partial tensors.
+
+        Raises InferenceError that names the layer and its inputs.
+        """
         trimmed = list(inputs)
         while trimmed and trimmed[-1] is None and not self.declaration.variadic:
             trimmed.pop()
@@ -105,7 +111,9 @@ class Layer:
             else:
                 results = self.declaration.outputs_for(trimmed, self.attributes)
             if len(results) < len(self.outputs):
-                raise InferenceError(f"it makes {len(results)} output(s) of these inputs, and has {len(self.outputs)}")
+                raise InferenceError(
+                    f"from these inputs it makes {len(results)} output(s), and the model names {len(self.outputs)}"
+                )
             return results
         except PerframeError as error:
             raise self._named(error, inputs) from None
@@ -115,14 +123,14 @@ class Layer:
 
 
 class Names:
-    """The names that are taken, so that what is added to a model meets none of them."""
+    """The taken names of a model, so that new values and layers get names of their own."""
 
     def __init__(self, taken: Iterable[str] = ()) -> None:
         self._taken = set(taken)
         self._counts: dict[str, int] = {}
 
     def free(self, like: str) -> str:
-        """`like`, or where that is taken `like:1`, `like:2`, ...; it is taken from now on."""
+        """Take and return a free name: `like`, or `like:1`, `like:2`, ... if `like` is taken."""
         name, count = like, self._counts.get(like, 0)
         while name in self._taken:
             count += 1
@@ -134,7 +142,7 @@ class Names:
 
 @dataclass(frozen=True)
 class _Inferred:
-    """What a layer made when it was as it is here, of inputs of which this was known."""
+    """The inferred outputs of a layer, with the state of the layer and the inputs that they were inferred from."""
 
     layer: Layer
     op: str
@@ -145,7 +153,7 @@ class _Inferred:
     results: tuple[PartialTensor, ...]
 
     def is_of(self, layer: Layer, given: list[PartialTensor | None]) -> bool:
-        """Whether that is still so. Of the inputs the very same must be known."""
+        """Whether the results still hold for this layer and these inputs. The inputs must be the same objects."""
         return (
             self.layer is layer
             and len(self.given) == len(given)
@@ -173,17 +181,17 @@ class Model:
         self.outputs = list(outputs)
         self.layers = list(layers)
         self.constants = dict(constants)
-        self._inferred: dict[Hashable, tuple[PartialTensor, ...]] = {}  # what layers make, by all that decides it
+        self._inferred: dict[Hashable, tuple[PartialTensor, ...]] = {}  # outputs by `inference_key`
         self._remembers = False
-        self._before: dict[int, _Inferred] = {}  # what was inferred last, by the layer
+        self._before: dict[int, _Inferred] = {}  # the last inference of each layer, by its id
         self._specs: dict[str, tuple[Any, PartialTensor]] = {}  # of constants and inputs
 
     def producers(self) -> dict[str, Layer]:
-        """For each value that a layer makes, the layer."""
+        """Return the layer that makes each value, by the value's name."""
         return {name: layer for layer in self.layers for name in layer.outputs if name}
 
     def users(self) -> dict[str, list[Layer]]:
-        """For each value, the layers that read it, once each."""
+        """Return the layers that read each value, by the value's name; each layer once."""
         users: dict[str, list[Layer]] = {}
         for layer in self.layers:
             for name in dict.fromkeys(layer.inputs):
@@ -197,18 +205,18 @@ class Model:
         return [value.name for value in self.outputs]
 
     def rename(self, old: str, new: str) -> None:
-        """Let every layer that reads `old` read `new`."""
+        """Make every layer that reads `old` read `new`."""
         for layer in self.layers:
             layer.inputs = [new if name == old else name for name in layer.inputs]
 
     @property
     def names(self) -> Names:
-        """The names of all its values, as they are now."""
+        """The names of all its values at this moment."""
         made = (name for layer in self.layers for name in layer.outputs)
         return Names((*(value.name for value in self.inputs), *self.constants, *made))
 
     def add_constant(self, name: str, value: Array) -> str:
-        """Add a constant under a name of its own, which is returned."""
+        """Add a constant under a free name like `name`, and return that name."""
         unique, count = name, 0
         while (
             unique in self.constants
@@ -221,8 +229,9 @@ class Model:
         return unique
 
     def fix_dims(self, dims: Mapping[str, int]) -> None:
-        """Give named dims of the inputs and outputs their values. Raises ModelError for a name that no input has, and
-        for a value that is no size.
+        """Fix named dims of the inputs and outputs to sizes.
+
+        Raises ModelError for a name that no input has, and for a value that is not a size.
         """
         if not isinstance(dims, Mapping):
             raise ModelError(f"dims are sizes by the dims' names, such as {{'batch': 1}}, and not {dims!r}")
@@ -241,7 +250,10 @@ class Model:
             ]
 
     def infer(self, inputs: Mapping[str, PartialTensor] | None = None) -> dict[str, PartialTensor]:
-        """What is known of every value, from what is known of the inputs. Raises InferenceError."""
+        """Return every value as a partial tensor. `inputs` may say more about the inputs than the model declares.
+
+        Raises InferenceError.
+        """
         known = {name: self._spec_of(name, value) for name, value in self.constants.items()}
         known |= {value.name: self._spec_of(value.name, value) for value in self.inputs}
         known |= inputs or {}
@@ -255,7 +267,7 @@ class Model:
         return known
 
     def _spec_of(self, name: str, value: Array | Value) -> PartialTensor:
-        """What is known of a constant or an input: the same object as long as it is the same one."""
+        """Return the PartialTensor of a constant or an input; the same object as long as the value does not change."""
         held, spec = self._specs.get(name, (None, None))
         if held is not value or spec is None:
             spec = value.spec if isinstance(value, Value) else PartialTensor.of(value)
@@ -265,7 +277,7 @@ class Model:
 
     @contextmanager
     def remembering(self) -> Iterator[None]:
-        """Inside, what is inferred again and again is remembered: no array may be changed in place."""
+        """Remember inferred values within the `with` block. No array may be changed in place there."""
         outer, self._remembers = self._remembers, True
         try:
             yield
@@ -276,7 +288,7 @@ class Model:
                 self._specs.clear()
 
     def _infer(self, layer: Layer, given: list[PartialTensor | None]) -> _Inferred:
-        """What a layer makes. Passes infer the same again and again, and layers are alike."""
+        """Infer a layer, or reuse the result of a layer like it: passes infer again and again, and layers are alike."""
         same = signature(layer)
         key = None if same is None else inference_key(layer, same, given)
         results = None if key is None else self._inferred.get(key)
@@ -298,7 +310,7 @@ class Model:
             missing = [name for name in layer.inputs if name and name not in made]
             if missing:
                 raise ModelError(
-                    f"{self.name}: layer {layer.name!r} ({layer.op}) reads {missing[0]!r}, made by nothing before it"
+                    f"{self.name}: layer {layer.name!r} ({layer.op}) reads {missing[0]!r}, which no earlier layer makes"
                 )
             for name in layer.outputs:
                 if name and name in made:
@@ -310,7 +322,7 @@ class Model:
 
     @property
     def parameter_count(self) -> int:
-        """How many numbers the constants hold."""
+        """The number of elements of all constants."""
         return sum(int(np.size(value)) for value in self.constants.values())
 
     def __repr__(self) -> str:

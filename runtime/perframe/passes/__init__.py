@@ -1,4 +1,4 @@
-"""Passes make a model smaller without changing what it computes. The list below is all there is, in order."""
+"""Passes make a model smaller without changing its results. The lists below name all passes, in their order."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PASSES = (
 )
 
 _SPELLED = ("spell_out", "fold_weights", "fuse_bias", "fuse_activation")
-# what a backend's kernels want besides, on a copy that its worker keeps
+# further passes for the kernels of one backend; they change a copy of the model, which the worker keeps
 PREPARATIONS = {
     "cpu": (
         "fuse_quantized",
@@ -54,13 +54,14 @@ Pass = Callable[[Model, Evaluate], int]
 
 
 def load_pass(name: str) -> Pass:
-    """The pass of this name: a function of a model and a constant evaluator that returns how much it changed."""
+    """Return the pass of this name: it takes a model and a constant evaluator, and returns its number of changes."""
     found: Pass = import_module(f"perframe.passes.{name}").run
     return found
 
 
 def prepare(model: Model, evaluate: Evaluate, backend_type: str) -> Model:
-    """The model as the kernels of a backend want it: a changed copy, or the model itself where there is nothing to do.
+    """Return the model in the form that a backend's kernels want: a changed copy, or the model itself if the backend
+    has no preparations.
 
     The bodies of its layers are prepared when they become models of their own.
     """
@@ -77,7 +78,10 @@ def prepare(model: Model, evaluate: Evaluate, backend_type: str) -> Model:
 
 
 def optimize(model: Model, evaluate: Evaluate) -> dict[str, int]:
-    """Run all passes until none changes anything, and verify the model after each. Returns the changes by pass."""
+    """Run all passes until none changes the model, and verify it after each change.
+
+    Returns the number of changes by pass.
+    """
     changes = dict.fromkeys(PASSES, 0)
     for layer in model.layers:
         for body in layer.attributes.get("bodies", {}).values():

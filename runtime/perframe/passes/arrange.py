@@ -1,4 +1,4 @@
-"""Moves seen as arrangements: what a value is of another, where only dims were cut, joined, exchanged or repeated."""
+"""Layers that only move data become arrangements of their source: dims are cut, joined, exchanged or repeated."""
 
 from __future__ import annotations
 
@@ -15,28 +15,31 @@ from perframe.tensor.partial import Dim
 
 @dataclass(frozen=True)
 class Piece:
-    """Part of an axis: so many elements, `step` apart; an axis of -1 is one element, repeated."""
+    """Part of an axis: `size` elements, `step` apart. An axis of -1 stands for one repeated element."""
 
     axis: int
     step: int
     size: Dim
-    whole: bool = False  # whether it ends with its axis, so that the axis tells its size
+    whole: bool = False  # whether it ends with its axis; the axis then gives its size
 
 
 @dataclass(frozen=True)
 class Moved:
-    """Each dim is what its pieces make together, the outermost first; `starts` are the first elements, by axis."""
+    """Dims over a source: the pieces of a dim make it together, the outermost first.
+
+    `starts` holds the first element of each axis of the source.
+    """
 
     dims: tuple[tuple[Piece, ...], ...]
     starts: tuple[int, ...]
 
     @classmethod
     def of(cls, shape: Sequence[Dim]) -> Moved:
-        """A tensor as it is."""
+        """Return the dims of a tensor itself."""
         return cls(tuple((Piece(axis, 1, dim, True),) for axis, dim in enumerate(shape)), (0,) * len(shape))
 
     def arrangement(self, rank: int) -> Arrangement | None:
-        """With dims of one before its own, up to a rank; None where a dim has more pieces than one."""
+        """Return the arrangement, with dims of 1 before its own up to a rank; None if a dim has more than one piece."""
         dims: list[tuple[int, int, int] | None] = [None] * (rank - len(self.dims))
         for pieces in self.dims:
             kept = [piece for piece in pieces if piece.size != 1]
@@ -49,7 +52,7 @@ class Moved:
 
 
 def reshaped(moved: Moved, shape: Sequence[Dim]) -> Moved | None:
-    """With other dims, of which one may be unknown; None where pieces would be cut that cannot."""
+    """Return `moved` with other dims, one of which may be unknown; None if that would split an indivisible piece."""
     pieces = [piece for dim in moved.dims for piece in dim if piece.size != 1]
     made: list[tuple[Piece, ...]] = [()] * len(shape)
     unknown = shape.index(None) if None in shape else len(shape)
@@ -69,7 +72,7 @@ def reshaped(moved: Moved, shape: Sequence[Dim]) -> Moved | None:
 
 
 def _taken(pieces: list[Piece], wanted: Dim, *, last: bool) -> tuple[Piece, ...] | None:
-    """The pieces that make a dim, taken from one end of a list."""
+    """Take the pieces that make a dim from one end of a list, and return them; None if they cannot make it."""
     end = -1 if last else 0
     if isinstance(wanted, str):
         return (pieces.pop(end),) if pieces and pieces[end].size == wanted else None
@@ -124,7 +127,10 @@ def _expanded(graph: Graph, layer: Layer, moved: Moved) -> Moved | None:
 
 
 def _started(moved: Moved, axis: int, start: int, size: int, *, drop: bool) -> Moved | None:
-    """A run of a dim of one piece; the dim itself goes where it is one element."""
+    """Return `moved` with `size` elements of a dim from `start` on; `drop` removes the dim.
+
+    None if the dim has more than one piece, or the elements are not within it.
+    """
     kept = [piece for piece in moved.dims[axis] if piece.size != 1]
     if len(kept) > 1 or (kept and not isinstance(kept[0].size, int)):
         return None
@@ -169,8 +175,9 @@ _MOVES: dict[str, Callable[[Graph, Layer, Moved], Moved | None]] = {
 
 
 def origin(graph: Graph, name: str, rank: int, *, scales: bool = False) -> tuple[str, Arrangement, float]:
-    """The value furthest back of which this one is an arrangement of a rank, times a number where `scales` are
-    followed: (its name, the arrangement, the number).
+    """Return the furthest source of a value as (its name, the arrangement, a factor).
+
+    The value is the arrangement of the source, of this rank, times the factor. The factor is 1 unless `scales` is set.
     """
     path: list[tuple[Layer, str]] = []
     shape = graph.specs[name].shape
@@ -205,7 +212,7 @@ def _followed(graph: Graph, path: Sequence[tuple[Layer, str]], moved: Moved, ran
 
 
 def _factor(graph: Graph, layer: Layer) -> tuple[str, float] | None:
-    """What a layer multiplies by a constant number, and the number, where the shape stays."""
+    """Return (value, number) of a layer that multiplies a value by a constant number and keeps its rank, else None."""
     if layer.op not in ("Mul", "Div") or len(layer.inputs) != 2:
         return None
     for source, other in (layer.inputs, layer.inputs[::-1]):

@@ -1,8 +1,8 @@
-"""Convolutions and pools read and write data whose channels are the last dim, and what lies between them follows.
+"""Convolutions and pools get data with the channels as the last dim, and so do the layers between them.
 
-A value with channels second gets a twin with channels last when a layer first wants one; a transposition is added only
-where a layer wants a value in the order that it does not have. Transpositions that the model already has between the
-two orders become names for the twin.
+A value with its channels second gets a twin with its channels last when the first layer wants one. A transposition is
+added only where a layer wants a value in the order that it does not have. A transposition of the model between the two
+orders becomes a name for the twin.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ REDUCTIONS = ("ReduceMean", "ReduceSum", "ReduceMax", "ReduceMin")
 
 
 def run(model: Model, evaluate: Evaluate) -> int:
-    """Rewrite the model; returns how many layers have their channels last now."""
+    """Rewrite the model, and return the number of layers that have their channels last now."""
     return _Rewrite(model).run()
 
 
@@ -68,7 +68,7 @@ class _Rewrite:
         self.there.update(name for name in layer.outputs if name)
 
     def _order(self, source: str, target: str, order: Callable[[Sequence[int]], Sequence[int]], rank: int) -> None:
-        """Add the layer that makes `target` from `source`: only a new shape where that is the same data."""
+        """Add the layer that makes `target` from `source`: a Reshape if the order of the data is the same."""
         dims = self.specs[target if order is first else source].shape
         moved = [dim for dim in (dims or ())[1:] if dim != 1]
         name = f"{target} in order"
@@ -87,7 +87,7 @@ class _Rewrite:
         return added
 
     def _name(self, source: str, target: str) -> None:
-        """The twin of `source` is called `target` from here on, by its maker too where nobody has read it yet."""
+        """Give the twin of `source` the name `target`, by an Identity if a layer has read the twin already."""
         twin = self.twins[source]
         makers = [layer for layer in self.layers if twin in layer.outputs]
         if makers and not any(twin in layer.inputs for layer in self.layers):
@@ -98,13 +98,13 @@ class _Rewrite:
             self._add(Layer("Identity", f"{target} as it is", [twin], [target]))
 
     def _plain(self, name: str) -> str:
-        """The value with its channels second; made from its twin if it is not there."""
+        """Return the value with its channels second; it is made from its twin if necessary."""
         if name and name not in self.there:
             self._order(self.twins[name], name, first, self._rank(name))
         return name
 
     def _twin(self, name: str) -> str:
-        """The value with its channels last."""
+        """Return the twin of a value, with its channels last; it is made if necessary."""
         if name not in self.twins:
             if name in self.model.constants:
                 value = np.ascontiguousarray(np.moveaxis(self.model.constants[name], 1, -1))
@@ -115,7 +115,7 @@ class _Rewrite:
         return self.twins[name]
 
     def _make(self, layer: Layer, inputs: list[str], **changes: object) -> bool:
-        """The layer on twins; its outputs are twins."""
+        """Add the layer with these inputs, and with twins as outputs. Returns True."""
         for name in layer.outputs:
             self.twins[name] = self.names.free(f"{name}:last")
         layer.inputs, layer.outputs = inputs, [self.twins[name] for name in layer.outputs]
@@ -126,7 +126,7 @@ class _Rewrite:
     # --- layers ---
 
     def _choose(self, layer: Layer) -> Callable[[Layer], bool] | None:
-        """How a layer is rewritten; None for one that wants its channels second."""
+        """Return the method that rewrites a layer; None if the layer wants its channels second."""
         rank = self._rank(layer.inputs[0]) if layer.inputs and layer.inputs[0] else 0
         if layer.op == "Transpose":
             return self._transpose if rank in (3, 4) else None
@@ -197,7 +197,7 @@ class _Rewrite:
         return self._make(layer, [*map(self._twin, data), *rest], axis=_moved(axis, rank))
 
     def _by_axes(self, layer: Layer) -> bool:
-        """Layers with a number for each axis, all constant and in the order of the dims."""
+        """Rewrite a layer with a constant number for each axis, in the order of the dims."""
         rank = self._rank(layer.inputs[0])
         given = [self.model.constants.get(name) if name else None for name in layer.inputs[1:]]
         if any(name and value is None for name, value in zip(layer.inputs[1:], given, strict=True)):
@@ -239,22 +239,22 @@ class _Rewrite:
         return self._make(layer, inputs)
 
     def _by_one_scale(self, layer: Layer) -> bool:
-        """Layers whose further inputs are for all elements alike."""
+        """Rewrite a layer whose further inputs are the same for all elements."""
         if layer.op != "LookUp" and not all(self._scalar(name) for name in layer.inputs[1:] if name):
             return False
         return self._make(layer, [self._twin(layer.inputs[0]), *layer.inputs[1:]])
 
     def _scalar(self, name: str) -> bool:
-        """Whether it is one number, whose dims are no more than those of the value that it meets."""
+        """Whether a value is one number. It has no more dims than the value that it meets."""
         shape = self.specs[name].shape
         return shape is not None and shape.size == 1
 
     def _is_small(self, name: str) -> bool:
-        """Whether it can be had in either order: a constant or one number."""
+        """Whether a value is available in either order: it is a constant or one number."""
         return name in self.model.constants or self._scalar(name)
 
     def _shuffle(self, layer: Layer) -> bool:
-        """Channels as (groups, channels) turned round, by a reshape, a transposition and a reshape back."""
+        """Rewrite a channel shuffle: a reshape of channels to (groups, channels), a transposition, a reshape back."""
         turn = self.graph.only_user(layer.outputs[0])
         back = self.graph.only_user(turn.outputs[0]) if turn is not None and turn.op == "Transpose" else None
         if turn is None or back is None or back.op != "Reshape" or back.inputs[0] != turn.outputs[0]:
@@ -286,7 +286,7 @@ class _Rewrite:
         return True
 
     def _transpose(self, layer: Layer) -> bool:
-        """One between the two orders is a name for the twin."""
+        """Turn a transposition between the two orders into a name for the twin."""
         rank = self._rank(layer.inputs[0])
         perm = list(layer.attributes.get("perm") or range(rank)[::-1])
         source, target = layer.inputs[0], layer.outputs[0]
@@ -300,6 +300,6 @@ class _Rewrite:
 
 
 def _moved(axis: int, rank: int) -> int:
-    """Where an axis lies when the channels are last."""
+    """Return the index of an axis in the order with the channels last."""
     axis %= rank
     return axis if axis == 0 else rank - 1 if axis == 1 else axis - 1

@@ -1,8 +1,7 @@
-"""A Reshape to a computed shape whose numbers are known, copy dims of its input, or leave one to it, gets it as a
-constant.
+"""A Reshape to a computed shape gets a constant shape, if each dim is a known number, a dim of its input, or the rest.
 
-What computed the shape is then needed by nobody, and a new input shape computes nothing. A number that is not known
-stays: it may be one that does not fit, which is an error.
+Then no layer needs to compute the shape, not even for a new input shape. A shape with an unknown number stays computed:
+the number may not fit, and that is an error.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from perframe.passes.match import Graph
 
 
 def _target(graph: Graph, layer: Layer) -> list[int] | None:
-    """The constant that says the same: 0 copies the input's dim, -1 is what remains."""
+    """Return the constant shape: 0 copies the input's dim, -1 stands for the rest. None if there is no such shape."""
     given, made = graph.specs[layer.inputs[0]].shape, graph.specs[layer.outputs[0]].shape
     wanted = listed(graph.specs[layer.inputs[1]])
     if given is None or made is None or wanted is None or 0 in made:
@@ -34,7 +33,7 @@ def _target(graph: Graph, layer: Layer) -> list[int] | None:
 
 
 def run(model: Model, evaluate: Evaluate) -> int:
-    """Replace; returns how many shapes were."""
+    """Replace, and return the number of replaced shapes."""
     graph, replaced = Graph(model), 0
     for layer in model.layers:
         if layer.op != "Reshape" or graph.constant(layer.inputs[1]) is not None:

@@ -1,6 +1,7 @@
-"""Layers of which all inputs are constants are computed now, and shape arithmetic whose outcome is known already.
+"""Layers with constant inputs only, and shape arithmetic with known results, are replaced by constants.
 
-Quantized weights stay as they are: a backend may multiply them, and `fold_weights` folds those that it does not.
+Quantized weights stay as they are: a backend may multiply them directly. `fold_weights` folds those that it does not
+multiply.
 """
 
 from __future__ import annotations
@@ -12,22 +13,22 @@ import numpy as np
 from perframe.model import Array, Evaluate, Layer, Model
 from perframe.tensor.partial import PartialTensor
 
-MAX_BYTES = 64 << 20  # what folding may add to a model for one layer
+MAX_BYTES = 64 << 20  # folding one layer may add at most so many bytes to a model
 
 
 def _bytes(layer: Layer, given: Sequence[Array | None]) -> int:
-    """How much its outputs would take."""
+    """Return the size of a layer's outputs in bytes."""
     specs = layer.infer([None if value is None else PartialTensor.of(value) for value in given])
     return sum((spec.shape.size or 0) * spec.dtype.numpy.itemsize for spec in specs if spec.shape is not None)
 
 
 def run(model: Model, evaluate: Evaluate) -> int:
-    """Fold; returns how many layers went."""
+    """Fold, and return the number of layers that were removed."""
     return fold(model, evaluate, kept=("DequantizeLinear",))
 
 
 def fold(model: Model, evaluate: Evaluate, kept: Sequence[str]) -> int:
-    """Fold all but these operators; returns how many layers went."""
+    """Fold all but the `kept` operators, and return the number of layers that were removed."""
     outputs = set(model.output_names)
     specs = model.infer()
     layers: list[Layer] = []
@@ -53,7 +54,7 @@ def fold(model: Model, evaluate: Evaluate, kept: Sequence[str]) -> int:
 def _values(
     model: Model, layer: Layer, specs: Mapping[str, PartialTensor], evaluate: Evaluate
 ) -> Sequence[Array] | None:
-    """The outputs of a layer, if they are known and not too large."""
+    """Return the outputs of a layer if they are known and not too large, else None."""
     if all(not name or name in model.constants for name in layer.inputs):
         given = [model.constants[name] if name else None for name in layer.inputs]
         return None if _bytes(layer, given) > MAX_BYTES else evaluate(layer, given)

@@ -1,4 +1,4 @@
-"""Quantized constants that no product takes as they are become the real numbers for which they stand."""
+"""Quantized constants that no product multiplies directly become the real numbers for which they stand."""
 
 from __future__ import annotations
 
@@ -7,5 +7,5 @@ from perframe.passes.fold_constants import fold
 
 
 def run(model: Model, evaluate: Evaluate) -> int:
-    """Fold all that is constant; returns how many layers went."""
+    """Fold all layers with constant inputs, and return the number of layers that were removed."""
     return fold(model, evaluate, kept=())

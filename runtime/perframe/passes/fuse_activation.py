@@ -10,11 +10,11 @@ from perframe.tensor import DataType
 # families whose kernels apply an epilogue
 FAMILIES = ("conv", "conv_transpose", "matmul", "elementwise", "quantized")
 MAX_STAGES = 4
-MAX_NUMBERS = 16  # that a kernel has room for: those of a layer's own formula, and of its epilogue
+MAX_NUMBERS = 16  # a kernel has room for so many numbers of a layer's own formula and its epilogue together
 
 
 def extended(target: Layer, *stages: Stage) -> tuple[Stage, ...] | None:
-    """The layer's epilogue with more stages; None where that is more than kernels take."""
+    """Return the layer's epilogue with more stages; None if that is more than kernels take."""
     epilogue = (*target.epilogue, *stages)
     numbers = len(parameters(epilogue))
     if target.family == "elementwise":
@@ -23,7 +23,7 @@ def extended(target: Layer, *stages: Stage) -> tuple[Stage, ...] | None:
 
 
 def stage_of(graph: Graph, layer: Layer, source: str) -> Stage | None:
-    """The layer as a stage of an epilogue of `source`; None when it is none."""
+    """Return the layer as a stage of an epilogue of `source`; None if it cannot be one."""
     entry = layer.declaration
     specs = [graph.specs[name] for name in (*layer.inputs, *layer.outputs) if name]
     if layer.family != "elementwise" or "result" in entry.attributes or "to" in entry.attributes or layer.epilogue:
@@ -43,7 +43,7 @@ def stage_of(graph: Graph, layer: Layer, source: str) -> Stage | None:
 
 
 def run(model: Model, evaluate: Evaluate) -> int:
-    """Fuse; returns how many layers went."""
+    """Fuse, and return the number of layers that were removed."""
     graph, fused = Graph(model), 0
     for layer in list(model.layers):
         for source in dict.fromkeys(layer.inputs):

@@ -1,7 +1,7 @@
-"""A sum of a convolution's result and another value of its shape: the convolution begins with that value.
+"""The sum of a convolution's result and another value of its shape: the value becomes the addend of the convolution.
 
-Where that is a value with channels of zeros behind its own, as in BlazeFace (Bazarevsky et al., 2019), a 1 x 1
-convolution begins with the value itself.
+If the value is a smaller one padded with channels of zeros, as in BlazeFace (Bazarevsky et al., 2019), the smaller one
+becomes the addend of a 1 x 1 convolution.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from perframe.model import Evaluate, Layer, Model
 from perframe.passes.match import Graph
 from perframe.tensor import DataType
 
-ADDEND = 3  # the input of a convolution that holds it
+ADDEND = 3  # the index of a convolution's input for the addend
 
 
 def run(model: Model, evaluate: Evaluate) -> int:
-    """Fuse; returns how many layers went."""
+    """Fuse, and return the number of layers that were removed."""
     graph, fused = Graph(model), 0
     for layer in list(model.layers):
         if layer.op != "Add" or len(set(layer.inputs)) != 2:
@@ -31,7 +31,7 @@ def run(model: Model, evaluate: Evaluate) -> int:
 
 
 def _narrow(graph: Graph, conv: Layer) -> bool:
-    """Take the addend without the zeros behind its channels."""
+    """Take the addend without the zeros behind its channels, and return whether that was possible."""
     pad = graph.producer_for(conv.inputs[ADDEND], "pad")
     weights = graph.specs[conv.inputs[1]].shape
     if pad is None or weights is None or any(dim != 1 for dim in weights[2:]) or conv.attributes.get("group", 1) != 1:
@@ -53,7 +53,7 @@ def _narrow(graph: Graph, conv: Layer) -> bool:
 
 
 def _fits(graph: Graph, conv: Layer, layer: Layer, other: str) -> bool:
-    """Whether the other value has the result's shape, and the convolution is no depthwise one."""
+    """Whether the other value has the result's shape, and the convolution is not depthwise."""
     shapes = {graph.specs[name].shape for name in (*layer.inputs, *layer.outputs)}
     weights = graph.specs[conv.inputs[1]].shape
     if len(shapes) != 1 or None in shapes or graph.specs[other].dtype is not DataType.FLOAT32 or weights is None:

@@ -1,6 +1,4 @@
-"""A BatchNormalization, or a multiplication by a constant for each channel, goes into the weights of the
-convolution before it.
-"""
+"""A BatchNormalization, or a product with a constant for each channel, is fused into the convolution before it."""
 
 from __future__ import annotations
 
@@ -11,7 +9,7 @@ from perframe.passes.match import Graph, channel_affine
 
 
 def run(model: Model, evaluate: Evaluate) -> int:
-    """Fuse; returns how many layers went."""
+    """Fuse, and return the number of layers that were removed."""
     graph, fused = Graph(model), 0
     for layer in list(model.layers):
         if layer.op not in ("BatchNormalization", "Mul", "MultiplyAdd") or layer.epilogue:

@@ -1,8 +1,8 @@
-"""A product of queries and keys, its softmax and the product of that with values become one layer.
+"""The product of queries and keys, the softmax of it, and the product of that with values become one layer.
 
-Between the first product and the softmax may be a factor, a cap (softcap * tanh(x / softcap)), masks that are added,
-and one that chooses; after it, one that drops rows of which nothing is left. Where queries, keys and values are cut out
-of other tensors, or the result's heads are brought together, strides say it.
+Between the first product and the softmax there may be a factor, a cap (softcap * tanh(x / softcap)), masks that are
+added, and one that chooses between scores and a number. After the softmax, a mask may drop rows without any key.
+Strides express how queries, keys and values are cut out of other tensors, and how the heads of the result are joined.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from perframe.passes.match import Graph, scalar
 
 @dataclass
 class _Scores:
-    """What happens to the scores between the product and the softmax."""
+    """The operations on the scores between the product and the softmax."""
 
     scale: float = 1.0
     softcap: float = 0.0
@@ -33,7 +33,7 @@ class _Scores:
 
 
 def run(model: Model, evaluate: Evaluate) -> int:
-    """Fuse; returns how many layers were made."""
+    """Fuse, and return the number of new layers."""
     graph, made = Graph(model), 0
     for layer in list(model.layers):
         if _fuse(graph, layer):
@@ -89,13 +89,13 @@ def _is_product(graph: Graph, layer: Layer) -> bool:
 
 
 def _before(graph: Graph, name: str, *ops: str) -> Layer | None:
-    """The layer that makes a value for one reader only, where it is one of these."""
+    """Return the layer that makes a value if it has one of these operators and the value has one reader, else None."""
     layer = graph.producers.get(name)
     return layer if layer is not None and layer.op in ops and graph.only_user(name) else None
 
 
 def _weights(graph: Graph, name: str) -> tuple[Layer | None, str]:
-    """The softmax that makes these weights, and the mask of the rows that are dropped after it."""
+    """Return the softmax that makes these weights (or None), and the mask of the rows that are dropped after it."""
     dropped = ""
     choice = _before(graph, name, "Where")
     if choice is not None:
@@ -116,13 +116,13 @@ def _weights(graph: Graph, name: str) -> tuple[Layer | None, str]:
 
 
 def _keeps_rank(graph: Graph, before: str, after: str) -> bool:
-    """Whether what is done to a value leaves its rank: a mask then only repeats it, which strides say as well."""
+    """Whether two values have the same rank. A mask then only repeats the first one, and strides can express that."""
     shapes = [graph.specs[name].shape for name in (before, after)]
     return None not in shapes and len(shapes[0] or ()) == len(shapes[1] or ())
 
 
 def _product_before(graph: Graph, name: str) -> tuple[Layer | None, _Scores]:
-    """The product that these scores come from, and what happened on the way."""
+    """Return the product that makes these scores (or None), and the operations after it."""
     scores = _Scores()
     choice = _before(graph, name, "Where")
     if choice is not None:
@@ -141,7 +141,7 @@ def _product_before(graph: Graph, name: str) -> tuple[Layer | None, _Scores]:
 
 
 def _sum_before(graph: Graph, name: str, scores: _Scores) -> Layer | None:
-    """The product behind some additions of masks."""
+    """Return the product before any additions of masks; the masks are added to `scores`."""
     layer = _before(graph, name, "Add", "MatMul")
     if layer is None or layer.op == "MatMul":
         return layer
@@ -160,7 +160,7 @@ def _sum_before(graph: Graph, name: str, scores: _Scores) -> Layer | None:
 
 
 def _repeats(graph: Graph, mask: str, scores: str) -> bool:
-    """Whether a mask has no dim but those of the scores, or ones."""
+    """Whether each dim of a mask is 1 or the dim of the scores."""
     small, large = graph.specs[mask].shape, graph.specs[scores].shape
     if small is None or large is None:
         return False
@@ -168,7 +168,7 @@ def _repeats(graph: Graph, mask: str, scores: str) -> bool:
 
 
 def _capped(scores: _Scores, stages: Sequence[Stage]) -> bool:
-    """Take factors and a cap from an epilogue; False where it does anything else."""
+    """Take factors and a cap from an epilogue; False if it has any other stage."""
     rest = list(stages)
     while rest:
         number = _number(rest[0], "Mul", "Div")
@@ -185,7 +185,7 @@ def _capped(scores: _Scores, stages: Sequence[Stage]) -> bool:
 
 
 def _number(stage: Stage, *ops: str) -> float | None:
-    """The number that a stage multiplies by, or divides by."""
+    """Return the number that a stage multiplies by, or divides by; None for any other stage."""
     if stage.op not in ops or len(stage.operands) != 2:
         return None
     one, other = stage.operands
@@ -194,7 +194,7 @@ def _number(stage: Stage, *ops: str) -> float | None:
 
 
 def _result(graph: Graph, layer: Layer, rank: int) -> tuple[str, dict[str, tuple[int, ...]]]:
-    """What the layer makes, and in which order its dims lie: that of the transposition after it, where there is one."""
+    """Return the name of the layer's output, and its `perm` attribute if the transposition after it can be fused."""
     user = graph.only_user(layer.outputs[0])
     if user is None or user.op != "Transpose" or user.epilogue or user.channels_last:
         return layer.outputs[0], {}

@@ -1,4 +1,4 @@
-"""A constant that is added to a convolution's or a product's result becomes its bias."""
+"""A constant that is added to the result of a convolution or a product becomes its bias."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from perframe.passes.match import Graph, channel_vector
 
 
 def run(model: Model, evaluate: Evaluate) -> int:
-    """Fuse; returns how many layers went."""
+    """Fuse, and return the number of layers that were removed."""
     graph, fused = Graph(model), 0
     for layer in list(model.layers):
         if layer.op != "Add" or layer.epilogue:

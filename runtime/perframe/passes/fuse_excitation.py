@@ -1,6 +1,6 @@
-"""Factors for whole channels before a 1 x 1 convolution: its weights take them up, which are fewer than the pixels.
+"""Factors for whole channels before a 1 x 1 convolution: its weights are multiplied, and not the picture.
 
-So squeeze-and-excitation (Hu, Shen and Sun, 2018) multiplies no picture.
+This is for squeeze-and-excitation (Hu, Shen and Sun, 2018), if there are fewer weights than pixels.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ import math
 from perframe.model import Evaluate, Layer, Model
 from perframe.passes.match import Graph
 
-FACTOR = 4  # the input of a convolution that holds them
+FACTOR = 4  # the index of a convolution's input for the factors
 
 
 def run(model: Model, evaluate: Evaluate) -> int:
-    """Fuse; returns how many layers went."""
+    """Fuse, and return the number of layers that were removed."""
     graph, fused = Graph(model), 0
     for layer in list(model.layers):
         if layer.op != "Mul" or layer.epilogue:
@@ -33,7 +33,10 @@ def run(model: Model, evaluate: Evaluate) -> int:
 
 
 def _fits(graph: Graph, conv: Layer, source: str, factor: str) -> bool:
-    """Whether the factors are one for each channel of a single picture, and each weight meets one channel."""
+    """Whether there is one factor for each channel of a single picture, and each weight meets one channel.
+
+    There must also be fewer output channels than pixels, so that the weights are fewer.
+    """
     data, factors, weights = (graph.specs[name].shape for name in (source, factor, conv.inputs[1]))
     if data is None or factors is None or weights is None or not data.is_static or len(factors) != len(data):
         return False

@@ -1,6 +1,4 @@
-"""A value times a function of itself (x * sigmoid(x), hard swish and the like) joins the epilogue of the layer that
-makes the value.
-"""
+"""A value combined with a function of itself, such as x * sigmoid(x), joins the epilogue of the layer that makes it."""
 
 from __future__ import annotations
 
@@ -11,7 +9,7 @@ from perframe.passes.match import Graph
 
 
 def run(model: Model, evaluate: Evaluate) -> int:
-    """Fuse; returns how many layers went."""
+    """Fuse, and return the number of layers that were removed."""
     graph, fused = Graph(model), 0
     for layer in list(model.layers):
         if layer.family != "elementwise" or len(layer.inputs) != 2 or layer.attributes:

@@ -1,7 +1,8 @@
-"""Products whose operands are quantized numbers become products of these, which the CPU multiplies as they are.
+"""Products of dequantized operands become products of the quantized numbers, which the CPU multiplies directly.
 
-There are two ways to write one: dequantized operands, a product of real numbers, and a quantization of its result; or
-operands of int32 without their zero points, and their product with a cast, a factor and a quantization after it.
+A model may write such a product in two ways. Either the operands are dequantized, the product is one of real numbers,
+and its result is quantized. Or the operands are int32 without their zero points, and after their product come a cast, a
+factor and a quantization.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ class _Operands:
 
 
 def run(model: Model, evaluate: Evaluate) -> int:
-    """Fuse; returns how many products there are."""
+    """Fuse, and return the number of fused products."""
     graph, fused = Graph(model), 0
     for layer in list(model.layers):
         if layer.op in NAMES and not layer.inputs[3:] and (layer.op != "Conv" or _rank(graph, layer) in (3, 4)):
@@ -67,7 +68,7 @@ def _fuse_real(graph: Graph, layer: Layer) -> bool:
     to = quantization(graph, rounds) if rounds is not None and rounds.op == "QuantizeLinear" else None
     clamps = all(stage.op in ("Relu", "Clip") for stage in layer.epilogue)
     if rounds is None or to is None or not clamps:
-        # without an end that is quantized, the sums become real numbers
+        # if the result is not quantized again, the sums become real numbers
         _rewrite(graph, layer, operands, scale)
         return True
     zero = int(to.zero.reshape(()))
@@ -112,7 +113,7 @@ def _real_operands(graph: Graph, layer: Layer) -> _Operands | None:
 
 
 def _column_axis(layer: Layer, w: NDArray[Any]) -> int | None:
-    """Where the weights have their columns; None for products that are not matched."""
+    """Return the axis of the weights' columns; None for a product that cannot be fused."""
     if layer.op == "Conv":
         return 0
     attributes = layer.attributes
@@ -122,7 +123,9 @@ def _column_axis(layer: Layer, w: NDArray[Any]) -> int | None:
 
 
 def _bias(graph: Graph, name: str, unit: NDArray[Any]) -> NDArray[Any] | None:
-    """A constant bias: int32 where its scale is `unit`, that of the sums, else float32."""
+    """Return a constant bias: int32 if its scale is `unit`, the scale of the sums, else float32. None if it has no
+    usable form.
+    """
     found = graph.constant(name)
     if found is not None:
         return found if found.dtype == np.float32 else None
@@ -166,8 +169,9 @@ def _fuse_whole(graph: Graph, layer: Layer) -> bool:
 
 
 def _take_factor(graph: Graph, layer: Layer, operands: _Operands) -> tuple[str, NDArray[Any]] | None:
-    """A cast and a multiplication that follow go: (the name of a number, the constants of columns) that they multiply
-    with.
+    """Fuse the cast and the multiplication after the layer, and return their factors; None if there are none.
+
+    The factors are (the name of a number, the constants of the columns).
     """
     cast = graph.only_user(layer.outputs[0])
     if cast is None or cast.op != "Cast" or graph.specs[cast.outputs[0]].dtype is not DataType.FLOAT32 or cast.epilogue:
@@ -187,7 +191,7 @@ def _take_factor(graph: Graph, layer: Layer, operands: _Operands) -> tuple[str, 
 
 
 def _take_bias(graph: Graph, layer: Layer, operands: _Operands) -> None:
-    """An addition of a number to each column goes too."""
+    """Fuse an addition of a number to each column after the layer, if there is one."""
     adds = graph.only_user(layer.outputs[0])
     if operands.bias is not None or layer.op == "Conv" or adds is None or adds.op != "Add":
         return
@@ -232,7 +236,7 @@ def _rewrite(
     y_zero: NDArray[Any] | None = None,
     x_scale: str = "",
 ) -> None:
-    """The layer multiplies quantized numbers now."""
+    """Turn the layer into one that multiplies quantized numbers."""
 
     def constant(name: str, value: NDArray[Any] | None) -> str:
         return "" if value is None else graph.model.add_constant(f"{name} of {layer.name}", value)

@@ -1,7 +1,7 @@
-"""What is computed between a dequantization and a quantization is computed with the bytes themselves.
+"""Layers between a dequantization and a quantization compute with the bytes themselves.
 
-Layers that only move elements, or choose among them, do so with bytes; a chain of formulas of one value is a table of
-256 bytes; sums and averages have kernels.
+Layers that only move elements, or choose among them, take bytes. A chain of formulas of one value becomes a table of
+256 bytes. Sums and averages have kernels.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ from perframe.tensor import DataType
 from perframe.tensor.partial import DynamicTensorShape
 
 MOVERS = ("Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "Slice", "MaxPool", "Concat")
-MOST_LAYERS = 16  # that a table stands for
+MOST_LAYERS = 16  # a table replaces at most so many layers
 
 
 def run(model: Model, evaluate: Evaluate) -> int:
-    """Rewrite; returns how many quantizations went."""
+    """Rewrite, and return the number of quantizations that were removed."""
     graph = Graph(model)
     return sum(_Rewrite(graph, evaluate, layer).run() for layer in list(model.layers) if layer.op == "QuantizeLinear")
 
 
 class _Rewrite:
-    """Of one quantization and what is before it."""
+    """The rewriting of one quantization and the layers before it."""
 
     def __init__(self, graph: Graph, evaluate: Evaluate, rounds: Layer) -> None:
         self.model, self.graph, self.evaluate, self.rounds = graph.model, graph, evaluate, rounds
         self.to = quantization(self.graph, rounds)
 
     def run(self) -> bool:
-        """Whether the quantization is gone."""
+        """Rewrite, and return whether the quantization was removed."""
         if self.to is None:
             return False
         source = self.rounds.inputs[0]
@@ -57,7 +57,7 @@ class _Rewrite:
         return layer.family == "elementwise" and self._formulas()
 
     def _replace(self, layers: list[Layer], *gone: Layer) -> bool:
-        """New layers in the place of the quantization; those that are gone had no other reader."""
+        """Put new layers in the place of the quantization, and remove the `gone` layers, which had no other reader."""
         at = self.model.layers.index(self.rounds)
         self.model.layers[at : at + 1] = layers
         for layer in gone:
@@ -77,7 +77,7 @@ class _Rewrite:
         return self.graph.specs[self.rounds.outputs[0]].dtype
 
     def _bytes(self, source: DataType) -> NDArray[np.generic]:
-        """All bytes, in the order of their bits."""
+        """Return all bytes, in the order of their bits."""
         return np.arange(256, dtype=np.uint8).view(source.numpy)
 
     # --- tables ---
@@ -87,7 +87,7 @@ class _Rewrite:
         return Layer("LookUp", f"{output} looked up", [name, constant], [output])
 
     def _table(self, layers: Sequence[Layer], source: str) -> NDArray[np.generic]:
-        """What the layers, in order, make of each byte; the last makes bytes."""
+        """Return the result of the layers, in order, for each byte. The last layer makes bytes."""
         values: dict[str, NDArray[Any]] = {"": np.empty(0), source: self._bytes(self.graph.specs[source].dtype)}
         for layer in layers:
             given = [values.get(name, self.graph.constant(name)) if name else None for name in layer.inputs]
@@ -95,7 +95,7 @@ class _Rewrite:
         return values[layers[-1].outputs[0]].reshape(256)
 
     def _requantize(self, numbers: Numbers, to: Quantization) -> bool:
-        """From one scale to another: nothing where they are the same."""
+        """Change from one scale to another: by a table, or by an Identity if the scales are the same."""
         output = self.rounds.outputs[0]
         if self._is_same(numbers, to):
             return self._replace([Layer("Identity", self.rounds.name, [numbers.name], [output])])
@@ -107,7 +107,7 @@ class _Rewrite:
         return same and bool(numbers.scale == to.scale) and self._zero(numbers) == int(to.zero)
 
     def _formulas(self) -> bool:
-        """Formulas of one value and of constant numbers, which may have been quantized in between."""
+        """Replace formulas of one value and of constant numbers by a table; there may be quantizations between them."""
         layers: list[Layer] = []
         shape = self.graph.specs[self.rounds.outputs[0]].shape
         sources = self._sources(self.rounds, layers, shape) if shape is not None else None
@@ -117,7 +117,10 @@ class _Rewrite:
         return self._replace([self._look_up(source, self._table(ordered, source), self.rounds.outputs[0])])
 
     def _sources(self, layer: Layer, layers: list[Layer], shape: DynamicTensorShape) -> list[str] | None:
-        """The bytes that formulas before a layer begin with; None where there is anything else. `layers` grows."""
+        """Return the names of the bytes that the formulas before a layer begin with; None if there are other layers.
+
+        The layers found are added to `layers`.
+        """
         if len(layers) >= MOST_LAYERS:
             return None
         layers.append(layer)
@@ -149,7 +152,7 @@ class _Rewrite:
     # --- layers on bytes ---
 
     def _move(self, layer: Layer, to: Quantization) -> bool:
-        """Its inputs that are data are looked up first where their scale is another."""
+        """Let a layer that moves elements move bytes. Inputs with another scale are first changed by a table."""
         data = layer.inputs if layer.op == "Concat" else layer.inputs[:1]
         found = [numbers_of(self.graph, name) for name in data]
         if layer.epilogue or any(numbers is None for numbers in found):
@@ -171,11 +174,11 @@ class _Rewrite:
         return self._replace([*made, moved], layer)
 
     def _rounds_of(self, name: str) -> Layer:
-        """The quantization, of another value."""
+        """Return the quantization, applied to another value."""
         return Layer("QuantizeLinear", "", [name, *self.rounds.inputs[1:]], [""], self.rounds.attributes)
 
     def _limits(self, layer: Layer, to: Quantization) -> tuple[int, int] | None:
-        """What an epilogue clamps the result to; None where it does anything else."""
+        """Return the bytes between which an epilogue clamps the result; None if it does anything else."""
         if any(stage.op not in ("Relu", "Clip") for stage in layer.epilogue):
             return None
         low, high = WHOLE_RANGES[self._dtype(to)]
@@ -203,7 +206,7 @@ class _Rewrite:
         return self._replace([added], layer)
 
     def _mean(self, layer: Layer, to: Quantization) -> bool:
-        """Over all dims but the first two."""
+        """Rewrite an average over all dims but the first two."""
         numbers, shape = numbers_of(self.graph, layer.inputs[0]), self.graph.specs[layer.inputs[0]].shape
         if numbers is None or numbers.scale is None or shape is None or len(shape) < 3 or layer.epilogue:
             return False

@@ -1,4 +1,4 @@
-"""What passes ask of a model: who reads a value, and whether it may be changed."""
+"""Queries of passes: which layer makes or reads a value, and whether a pass may change it."""
 
 from __future__ import annotations
 
@@ -14,52 +14,55 @@ from perframe.tensor.partial import PartialTensor
 
 
 class Graph:
-    """A model's producers, users and specs, as they were when a pass began; `refresh` after a change."""
+    """The producers, users and specs of a model at the beginning of a pass. Call `refresh` after a change."""
 
     def __init__(self, model: Model) -> None:
         self.model = model
         self.refresh()
 
     def refresh(self) -> None:
-        """Look again."""
+        """Read producers and users again, and forget the specs."""
         self.relink()
         self._specs: dict[str, PartialTensor] | None = None
 
     def relink(self) -> None:
-        """Look again who makes and reads what; what is known of values stays."""
+        """Read producers and users again, and keep the specs."""
         self.producers, self.users = self.model.producers(), self.model.users()
         self._reads = {id(layer): tuple(layer.inputs) for layer in self.model.layers}
 
     @property
     def specs(self) -> dict[str, PartialTensor]:
-        """What is known of each value."""
+        """The spec of each value, inferred at the first use."""
         if self._specs is None:
             self._specs = self.model.infer()
         return self._specs
 
     def constant(self, name: str) -> NDArray[Any] | None:
-        """The value of a constant."""
+        """Return the value of a constant, or None if `name` is not a constant."""
         return self.model.constants.get(name)
 
     def only_user(self, name: str) -> Layer | None:
-        """The one layer that reads a value which is no output of the model; None otherwise."""
+        """Return the only layer that reads a value; None if there are more or none, or the model outputs the value."""
         users = self.users.get(name, [])
         return users[0] if len(users) == 1 and name not in self.model.output_names else None
 
     def producer_for(self, name: str, *families: str) -> Layer | None:
-        """The layer of one of these families that makes `name` as its first output for one reader only."""
+        """Return the layer that makes `name`, or None.
+
+        The layer must belong to one of these families, `name` must be its first output, and only one layer may read it.
+        """
         layer = self.producers.get(name)
         if layer is None or layer.family not in families or layer.outputs[0] != name or not self.only_user(name):
             return None
         return layer
 
     def all_float32(self, *layers: Layer) -> bool:
-        """Whether all that these layers read and make is float32."""
+        """Whether all inputs and outputs of these layers are float32."""
         names = [name for layer in layers for name in (*layer.inputs, *layer.outputs) if name]
         return all(self.specs[name].dtype is DataType.FLOAT32 for name in names)
 
     def absorb(self, kept: Layer, gone: Layer) -> None:
-        """`kept` makes now what `gone`, its only reader, made; it moves to the place of `gone`."""
+        """Remove `gone`, the only reader of `kept`. `kept` takes over its output, and its position in the model."""
         self.producers.pop(kept.outputs[0], None)
         kept.outputs[0] = gone.outputs[0]
         self.producers[kept.outputs[0]] = kept
@@ -71,7 +74,7 @@ class Graph:
         self.learn(kept)
 
     def _read(self, layer: Layer, names: Sequence[str]) -> None:
-        """The layer reads these values, and no others that it did."""
+        """Note that the layer now reads these values and no others. Constants without a reader are dropped."""
         before = dict.fromkeys(self._reads.get(id(layer), ()))
         for name in before:
             if name:
@@ -86,28 +89,31 @@ class Graph:
                 self._drop(name)
 
     def _drop(self, name: str) -> None:
-        """A constant that nobody reads any more goes at once: weights would double what a model takes."""
+        """Drop a constant that no layer reads any more. Old weights would double the memory of the model."""
         if name in self.model.constants and name not in self.model.output_names:
             del self.model.constants[name]
             if self._specs is not None:
                 self._specs.pop(name, None)
 
     def learn(self, layer: Layer) -> None:
-        """A pass has given the layer new constants; all other values stay what they were."""
+        """Add the specs of the layer's new constants; all other specs stay."""
         if self._specs is not None:
             new = [name for name in layer.inputs if name and name not in self._specs]
             self._specs.update((name, PartialTensor.of(self.model.constants[name])) for name in new)
 
 
 def scalar(value: NDArray[Any] | None) -> float | None:
-    """The number in a constant of one float32 element."""
+    """Return the number in a constant of one float32 element; None for any other constant."""
     if value is None or value.size != 1 or value.dtype != np.float32:
         return None
     return float(value.reshape(()))
 
 
 def channel_vector(value: NDArray[Any] | None, channels: int, rank: int, axis: int) -> NDArray[Any] | None:
-    """A constant that broadcasts over a tensor of `rank` only along `axis`, as a vector of `channels` numbers."""
+    """Return a constant that broadcasts over a tensor of `rank` only along `axis`, as a vector of `channels` numbers.
+
+    None for any other constant.
+    """
     if value is None or value.dtype != np.float32:
         return None
     if value.size == 1 and value.ndim <= rank:
@@ -121,7 +127,7 @@ def channel_vector(value: NDArray[Any] | None, channels: int, rank: int, axis: i
 def channel_affine(
     graph: Graph, layer: Layer, source: str, channels: int, rank: int, axis: int = 1
 ) -> tuple[NDArray[Any], NDArray[Any]] | None:
-    """The (scale, shift) for each channel of `source` that the layer amounts to, in float64; None when it is none."""
+    """Return (scale, shift) in float64 if the layer scales and shifts each channel of `source`, else None."""
     if layer.op == "BatchNormalization":
         if layer.inputs[0] != source or axis != 1:
             return None

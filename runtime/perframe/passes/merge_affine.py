@@ -1,5 +1,6 @@
-"""A BatchNormalization that no convolution takes up, and what is multiplied and added to each channel after it, become
-one multiplication and addition.
+"""A BatchNormalization that is not fused into a convolution becomes one multiplication and addition for each channel.
+
+Multiplications and additions of constants for each channel after it are merged into it.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from perframe.tensor import DataType
 
 
 def run(model: Model, evaluate: Evaluate) -> int:
-    """Merge; returns how many layers changed or went."""
+    """Merge, and return the number of layers that were changed or removed."""
     graph, changed = Graph(model), 0
     for layer in list(model.layers):
         if layer.op not in ("BatchNormalization", "Mul", "Add") or layer.epilogue:

@@ -7,12 +7,14 @@ from perframe.passes.match import Graph
 
 
 def _is_arithmetic(layer: Layer) -> bool:
-    """Whether it computes on the CPU with its inputs' values; who asks only for a shape leaves them where they are."""
+    """Whether a layer computes on the CPU with its inputs' values. A layer that reads a shape only leaves the values on
+    the backend.
+    """
     return layer.on_host and layer.op not in ("Shape", "Size")
 
 
 def run(model: Model, evaluate: Evaluate) -> int:
-    """Place; returns how many layers were."""
+    """Place, and return the number of placed layers."""
     graph, placed, outputs = Graph(model), 0, set(model.output_names)
     for layer in reversed(model.layers):
         if layer.on_host or outputs & set(layer.outputs):

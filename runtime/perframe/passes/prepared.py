@@ -1,6 +1,6 @@
-"""What a model becomes for a backend, made once for all workers that run it.
+"""Prepared models: the preparations for a backend run once for all workers of a model.
 
-Workers of one model share the prepared model and so its constants; it goes with the last of them.
+The workers of a model share the prepared model, and so its constants. It is freed with the last of these workers.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _known: weakref.WeakKeyDictionary[Model, dict[str, tuple[Hashable, weakref.ref[M
 
 
 class _ChangeableError(Exception):
-    """A part of a model may change without a trace."""
+    """A part of a model may be changed in place, and no comparison would notice."""
 
 
 @dataclass(frozen=True)
 class _Same:
-    """An object that is compared by its identity, and lives as long as the comparison."""
+    """An object that is compared by its identity. This keeps it alive, so that no other object gets its id."""
 
     value: Any
 
@@ -39,7 +39,10 @@ class _Same:
 
 
 def prepared(model: Model, evaluate: Evaluate, backend_type: str) -> Model:
-    """The model as a backend's kernels want it: the same one as long as a worker has it and nobody changed `model`."""
+    """Return the model in the form that a backend's kernels want.
+
+    The result is the same object as long as a worker holds it and `model` has not changed.
+    """
     state = _state(model)
     if state is None:
         return prepare(model, evaluate, backend_type)
@@ -57,7 +60,7 @@ def prepared(model: Model, evaluate: Evaluate, backend_type: str) -> Model:
 
 
 def _forgetting(model: Model, backend_type: str) -> Any:
-    """What forgets a prepared model when it is gone."""
+    """Return a callback that forgets a prepared model when it is freed."""
     source = weakref.ref(model)
 
     def forget(gone: weakref.ref[Model]) -> None:
@@ -70,7 +73,7 @@ def _forgetting(model: Model, backend_type: str) -> Any:
 
 
 def freeze(model: Model, besides: Model | None = None) -> None:
-    """Say that nobody will change the constants that a model has for itself, so that they need not be copied."""
+    """Make the constants of a model read-only, except those that `besides` shares. Then no copy of them is needed."""
     others = set() if besides is None else {id(value) for value in besides.constants.values()}
     for value in model.constants.values():
         if id(value) not in others:
@@ -78,7 +81,7 @@ def freeze(model: Model, besides: Model | None = None) -> None:
 
 
 def _state(model: Model) -> Hashable | None:
-    """All that a preparation depends on; None where somebody could change it in place."""
+    """Return everything that a preparation depends on; None if a part of it can be changed in place."""
     try:
         constants = frozenset((name, _fixed(value)) for name, value in model.constants.items())
         made = (model.name, tuple(model.inputs), tuple(model.outputs), tuple(map(_layer, model.layers)), constants)
@@ -96,7 +99,7 @@ def _layer(layer: Layer) -> Hashable:
 
 
 def _fixed(value: Any) -> Hashable:
-    """A value as it is now, however it changes. Raises _ChangeableError."""
+    """Return a value in a form that does not change. Raises _ChangeableError if a part can be changed in place."""
     if isinstance(value, np.ndarray):
         if value.flags.writeable:
             raise _ChangeableError

@@ -1,4 +1,4 @@
-"""What passes ask about quantized values: which numbers stand for a real value, and with what scale and zero point."""
+"""Queries of passes about quantized values: the bytes that stand for a real value, their scale and zero point."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BYTES = (DataType.UINT8, DataType.INT8)
 
 @dataclass(frozen=True)
 class Numbers:
-    """Bytes and the names of their zero point ("": 0); the scale is None where they stand for whole numbers."""
+    """The names of bytes and of their zero point ("" for 0). The scale is None if the bytes stand for whole numbers."""
 
     name: str
     zero: str
@@ -26,14 +26,20 @@ class Numbers:
 
 @dataclass(frozen=True)
 class Quantization:
-    """The scale and the zero point of a whole tensor, constants of one element. The zero point has the dtype."""
+    """The scale and the zero point of a whole tensor, as constants of one element.
+
+    The zero point has the dtype of the bytes.
+    """
 
     scale: NDArray[Any]
     zero: NDArray[Any]
 
 
 def quantization(graph: Graph, layer: Layer) -> Quantization | None:
-    """What a QuantizeLinear or DequantizeLinear does, where it is the same for all of a tensor of bytes."""
+    """Return the scale and zero point of a QuantizeLinear or DequantizeLinear of bytes.
+
+    None if they are not constants, or not the same for the whole tensor.
+    """
     scale = graph.constant(layer.inputs[1])
     quantizes = layer.op == "QuantizeLinear"
     spec = graph.specs[layer.outputs[0] if quantizes else layer.inputs[0]]
@@ -54,7 +60,7 @@ def quantization(graph: Graph, layer: Layer) -> Quantization | None:
 
 
 def numbers_of(graph: Graph, name: str) -> Numbers | None:
-    """The bytes that a real value is made of."""
+    """Return the bytes that a DequantizeLinear turns into this value, else None."""
     made = graph.producers.get(name)
     if made is None or made.op != "DequantizeLinear" or made.epilogue:
         return None
@@ -66,7 +72,7 @@ def numbers_of(graph: Graph, name: str) -> Numbers | None:
 
 
 def whole_numbers(graph: Graph, name: str) -> Numbers | None:
-    """The bytes that an int32 value is made of: a cast, and perhaps a subtraction of one zero point."""
+    """Return the bytes that a cast, and perhaps a subtraction of one zero point, turn into this value, else None."""
     made = graph.producers.get(name)
     if made is None or made.epilogue:
         return None
@@ -90,7 +96,7 @@ def whole_numbers(graph: Graph, name: str) -> Numbers | None:
 
 
 def whole_constant(values: NDArray[Any], axis: int) -> tuple[NDArray[Any], NDArray[Any] | None] | None:
-    """(signed bytes, zero points of the columns on an axis) of a constant of whole numbers, where these fit."""
+    """Return a constant of whole numbers as (signed bytes, zero points of the columns on an axis); None if none fit."""
     if not values.size:
         return None
     columns = np.moveaxis(values, axis, -1)
@@ -105,10 +111,10 @@ def whole_constant(values: NDArray[Any], axis: int) -> tuple[NDArray[Any], NDArr
 
 
 def is_usual(scale: NDArray[Any]) -> bool:
-    """Whether scales can be reckoned with; those of a damaged model go the plain way."""
+    """Whether all scales are finite and positive. With other scales, of a damaged model, layers are not rewritten."""
     return bool(np.isfinite(scale).all() and (scale > 0).all())
 
 
 def is_one(scale: NDArray[Any]) -> bool:
-    """Whether it changes nothing."""
+    """Whether a scale changes nothing."""
     return bool((scale == 1).all())

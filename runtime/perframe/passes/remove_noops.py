@@ -1,4 +1,4 @@
-"""Layers that give back their input are skipped."""
+"""Layers whose output is their input are removed."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ def _is_noop(graph: Graph, layer: Layer) -> bool:
 
 
 def run(model: Model, evaluate: Evaluate) -> int:
-    """Skip; returns how many layers went."""
+    """Remove, and return the number of layers that were removed."""
     graph, outputs = Graph(model), set(model.output_names)
     kept: list[Layer] = []
-    given: dict[str, str] = {}  # by the output of a layer that goes, its input
+    given: dict[str, str] = {}  # the input of each removed layer, by its output
     for layer in model.layers:
         layer.inputs = [given.get(name, name) for name in layer.inputs]
         candidate = layer.inputs and not layer.declaration.on_host and not layer.epilogue

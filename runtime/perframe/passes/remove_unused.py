@@ -6,7 +6,7 @@ from perframe.model import Evaluate, Layer, Model
 
 
 def run(model: Model, evaluate: Evaluate) -> int:
-    """Remove; returns how many layers and constants went."""
+    """Remove, and return the number of layers and constants that were removed."""
     needed, kept = set(model.output_names), list[Layer]()
     for layer in reversed(model.layers):
         if needed.isdisjoint(layer.outputs):

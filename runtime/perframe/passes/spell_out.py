@@ -1,4 +1,4 @@
-"""Layers that only the CPU has kernels for become others that every backend has."""
+"""Layers that only the CPU has kernels for are replaced by layers that every backend has."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from perframe.tensor import DataType
 
 
 def run(model: Model, evaluate: Evaluate) -> int:
-    """Replace; returns how many layers were."""
+    """Replace, and return the number of replaced layers."""
     spelled, layers = 0, list[Layer]()
     for layer in model.layers:
         if layer.op == "DynamicQuantizeLinear":
@@ -24,7 +24,10 @@ def run(model: Model, evaluate: Evaluate) -> int:
 
 
 def _own_range(model: Model, layer: Layer) -> list[Layer]:
-    """Smallest and largest element, and the scale that spreads them over 8 bits. That of nothing but zeros is 1/255."""
+    """Return layers for the smallest and largest element, and the scale that spreads them over 8 bits.
+
+    If all elements are zeros, the scale is 1/255.
+    """
     made: list[Layer] = []
     names = model.names
     x, (y, scale, zero) = layer.inputs[0], [*layer.outputs, "", ""][:3]

@@ -1,6 +1,6 @@
-"""Older forms of ONNX operators, brought to the newest, and composites made of others, by groups of families.
+"""Adapters bring older forms of ONNX operators to the newest opset, and replace composites by other operators.
 
-An adapter changes the node, or returns the nodes that replace it.
+An adapter changes the node, or returns the nodes that replace it. Each file holds a group of families.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Adapter = Callable[["Node", "Importer"], "list[Node] | None"]
 
 _ADAPTERS: dict[str, list[Adapter]] = {}
 
-# hints of old opsets to training frameworks, which no inference needs
+# hints of old opsets to training frameworks; inference does not need them
 IGNORED_ATTRIBUTES = {"consumed_inputs"}
 
 
@@ -38,7 +38,7 @@ def adapter(*ops: str, before: int = 10**6) -> Callable[[Adapter], Adapter]:
 
 
 def to_input(node: Node, graph: Importer, attribute: str, position: int, dtype: Any = np.int64) -> None:
-    """What was an attribute is an input now."""
+    """Turn an attribute into an input, as newer opsets have it."""
     if attribute in node.attributes:
         value = node.attributes.pop(attribute)
         node.inputs += [""] * (position + 1 - len(node.inputs))
@@ -46,7 +46,7 @@ def to_input(node: Node, graph: Importer, attribute: str, position: int, dtype: 
 
 
 def to_data_types(node: Node, *names: str) -> None:
-    """Attributes that are ONNX's numbers of types become DataTypes. Raises ModelError for a number of none."""
+    """Turn attributes that are ONNX's numbers of types into DataTypes. Raises ModelError for an unknown number."""
     from perframe.importers.onnx_values import data_type
 
     for name in names:
@@ -56,20 +56,20 @@ def to_data_types(node: Node, *names: str) -> None:
 
 
 def node_like(like: Node, op: str, inputs: list[str], outputs: list[str], **attributes: Any) -> Node:
-    """A node of the newest opset in the place of another."""
+    """Return a node of the newest opset that replaces another."""
     from perframe.importers.onnx import Node
 
     return Node(op, f"{like.name}/{op}" if op != like.op else like.name, inputs, outputs, attributes, 10**5)
 
 
 def dtype_of(node: Node, graph: Importer) -> Any:
-    """The NumPy dtype of a node's first input."""
+    """Return the NumPy dtype of a node's first input."""
     return graph.specs[node.inputs[0]].dtype.numpy
 
 
 @functools.cache
 def adapters() -> Mapping[str, Sequence[Adapter]]:
-    """All adapters, by operator, in the order in which they are declared."""
+    """Return all adapters by operator, in the order in which they are declared."""
     for module in pkgutil.iter_modules(__path__):
         importlib.import_module(f"{__name__}.{module.name}")
     return _ADAPTERS

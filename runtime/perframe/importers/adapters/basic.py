@@ -52,7 +52,7 @@ def _resize(node: Node, graph: Importer) -> list[Node]:
 
 @adapter("Resize")
 def _extrapolation(node: Node, graph: Importer) -> list[Node] | None:
-    """Our layer gives 0 outside a crop: ones that are resized as well say where that is."""
+    """Replace the 0 that our layer gives outside a crop; a resized tensor of ones shows where that is."""
     value = node.attributes.pop("extrapolation_value", 0.0)
     if not value or node.attributes.get("coordinate_transformation_mode") != "tf_crop_and_resize":
         return None
@@ -76,7 +76,7 @@ def _old_resize(node: Node, inputs: list[str], mode: str) -> Node:
 
 @adapter("Softmax", "LogSoftmax", "Hardmax", before=13)
 def _softmax(node: Node, graph: Importer) -> list[Node]:
-    """Before opset 13 all axes from `axis` on were one."""
+    """Before opset 13 all axes from `axis` on counted as one."""
     axis = node.attributes.get("axis", 1)
     shape = graph.specs[node.inputs[0]].shape
     if shape is not None and axis in (-1, len(shape) - 1):
@@ -155,7 +155,7 @@ def _old_broadcast(node: Node, graph: Importer) -> list[Node] | None:
 
 @adapter("Sum", "Max", "Min", "Mean")
 def _variadic(node: Node, graph: Importer) -> list[Node] | None:
-    """Any number of operands: a chain of two at a time."""
+    """Turn any number of operands into a chain of binary layers."""
     op = {"Sum": "Add", "Mean": "Add"}.get(node.op, node.op)
     if node.op == op and len(node.inputs) == 2:
         return None

@@ -1,4 +1,4 @@
-"""Several nodes in the place of one, as adapters of composite operators write them."""
+"""Chains: adapters of composite operators replace one node by several."""
 
 from __future__ import annotations
 
@@ -15,55 +15,55 @@ if TYPE_CHECKING:
 
 
 class Chain:
-    """Nodes in the place of one, made one after the other."""
+    """The nodes that replace one node, added one after the other."""
 
     def __init__(self, node: Node, graph: Importer) -> None:
         self.node, self.graph, self.nodes = node, graph, list[Any]()
 
     def __call__(self, op: str, *inputs: str, **attributes: Any) -> str:
-        """Add a node; returns its output."""
+        """Add a node, and return the name of its output."""
         return self.several(1, op, *inputs, **attributes)[0]
 
     def several(self, count: int, op: str, *inputs: str, **attributes: Any) -> list[str]:
-        """Add a node of more than one output."""
+        """Add a node with `count` outputs, and return their names."""
         names = [self.graph.value_name(self.node.outputs[0]) for _ in range(count)]
         self.nodes.append(node_like(self.node, op, list(inputs), names, **attributes))
         return names
 
     def inputs(self, count: int) -> list[str]:
-        """The node's inputs; those that it leaves out have no name."""
+        """Return the names of the node's first `count` inputs; the name of an absent one is ""."""
         return (self.node.inputs + [""] * count)[:count]
 
     def get(self, attribute: str, default: Any) -> Any:
-        """An attribute."""
+        """Return an attribute of the node, or the default."""
         return self.node.attributes.get(attribute, default)
 
     def refuse(self, *attributes: str) -> None:
-        """Attributes that nothing here does."""
+        """Raise NotImplementedError if the node sets one of these attributes."""
         for name in attributes:
             if self.node.attributes.get(name):
                 raise NotImplementedError(f"{name}={self.node.attributes[name]!r} is not supported")
 
     def wants(self, index: int) -> bool:
-        """Whether the model asks for this output."""
+        """Whether the node has this output."""
         return index < len(self.node.outputs) and bool(self.node.outputs[index])
 
     def spec(self, name: str) -> PartialTensor:
-        """What is known of a value that goes into the node."""
+        """Return the spec of a value that goes into the node. Raises NotImplementedError if there is none."""
         found = self.graph.find(name)
         if found is None:
-            raise NotImplementedError(f"nothing is known of its input {name!r}")
+            raise NotImplementedError(f"its input {name!r} is unknown")
         return found
 
     def rank(self, name: str) -> int:
-        """How many dims a value has."""
+        """Return the rank of a value. Raises NotImplementedError if it is unknown."""
         shape = self.spec(name).shape
         if shape is None:
             raise NotImplementedError(f"the rank of its input {name!r} is unknown")
         return len(shape)
 
     def size(self, name: str, axis: int) -> int:
-        """A dim that has to be known."""
+        """Return a dim of a value. Raises NotImplementedError if it is unknown."""
         shape = self.spec(name).shape
         size = None if shape is None else shape[axis]
         if not isinstance(size, int):
@@ -71,26 +71,26 @@ class Chain:
         return size
 
     def value(self, name: str) -> NDArray[Any]:
-        """An input that has to be a constant."""
+        """Return the value of an input. Raises NotImplementedError if it is not a constant."""
         self.graph.find(name)
         if name not in self.graph.constants:
-            raise NotImplementedError(f"its input {name!r} is no constant")
+            raise NotImplementedError(f"its input {name!r} is not a constant")
         return self.graph.constants[name]
 
     def ints(self, *values: int) -> str:
-        """A constant list of whole numbers."""
+        """Add a constant list of whole numbers."""
         return self.graph.constant(values, np.int64)
 
     def number(self, value: Any, like: str = "") -> str:
-        """A constant of an input's dtype."""
+        """Add a constant with the dtype of the value `like`, else float32."""
         return self.graph.constant(value, self.spec(like).dtype.numpy if like else np.float32)
 
     def dims(self, name: str, axis: int) -> str:
-        """A dim as a scalar, at run time."""
+        """Add nodes that give a dim as a scalar at run time."""
         return self("Squeeze", self("Shape", name, start=axis, end=axis + 1 or None))
 
     def sum(self, *names: str) -> str:
-        """The sum of those that are there."""
+        """Add nodes that sum up the values with a name."""
         present = [name for name in names if name]
         total = present[0]
         for name in present[1:]:
@@ -98,7 +98,10 @@ class Chain:
         return total
 
     def done(self, *results: str) -> list[Node]:
-        """The nodes, of which these values are the node's outputs. What no output needs is left out."""
+        """Return the nodes; `results` become the outputs of the replaced node. Nodes that no output needs are left out.
+
+        Raises NotImplementedError if an output has no result.
+        """
         renamed: dict[str, str] = {}
         made = {name for node in self.nodes for name in node.outputs}
         for index, output in enumerate(self.node.outputs):

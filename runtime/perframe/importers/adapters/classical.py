@@ -1,4 +1,4 @@
-"""Adapters of what ai.onnx.ml has in common with ai.onnx: looking up, comparing, choosing, scaling, trees."""
+"""Adapters of ai.onnx.ml: label encoders, binarizers, feature selection, scalers, tree ensembles."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from perframe.tensor import DataType
 if TYPE_CHECKING:
     from perframe.importers.onnx import Importer, Node
 
-# what stands for a key that is not found, by the end of the attributes' names
+# (attribute of the default, its usual value, dtype) for keys that are not found, by the end of the attributes' names
 _KINDS: dict[str, tuple[str, Any, Any]] = {
     "strings": ("default_string", "_Unused", object),
     "int64s": ("default_int64", -1, np.int64),
@@ -21,7 +21,7 @@ _KINDS: dict[str, tuple[str, Any, Any]] = {
 
 
 def _list(node: Node, name: str) -> tuple[Any, Any] | None:
-    """The keys or values that a node gives, as an array, and their default."""
+    """Return the keys or values of a node as an array, and their default; None if the node has none."""
     tensor = node.attributes.get(f"{name}_tensor")
     if tensor is not None:
         array = np.asarray(tensor)
@@ -38,7 +38,7 @@ def _list(node: Node, name: str) -> tuple[Any, Any] | None:
 @adapter("ai.onnx.ml::LabelEncoder")
 def _label_encoder(node: Node, graph: Importer) -> list[Node]:
     keys, values = _list(node, "keys"), _list(node, "values")
-    if "classes_strings" in node.attributes:  # opset 1: strings and their numbers, whichever way the input wants
+    if "classes_strings" in node.attributes:  # opset 1: from strings to their numbers or back, by the input's dtype
         keys = np.asarray(node.attributes["classes_strings"], object), np.array(["_Unused"], object)
         values = np.arange(len(keys[0])), np.array([node.attributes.get("default_int64", -1)], np.int64)
         if graph.specs[node.inputs[0]].dtype is not DataType.STRING:
@@ -61,7 +61,7 @@ def _binarizer(node: Node, graph: Importer) -> list[Node]:
 
 @adapter("ai.onnx.ml::ArrayFeatureExtractor")
 def _columns(node: Node, graph: Importer) -> list[Node]:
-    """Columns of the last axis; a row alone becomes a matrix of one."""
+    """Gather columns of the last axis; a single row becomes a matrix of one row."""
     flat, taken = (graph.value_name(node.outputs[0]) for _ in range(2))
     shape = graph.specs[node.inputs[0]].shape
     single = shape is not None and len(shape) == 1
@@ -76,7 +76,7 @@ def _columns(node: Node, graph: Importer) -> list[Node]:
 
 @adapter("ai.onnx.ml::Scaler")
 def _scaler(node: Node, graph: Importer) -> list[Node]:
-    """In float32, whatever comes in."""
+    """The result is float32 for every input dtype."""
     wide, shifted = (graph.value_name(node.outputs[0]) for _ in range(2))
     offset = graph.constant(node.attributes.get("offset", (0.0,)), np.float32)
     scale = graph.constant(node.attributes.get("scale", (1.0,)), np.float32)

@@ -1,4 +1,7 @@
-"""Adapters of com.microsoft, which onnxruntime's tools and some exporters write: products, activations, small ones."""
+"""Adapters of com.microsoft: products, activations and small operators.
+
+onnxruntime's tools and some exporters write operators of this domain.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +17,11 @@ if TYPE_CHECKING:
     from perframe.importers.onnx import Importer, Node
 
 MICROSOFT = "com.microsoft::"
-LARGEST_INVERSE = 8  # the side of a matrix, whose minors are as many as its elements
+LARGEST_INVERSE = 8  # the side of a matrix; its inverse takes one minor for each element
 
 
 def _activate(chain: Chain, x: str, kind: str, alpha: float | None, beta: float | None) -> str:
-    """An activation by its name, and the numbers that it takes."""
+    """Add an activation by its name, with the numbers that it takes."""
     given = {name: value for name, value in (("alpha", alpha), ("beta", beta)) if value is not None}
     if kind in ("Relu", "Sigmoid", "Tanh", "Softplus", "Softsign", "HardSwish", "Gelu"):
         return chain(kind, x)
@@ -36,7 +39,7 @@ def _activate(chain: Chain, x: str, kind: str, alpha: float | None, beta: float 
 
 @adapter(f"{MICROSOFT}FusedConv")
 def _fused_conv(node: Node, graph: Importer) -> list[Node]:
-    """A convolution, plus Z, through an activation."""
+    """A convolution, plus Z, followed by an activation."""
     chain, attributes = Chain(node, graph), dict(node.attributes)
     x, w, bias, z = chain.inputs(4)
     kind = attributes.pop("activation", "")
@@ -47,7 +50,7 @@ def _fused_conv(node: Node, graph: Importer) -> list[Node]:
 
 @adapter(f"{MICROSOFT}NhwcConv", f"{MICROSOFT}NhwcFusedConv")
 def _nhwc_conv(node: Node, graph: Importer) -> list[Node]:
-    """Pictures whose channels lie last. Their weights are those of Conv, or have them last, too: kernel_shape tells."""
+    """A convolution of pictures with the channels last. `kernel_shape` tells whether the weights have them last too."""
     chain, attributes = Chain(node, graph), dict(node.attributes)
     x, w, bias, z = chain.inputs(4)
     kind = attributes.pop("activation", "")
@@ -61,12 +64,12 @@ def _nhwc_conv(node: Node, graph: Importer) -> list[Node]:
 
 
 def channels_first(chain: Chain, x: str, rank: int) -> str:
-    """NHWC as NCHW."""
+    """Add a transposition from NHWC to NCHW."""
     return chain("Transpose", x, perm=(0, rank - 1, *range(1, rank - 1)))
 
 
 def channels_last(chain: Chain, x: str, rank: int) -> str:
-    """NCHW as NHWC."""
+    """Add a transposition from NCHW to NHWC."""
     return chain("Transpose", x, perm=(0, *range(2, rank), 1))
 
 
@@ -82,7 +85,7 @@ def _fused_gemm(node: Node, graph: Importer) -> list[Node]:
 
 @adapter(*(MICROSOFT + op for op in ("FusedMatMul", "TransposeMatMul", "FusedMatMulActivation")))
 def _fused_mat_mul(node: Node, graph: Importer) -> list[Node]:
-    """alpha * A B, of matrices that may be transposed, or whose rows may lie before their batches."""
+    """alpha * A B. The matrices may be transposed, and their rows may come before their batches."""
     chain = Chain(node, graph)
     sides = list[str]()
     for name, side in zip(node.inputs, "AB", strict=True):
@@ -145,7 +148,7 @@ def _expand_dims(node: Node, graph: Importer) -> list[Node]:
 
 @adapter(f"{MICROSOFT}Pad")
 def _pad(node: Node, graph: Importer) -> list[Node]:
-    """Its pads may be a matrix of one row."""
+    """The pads may be a matrix of one row."""
     chain = Chain(node, graph)
     x, pads, value = chain.inputs(3)
     filler = [chain("Reshape", value, chain.ints())] if value else []
@@ -153,7 +156,7 @@ def _pad(node: Node, graph: Importer) -> list[Node]:
 
 
 def _list(chain: Chain, numbers: str) -> str:
-    """Whole numbers of any shape as a list of int64."""
+    """Return whole numbers of any shape as a list of int64."""
     if numbers in chain.graph.constants:
         return chain.ints(*chain.graph.constants[numbers].reshape(-1).tolist())
     return chain("Reshape", chain("Cast", numbers, to=DataType.INT64), chain.ints(-1))
@@ -161,7 +164,7 @@ def _list(chain: Chain, numbers: str) -> str:
 
 @adapter(f"{MICROSOFT}Unique")
 def _unique(node: Node, graph: Importer) -> list[Node]:
-    """In the order in which they come."""
+    """The values keep the order in which they first occur."""
     chain = Chain(node, graph)
     values, _, places, counts = chain.several(4, "Unique", node.inputs[0], sorted=0)
     return chain.done(values, places, counts)
@@ -169,7 +172,7 @@ def _unique(node: Node, graph: Importer) -> list[Node]:
 
 @adapter(f"{MICROSOFT}Inverse")
 def _inverse(node: Node, graph: Importer) -> list[Node]:
-    """Of small matrices: the determinants of all minors, by that of the matrix."""
+    """The inverse of small matrices: the determinants of all minors, divided by the determinant of the matrix."""
     chain, (x,) = Chain(node, graph), node.inputs
     side, rank = chain.size(x, -1), chain.rank(x)
     if x in graph.constants:

@@ -1,4 +1,4 @@
-"""Adapters of com.microsoft: attention with the keys of all tokens, and the rotation of places."""
+"""Adapters of com.microsoft: attention with the keys of all tokens, and rotary embeddings of positions."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from perframe.tensor import DataType
 if TYPE_CHECKING:
     from perframe.importers.onnx import Importer, Node
 
-LOWEST = -3.4e38  # what a key scores that must not be read
-MASKED = -10000.0  # what a masked one is given, unless the node says another number
+LOWEST = -3.4e38  # the score of a key that must not be read
+MASKED = -10000.0  # added to the score of a masked key, unless the node gives another number
 
 
 def rotate(chain: Chain, x: str, places: str, tables: tuple[str, str], interleaved: bool, rest: int) -> str:
-    """x of (batch, tokens, heads, size), of which all but `rest` numbers of a head turn with the token's place."""
+    """Rotate x of (batch, tokens, heads, size) by the tokens' positions, but not the last `rest` numbers of a head."""
     half = chain.size(tables[0], 1)
     still = ""
     if rest:
@@ -47,7 +47,7 @@ def rotate(chain: Chain, x: str, places: str, tables: tuple[str, str], interleav
 
 
 def count(chain: Chain, x: str, axis: int, start: str = "") -> str:
-    """0, 1, … up to a dim of x, from `start` on."""
+    """Add nodes for start, start + 1, …, one number for each element of a dim of x. `start` is 0 if absent."""
     zero, one = (chain.graph.constant(value, np.int64) for value in (0, 1))
     numbers = chain("Range", zero, chain.dims(x, axis), one)
     return chain("Add", numbers, start) if start else numbers
@@ -55,7 +55,7 @@ def count(chain: Chain, x: str, axis: int, start: str = "") -> str:
 
 @adapter(f"{MICROSOFT}RotaryEmbedding")
 def _rotary(node: Node, graph: Importer) -> list[Node]:
-    """Of (batch, tokens, heads * size), or (batch, heads, tokens, size)."""
+    """The input is (batch, tokens, heads * size) or (batch, heads, tokens, size)."""
     chain = Chain(node, graph)
     x, places, cos, sin = chain.inputs(4)
     chain.refuse("is_packed_batching")
@@ -68,7 +68,7 @@ def _rotary(node: Node, graph: Importer) -> list[Node]:
         wide = chain("Transpose", x, perm=(0, 2, 1, 3))
     else:
         wide = chain("Reshape", x, chain.ints(0, 0, width // size, size))
-    if chain.rank(places) == 1:  # where the first token is
+    if chain.rank(places) == 1:  # the position of the first token
         places = chain("Unsqueeze", count(chain, wide, 1, places), chain.ints(0))
     result = rotate(chain, wide, places, (cos, sin), bool(chain.get("interleaved", 0)), size - turning)
     if rank == 4:
@@ -77,36 +77,39 @@ def _rotary(node: Node, graph: Importer) -> list[Node]:
 
 
 def heads_first(chain: Chain, x: str, heads: int, size: int) -> str:
-    """(batch, tokens, heads * size) as (batch, heads, tokens, size)."""
+    """Turn (batch, tokens, heads * size) into (batch, heads, tokens, size)."""
     return chain("Transpose", chain("Reshape", x, chain.ints(0, 0, heads, size)), perm=(0, 2, 1, 3))
 
 
 def heads_last(chain: Chain, x: str, width: int) -> str:
-    """(batch, heads, tokens, size) as (batch, tokens, heads * size)."""
+    """Turn (batch, heads, tokens, size) into (batch, tokens, heads * size)."""
     return chain("Reshape", chain("Transpose", x, perm=(0, 2, 1, 3)), chain.ints(0, 0, width))
 
 
 def causal(chain: Chain, scores: str, keys: str, queries: str) -> str:
-    """Scores, of which those of keys after their query are lowest. The last query is that of the last key."""
+    """Give keys that come after a query the lowest score. The last query has the position of the last key."""
     last = chain("Sub", chain.dims(keys, 2), chain.dims(queries, 2))
     rows = chain("Unsqueeze", count(chain, queries, 2, last), chain.ints(1))
     return chain("Where", chain("LessOrEqual", count(chain, keys, 2), rows), scores, lowest(chain))
 
 
 def lowest(chain: Chain) -> str:
-    """What a key scores that must not be read, in the dtype of the node."""
+    """Return the score of a key that must not be read, in the dtype of the node."""
     dtype = chain.spec(chain.node.inputs[0]).dtype.numpy
     return chain.graph.constant(LOWEST if dtype != np.float16 else -65504.0, dtype)
 
 
 def scored(chain: Chain, query: str, key: str, size: int, scale: float) -> str:
-    """Queries times keys."""
+    """Multiply queries by keys, and by the scale."""
     factor = chain.number(scale or 1 / math.sqrt(size), chain.node.inputs[0])
     return chain("MatMul", chain("Mul", query, factor), chain("Transpose", key, perm=(0, 1, 3, 2)))
 
 
 def _mask(chain: Chain, mask: str, keys: str, value: float) -> str:
-    """What a mask adds to the scores. It has ends, their beginnings too, or a number for each key: 0 where masked."""
+    """Return the numbers that a mask adds to the scores.
+
+    The mask has the end of each line, ends and beginnings, or a number for each key: 0 masks the key.
+    """
     rank, like = chain.rank(mask), chain.node.inputs[0]
     places = count(chain, keys, 2)
     if rank == 1:
@@ -128,7 +131,7 @@ def _mask(chain: Chain, mask: str, keys: str, value: float) -> str:
 
 
 def _attended(chain: Chain, query: str, key: str, value: str, size: int, added: list[str]) -> tuple[str, str]:
-    """Heads of values, weighed by their keys' scores; and the scores. `added` are masks and biases."""
+    """Return the values weighed by their keys' scores, for each head, and the scores. `added` are masks and biases."""
     scores = chain.sum(scored(chain, query, key, size, chain.get("scale", 0.0)), *added)
     if chain.get("unidirectional", 0):
         scores = causal(chain, scores, key, query)
@@ -137,7 +140,9 @@ def _attended(chain: Chain, query: str, key: str, value: str, size: int, added: 
 
 @adapter(f"{MICROSOFT}MultiHeadAttention")
 def _multi_head(node: Node, graph: Importer) -> list[Node]:
-    """Keys and values in one tensor with the queries, or with each other, or of heads that are split, or none of it."""
+    """Keys and values may share one tensor with the queries, share one with each other, or come apart, with their heads
+    split or not.
+    """
     chain = Chain(node, graph)
     query, key, value, bias, padding, added, past_key, past_value, length, beams = chain.inputs(10)
     if length or beams:
@@ -174,13 +179,13 @@ def _multi_head(node: Node, graph: Importer) -> list[Node]:
 
 
 def _taken(chain: Chain, packed: str, index: int) -> str:
-    """One of the tensors in (batch, tokens, heads, tensors, size), as (batch, heads, tokens, size)."""
+    """Take one of the tensors in (batch, tokens, heads, tensors, size), as (batch, heads, tokens, size)."""
     return chain("Transpose", chain("Gather", packed, chain.graph.constant(index, np.int64), axis=3), perm=(0, 2, 1, 3))
 
 
 @adapter(f"{MICROSOFT}Attention")
 def _attention(node: Node, graph: Importer) -> list[Node]:
-    """With the product that makes queries, keys and values of one input."""
+    """Attention with the product that makes queries, keys and values from one input."""
     chain = Chain(node, graph)
     chain.refuse("do_rotary", "past_present_share_buffer")
     x, weights, bias, mask, past, added, length = chain.inputs(7)

@@ -1,4 +1,4 @@
-"""Adapters of com.microsoft: attention over a cache of keys and values, whose heads serve several of the queries'."""
+"""Adapters of com.microsoft: attention over a cache of keys and values. Several query heads share one cached head."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _group_query(node: Node, graph: Importer) -> list[Node]:
 
     ends = chain("Cast", chain("Reshape", lengths, chain.ints(-1)), to=DataType.INT64)  # the last key of each line
     before = chain("Sub", ends, chain("Sub", chain.dims(query, 1), graph.constant(1, np.int64)))
-    before = chain("Max", before, graph.constant(0, np.int64))  # how many keys were there; none before the first call
+    before = chain("Max", before, graph.constant(0, np.int64))  # the number of cached keys; 0 before the first call
     rows = chain("Add", chain("Unsqueeze", before, chain.ints(1)), count(chain, query, 1))
     if chain.get("do_rotary", 0):
         turned, rest = bool(chain.get("rotary_interleaved", 0)), size - 2 * chain.size(cos, 1)
@@ -74,7 +74,7 @@ def _refuse(chain: Chain, given: list[str]) -> None:
 
 
 def _appended(chain: Chain, past: str, new: str, before: str, total: str) -> str:
-    """The cache, made as long as it has to be, with what is new after that which was there."""
+    """Extend the cache to the total length, and write the new rows after the old ones."""
     shape = chain.spec(past).shape
     if shape is not None and shape[2] == 0:
         return new
@@ -86,7 +86,7 @@ def _appended(chain: Chain, past: str, new: str, before: str, total: str) -> str
 
 
 def _by_group(chain: Chain, added: str, heads: int, groups: int) -> str:
-    """A bias of (batch, heads, tokens, keys), with its heads in groups."""
+    """Reshape a bias of (batch, heads, tokens, keys) so that its heads are in groups."""
     if chain.size(added, 1) == 1:
         return chain("Unsqueeze", added, chain.ints(1))
     tokens = chain("Shape", added, start=2, end=3)
@@ -95,7 +95,7 @@ def _by_group(chain: Chain, added: str, heads: int, groups: int) -> str:
 
 
 def _visible(chain: Chain, keys: str, rows: str, ends: str) -> str:
-    """Which keys a query may read: (batch, 1, 1, tokens, keys)."""
+    """Return whether a query may read a key: (batch, 1, 1, tokens, keys)."""
     columns = count(chain, keys, 2)
     at = chain("Unsqueeze", rows, chain.ints(1, 2, 4))
     kept = chain("LessOrEqual", columns, at)
@@ -109,7 +109,10 @@ def _visible(chain: Chain, keys: str, rows: str, ends: str) -> str:
 
 
 def _softmax(chain: Chain, scores: str, sink: str, heads: int, groups: int) -> str:
-    """With a key more that has no value, where there is one: its score is 0, or its head's."""
+    """Apply the softmax; if the node asks for it, with a further key that has no value.
+
+    The score of that key is 0, or the one that `sink` gives its head.
+    """
     if not sink and chain.get("smooth_softmax", 0) <= 0:
         return chain("Softmax", scores, axis=-1)
     like = chain.node.inputs[0]

@@ -1,4 +1,4 @@
-"""Adapters of com.microsoft: normalisations, and what is added before them."""
+"""Adapters of com.microsoft: normalisations, with the sums before them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _simplified(node: Node, graph: Importer) -> list[Node]:
 
 
 def _inverse_rms(chain: Chain, x: str, axes: str, epsilon: float) -> str:
-    """1 / sqrt(mean(x²) + epsilon)"""
+    """Add nodes for 1 / sqrt(mean(x²) + epsilon)."""
     mean = chain("ReduceMean", chain("Mul", x, x), axes)
     return chain("Reciprocal", chain("Sqrt", chain("Add", mean, chain.number(epsilon))))
 
@@ -62,7 +62,9 @@ def _skip_simplified(node: Node, graph: Importer) -> list[Node]:
 
 @adapter(f"{MICROSOFT}EmbedLayerNormalization")
 def _embed(node: Node, graph: Importer) -> list[Node]:
-    """The sum of the embeddings of words, places and segments, normalised; and how much of each line is no padding."""
+    """Sum up and normalise the embeddings of words, positions and segments. The second output is the number of tokens
+    in each line without padding.
+    """
     chain = Chain(node, graph)
     ids, segments, words, positions, kinds, gamma, beta, mask, places = chain.inputs(9)
     if not places:
@@ -81,7 +83,7 @@ def _embed(node: Node, graph: Importer) -> list[Node]:
 
 @adapter(f"{MICROSOFT}GroupNorm", f"{MICROSOFT}SkipGroupNorm")
 def _group_norm(node: Node, graph: Importer) -> list[Node]:
-    """In float32, of pictures whose channels lie last, unless said; activation=1 is SiLU."""
+    """Computed in float32. By default the channels of pictures come last. activation=1 is SiLU."""
     chain = Chain(node, graph)
     x, gamma, beta, skip, bias = chain.inputs(5)
     last, rank = chain.get("channels_last", 1), chain.rank(x)

@@ -1,4 +1,4 @@
-"""Adapters of com.microsoft: quantized operators, by way of real numbers, and products of packed weights."""
+"""Adapters of com.microsoft: quantized operators, computed in real numbers, and products with packed weights."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def _real(chain: Chain, x: str, scale: str, zero: str, **attributes: Any) -> str:
-    """A quantized value as real numbers."""
+    """Add nodes that turn a quantized value into real numbers."""
     return chain("DequantizeLinear", x, *_parameters(chain, scale, zero), **attributes)
 
 
@@ -27,7 +27,7 @@ def _quantized(chain: Chain, x: str, scale: str, zero: str, **attributes: Any) -
 
 
 def _parameters(chain: Chain, scale: str, zero: str) -> list[str]:
-    """Scale and zero point; those of one element are scalars."""
+    """Return scale and zero point; those of one element are reshaped to scalars."""
     given = [scale, zero] if zero else [scale]
     shape = chain.spec(scale).shape
     if shape is not None and len(shape) and shape.size == 1:
@@ -91,7 +91,7 @@ def _q_linear_concat(node: Node, graph: Importer) -> list[Node]:
 
 @adapter(f"{MICROSOFT}QLinearConv")
 def _q_linear_conv(node: Node, graph: Importer) -> list[Node]:
-    """That of ONNX, and its form whose channels lie last."""
+    """ONNX's QLinearConv, and a form with the channels last."""
     chain, attributes = Chain(node, graph), dict(node.attributes)
     last, rank = attributes.pop("channels_last", 0), chain.rank(node.inputs[0])
     x = channels_first(chain, node.inputs[0], rank) if last else node.inputs[0]
@@ -103,7 +103,7 @@ def _q_linear_conv(node: Node, graph: Importer) -> list[Node]:
 
 @adapter(f"{MICROSOFT}QGemm")
 def _q_gemm(node: Node, graph: Importer) -> list[Node]:
-    """alpha * A B + C; C is a whole number of the products' scale, and the result is real unless its scale is given."""
+    """alpha * A B + C. C has whole numbers in the scale of the products. Without a scale of Y the result is real."""
     chain = Chain(node, graph)
     a, a_scale, a_zero, b, b_scale, b_zero, c, y_scale, y_zero = chain.inputs(9)
     columns = chain.get("transB", 0)
@@ -128,7 +128,7 @@ def _mat_mul_integer_to_float(node: Node, graph: Importer) -> list[Node]:
 
 @adapter(f"{MICROSOFT}DynamicQuantizeMatMul")
 def _dynamic_quantize_mat_mul(node: Node, graph: Importer) -> list[Node]:
-    """A is quantized to 0…255 by its own range, which holds 0."""
+    """A is quantized to 0…255 by its own range, which contains 0."""
     chain = Chain(node, graph)
     a, b, b_scale, b_zero, bias = chain.inputs(5)
     quantized, step, zero = chain.several(3, "DynamicQuantizeLinear", a)
@@ -139,7 +139,7 @@ def _dynamic_quantize_mat_mul(node: Node, graph: Importer) -> list[Node]:
 
 @adapter(f"{MICROSOFT}MatMulNBits")
 def _mat_mul_n_bits(node: Node, graph: Importer) -> list[Node]:
-    """Weights of 2, 4 or 8 bits, in blocks along K that have a scale each, are unpacked once."""
+    """Unpack weights of 2, 4 or 8 bits once. Each block of them along K has a scale."""
     chain = Chain(node, graph)
     chain.refuse("weight_prepacked")
     a, packed, scales, zeros, groups, bias = chain.inputs(6)
@@ -162,6 +162,6 @@ def _mat_mul_n_bits(node: Node, graph: Importer) -> list[Node]:
 
 
 def _unpack(packed: NDArray[Any], bits: int) -> NDArray[Any]:
-    """Numbers of a few bits, of which a byte holds the first in its lowest."""
+    """Unpack numbers of a few bits. The first number of a byte is in its lowest bits."""
     parts = packed[..., None] >> np.arange(0, 8, bits, dtype=np.uint8) & np.uint8((1 << bits) - 1)
     return parts.reshape(*packed.shape[:-1], -1).astype(np.float32)

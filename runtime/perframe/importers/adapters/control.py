@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @adapter("Identity")
 def _identity(node: Node, graph: Importer) -> list[Node] | None:
-    """A sequence or an optional has no data that a backend could share."""
+    """A sequence or an optional becomes a Pass: it has no data that a backend could share."""
     spec = graph.find(node.inputs[0])
     if spec is None or spec.kind == "tensor":
         return None

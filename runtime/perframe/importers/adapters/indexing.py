@@ -1,4 +1,4 @@
-"""Adapters of operators that read or write where others say."""
+"""Adapters of operators that read or write elements at the indices in another input."""
 
 from __future__ import annotations
 

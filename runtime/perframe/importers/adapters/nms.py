@@ -1,4 +1,4 @@
-"""NonMaxSuppression as two layers: how many boxes are left depends on data, the work does not (layers/nms.py)."""
+"""NonMaxSuppression becomes two layers: the number of boxes left depends on data, the work does not (layers/nms.py)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @adapter("NonMaxSuppression")
 def _non_max_suppression(node: Node, graph: Importer) -> list[Node]:
-    """A table with room for all boxes that may be left, and what drops the rows that stay empty."""
+    """The first layer makes a table with room for all boxes that may be left, and the second drops the empty rows."""
     table = graph.value_name(node.outputs[0])
     return [
         node_like(node, "SuppressNonMaxima", node.inputs, [table], **node.attributes),

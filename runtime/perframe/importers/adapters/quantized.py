@@ -1,4 +1,4 @@
-"""Adapters of quantized operators: whole numbers are multiplied as such, and scaled afterwards."""
+"""Adapters of quantized operators: they multiply whole numbers, and scale the results afterwards."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ if TYPE_CHECKING:
     from perframe.importers.onnx import Importer, Node
 
 
-MAX_ZERO_POINTS = 1 << 20  # more than a product has rows
+MAX_ZERO_POINTS = 1 << 20  # no product has so many rows
 
 
 @adapter("QuantizeLinear", "DequantizeLinear")
 def _dtypes(node: Node, graph: Importer) -> None:
     for name in ("output_dtype", "precision"):
-        if node.attributes.get(name) == 0:  # "as the other inputs have it"
+        if node.attributes.get(name) == 0:  # the dtype of the other inputs
             del node.attributes[name]
     to_data_types(node, "output_dtype", "precision")
 
 
 def whole(chain: Chain, x: str, zero: str, per_axis: int | None = None) -> str:
-    """x - zero as int32. Zero points of more than one element lie on the axis that `per_axis` others follow."""
+    """Compute x - zero in int32. Several zero points belong to the axis that `per_axis` other axes follow."""
     wide = chain("Cast", x, to=DataType.INT32)
     return chain("Sub", wide, _column(chain, chain("Cast", zero, to=DataType.INT32), per_axis)) if zero else wide
 
 
 def _column(chain: Chain, values: str, after: int | None) -> str:
-    """Values of an axis that is followed by `after` others, so that they broadcast; single ones do anyhow."""
+    """Reshape values of an axis that `after` other axes follow, so that they broadcast; a single value always does."""
     return chain("Reshape", values, chain.ints(-1, *(1,) * after)) if after else values
 
 
 def _rows(chain: Chain, values: str) -> str:
-    """Numbers for each row of a matrix, so that they broadcast; single ones and tensors do anyhow."""
+    """Reshape one number for each row of a matrix, so that they broadcast; a single number and a tensor always do."""
     shape = chain.graph.specs[values].shape if values else None
     return _column(chain, values, 1) if shape is not None and len(shape) == 1 and shape[0] != 1 else values
 
@@ -58,7 +58,7 @@ def _conv_integer(node: Node, graph: Importer) -> list[Node]:
 
 
 def _requantize(chain: Chain, result: str, factor: str, zero: str) -> list[Node]:
-    """Scale whole numbers to the output's, in float32. More than one zero point are those of rows."""
+    """Scale whole numbers to those of the output, in float32. Several zero points belong to rows."""
     scaled = chain("Mul", chain("Cast", result, to=DataType.FLOAT32), factor)
     shape = chain.graph.specs[zero].shape
     count = shape.size if shape else 1

@@ -1,4 +1,4 @@
-"""Adapters of selections, normalisations and training modes, and of what gives a dtype by ONNX's number of it."""
+"""Adapters of selections, normalisations and training modes, and of attributes that are ONNX's numbers of dtypes."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _stash_type(node: Node, graph: Importer) -> None:
 
 @adapter("LpNormalization")
 def _lp_normalization(node: Node, graph: Importer) -> list[Node]:
-    """x / norm(x); a norm of 0 divides as 1."""
+    """Divide x by its norm; a norm of 0 counts as 1."""
     p = node.attributes.get("p", 2)
     if p not in (1, 2):
         raise NotImplementedError(f"p={p}: LpNormalization knows the norms 1 and 2")
@@ -75,7 +75,7 @@ def _mean_variance(node: Node, graph: Importer) -> list[Node]:
 
 @adapter("Dropout")
 def _dropout(node: Node, graph: Importer) -> list[Node] | None:
-    """What says at run time whether it trains, or says that it does, is a layer of its own."""
+    """A Dropout that trains, or learns at run time whether it trains, becomes a TrainingDropout."""
     for name in ("ratio", "is_test"):
         node.attributes.pop(name, None)
     says = node.inputs[2] if len(node.inputs) > 2 else ""
@@ -96,7 +96,7 @@ def _batch_normalization(node: Node, graph: Importer) -> list[Node] | None:
 
 
 def _training(node: Node, graph: Importer, momentum: float) -> list[Node]:
-    """By the batch's own mean and variance, which move the running ones."""
+    """Normalise by the batch's own mean and variance, and move the running mean and variance by them."""
     x, scale, bias, *running = node.inputs
     shape = graph.specs[x].shape
     if shape is None:
@@ -127,7 +127,7 @@ def _training(node: Node, graph: Importer, momentum: float) -> list[Node]:
 
 
 def _per_element(node: Node, graph: Importer) -> list[Node]:
-    """Old opsets could have statistics of each element: spatial=0."""
+    """Old opsets allow statistics for each element: spatial=0."""
     x, scale, bias, mean, variance = node.inputs
     centered, shifted, deviation, divided, scaled = (graph.value_name(node.outputs[0]) for _ in range(5))
     epsilon = graph.constant(node.attributes.get("epsilon", 1e-5), dtype_of(node, graph))

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @adapter("RNN", "GRU", "LSTM")
 def _recurrent(node: Node, graph: Importer) -> None:
-    """Outputs that the model leaves out are made nevertheless, where later ones are wanted."""
+    """Give outputs that the model leaves out a name, so that the layer has the later ones at their positions."""
     node.attributes.pop("output_sequence", None)  # before opset 7
     if node.attributes.get("direction") == "foward":  # the default of opset 1, as the standard wrote it
         node.attributes["direction"] = "forward"
