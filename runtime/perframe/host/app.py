@@ -144,7 +144,7 @@ class App:
             raise
 
     def remove(self, script: Script) -> None:
-        """Remove a script: cancel its tasks, and run its `destroy` now. Raises InputError if the app does not have it."""
+        """Remove a script: cancel its tasks, and run its `destroy` now. Raises InputError if it is not in the app."""
         if script not in self._scripts:
             raise InputError(f"{type(script).__name__} is not part of the app")
         self._cancel(script)

@@ -82,7 +82,7 @@ class TextureTransform:
         channels, height, width = shape if self.layout == "NCHW" else (shape[2], shape[0], shape[1])
         if not 1 <= channels <= 4 or not height or not width:
             raise InputError(
-                f"a picture has one to four channels, and at least one pixel; {tensor.shape} as {self.layout} has not"
+                f"a picture has one to four channels, and pixels; {tensor.shape} as {self.layout} is no picture"
             )
         if channels > len(self.swizzle):
             raise InputError(
