@@ -34,7 +34,7 @@ class Input(Protocol):
 
 
 def model_folders() -> list[Path]:
-    """The folders in which models are found by name: those in PERFRAME_MODELS, then `shared/models` beside the checkout."""
+    """The folders of models that have names: those in PERFRAME_MODELS, then `shared/models` beside the checkout."""
     named = os.environ.get("PERFRAME_MODELS", "")
     beside_checkout = Path(__file__).resolve().parents[4] / "shared" / "models"
     return [*(Path(folder) for folder in named.split(os.pathsep) if folder), beside_checkout]
