@@ -26,7 +26,7 @@ class Problem(NamedTuple):
     domain: str
     opset: int
     reason: str
-    inputs: str = ""  # with their dtypes and shapes, as far as they are known
+    inputs: str = ""  # names, with dtypes and shapes if they are known
 
 
 class UnsupportedOperatorError(ModelError):

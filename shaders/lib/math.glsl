@@ -91,8 +91,8 @@ int power(int a, int b) {
 int trunc_div(int a, int b) { return b == 0 ? 0 : a / b; }
 float trunc_div(float a, float b) { return trunc(a / b); }
 int trunc_mod(int a, int b) { return b == 0 ? 0 : a - b * (a / b); }
-// Exact: subtracts b times powers of two, from the largest on. a - b * trunc(a / b) has an error as large as the rounding
-// error of a.
+// Exact: subtracts b times powers of two, from the largest on. The error of a - b * trunc(a / b) is as large as the
+// rounding error of a.
 float trunc_mod(float a, float b) {
     float rest = abs(a), least = abs(b);
     if (is_nan(a) || is_nan(b) || is_inf(a) || b == 0.0) return 0.0 / 0.0;

@@ -78,7 +78,7 @@ class Program(Protocol):
 class Access:
     """The storages that a program shares with others.
 
-    The next run begins with the `rebinds` (planned, new); a storage is never rebound during a run.
+    `rebinds` are pairs (planned, new). The backend applies them before the next run, and never during one.
     """
 
     reads: list[Storage] = field(default_factory=list)

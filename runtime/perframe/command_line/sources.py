@@ -41,8 +41,8 @@ def model_folders() -> list[Path]:
 
 
 def named_model(name: str, seed: int = 0) -> Path | bytes:
-    """Find a model by name. The name is a path, or that of a file in a model folder, or "light_NAME" for a model of the
-    onnx package with seeded random weights.
+    """Find a model by name: a path, the name of a file in a model folder, or "light_NAME" for a model of the onnx
+    package with seeded random weights.
 
     Raises ModelError with the paths that it tried.
     """

@@ -1,8 +1,8 @@
 """The native GL context that is current in this thread: one of EGL, GLX, WGL or CGL.
 
 GL calls go to the current context, and moderngl does not report which one that is. The caller's context must be current
-when we use it. A headless context of ours must not replace the caller's; `current` and `restore` see to that. They need
-to do so only on Linux, where our headless contexts are EGL's.
+when we use it. A headless context of ours must not stay current in place of the caller's, so `current` and `restore`
+put the caller's back. They act only on Linux, because only there our headless contexts are EGL's.
 """
 
 from __future__ import annotations

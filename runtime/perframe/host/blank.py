@@ -1,4 +1,4 @@
-"""A surface where there is no GL at all: a picture in host memory."""
+"""A surface without GL: a picture in host memory."""
 
 from __future__ import annotations
 

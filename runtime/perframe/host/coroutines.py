@@ -62,7 +62,7 @@ class CoroutineTask(Task[T]):
 
     def _advance(self) -> None:
         if self._stepped_in_frame == self._timeline.index:
-            return  # it began in this frame
+            return  # it has run in this frame already
         self._stepped_in_frame = self._timeline.index
         token = _timeline.set(self._timeline)
         # In a notebook asyncio runs around this loop. An awaitable of asyncio must not find that outer loop here.

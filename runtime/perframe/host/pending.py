@@ -28,7 +28,7 @@ class PendingResult(Protocol[T_co]):
 
 
 class ReadbackTask(Task[T]):
-    """Polls a readback once a frame and hands its result over."""
+    """Polls a readback once a frame, and calls the callback with its result."""
 
     def __init__(
         self, readback: PendingResult[T], callback: Callable[[T], object], owner: object | None = None

@@ -225,7 +225,7 @@ def _bilinear(image: Array, xs: Array, ys: Array, linear: bool) -> Array:
 
     def texels(rows: Array, columns: Array) -> Array:
         chosen: Array = image[np.clip(rows, 0, height - 1)][:, np.clip(columns, 0, width - 1)]
-        return chosen.astype(np.float32)  # converted after the choice, because a large picture has mostly other pixels
+        return chosen.astype(np.float32)  # converts only the chosen pixels, which are few of a large picture
 
     if not linear:
         return texels(np.floor(ys).astype(int), np.floor(xs).astype(int))

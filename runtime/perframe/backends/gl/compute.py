@@ -40,7 +40,7 @@ class BufferStorage:
 
     @property
     def busy(self) -> bool:
-        """Never: GL orders an upload after what was submitted before it."""
+        """Always False: GL orders an upload after earlier work."""
         return False
 
     @property

@@ -44,7 +44,7 @@ class TextureStorage:
 
     @property
     def busy(self) -> bool:
-        """Never: GL orders an upload after what was submitted before it."""
+        """Always False: GL orders an upload after earlier work."""
         return False
 
     @property

@@ -76,7 +76,9 @@ class ConditionalRendering:
         return self._query
 
     def _provoke(self, error: int) -> None:
-        """Raise the application's own error again, so that it still finds it. Conditional rendering is active here."""
+        """Raise an error again that belongs to the application, which has yet to fetch it. Conditional rendering is
+        active here.
+        """
         if error == _INVALID_ENUM:
             self._gl.glEnable(0xFFFF)
         elif error == _INVALID_VALUE:

@@ -150,7 +150,7 @@ class Call(Generic[Form]):
 
 @dataclass
 class Tools:
-    """What a family's lowering gets from the backend: storage between its kernels, constants, and one ability."""
+    """The backend's tools for a family's lowering: storage between kernels, constants, and one ability."""
 
     scratch: Scratch
     constant: Callable[[Any], Operand]

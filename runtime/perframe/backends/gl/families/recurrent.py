@@ -38,7 +38,7 @@ class _Lowering:
 
     call: Call[Recurrence]
     tools: Tools
-    inputs: dict[str, Operand]  # what every kernel may read: products, weights, biases, lengths
+    inputs: dict[str, Operand]  # products, weights, biases and lengths, for all kernels
     bindings: list[Binding] = field(default_factory=list)
 
     def kernel(self, part: str, step: int, reads: dict[str, Operand], y: Operand, **more: Any) -> Operand:
