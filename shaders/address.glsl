@@ -4,7 +4,8 @@
 //@ param int depth
 //@ param int count
 //@ param int rows
-// A tuple of indices as one number, which also counts the rows of the batches before; outside a dim it is the largest int.
+// The address of a tuple of indices: its row, counted over all batches. If an index is outside its dim, the address is
+// the largest int.
 O_TYPE element(int o) {
     int at = o / count * rows;
     for (int d = 0; d < depth; ++d) {

@@ -15,8 +15,8 @@
 //@ param int decays
 //@ param int betas
 //@ param float scale
-// Linear attention, one token in three parts. S is the state, (batch, head, key, value); Q, K, V, the decay G and the rate B
-// are (batch, token, head and element).
+// One token of linear attention, in three parts. The state S is (batch, head, key, value). Q, K, V, the decay G and the
+// rate B are (batch, token, head and element).
 int packed_at(int b, int count) { return (b * tokens + token) * count; }
 #if PART != READ
 float decay(int b, int h, int i) {
@@ -25,7 +25,8 @@ float decay(int b, int h, int i) {
 }
 #endif
 #if PART == CHANGE
-// What the token adds for its key, (batch, head, value): its value, or how far the state was from it.
+// The change C that the token makes at its key, (batch, head, value): its value, or (delta) the value's difference to
+// the state's.
 float element(int o) {
     int j = o % values, h = o / values % heads, b = o / (values * heads);
     float value = V(packed_at(b, heads * values) + h * values + j);

@@ -1,3 +1,3 @@
 //@ input X
-// Each element's bits as the output's dtype.
+// The bits of each element, read as the output's dtype.
 O_TYPE element(int o) { return READ(X(o)); }

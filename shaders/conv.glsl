@@ -13,9 +13,9 @@
 //@ param ivec4 weight
 //@ param int has_bias
 //@ param vec4 p[4]
-// Direct convolution, four output elements at once. `weight` holds the weights' strides: output channel, depth, row, column of
-// the kernel. A tap's four inputs are four in a row of X where the outputs are; loops count once for all four, because llvmpipe
-// ends a shader after 65,535 rounds.
+// Direct convolution, four output elements at once. `weight` holds the strides of the weights: output channel, depth,
+// kernel row, kernel column. If a tap's four inputs are adjacent in X, one X_four reads them. One loop serves all four
+// elements, because llvmpipe ends a shader after 65,535 rounds.
 #define TEXEL
 vec4 texel(int t) {
     ivec4 o = t * 4 + ivec4(0, 1, 2, 3);

@@ -12,7 +12,7 @@
 //@ param int depth
 //@ param int has_bias
 //@ param vec4 p[4]
-// Each output element gathers the input elements whose windows reach it, in three dims.
+// Transposed convolution over three dims: each output element sums the input elements whose windows reach it.
 float element(int o) {
     int column = o % output_.z, rest = o / output_.z;
     int row = rest % output_.y;

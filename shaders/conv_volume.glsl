@@ -12,7 +12,7 @@
 //@ param int depth
 //@ param int has_bias
 //@ param vec4 p[4]
-// Direct convolution over three dims, also of whole numbers.
+// Direct convolution over three dims, also of integers.
 O_TYPE element(int o) {
     int column = o % output_.z, rest = o / output_.z;
     int row = rest % output_.y;

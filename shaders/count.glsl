@@ -1,3 +1,3 @@
 //@ input X
-// One more than before.
+// The number before, plus one.
 int element(int o) { return int(X(o)) + 1; }

@@ -5,8 +5,8 @@
 //@ param int rounds
 //@ param int shift
 //@ param int direction
-// Each element joined with `rounds` - 1 others before it, `reach` apart: passes of growing reach make running sums or products.
-// The first pass of an exclusive one begins a `shift` before.
+// Each element is joined with `rounds` - 1 elements before it, `reach` apart. Passes of growing reach make running sums
+// or products. If these are exclusive, `shift` lets the first pass begin one element before.
 O_TYPE element(int o) {
     int at = o / inner % size;
     O_TYPE total = START;

@@ -15,7 +15,8 @@
 //@ param int shares
 //@ param int has_bias
 //@ param int has_mask
-// Each tap reads X where D moves it, between four elements of which those outside are 0, times the mask M.
+// Deformable convolution. D moves each tap to a place between four elements of X; elements outside X are 0. The mask M
+// scales the tap.
 float at(int plane, int y, int x) {
     return y < 0 || y >= size.x || x < 0 || x >= size.y ? 0.0 : X((plane * size.x + y) * size.y + x);
 }

@@ -2,8 +2,8 @@
 //@ input U
 //@ input R
 //@ input T
-// An element, scaled so that the mean stays, or 0 where what is drawn for it lies below the ratio; or (MASK) whether it is kept.
-// Who does not train keeps all as it is.
+// An element is dropped, and becomes 0, if its random number U is below the ratio R. Kept elements are scaled so that
+// the mean stays. MASK: whether the element is kept. Outside of training (T is 0) every element stays as it is.
 O_TYPE element(int o) {
     float ratio = R(0);
     bool trains = int(T(0)) != 0, kept = !trains || U(o) >= ratio;

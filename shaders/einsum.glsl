@@ -9,8 +9,8 @@
 //@ param int kept_rank
 //@ param int reduced_rank
 //@ param int count
-// O[kept] = the sum over the reduced dims of the product of up to four operands, each walked by its own strides.
-// A place has a component for each operand.
+// O[kept] = the sum over the reduced dims of the product of up to four operands. Each operand has its own strides.
+// Component k of a place belongs to operand k.
 ivec4 kept_place(int o) {
     ivec4 at = ivec4(0);
     for (int d = kept_rank - 1; d >= 0; --d) {

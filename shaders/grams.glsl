@@ -7,8 +7,9 @@
 //@ param int columns
 //@ param int reach
 //@ param int once
-// What the grams of a column weigh in a row of `size` words, at every distance between their words up to `reach`. Gram g has the
-// words G from B(g) up to B(g + 1) and the weight W(g); those of column c are C(c) up to C(c + 1).
+// The total weight of a column's grams in a row of `size` words. A gram matches at every distance between its words up
+// to `reach`. Gram g has the words of G from B(g) up to B(g + 1), and the weight W(g). Column c has the grams from C(c)
+// up to C(c + 1).
 float element(int o) {
     int row = o / columns * size, column = o % columns;
     float total = 0.0;

@@ -7,7 +7,8 @@
 //@ param int mode
 //@ param int padding
 //@ param int align
-// Samples X at G's points: the nearest element (0), linear (1) or cubic (2); outside are zeros (0), the border (1), or reflections (2).
+// Samples X at the points of G. `mode` is nearest (0), linear (1) or cubic (2). `padding` defines the elements outside:
+// zeros (0), the border (1) or reflections (2).
 float reflected(float at, float low, float high) {
     if (at >= low && at <= high) return at;
     float extent = high - low, beyond = at < low ? low - at : at - high;
@@ -15,7 +16,7 @@ float reflected(float at, float low, float high) {
     float times = floor(beyond / extent), rest = beyond - times * extent;
     return (at < low) == (mod(times, 2.0) == 0.0) ? low + rest : high - rest;
 }
-// The element that a tap reads, -1 for none.
+// The index that a tap reads in one dim; -1 for none.
 int tap(int at, int extent, float low, float high) {
     if (padding == 0) return at < 0 || at >= extent ? -1 : at;
     if (padding == 2) at = int(reflected(float(at), low, high));

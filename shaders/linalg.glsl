@@ -1,8 +1,9 @@
 //@ input X
 //@ param int size
 //@ param int fresh
-// A step of Gaussian elimination with partial pivoting. Before the elements of each matrix, unless it is fresh, lies the product
-// of the pivots so far; the output has the product with this one, and the rows other than the pivot's without their first column.
+// A step of Gaussian elimination with partial pivoting. The product of the pivots so far lies before the elements of
+// each matrix; a fresh matrix has none. The output has the product with the new pivot, and then all rows but the
+// pivot's, without their first column.
 float element(int o) {
     int rest = size - 1, each = rest * rest + 1, matrix = o / each, at = o - matrix * each;
     int first = matrix * (size * size + 1 - fresh) + 1 - fresh, pivot = 0;
@@ -15,7 +16,7 @@ float element(int o) {
         }
     }
     float head = X(first + pivot * size);
-    if (at == 0) { // the pivot's row went up past as many rows as its number says
+    if (at == 0) { // the pivot's row moves up past `pivot` rows, and each of these changes the sign
         float product = fresh == 1 ? head : X(first - 1) * head;
         return (pivot & 1) == 1 ? -product : product;
     }

@@ -6,7 +6,7 @@
 //@ param float alpha
 //@ param float beta
 //@ param float bias
-// Each element divided by a power of its neighbouring channels' squares.
+// Each element, divided by a power of the squares of its neighbouring channels.
 float element(int o) {
     int c = o / inner % channels;
     float total = 0.0;

@@ -6,8 +6,9 @@
 //@ param int weight
 //@ param int total
 //@ param int centered
-// Two numbers for each part of each row: its mean (0 unless centered), and the sum of squared distances from it. Long rows are
-// done in parts, and the pairs of a row's parts (paired), which stand for `weight` of the row's `total` elements, once more.
+// A pair of numbers for each part of each row: the mean (0 unless centered), and the sum of squared distances from it.
+// Long rows are done in parts. Later passes (paired) join the pairs of parts, each of which stands for `weight` of the
+// row's `total` elements.
 float element(int o) {
     int pair = o >> 1, row = pair / parts, begin = (pair - row * parts) * run;
     int first = row * size, end = min(begin + run, size), stride = paired == 1 ? 2 : 1;

@@ -11,9 +11,10 @@
 //@ param int bounded
 //@ param int first
 // Non-maximum suppression of candidates in the order I of their scores, a row for each class of each batch, in blocks.
-// START: whether each is a candidate at all. DECIDE: which of the block from `first` on no better one of the same block
-// overlaps, in three words of bits, and how many are left of this block and those before. THIN: of that block these are left,
-// and of what comes behind it, what none of these overlaps. Once there are as many as are wanted, nothing else is looked at.
+// START: whether each box is a candidate. DECIDE: in the block from `first` on, which candidates no better one of the
+// block overlaps (three words of bits), and how many are kept in this block and all before (the fourth word). THIN: the
+// kept candidates of the block, and the candidates behind it that none of these overlaps. After `picks` kept candidates
+// nothing else is examined.
 #define TEXEL
 vec4 box(int row, int j) {
     int at = (row / classes * boxes + int(I(row * boxes + j))) * 4;

@@ -3,8 +3,8 @@
 //@ param int boxes
 //@ param int classes
 //@ param int picks
-// Rows of (batch, class, box), `picks` for each class: the k-th is the first candidate at which the count S of those that are
-// left reaches k. Rows that stay empty are -1.
+// Rows of (batch, class, box), `picks` rows for each class. S counts the kept candidates: the k-th row has the first
+// candidate at which S reaches k. Empty rows are -1.
 int element(int o) {
     int pick = o / 3 % picks, row = o / 3 / picks, begin = row * boxes, low = 0, high = boxes - 1;
     if (pick >= int(S(begin + high))) return -1;

@@ -4,8 +4,8 @@
 //@ param int run
 //@ param int parts
 //@ param int paired
-// Two numbers for each part of each row: its largest element, and the sum of the exponentials of all to it.
-// Long rows are done in parts, and the pairs of a row's parts (paired) once more.
+// A pair of numbers for each part of each row: its largest element, and the sum of exp(x - largest) over all elements.
+// Long rows are done in parts, and later passes (paired) join the pairs of parts.
 float element(int o) {
     int pair = o >> 1;
     int row = pair / parts, begin = (pair - row * parts) * run;
@@ -17,7 +17,7 @@ float element(int o) {
     float total = 0.0;
     for (int i = begin; i < end; ++i) {
         float x = X(first + i * stride);
-        if (x != -1.0 / 0.0) // a part of nothing else has that for its largest, too
+        if (x != -1.0 / 0.0) // if all elements are -infinity, so is `largest`, and the difference would be NaN
             total += exp(x - largest) * (paired == 1 ? X(first + i * stride + 1) : 1.0);
     }
     return total;

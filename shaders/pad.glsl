@@ -5,7 +5,7 @@
 //@ param int rank
 //@ param int mode
 //@ param O_TYPE value
-// Coordinates outside read a value (0), the reflection (1), the edge (2), or the other end (3).
+// An element outside the input is `value` (mode 0), the reflection (1), the edge (2), or the other end (3).
 O_TYPE element(int o) {
     int at = 0, scale = 1;
     for (int d = rank - 1; d >= 0; --d) {

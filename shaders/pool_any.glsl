@@ -10,7 +10,8 @@
 //@ param int kind
 //@ param float p
 //@ param int count_padding
-// As pool.glsl, over three dims; or (INDEX) where the largest element is, by strides `places` and planes of all elements.
+// Pooling over three dims, with the kinds of pool.glsl. INDEX: the index of the largest element, by the strides
+// `places` in its plane, and counted over all planes.
 O_TYPE element(int o) {
     int c = o % output_.z, b = o / output_.z % output_.y, rest = o / (output_.z * output_.y);
     int a = rest % output_.x, plane = rest / output_.x;

@@ -7,7 +7,8 @@
 //@ param ivec4 steps
 //@ param int has_zero
 //@ param ivec2 range
-// (x - zero) * scale, or the way back, of which halves round to even. A tensor, an axis or blocks of it have scales of their own.
+// Dequantization is (x - zero) * scale. Quantization is the inverse, and rounds halves to even. There is one scale for
+// the tensor, one for each index of an axis, or one for each block of it.
 #define DEQUANTIZED(value, scale, zero) (float(int(value) - (zero)) * (scale))
 #define QUANTIZED(value, scale, zero) int(min(max(round_even(float(value) / (scale)) + float(zero), float(range.x)), float(range.y)))
 O_TYPE element(int o) {

@@ -2,7 +2,7 @@
 //@ input N
 //@ param ivec2 key
 //@ param vec2 numbers
-// Random numbers as layers/random.py defines them. Where every run draws others (COUNTED), N is the number of the run.
+// Random numbers as layers/random.py defines them. If each run draws new numbers (COUNTED), N is the number of the run.
 uvec2 mix_(uvec2 v, int bits) {
     v.x += v.y;
     v.y = (v.y << uint(bits) | v.y >> uint(32 - bits)) ^ v.x;

@@ -21,8 +21,9 @@
 //@ param int coupled
 //@ param int batch_first
 //@ param vec4 p[8]
-// One step of a recurrent layer in its parts, each for all directions: states are (direction, batch, hidden). X holds the
-// inputs' products with W for all steps, (direction, step and batch, gate, hidden). A sequence that has ended keeps its state.
+// The parts of one step of a recurrent layer. Each part serves all directions: states are (direction, batch, hidden). X
+// holds the products of the inputs with W for all steps, (direction, step and batch, gate, hidden). A sequence that has
+// ended keeps its state.
 #ifdef LENGTHS
 int length_of(int b) { return min(max(int(L(b)), 0), steps); }
 #else
@@ -46,7 +47,7 @@ float input_part(int d, int b, int k) {
 }
 #endif
 #if PART == GATES
-// Gates, whose products all come from the last hidden state: activated, or the sums alone.
+// The gates that are products of the last hidden state: activated, or as plain sums.
 float element(int o) {
     int k = o % used + first, row = o / used, d = row / batch, b = row % batch;
     if (step >= length_of(b)) return KEPT;
@@ -56,7 +57,7 @@ float element(int o) {
     return ACTIVATE(d, total);
 }
 #elif PART == GRU
-// The new hidden state from the update and the reset gate (G).
+// The new hidden state of a GRU, computed from its update and reset gates (G).
 float element(int o) {
     int k = o % hidden, row = o / hidden, d = row / batch, b = row % batch, gate = row * 2 * hidden;
     if (step >= length_of(b)) return H(o);
@@ -69,7 +70,7 @@ float element(int o) {
     return (1.0 - update) * made + update * H(o);
 }
 #elif PART == CELL
-// An LSTM's new cell state from the sums of its gates: input, output, forget, cell.
+// The new cell state of an LSTM, computed from the sums of its gates: input, output, forget, cell.
 float element(int o) {
     int k = o % hidden, row = o / hidden, d = row / batch, gate = row * 4 * hidden + k;
     float c = C(o);
@@ -79,7 +80,7 @@ float element(int o) {
     return forget * c + into * activation_1(d, G(gate + 3 * hidden));
 }
 #elif PART == HIDDEN
-// An LSTM's new hidden state from its output gate and its new cell state (D).
+// The new hidden state of an LSTM, computed from its output gate and its new cell state (D).
 float element(int o) {
     int k = o % hidden, row = o / hidden, d = row / batch;
     if (step >= length_of(row % batch)) return H(o);
@@ -87,8 +88,8 @@ float element(int o) {
     return activation_0(d, G(row * 4 * hidden + hidden + k) + peephole(d, 1, k) * c) * activation_2(d, c);
 }
 #else
-// The layer's outputs from the states of `steps` steps (H), in the order and the layout that the model wants. Without steps
-// there is one state, the last; that of a sequence without elements is zero.
+// The layer's outputs in the order and layout of the model. H holds the states of all steps (WHOLE), or only the last
+// state. The state of a sequence without elements is zero.
 float element(int o) {
     int k = o % hidden, rest = o / hidden, directions = used, time = 0, d, b;
     if (batch_first == 1) {

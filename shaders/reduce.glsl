@@ -11,8 +11,8 @@
 //@ param int divisor
 //@ param int prepared
 //@ param int finished
-// O[o, part] = finish(prepare(x) joined over a run of the reduced dims, divisor). Long reductions are done in parts, and those
-// again: what is prepared already is not prepared twice, and only the last is finished.
+// O[o, part] = finish(prepare(x) joined over a run of the reduced dims, divisor). Long reductions are done in parts,
+// and later passes reduce the parts. Only the first pass prepares elements, and only the last pass finishes the result.
 int place(int o, int rank, ivec4 low_shape, ivec4 high_shape, ivec4 low, ivec4 high) {
     int at = 0;
     for (int d = rank - 1; d >= 0; --d) {

@@ -11,8 +11,8 @@
 //@ param int half_pixel
 //@ param int largest
 //@ param float scale
-// An element of a region: the mean of its samples, or the largest of their weighted corners; `most` samples a side are looked at.
-// A region of a picture that is not there is 0.
+// An element of a region: the mean of its samples, or the largest of the samples' weighted corners. It takes at most
+// `most` samples along each side. A region of a missing picture is 0.
 float element(int o) {
     int column = o % output_.y, row = o / output_.y % output_.x, rest = o / (output_.x * output_.y);
     int roi = rest / channels, picture = int(I(roi));
@@ -25,7 +25,7 @@ float element(int o) {
     ivec2 count = samples > 0 ? ivec2(samples) : ivec2(min(max(ceil(bin), vec2(0.0)), vec2(1e6)));
     vec2 start = begin + vec2(row, column) * bin, spacing = bin / vec2(max(count, ivec2(1)));
     ivec2 first = ivec2(0), last = count;
-    for (int d = 0; d < 2; ++d) if (count[d] > most) { // those in the picture, and some beside it
+    for (int d = 0; d < 2; ++d) if (count[d] > most) { // the samples in the picture, and some beside it
         first[d] = int(clamp(floor((-1.0 - start[d]) / spacing[d] - 0.5) - 1.0, 0.0, float(count[d] - most)));
         last[d] = first[d] + most;
     }

@@ -9,7 +9,8 @@
 //@ param int axis
 //@ param int first
 //@ param int count
-// Each element takes in, in their order, those of `count` updates along the axis whose index names it.
+// Each element combines with the updates whose index names it, in order. A pass examines `count` updates along the
+// axis.
 O_TYPE element(int o) {
     O_TYPE value = X(o);
     int i = 0, u = 0, place = 0, size = 1;

@@ -2,7 +2,7 @@
 //@ input U
 //@ param int size
 //@ param int samples
-// For each sample the first class of its row at which the running sum goes beyond that part of the whole which U says.
+// For each sample, the first class of its row at which the running sum exceeds the fraction U of the whole.
 int element(int o) {
     int first = o / samples * size, low = 0, high = size - 1;
     float whole = S(first + high), wanted = U(o) * whole;

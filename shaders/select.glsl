@@ -8,8 +8,9 @@
 //@ param int chained
 //@ param int largest
 //@ param int last
-// Where the largest or smallest of each part of each row is. Long rows are done in parts, and the `count` places that
-// these found (chained, in I) once more. before() says which of two comes first; NaN is the largest.
+// The place of the largest or smallest element of each part of each row. Long rows are done in parts; later passes
+// (chained) choose among the `count` places in I that the parts found. before() says which of two elements comes first;
+// NaN is the largest.
 bool lost(float x) { return is_nan(x); }
 bool lost(int x) { return false; }
 bool before(T a, T b) {

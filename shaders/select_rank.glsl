@@ -2,7 +2,8 @@
 //@ param int size
 //@ param int inner
 //@ param int largest
-// How many elements of its row come before each element; of equal ones those with lower indices do.
+// The rank of each element: the number of elements of its row that come before it. Of equal elements the lower index
+// comes first.
 bool lost(float x) { return is_nan(x); }
 bool lost(int x) { return false; }
 bool before(T a, T b) {

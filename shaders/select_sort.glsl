@@ -7,8 +7,9 @@
 //@ param int reach
 //@ param int fresh
 //@ param int largest
-// A pass of a bitonic sort of each row's places: rows are `padded` to a power of two with places that come last. Each place is
-// compared with that of its partner, `reach` away, in blocks of alternating direction; `fresh` places are in order yet.
+// A pass of a bitonic sort of each row's places. Rows are `padded` to a power of two with places that come last. Each
+// place is compared with its partner, `reach` away, in blocks of alternating direction. In the first pass (fresh) every
+// place is still its own index.
 bool lost(float x) { return is_nan(x); }
 bool lost(int x) { return false; }
 bool before(T a, T b) {

@@ -3,7 +3,7 @@
 //@ param int size
 //@ param int inner
 //@ param int logarithm
-// From each row's largest element and sum of exponentials (norm.glsl) to its softmax.
+// The softmax of each row, computed from its largest element and its sum of exponentials (norm.glsl).
 float element(int o) {
     int row = o / (size * inner) * inner + o % inner;
     float shifted = X(o) - S(row * 2);

@@ -8,8 +8,8 @@
 //@ param ivec2 shift
 //@ param int biased
 //@ param int kind
-// From each row's moments (moments.glsl) to its elements without mean, of variance 1, scaled and shifted (kind 0); to the mean
-// itself (1), and to what it was multiplied by (2).
+// Uses the moments of each row (moments.glsl). Kind 0: the elements with mean 0 and variance 1, scaled and shifted.
+// Kind 1: the mean. Kind 2: the factor that makes the variance 1.
 float element(int o) {
     int row = kind == 0 ? o / size : o;
     float mean = S(row * 2), factor = 1.0 / sqrt(S(row * 2 + 1) / float(size) + epsilon);

@@ -8,8 +8,8 @@
 //@ param int count
 //@ param int first
 //@ param int last
-// Each element looks among some of the `count` that may go to its plane for those whose index, a place in a tensor of dims
-// `whole`, is its own; earlier passes found F. Beyond `whole` there are zeros.
+// Each output element searches the `count` input elements of its plane for its own index, which is a place in a tensor
+// of dims `whole`. A pass searches some of them; F is the result of the pass before. Elements beyond `whole` are zero.
 float element(int o) {
     int rest = o, place = 0, step_ = 1;
     for (int d = rank - 1; d >= 0; --d) {

@@ -1,4 +1,4 @@
-"""Every exception that perframe raises on purpose. Each says what, where, and what to do."""
+"""Every exception that perframe raises on purpose. Its message says what is wrong, where, and what to do."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ class PerframeError(Exception):
 
 
 class ModelError(PerframeError, ValueError):
-    """A model file, or a model, that cannot be used: truncated, not ONNX, inconsistent."""
+    """A model or model file cannot be used: it is truncated, not ONNX, or inconsistent."""
 
 
 class MissingFileError(ModelError, FileNotFoundError):
-    """There is no model file of this path."""
+    """There is no model file at this path."""
 
 
 class Problem(NamedTuple):
@@ -26,11 +26,11 @@ class Problem(NamedTuple):
     domain: str
     opset: int
     reason: str
-    inputs: str = ""  # with their dtypes and shapes, as far as they are known
+    inputs: str = ""  # names, with dtypes and shapes if they are known
 
 
 class UnsupportedOperatorError(ModelError):
-    """A model that uses operators that perframe does not have; it lists all of them at once."""
+    """A model uses operators that perframe does not have. The error lists all of them."""
 
     def __init__(self, file: str, problems: Sequence[Problem]) -> None:
         self.file = file
@@ -49,35 +49,35 @@ class UnsupportedOperatorError(ModelError):
 
 
 class InferenceError(ModelError):
-    """A layer whose inputs do not fit together: names the layer, its inputs, their shapes and dtypes."""
+    """The inputs of a layer do not fit together. The error names the layer, its inputs, their shapes and dtypes."""
 
 
 class InputError(PerframeError, ValueError):
-    """An input that a model does not have, or whose shape or dtype does not fit."""
+    """An argument does not fit: for example an input that a model does not have, or one of a wrong shape or dtype."""
 
 
 class ReadbackPending(PerframeError):
-    """`result()` was asked before `done`; poll, await, or pass `wait=True`."""
+    """`result()` was called before `done`: poll, await, or pass `wait=True`."""
 
 
 class ClosedError(PerframeError, RuntimeError):
-    """Something was used after it was released."""
+    """An object was used after its release."""
 
 
 class BackendError(PerframeError, RuntimeError):
-    """A backend cannot be had here, or failed; says what is missing and what to install."""
+    """A backend is not available here, or failed. The error says what is missing and what to install."""
 
 
 class FallbackError(BackendError):
-    """With `strict=True`: a layer cannot run on the asked backend; names the layer and the reason."""
+    """With `strict=True`, a layer cannot run on the requested backend. The error names the layer and the reason."""
 
 
 class FormulaError(PerframeError):
-    """A formula uses something that the formula compiler does not know; has the line number."""
+    """A formula uses something that the formula compiler does not know. The error has the line number."""
 
 
 class MissingExtraError(PerframeError, ImportError):
-    """An optional package is missing; names the extra that brings it."""
+    """An optional package is missing. The error names the extra that installs it."""
 
     def __init__(self, package: str, extra: str, purpose: str) -> None:
         super().__init__(f"{purpose} needs {package}: pip install 'perframe[{extra}]'")

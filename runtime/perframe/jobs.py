@@ -1,4 +1,4 @@
-"""Functions of one's own as jobs: they run on perframe's threads, in order with what workers do to the same tensors."""
+"""User functions as jobs: they run on perframe's threads, in order with the workers' use of the same tensors."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ def schedule(
     depends_on: Iterable[Tensor | Storage | Fence] = (),
     writes: Iterable[Tensor | Storage] = (),
 ) -> Job:
-    """Run `function(*arguments)` on another thread once all in `depends_on` is finished; returns at once.
+    """Run `function(*arguments)` on another thread once everything in `depends_on` is finished. Returns at once.
 
-    A tensor in `depends_on` is read: the job begins when its values exist, and whoever overwrites them later waits for
-    the job. A tensor in `writes` is overwritten: the job begins when nothing uses the old values any more, and whoever
-    reads it later (a worker's run, a readback) waits for the job, and fails if the job fails. Arguments that are
-    tensors reach the function as arrays over the tensors' memory, without a copy; other functions of a tensor must
-    not be called in the job, since they would wait for it.
+    The job reads the tensors in `depends_on`: it begins when their values exist, and later writers wait for the job.
+    The job overwrites the tensors in `writes`: it begins when nothing uses the old values any more. Later readers (a
+    worker's run, a readback) wait for the job, and fail if the job fails. The function receives a tensor argument as an
+    array over the tensor's memory, without a copy. The job must not call methods of a tensor, because they would wait
+    for the job itself.
 
-    A Numba function with `nogil=True` runs beside Python; any other callable takes turns with it. `wait()` on the
-    job blocks, and raises what the function raised; it may run the function in the waiting thread.
-    A failed job that nobody waits for is logged. Raises InputError for a tensor on a GPU (read it back first) and for
-    what is no tensor or job, and ClosedError for a released tensor.
+    A Numba function with `nogil=True` runs in parallel with Python code; any other callable takes turns with it.
+    `wait()` on the job blocks, and raises the function's error; it may run the function in the waiting thread. A failed
+    job is logged if nothing waits for it. Raises InputError for a tensor on a GPU (read it back first) and for anything
+    but tensors, storages and jobs, and ClosedError for a released tensor.
     """
     if not callable(function):
         raise InputError(f"a job runs a function, and got {type(function).__name__}")

@@ -1,4 +1,4 @@
-"""Where shaders, demos and assets lie: beside the package in a wheel, at the top of the tree in a checkout."""
+"""Paths of shaders, demos and assets. They lie inside the package in a wheel, and at the top of a checkout."""
 
 from __future__ import annotations
 

@@ -13,8 +13,9 @@
 //@ param int groups
 //@ param int has_bias
 //@ param vec4 p[4]
-// Direct convolution: an invocation computes 4 output channels of one group by 8 pixels, so that each input it loads serves four
-// channels. The weights are packed (group, block of 4 channels, kernel row, column, depth, channel in block).
+// Direct convolution. An invocation computes 4 output channels of one group by 8 pixels, so that each loaded input
+// serves four channels. The weights are packed as (group, block of 4 channels, kernel row, column, depth, channel in
+// block).
 #define TILE
 void channel(int base, int pixels, vec4 low, vec4 high, int first) {
     for (int k = 0; k < 8; ++k)

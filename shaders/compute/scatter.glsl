@@ -7,7 +7,7 @@
 //@ param int rank
 //@ param int axis
 //@ param int size
-// Stores one update where its index says; the rest of the output was copied before.
+// Stores one update at the place of its index. The output is a copy of the data by then.
 #define TILE
 void tile(int u) {
     int at = 0, i = 0, rest = u;

@@ -3,7 +3,7 @@
 //@ param ivec4 shape[2]
 //@ param ivec4 whole[2]
 //@ param int rank
-// Stores one element where its index, a place in a tensor of dims `whole`, lies in the output; the rest was zeroed before.
+// Stores one element at its index, which is a place in a tensor of dims `whole`. The output is zero by then.
 #define TILE
 void tile(int i) {
     int place = int(I(i)), at = 0, step_ = 1;

@@ -9,7 +9,8 @@
 //@ param int width
 //@ param int channels_last
 //@ param int smooth_
-// A pixel samples the tensor where its centre lies; each channel is value * factor + mean. Without alpha it is opaque.
+// A pixel samples the tensor at the pixel's centre. Each channel is value * factor + mean. Without an alpha channel the
+// pixel is opaque.
 float at_(int c, ivec2 p) {
     p = clamp_to_edge(p, ivec2(width, height));
     return channels_last == 1 ? X((p.y * width + p.x) * channels + c) : X((c * height + p.y) * width + p.x);

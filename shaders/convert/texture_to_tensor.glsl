@@ -10,7 +10,7 @@
 //@ param int width
 //@ param int channels_last
 //@ param int smooth_
-// A tensor element samples the texture where its pixel's centre lies, and is (value - mean) * factor.
+// A tensor element samples the texture at the centre of its pixel. It is (value - mean) * factor.
 vec4 texel_at(ivec2 at) { return texelFetch(T, clamp_to_edge(at, texture_size), 0); }
 float element(int o) {
     int c, x, y;

@@ -1,4 +1,4 @@
-// The formulas' vocabulary where GLSL has no word, another meaning, or no promise about NaN.
+// The functions of formulas that GLSL lacks, defines otherwise, or defines without a promise about NaN.
 bool is_nan(float x) { return (floatBitsToUint(x) & 0x7fffffffu) > 0x7f800000u; }
 bool is_inf(float x) { return (floatBitsToUint(x) & 0x7fffffffu) == 0x7f800000u; }
 float minimum(float a, float b) { return is_nan(a) || a < b ? a : b; }
@@ -13,7 +13,7 @@ float round_even(float x) { return is_inf(x) || abs(x) >= 8388608.0 ? x : roundE
 float sign_(float x) { return is_nan(x) ? x : sign(x); }
 int sign_(int x) { return sign(x); }
 #define sign sign_
-// As 2 atanh(x / (2 + x)) near 0: compilers may take 1 + x - 1 for x.
+// Near 0 it is 2 atanh(x / (2 + x)). Tricks with 1 + x - 1 fail, because compilers may replace it by x.
 float log1p(float x) {
     float s = x / (2.0 + x), z = s * s;
     float near = 2.0 * s * (1.0 + z * (1.0 / 3.0 + z * (1.0 / 5.0 + z * (1.0 / 7.0 + z / 9.0))));
@@ -34,7 +34,7 @@ float tanh_(float x) {
     return is_nan(x) ? x : (x < 0.0 ? -q : q);
 }
 #define tanh tanh_
-const float FAR = 1e9; // from here on the squares below lose 1, and overflow at last
+const float FAR = 1e9; // beyond it, adding 1 to the squares below changes nothing, and finally they overflow
 float asinh_(float x) {
     float a = abs(x), s = x * x;
     if (a > FAR) return sign(x) * (log(a) + 0.6931471805599453);
@@ -49,7 +49,7 @@ float acosh_(float x) {
 #define acosh acosh_
 float atanh_(float x) { return 0.5 * (log1p(x) - log1p(-x)); }
 #define atanh atanh_
-// fdlibm's rational for asinf; GLSL promises three digits.
+// fdlibm's rational approximation for asinf, because GLSL promises only three digits.
 float asin_(float x) {
     float a = abs(x), z = a < 0.5 ? a * a : 0.5 * (1.0 - a), s = a < 0.5 ? a : sqrt(z);
     float r = z * (1.6666586697e-01 + z * (-4.2743422091e-02 + z * -8.6563630030e-03)) / (1.0 - 7.0662963390e-01 * z);
@@ -61,7 +61,8 @@ float acos_(float x) { return x > 0.5 ? 2.0 * asin(sqrt(0.5 * (1.0 - x))) : 1.57
 #define acos acos_
 float atan_(float x) { return is_nan(x) ? x : atan(x); }
 #define atan atan_
-// |x| < 0.84: fdlibm's rational; beyond, Abramowitz and Stegun 7.1.26, 1.5e-7 of a value near 1.
+// For |x| < 0.84 fdlibm's rational approximation. Beyond, Abramowitz and Stegun 7.1.26, with an error of 1.5e-7 of a
+// value near 1.
 float erf(float x) {
     float a = abs(x), z = x * x;
     if (a < 0.84375) {
@@ -73,7 +74,7 @@ float erf(float x) {
     float y = 1.0 - ((((1.061405429 * t - 1.453152027) * t + 1.421413741) * t - 0.284496736) * t + 0.254829592) * t * exp(-z);
     return is_nan(x) ? x : (x < 0.0 ? -y : y);
 }
-// As C's pow; GLSL's knows neither NaN nor negative numbers.
+// C's pow. GLSL's pow handles neither NaN nor negative numbers.
 float power(float a, float b) {
     if (b == 0.0 || a == 1.0) return 1.0;
     if (is_nan(a) || is_nan(b)) return a + b;
@@ -90,7 +91,8 @@ int power(int a, int b) {
 int trunc_div(int a, int b) { return b == 0 ? 0 : a / b; }
 float trunc_div(float a, float b) { return trunc(a / b); }
 int trunc_mod(int a, int b) { return b == 0 ? 0 : a - b * (a / b); }
-// Exact: b times powers of two is taken off, from the largest on. a - b * trunc(a / b) is off by as much as a is rounded.
+// Exact: subtracts b times powers of two, from the largest on. The error of a - b * trunc(a / b) is as large as the
+// rounding error of a.
 float trunc_mod(float a, float b) {
     float rest = abs(a), least = abs(b);
     if (is_nan(a) || is_nan(b) || is_inf(a) || b == 0.0) return 0.0 / 0.0;

@@ -1,5 +1,6 @@
 #version 430
-// One invocation an output element, a texel of four where the body defines texel(), or a tile that stores for itself.
+// One invocation computes one output element, one texel of four if the body defines texel(), or one tile, which the
+// body stores.
 layout(local_size_x = 64) in;
 $declarations
 $math

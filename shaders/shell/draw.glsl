@@ -1,5 +1,5 @@
 #version $version
-// One fragment a pixel of the caller's texture or framebuffer; the body defines vec4 color(ivec2 pixel).
+// One fragment is one pixel of the caller's texture or framebuffer. The body defines vec4 color(ivec2 pixel).
 $declarations
 $math
 $functions

@@ -1,5 +1,5 @@
 #version 330
-// One fragment a texel of four output elements.
+// One fragment computes one texel of four output elements.
 $declarations
 $math
 $functions

@@ -30,13 +30,13 @@ def backend_type(name: BackendType | str) -> BackendType:
 
 
 def open_backend(name: BackendType | str, ctx: Any = None) -> Backend:
-    """A backend by name, in the caller's GL context if one is given. Raises BackendError where it cannot be had."""
+    """Open a backend by name, in the caller's GL context if one is given. Raises BackendError if that fails."""
     opened: Backend = import_module(_HOMES[backend_type(name)]).open_backend(ctx)
     return opened
 
 
 def evaluator() -> Callable[[LayerLike, Sequence[Any]], list[Any]]:
-    """The function that computes one layer on arrays with NumPy, as constant folding wants it."""
+    """Return the function that computes one layer on arrays with NumPy. Constant folding uses it."""
     found: Callable[[LayerLike, Sequence[Any]], list[Any]] = import_module(
         "perframe.backends.cpu.lowering.reference"
     ).evaluate
@@ -44,7 +44,7 @@ def evaluator() -> Callable[[LayerLike, Sequence[Any]], list[Any]]:
 
 
 def host_runner() -> Callable[[LayerLike, Sequence[Any]], list[Any]]:
-    """The function that runs a layer between plans: its values may be lists, and shapes may come from data."""
+    """Return the function that runs a layer between plans: values may be lists, and shapes may depend on data."""
     module = import_module("perframe.backends.cpu.lowering.reference")
     found: Callable[[LayerLike, Sequence[Any]], list[Any]] = module.run_on_host
     return found
@@ -57,29 +57,29 @@ def job_scheduler() -> Callable[..., Any]:
 
 
 def compiled_kernels() -> tuple[Path, list[str]]:
-    """The folder where the CPU's kernels are kept, and what this process has compiled, in order."""
+    """Return the folder of the CPU's compiled kernels, and the names of those that this process compiled, in order."""
     jit = import_module("perframe.backends.cpu.compile.jit")
     return jit.kernel_folder(), jit.compiled
 
 
 def expect_kernels() -> None:
-    """Begin to compile the kernels that all models on the CPU need, where they are missing in the cache."""
+    """Begin to compile the kernels that every model on the CPU needs and that the cache lacks."""
     import_module("perframe.backends.cpu.compile.jit").expect()
 
 
 def settle_kernels() -> None:
-    """Wait until all kernels that were asked for are compiled and kept."""
+    """Wait until all requested kernels are compiled and stored in the cache."""
     import_module("perframe.backends.cpu.compile.jit").settle()
 
 
 def kernel_progress() -> float:
-    """Which share of the CPU's kernels that were asked for is compiled, from 0 to 1."""
+    """The compiled share of the requested CPU kernels, from 0 to 1."""
     share: float = import_module("perframe.backends.cpu.compile.compilers").compilers().progress
     return share
 
 
 def gl_dtypes(layer: LayerLike) -> frozenset[DataType]:
-    """The dtypes of its first input with which the GL backends run a layer, as they say themselves."""
+    """The dtypes of its first input with which the GL backends run a layer, as its family declares them."""
     if layer.family not in gl_families() or layer.declaration.on_host:
         return frozenset()
     steps = import_module("perframe.backends.gl.steps")
@@ -88,7 +88,7 @@ def gl_dtypes(layer: LayerLike) -> frozenset[DataType]:
 
 
 def gl_families() -> frozenset[str]:
-    """The families of layers that have GL kernels: their files say how a layer is lowered."""
+    """The families of layers that have GL kernels: those whose file defines `lower`."""
     package = import_module("perframe.backends.gl.families")
     names = [module.name for module in pkgutil.iter_modules(package.__path__)]
     return frozenset(name for name in names if hasattr(import_module(f"{package.__name__}.{name}"), "lower"))

@@ -19,17 +19,15 @@ Make = Callable[[Array], Array]
 
 @dataclass(frozen=True)
 class StorageRange:
-    """Where a value lies within another one's storage, in elements: from `first` on, its rows `pitch` apart."""
+    """The elements that a value takes within another value's storage: from `first` on, with rows `pitch` apart."""
 
-    whole: str  # a value's name, which has storage of its own
+    whole: str  # the name of the other value, which has storage of its own
     first: int
     pitch: int
 
 
 class Operand:
-    """A value as a lowering sees it: shape, dtype, values where they are known, and storage, made when it is first
-    asked for.
-    """
+    """A value as a lowering sees it: shape, dtype, known values if any, and storage, which is made on first use."""
 
     __slots__ = (
         *("_derive", "_make_storage", "_storage", "_value"),
@@ -47,24 +45,24 @@ class Operand:
         storage: Storage | None = None,
         part: StorageRange | None = None,
     ) -> None:
-        self.part = part  # where it lies within another value
+        self.part = part  # the range within another value's storage that holds it
         self.name, self.shape, self.dtype, self._value = name, TensorShape(shape), dtype, value
         self._make_storage, self._derive, self._storage = make_storage, derive, storage
-        self.derivations: dict[str, tuple[Make, Operand]] = {}  # what was asked of `derived`
-        self.was_read = False  # whether anyone looked at the values themselves
+        self.derivations: dict[str, tuple[Make, Operand]] = {}  # results of `derived`, by kind
+        self.was_read = False  # whether `value` was used
 
     @property
     def pitch(self) -> int:
-        """The elements from one row, which is the last dim, to the next."""
+        """The number of elements from the start of one row to the start of the next. A row is the last dim."""
         return self.part.pitch if self.part is not None else self.shape[-1] if self.shape else 1
 
     @property
     def has_gaps(self) -> bool:
-        """Whether other values' elements lie between its rows."""
+        """Whether elements of other values lie between its rows."""
         return self.part is not None and len(self.shape) > 0 and self.part.pitch != self.shape[-1]
 
     def lies_in(self, whole: Operand, first: int) -> bool:
-        """Whether its data is that of `whole` from this element on, in the same rows."""
+        """Whether its data is part of `whole`'s: it begins at element `first` of `whole` and keeps the same rows."""
         if self.part is None:
             return False
         name, begin = (whole.name, 0) if whole.part is None else (whole.part.whole, whole.part.first)
@@ -78,7 +76,7 @@ class Operand:
 
     @property
     def value(self) -> Array | None:
-        """The values, if they are known. Who only asks whether they are uses `is_constant`."""
+        """The values, if they are known. Use `is_constant` to ask only whether they are known."""
         self.was_read = True
         if callable(self._value):
             self._value = self._value()
@@ -90,9 +88,9 @@ class Operand:
         return self._value is not None
 
     def derived(self, kind: str, make: Make) -> Operand:
-        """What `make` makes of a constant's values, such as weights in a kernel's order: made once for all plans.
+        """Return `make(value)` as an operand, such as weights in a kernel's order. All plans share one result.
 
-        `kind` names what is made, and everything besides the values that it depends on.
+        `kind` names the result. It must differ wherever anything but the values changes the result.
         """
         if self._derive is None:
             assert self.value is not None
@@ -109,12 +107,12 @@ class Operand:
 
     @property
     def has_storage(self) -> bool:
-        """Whether anyone has asked for its storage."""
+        """Whether its storage is there already."""
         return self._storage is not None
 
     @property
     def storage(self) -> Storage:
-        """Where the data lies. A constant is uploaded the first time."""
+        """The storage of the data. The first use allocates it, and uploads a constant."""
         if self._storage is None:
             if self._make_storage is None:
                 raise BackendError(f"value {self.name!r} has no storage")

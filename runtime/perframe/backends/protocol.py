@@ -1,5 +1,5 @@
-"""What a backend is. None of its methods is named after an operator: families find their lowering by the stem of
-their file.
+"""The protocol between plans and backends. No method is named after an operator: a family's lowering is the file of
+the same name in the backend's `families` folder.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from perframe.tensor import BackendType, DataType, Storage
 
 
 class LayerLike(Protocol):
-    """A layer, as far as backends know it."""
+    """The properties of a layer that backends use."""
 
     @property
     def op(self) -> str:
@@ -33,7 +33,7 @@ class LayerLike(Protocol):
 
     @property
     def declaration(self) -> Any:
-        """What is declared of its operator."""
+        """The declaration of its operator."""
 
     @property
     def epilogue(self) -> Any:
@@ -41,14 +41,14 @@ class LayerLike(Protocol):
 
     @property
     def channels_last(self) -> bool:
-        """Whether its data has the channels as the last dim, though its form has them as the second."""
+        """Whether the channels are the last dim of its data, although they are the second dim of its form."""
 
     def form(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> Any:
         """The canonical form of its family."""
 
 
 class Step(Protocol):
-    """One bound piece of a plan: it knows its kernel, its operands and its numbers."""
+    """One bound piece of a plan: a kernel with its operands and its numbers."""
 
     layer: str
 
@@ -58,60 +58,67 @@ class Program(Protocol):
 
     @property
     def nanoseconds(self) -> int | None:
-        """What its runs take, as the last ones did; None where nobody measured it."""
+        """The duration of a run, measured over the last runs; None if it is not measured."""
 
     def __len__(self) -> int:
-        """How many steps."""
+        """The number of steps."""
 
     def replace(self, planned: Storage, new: Storage) -> None:
-        """Read `new` where the plan says `planned`, whatever was read there meanwhile: two inputs may be one tensor."""
+        """Read `new` in place of the plan's storage `planned`.
+
+        `planned` is the storage that the plan was made with, not the one that an earlier call bound: two inputs may be
+        one tensor.
+        """
 
     def run(self, begin: int, end: int) -> None:
-        """Run some of them, in order; the caller sees to what they depend on."""
+        """Run the steps from `begin` up to `end`, in order. The caller has waited for whatever they depend on."""
 
 
 @dataclass
 class Access:
-    """What a program shares with others. `rebinds` (planned, new) are made before its next run, never during one."""
+    """The storages that a program shares with others.
+
+    `rebinds` are pairs (planned, new). The backend applies them before the next run, and never during one.
+    """
 
     reads: list[Storage] = field(default_factory=list)
     writes: list[Storage] = field(default_factory=list)
     rebinds: list[tuple[Storage, Storage]] = field(default_factory=list)
-    others: list[Storage] = field(default_factory=list)  # those of `reads` that are not the plan's own
+    others: list[Storage] = field(default_factory=list)  # the storages in `reads` that do not belong to the plan
 
     def take_rebinds(self) -> list[tuple[Storage, Storage]]:
-        """What is to be bound anew, once."""
+        """Return the pending rebinds, and clear them."""
         taken, self.rebinds = self.rebinds, []
         return taken
 
 
 class Workspace(Protocol):
-    """Storage for what lives within a plan's runs: values whose lifetimes do not meet share it.
+    """Storage for the values that live within one run of a plan. Values whose lifetimes do not meet share it.
 
-    Plans take and give back in the order of their steps. Runs of a backend's plans follow each other, so that plans may
-    share it too.
+    A plan takes storage and gives it back in the order of its steps. A backend runs its plans one after the other, so
+    plans may share storage too.
     """
 
-    size: int  # bytes, at the most
+    size: int  # bytes at the peak
     used: int  # bytes that are taken now
 
     def take(self, shape: Sequence[int], dtype: DataType) -> Storage:
-        """Storage until it is given back."""
+        """Take storage for a value, until it is given back."""
 
     def give_back(self, storage: Storage) -> None:
-        """Nothing reads its values any more; what was not taken here is left alone."""
+        """Take storage back: nothing reads its values any more. Does nothing for storage that was not taken here."""
 
     def scratch(self, shape: Sequence[int], dtype: DataType) -> Storage:
-        """Storage between the steps of one layer."""
+        """Return storage for values that one layer passes between its steps."""
 
     def end_layer(self) -> None:
-        """The steps of a layer are all there."""
+        """Called when all steps of a layer are made."""
 
     def end_plan(self) -> None:
-        """The steps of all layers are there, and no program yet: storage may still move."""
+        """Called when the steps of all layers are made and no program is: storage may still move."""
 
     def release(self) -> None:
-        """Free what is the plan's own."""
+        """Free the storage that belongs to the plan alone."""
 
 
 class Backend(Protocol):
@@ -120,54 +127,55 @@ class Backend(Protocol):
     backend_type: BackendType
 
     def alloc(self, shape: Sequence[int], dtype: DataType) -> Storage:
-        """New storage of undefined values."""
+        """Allocate storage; its values are undefined."""
 
     def owns(self, storage: Storage) -> bool:
-        """Whether its steps can read this storage: it is of its kind, and of its GL context."""
+        """Whether steps of this backend can read the storage: its kind and its GL context are this backend's."""
 
     def copy(self, source: Storage, target: Storage, shape: Sequence[int], dtype: DataType) -> None:
-        """Copy a value between two storages of its own, in the order of submission and without waiting."""
+        """Copy a value between two storages of this backend, in the order of submission and without waiting."""
 
     def constant(self, value: Array) -> Storage:
-        """Storage of values that never change."""
+        """Return storage with values that never change."""
 
     def workspace(self) -> Workspace:
-        """A new one, for a plan."""
+        """Return a new workspace for a plan."""
 
     def supports(self, layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand]) -> str | None:
-        """Why it cannot run this layer; None when it can."""
+        """Return None if this backend can run the layer, and otherwise the reason why it cannot."""
 
     def lower(
         self, layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand], scratch: Scratch
     ) -> list[Step]:
-        """The steps that run a layer."""
+        """Return the steps that run a layer."""
 
     def program(self, steps: Sequence[Step]) -> Program:
         """Make steps ready to run."""
 
     def submit(self, program: Program, begin: int, end: int, access: Access) -> None:
-        """Begin to run some steps and return; who reads `access.writes` afterwards waits for them."""
+        """Begin to run the steps from `begin` up to `end`, and return. Readers of `access.writes` wait for them."""
 
     def flush(self) -> None:
-        """See to it that what was submitted makes progress without further calls."""
+        """Ensure that submitted work makes progress without further calls."""
 
     def close(self) -> None:
-        """Wait for what was submitted and free what the backend holds."""
+        """Wait for submitted work, and free everything that the backend holds."""
 
 
 @runtime_checkable
 class Placing(Protocol):
-    """A backend whose values may lie within others (see perframe/plan/sharing.py)."""
+    """A backend whose values may lie within other values' storage (see perframe/plan/sharing.py)."""
 
     def takes_gaps(
         self, layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand]
     ) -> frozenset[str]:
-        """The names of those operands whose rows may have gaps between them."""
+        """The names of the operands whose rows may have gaps between them."""
 
     def overwrites(self, layer: LayerLike) -> int | None:
-        """The input whose storage the first output may have, if that is as large: of it the layer reads no element
-        after it has written there.
+        """Return the index of the input whose storage the first output may take over, or None.
+
+        Both must be equally large. The layer reads no element of that input after it has written to the same place.
         """
 
     def part(self, storage: Storage, place: StorageRange, shape: Sequence[int], dtype: DataType) -> Storage:
-        """A part of the storage of the value that it lies in."""
+        """Return the range `place` of another value's `storage`, as storage of its own."""

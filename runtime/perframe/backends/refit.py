@@ -1,4 +1,4 @@
-"""What a backend adds whose plans can be made over for other sizes."""
+"""The protocol of backends whose plans can be refitted to other sizes."""
 
 from __future__ import annotations
 
@@ -12,9 +12,7 @@ from perframe.tensor import DataType, Storage
 
 
 class SizedProgram(Protocol):
-    """A program for one set of sizes, with what is its own: storages in place of those of the template with these ids,
-    the numbers that the template was asked for, and where its values are.
-    """
+    """A program for one set of sizes, with storages, numbers and a workspace of its own."""
 
     @property
     def program(self) -> Program:
@@ -22,47 +20,47 @@ class SizedProgram(Protocol):
 
     @property
     def workspace(self) -> Workspace:
-        """Where its values are."""
+        """The workspace that holds its values."""
 
     @property
     def storages(self) -> Mapping[int, Storage]:
-        """By the ids of those whose place they take."""
+        """Its own storages, by the ids of the template's storages that they replace."""
 
     @property
     def numbers(self) -> Sequence[int]:
-        """What the template was asked for."""
+        """The results that the template computed for these sizes."""
 
     def live(self) -> list[int]:
-        """For each layer, the bytes of all values within a run while it does."""
+        """For each layer, the bytes of all values that are alive while the layer runs."""
 
 
 class ProgramTemplate(Protocol):
     """A program for any sizes: see perframe/plan/refit.py."""
 
     def serves(self, sizes: Sequence[int]) -> bool:
-        """Whether it is the program for these sizes; known before its kernels are there."""
+        """Whether its program is right for these sizes. The answer does not wait for kernels."""
 
     def fit(self, backend: Backend) -> SizedProgram | None:
-        """The program for the sizes for which it was chosen last, to run on a backend of its kind; None while kernels
+        """Return the program for the sizes of the last choice, to run on a backend of its kind; None while its kernels
         are being compiled.
         """
 
 
 class Chooser(Protocol):
-    """Finds which of some templates serves sizes."""
+    """Finds the template that serves given sizes."""
 
     def choose(self, shapes: Shapes) -> int:
-        """The first one that serves these shapes, for which its programs may be fitted then; -1 where none does, or
-        finding out would have to be waited for. A frame waits for the answer.
+        """Return the index of the first template that serves these shapes, ready to `fit` them. Return -1 if none does,
+        or if the answer would have to be waited for: a frame waits for this call.
         """
 
 
 @runtime_checkable
 class Following(Backend, Protocol):
-    """A backend whose families compute with numbers that a trace follows."""
+    """A backend whose families compute with sizes that a trace can follow."""
 
     def apart(self) -> Following:
-        """Another one of its kind, for plans that are made in another thread and never run."""
+        """Return another backend of this kind, for plans that are made in another thread and never run."""
 
     def template(
         self,
@@ -72,9 +70,11 @@ class Following(Backend, Protocol):
         results: Sequence[int],
         storages: Mapping[int, tuple[slice, DataType]],
     ) -> ProgramTemplate:
-        """What makes a program like this one for other sizes, and these results besides; ends the trace. `storages` are
-        those that each program has for itself, by their ids: which results are their shapes, and their dtypes.
+        """End the trace, and return a template that makes this program and computes `results` for other sizes.
+
+        `storages` lists the storages that each program needs for itself, by id: the slice of the results that is its
+        shape, and its dtype.
         """
 
     def chooser(self, templates: Sequence[ProgramTemplate], positions: Positions) -> Chooser:
-        """Of templates whose sizes are at these positions of shapes."""
+        """Return a chooser among templates whose sizes stand at these positions of the shapes."""

@@ -1,1 +1,1 @@
-"""The commands of `perframe`, and what they show."""
+"""The commands of `perframe` and their reports."""

@@ -1,8 +1,8 @@
-"""`perframe bench`: perframe's backends and another runtime side by side, in alternating rounds.
+"""`perframe bench`: perframe's backends and other runtimes side by side, in alternating rounds.
 
-Each side has a process of its own, because the idle threads of some runtimes spin and slow whoever shares the process.
-In every round each side runs a burst of inferences, in an order that turns round, so that a machine that slows down or
-warms up does so for all.
+Each side has a process of its own, because the idle threads of some runtimes spin, which slows everything else in the
+process. In every round each side runs a burst of inferences. Every other round reverses the order of the sides, so a
+machine that slows down or warms up affects all sides alike.
 """
 
 from __future__ import annotations
@@ -34,19 +34,20 @@ if TYPE_CHECKING:
 
 WARM_UP_SECONDS = 0.5
 BURST_SECONDS = 0.1
-PAUSE_SECONDS = 0.02  # for the threads of the side that was just measured to fall asleep
+PAUSE_SECONDS = 0.02  # lets the threads of the side before fall asleep
 
 Progress = Callable[[str, float], None]
 
 
 @dataclass(frozen=True)
 class Timing:
-    """What one side took for one model, in seconds, and its process' peak memory in bytes.
+    """The times of one side for one model, in seconds, and the peak memory of its process, in bytes.
 
-    `load` includes the runtime's import, `first` is the first inference, `new_shape` the first with other input shapes
-    when all else is warm (None where the model has only one), `steady` the median of the rounds. `difference` is the
-    largest deviation from the peer's outputs, relative to the largest of them. `ratio` is peer / ours, of times and of
-    memory: above 1, perframe is better. Where there are several peers, `peer` is the fastest, and the one that counts.
+    `load` includes the runtime's import. `first` is the first inference. `new_shape` is the first inference with other
+    input shapes when everything else is warm; None if the model has no open dims. `steady` is the median of the rounds.
+    `difference` is the largest deviation from the peer's outputs, relative to the largest of them. `ratio` is peer /
+    ours, of times and of memory: above 1, perframe is better. `peer` is the fastest peer, to which the others are
+    compared.
     """
 
     model: str
@@ -66,7 +67,7 @@ class Timing:
 
 @dataclass(frozen=True)
 class Task:
-    """A model to measure: files for both sides, inputs, and inputs of another shape where the model has any."""
+    """A model to measure: files for both sides, inputs, and inputs of another shape if the model has open dims."""
 
     name: str
     ours: Path
@@ -76,7 +77,7 @@ class Task:
 
 
 class Process:
-    """A side in its own process; see bench_side.py for what it answers."""
+    """A side in its own process. See bench_side.py for its requests and answers."""
 
     def __init__(self, side: str, threads: int | None = None) -> None:
         self.side, self.threads = side, threads
@@ -90,7 +91,7 @@ class Process:
         )
 
     def ask(self, do: str, **request: Any) -> dict[str, Any]:
-        """Sends a request and blocks for the answer. Raises BackendError."""
+        """Send a request, and block until the answer comes. Raises BackendError."""
         assert self._child.stdin and self._child.stdout
         try:
             print(json.dumps({"do": do, **request}), file=self._child.stdin, flush=True)
@@ -107,7 +108,7 @@ class Process:
         return answer
 
     def close(self) -> None:
-        """Ends the process; a second time does nothing."""
+        """End the process. May be called twice."""
         self._child.kill()
         with contextlib.suppress(BrokenPipeError), self._child:
             pass
@@ -115,7 +116,7 @@ class Process:
 
 
 class Contestant:
-    """A side with what has been measured of it so far."""
+    """A side, and its measurements so far."""
 
     def __init__(self, task: Task, side: str, threads: int | None = None, strict: bool = False) -> None:
         self.timing = Timing(task.name, side, threads)
@@ -125,7 +126,7 @@ class Contestant:
         self._rounds: list[float] = []
 
     def prepare(self) -> None:
-        """Opens the model, measures what happens once, and warms up."""
+        """Open the model, measure the load, the first inference and the first with a new shape, and warm up."""
         task, ask = self._task, self._process.ask
         path = task.ours if self.timing.threads is None else task.peers
         load = ask("open", side=self.timing.side, model=str(path), **self._options)["seconds"]
@@ -138,24 +139,26 @@ class Contestant:
         self.timing = replace(self.timing, load=load, first=first, new_shape=new_shape, steady=median(samples))
 
     def round(self) -> None:
-        """One burst."""
+        """Run one burst of inferences."""
         time.sleep(PAUSE_SECONDS)
         self._rounds.append(median(self._run(self._task.feed, self._burst)))
         self.timing = replace(self.timing, rounds=tuple(self._rounds), steady=median(self._rounds))
 
     def finish(self) -> None:
-        """What it took of memory until now."""
+        """Measure the peak memory."""
         self.timing = replace(self.timing, memory=self._process.ask("memory")["peak"])
 
     def outputs(self, folder: Path) -> list[Any]:
-        """The outputs for the task's inputs."""
+        """Return the outputs for the task's inputs."""
         path = folder / f"{self.timing.side}.npz"
         self._process.ask("save", feed=str(self._task.feed), path=str(path))
         with np.load(path) as arrays:
             return list(arrays.values())
 
     def attempt(self, step: Callable[[], None]) -> bool:
-        """Runs a step; when it fails, the error becomes the result and the process ends."""
+        """Run a step, and return whether the side is still without error. A failed step ends the process, and its error
+        becomes the result.
+        """
         if self.timing.error is None:
             try:
                 step()
@@ -165,7 +168,7 @@ class Contestant:
         return self.timing.error is None
 
     def close(self) -> None:
-        """Ends the process."""
+        """End the process."""
         self._process.close()
 
     def _run(self, feed: Path, times: int) -> list[float]:
@@ -183,9 +186,9 @@ def measure(
     strict: bool = False,
     progress: Progress = lambda _what, _fraction: None,
 ) -> Iterator[list[Timing]]:
-    """Measures model after model, and yields the timings of each; a side that fails has its error there.
+    """Measure one model after the other, and yield the timings of each. The timing of a failed side has its error.
 
-    Raises MissingExtraError where a peer is not installed.
+    Raises MissingExtraError if a peer is not installed.
     """
     for peer in against:
         if not util.find_spec(peer):
@@ -202,7 +205,7 @@ def measure(
 
 
 def make_task(name: str, folder: Path, dims: Mapping[str, int], seed: int) -> Task:
-    """Puts the model and its inputs into `folder`. Raises ModelError."""
+    """Put the model and its inputs into `folder`. Raises ModelError."""
     import perframe as pf
     from perframe.importers.light import for_other_runtimes
 
@@ -265,7 +268,7 @@ def _steady(contestant: Contestant) -> float:
 
 
 def _fastest(contestants: Sequence[Contestant]) -> Contestant:
-    """The peer with the number of threads that suits it best; the others end."""
+    """Return the fastest of one peer's thread counts, and end the others."""
     best = min(contestants, key=_steady)
     for contestant in contestants:
         if contestant is not best:
@@ -298,7 +301,7 @@ def _difference(ours: Any, theirs: Any) -> float:
 
 
 def as_json(timings: Sequence[Timing], settings: Mapping[str, Any]) -> str:
-    """The timings for a machine, with what is needed to repeat them."""
+    """The timings for a machine, with the machine, the packages and the settings."""
     machine = {
         "machine": platform.machine(),
         "system": platform.platform(),
@@ -311,7 +314,7 @@ def as_json(timings: Sequence[Timing], settings: Mapping[str, Any]) -> str:
 
 
 def show(timings: Sequence[Timing], console: Console) -> None:
-    """The timings for a person, and below them what failed. The ratio is the fastest peer's steady time / ours."""
+    """Print the timings for a person, and the errors below them. The ratio is the fastest peer's steady time / ours."""
     from rich.table import Table
     from rich.text import Text
 

@@ -5,7 +5,7 @@
 {"do": "save", "feed": "x.npz", "path": "y.npz"}       → {}
 {"do": "memory"}                                       → {"peak": 104857600}
 
-A side is a perframe backend, "onnxruntime" or "openvino". What fails is answered with {"error": ...}.
+A side is a perframe backend, "onnxruntime" or "openvino". The answer to a request that fails is {"error": ...}.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Side(Protocol):
     """A model, loaded by one runtime."""
 
     def run(self, feed: Arrays) -> dict[str, Any]:
-        """One inference, from arrays to arrays; blocks."""
+        """Run one inference from arrays to arrays. Blocks."""
 
 
 class PerframeSide:
@@ -66,7 +66,7 @@ class OnnxruntimeSide:
 
 
 class OpenvinoSide:
-    """OpenVINO on the CPU with a fixed number of threads. It would compute in bfloat16 where the machine can."""
+    """OpenVINO on the CPU with a fixed number of threads. It computes in float32; its default may be bfloat16."""
 
     def __init__(self, model: str, threads: int) -> None:
         import openvino
@@ -81,7 +81,7 @@ class OpenvinoSide:
         self._outputs = [output.any_name for output in compiled.outputs]
 
     def run(self, feed: Arrays) -> dict[str, Any]:
-        """One inference; the arrays that it gives are its own, so they are copied."""
+        """Run one inference. The result arrays belong to OpenVINO, so they are copied."""
         made = self._request.infer(dict(feed))
         return {name: np.array(made[index]) for index, name in enumerate(self._outputs)}
 
@@ -90,9 +90,9 @@ PEERS: dict[str, Callable[[str, int], Side]] = {"onnxruntime": OnnxruntimeSide, 
 
 
 def peak_memory() -> int | None:
-    """The most bytes that this process ever had in memory; None where the system does not say.
+    """The peak memory of this process in bytes; None if the system does not report it.
 
-    On Linux a process that was started by a larger one inherits the other's figure in `ru_maxrss`, but not here.
+    On Linux `ru_maxrss` includes the peak of a larger process that started this one. The figure read here does not.
     """
     with suppress(OSError, StopIteration):
         lines = Path("/proc/self/status").read_text().splitlines()
@@ -106,25 +106,25 @@ def peak_memory() -> int | None:
 
 @cache
 def load_feed(path: str) -> Arrays:
-    """The inputs in an .npz file, read once."""
+    """The inputs in an .npz file. Each file is read only once."""
     with np.load(path) as arrays:
         return dict(arrays)
 
 
 class Answers:
-    """What the requests mean."""
+    """The answers to requests: one method for each request."""
 
     def __init__(self) -> None:
         self._side: Side | None = None
 
     @property
     def side(self) -> Side:
-        """What was opened."""
+        """The side that `open` made."""
         assert self._side is not None, "open first"
         return self._side
 
     def open(self, side: str, model: str, threads: int = 1, strict: bool = False) -> dict[str, Any]:
-        """Load the model; the runtime's own import counts."""
+        """Load the model, and return the seconds that it took, the runtime's import included."""
         start = time.perf_counter()
         self._side = PEERS[side](model, threads) if side in PEERS else PerframeSide(model, side, strict)
         return {"seconds": time.perf_counter() - start}
@@ -139,7 +139,7 @@ class Answers:
         return {"samples": samples}
 
     def save(self, feed: str, path: str) -> dict[str, Any]:
-        """Write the outputs that are arrays of numbers, in their order."""
+        """Write the outputs that are arrays of numbers, in order."""
         outputs = self.side.run(load_feed(feed)).values()
         numbers = [value for value in outputs if isinstance(value, np.ndarray) and value.dtype != object]
         with Path(path).open("wb") as file:
@@ -147,12 +147,12 @@ class Answers:
         return {}
 
     def memory(self) -> dict[str, Any]:
-        """What the process took so far."""
+        """Return the peak memory of the process so far."""
         return {"peak": peak_memory()}
 
 
 def serve(requests: TextIO, replies: TextIO) -> None:
-    """Answers until the requests end."""
+    """Answer requests until they end."""
     answers = Answers()
     for line in requests:
         request = json.loads(line)
@@ -164,7 +164,7 @@ def serve(requests: TextIO, replies: TextIO) -> None:
 
 
 def main() -> None:
-    """Serves, with stdout moved out of reach of whatever a library may print."""
+    """Serve requests on the original stdout. A library that prints to stdout then writes to stderr."""
     replies = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     serve(sys.stdin, replies)

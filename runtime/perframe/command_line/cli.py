@@ -1,7 +1,7 @@
 """The command line: `perframe run | compare | inspect | bench | warmup | operators | doctor | demo`.
 
-Exit status: 0 when all went well, 1 when something failed, 2 when the command was not understood. What a command needs
-is imported inside it, so that `perframe --help` answers at once.
+Exit status: 0 for success, 1 if something failed, 2 if the command was not understood. Each command imports its modules
+in its function, so that `perframe --help` answers at once.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ ModelName = Annotated[str, typer.Argument(help="An ONNX file, or the name of a k
 
 @app.callback()
 def options(debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False) -> None:
-    """Takes what all commands have in common; `main` reads it."""
+    """Declare the options of all commands. `main` reads them."""
 
 
 @app.command()
@@ -83,7 +83,7 @@ def compare(
     seed: Seed = 0,
     dims: Dims = "",
 ) -> None:
-    """Run a model layer by layer, and compare each with its definition; exit status 1 where one differs."""
+    """Run a model layer by layer, and compare each layer with its definition; exit status 1 if one differs."""
     from dataclasses import asdict
 
     import perframe as pf
@@ -103,10 +103,10 @@ def inspect(
     model: ModelName,
     as_json: AsJson = False,
     no_optimize: Annotated[bool, typer.Option("--no-optimize", help="Show the model as it is in the file.")] = False,
-    memory: Annotated[bool, typer.Option("--memory", help="Run it once, and show what it takes.")] = False,
+    memory: Annotated[bool, typer.Option("--memory", help="Run it once, and show its memory.")] = False,
     dims: Dims = "",
 ) -> None:
-    """Show a model's layers, and what the passes did; or with --memory its weights, and the peak within a run."""
+    """Show a model's layers and the effect of the passes; with --memory, its weights and the peak within a run."""
     from perframe.command_line.inspect import as_json as to_json
     from perframe.command_line.inspect import examine, examine_memory, show, show_memory
     from perframe.command_line.sources import parse_dims
@@ -133,7 +133,7 @@ def bench(
     seed: Seed = 0,
     dims: Dims = "",
 ) -> None:
-    """Time backends, and other runtimes beside them; a ratio is that to the fastest of these."""
+    """Time backends and other runtimes. The ratio compares a backend with the fastest of the other runtimes."""
     from rich.progress import Progress
 
     from perframe.command_line.bench import as_json, measure, show
@@ -185,7 +185,7 @@ def warmup(
 @app.command()
 def operators(
     as_json: AsJson = False,
-    as_markdown: Annotated[bool, typer.Option("--markdown", help="As docs/operators.md has it.")] = False,
+    as_markdown: Annotated[bool, typer.Option("--markdown", help="Print docs/operators.md.")] = False,
 ) -> None:
     """Show which of ONNX's operators perframe has, and where they run."""
     import json
@@ -211,7 +211,7 @@ def operators(
 
 @app.command()
 def doctor(as_json: AsJson = False) -> None:
-    """Show what this machine has and what is missing."""
+    """Show which packages, drivers and backends this machine has, and which are missing."""
     from perframe.command_line.doctor import as_json as to_json
     from perframe.command_line.doctor import examine, healthy, show
 
@@ -229,7 +229,7 @@ def doctor(as_json: AsJson = False) -> None:
 )
 def demo(
     context: typer.Context,
-    name: Annotated[str | None, typer.Argument(help="Which one; without a name they are listed.")] = None,
+    name: Annotated[str | None, typer.Argument(help="The demo's name; without it, a list.")] = None,
 ) -> None:
     """Run a demo: perframe demo painter --help."""
     from perframe.command_line.demo import demos, load_demo
@@ -243,7 +243,7 @@ def demo(
 
 
 def main() -> None:
-    """Runs the command line; an error that perframe raised on purpose is one message and exit status 1."""
+    """Run the command line. An error that perframe raises on purpose is printed as one message, with exit status 1."""
     try:
         app()
     except (PerframeError, OSError) as error:

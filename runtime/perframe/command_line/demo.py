@@ -1,4 +1,4 @@
-"""`perframe demo`: finds the demos that are shipped, and loads one by its path."""
+"""`perframe demo`: finds the shipped demos, and loads one by its path."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def demos() -> dict[str, Path]:
 
 
 def load_demo(name: str) -> Main:
-    """A demo's `main(argv)`, which returns an exit status. Raises PerframeError where it has none."""
+    """Return a demo's `main(argv)`, which returns an exit status. Raises PerframeError if it has none."""
     path = demos()[name]
     is_package = path.name == "__main__.py"
     module_name = f"perframe_demo_{name}"
@@ -32,7 +32,7 @@ def load_demo(name: str) -> Main:
     assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)
     sys.modules[module_name] = module
-    sys.path.insert(0, str(path.parent))  # as `python demos/NAME` has it
+    sys.path.insert(0, str(path.parent))  # like `python demos/NAME`
     spec.loader.exec_module(module)
     main: Main | None = getattr(module, "main", None)
     if main is None:

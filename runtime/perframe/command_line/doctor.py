@@ -1,6 +1,6 @@
-"""`perframe doctor`: what this machine has, what is missing, and what to do about it.
+"""`perframe doctor`: the packages, drivers and backends of this machine, the missing ones, and how to get them.
 
-Drivers and displays are asked in a process of their own: one that crashes or hangs must not take the report along.
+Each driver and display is tried in a process of its own: a driver that crashes or hangs must not end the report.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ INSTALL_GL = {
 }
 BACKEND_ADVICE = {
     "cpu": "pip install --force-reinstall numba llvmlite",
-    "gpu_compute": "it needs OpenGL 4.3; a newer graphics driver may have it, and gpu_pixel works without",
+    "gpu_compute": "it needs OpenGL 4.3; a newer graphics driver may have it, and gpu_pixel works without it",
     "gpu_pixel": "it needs OpenGL 3.3: install or update the graphics driver",
 }
 LIMITS = (
@@ -45,7 +45,7 @@ LIMITS = (
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that was looked at. "missing" is what perframe needs, "note" what it can do without."""
+    """The result of one check. Status "missing" means that perframe needs it, "note" that perframe works without it."""
 
     name: str
     status: Status
@@ -55,7 +55,7 @@ class Check:
 
 
 def examine() -> list[Check]:
-    """Looks at all there is; takes a few seconds. Never raises for what is missing."""
+    """Run all checks, which takes a few seconds. Never raises for anything missing."""
     headless = _probe("describe_headless")
     has_gl = not isinstance(headless, str)
     return [
@@ -69,7 +69,7 @@ def examine() -> list[Check]:
 
 
 def healthy(checks: list[Check]) -> bool:
-    """Whether nothing that is needed is missing."""
+    """Whether no check has the status "missing"."""
     return all(check.status != "missing" for check in checks)
 
 
@@ -79,7 +79,7 @@ def as_json(checks: list[Check]) -> str:
 
 
 def show(checks: list[Check], console: Console) -> None:
-    """The report for a person."""
+    """Print the report for a person."""
     from rich.table import Table
     from rich.text import Text
 
@@ -100,7 +100,9 @@ def show(checks: list[Check], console: Console) -> None:
 
 
 def _packages() -> Iterator[Check]:
-    """What perframe's own metadata requires: a missing one is needed, or a note where it belongs to an extra."""
+    """Check the packages that perframe's metadata requires. An absent one is "missing", or "note" if only an extra
+    requires it.
+    """
     versions, absent = {}, []
     for requirement in metadata.requires("perframe") or ():
         matched = re.match(r"[\w.-]+", requirement)
@@ -126,7 +128,7 @@ def _headless(probed: Facts | str) -> Check:
 
 def _window() -> Check:
     if sys.platform == "linux" and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
-        return Check("OpenGL, window", "note", "no display: demos run headless", "xvfb-run -a gives a virtual one")
+        return Check("OpenGL, window", "note", "no display: demos run headless", "xvfb-run -a makes a virtual one")
     probed = _probe("describe_window")
     if isinstance(probed, str):
         return Check("OpenGL, window", "note", probed, "demos run headless; a graphics driver brings windows")
@@ -134,7 +136,7 @@ def _window() -> Check:
 
 
 def _backend(name: str) -> Check:
-    """Whether a backend computes; gpu_compute may be missing, as it is on macOS, while gpu_pixel works."""
+    """Check whether a backend computes. For gpu_compute a failure is only a note: macOS has none, but has gpu_pixel."""
     probed = _probe("try_backend", name)
     if isinstance(probed, str):
         return Check(name, "note" if name == "gpu_compute" else "missing", probed, BACKEND_ADVICE[name])
@@ -142,21 +144,23 @@ def _backend(name: str) -> Check:
 
 
 def describe_headless() -> Facts:
-    """The driver that headless contexts get. Raises BackendError; may crash with the driver."""
+    """Return the facts of the driver of headless contexts. Raises BackendError; may crash with the driver."""
     from perframe.host.headless import HeadlessSurface
 
     return _describe(HeadlessSurface((16, 16)).ctx)
 
 
 def describe_window() -> Facts:
-    """The driver that windows get; shows one for a moment. Raises BackendError; may crash with the driver."""
+    """Return the facts of the driver of windows. It shows a window for a moment. Raises BackendError; may crash with
+    the driver.
+    """
     from perframe.host.window import Window
 
     return _describe(Window((64, 64), "perframe doctor").ctx)
 
 
 def try_backend(name: str) -> Facts:
-    """Runs one layer on a backend. Raises BackendError; may crash with the driver."""
+    """Run one layer on a backend, and return its facts. Raises BackendError; may crash with the driver."""
     import numpy as np
 
     import perframe as pf
@@ -174,14 +178,14 @@ def try_backend(name: str) -> Facts:
 
 
 def _describe(context: Any) -> Facts:
-    """A GL context's driver and the limits that matter to kernels."""
+    """The driver of a GL context, and the limits that matter to kernels."""
     names = {f"max_{name}": f"GL_MAX_{name.upper()}" for name in LIMITS}
     names |= {"vendor": "GL_VENDOR", "renderer": "GL_RENDERER", "version": "GL_VERSION"}
     return {name: context.info[key] for name, key in names.items() if context.info.get(key)}
 
 
 def _probe(function: str, *arguments: str) -> Facts | str:
-    """What a function of this module returns, called in another process; a sentence where it failed."""
+    """Call a function of this module in another process. Return its result, or the reason of its failure as text."""
     code = f"import json; from perframe.command_line import doctor; print(json.dumps(doctor.{function}(*{arguments})))"
     try:
         run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=PROBE_SECONDS)

@@ -1,4 +1,4 @@
-"""`perframe inspect`: what a model takes, gives and does, and what the passes made of it."""
+"""`perframe inspect`: a model's inputs, outputs and layers, and the effect of the passes."""
 
 from __future__ import annotations
 
@@ -31,9 +31,8 @@ class ValueFacts:
 
 @dataclass(frozen=True)
 class LayerFacts:
-    """One layer: `shapes` of its outputs (None where they cannot be inferred), `parameters` among its inputs.
-
-    `epilogue` names the operators that were fused behind it.
+    """One layer. `shapes` are those of its outputs; None if a shape cannot be inferred. `parameters` counts the values
+    of its constant inputs. `epilogue` names the operators that were fused into it.
     """
 
     name: str
@@ -48,7 +47,7 @@ class LayerFacts:
 
 @dataclass(frozen=True)
 class ModelFacts:
-    """All that `inspect` shows. `operators` counts layers by operator, before (the file) and after the passes."""
+    """The report of `inspect`. `operators` counts layers by operator, before the passes (in the file) and after."""
 
     name: str
     inputs: list[ValueFacts]
@@ -61,7 +60,7 @@ class ModelFacts:
 
 
 def examine(name: str, optimize: bool = True, dims: dict[str, int] | None = None) -> ModelFacts:
-    """Loads a model by path or name. Raises ModelError."""
+    """Load a model by path or name, and report on it. Raises ModelError."""
     import perframe as pf
 
     as_filed = pf.load(named_model(name), optimize=False, dims=dims)
@@ -99,10 +98,10 @@ def examine(name: str, optimize: bool = True, dims: dict[str, int] | None = None
 
 @dataclass(frozen=True)
 class MemoryFacts:
-    """What a run on the CPU takes, in bytes.
+    """The memory of a run on the CPU, in bytes.
 
-    `weights` are the model's constants, `packed` what kernels read instead of them, `arena` the memory that all values
-    within a run share. `layers` says how much of that is live while each layer runs.
+    `weights` is the size of the model's constants. `packed` is the size of the values that kernels read instead of
+    them. `arena` is the memory that all values within a run share. `layers` has the live part of it for each layer.
     """
 
     weights: int
@@ -112,7 +111,7 @@ class MemoryFacts:
 
 
 def examine_memory(name: str, dims: dict[str, int] | None = None) -> MemoryFacts:
-    """Loads a model and runs it once on the CPU; open dims are 1 unless `dims` says otherwise. Raises ModelError."""
+    """Load a model and run it once on the CPU. Open dims are 1 unless `dims` has them. Raises ModelError."""
     import perframe as pf
 
     model = pf.load(named_model(name))
@@ -128,7 +127,7 @@ def examine_memory(name: str, dims: dict[str, int] | None = None) -> MemoryFacts
 
 
 def show_memory(facts: MemoryFacts, console: Console) -> None:
-    """The report for a person: the sums, and the layers with which most is live."""
+    """Print the report for a person: the sums, and the layers during which most memory is live."""
     from rich.table import Table
     from rich.text import Text
 
@@ -147,7 +146,7 @@ def as_json(facts: ModelFacts | MemoryFacts) -> str:
 
 
 def show(facts: ModelFacts, console: Console) -> None:
-    """The report for a person."""
+    """Print the report for a person."""
     from rich.table import Table
     from rich.text import Text
 
@@ -170,7 +169,7 @@ def show(facts: ModelFacts, console: Console) -> None:
 
 
 def shape_text(shape: Dims) -> str:
-    """ "(1, batch, ?)"; "?" where not even the rank is known."""
+    """A shape as text, such as "(1, batch, ?)"; "?" if its rank is unknown."""
     return "?" if shape is None else f"({', '.join('?' if dim is None else str(dim) for dim in shape)})"
 
 

@@ -1,4 +1,4 @@
-"""`perframe run`: what came out of a model."""
+"""`perframe run`: the report on a model's outputs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def summary(outputs: Outputs, backend: str, load: float, run: float) -> dict[str
 
 
 def save_outputs(path: Path, outputs: Outputs) -> None:
-    """Writes the outputs to an .npz file, a sequence as NAME.0, NAME.1, ..."""
+    """Write the outputs to an .npz file, a sequence as NAME.0, NAME.1, ..."""
     arrays = {}
     for name, value in outputs.items():
         if isinstance(value, list):
@@ -38,7 +38,7 @@ def save_outputs(path: Path, outputs: Outputs) -> None:
 
 
 def show(report: Mapping[str, Any], console: Console) -> None:
-    """The summary for a person."""
+    """Print the summary for a person."""
     from rich.table import Table
     from rich.text import Text
 

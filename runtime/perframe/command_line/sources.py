@@ -1,4 +1,4 @@
-"""What a command line means by the name of a model and by an input: files, pictures, numbers, seeded random values."""
+"""The models and inputs that a command line names: files, pictures, numbers, seeded random values."""
 
 from __future__ import annotations
 
@@ -30,20 +30,21 @@ class Input(Protocol):
 
     @property
     def shape(self) -> Iterable[int | str | None] | None:
-        """Its dims: numbers, names, or None where unknown; None where not even the rank is known."""
+        """Its dims: numbers, names, or None for an unknown dim. None if the rank is unknown."""
 
 
 def model_folders() -> list[Path]:
-    """Where models are looked for by name: PERFRAME_MODELS, then what lies beside the checkout."""
+    """The folders of models that have names: those in PERFRAME_MODELS, then `shared/models` beside the checkout."""
     named = os.environ.get("PERFRAME_MODELS", "")
     beside_checkout = Path(__file__).resolve().parents[4] / "shared" / "models"
     return [*(Path(folder) for folder in named.split(os.pathsep) if folder), beside_checkout]
 
 
 def named_model(name: str, seed: int = 0) -> Path | bytes:
-    """A path; a name in a model folder; or "light_NAME": a model of the onnx package with seeded random weights.
+    """Find a model by name: a path, the name of a file in a model folder, or "light_NAME" for a model of the onnx
+    package with seeded random weights.
 
-    Raises ModelError, which says where it looked.
+    Raises ModelError with the paths that it tried.
     """
     if Path(name).is_file():
         return Path(name)
@@ -56,11 +57,11 @@ def named_model(name: str, seed: int = 0) -> Path | bytes:
         if path.is_file():
             return path
     places = ", ".join(str(path) for path in [Path(name), *looked])
-    raise ModelError(f"there is no model {name!r}; looked for {places}; light_NAME is one of the onnx package's")
+    raise ModelError(f"there is no model {name!r}; looked for {places}. light_NAME names a model of the onnx package")
 
 
 def parse_dims(text: str) -> dict[str, int]:
-    """ "batch=1,height=240" as a dict. Raises InputError."""
+    """Parse dims such as "batch=1,height=240" into a dict. Raises InputError."""
     dims = {}
     for item in filter(None, text.split(",")):
         name, _, value = item.partition("=")
@@ -73,11 +74,11 @@ def parse_dims(text: str) -> dict[str, int]:
 def input_arrays(
     inputs: Sequence[Input], given: Sequence[str] = (), dims: Mapping[str, int] | None = None, seed: int = 0
 ) -> dict[str, Array]:
-    """An array for each input of a model; `given` has items NAME=VALUE, and what is not given is random.
+    """Return an array for each input of a model. `given` has items NAME=VALUE; every other input is random.
 
-    A VALUE is a .npy file, a picture (resized where the input's height and width are known; 0 to 1 in floats, 0 to 255
-    in integers), a number (fills the input), "random", or "random:2x3" with a shape. Unknown dims are 1 unless `dims`
-    names them. Raises InputError.
+    A VALUE is a .npy file, a picture, a number that fills the input, "random", or "random:2x3" with a shape. A picture
+    is resized if the input's height and width are known; its values are 0 to 1 for floats and 0 to 255 for integers.
+    Unknown dims are 1 unless `dims` names them. Raises InputError.
     """
     values = _by_name(inputs, given)
     random = np.random.default_rng(seed)
@@ -88,7 +89,7 @@ def input_arrays(
 
 
 def random_array(random: np.random.Generator, shape: Sequence[int], dtype: DataType) -> Array:
-    """Normal values for floats; 0 and 1 for the rest, which are safe as indices too."""
+    """Random values: normal for floats, and 0 and 1 for all other numbers, because they are safe as indices too."""
     if dtype is DataType.STRING:
         return np.full(shape, "a", object)
     values = random.standard_normal(shape) if dtype.is_float else random.integers(0, 2, shape)
@@ -129,12 +130,14 @@ def _array(value: str, wanted: Input, dims: Mapping[str, int], random: np.random
 def _parse_shape(text: str) -> list[int]:
     dims = text.split("x")
     if not all(dim.isdigit() for dim in dims):
-        raise InputError(f"a shape is written 2x3; {text!r} is not")
+        raise InputError(f"a shape is written like 2x3, and {text!r} is not a shape")
     return [int(dim) for dim in dims]
 
 
 def _picture(path: Path, wanted: Input, dims: Sequence[int | None]) -> Array:
-    """The picture in the layout that the dims tell: channels (1, 3 or 4) last or first; its own size where unknown."""
+    """Read a picture in the layout of the dims, with the channels (1, 3 or 4) last or first. An unknown height or width
+    is the picture's own.
+    """
     from PIL import Image
 
     modes = {1: "L", 3: "RGB", 4: "RGBA"}

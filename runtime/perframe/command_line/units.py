@@ -1,10 +1,10 @@
-"""Sizes and times as people read them."""
+"""Sizes and times as text."""
 
 from __future__ import annotations
 
 
 def bytes_text(size: float) -> str:
-    """ "97.5 MiB"."""
+    """A number of bytes as text, such as "97.5 MiB"."""
     for unit in ("B", "KiB", "MiB"):
         if size < 1024:
             return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
@@ -13,7 +13,7 @@ def bytes_text(size: float) -> str:
 
 
 def seconds_text(seconds: float | None) -> str:
-    """ "12.3 ms", three significant digits; "–" for None."""
+    """A time as text with three significant digits, such as "12.3 ms"; "–" for None."""
     if seconds is None:
         return "–"
     unit, value = next(

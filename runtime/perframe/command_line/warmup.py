@@ -1,4 +1,4 @@
-"""Filling the cache of CPU kernels ahead of time, so that no frame waits for the compiler."""
+"""`perframe warmup`: fills the cache of CPU kernels ahead of time, so that no frame waits for the compiler."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Warmth:
-    """What one model needed."""
+    """The kernels that were compiled for one model, and the time it took."""
 
     model: str
     seconds: float
@@ -27,9 +27,9 @@ class Warmth:
 
 
 def warm_up(model: str, dims: Mapping[str, int], seed: int = 0) -> Warmth:
-    """Run a model once on the CPU with random inputs, so that all kernels which it needs are compiled and kept.
+    """Run a model once on the CPU with random inputs, so that all its kernels are compiled and stored in the cache.
 
-    Kernels do not depend on shapes, but which ones a model needs may. Raises ModelError, InputError.
+    A kernel does not depend on shapes, but the choice of kernels may. Raises ModelError, InputError.
     """
     _, compiled = compiled_kernels()
     before, start = len(compiled), time.perf_counter()
@@ -40,17 +40,17 @@ def warm_up(model: str, dims: Mapping[str, int], seed: int = 0) -> Warmth:
 
 
 def folder() -> Path:
-    """Where kernels are kept."""
+    """The folder of the compiled kernels."""
     return compiled_kernels()[0]
 
 
 def as_json_value(found: list[Warmth]) -> dict[str, Any]:
-    """For a machine."""
+    """The report for a machine."""
     return {"folder": str(folder()), "models": [asdict(warmth) for warmth in found]}
 
 
 def show(warmth: Warmth, console: Console) -> None:
-    """For a person."""
+    """Print the report for a person."""
     from perframe.command_line.units import seconds_text
 
     names = sorted(set(warmth.compiled))

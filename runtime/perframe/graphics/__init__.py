@@ -1,1 +1,1 @@
-"""OpenGL itself, for the host and the GL backends: contexts, whose is current, and functions by name."""
+"""OpenGL for the host and the GL backends: headless contexts, the current context, and GL functions by name."""

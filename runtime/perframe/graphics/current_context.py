@@ -1,8 +1,8 @@
-"""The native context that is current in this thread: EGL's, GLX's, WGL's or CGL's.
+"""The native GL context that is current in this thread: one of EGL, GLX, WGL or CGL.
 
-GL calls go to whatever is current, and moderngl does not say what that is. A context of the caller's must be current
-when we use it; a headless one of ours must neither take the place of the caller's nor stay in its way. The latter is
-EGL's, and on Linux alone.
+GL calls go to the current context, and moderngl does not report which one that is. The caller's context must be current
+when we use it. A headless context of ours must not stay current in place of the caller's, so `current` and `restore`
+put the caller's back. They act only on Linux, because only there our headless contexts are EGL's.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ _ASKED = {
 }
 
 Ask = Callable[[], int | None]
-"""Tells the handle of the context that is current in this thread, by one of the system's interfaces; None for none."""
+"""Returns the handle of this thread's current context as one of the system's interfaces knows it, or None."""
 
 
 class Current(NamedTuple):
-    """A thread's current EGL context and its surfaces; all None where it has none."""
+    """A thread's current EGL context and its surfaces. All are None if no EGL context is current."""
 
     display: int | None
     draw: int | None
@@ -42,13 +42,13 @@ NOTHING = Current(None, None, None, None)
 def _library(name: str) -> Any:
     try:
         return ctypes.CDLL(name)
-    except OSError:  # an interface that is not installed has no context either
+    except OSError:  # a missing interface has no current context
         return None
 
 
 @cache
 def _function(library: str, name: str, result: Any, *arguments: Any) -> Any:
-    # A prototype of our own: moderngl and glfw set others on the library's shared ones.
+    # A prototype of our own, because moderngl and glfw set other types on the library's shared function objects.
     return ctypes.CFUNCTYPE(result, *arguments)((name, _library(library)))
 
 
@@ -58,7 +58,9 @@ def _asks() -> list[Ask]:
 
 
 def find_current() -> tuple[Ask, int | None]:
-    """Who knows of this thread's current context, and its handle; None where nobody does."""
+    """Return the `Ask` that knows this thread's current context, and the context's handle; None if no context is
+    current.
+    """
     asks = _asks()
     for ask in asks:
         if (handle := ask()) is not None:
@@ -78,6 +80,6 @@ def current() -> Current:
 
 
 def restore(previous: Current) -> None:
-    """Make the context current again that `current` told of."""
+    """Make the context current again that `current` returned. Does nothing if that was none."""
     if previous.context is not None and current().context != previous.context:
         _function(_EGL[0], "eglMakeCurrent", ctypes.c_uint, _P, _P, _P, _P)(*previous)

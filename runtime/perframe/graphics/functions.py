@@ -1,5 +1,5 @@
-"""The GL entry points that steps call directly, loaded by name through the context's own loader (EGL, GLX, WGL and
-CGL alike).
+"""The GL functions that steps call directly, loaded by name. The context's own loader (EGL, GLX, WGL or CGL) finds
+them.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ _SINCE = {  # GL versions above 3.3
 
 
 class Entries:
-    """`gl.glUseProgram(...)` and its kind, for one context. `load` raises where the driver lacks one."""
+    """The GL functions of one context as attributes: `gl.glUseProgram(...)`. `load` raises for a missing function."""
 
     def __init__(self, load: Callable[[str], int], version: int) -> None:
         for name, (result, *arguments) in _SIGNATURES.items():
@@ -85,7 +85,7 @@ class Entries:
 
 
 def generate(gl: Any, kind: str) -> int:
-    """A new GL name: of "Samplers", "Queries" and so on."""
+    """Generate a GL name. `kind` is "Samplers", "Queries" and so on."""
     name = ctypes.c_uint()
     getattr(gl, f"glGen{kind}")(1, ctypes.byref(name))
     return int(name.value)

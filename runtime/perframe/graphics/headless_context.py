@@ -1,5 +1,5 @@
-"""What workers and surfaces need of GL alike, who must not know each other: a context without a screen, GL's functions
-by their names, and a process in which GL works.
+"""The parts of GL that workers and surfaces share without knowing each other: a context without a screen, GL functions
+by name, and a check that GL works in this process.
 """
 
 from __future__ import annotations
@@ -13,20 +13,22 @@ from perframe.errors import BackendError
 
 Context = TypeVar("Context")
 
-VERSIONS = (430, 330)  # compute shaders where they can be had; macOS has none
+VERSIONS = (430, 330)  # 4.3 has compute shaders; macOS does not have it
 IS_EGL = sys.platform.startswith("linux")
-# what wglGetProcAddress may answer for a function that it does not have
+# wglGetProcAddress may return any of these for a function that it does not have
 _NOWHERE = {0, 1, 2, 3, 2**32 - 1, 2**64 - 1, -1}
 
 FORKED = (
-    "this process was forked from one that had used OpenGL, and no driver works in such a child: begin it with "
+    "this process was forked from one that had used OpenGL, and no driver works in such a child: start the process by "
     "multiprocessing.get_context('spawn')"
 )
-_process: int | None = None  # that uses GL
+_process: int | None = None  # the id of the process that uses GL
 
 
 def claim_process() -> None:
-    """Use GL in this process. Raises BackendError in one forked from its user, where a driver may wait for ever."""
+    """Note that this process uses GL. Raises BackendError if it was forked from one that does: a driver may wait for
+    ever in such a child.
+    """
     global _process
     if _process is None:
         _process = os.getpid()
@@ -35,9 +37,9 @@ def claim_process() -> None:
 
 
 def create_headless(create_context: Callable[..., Context]) -> Context:
-    """A context by moderngl's `create_context`: GL 4.3 where it can be had, else 3.3. It is current afterwards.
+    """Make a context by moderngl's `create_context`: GL 4.3 if possible, else 3.3. It is current afterwards.
 
-    Raises BackendError that says what to install.
+    Raises BackendError with the reasons and the packages to install.
     """
     claim_process()
     settings: dict[str, Any] = {"backend": "egl"} if IS_EGL else {}
@@ -49,15 +51,16 @@ def create_headless(create_context: Callable[..., Context]) -> Context:
             reasons.append(f"GL {version / 100:.1f}: {error}")
     raise BackendError(
         f"no OpenGL context can be made here ({'; '.join(reasons)}): install a driver "
-        "(apt install libegl1 libgl1 libgl1-mesa-dri gives one that needs no GPU), or use backend 'cpu'"
+        "(apt install libegl1 libgl1 libgl1-mesa-dri installs one that needs no GPU), or use backend 'cpu'"
     )
 
 
 def entry_point(ctx: Any, name: str) -> int:
-    """The address of a GL function in a moderngl context, whoever loads its functions.
+    """The address of a GL function in a moderngl context.
 
-    moderngl's own loader, which windows get, glcontext's, and a caller's have `load_opengl_function` in common; that of
-    glcontext before version 3 has `load`. Raises BackendError where the driver does not have the function.
+    Contexts have different loaders: moderngl's own (in windows), glcontext's, or the caller's. All have the method
+    `load_opengl_function`; glcontext before version 3 has `load` instead. Raises BackendError if the driver does not
+    have the function.
     """
     loader = ctx.mglo._context
     load = getattr(loader, "load_opengl_function", None) or loader.load

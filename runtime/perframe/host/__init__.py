@@ -1,4 +1,4 @@
-"""The host: a frame loop with per-frame hooks, in a window, off screen, or without GL. Knows nothing of inference."""
+"""The host: a frame loop with per-frame hooks, in a window, off screen or without GL. It knows nothing of inference."""
 
 from perframe.host.app import App
 from perframe.host.clock import Clock, ManualClock, SystemClock

@@ -33,14 +33,14 @@ log = logging.getLogger("perframe")
 class App:
     """A frame loop around scripts.
 
-    `size` is the width and height to draw, in pixels. `headless` False asks for a window, True for none, None takes
-    what can be had (see `open_surface`); a `surface` of your own takes the place of all these, and stays yours to
-    release. `clock` gives the time; without one it is the system's. `fixed_update` stands for `fixed_delta_time`
-    seconds and runs at most `max_fixed_steps` times a frame: what is beyond is dropped, so a simulation slows down
-    when a machine cannot keep up.
+    `size` is the width and height of the surface, in pixels. `headless` False asks for a window, True for an off-screen
+    framebuffer, and None tries both (see `open_surface`). A `surface` of your own replaces all of these, and you
+    release it yourself. `clock` gives the time; the default is the system's. One `fixed_update` stands for
+    `fixed_delta_time` seconds, and runs at most `max_fixed_steps` times a frame. Further steps are dropped, so a
+    simulation slows down when the machine cannot keep up.
 
-    `run` releases everything at its end. In a `with` block that is left to the block, so that the app can be looked
-    at, and run again, in between.
+    `run` releases everything at its end. In a `with` block the end of the block does so instead, so that the app can be
+    inspected and run again inside the block.
     """
 
     def __init__(
@@ -77,24 +77,24 @@ class App:
 
     @property
     def framebuffer(self) -> moderngl.Framebuffer | None:
-        """What to render into, or None where there is no GL."""
+        """The framebuffer to render into, or None where there is no GL."""
         return self.surface.framebuffer
 
     @property
     def size(self) -> tuple[int, int]:
-        """Width and height of what is drawn into, in pixels."""
+        """Width and height of the surface in pixels."""
         return self.surface.size
 
     @property
     def clock(self) -> Clock:
-        """Where time comes from."""
+        """The source of the time."""
         return self._timeline.clock
 
     def run(self, *scripts: Script, frames: int | None = None) -> None:
         """Add the scripts and loop until `quit`, until the window is closed, or for `frames` frames.
 
-        What a hook or a coroutine raises comes out here, with the script's and the hook's name added, after everything
-        is released (in a `with` block: at the block's end).
+        An error of a hook or a coroutine leaves `run` with the names of the script and the hook added, after everything
+        is released (in a `with` block the block's end releases).
         """
         if frames is not None and not isinstance(frames, int):
             raise InputError(f"run takes a whole number of frames, not {frames!r}")
@@ -108,7 +108,9 @@ class App:
                 self.loop_once()
 
     def loop_once(self) -> Frame:
-        """One frame, for those who have a loop of their own. Returns its facts. Raises ClosedError after `release`."""
+        """Run one frame, and return its facts. For applications with a loop of their own. Raises ClosedError after
+        `release`.
+        """
         with self._frame_scope():
             events = self.surface.poll_events()
             self.surface.begin_frame()
@@ -130,7 +132,7 @@ class App:
     def add(self, script: Script) -> None:
         """Add a script: its `awake` runs now, its `start` when the next frame begins.
 
-        If `awake` fails, the script is not added. Raises InputError for what is no script, or is part of the app.
+        If `awake` fails, the script is not added. Raises InputError if it is not a Script, or already part of the app.
         """
         self._require_open()
         self._scripts.check(script)
@@ -142,7 +144,7 @@ class App:
             raise
 
     def remove(self, script: Script) -> None:
-        """Remove a script: what it owns is cancelled, its `destroy` runs now. Raises InputError if it is not here."""
+        """Remove a script: cancel its tasks, and run its `destroy` now. Raises InputError if it is not in the app."""
         if script not in self._scripts:
             raise InputError(f"{type(script).__name__} is not part of the app")
         self._cancel(script)
@@ -153,7 +155,7 @@ class App:
         self._quitting = True
 
     def post(self, event: Event) -> None:
-        """Let an event happen in the next frame, as if the window had sent it."""
+        """Deliver an event in the next frame, as if the window had sent it."""
         self._posted.append(event)
 
     def start_coroutine(
@@ -161,8 +163,8 @@ class App:
     ) -> Task[T]:
         """Run a coroutine in the loop: at once up to its first `await`, from then on once a frame.
 
-        It is cancelled when `owner` is removed or the app is released. If it fails, the error leaves the loop with
-        `name` added, which is the coroutine's own unless given.
+        The coroutine is cancelled when `owner` is removed or the app is released. If it fails, its error leaves the
+        loop with `name` added. The default is the coroutine's own name.
         """
         self._require_open()
         task = CoroutineTask(coroutine, self._timeline, name, owner)
@@ -189,12 +191,12 @@ class App:
         on_done: Callable[[], object] | None = None,
         owner: Script | None = None,
     ) -> Task[None]:
-        """Take steps of an iterator, as `worker.schedule_iterable(x)`, every frame for `budget_ms` milliseconds.
+        """Take steps of an iterator, such as `worker.schedule_iterable(x)`, for `budget_ms` milliseconds a frame.
 
-        A step is never split, and at least one is taken a frame, so a long one may overrun. Time is what the app's
-        clock says, or what the steps say if that is more: a step may yield its cost in milliseconds as a float. When
-        the iterator ends, `on_done` is called, in the same frame and before `render`. `owner` is as for
-        `start_coroutine`.
+        Each frame takes at least one step, and never splits one, so a long step may exceed the budget. A step may yield
+        its cost in milliseconds as a float: the spent time is the sum of these costs, or the time by the app's clock if
+        that is more. When the iterator ends, `on_done` is called, in the same frame and before `render`. `owner` is as
+        for `start_coroutine`.
         """
         self._require_open()
         task = ScheduleTask(steps, self.clock, budget_ms, on_done, owner)
@@ -202,9 +204,10 @@ class App:
         return task
 
     def screenshot(self, path: str | os.PathLike[str]) -> None:
-        """Write what is drawn to a PNG file: in a hook, when this frame is rendered; between two frames, now.
+        """Write the picture to a PNG file: when this frame is rendered, if called in a hook; otherwise now.
 
-        The file appears when it is complete. Raises PerframeError for a window between two frames, which keeps nothing.
+        The file appears only when it is complete. Raises PerframeError for a window between two frames, because a
+        window keeps no picture that it has shown.
         """
         self._require_open()
         self._screenshots.append(Path(path))
@@ -212,11 +215,11 @@ class App:
             self._save_screenshots()
 
     def release(self) -> None:
-        """Cancel what is pending, destroy the scripts, the last first, and release the surface. May be called twice."""
+        """Cancel all tasks, destroy the scripts in reverse order, and release the surface. May be called twice."""
         if self._released:
             return
         self._released = True
-        with ExitStack() as stack:  # goes backwards, and through to its end whatever fails
+        with ExitStack() as stack:  # calls its callbacks in reverse order, all of them even if one fails
             if self._owns_surface:
                 stack.callback(self.surface.release)
             for script in self._scripts:
@@ -237,8 +240,8 @@ class App:
         except Exception as another:
             if error is None:
                 raise
-            error.add_note(f"and while the app was released: {another!r}")  # the first error is the one to see
-            log.error("the app was released after an error, and that failed too", exc_info=another)
+            error.add_note(f"and while the app was released: {another!r}")  # the first error is the one to raise
+            log.error("the app was released after an error, and the release failed too", exc_info=another)
 
     @contextmanager
     def _frame_scope(self) -> Iterator[None]:

@@ -1,4 +1,4 @@
-"""A surface where there is no GL at all: a picture in host memory."""
+"""A surface without GL: a picture in host memory."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from perframe.host.pixels import Pixels, fit
 
 
 class BlankSurface:
-    """Shows nothing, and keeps what `present` gives it."""
+    """A surface that shows nothing, and keeps the picture of `present`."""
 
     ctx = None
     framebuffer = None
@@ -22,7 +22,7 @@ class BlankSurface:
         self._pixels: Pixels | None = None
 
     def poll_events(self) -> list[Event]:
-        """Nothing ever happens to it."""
+        """Return no events: this surface has none."""
         return []
 
     def begin_frame(self) -> None:
@@ -40,7 +40,7 @@ class BlankSurface:
         return self._pixels.copy()
 
     def swap(self) -> None:
-        """There is nothing to show."""
+        """Do nothing: there is no screen."""
 
     def release(self) -> None:
         """Forget the picture."""

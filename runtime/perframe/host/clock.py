@@ -1,4 +1,4 @@
-"""Where a loop's time comes from. It is injected, so that a test or a recording owns it."""
+"""The source of a loop's time. It is injected, so that a test or a recording can control it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """A source of time. Derive from it and give `now`."""
+    """A source of time. Derive from it and define `now`."""
 
     def now(self) -> float:
         """The time in seconds from any origin; it never goes back."""
@@ -19,7 +19,7 @@ class Clock(Protocol):
 
 
 class SystemClock(Clock):
-    """The time that passes."""
+    """The real time."""
 
     def now(self) -> float:
         """Seconds of `time.perf_counter`."""
@@ -27,10 +27,10 @@ class SystemClock(Clock):
 
 
 class ManualClock(Clock):
-    """A clock that stands still until it is told: every frame takes exactly `step` seconds, and `advance` adds more.
+    """A clock that moves only when told to: every frame takes exactly `step` seconds, and `advance` adds more.
 
-    For tests, and for recordings that must look the same however long their frames take to draw. Work takes no time by
-    this clock, so a schedule that advances by it is never cut short by its budget.
+    Use it for tests, and for recordings that must look the same however long their frames take to draw. Work takes no
+    time by this clock, so the budget never cuts short a schedule that advances by it.
     """
 
     def __init__(self, step: float = 0.0) -> None:

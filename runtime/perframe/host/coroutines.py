@@ -1,4 +1,4 @@
-"""Coroutines inside the loop: one thread, and a coroutine goes on once a frame."""
+"""Coroutines inside the loop: they all run in one thread, and each goes on once a frame."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def next_frame() -> Generator[None, None, None]:
 
 @types.coroutine
 def seconds(duration: float) -> Generator[None, None, None]:
-    """Await it to go on in the first later frame that begins at least `duration` seconds after this one, by the loop's
-    clock.
+    """Await it to go on after `duration` seconds by the loop's clock, counted from the beginning of this frame. It goes
+    on in a later frame at the earliest.
 
-    Raises PerframeError outside a coroutine of the loop, and InputError for what is no number.
+    Raises PerframeError outside a coroutine of the loop, and InputError if `duration` is not a number.
     """
     if not is_number(duration):
         raise InputError(f"seconds() takes a number, not {duration!r}")
@@ -54,7 +54,7 @@ class CoroutineTask(Task[T]):
         owner: object | None = None,
     ) -> None:
         if not inspect.iscoroutine(coroutine):
-            raise InputError(f"a coroutine is what calling an `async def` gives, not {coroutine!r}")
+            raise InputError(f"start_coroutine takes the result of calling an `async def`, not {coroutine!r}")
         super().__init__(name or f"coroutine {getattr(coroutine, '__qualname__', coroutine)}", owner)
         self._coroutine = coroutine
         self._timeline = timeline
@@ -62,10 +62,10 @@ class CoroutineTask(Task[T]):
 
     def _advance(self) -> None:
         if self._stepped_in_frame == self._timeline.index:
-            return  # begun earlier in this very frame
+            return  # it has run in this frame already
         self._stepped_in_frame = self._timeline.index
         token = _timeline.set(self._timeline)
-        # In a notebook asyncio runs around this loop; what is awaited here must not mistake it for its own.
+        # In a notebook asyncio runs around this loop. An awaitable of asyncio must not find that outer loop here.
         around = asyncio._get_running_loop()
         asyncio._set_running_loop(None)
         try:
@@ -78,7 +78,7 @@ class CoroutineTask(Task[T]):
             if "no running event loop" not in str(error):
                 raise
             raise PerframeError(
-                "a coroutine of an App awaited something of asyncio's, whose loop does not run here: wait by "
+                "a coroutine of an App awaited an awaitable of asyncio, whose loop does not run here: use "
                 "perframe.seconds() and perframe.next_frame()"
             ) from error
         finally:
@@ -91,6 +91,6 @@ class CoroutineTask(Task[T]):
 
 def _foreign_awaitable(yielded: object) -> PerframeError:
     return PerframeError(
-        f"what is awaited here yielded a {type(yielded).__name__}: it belongs to another event loop. A coroutine of an "
-        "App can await next_frame(), seconds(), a Readback, a Task, a coroutine, and what yields None until it is done"
+        f"the awaited object yielded a {type(yielded).__name__}: it belongs to another event loop. A coroutine of an "
+        "App can await next_frame(), seconds(), a Readback, a Task, a coroutine, and objects that yield None until done"
     )

@@ -1,4 +1,4 @@
-"""One tick's facts, and the timeline that makes them out of a clock."""
+"""The facts of one frame, and the timeline that computes them from a clock."""
 
 from __future__ import annotations
 
@@ -12,33 +12,33 @@ from perframe.host.clock import Clock
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """What is known of one tick. Times are seconds; everything that runs in a frame sees the same ones."""
+    """The facts of one frame. Times are in seconds, and do not change within a frame."""
 
     index: int
     """0 for the first frame."""
     time: float
-    """Since the loop began; a frame's hooks all see the time at which it began."""
+    """The time from the beginning of the loop to the beginning of this frame."""
     delta_time: float
-    """Since the frame before; nearly 0 in the first one."""
+    """The time since the frame before; nearly 0 in the first frame."""
     fixed_delta_time: float
-    """What one `fixed_update` stands for."""
+    """The time that one `fixed_update` stands for."""
     fixed_steps: int
-    """How many times `fixed_update` runs in this frame."""
+    """The number of times that `fixed_update` runs in this frame."""
     fixed_alpha: float
-    """How far time has gone beyond the last fixed step: 0 to under 1 step. To draw between two steps."""
+    """The time since the last fixed step, in steps: from 0 to under 1. Use it to draw between two steps."""
     size: tuple[int, int]
-    """Width and height of what is drawn into, in pixels."""
+    """Width and height of the surface in pixels."""
     budget_ms: float
-    """How many milliseconds of this frame the schedules that are pending at its beginning may take, all together."""
+    """The milliseconds of this frame that all schedules together may take, if they are pending at its beginning."""
 
 
 def is_number(value: object) -> bool:
-    """Whether it is a number that time can be counted in."""
+    """Whether the value is a finite real number."""
     return isinstance(value, Real) and math.isfinite(value)
 
 
 class Timeline:
-    """Turns the times that a clock gives into frames with a whole number of fixed steps."""
+    """Turns the times of a clock into frames with a whole number of fixed steps."""
 
     def __init__(self, clock: Clock, fixed_delta_time: float, max_fixed_steps: int) -> None:
         given = is_number(fixed_delta_time) and is_number(max_fixed_steps)
@@ -56,7 +56,7 @@ class Timeline:
         self._owed_steps = 0.0
 
     def tick(self, size: tuple[int, int], budget_ms: float) -> Frame:
-        """Begin the next frame. Time starts with the first one, however long ago the loop was set up."""
+        """Begin the next frame, and return its facts. Time counts from the first call, not from the loop's setup."""
         if self._origin is None:
             self._origin = self.clock.now()
         time = self.clock.tick() - self._origin
@@ -76,13 +76,13 @@ class Timeline:
         )
 
     def _take_fixed_steps(self, delta_time: float) -> int:
-        """The whole steps that are owed by now; the rest stays owed.
+        """Return the number of whole steps that are due, and keep the rest for later frames.
 
-        Steps beyond the cap are dropped: a loop that cannot keep up slows its simulation down, and does not run ever
-        more steps in ever longer frames.
+        Steps beyond `max_fixed_steps` are dropped. A loop that cannot keep up slows its simulation down; otherwise it
+        would run ever more steps in ever longer frames.
         """
         self._owed_steps += delta_time / self._fixed_delta_time
-        # A frame of exactly one step must take one, although its floats may be a hair short of it.
+        # A frame of exactly one step must take one, even if rounding makes it slightly shorter.
         whole = math.floor(self._owed_steps + 1e-6)
         self._owed_steps -= whole
         return min(whole, self._max_fixed_steps)

@@ -28,13 +28,15 @@ class HeadlessSurface:
         except Exception as error:  # moderngl raises Exception itself
             self.ctx.__exit__(None, None, None)  # type: ignore[no-untyped-call]
             self.ctx.release()
-            raise BackendError(f"this driver draws into no {size[0]}×{size[1]} pixels: {error}") from None
+            raise BackendError(
+                f"this driver cannot make a framebuffer of {size[0]}×{size[1]} pixels: {error}; choose a smaller size"
+            ) from None
         self._flush = ctypes.CFUNCTYPE(None)(entry_point(self.ctx, "glFlush"))  # moderngl has no name for it
         self._released = False
         self.begin_frame()
 
     def poll_events(self) -> list[Event]:
-        """Nothing ever happens to it."""
+        """Return no events: this surface has none."""
         return []
 
     def begin_frame(self) -> None:
@@ -49,11 +51,11 @@ class HeadlessSurface:
         picture.draw(self.ctx, self.framebuffer, picture.fit(pixels, self.size))
 
     def read_pixels(self) -> Pixels:
-        """What has been drawn, H×W×3, top row first. Waits for the GPU."""
+        """The picture so far, H×W×3, top row first. Waits for the GPU."""
         return picture.read(self.framebuffer)
 
     def swap(self) -> None:
-        """Hand the work to the GPU, as showing it would, and go on: without a screen there is no pace to keep."""
+        """Hand the frame's work to the GPU, and return: without a screen there is no display to wait for."""
         self._flush()
 
     def release(self) -> None:
@@ -64,6 +66,6 @@ class HeadlessSurface:
         claim_process()
         self.ctx.__enter__()  # type: ignore[no-untyped-call]
         self.framebuffer.release()
-        # A released context stays current until another replaces it, and then a GLX context cannot.
+        # A released context stays current until another replaces it, and a GLX context cannot replace it.
         self.ctx.__exit__(None, None, None)  # type: ignore[no-untyped-call]
         self.ctx.release()

@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class KeyEvent:
-    """A key went down or up; `repeat` while it is held."""
+    """A key went down or up. `repeat` marks the repeated events of a key that is held."""
 
     key: str
     pressed: bool
     repeat: bool = False
     modifiers: frozenset[str] = frozenset()
-    """Of "shift", "control", "alt", "super"."""
+    """Some of "shift", "control", "alt" and "super"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class MouseButtonEvent:
 
 @dataclass(frozen=True, slots=True)
 class MouseMoveEvent:
-    """The mouse is somewhere else."""
+    """The mouse moved."""
 
     position: tuple[float, float]
 
@@ -47,7 +47,7 @@ class ScrollEvent:
 
 @dataclass(frozen=True, slots=True)
 class ResizeEvent:
-    """What is drawn into has another width and height, in pixels."""
+    """The surface has a new width and height, in pixels."""
 
     size: tuple[int, int]
 
@@ -77,7 +77,7 @@ class Input:
     """The scrolling of this frame."""
 
     def update(self, events: Iterable[Event]) -> None:
-        """Take a frame's events in."""
+        """Update the state by the events of a frame."""
         self.keys_pressed.clear()
         self.buttons_pressed.clear()
         self.scroll = (0.0, 0.0)

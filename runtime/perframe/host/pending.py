@@ -1,4 +1,4 @@
-"""What the loop waits for without blocking: readbacks, and schedules that advance within a budget."""
+"""Tasks that the loop carries on without blocking: readbacks, and schedules that advance within a budget."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class PendingResult(Protocol[T_co]):
-    """A result that arrives later, as perframe's Readback."""
+    """A result that arrives later, such as a perframe Readback."""
 
     @property
     def done(self) -> bool:
@@ -28,15 +28,15 @@ class PendingResult(Protocol[T_co]):
 
 
 class ReadbackTask(Task[T]):
-    """Polls a readback once a frame and hands its result over."""
+    """Polls a readback once a frame, and calls the callback with its result."""
 
     def __init__(
         self, readback: PendingResult[T], callback: Callable[[T], object], owner: object | None = None
     ) -> None:
         if not hasattr(readback, "done") or not callable(getattr(readback, "result", None)) or not callable(callback):
             raise InputError(
-                "when_done takes what has `done` and `result()`, as tensor.readback_request() gives it, and a function "
-                f"of the result, not {readback!r} and {callback!r}"
+                "when_done takes an object with `done` and `result()`, such as tensor.readback_request(), and a "
+                f"function of the result, not {readback!r} and {callback!r}"
             )
         super().__init__(f"when_done of {getattr(readback, 'name', '') or type(readback).__name__}", owner)
         self._readback = readback
@@ -50,7 +50,7 @@ class ReadbackTask(Task[T]):
 
 
 class ScheduleTask(Task[None]):
-    """Takes steps of an iterator until the frame's budget is spent; at least one a frame, so that it always ends."""
+    """Takes steps of an iterator until the frame's budget is spent; at least one step a frame, so it always ends."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class ScheduleTask(Task[None]):
     ) -> None:
         if not isinstance(steps, Iterable) or not is_number(budget_ms):
             raise InputError(
-                "advance takes steps, as worker.schedule_iterable(x) gives them, and milliseconds, not "
+                "advance takes an iterator, such as worker.schedule_iterable(x), and milliseconds, not "
                 f"{steps!r} and {budget_ms!r}"
             )
         super().__init__(f"schedule {getattr(steps, '__qualname__', type(steps).__name__)}", owner)
@@ -75,9 +75,7 @@ class ScheduleTask(Task[None]):
         began = self._clock.now()
         reported_ms = 0.0
         for cost in self._steps:
-            if isinstance(
-                cost, float
-            ):  # what a GPU takes is not seen by the clock: the step knows it from a timer query
+            if isinstance(cost, float):  # the clock does not see GPU time, but a step can know it from a timer query
                 reported_ms += cost
             elapsed_ms = (self._clock.now() - began) * 1000
             if self.done or max(elapsed_ms, reported_ms) >= self.budget_ms:

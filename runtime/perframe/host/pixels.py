@@ -1,4 +1,4 @@
-"""Pictures in host memory, to and from what is drawn into."""
+"""Pictures in host memory, drawn into framebuffers and read from them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Pixels = np.ndarray[Any, np.dtype[np.uint8]]
 
 
 def fit(pixels: np.ndarray[Any, Any], size: tuple[int, int]) -> Pixels:
-    """The colours of an H×W×3 or H×W×4 uint8 picture, stretched to `size` (nearest pixel), as H×W×3.
+    """Stretch an H×W×3 or H×W×4 uint8 picture to `size` by nearest pixels, and return its colours as H×W×3.
 
     Raises InputError for any other array.
     """
@@ -35,7 +35,7 @@ def fit(pixels: np.ndarray[Any, Any], size: tuple[int, int]) -> Pixels:
 
 
 def draw(ctx: moderngl.Context, framebuffer: moderngl.Framebuffer, pixels: Pixels) -> None:
-    """Fill a framebuffer of the picture's size with it. GL's first row is the bottom one."""
+    """Fill a framebuffer with a picture of its size. GL's first row is the bottom one."""
     height, width, _ = pixels.shape
     rgba = np.full((height, width, 4), 255, np.uint8)
     rgba[:, :, :3] = pixels[::-1]
@@ -46,9 +46,9 @@ def draw(ctx: moderngl.Context, framebuffer: moderngl.Framebuffer, pixels: Pixel
 
 
 def read_screen(ctx: moderngl.Context, screen: moderngl.Framebuffer, size: tuple[int, int]) -> Pixels:
-    """A window's colours, top row first. Waits for the GPU.
+    """Return a window's colours, top row first. Waits for the GPU.
 
-    It goes through a copy, because moderngl reads a window's own framebuffer at the size that it had first.
+    They are read from a copy, because moderngl reads a window's own framebuffer at the size that it had first.
     """
     buffer = ctx.renderbuffer(size)
     with _bound(ctx, ctx.framebuffer([buffer])) as copy:
@@ -60,7 +60,9 @@ def read_screen(ctx: moderngl.Context, screen: moderngl.Framebuffer, size: tuple
 
 @contextmanager
 def _bound(ctx: moderngl.Context, framebuffer: moderngl.Framebuffer) -> Iterator[moderngl.Framebuffer]:
-    """Bind a framebuffer for a while, and release it. With a window's own bound, moderngl cannot copy below GL 4.5."""
+    """Bind a framebuffer in the block, and release it at the end. While a window's own framebuffer is bound, moderngl
+    cannot copy below GL 4.5.
+    """
     before = ctx.fbo
     framebuffer.use()
     try:
@@ -71,7 +73,7 @@ def _bound(ctx: moderngl.Context, framebuffer: moderngl.Framebuffer) -> Iterator
 
 
 def read(framebuffer: moderngl.Framebuffer) -> Pixels:
-    """A framebuffer's colours, top row first. Waits for the GPU."""
+    """Return a framebuffer's colours, top row first. Waits for the GPU."""
     width, height = framebuffer.size
     rows = np.frombuffer(framebuffer.read(components=3, alignment=1), np.uint8).reshape(height, width, 3)
     return np.ascontiguousarray(rows[::-1])

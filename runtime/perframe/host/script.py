@@ -1,4 +1,4 @@
-"""Per-frame hooks: what a user writes, and the list that calls them in order."""
+"""Scripts, whose per-frame hooks a user writes, and the list that calls them in order."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
     from perframe.host.app import App
 
 Hook = Coroutine[Any, Any, object] | None
-"""What a hook returns: nothing, or a coroutine if it is an `async def`."""
+"""The result of a hook: None, or a coroutine if the hook is an `async def`."""
 
 
 class Script:
-    """Something that takes part in a frame loop. Override the hooks that you need; `self.app` is set before they run.
+    """A participant in a frame loop. Override the hooks that you need; `self.app` is set before they run.
 
-    Every hook but `destroy` may be `async def`: it runs at once up to its first `await`, and goes on once a frame, with
-    the coroutines. While an async per-frame hook is under way, it is not called again; an async `on_event` runs once
-    for each event. The loop does not wait for an async `start`: `update` runs meanwhile.
+    Every hook but `destroy` may be `async def`: it runs at once up to its first `await`, and then goes on once a frame,
+    together with the coroutines. An async per-frame hook is not called again before it has ended; an async `on_event`
+    runs once for each event. The loop does not wait for an async `start`: `update` runs meanwhile.
     """
 
     app: App
@@ -35,22 +35,22 @@ class Script:
         """Called once, at the beginning of the script's first frame."""
 
     def fixed_update(self, frame: Frame) -> Hook:
-        """Called every `frame.fixed_delta_time` seconds of time: never, once or several times in a frame."""
+        """Called every `frame.fixed_delta_time` seconds: zero, one or several times in a frame."""
 
     def update(self, frame: Frame) -> Hook:
         """Called once a frame."""
 
     def late_update(self, frame: Frame) -> Hook:
-        """Called once a frame, when all scripts are updated."""
+        """Called once a frame, after `update` of all scripts."""
 
     def render(self, frame: Frame) -> Hook:
-        """Called once a frame, to draw into `self.app.framebuffer`, which is bound."""
+        """Called once a frame to draw into `self.app.framebuffer`, which is bound."""
 
     def on_event(self, event: Event) -> Hook:
         """Called for each event, before the frame's updates."""
 
     def destroy(self) -> None:
-        """Called once, when the script is removed or the app is released; its coroutines are cancelled by then."""
+        """Called once, when the script is removed or the app is released. The script's tasks are cancelled before."""
 
 
 class ScriptList:
@@ -75,7 +75,7 @@ class ScriptList:
             raise InputError(f"{_name(script)}.destroy is async: it cannot be, because no frame comes after it")
 
     def add(self, script: Script) -> None:
-        """Take a script in: `awake` now, `start` when the next frame begins. If `awake` fails, it is not taken in."""
+        """Add a script: `awake` runs now, `start` when the next frame begins. If `awake` fails, it is not added."""
         self._call(script, "awake")
         self._waiting.append(script)
 
@@ -90,11 +90,11 @@ class ScriptList:
     def call(self, hook: str, argument: Frame | Event) -> None:
         """Call one hook of every script that has started."""
         for script in tuple(self._scripts):
-            if script in self._scripts:  # and was not removed by one before it
+            if script in self._scripts:  # a script before it may have removed it
                 self._call(script, hook, argument)
 
     def destroy(self, script: Script) -> None:
-        """Take a script out, and call its `destroy`. Does nothing if another script's `destroy` has already done so."""
+        """Remove a script, and call its `destroy`. Does nothing if another script's `destroy` has removed it."""
         if script not in self:
             return
         for scripts in (self._scripts, self._waiting):
@@ -118,7 +118,9 @@ class ScriptList:
         if coroutine is None:
             return
         if inspect.isgenerator(coroutine):
-            raise InputError(f"{name} has a `yield`, and would never run: make it `async def`, and await next_frame()")
+            raise InputError(
+                f"{name} has a `yield`, so it would never run: make it `async def`, and await next_frame()"
+            )
         if inspect.iscoroutine(coroutine):
             task = self._start_coroutine(coroutine, name, script)
             if not task.done and hook != "on_event":

@@ -1,4 +1,4 @@
-"""What a loop draws into: a window, an off-screen framebuffer, or plain memory."""
+"""The surface that a loop draws into: a window, an off-screen framebuffer, or host memory."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ log = logging.getLogger("perframe")
 
 
 class Surface(Protocol):
-    """What a loop draws into. `perframe.App` calls its methods in the order in which they stand here."""
+    """The surface that a loop draws into. `perframe.App` calls the methods in the order of this class."""
 
     @property
     def ctx(self) -> moderngl.Context | None:
@@ -26,7 +26,7 @@ class Surface(Protocol):
 
     @property
     def framebuffer(self) -> moderngl.Framebuffer | None:
-        """What to render into, or None where there is no GL."""
+        """The framebuffer to render into, or None where there is no GL."""
         ...
 
     @property
@@ -36,11 +36,11 @@ class Surface(Protocol):
 
     @property
     def should_close(self) -> bool:
-        """Whether the user wants to close it."""
+        """Whether the user wants to close the surface."""
         ...
 
     def poll_events(self) -> list[Event]:
-        """What happened since the last call. Never blocks."""
+        """Return the events since the last call. Never blocks."""
         ...
 
     def begin_frame(self) -> None:
@@ -48,34 +48,34 @@ class Surface(Protocol):
         ...
 
     def present(self, pixels: np.ndarray[Any, Any]) -> None:
-        """Fill the surface with a picture that lies in host memory: H×W×3 or H×W×4, uint8, top row first.
+        """Fill the surface with a picture from host memory: H×W×3 or H×W×4, uint8, top row first.
 
-        A picture of another size is stretched. This copies; textures are drawn without a copy by rendering them.
+        A picture of another size is stretched. This method copies the picture; to show a texture, render it instead.
         """
         ...
 
     def read_pixels(self) -> np.ndarray[Any, Any]:
-        """What has been drawn in this frame, as an H×W×3 uint8 array, top row first. Waits for the GPU.
+        """Return the picture of this frame as an H×W×3 uint8 array, top row first. Waits for the GPU.
 
-        A window keeps nothing once it has shown it, so there it raises PerframeError between two frames.
+        Raises PerframeError for a window between two frames: a window keeps no picture that it has shown.
         """
         ...
 
     def swap(self) -> None:
-        """Show what was drawn; waits for the display if the surface keeps its pace."""
+        """Show the picture. Waits for the display if the surface is synchronised with it."""
         ...
 
     def release(self) -> None:
-        """Give everything back. May be called twice."""
+        """Free all resources. May be called twice."""
         ...
 
 
 def open_surface(size: tuple[int, int], title: str, headless: bool | None = None, vsync: bool = True) -> Surface:
-    """A surface of `size` pixels.
+    """Open a surface of `size` pixels.
 
-    `headless` False asks for a window and True for an off-screen framebuffer; both raise BackendError, which says what
-    is missing, if they cannot be had. None takes a window where there is a display, else an off-screen framebuffer,
-    else a surface without GL; what it could not have is logged.
+    `headless` False opens a window, and True an off-screen framebuffer. Both raise BackendError with the reason if that
+    fails. None tries a window, then an off-screen framebuffer, and then a surface without GL, and logs each failure.
+    Raises InputError for a wrong `size` or `headless`.
     """
     if not isinstance(size, Sequence) or len(size) != 2 or not all(isinstance(side, int) for side in size):
         raise InputError(f"a size is width and height in whole pixels, as size=(1280, 720), not {size!r}")
@@ -103,7 +103,7 @@ def open_surface(size: tuple[int, int], title: str, headless: bool | None = None
 def _open_window(size: tuple[int, int], title: str, vsync: bool) -> Surface:
     try:
         from perframe.host.window import Window
-    except ImportError as error:  # pip has it, but its library may lack one of the system's
+    except ImportError as error:  # glfw is a dependency, but its library may need a missing library of the system
         raise BackendError(f"no window: {error}; reinstall glfw and moderngl, or pass headless=True") from error
     return Window(size, title, vsync)
 

@@ -1,4 +1,4 @@
-"""Work that the loop carries on from frame to frame."""
+"""Tasks: work that the loop carries on from frame to frame."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ AnyTask = TypeVar("AnyTask", bound="Task[Any]")
 class Task(ABC, Generic[T]):
     """Work in progress: poll `done`, `await` it in a coroutine of the loop, or `cancel()` it.
 
-    If it fails, the error leaves the loop with the task's name added; nothing fails unseen.
+    If it fails, the error leaves the loop with the task's name added, so no failure goes unseen.
     """
 
     def __init__(self, name: str, owner: object | None = None) -> None:
@@ -29,11 +29,13 @@ class Task(ABC, Generic[T]):
 
     @property
     def done(self) -> bool:
-        """Whether it has finished, failed or been cancelled. Never blocks."""
+        """Whether the task has finished, failed or been cancelled. Never blocks."""
         return self._state != "pending"
 
     def result(self) -> T:
-        """What came out. Raises what the task raised; ClosedError if cancelled; PerframeError if not yet done."""
+        """Return the task's result. Raises the task's own error, ClosedError if it was cancelled, and PerframeError if
+        it is not done.
+        """
         if self._state == "pending":
             raise PerframeError(f"{self.name} is not done: poll .done, or await it")
         if self._state == "cancelled":
@@ -43,15 +45,15 @@ class Task(ABC, Generic[T]):
         return cast(T, self._outcome)
 
     def cancel(self) -> None:
-        """End it here; its `finally` blocks run. Does nothing to a task that is done."""
+        """End the task here; its `finally` blocks run. Does nothing if the task is done."""
         if self.done:
             return
         self._state = "cancelled"
-        if not self._stepping:  # what cancels itself is closed when its step is over
+        if not self._stepping:  # a task that cancels itself is closed at the end of its step
             self._close()
 
     def step(self) -> None:
-        """Carry it on by one frame's worth. Called by the loop."""
+        """Do one frame's worth of the work. Called by the loop."""
         if self.done:
             return
         self._stepping = True
@@ -67,7 +69,7 @@ class Task(ABC, Generic[T]):
             self._close()
 
     def __await__(self) -> Generator[None, None, T]:
-        """Gives the frame back until it is done, and once if it was begun in this frame."""
+        """Give the frame back until the task is done, and at least once if the task began in this frame."""
         yield from give_frame_back(self._begun_in_frame)
         while not self.done:
             yield
@@ -79,14 +81,14 @@ class Task(ABC, Generic[T]):
 
     @abstractmethod
     def _advance(self) -> None:
-        """One frame's worth of the work; `_finish` when it is the last."""
+        """Do one frame's worth of the work, and call `_finish` after the last."""
 
     def _close(self) -> None:
-        """Let go of what a cancelled task holds."""
+        """Release whatever a cancelled task holds."""
 
 
 class TaskList(Generic[AnyTask]):
-    """Tasks that are stepped once a frame, in the order in which they were added."""
+    """Tasks that the loop steps once a frame, in the order in which they were added."""
 
     def __init__(self) -> None:
         self._tasks: list[AnyTask] = []
@@ -95,17 +97,17 @@ class TaskList(Generic[AnyTask]):
         return iter(tuple(self._tasks))  # a task may add or cancel others
 
     def add(self, task: AnyTask) -> None:
-        """Add one; if the list is being stepped just now, its first step is in the next frame."""
+        """Add a task. If the list is being stepped, the task's first step is in the next frame."""
         self._tasks.append(task)
 
     def step(self) -> None:
-        """Step all, and forget those that are done."""
+        """Step all tasks, and remove those that are done."""
         for task in self:
             task.step()
         self._tasks = [task for task in self._tasks if not task.done]
 
     def cancel(self, owner: object | None = None) -> None:
-        """Cancel those of `owner`, or all."""
+        """Cancel the tasks of `owner`, or all tasks."""
         for task in self:
             if owner is None or task.owner is owner:
                 task.cancel()

@@ -1,4 +1,4 @@
-"""A window on the screen. The only file that knows glfw; import it where a window is wanted."""
+"""A window on the screen. Only this file imports glfw, so import it only where a window is needed."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from perframe.host.input import (
 )
 from perframe.host.pixels import Pixels
 
-# A thread that has an EGL context current, as headless ones are on Linux, cannot make a GLX context current: X ends the
-# process. So windows use EGL too where they can.
+# Headless contexts on Linux are EGL's. If a thread with a current EGL context makes a GLX context current, X ends the
+# process. So windows use EGL too if they can.
 _APIS = (
     (glfw.EGL_CONTEXT_API, glfw.NATIVE_CONTEXT_API) if sys.platform.startswith("linux") else (glfw.NATIVE_CONTEXT_API,)
 )
@@ -48,9 +48,9 @@ _MODIFIERS = {
 
 
 class Window:
-    """A resizable window with a GL context. Raises BackendError where there is no display or no GL 3.3.
+    """A resizable window with a GL context. Raises BackendError without a display or without GL 3.3.
 
-    `size` is asked of the window system in its own units; `Window.size` is what came out, in pixels.
+    The argument `size` is in the window system's units; `Window.size` is the resulting size in pixels.
     """
 
     _open_windows = 0
@@ -74,7 +74,7 @@ class Window:
 
     @property
     def size(self) -> tuple[int, int]:
-        """Width and height of the framebuffer in pixels; the last ones while the window is minimised."""
+        """Width and height of the framebuffer in pixels. A minimised window keeps its last size."""
         return self._size
 
     @property
@@ -83,7 +83,7 @@ class Window:
         return bool(glfw.window_should_close(self._handle))
 
     def poll_events(self) -> list[Event]:
-        """What happened since the last call."""
+        """Return the events since the last call."""
         glfw.poll_events()
         events, self._events = self._events, []
         return events
@@ -102,18 +102,18 @@ class Window:
         picture.draw(self.ctx, self.framebuffer, picture.fit(pixels, self._size))
 
     def read_pixels(self) -> Pixels:
-        """What has been drawn in this frame, H×W×3, top row first; waits for the GPU. PerframeError after `swap`."""
+        """Return this frame's picture, H×W×3, top row first. Waits for the GPU. Raises PerframeError after `swap`."""
         if self._shown:
-            raise PerframeError("a window keeps nothing once it has shown it: read it in a hook, before the frame ends")
+            raise PerframeError("a window keeps no picture that it has shown: read it in a hook, before the frame ends")
         return picture.read_screen(self.ctx, self.framebuffer, self._size)
 
     def swap(self) -> None:
-        """Show what was drawn; with vsync, waits for the display."""
+        """Show the picture. With vsync it waits for the display."""
         glfw.swap_buffers(self._handle)
         self._shown = True
 
     def release(self) -> None:
-        """Close the window; with the last one, glfw ends too."""
+        """Close the window. The last window also terminates glfw."""
         if self._released:
             return
         self._released = True
@@ -149,7 +149,7 @@ class Window:
         self._events.append(ScrollEvent((right, up)))
 
     def _on_resize(self, _handle: Any, width: int, height: int) -> None:
-        if width and height and (width, height) != self._size:  # a minimised window has no size at all
+        if width and height and (width, height) != self._size:  # glfw reports 0×0 for a minimised window
             self._size = (width, height)
             self._events.append(ResizeEvent(self._size))
 
@@ -157,19 +157,21 @@ class Window:
         self._events.append(CloseEvent())
 
     def _in_pixels(self, x: float, y: float) -> tuple[float, float]:
-        """The window system's units are larger than pixels on some screens."""
+        """Convert a position to pixels. On some screens the window system's units are larger than pixels."""
         width, height = glfw.get_window_size(self._handle)
         return x * self._size[0] / max(width, 1), y * self._size[1] / max(height, 1)
 
 
 class _WindowContext:
-    """What moderngl asks of a context. It finds a window's by itself only with GLX, WGL and CGL, and not with EGL."""
+    """A window's context with the methods that moderngl needs. By itself moderngl finds a window's context only with
+    GLX, WGL and CGL, and not with EGL.
+    """
 
     def __init__(self, handle: Any) -> None:
         self._handle = handle
 
     def load(self, name: str) -> int:
-        """The address of a GL function, or 0; some drivers have an address for every name."""
+        """The address of a GL function, or 0. Some drivers return an address for every name."""
         return ctypes.cast(glfw.get_proc_address(name), ctypes.c_void_p).value or 0
 
     load_opengl_function = load
@@ -181,11 +183,11 @@ class _WindowContext:
         glfw.make_context_current(None)  # type: ignore[arg-type]
 
     def release(self) -> None:
-        """The context lives as long as its window."""
+        """Do nothing: the context lives as long as its window."""
 
 
 def _create_window(size: tuple[int, int], title: str) -> Any:
-    with warnings.catch_warnings():  # what glfw warns of is in the error that is raised
+    with warnings.catch_warnings():  # the raised error contains glfw's warnings
         warnings.simplefilter("ignore", glfw.GLFWError)
         if not glfw.init():
             raise BackendError(f"no window: {_reason()}; a display is needed, or Xvfb (xvfb-run)")
@@ -205,12 +207,12 @@ def _create_window(size: tuple[int, int], title: str) -> Any:
             glfw.terminate()
     raise BackendError(
         f"no window with OpenGL 3.3 or newer ({'; '.join(reasons)}). "
-        "Install a driver: apt install libegl1 libgl1 libgl1-mesa-dri gives Mesa's, which needs no GPU"
+        "Install a driver: apt install libegl1 libgl1 libgl1-mesa-dri installs Mesa's, which needs no GPU"
     )
 
 
 def _reason() -> str:
-    """What glfw last complained of."""
+    """glfw's last error message."""
     description: Any = glfw.get_error()[1]  # bytes, whatever its stub says
     return description.decode(errors="replace") if description else "glfw gives no reason"
 

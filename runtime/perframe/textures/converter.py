@@ -1,4 +1,4 @@
-"""Textures to tensors and back, in one pass: region, resampling, swizzle, origin, mean and deviation, layout."""
+"""Textures to tensors and back, in one pass: region, resampling, swizzle, origin, mean and std, layout."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ Array = NDArray[Any]
 
 
 class TextureConverter:
-    """Converts in the caller's GL context. Without one pictures are arrays, H x W x C, uint8 or float32.
+    """Converts textures in the caller's GL context. Without `ctx`, pictures are arrays: H x W x C, uint8 or float32.
 
-    `backend` says where a tensor that has no storage yet is put: by default on compute shaders where the context has
-    them.
+    `backend` is the backend for tensors that have no storage yet. By default it is gpu_compute, or gpu_pixel if the
+    context has no compute shaders.
     """
 
     def __init__(self, ctx: Any = None, backend: BackendType | str | None = None) -> None:
@@ -33,9 +33,9 @@ class TextureConverter:
         self._backend = backend_type_of(backend) if backend is not None else None
 
     def to_tensor(self, texture: Any, tensor: Tensor, transform: TextureTransform | None = None) -> Tensor:
-        """Sample a texture into a tensor, without leaving the GPU; returns the tensor.
+        """Sample a texture into a tensor without leaving the GPU, and return the tensor.
 
-        For a tensor on the CPU the frame waits for the values to come over. Raises InputError.
+        If the tensor lies on the CPU, the frame waits for the download. Raises InputError.
         """
         self._check_open()
         how = _transform(transform)
@@ -54,7 +54,7 @@ class TextureConverter:
         return tensor
 
     def to_texture(self, tensor: Tensor, texture: Any, transform: TextureTransform | None = None) -> None:
-        """Draw a tensor into a texture, or into its region; sizes may differ. Raises InputError."""
+        """Draw a tensor into a texture, or into the transform's region of it. Sizes may differ. Raises InputError."""
         self._check_open()
         how = _transform(transform)
         channels, height, width = how.dims(tensor)
@@ -71,8 +71,9 @@ class TextureConverter:
         viewport: tuple[int, int, int, int] | None = None,
         framebuffer: Any = None,
     ) -> None:
-        """Draw a tensor upright into the bound framebuffer (or another), filling its viewport (or another: x, y,
-        width, height).
+        """Draw a tensor upright, so that it fills the viewport.
+
+        By default it draws into the bound framebuffer and its current viewport; `viewport` is x, y, width and height.
         """
         self._check_open()
         how = _transform(transform).set_coord_origin("bottom_left")
@@ -104,7 +105,7 @@ class TextureConverter:
         passes.draw(tensor, storage, target, params, (offset[0] + x, offset[1] + y, width, height), offset)
 
     def _storage(self, tensor: Tensor) -> Storage:
-        """The tensor's GPU storage; one that stands in for it where it lies on the CPU."""
+        """The tensor's GPU storage. For a tensor on the CPU it is a stand-in."""
         passes = self._require_passes()
         if not tensor.is_pinned and self._backend is not BackendType.CPU:
             tensor.set_storage(passes.alloc(self._backend or passes.default, tensor))
@@ -115,7 +116,7 @@ class TextureConverter:
 
     def _require_passes(self) -> Any:
         if self._passes is None:
-            raise InputError("this TextureConverter has no GL context: give it one, or give it pictures as arrays")
+            raise InputError("this TextureConverter has no GL context: give it one, or pass pictures as arrays")
         return self._passes
 
     def _check_open(self) -> None:
@@ -123,7 +124,7 @@ class TextureConverter:
             raise ClosedError("this TextureConverter was released")
 
     def release(self) -> None:
-        """Free what the passes hold on the GPU. Further calls raise ClosedError."""
+        """Free the converter's storage on the GPU. Further calls raise ClosedError."""
         self._closed = True
         if self._passes is not None:
             self._passes.release()
@@ -142,7 +143,7 @@ def _transform(given: Any) -> TextureTransform:
 
 
 def _area(viewport: Any) -> tuple[int, int, int, int]:
-    """A viewport that the caller gives. Raises InputError."""
+    """The caller's viewport as four ints. Raises InputError."""
     whole = isinstance(viewport, Sequence) and all(isinstance(number, (int, np.integer)) for number in viewport)
     if not whole or len(viewport) != 4 or viewport[2] < 0 or viewport[3] < 0:
         raise InputError(f"a viewport is x, y, width and height in whole pixels, not {viewport!r}")
@@ -153,7 +154,7 @@ def _area(viewport: Any) -> tuple[int, int, int, int]:
 def _to_tensor_params(
     how: TextureTransform, size: tuple[int, int], channels: int, height: int, width: int
 ) -> dict[str, Any]:
-    """What the sampling pass is told."""
+    """The parameters of the sampling pass."""
     x, y, w, h = how.region or (0.0, 0.0, float(size[0]), float(size[1]))
     flipped = how.coord_origin == "bottom_left"
     return {
@@ -174,7 +175,7 @@ def _to_tensor_params(
 def _draw_params(
     how: TextureTransform, size: tuple[int, int], channels: int, height: int, width: int
 ) -> tuple[dict[str, Any], tuple[int, int, int, int]]:
-    """What the drawing pass is told, and the pixels that it covers: x, y from the first texel, width, height."""
+    """The parameters of the drawing pass, and the pixels that it covers: x, y from the first texel, width, height."""
     x, y, w, h = how.region or (0.0, 0.0, float(size[0]), float(size[1]))
     flipped = how.coord_origin == "bottom_left"
     first = size[1] - y - h if flipped else y
@@ -202,7 +203,7 @@ def _draw_params(
 
 
 def _covered(begin: float, length: float, size: int) -> tuple[int, int]:
-    """The first pixel whose centre lies within, and the one after the last."""
+    """The first pixel whose centre lies within the range, and the one after the last."""
     first = min(max(math.ceil(begin - 0.5), 0), size)
     return first, min(max(math.ceil(begin + length - 0.5), first), size)
 
@@ -224,7 +225,7 @@ def _bilinear(image: Array, xs: Array, ys: Array, linear: bool) -> Array:
 
     def texels(rows: Array, columns: Array) -> Array:
         chosen: Array = image[np.clip(rows, 0, height - 1)][:, np.clip(columns, 0, width - 1)]
-        return chosen.astype(np.float32)  # after the choice: most pixels of a large picture are not needed
+        return chosen.astype(np.float32)  # converts only the chosen pixels, which are few of a large picture
 
     if not linear:
         return texels(np.floor(ys).astype(int), np.floor(xs).astype(int))
@@ -237,14 +238,14 @@ def _bilinear(image: Array, xs: Array, ys: Array, linear: bool) -> Array:
 
 
 def _sample(picture: Array, how: TextureTransform, channels: int, height: int, width: int) -> Array:
-    """`to_tensor` with NumPy: what the shaders are compared with."""
+    """`to_tensor` with NumPy: the reference for the shaders."""
     params = _to_tensor_params(how, (picture.shape[1], picture.shape[0]), channels, height, width)
     xs = params["origin"][0] + (np.arange(width) + 0.5) * params["scale"][0]
     ys = params["origin"][1] + (np.arange(height) + 0.5) * params["scale"][1]
     colors = _bilinear(picture, xs, ys, how.resample == "linear")
     if picture.dtype == np.uint8:
         colors *= np.float32(1 / 255)
-    if colors.shape[2] < 4:  # as GL fills missing channels
+    if colors.shape[2] < 4:  # GL fills missing channels like this
         missing = np.zeros((height, width, 4 - colors.shape[2]), np.float32)
         missing[..., -1] = 1.0
         colors = np.concatenate([colors, missing], 2)

@@ -1,4 +1,4 @@
-"""What a texture's pixels have to do with a tensor's elements."""
+"""The relation between a texture's pixels and a tensor's elements."""
 
 from __future__ import annotations
 
@@ -31,42 +31,44 @@ class TextureTransform:
     layout: str = "NCHW"
 
     def set_region(self, x: float, y: float, width: float, height: float) -> TextureTransform:
-        """Only this part of the texture: pixels, counted from the picture's top left. It may reach over the edge."""
+        """Use only this part of the texture, in pixels from the picture's top left. It may reach over the edge."""
         left, top, wide, high = (_number("a region's", number) for number in (x, y, width, height))
         if wide <= 0 or high <= 0:
             raise InputError(f"a region must have a size, not {width} x {height}")
         return replace(self, region=(left, top, wide, high))
 
     def set_resample(self, mode: str) -> TextureTransform:
-        """ "linear" or "nearest", where sizes differ."""
+        """Resample by "linear" (the default) or "nearest" where sizes differ."""
         return replace(self, resample=_one_of("resample", mode, ("linear", "nearest")))
 
     def set_swizzle(self, channels: str) -> TextureTransform:
-        """Which of the texture's channels the tensor's channels are, in order: "rgba" (the default), "bgr", "a", ..."""
+        """Name the texture's channel for each channel of the tensor: "rgba" (the default), "bgr", "a", ..."""
         if not isinstance(channels, str) or not 1 <= len(channels) <= 4 or set(channels) - set(CHANNELS):
             raise InputError(f"a swizzle names one to four of r, g, b and a, not {channels!r}")
         return replace(self, swizzle=channels)
 
     def set_coord_origin(self, origin: str) -> TextureTransform:
-        """Where the texture's first row of texels lies in the picture.
+        """Say where in the picture the texture's first row of texels lies.
 
         "top_left" (the default): at the top, as in an uploaded array. "bottom_left": at the bottom, as GL draws.
         """
         return replace(self, coord_origin=_one_of("coord_origin", origin, ("top_left", "bottom_left")))
 
     def set_normalization(self, mean: float | Sequence[float], std: float | Sequence[float]) -> TextureTransform:
-        """element = (pixel - mean) / std, for all channels or for each; drawing a tensor undoes it."""
+        """Compute element = (pixel - mean) / std, with one number for all channels or one for each. Drawing a tensor
+        undoes it.
+        """
         means, deviations = _floats("mean", mean), _floats("std", std)
         if 0.0 in deviations:
             raise InputError("std must not be 0")
         return replace(self, mean=means, std=deviations)
 
     def set_tensor_layout(self, layout: str) -> TextureTransform:
-        """ "NCHW" (the default) or "NHWC"."""
+        """Lay the tensor out as "NCHW" (the default) or "NHWC"."""
         return replace(self, layout=_one_of("layout", layout, ("NCHW", "NHWC")))
 
     def dims(self, tensor: Tensor) -> tuple[int, int, int]:
-        """A tensor's channels, height and width. Raises InputError where it is no picture."""
+        """A tensor's channels, height and width. Raises InputError if it is not a picture."""
         if not isinstance(tensor, Tensor):
             raise InputError(f"a texture is converted to or from a perframe.Tensor, not {type(tensor).__name__}")
         shape = tuple(tensor.shape)
@@ -79,10 +81,13 @@ class TextureTransform:
             )
         channels, height, width = shape if self.layout == "NCHW" else (shape[2], shape[0], shape[1])
         if not 1 <= channels <= 4 or not height or not width:
-            raise InputError(f"a picture has one to four channels, and pixels; {tensor.shape} as {self.layout} has not")
+            raise InputError(
+                f"a picture has one to four channels, and pixels; {tensor.shape} as {self.layout} is no picture"
+            )
         if channels > len(self.swizzle):
             raise InputError(
-                f"the swizzle {self.swizzle!r} says nothing of channel {len(self.swizzle)} of {tensor.shape}"
+                f"the swizzle {self.swizzle!r} says nothing of channel {len(self.swizzle)} of {tensor.shape}: name one "
+                "texture channel for each channel of the tensor"
             )
         for name, values in (("mean", self.mean), ("std", self.std)):
             if 1 < len(values) < channels:

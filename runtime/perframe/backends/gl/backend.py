@@ -1,4 +1,4 @@
-"""What the two GL backends share: lowering by family, submission, and the way between their storages."""
+"""The common part of the two GL backends: lowering by family, submission, and readback."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from perframe.tensor import BackendType, DataType, Storage
 
 
 class GLBackend:
-    """A backend over one device. Subclasses say what storage is and how a kernel is launched."""
+    """A backend over one device. Subclasses define the storage and the launch of a kernel."""
 
     backend_type: BackendType
     max_elements: int
@@ -39,35 +39,37 @@ class GLBackend:
         self.device = device
 
     def alloc(self, shape: Sequence[int], dtype: DataType) -> Storage:
-        """New storage of undefined values."""
+        """Allocate storage; its values are undefined."""
         raise AssertionError("subclasses allocate")
 
     def capacity(self, shape: Sequence[int], dtype: DataType) -> tuple[str, int]:
-        """The class of storage that a value needs, and how much; storage of one class that is large enough will do."""
+        """The class of storage that a value needs, and its size. Any storage of this class that is large enough
+        serves.
+        """
         raise AssertionError("subclasses say")
 
     def constant(self, value: Any) -> Storage:
-        """Uploaded."""
+        """Upload values that never change."""
         storage = self.alloc(value.shape, DataType.of(value.dtype))
         storage.upload(value)
         return storage
 
     def workspace(self) -> Workspace:
-        """Buffers or textures that values share."""
+        """Return a workspace of buffers or textures."""
         return Slots(self)
 
     def bind(self, binding: Binding) -> GLStep:
-        """A bound step of this backend."""
+        """Make a step of a binding."""
         raise AssertionError("subclasses bind")
 
     def owns(self, storage: Storage) -> bool:
-        """What lies in this context, in this backend's way. Raises ClosedError where that was released."""
+        """Whether the storage is of this backend's type and in its context. Raises ClosedError if it was released."""
         if storage.backend_type is not self.backend_type or getattr(storage, "device", None) is not self.device:
             return False
         return on_gl(storage).glo > 0
 
     def supports(self, layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand]) -> str | None:
-        """Why it cannot run this layer; None when it can."""
+        """Return None if this backend can run the layer, and otherwise the reason why it cannot."""
         name = f"perframe.backends.gl.families.{layer.family}"
         if util.find_spec(name) is None:
             return unsupported(layer, inputs, outputs) or f"the family {layer.family!r} has no GL kernels"
@@ -81,7 +83,7 @@ class GLBackend:
         if layer.declaration.form_of is None:
             return f"{layer.op} has no GL kernel"
         ranks = [len(value.shape) for value in (*inputs, *outputs) if value is not None]
-        many = hasattr(family, "dims") and 2 * max(ranks) > MOST_DIMS  # a repeated dim is two
+        many = hasattr(family, "dims") and 2 * max(ranks) > MOST_DIMS  # a repeated dim counts twice
         if not many and not hasattr(family, "supports"):
             return None
         call = Call(layer, layer.form(inputs, outputs), inputs, outputs)
@@ -94,7 +96,7 @@ class GLBackend:
     def lower(
         self, layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand], scratch: Scratch
     ) -> list[Any]:
-        """The family's bindings, bound; outputs without elements need none."""
+        """Return the family's bindings as steps. A layer whose outputs have no elements needs none."""
         if not any(value.shape.size for value in outputs):
             return []
         call = Call(layer, layer.form(inputs, outputs), inputs, outputs)
@@ -121,23 +123,23 @@ class GLBackend:
                 ) from error
 
     def program(self, steps: Sequence[Step]) -> Program:
-        """Steps with their uniform buffer."""
-        bound: Sequence[Any] = steps  # they are what `lower` made
+        """Make a program of steps, with their uniform buffer."""
+        bound: Sequence[Any] = steps  # `lower` made them
         return GLProgram(self.device, bound)
 
     def submit(self, program: Program, begin: int, end: int, access: Access) -> None:
-        """GL orders what it is given by itself."""
+        """Submit the steps; GL itself orders them after earlier work."""
         for planned, new in access.take_rebinds():
             program.replace(planned, new)
         program.run(begin, end)
 
     def flush(self) -> None:
-        """Hand what was submitted to the GPU."""
+        """Hand submitted work to the GPU."""
         with self.device.current():
             self.device.gl.glFlush()
 
     def close(self) -> None:
-        """GL frees what the GPU still uses when it no longer does."""
+        """Free dropped objects without waiting: GL keeps an object until the GPU has finished with it."""
         self.device.close()
 
 
@@ -153,11 +155,11 @@ class StagedReadback:
         return bool(self._fence.done)
 
     def wait(self) -> None:
-        """Block until it is."""
+        """Block until the fence is signaled."""
         self._fence.wait()
 
     def values(self) -> Any:
-        """The values; the staging buffer goes back to its pool."""
+        """Return the values, and give the staging buffer back to its pool."""
         data = b""
         if self._size:
             with self._device.using():

@@ -1,5 +1,5 @@
-"""Indices on GL that are looked at before a layer reads by them: known ones when a plan is made, and where checks are
-asked for (see perframe/tensor/checks.py) those of each run, which is waited for.
+"""Checks of indices before a layer reads by them. Known indices are checked when a plan is made. With checks enabled
+(see perframe/tensor/checks.py), each run waits for its indices and checks them too.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from perframe.tensor import Storage, checks
 
 
 class BoundsStep:
-    """Reads an input back and raises BackendError where it reaches beyond its bounds."""
+    """Reads an input back, and raises BackendError if an index is outside its bounds."""
 
-    block = b""  # it has no numbers for a kernel
+    block = b""  # without a kernel there are no numbers
     offset = 0
 
     def __init__(self, layer: LayerLike, operand: Operand, bounds: Bounds) -> None:
@@ -26,12 +26,12 @@ class BoundsStep:
         self._planned = self._storage = operand.storage
 
     def replace(self, planned: Storage, new: Storage) -> None:
-        """Read `new` where the plan says `planned`."""
+        """Read `new` in place of the plan's storage `planned`."""
         if self._planned is planned:
             self._storage = new
 
     def run(self, gl: Any, uniforms: int) -> None:
-        """Wait for the values and look at them."""
+        """Wait for the values and check them."""
         try:
             self._bounds.check(self._storage.download(self._shape, self._dtype))
         except InferenceError as error:
@@ -39,7 +39,9 @@ class BoundsStep:
 
 
 def bounds_steps(call: Call[Any]) -> list[BoundsStep]:
-    """The steps that check a layer's inputs, where that is asked for. Raises InferenceError for what is known now."""
+    """The steps that check a layer's inputs in each run, if checks are enabled. Raises InferenceError for a known index
+    outside its bounds.
+    """
     steps = []
     for bounds in getattr(call.form, "bounds", ()):
         operand = call.optional(bounds.input)

@@ -35,17 +35,17 @@ class BufferStorage:
 
     @property
     def max_capacity(self) -> int:
-        """How many elements fit."""
+        """The number of elements that fit."""
         return self._capacity if self.buffer is not None else 0
 
     @property
     def busy(self) -> bool:
-        """Never: GL orders an upload after what was submitted before it."""
+        """Always False: GL orders an upload after earlier work."""
         return False
 
     @property
     def is_open(self) -> bool:
-        """Whether it was not released."""
+        """Whether the storage has not been released."""
         return self.buffer is not None
 
     @property
@@ -59,11 +59,11 @@ class BufferStorage:
         """Write the values of `array`."""
         if self.glo and array.size:
             with self.device.using() as gl:
-                gl.glMemoryBarrier(_ALL_BARRIERS)  # after a dispatch that wrote here
+                gl.glMemoryBarrier(_ALL_BARRIERS)  # an earlier dispatch may have written here
                 self.buffer.write(to_gpu(array))
 
     def request(self, shape: Sequence[int], dtype: DataType) -> StagedReadback:
-        """Copy to a staging buffer on the GPU and set a fence."""
+        """Copy the values to a staging buffer on the GPU, and set a fence."""
         name, size = self.glo, TensorShape(shape).size * 4
         with self.device.using() as gl:
             staging = self.device.take_staging(size)
@@ -77,7 +77,7 @@ class BufferStorage:
             )
 
     def download(self, shape: Sequence[int] | None = None, dtype: DataType | None = None) -> Array:
-        """The values; blocks until the GPU has them."""
+        """Return the values. Blocks until the GPU has computed them."""
         pending = self.request((self.size,) if shape is None else shape, dtype or self.dtype)
         pending.wait()
         result: Array = pending.values()
@@ -103,7 +103,7 @@ class BufferStorage:
 
 
 class ComputeStep:
-    """One dispatch: a program, its numbers, buffers in and a buffer out."""
+    """One dispatch: a program, its numbers, input buffers and an output buffer."""
 
     def __init__(self, device: Device, binding: Binding) -> None:
         kernel = load_kernel(binding.kernel)
@@ -117,7 +117,7 @@ class ComputeStep:
         text = compose(kernel, "compute", accessors, binding.all_defines, binding.functions)
         self._program = device.programs.get(text, kernel.textures, kernel.name).glo
         self.textures, self._sampler = list(binding.textures.values()), device.sampler
-        self.output: Any = binding.output.storage  # the converter gives a step another for each run
+        self.output: Any = binding.output.storage  # the converter replaces it for each run
         self.layer, self.block, self.offset = binding.layer, binding.block, 0
         size = binding.output.shape.size
         invocations = {"element": size, "texel": (size + 3) // 4, "tile": binding.tiles}[kernel.unit]
@@ -125,12 +125,12 @@ class ComputeStep:
         self._groups = (groups, 1) if groups <= _MAX_GROUPS else (_MAX_GROUPS, -(-groups // _MAX_GROUPS))
 
     def replace(self, planned: Storage, new: Storage) -> None:
-        """Read `new` where the plan says `planned`."""
+        """Read `new` in place of the plan's storage `planned`."""
         both = zip(self._planned, self._inputs, strict=True)
         self._inputs = [on_gl(new) if storage is planned else current for storage, current in both]
 
     def run(self, gl: Any, uniforms: int) -> None:
-        """Bind and dispatch; what follows sees the result."""
+        """Bind and dispatch. The barrier makes the result visible to later steps."""
         gl.glUseProgram(self._program)
         gl.glBindBufferRange(_UNIFORM_BUFFER, 0, uniforms, self.offset, len(self.block))
         for index, storage in enumerate(self._inputs):
@@ -145,9 +145,7 @@ class ComputeStep:
 
 
 def buffer_accessor(name: str, kind: str, binding: int) -> str:
-    """GLSL that declares a tensor's storage buffer and reads its elements: one, four from anywhere, or a texel of
-    four.
-    """
+    """GLSL that declares a tensor's storage buffer and reads from it: one element, four from any index, or a texel."""
     vector = "vec4" if kind == "float" else "ivec4"
     data = f"{name}_data"
     return (
@@ -174,7 +172,7 @@ class ComputeBackend(GLBackend):
         return BufferStorage(self.device, shape, dtype)
 
     def copy(self, source: Storage, target: Storage, shape: Sequence[int], dtype: DataType) -> None:
-        """From buffer to buffer."""
+        """Copy a value from buffer to buffer."""
         assert isinstance(source, BufferStorage) and isinstance(target, BufferStorage)
         names, size = (source.glo, target.glo), TensorShape(shape).size * 4
         if size:
@@ -185,16 +183,16 @@ class ComputeBackend(GLBackend):
                 gl.glCopyBufferSubData(_COPY_READ, _COPY_WRITE, 0, 0, size)
 
     def capacity(self, shape: Sequence[int], dtype: DataType) -> tuple[str, int]:
-        """Any buffer with enough elements will do."""
+        """The class "buffer" and the number of elements: any buffer that is large enough serves."""
         return "buffer", max(1, (TensorShape(shape).size + 3) // 4) * 4
 
     def bind(self, binding: Binding) -> ComputeStep:
-        """A dispatch."""
+        """Make a dispatch of a binding."""
         return ComputeStep(self.device, binding)
 
 
 def open_backend(ctx: Any) -> ComputeBackend:
-    """The backend in the caller's context, or in a headless one. Raises BackendError where GL 4.3 is missing."""
+    """Open the backend in the caller's context, or in a headless one. Raises BackendError without GL 4.3."""
     device = device_for(ctx)
     if not device.has_compute:
         raise BackendError(

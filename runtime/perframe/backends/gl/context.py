@@ -1,6 +1,4 @@
-"""A GL context as both backends see it: its limits, its programs, fences, staging buffers, and what waits to be
-freed.
-"""
+"""A GL context as both backends see it: its limits, programs, fences, staging buffers, and objects to be freed."""
 
 from __future__ import annotations
 
@@ -29,27 +27,29 @@ _COMMANDS_COMPLETE, _FLUSH_BIT = 0x9117, 1
 _WAIT_NANOSECONDS = 10**9
 _VERSION = 0x1F02
 _BESIDE_A_WINDOW = (
-    "a window's GL context is current in this thread, and a headless one cannot be beside it: give the worker the "
-    "window's, ctx=moderngl.create_context()"
+    "a window's GL context is current in this thread, and a headless one cannot be made beside it: give the worker the "
+    "window's context, ctx=moderngl.create_context()"
 )
 _ANOTHER_THREAD = (
     "a GL worker or tensor was used from another thread than the one that made it: a GL context belongs to one thread"
 )
-_RELEASED = "the moderngl context was released, and with it all that lay there: make a context and workers anew"
+_RELEASED = (
+    "the moderngl context was released, and its tensors and programs with it: make a new context and new workers"
+)
 _NOT_CURRENT = (
     "another GL context than that of ctx is current in this thread, or none: before you use its workers, tensors and "
     "converters, make it current as your window does it (glfw.make_context_current(window), window.switch_to()), or "
-    "a standalone one by `with ctx:`. Two windows want two of moderngl's contexts: call moderngl.init_context() in the "
+    "a standalone one by `with ctx:`. Two windows need two moderngl contexts: call moderngl.init_context() in the "
     "second, and take moderngl.get_context()"
 )
 _REPLACED = (
-    "the window's GL context was replaced by another since ctx was first used, and all that lay there is gone: call "
-    "moderngl.init_context(), take moderngl.get_context(), and make workers and converters anew"
+    "the window's GL context was replaced by another since ctx was first used, and its tensors are gone: call "
+    "moderngl.init_context(), take moderngl.get_context(), and make new workers and converters"
 )
 
 
 class Fence:
-    """Finished when the GPU has done all that was submitted before it."""
+    """A fence is done when the GPU has finished all work that was submitted before it."""
 
     def __init__(self, device: Device) -> None:
         self._device = device
@@ -58,11 +58,11 @@ class Fence:
 
     @property
     def done(self) -> bool:
-        """Whether the GPU got there. Never blocks."""
+        """Whether the GPU has reached the fence. Never blocks."""
         return self._sync is None or self._poll(0)
 
     def wait(self) -> None:
-        """Block until it did. Raises BackendError if the context was lost."""
+        """Block until the fence is done. Raises BackendError if the context was lost."""
         while self._sync is not None and not self._poll(_WAIT_NANOSECONDS):
             pass
 
@@ -80,12 +80,12 @@ class Fence:
             return True
 
     def __del__(self) -> None:
-        if self._sync is not None:  # nobody polled until the end
+        if self._sync is not None:  # it was dropped before a poll found it done
             self._device.free_later(partial(self._device.gl.glDeleteSync, self._sync))
 
 
 class Device:
-    """One moderngl context and all that workers and converters in it share."""
+    """One moderngl context, and everything that the workers and converters in it share."""
 
     def __init__(self, ctx: moderngl.Context, owned: bool) -> None:
         self.ctx, self.owned = ctx, owned
@@ -93,22 +93,23 @@ class Device:
         self._current_handle, self._handle = current_context.find_current()
         self.has_compute = ctx.version_code >= 430
         self.gl: Any = Entries(partial(entry_point, ctx), ctx.version_code)
-        if self._handle is None and not self.gl.glGetString(_VERSION):  # an interface that we do not know is not asked
+        # Without a handle, an interface that we do not ask may have made a context current: then GL has a version.
+        if self._handle is None and not self.gl.glGetString(_VERSION):
             raise BackendError(_NOT_CURRENT)
-        # A context of its own is the only one where this exists; another one may get a dead one's handle.
+        # This fence exists in this context alone. A handle proves less: a new context may get a dead one's handle.
         self._mark = self.gl.glFenceSync(_COMMANDS_COMPLETE, 0)
         self._conditional = ConditionalRendering(self.gl)
         self.make_fence: Callable[[], Any] = lambda: Fence(self)  # a test may put a fence of its own here
         self._garbage: deque[Callable[[], Any]] = deque()
         self._staging: dict[int, list[moderngl.Buffer]] = {}
         self._inside, self._is_guarded = 0, False
-        self.allocations = 0  # buffers and textures made so far; tests look
+        self.allocations = 0  # buffers and textures made so far, for tests
         self.programs = ProgramCache(ctx)
         _devices.add(self)
 
     @cached_property
     def limits(self) -> dict[str, int]:
-        """What this driver allows."""
+        """The limits of this driver, by name."""
         names = {"texture_size": 0x0D33, "uniform_alignment": 0x8A34, "uniform_block": 0x8A30}
         if self.has_compute:
             names |= {"storage_block": 0x90DE, "storage_alignment": 0x90DF}
@@ -116,22 +117,22 @@ class Device:
 
     @cached_property
     def texture_shift(self) -> int:
-        """Tensors lie in textures of 2 ** shift texels a row."""
+        """The binary logarithm of a texture's width: tensors lie in textures with 2 ** shift texels a row."""
         return min(12, self.limits["texture_size"].bit_length() - 1)
 
     @cached_property
     def vertex_array(self) -> int:
-        """An empty one, which core profiles want bound for a draw."""
+        """An empty vertex array. Core profiles require a bound one for a draw."""
         return generate(self.gl, "VertexArrays")
 
     @cached_property
     def framebuffer(self) -> int:
-        """To draw into a texture of the caller's, which is attached for one draw."""
+        """A framebuffer to draw into the caller's textures: each is attached for one draw."""
         return generate(self.gl, "Framebuffers")
 
     @cached_property
     def sampler(self) -> int:
-        """Reads single texels of any texture; one without mipmaps is complete for it, whatever its own filter says."""
+        """A sampler that reads single texels. It makes a texture without mipmaps complete, whatever its own filter."""
         name = generate(self.gl, "Samplers")
         for parameter in (0x2800, 0x2801):  # magnification and minification
             self.gl.glSamplerParameteri(name, parameter, 0x2600)  # nearest
@@ -139,9 +140,10 @@ class Device:
 
     @contextmanager
     def current(self) -> Iterator[None]:
-        """Our own context is current inside, and the one before it afterwards. A caller's must be current already.
+        """Make our own context current inside the block, and restore the previous one afterwards.
 
-        Raises BackendError where it is not, and ClosedError where it was released.
+        A caller's context must be current already: raises BackendError if it is not, and ClosedError if it was
+        released.
         """
         if threading.get_ident() != self.thread:
             raise BackendError(FORKED if self.thread is None else _ANOTHER_THREAD)
@@ -168,14 +170,14 @@ class Device:
 
     @contextmanager
     def using(self) -> Iterator[Any]:
-        """The context is current, dropped objects are freed, and the caller's state is put back at the end."""
+        """Make the context current and free dropped objects; restore the caller's GL state at the end."""
         with self.current(), self._guarded():
             self.collect()
             yield self.gl
 
     @contextmanager
     def _guarded(self) -> Iterator[None]:
-        """A guard around the caller's state; in a context of our own, and inside of a guard, there is none to keep."""
+        """Guard the caller's GL state. A context of our own needs no guard, nor does code that runs inside of one."""
         if self.owned or self._is_guarded:
             yield
             return
@@ -196,50 +198,50 @@ class Device:
         return self.ctx.buffer(reserve=size)
 
     def texture(self, size: tuple[int, int], kind: str) -> moderngl.Texture:
-        """A new texture of four "float" or "int" numbers a texel."""
+        """A new texture with four numbers a texel; `kind` is "float" or "int"."""
         self.allocations += 1
         texture = self.ctx.texture(size, 4, dtype="f4" if kind == "float" else "i4")
         texture.filter = (moderngl.NEAREST, moderngl.NEAREST)
         return texture
 
     def take_staging(self, size: int) -> moderngl.Buffer:
-        """A buffer to read back through; give it back when it has been read."""
+        """Take a buffer of at least `size` bytes for a readback; return it by `give_staging` once it is read."""
         rounded = max(256, 1 << (size - 1).bit_length())
         free = self._staging.setdefault(rounded, [])
         return free.pop() if free else self.buffer(rounded)
 
     def give_staging(self, buffer: moderngl.Buffer) -> None:
-        """A staging buffer may be used again."""
+        """Return a staging buffer to the pool."""
         self._staging.setdefault(buffer.size, []).append(buffer)
 
     def drop(self, *objects: Any) -> None:
-        """Free GL objects the next time that this device is used, on its thread."""
+        """Free GL objects when this device is next used, on its thread."""
         self._garbage.extend(thing.release for thing in objects)
 
     def free_later(self, free: Callable[[], Any]) -> None:
-        """The same, for what moderngl does not have."""
+        """Call `free` when this device is next used, on its thread: for GL objects that moderngl does not wrap."""
         self._garbage.append(free)
 
     def collect(self) -> None:
-        """Free what was dropped."""
+        """Free the dropped objects."""
         while self._garbage:
             self._garbage.popleft()()
 
     def close(self) -> None:
-        """Free what was dropped, if that can be done here and now."""
+        """Free the dropped objects now, if the context is current in this thread."""
         with suppress(BackendError, ClosedError), self.using():
-            pass  # where its context is not current, it is freed with the next use, or goes with the context
+            pass  # otherwise the next use frees them, or the end of the context
 
 
 _devices: weakref.WeakSet[Device] = weakref.WeakSet()
 _default: dict[int, tuple[threading.Thread, Device]] = {}  # by the thread's number
-_sharing = new_lock()  # held by who looks at these
+_sharing = new_lock()  # guards `_default`
 _ON_CONTEXT = "_perframe_device"
-_ENTERABLE = ("egl", "x11", "wgl", "darwin")  # glcontext's; `with ctx:` makes none of the others current
+_ENTERABLE = ("egl", "x11", "wgl", "darwin")  # glcontext's modules: only their contexts become current by `with ctx:`
 
 
 def _after_fork() -> None:
-    """A driver's threads are not in the child: no thread there may use a device."""
+    """Let no thread use a device in a forked child, which lacks the driver's threads."""
     for device in _devices:
         device.thread = None
 
@@ -249,7 +251,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def device_for(ctx: Any) -> Device:
-    """The device of the caller's context; without one, this thread's own headless context."""
+    """The device of the caller's context; without `ctx`, the device of this thread's own headless context."""
     claim_process()
     if ctx is None:
         return _own_device()
@@ -257,7 +259,7 @@ def device_for(ctx: Any) -> Device:
         raise BackendError(f"ctx must be a moderngl.Context, not {type(ctx).__name__}")
     if isinstance(ctx.mglo, moderngl.InvalidObject):
         raise ClosedError(_RELEASED)
-    # It lives on the context itself: a table of ours would keep both for ever, since they know each other.
+    # The context itself holds its device. A table of ours would keep both for ever, since they refer to each other.
     found: Device | None = vars(ctx).get(_ON_CONTEXT)
     if found is None:
         _check(ctx)
@@ -266,8 +268,8 @@ def device_for(ctx: Any) -> Device:
 
 
 def _own_device() -> Device:
-    """This thread's own: that of a thread which has ended, where there is one, since contexts are dear to make, and
-    moderngl does not give back all that they take.
+    """This thread's own device. It takes over the device of an ended thread if there is one: contexts are expensive to
+    make, and moderngl does not free all their memory.
     """
     key, here = threading.get_ident(), threading.current_thread()
     with _sharing:
@@ -283,9 +285,9 @@ def _own_device() -> Device:
 
 
 def _of_ended_thread() -> Device | None:
-    """A device that no thread has any more, which is the caller's then, who holds the lock."""
+    """Remove and return the device of a thread that has ended. The caller holds the lock."""
     for key, (thread, device) in _default.items():
-        # Python does not know when threads end that others made, nor may Windows' contexts outlive their threads
+        # Python does not know when a foreign thread ends, and on Windows a context may not outlive its thread.
         if IS_EGL and not isinstance(thread, threading._DummyThread) and not thread.is_alive():
             del _default[key]
             return device
@@ -293,16 +295,16 @@ def _of_ended_thread() -> Device | None:
 
 
 def _check(ctx: moderngl.Context) -> None:
-    """Raise BackendError for a context that cannot be used, or is not current."""
+    """Raise BackendError if a context cannot be used, or is not current."""
     if ctx.version_code < 330:
         raise BackendError(
-            f"this GL context has OpenGL {ctx.version_code / 100:.1f}, and perframe needs 3.3: ask the window for it"
+            f"this GL context has OpenGL {ctx.version_code / 100:.1f}, and perframe needs 3.3: ask the window for 3.3"
         )
     maker = type(ctx.mglo._context).__module__
     if maker not in _ENTERABLE:
         return
     handle, previous = current_context.find_current()[1], current_context.current()
-    if maker == "x11" and previous.context is not None:  # X ends a process that enters one beside EGL's
+    if maker == "x11" and previous.context is not None:  # X ends a process that enters a GLX context beside EGL's
         raise BackendError(_NOT_CURRENT)
     try:
         with ctx:
@@ -314,9 +316,11 @@ def _check(ctx: moderngl.Context) -> None:
 
 
 def _headless() -> Device:
-    """A context of our own. Raises BackendError, also where what it speaks to would be a window's context."""
+    """A device with a headless context of our own. Raises BackendError if none can be made, or if GL calls would go to
+    a window's context instead.
+    """
     previous = current_context.current()
-    # moderngl.create_context() in a window gives what was made last in this process: that must not be ours
+    # moderngl.create_context() in a window returns the context that was made last: that must not be ours.
     default = moderngl._store.default_context  # type: ignore[attr-defined]
     try:
         ctx = create_headless(moderngl.create_context)

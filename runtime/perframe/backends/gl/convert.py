@@ -27,11 +27,11 @@ _DRAW_FRAMEBUFFER, _UNIFORM_BUFFER, _STORAGE_BUFFER, _TRIANGLES = 0x8CA9, 0x8A11
 _COLOR_ATTACHMENT, _COMPLETE = 0x8CE0, 0x8CD5
 _INTEGERS = (0x1404, 0x1405)
 _BARRIERS = 0xFFFFFFFF
-_MAX_BOUND = 64  # passes that stay bound; the least lately used go
+_MAX_BOUND = 64  # passes that stay bound; beyond that, the least recently used one is dropped
 
 
 class _Pass:
-    """A bound step with a uniform buffer of its own, which is written when its numbers have changed."""
+    """A bound step with a uniform buffer of its own. The buffer is written only when the numbers change."""
 
     def __init__(self, device: Device, kernel: Kernel, step: Any, size: int) -> None:
         self.step = step
@@ -40,7 +40,7 @@ class _Pass:
         self._uniforms: Any = None
 
     def run(self, gl: Any, params: Mapping[str, Numbers]) -> None:
-        """Submit it with these numbers."""
+        """Submit the step with these numbers."""
         block = self._kernel.pack({"O_size": self._size, "O_tiles": 0, **params}, "float")
         if self._uniforms is None:
             self._uniforms = self._device.buffer(len(block))
@@ -55,7 +55,7 @@ class _Pass:
 
 
 class _Draw:
-    """A step from a tensor to pixels."""
+    """A step that draws a tensor into pixels."""
 
     def __init__(self, device: Device, compute: bool) -> None:
         self.kernel = load_kernel("convert/tensor_to_texture")
@@ -98,11 +98,11 @@ class TexturePasses:
 
     @property
     def default(self) -> BackendType:
-        """Where a tensor without storage is put."""
+        """The backend on which a tensor without storage is placed."""
         return next(iter(self._backends))
 
     def alloc(self, backend: BackendType, tensor: Tensor) -> Storage:
-        """Storage for a tensor. Raises BackendError where this context has no such backend."""
+        """Allocate storage for a tensor. Raises BackendError if this context lacks the backend."""
         if backend not in self._backends:
             raise BackendError(f"this GL context has no {backend}: it is GL {self._device.ctx.version_code / 100:.1f}")
         return self._backends[backend].alloc(tensor.shape, tensor.dtype)
@@ -115,7 +115,7 @@ class TexturePasses:
         return self._own[key]
 
     def texture_size(self, texture: Any) -> tuple[int, int]:
-        """Width and height of the caller's texture: an object, or a GL name. Raises InputError, and ClosedError."""
+        """Width and height of the caller's texture, a moderngl object or a GL name. Raises InputError, ClosedError."""
         if isinstance(texture, moderngl.Texture):
             self._check_object(texture)
             if texture.dtype[0] in "iu" or texture.samples:
@@ -131,12 +131,12 @@ class TexturePasses:
             if gl.glIsTexture(texture):
                 gl.glBindTexture(_TEXTURE_2D, texture)
                 if get(gl, TEXTURE_2D_BINDING) != texture:
-                    gl.glGetError()  # ours: it is one of another kind
+                    gl.glGetError()  # we caused this error: the texture is not a 2D one
             for name in (_WIDTH, _HEIGHT, _RED_TYPE):
                 gl.glGetTexLevelParameteriv(_TEXTURE_2D, 0, name, ctypes.byref(value))
                 found.append(value.value)
         if not found[0] or not found[1] or found[2] in _INTEGERS:
-            raise InputError(f"GL name {texture} is no 2D texture with pixels of floats, or of 0..1 in bytes")
+            raise InputError(f"GL name {texture} is no 2D texture whose pixels are floats, or bytes for 0..1")
         return found[0], found[1]
 
     def to_tensor(self, texture: Any, tensor: Tensor, storage: Any, params: Mapping[str, Numbers]) -> None:
@@ -154,10 +154,10 @@ class TexturePasses:
             found.step.textures[0] = _name(texture)
             found.step.output = storage
             found.run(gl, params)
-            found.step.output = None  # so that a tensor which is dropped is freed
+            found.step.output = None  # the pass must not keep a dropped tensor alive
 
     def viewport(self, framebuffer: Any) -> tuple[int, int, int, int]:
-        """The bound viewport, or the whole of the caller's framebuffer."""
+        """The area of the caller's framebuffer; without one, the current viewport."""
         if framebuffer is not None:
             return (0, 0, *self._framebuffer(framebuffer).size)
         with self._device.current():
@@ -172,9 +172,9 @@ class TexturePasses:
         viewport: tuple[int, int, int, int],
         offset: tuple[int, int],
     ) -> None:
-        """Draw a tensor into a texture, a framebuffer, or (None) into what is bound.
+        """Draw a tensor into a texture, a framebuffer, or (None) the bound framebuffer.
 
-        `viewport` is what it covers; `offset` is where the pixel that `params` count from lies.
+        `viewport` is the area that the tensor covers. `offset` is the pixel from which `params["origin"]` counts.
         """
         self.check(tensor, storage)
         origin: Any = params["origin"]
@@ -200,7 +200,7 @@ class TexturePasses:
                 gl.glFramebufferTexture2D(_DRAW_FRAMEBUFFER, _COLOR_ATTACHMENT, _TEXTURE_2D, 0, 0)
 
     def _attach(self, gl: Any, texture: Any) -> int:
-        """Our framebuffer, with the caller's texture in it."""
+        """Attach the caller's texture to our framebuffer, and return the framebuffer's name."""
         gl.glBindFramebuffer(_DRAW_FRAMEBUFFER, self._device.framebuffer)
         gl.glFramebufferTexture2D(_DRAW_FRAMEBUFFER, _COLOR_ATTACHMENT, _TEXTURE_2D, _name(texture), 0)
         if gl.glCheckFramebufferStatus(_DRAW_FRAMEBUFFER) != _COMPLETE:
@@ -215,19 +215,19 @@ class TexturePasses:
         return target
 
     def _check_object(self, thing: Any) -> None:
-        """Raise ClosedError for a released texture or framebuffer, InputError for one of another context's."""
+        """Raise ClosedError for a released texture or framebuffer, and InputError for one of another context."""
         kind = type(thing).__name__
         if isinstance(thing.mglo, moderngl.InvalidObject):
             raise ClosedError(f"this moderngl.{kind} was released")
         if thing.ctx is not self._device.ctx:
             raise InputError(
                 f"this moderngl.{kind} belongs to another moderngl.Context than the TextureConverter: give both the "
-                "same ctx; where two contexts share their textures, give the texture's name, texture.glo"
+                "same ctx; if two contexts share their textures, pass the texture's GL name, texture.glo"
             )
 
     def check(self, tensor: Tensor, storage: Any) -> None:
-        """Raise ClosedError for a released tensor, InputError for one in another context."""
-        storage.glo  # noqa: B018  # raises where it was released
+        """Raise ClosedError for a released tensor, and InputError for one in another context."""
+        storage.glo  # noqa: B018  # raises if it was released
         if storage.device is not self._device:
             raise InputError(
                 f"tensor {tensor.name!r} {tensor.shape} lies in another GL context: give its worker and the "
@@ -244,7 +244,7 @@ class TexturePasses:
         return found
 
     def release(self) -> None:
-        """Free what the passes hold."""
+        """Free the bound passes and their storage."""
         self._bound.clear()
         for storage in self._own.values():
             storage.release()

@@ -19,7 +19,7 @@ _UNIFORM_BUFFER, _TEXTURE0, _TEXTURE_2D, _FRAMEBUFFER, _TRIANGLES = 0x8A11, 0x84
 
 
 def texture_size(elements: int, shift: int) -> tuple[int, int]:
-    """Width and height of the texture for so many elements, four a texel: one row, or rows of 2 ** shift texels."""
+    """Width and height of a texture for `elements` elements, four a texel: one row, or rows of 2 ** shift texels."""
     texels = max(1, (elements + 3) // 4)
     width = 1 << shift
     return (texels, 1) if texels <= width else (width, -(-texels // width))
@@ -39,17 +39,17 @@ class TextureStorage:
 
     @property
     def max_capacity(self) -> int:
-        """How many elements fit."""
+        """The number of elements that fit."""
         return int(self.texture.width * self.texture.height * 4) if self.texture is not None else 0
 
     @property
     def busy(self) -> bool:
-        """Never: GL orders an upload after what was submitted before it."""
+        """Always False: GL orders an upload after earlier work."""
         return False
 
     @property
     def is_open(self) -> bool:
-        """Whether it was not released."""
+        """Whether the storage has not been released."""
         return self.texture is not None
 
     @property
@@ -76,7 +76,7 @@ class TextureStorage:
             self.texture.write(padded, viewport=(0, 0, width, height))
 
     def request(self, shape: Sequence[int], dtype: DataType) -> StagedReadback:
-        """Read into a pixel buffer on the GPU and set a fence."""
+        """Copy the values to a pixel buffer on the GPU, and set a fence."""
         size = TensorShape(shape).size if self.glo else 0
         width, height = texture_size(size, self.device.texture_shift)
         with self.device.using():
@@ -91,7 +91,7 @@ class TextureStorage:
             )
 
     def download(self, shape: Sequence[int] | None = None, dtype: DataType | None = None) -> Array:
-        """The values; blocks until the GPU has them."""
+        """Return the values. Blocks until the GPU has computed them."""
         pending = self.request((self.size,) if shape is None else shape, dtype or self.dtype)
         pending.wait()
         result: Array = pending.values()
@@ -117,7 +117,7 @@ class TextureStorage:
 
 
 class PixelStep:
-    """One blit: a program, its numbers, textures in and a framebuffer out."""
+    """One blit: a program, its numbers, input textures and an output framebuffer."""
 
     def __init__(self, device: Device, binding: Binding) -> None:
         kernel = load_kernel(binding.kernel)
@@ -132,13 +132,13 @@ class PixelStep:
             text, [*(f"{name}_texture" for name in present), *kernel.textures], kernel.name
         ).glo
         self.textures, self._sampler = list(binding.textures.values()), device.sampler
-        self.output: Any = binding.output.storage  # the converter gives a step another for each run
+        self.output: Any = binding.output.storage  # the converter replaces it for each run
         self._vertex_array = device.vertex_array
         self._size = texture_size(binding.output.shape.size, device.texture_shift)
         self.layer, self.block, self.offset = binding.layer, binding.block, 0
 
     def replace(self, planned: Storage, new: Storage) -> None:
-        """Read `new` where the plan says `planned`."""
+        """Read `new` in place of the plan's storage `planned`."""
         both = zip(self._planned, self._inputs, strict=True)
         self._inputs = [on_gl(new) if storage is planned else current for storage, current in both]
 
@@ -157,7 +157,7 @@ class PixelStep:
 
 
 def texture_accessor(name: str, kind: str, shift: int) -> str:
-    """GLSL that declares a tensor's texture and reads its elements: one, four from anywhere, or a texel of four."""
+    """GLSL that declares a tensor's texture and reads from it: one element, four from any index, or a texel."""
     sampler, vector = ("sampler2D", "vec4") if kind == "float" else ("isampler2D", "ivec4")
     width = (1 << shift) - 1
     return (
@@ -188,7 +188,7 @@ class PixelBackend(GLBackend):
         return TextureStorage(self.device, shape, dtype)
 
     def copy(self, source: Storage, target: Storage, shape: Sequence[int], dtype: DataType) -> None:
-        """From texture to texture."""
+        """Copy a value from texture to texture."""
         assert isinstance(source, TextureStorage) and isinstance(target, TextureStorage)
         width, height = texture_size(TensorShape(shape).size, self.device.texture_shift)
         names, area = (source.target, target.target), (0, 0, width, height)
@@ -198,17 +198,17 @@ class PixelBackend(GLBackend):
             gl.glBlitFramebuffer(*area, *area, _COLOR_BIT, _NEAREST)
 
     def capacity(self, shape: Sequence[int], dtype: DataType) -> tuple[str, int]:
-        """A texture of the same kind of numbers with enough texels will do."""
+        """The kind of numbers and the number of texels: any texture of this kind that is large enough serves."""
         width, height = texture_size(TensorShape(shape).size, self.device.texture_shift)
         return kind_of(dtype), width * height
 
     def bind(self, binding: Binding) -> PixelStep:
-        """A blit."""
+        """Make a blit of a binding."""
         return PixelStep(self.device, binding)
 
 
 def open_backend(ctx: Any) -> PixelBackend:
-    """The backend in the caller's context, or in a headless one. Raises BackendError where there is no GL 3.3."""
+    """Open the backend in the caller's context, or in a headless one. Raises BackendError without GL 3.3."""
     device = device_for(ctx)
     with device.current():
         return PixelBackend(device)

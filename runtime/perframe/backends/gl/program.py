@@ -1,6 +1,6 @@
-"""Shader text: a body, its declared inputs and parameters, a shell, and the defines of a variant.
+"""Shader text is composed of a body, its declared inputs and parameters, a shell, and the defines of a variant.
 
-Programs are cached by text.
+Programs are cached by their text.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ _PARAM = re.compile(r"^(\w+) (\w+)(?:\[(\d+)\])?$")
 
 @dataclass(frozen=True)
 class Parameter:
-    """A number, or some, that a kernel reads from its uniform block; laid out as std140 says."""
+    """A number, or an array of numbers, that a kernel reads from its uniform block, in std140 layout."""
 
     type: str
     name: str
     count: int | None
 
     def declaration(self) -> str:
-        """Its line in the block."""
+        """Its line in the uniform block."""
         return f"    {self.type} {self.name}{'' if self.count is None else f'[{self.count}]'};"
 
 
 @dataclass(frozen=True)
 class Kernel:
-    """A shader body and what its `//@` lines declare: tensors it reads, the caller's textures it samples, numbers
-    it is given.
+    """A shader body, and the declarations of its `//@` lines: the tensors that it reads, the caller's textures that it
+    samples, and its parameters.
     """
 
     name: str
@@ -53,12 +53,12 @@ class Kernel:
 
     @property
     def unit(self) -> str:
-        """What one invocation computes: an "element", a "texel" of four, or a "tile" that it stores for itself."""
+        """The output of one invocation: an "element", a "texel" of four elements, or a "tile" that it stores itself."""
         found = re.search(r"^#define (TEXEL|TILE)$", self.body, re.MULTILINE)
         return found[1].lower() if found else "element"
 
     def pack(self, values: Mapping[str, Numbers], o_type: str) -> bytes:
-        """The uniform block's bytes. Raises BackendError for a value that is missing or too many."""
+        """The uniform block's bytes. Raises BackendError for a missing value, an unknown one, or too many numbers."""
         data = bytearray()
         unused = set(values) - {p.name for p in self.parameters}
         if unused:
@@ -84,7 +84,9 @@ class Kernel:
 
 @cache
 def load_kernel(name: str) -> Kernel:
-    """A kernel from `shaders/`. Every kernel's first parameters are the numbers of output elements and of tiles."""
+    """Load a kernel from `shaders/`. The first two parameters of every kernel are the number of output elements and the
+    number of tiles.
+    """
     text = resource("shaders", *f"{name}.glsl".split("/")).read_text(encoding="utf-8")
     inputs, textures, body = [], [], []
     parameters = [Parameter("int", "O_size", None), Parameter("int", "O_tiles", None)]
@@ -121,7 +123,9 @@ def compose(
     functions: str,
     version: int = 330,
 ) -> str:
-    """The whole shader. A define or accessor that the body needs and nobody gives fails in the compiler, by name."""
+    """Compose the whole shader. If the body needs a define or an accessor that is missing, the shader compiler reports
+    its name.
+    """
     vector = {"float": "vec4", "int": "ivec4"}[defines["O_TYPE"]]
     lines = [f"#define {name} {value}" for name, value in defines.items()]
     lines += [f"#define O_VECTOR {vector}"]
@@ -136,7 +140,7 @@ def compose(
         lines.append("out vec4 O_color;")
     accessors = [*accessors, *(f"uniform sampler2D {name};" for name in kernel.textures)]
     lines += ["layout(std140) uniform Params {", *(p.declaration() for p in kernel.parameters), "};", *accessors]
-    # a formula may stand in a layer and in its epilogue; each is one line, and GLSL wants it once
+    # A layer and its epilogue may use the same formula. Each function is one line, and GLSL accepts it only once.
     functions = "\n".join(dict.fromkeys(functions.splitlines()))
     parts = {"math": _math(), "functions": functions, "body": kernel.body, "version": version}
     return _shell(shell).substitute(parts, declarations="\n".join(lines))
@@ -148,7 +152,7 @@ class ProgramCache:
     def __init__(self, ctx: moderngl.Context) -> None:
         self._ctx = ctx
         self._programs: dict[str, Any] = {}
-        self.compiled = 0  # how many were compiled so far; tests look
+        self.compiled = 0  # the number of programs compiled so far, for tests
 
     def get(self, text: str, samplers: Sequence[str], name: str) -> Any:
         """The program of this text, with its uniform block at binding 0 and its samplers at units 0, 1, ..."""
@@ -160,11 +164,11 @@ class ProgramCache:
                 else:
                     triangle = resource("shaders", "shell", "triangle.glsl").read_text(encoding="utf-8")
                     program = self._ctx.program(vertex_shader=triangle, fragment_shader=text)
-            except Exception as error:  # moderngl's own
+            except Exception as error:  # moderngl raises Exception itself
                 raise BackendError(f"shader {name} does not compile: {error}\n{_excerpt(text, str(error))}") from None
             self.compiled += 1
             for unit, sampler in enumerate(samplers):
-                if sampler in program:  # the compiler drops what a variant does not read
+                if sampler in program:  # the compiler drops samplers that a variant does not read
                     program[sampler].value = unit
             if "Params" in program:
                 program["Params"].binding = 0
@@ -173,7 +177,7 @@ class ProgramCache:
 
 
 def _excerpt(text: str, error: str) -> str:
-    """The lines of a shader that the driver's message names, by Mesa's and NVIDIA's habits, with their neighbours."""
+    """The shader lines that the driver's message names, with their neighbours. It reads Mesa's and NVIDIA's format."""
     lines = text.splitlines()
     named = {int(n) for n in re.findall(r"\b0[:(](\d+)", error)}
     near = sorted({n + d for n in named for d in (-1, 0, 1) if 0 < n + d <= len(lines)})

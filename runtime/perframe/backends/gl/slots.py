@@ -1,4 +1,4 @@
-"""Storage for what lives within a run, for backends that allocate every value by itself."""
+"""The workspace of backends that allocate each value separately."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ from perframe.tensor import DataType, Storage
 
 
 class Allocator(Protocol):
-    """A backend, as far as slots know it."""
+    """The methods of a backend that slots use."""
 
     def alloc(self, shape: Sequence[int], dtype: DataType) -> Storage:
         """New storage."""
 
     def capacity(self, shape: Sequence[int], dtype: DataType) -> tuple[str, int]:
-        """The class of storage that a value needs, and how much; storage of one class that is large enough will do."""
+        """The class of storage that a value needs, and its size. Any storage of this class that is large enough
+        serves.
+        """
 
 
 @dataclass
@@ -27,12 +29,14 @@ class _Slot:
 
     @property
     def bytes(self) -> int:
-        """What it takes: of whatever dtype, four bytes an element."""
+        """Its bytes: every dtype takes four bytes an element."""
         return 4 * self.storage.max_capacity
 
 
 class Slots:
-    """Storage that values share whose lifetimes do not meet: each takes the smallest free one that is large enough."""
+    """A workspace of separate storages. Values whose lifetimes do not meet share one: each takes the smallest free
+    storage that is large enough.
+    """
 
     def __init__(self, backend: Allocator) -> None:
         self._backend = backend
@@ -42,7 +46,7 @@ class Slots:
         self.size = self.used = 0
 
     def take(self, shape: Sequence[int], dtype: DataType) -> Storage:
-        """Storage until it is given back."""
+        """Take storage for a value, until it is given back."""
         kind, size = self._backend.capacity(shape, dtype)
         fitting = [slot for slot in self._free if slot.kind == kind and slot.size >= size]
         if fitting:
@@ -55,24 +59,24 @@ class Slots:
         return slot.storage
 
     def give_back(self, storage: Storage) -> None:
-        """Nothing reads its values any more."""
+        """Take storage back: nothing reads its values any more."""
         slot = self._taken.pop(id(storage), None)
         if slot is not None:
             self._free.append(slot)
             self.used -= slot.bytes
 
     def scratch(self, shape: Sequence[int], dtype: DataType) -> Storage:
-        """Storage for one layer alone: lowerings may fill it when the plan is made, and not in each run."""
+        """Return storage for one layer alone. A lowering may fill it once, when the plan is made."""
         storage = self._backend.alloc(shape, dtype)
         self._owned.append(storage)
         self.size += 4 * storage.max_capacity
         return storage
 
     def end_layer(self) -> None:
-        """Its scratch stays."""
+        """Do nothing: a layer keeps its scratch storage."""
 
     def end_plan(self) -> None:
-        """What was taken stays where it is."""
+        """Do nothing: storage does not move."""
 
     def release(self) -> None:
         """Free all storage."""

@@ -1,4 +1,4 @@
-"""The caller's GL state: what we touch is put back as it was."""
+"""The caller's GL state: we restore everything that we change."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ UNIFORM_BUFFER, UNIFORM_BINDING, UNIFORM_START, UNIFORM_SIZE = 0x8A11, 0x8A28, 0
 STORAGE_BUFFER, STORAGE_BINDING, STORAGE_START, STORAGE_SIZE = 0x90D2, 0x90D3, 0x90D4, 0x90D5
 BLEND, POLYGON_MODE, FRONT_AND_BACK, FILL = 0x0BE2, 0x0B40, 0x0408, 0x1B02
 _BUFFERS = {0x8892: 0x8894, 0x88EB: 0x88ED, 0x88EC: 0x88EF, 0x8F36: 0x8F36, 0x8F37: 0x8F37}  # array, pack, unpack, copy
-# depth, stencil, scissor, cull, logic op, polygon offset, sRGB, discard, sample mask, sample coverage, alpha to it
+# depth, stencil, scissor, cull, logic op, polygon offset, sRGB, discard, sample mask, sample coverage,
+# sample alpha to coverage
 _SWITCHES = (0x0B71, 0x0B90, 0x0C11, 0x0B44, 0x0BF2, 0x8037, 0x8DB9, 0x8C89, 0x8E51, 0x80A0, 0x809E)
 _CLIP_DISTANCES = tuple(range(0x3000, 0x3008))
 # unpack: swap bytes, row length, skip rows, skip pixels, alignment; pack: the same
@@ -29,22 +30,23 @@ _FEEDBACK_PAUSED, _FEEDBACK_ACTIVE = 0x8E23, 0x8E24
 
 
 class ConditionalRendering:
-    """Finds out whether the application is between glBeginConditionalRender and its end, where GL discards draws and
-    dispatches if a query saw nothing: ours too.
+    """Detects active conditional rendering: between glBeginConditionalRender and its end, GL discards draws and
+    dispatches, ours too, if a query saw nothing.
 
-    GL neither tells nor suspends it. But it refuses to begin a second one, which leaves the first as it was.
+    GL can neither report nor suspend conditional rendering. But it refuses to begin a second one, and leaves the first
+    as it was.
     """
 
     def __init__(self, gl: Any) -> None:
         self._gl, self._query = gl, 0
-        self._has_errors = not get(gl, _CONTEXT_FLAGS) & _NO_ERROR_FLAG  # else GL would not refuse
+        self._has_errors = not get(gl, _CONTEXT_FLAGS) & _NO_ERROR_FLAG  # a context without errors refuses nothing
 
     def refuse(self) -> None:
-        """Raise BackendError where it is active."""
+        """Raise BackendError if conditional rendering is active."""
         gl = self._gl
         if not self._has_errors or not self._make_query():
             return
-        pending = gl.glGetError()  # the application's own, which it has not asked for yet
+        pending = gl.glGetError()  # an error of the application, which it has not fetched yet
         gl.glBeginConditionalRender(self._query, _QUERY_NO_WAIT)
         error = gl.glGetError()
         self._provoke(pending)
@@ -52,14 +54,16 @@ class ConditionalRendering:
             gl.glEndConditionalRender()
         if error == _INVALID_OPERATION:
             raise BackendError(
-                "conditional rendering is active (glBeginConditionalRender, or moderngl's `with query.crender`), in "
-                "which GL may discard a worker's draws and dispatches: call perframe before it begins or after its end"
+                "conditional rendering is active (glBeginConditionalRender, or moderngl's `with query.crender`), and "
+                "GL may discard a worker's draws and dispatches: call perframe before it begins or after it ends"
             )
         if error:
-            raise BackendError(f"GL answers with the error 0x{error:X}: the GL context was lost")
+            raise BackendError(f"GL reports the error 0x{error:X}: the GL context was lost")
 
     def _make_query(self) -> int:
-        """A query to begin with; 0 while the application's own is under way, beside which none can be made."""
+        """The query that conditional rendering needs; 0 while a query of the application runs, since none can be made
+        beside it.
+        """
         gl, active = self._gl, ctypes.c_int()
         if not self._query:
             for target in (_SAMPLES_PASSED, _ANY_SAMPLES_PASSED):
@@ -72,7 +76,9 @@ class ConditionalRendering:
         return self._query
 
     def _provoke(self, error: int) -> None:
-        """Make the error again that the application would have found; conditional rendering is active meanwhile."""
+        """Raise an error again that belongs to the application, which has yet to fetch it. Conditional rendering is
+        active here.
+        """
         if error == _INVALID_ENUM:
             self._gl.glEnable(0xFFFF)
         elif error == _INVALID_VALUE:
@@ -82,7 +88,7 @@ class ConditionalRendering:
 
 
 class StateGuard:
-    """Saves on entry and restores on exit; in between all switches that would spoil a blit are off."""
+    """Saves the GL state on entry and restores it on exit. In between, every switch that would spoil a blit is off."""
 
     def __init__(self, gl: Any, units: Sequence[int], storage_bindings: int) -> None:
         self._gl, self._units, self._storage_bindings = gl, units, storage_bindings
@@ -90,7 +96,7 @@ class StateGuard:
     def __enter__(self) -> None:
         gl = self._gl
         self._feedback = hasattr(gl, "glPauseTransformFeedback") and get(gl, _FEEDBACK_ACTIVE)
-        if self._feedback and not get(gl, _FEEDBACK_PAUSED):  # no other program can be used meanwhile
+        if self._feedback and not get(gl, _FEEDBACK_PAUSED):  # GL allows no other program while it is active
             gl.glPauseTransformFeedback()
         else:
             self._feedback = False

@@ -1,4 +1,4 @@
-"""What compute and pixel steps have in common: how a kernel, its operands and its numbers become a bound step."""
+"""The common part of compute and pixel steps: a kernel, its operands and its numbers become a bound step."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from perframe.tensor import DataType, Storage
 Array = NDArray[Any]
 
 GPU_DTYPES = (DataType.FLOAT32, DataType.INT32, DataType.INT64, DataType.BOOL)
-# small whole numbers live as ints: a family that wraps around what does not fit, or makes nothing such, takes them too
+# The GPU holds small integers as int32. A family takes these dtypes if it wraps its results around, or never overflows.
 SMALL_DTYPES = (
     *(DataType.INT8, DataType.UINT8, DataType.INT16, DataType.UINT16),
     *(DataType.INT4, DataType.UINT4, DataType.INT2, DataType.UINT2),
@@ -29,9 +29,9 @@ SMALL_DTYPES = (
 ALL_DTYPES = (*GPU_DTYPES, *SMALL_DTYPES)
 
 
-MOST_DIMS = 8  # that a kernel's fixed arrays hold
-RUN = 1024  # elements that one invocation takes in; longer reductions are done in parts
-# rounds of all its loops after which llvmpipe silently ends a shader are 65,535; a pixel shader computes four elements
+MOST_DIMS = 8  # the length of a kernel's fixed arrays
+RUN = 1024  # the most elements that one invocation reduces; longer reductions are done in parts
+# llvmpipe silently ends a shader after 65,535 rounds of all its loops. One pixel shader computes four elements.
 ROUNDS = 60_000
 
 
@@ -39,12 +39,12 @@ _INT32 = np.iinfo(np.int32)
 
 
 def kind_of(dtype: DataType) -> str:
-    """How a dtype lives on the GPU: "float", or "int" for integers and bools."""
+    """The GPU's type for a dtype: "float", or "int" for integers and bools."""
     return "float" if dtype is DataType.FLOAT32 else "int"
 
 
 def to_gpu(array: Array) -> Array:
-    """The values as the GPU holds them, flat: float32 or int32. Raises InputError for a number outside int32."""
+    """The values as the GPU holds them: flat, float32 or int32. Raises InputError for a number outside int32."""
     if array.dtype.kind in "iu" and array.dtype.itemsize >= 4 and array.dtype != np.int32 and array.size:
         low, high = int(array.min()), int(array.max())
         if low < _INT32.min or high > _INT32.max:
@@ -58,7 +58,7 @@ def to_gpu(array: Array) -> Array:
 
 
 def from_gpu(values: Array, shape: Sequence[int], dtype: DataType) -> Array:
-    """What the GPU held, in the dtype that the model declares."""
+    """Values from the GPU in the given shape, and in the dtype that the model declares."""
     result: Array = values.reshape(tuple(shape))
     if dtype is DataType.BOOL:
         return np.asarray(result != 0)
@@ -67,7 +67,7 @@ def from_gpu(values: Array, shape: Sequence[int], dtype: DataType) -> Array:
 
 @dataclass
 class Binding:
-    """A kernel with everything it needs, before a backend has made it a step of its own."""
+    """A kernel with everything it needs. A backend makes a step of it."""
 
     layer: str
     kernel: str
@@ -76,8 +76,8 @@ class Binding:
     params: Mapping[str, Numbers]
     defines: dict[str, str] = field(default_factory=dict)
     functions: str = ""
-    textures: dict[str, int] = field(default_factory=dict)  # the caller's, by their GL names
-    tiles: int = 0  # how many invocations a kernel wants that stores for itself
+    textures: dict[str, int] = field(default_factory=dict)  # GL names of the caller's textures, by sampler
+    tiles: int = 0  # the number of invocations of a kernel that stores its elements itself
 
     @property
     def o_type(self) -> str:
@@ -93,7 +93,7 @@ class Binding:
 
     @property
     def all_defines(self) -> dict[str, str]:
-        """The variant: the output's type and what the lowering declares."""
+        """The defines of the variant: the output's type, and those of the lowering."""
         return {"O_TYPE": self.o_type, **self.defines}
 
 
@@ -102,7 +102,7 @@ Form = TypeVar("Form", covariant=True)
 
 @dataclass(frozen=True)
 class Call(Generic[Form]):
-    """A layer applied to operands, as its family sees it: the canonical form, what is read, and what is made."""
+    """A layer applied to operands, as its family sees it: the canonical form, the inputs and the outputs."""
 
     layer: LayerLike
     form: Form
@@ -120,7 +120,7 @@ class Call(Generic[Form]):
         return self.outputs[0]
 
     def input(self, index: int) -> Operand:
-        """An input that the layer cannot do without."""
+        """An input that is always present."""
         operand = self.inputs[index]
         assert operand is not None
         return operand
@@ -143,22 +143,22 @@ class Call(Generic[Form]):
         return Binding(self.layer.name, kernel, inputs, output, params, dict(defines or {}), functions, {}, tiles)
 
     def copy(self, source: Operand, target: Operand, step: int = 1) -> Binding:
-        """The kernel that fills `target` from `source`, element by element or (step 0) with its first."""
+        """The kernel that fills `target` from `source`: element by element, or with its first one if `step` is 0."""
         params: dict[str, Any] = {"shape": (target.shape.size,), "strides": (step,), "rank": 1, "offset": 0}
         return self.bind("move", {"X": source}, target, params)
 
 
 @dataclass
 class Tools:
-    """What a family may use to lower a layer: storage between its kernels, constants, and what this backend can do."""
+    """The backend's tools for a family's lowering: storage between kernels, constants, and one ability."""
 
     scratch: Scratch
     constant: Callable[[Any], Operand]
-    stores_anywhere: bool  # an invocation may store several elements, wherever it likes
+    stores_anywhere: bool  # whether an invocation may store several elements, at any index
 
 
 class GLStorage(Storage, Protocol):
-    """Storage of a GL backend: a buffer, or a texture."""
+    """Storage of a GL backend: a buffer or a texture."""
 
     @property
     def glo(self) -> int:
@@ -166,35 +166,35 @@ class GLStorage(Storage, Protocol):
 
 
 def released(storage: Any) -> str:
-    """What is said of storage that is used after its release."""
+    """The error message for storage that is used after its release."""
     return (
         f"a tensor of {storage.size} elements ({storage.dtype} on {storage.backend_type}) was used after it was "
-        "released, or the worker whose output it was: clone what is to stay, by readback_and_clone()"
+        "released, or after the worker that owns it was: keep values by readback_and_clone()"
     )
 
 
 def on_gl(storage: Storage) -> GLStorage:
-    """The storage of an operand of a GL step, which the plan has put there."""
+    """The storage of a GL step's operand. The plan placed it on this backend."""
     return cast(GLStorage, storage)
 
 
 class GLStep(Step, Protocol):
-    """A bound step: its place in the uniform buffer is set when its program is made."""
+    """A bound step. Its program sets its offset in the uniform buffer."""
 
     block: bytes
     offset: int
 
     def replace(self, planned: Storage, new: Storage) -> None:
-        """Read `new` where the plan says `planned`."""
+        """Read `new` in place of the plan's storage `planned`."""
 
     def run(self, gl: Any, uniforms: int) -> None:
         """Bind and launch."""
 
 
 class GLProgram:
-    """Bound steps and one uniform buffer with the numbers of all of them."""
+    """Bound steps, and one uniform buffer with all their numbers."""
 
-    nanoseconds: int | None = None  # GL runs beside us, and nobody waits to measure it
+    nanoseconds: int | None = None  # the GPU runs beside the CPU, and to measure it would mean to wait
 
     def __init__(self, device: Device, steps: Sequence[GLStep]) -> None:
         self._device, self._steps = device, list(steps)
@@ -213,7 +213,7 @@ class GLProgram:
         return len(self._steps)
 
     def replace(self, planned: Storage, new: Storage) -> None:
-        """Read `new` where the plan says `planned`."""
+        """Read `new` in place of the plan's storage `planned`."""
         for step in self._steps:
             step.replace(planned, new)
 
@@ -232,12 +232,12 @@ class GLProgram:
 
 
 def parameter_name(index: int) -> str:
-    """Parameter `index` of a kernel that declares `vec4 p[4]`."""
+    """The GLSL name of parameter `index` in a kernel that declares `vec4 p[4]`."""
     return f"p[{index >> 2}].{'xyzw'[index & 3]}"
 
 
 def epilogue_functions(stages: Sequence[Stage], first: int = 0) -> str:
-    """The text of `float epilogue(float x)`; its parameters begin at `first`."""
+    """The GLSL text of `float epilogue(float x)`. Its parameters begin at index `first`."""
     functions, expression = compose(stages, "glsl")
     for index in reversed(range(64)):
         expression = expression.replace(f"parameter({index})", parameter_name(index + first))
@@ -245,14 +245,14 @@ def epilogue_functions(stages: Sequence[Stage], first: int = 0) -> str:
 
 
 def ints(values: Sequence[int], length: int = MOST_DIMS) -> list[int]:
-    """Dims or strides, padded with zeros for a kernel's fixed arrays. Raises where there are more."""
+    """Dims or strides, padded with zeros to the length of a kernel's arrays. Raises ValueError if there are more."""
     if len(values) > length:
         raise ValueError(f"{len(values)} dims are more than a kernel's {length}")
     return [*values, *(0,) * (length - len(values))]
 
 
 def wrapped(text: str, dtype: DataType) -> str:
-    """GLSL that wraps a whole number around to what its dtype holds, where that is a small one."""
+    """GLSL that wraps an integer around to the range of its dtype, if the dtype is a small one."""
     if dtype not in SMALL_DTYPES:
         return f"({text})"
     bits = int(dtype.value.removeprefix("u").removeprefix("int"))
@@ -265,8 +265,8 @@ def unsupported(
     outputs: Sequence[Operand],
     dtypes: Sequence[DataType] = GPU_DTYPES,
 ) -> str | None:
-    """Why no GL backend can run this layer whatever its kernels; None if there is no such reason. A family may take
-    more dtypes than others do.
+    """Return the reason why no GL backend can run this layer with any kernel, or None. `dtypes` are those of its
+    family.
     """
     host = layer.declaration
     for index, value in enumerate((*inputs, *outputs)):

@@ -1,4 +1,4 @@
-"""Linear attention on GL: for each token the change, the new state and what the queries read of it."""
+"""Linear attention on GL: each token computes the change, the new state, and the result of the queries on it."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from perframe.layers.attention import LinearState
 from perframe.tensor import DataType
 
 _PARTS = ("CHANGE", "STATE", "READ")
-_TOKENS = 4096  # each is three launches
+_TOKENS = 4096  # the most tokens; each takes three launches
 
 
 def supports(call: Call[LinearState]) -> str | None:
-    """As many tokens as there may be launches."""
+    """Supports a limited number of tokens, because each takes launches, and of keys."""
     form = call.form
     if form.tokens > _TOKENS:
         return f"{form.tokens} tokens are too many launches"
@@ -25,7 +25,7 @@ def supports(call: Call[LinearState]) -> str | None:
 
 
 def lower(call: Call[LinearState], tools: Tools) -> list[Binding]:
-    """Three kernels a token; the outputs are joined at the end, the last state is an output itself."""
+    """Three kernels a token. The results are joined at the end; the last state is an output."""
     form, query, key, value = call.form, call.x, call.input(1), call.input(2)
     past, decay, beta = (call.optional(index) for index in (3, 4, 5))
     size = form.batch * form.heads * form.keys * form.values

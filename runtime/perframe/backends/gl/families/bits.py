@@ -1,4 +1,4 @@
-"""Bits read as another dtype, on GL: floats and ints of 32 bits, and smaller whole numbers, which live as ints."""
+"""Bits read as another dtype, on GL: floats and ints of 32 bits, and smaller integers, which the GPU holds as ints."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _READ = {("float", "int"): "floatBitsToInt(x)", ("int", "float"): "intBitsToFloa
 
 
 def lower(call: Call[Bits], tools: Tools) -> list[Binding]:
-    """One kernel; whole numbers of as many bits differ in whether they have a sign."""
+    """One kernel. Between integers of equal width it only changes the sign's meaning, so it wraps them around."""
     kinds = kind_of(call.x.dtype), kind_of(call.y.dtype)
     read = _READ.get(kinds) or wrapped("x", call.y.dtype)
     if call.y.dtype is DataType.BOOL:

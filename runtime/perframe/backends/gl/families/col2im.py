@@ -9,11 +9,11 @@ from perframe.backends.gl.families.pool import padded
 from perframe.backends.gl.steps import ALL_DTYPES, ROUNDS, Binding, Call, Tools, wrapped
 from perframe.layers.col2im import Folding
 
-DTYPES = ALL_DTYPES  # what does not fit wraps around
+DTYPES = ALL_DTYPES  # results that do not fit wrap around
 
 
 def supports(call: Call[Folding]) -> str | None:
-    """Up to three dims, in blocks that a shader has rounds for."""
+    """Supports up to three dims, and blocks that are small enough for a shader's rounds."""
     form = call.form
     if len(form.size) > 3:
         return f"folding in {len(form.size)} dims has no GL kernel"

@@ -1,4 +1,4 @@
-"""Convolution on GL, and its transpose, which differs in its kernel alone."""
+"""Convolution and transposed convolution on GL, which differ only in the kernel."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from perframe.tensor import DataType
 
 
 def supports(call: Call[Convolution]) -> str | None:
-    """Up to three spatial dims, and no more products than a shader has rounds for."""
+    """Supports up to three spatial dims, and as many products as fit a shader's rounds."""
     form = call.form
     if len(form.size) > 3:
         return f"convolution over {len(form.size)} dims has no GL kernel"
     if any(call.inputs[3:]) or call.layer.channels_last:
-        return "what the CPU's preparation makes of a convolution has no GL kernel"
+        return "a convolution that was prepared for the CPU has no GL kernel"
     whole = call.y.dtype is not DataType.FLOAT32
     if whole and call.layer.family == "conv_transpose":
         return "transposed convolution of integers has no GL kernel"
@@ -30,7 +30,7 @@ def supports(call: Call[Convolution]) -> str | None:
 
 
 def lower(call: Call[Convolution], tools: Tools) -> list[Binding]:
-    """One kernel, with the epilogue in it: where invocations can store what they like, one that computes tiles."""
+    """One kernel, with the epilogue in it. If invocations can store anywhere, the kernel computes tiles."""
     form, x, w, b = call.form, call.x, call.input(1), call.optional(2)
     window, depth = form.window, form.channels // form.groups
     whole = call.y.dtype is not DataType.FLOAT32
@@ -60,7 +60,7 @@ def lower(call: Call[Convolution], tools: Tools) -> list[Binding]:
     if kernel == "conv":
         taps, row = math.prod(window.kernel), window.kernel[-1]
         params["weight"] = (depth * taps, taps, row, 1)
-        if w.is_constant:  # so that four channels are one read
+        if w.is_constant:  # with the depth last, one read gets four channels
             w = w.derived("depth last", lambda value: np.moveaxis(value, 1, -1).reshape(-1))
             params["weight"] = (depth * taps, 1, row * depth, depth)
     given = {"X": x, "W": w, "B": b or w}
@@ -68,8 +68,8 @@ def lower(call: Call[Convolution], tools: Tools) -> list[Binding]:
 
 
 def _blocks(weights: Any, groups: int, blocks: int) -> Any:
-    """Weights packed (group, block of four outputs, kernel row, column, depth, output in block), missing outputs
-    zero.
+    """The weights packed as (group, block of four outputs, kernel row, column, depth, output in block). Missing outputs
+    are zero.
     """
     outputs, depth = weights.shape[:2]
     kernel = (1, *weights.shape[2:]) if weights.ndim == 3 else weights.shape[2:]

@@ -1,4 +1,4 @@
-"""Running sums and products on GL: each pass joins runs of those that the last one made."""
+"""Running sums and products on GL: each pass joins the runs of the pass before to longer ones."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _JOIN = {"sum": ("((a) + (b))", "O_TYPE(0)"), "product": ("((a) * (b))", "O_TYPE
 
 
 def lower(call: Call[Cumulation], tools: Tools) -> list[Binding]:
-    """As many passes as the length has digits in that radix."""
+    """The number of passes is the number of digits of the length in base `_RADIX`."""
     x, form = call.x, call.form
     join, start = _JOIN[form.combine]
     bindings, reach = list[Binding](), 1

@@ -11,11 +11,11 @@ from perframe.tensor import DataType
 
 
 def supports(call: Call[Deformed]) -> str | None:
-    """Pictures of float32."""
+    """Supports two spatial dims, in float32."""
     form = call.form
     conv = form.convolution
     if len(conv.size) != 2 or call.y.dtype is not DataType.FLOAT32:
-        return "deformable convolution has a GL kernel for pictures of float32 alone"
+        return "deformable convolution has a GL kernel only for two spatial dims in float32"
     rounds = 4 * math.prod(conv.window.kernel) * (conv.channels // conv.groups + 1)
     return None if rounds <= ROUNDS else f"{rounds} samples for one element are too many for one shader"
 

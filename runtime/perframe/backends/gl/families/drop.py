@@ -13,13 +13,13 @@ from perframe.tensor import DataType
 
 
 def supports(call: Call[Dropping]) -> str | None:
-    """float32, where anything is dropped."""
+    """Supports float32, and every dtype if the layer drops nothing."""
     drops = not call.form.rests and call.x.dtype is not DataType.FLOAT32
     return f"dropping elements of {call.x.dtype} has no GL kernel" if drops else None
 
 
 def lower(call: Call[Dropping], tools: Tools) -> list[Binding]:
-    """A kernel an output, by numbers that are drawn in each run, or once for a seed."""
+    """One kernel for each output. Random numbers are drawn in each run, or once if there is a seed."""
     if call.form.rests:
         return [_filled(call, tools, y) if mask else call.copy(call.x, y) for mask, y in enumerate(call.outputs)]
     drawn, bindings = _drawn(call, tools)
@@ -48,7 +48,7 @@ def _drawn(call: Call[Dropping], tools: Tools) -> tuple[Operand, list[Binding]]:
 
 
 def _not_above(values: Array) -> Array:
-    """The next float32 that is not above: it lies below a float32 just where the value does."""
+    """Round down to float32. Comparisons with float32 numbers stay exact: the result is below one if the value is."""
     rounded = values.astype(np.float32)
     below: Array = np.where(rounded > values, np.nextafter(rounded, np.float32(-1)), rounded)
     return below

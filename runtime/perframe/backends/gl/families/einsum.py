@@ -1,4 +1,4 @@
-"""Einstein summation on GL: one kernel that walks the reduced dims, or a matrix product where it is one."""
+"""Einstein summation on GL: one kernel that walks the reduced dims, or the matrix product if the layer is one."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from perframe.backends.gl.steps import ALL_DTYPES, ROUNDS, Binding, Call, Tools,
 from perframe.layers.einsum import Contraction
 from perframe.layers.matmul import Product
 
-DTYPES = ALL_DTYPES  # what does not fit wraps around
+DTYPES = ALL_DTYPES  # results that do not fit wrap around
 
 _OPERANDS, _RANK = 4, 8
 
 
 def supports(call: Call[Contraction]) -> str | None:
-    """Up to four operands, and sums that one shader may walk."""
+    """Supports up to four operands, and sums that fit a shader's rounds."""
     form = call.form
     if len(call.inputs) > _OPERANDS:
         return f"products of {len(call.inputs)} operands have no GL kernel"
@@ -46,7 +46,9 @@ def lower(call: Call[Contraction], tools: Tools) -> list[Binding]:
 
 
 def _product(form: Contraction) -> Product | None:
-    """As batches of matrices, where the output's last two dims are rows of the one operand and columns of the other."""
+    """The contraction as a product of batches of matrices; None if the output's last two dims are not rows of the one
+    operand and columns of the other.
+    """
     if len(form.kept_strides) != 2 or len(form.reduced) != 1 or len(form.kept) < 2:
         return None
     a, b = form.kept_strides

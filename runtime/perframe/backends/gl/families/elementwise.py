@@ -1,4 +1,4 @@
-"""Elementwise layers on GL: one kernel text, a variant for each formula, number of operands and their kinds."""
+"""Elementwise layers on GL: one kernel text, with a variant for each formula, number of operands and their kinds."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from perframe.layers.formula import translate
 from perframe.layers.geometry import row_major
 from perframe.tensor import DataType
 
-DTYPES = ALL_DTYPES  # what a formula makes that does not fit wraps around
+DTYPES = ALL_DTYPES  # results that do not fit wrap around
 
-# how a formula of one kind sees an element that is stored as another
+# by the kind that is stored and the kind that the formula takes: the conversion
 _READ = {
     ("float", "float"): "",
     ("int", "int"): "",
@@ -37,23 +37,23 @@ _READ = {
 
 
 def _how(strides: Sequence[int], shape: Sequence[int]) -> int:
-    """1: in the output's order; 2: one number; 0: by strides."""
+    """The way to read an operand: 1 in the output's order, 2 as one number, 0 by strides."""
     if not any(strides):
         return 2
     return 1 if tuple(strides) == row_major(shape) else 0
 
 
 def _result(kind: str, dtype: DataType) -> str:
-    """The macro that stores what a formula returned."""
+    """The macro that converts a formula's result for storing."""
     if dtype is DataType.BOOL and kind != "bool":
         return f"int((x) != {kind}(0))"
-    if dtype in SMALL_DTYPES:  # what does not fit wraps around
+    if dtype in SMALL_DTYPES:
         return wrapped("x", dtype)
     return f"{kind_of(dtype)}(x)" if kind != kind_of(dtype) else "x"
 
 
 def dims(form: Elementwise) -> list[Sequence[int]]:
-    """What kernels hold in arrays of a fixed length."""
+    """The dims that the kernel holds in arrays of a fixed length."""
     return [form.shape]
 
 

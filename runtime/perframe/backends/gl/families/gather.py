@@ -11,17 +11,17 @@ from perframe.layers.gather import Elements, Indexing, Tuples
 from perframe.layers.geometry import row_major
 from perframe.tensor import DataType
 
-DTYPES = ALL_DTYPES  # they are only moved
+DTYPES = ALL_DTYPES  # elements are only moved
 
 
 def supports(call: Call[Any]) -> str | None:
-    """As many dims as kernels have room for."""
+    """Supports as many dims as a kernel's arrays hold."""
     rank = max(len(value.shape) for value in call.inputs if value is not None)
     return None if rank <= MOST_DIMS else f"{rank} dims are more than a kernel's {MOST_DIMS}"
 
 
 def lower(call: Call[Any], tools: Tools) -> list[Binding]:
-    """One kernel; tuples of indices become addresses before it."""
+    """One kernel. Tuples of indices first become addresses, in another."""
     return _LOWER[type(call.form)](call, call.form, call.x, call.input(1), call.y, tools)
 
 
@@ -48,7 +48,7 @@ def _tuples(call: Call[Any], form: Tuples, x: Operand, indices: Operand, y: Oper
 
 
 def addresses(call: Call[Any], form: Tuples, indices: Operand, tools: Tools) -> tuple[list[Binding], Operand]:
-    """The rows that tuples of indices name, and the kernel that computes them."""
+    """The kernel that computes the row of each tuple of indices, and its output."""
     at = tools.scratch((form.batch * form.count,), DataType.INT32)
     params: dict[str, Any] = {
         "dims": ints(form.dims),

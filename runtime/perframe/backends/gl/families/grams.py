@@ -12,7 +12,7 @@ from perframe.layers.grams import Counting
 
 
 def supports(call: Call[Counting]) -> str | None:
-    """Grams of ints, and not more places where they may begin than one shader can look at."""
+    """Supports grams of int32, and rows that fit a shader's rounds."""
     form = call.form
     if any(abs(word) > np.iinfo(np.int32).max for gram in form.grams for word in gram.words):
         return "a gram has a number outside int32"
@@ -24,7 +24,7 @@ def supports(call: Call[Counting]) -> str | None:
 
 
 def lower(call: Call[Counting], tools: Tools) -> list[Binding]:
-    """One kernel, with the grams in tables: by column, the gram's words one after the other."""
+    """One kernel. Tables hold the grams in order of their columns, with their words one after the other."""
     form = call.form
     grams = sorted(form.grams, key=lambda gram: gram.column)
     begins = np.cumsum([0, *(len(gram.words) for gram in grams)])

@@ -8,20 +8,20 @@ from perframe.backends.gl.steps import ALL_DTYPES, Binding, Call, Tools
 from perframe.layers.grid import MODES, PADDINGS, AffineMap, Sampling
 from perframe.tensor import DataType
 
-DTYPES = ALL_DTYPES  # the nearest of them are only moved
+DTYPES = ALL_DTYPES  # "nearest" only moves elements
 
 
 def supports(call: Call[Sampling | AffineMap]) -> str | None:
-    """Up to three dims; whole numbers only where none are mixed."""
+    """Supports up to three dims; integers only in mode "nearest", which does not mix them."""
     form = call.form
     if len(form.size) > 3:
         return f"sampling in {len(form.size)} dims has no GL kernel"
     mixes = isinstance(form, Sampling) and form.mode != "nearest" and call.y.dtype is not DataType.FLOAT32
-    return "between whole numbers nothing is sampled on GL" if mixes else None
+    return "sampling between integers has no GL kernel" if mixes else None
 
 
 def lower(call: Call[Sampling | AffineMap], tools: Tools) -> list[Binding]:
-    """One kernel; it counts three dims, the missing ones of size 1."""
+    """One kernel for three dims; missing dims have size 1."""
     form = call.form
     dims = len(form.size)
     params: dict[str, Any] = {"size": (*(1,) * (3 - dims), *form.size), "dims": dims, "align": int(form.align_corners)}

@@ -9,13 +9,13 @@ from perframe.backends.gl.steps import ALL_DTYPES, Binding, Call, Tools, ints
 from perframe.backends.operand import Operand
 from perframe.layers.join import Joining
 
-DTYPES = ALL_DTYPES  # they are only moved
+DTYPES = ALL_DTYPES  # elements are only moved
 
 _AT_ONCE = 6
 
 
 def lower(call: Call[Joining], tools: Tools) -> list[Binding]:
-    """Up to six inputs a kernel; what it makes is the first input of the next."""
+    """Each kernel joins up to six inputs. Its result is the first input of the next kernel."""
     form = call.form
     parts = [(value, run) for value, run in zip(call.inputs, form.runs, strict=True) if value is not None and run]
     bindings = []
@@ -31,7 +31,7 @@ def lower(call: Call[Joining], tools: Tools) -> list[Binding]:
 
 
 def joined(call: Call[Any], parts: Sequence[Operand], outer: int, tools: Tools, bindings: list[Binding]) -> Operand:
-    """Many parts of `outer` rows each, row by row one after the other; six at once, and those again."""
+    """Join many parts of `outer` rows each, row by row: six parts at once, and then the results in the same way."""
     while len(parts) > 1:
         groups = [parts[at : at + _AT_ONCE] for at in range(0, len(parts), _AT_ONCE)]
         made = []

@@ -7,17 +7,17 @@ import numpy as np
 from perframe.backends.gl.steps import Binding, Call, Tools
 from perframe.layers.linalg import Determinants
 
-_LARGEST = 128  # every element of a step looks for its pivot, which is size ** 4 reads in all
+_LARGEST = 128  # each element of each step searches for the pivot: size ** 4 reads in all
 
 
 def supports(call: Call[Determinants]) -> str | None:
-    """Matrices of a modest size."""
+    """Supports matrices of a modest size."""
     size = call.form.size
     return None if size <= _LARGEST else f"matrices of {size} rows have no GL kernel"
 
 
 def lower(call: Call[Determinants], tools: Tools) -> list[Binding]:
-    """Each step leaves matrices that are a row and a column smaller, each with the product of its pivots before it."""
+    """Each step makes matrices that are a row and a column smaller, and puts the product of the pivots before each."""
     form, x, bindings = call.form, call.x, list[Binding]()
     if not form.size:
         return [call.copy(tools.constant(np.ones(1, np.float32)), call.y, step=0)]

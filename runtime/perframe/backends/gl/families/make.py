@@ -1,4 +1,4 @@
-"""Tensors made out of positions, on GL."""
+"""Tensors that follow from positions, on GL: diagonals, triangles, one-hot codes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from perframe.backends.gl.steps import ALL_DTYPES, Binding, Call, Tools
 from perframe.layers.make import Coding, Diagonal, Triangle
 
-DTYPES = ALL_DTYPES  # they are only moved
+DTYPES = ALL_DTYPES  # elements are only moved
 
 
 def _eye(call: Call[Diagonal]) -> Binding:

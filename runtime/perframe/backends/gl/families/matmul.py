@@ -12,7 +12,7 @@ from perframe.tensor import DataType
 
 
 def supports(call: Call[Product]) -> str | None:
-    """No more products than a shader has rounds for; whole numbers are not scaled."""
+    """Supports as many products as fit a shader's rounds, and integers if they are not scaled."""
     form = call.form
     if call.y.dtype is not DataType.FLOAT32 and (form.alpha, form.beta) != (1.0, 1.0):
         return "scaled products of integers have no GL kernel"
@@ -20,12 +20,12 @@ def supports(call: Call[Product]) -> str | None:
 
 
 def dims(form: Product) -> list[Sequence[int]]:
-    """What kernels hold in arrays of a fixed length."""
+    """The dims that the kernel holds in arrays of a fixed length."""
     return [form.batch]
 
 
 def lower(call: Call[Product], tools: Tools) -> list[Binding]:
-    """One kernel, with bias and epilogue in it; what is fused into products of whole numbers is nothing."""
+    """One kernel, with bias and epilogue in it. Products of integers have no epilogue."""
     form, a, b, bias = call.form, call.x, call.input(1), call.optional(2)
     rank = len(form.batch)
     params: dict[str, Any] = {

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from perframe.backends.gl.steps import ALL_DTYPES, Binding, Call, Tools, ints
 from perframe.layers.geometry import View
 
-DTYPES = ALL_DTYPES  # they are only moved
+DTYPES = ALL_DTYPES  # elements are only moved
 
 
 def dims(form: list[View]) -> list[Sequence[int]]:
-    """What kernels hold in arrays of a fixed length."""
+    """The dims that the kernel holds in arrays of a fixed length."""
     return [view.collapsed().shape for view in form]
 
 

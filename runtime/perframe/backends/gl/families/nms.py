@@ -1,5 +1,5 @@
-"""Non-maximum suppression on GL: candidates are sorted, and then, block by block, thinned out among themselves and by
-those of the blocks before.
+"""Non-maximum suppression on GL: candidates are sorted, and then thinned out block by block. In a block they suppress
+one another, and then those behind it.
 """
 
 from __future__ import annotations
@@ -15,12 +15,14 @@ from perframe.layers.nms import Suppression
 from perframe.layers.select import Selection
 from perframe.tensor import DataType
 
-# boxes that one invocation compares with each other; with a bit each they fill three of a texel's four words
+# One invocation compares this many boxes with each other. With a bit each they fill three of a texel's four words.
 _BLOCK = 96
 
 
 def lower(call: Call[Suppression], tools: Tools) -> list[Binding]:
-    """Two kernels a block; what they leave is counted, and the counts say where in the table it belongs."""
+    """Two kernels a block. Then the candidates that are left are counted, and the counts give each its row in the
+    table.
+    """
     form, rows = call.form, call.form.batch * call.form.classes
     shape = (rows, form.boxes)
     keys, order = tools.scratch(shape, DataType.FLOAT32), tools.scratch(shape, DataType.INT32)
@@ -56,5 +58,5 @@ def lower(call: Call[Suppression], tools: Tools) -> list[Binding]:
 
 
 def _present(value: Operand | None) -> Operand | None:
-    """An input; one without elements says nothing."""
+    """The input; None if it is absent or has no elements."""
     return value if value is not None and value.shape.size else None

@@ -10,7 +10,7 @@ from perframe.layers.norm import Neighbours, Softmaxing
 
 
 def lower(call: Call[Softmaxing | Neighbours], tools: Tools) -> list[Binding]:
-    """By the form."""
+    """The kernels of the form: softmax or local response normalisation."""
     x, form = call.x, call.form
     if isinstance(form, Softmaxing):
         return _softmax(call, form, x, call.y, tools)
@@ -20,7 +20,7 @@ def lower(call: Call[Softmaxing | Neighbours], tools: Tools) -> list[Binding]:
 
 
 def _softmax(call: Call[Any], form: Softmaxing, x: Operand, y: Operand, tools: Tools) -> list[Binding]:
-    """Two kernels, the first of them again where the rows are long."""
+    """Two kernels. If rows are long, the first one runs again on its own results."""
     rows, size = form.outer * form.inner, form.size
     parts = -(-size // RUN)
     params = {"size": size, "inner": form.inner, "run": -(-size // parts), "parts": parts, "paired": 0}

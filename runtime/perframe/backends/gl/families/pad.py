@@ -8,20 +8,20 @@ from typing import Any
 from perframe.backends.gl.steps import ALL_DTYPES, Binding, Call, Tools, ints, kind_of
 from perframe.layers.move import Padding
 
-DTYPES = ALL_DTYPES  # they are only moved
+DTYPES = ALL_DTYPES  # elements are only moved
 
 _MODES = {"constant": 0, "reflect": 1, "edge": 2, "wrap": 3}
 
 
 def supports(call: Call[Padding]) -> str | None:
-    """Values that the GPU can hold."""
+    """Supports every padding value that the GPU can hold."""
     form = call.form
     fits = kind_of(call.y.dtype) == "float" or abs(form.value) <= 2**31 - 1
     return None if fits else f"the value {form.value} lies outside int32"
 
 
 def dims(form: Padding) -> list[Sequence[int]]:
-    """What kernels hold in arrays of a fixed length."""
+    """The dims that the kernel holds in arrays of a fixed length."""
     return [form.input_shape]
 
 

@@ -1,4 +1,4 @@
-"""Pooling on GL, and the way back from where the largest were."""
+"""Pooling and unpooling on GL."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from perframe.layers.geometry import row_major
 from perframe.layers.pool import Pooling, Unpooling
 from perframe.tensor import DataType
 
-DTYPES = (*GPU_DTYPES, DataType.INT8, DataType.UINT8)  # the largest of them is one of them
+DTYPES = (*GPU_DTYPES, DataType.INT8, DataType.UINT8)  # the largest element never overflows
 
 _KINDS = {"largest": 0, "average": 1, "norm": 2}
-_AT_ONCE = ROUNDS // 5  # elements of a plane that a pass of unpooling looks at: by fours, and at those that fit again
+_AT_ONCE = ROUNDS // 5  # elements of a plane that one pass of unpooling searches: by fours, then the ones that match
 _MOST_PASSES = 32
 
 
 def supports(call: Call[Pooling | Unpooling]) -> str | None:
-    """Up to three spatial dims."""
+    """Supports up to three spatial dims, and planes that unpooling can search."""
     form = call.form
     if isinstance(form, Unpooling):
         fits = _count(call) <= _AT_ONCE * _MOST_PASSES and len(form.whole) <= 8
@@ -38,17 +38,17 @@ def supports(call: Call[Pooling | Unpooling]) -> str | None:
 
 
 def padded(values: Sequence[int], missing: int, length: int) -> list[int]:
-    """Fewer spatial dims as so many."""
+    """`values` extended in front to `length` dims by `missing`."""
     return [*(missing,) * (length - len(values)), *values]
 
 
 def two(values: Sequence[int], missing: int) -> list[int]:
-    """One spatial dim as two."""
+    """`values` extended to two dims by `missing`."""
     return padded(values, missing, 2)
 
 
 def lower(call: Call[Any], tools: Tools) -> list[Binding]:
-    """One kernel an output, or those of unpooling."""
+    """One kernel for each output, or those of unpooling."""
     x, form = call.x, call.form
     if isinstance(form, Unpooling):
         return _unpool(call, tools)
@@ -56,7 +56,7 @@ def lower(call: Call[Any], tools: Tools) -> list[Binding]:
     if call.layer.attributes.get("storage_order"):
         places = row_major(form.size[::-1])[::-1]
     general = {**_numbers(form, 3), "places": padded(places, 0, 3)}
-    nothing = {"NOTHING": "(-1.0 / 0.0)" if kind_of(x.dtype) == "float" else "0.0"}  # the largest of padding alone
+    nothing = {"NOTHING": "(-1.0 / 0.0)" if kind_of(x.dtype) == "float" else "0.0"}  # for a window of padding alone
     indices = [call.bind("pool_any", {"X": x}, y, general, {"INDEX": "1", **nothing}) for y in call.outputs[1:]]
     if len(form.size) <= 2 and kind_of(x.dtype) == "float":
         return [call.bind("pool", {"X": x}, call.y, _numbers(form, 2)), *indices]
@@ -80,14 +80,14 @@ def _numbers(form: Pooling, length: int) -> dict[str, Any]:
 
 
 def _count(call: Call[Any]) -> int:
-    """How many elements of a plane there are to bring back."""
+    """The number of elements of one plane of the input."""
     return math.prod(call.x.shape[2:])
 
 
 def _unpool(call: Call[Unpooling], tools: Tools) -> list[Binding]:
-    """Elements are stored among zeros, or each of the output looks for itself among those of its plane.
+    """Either each input element is stored among zeros, or each output element searches the inputs of its plane.
 
-    Where several go to one place, as in windows that overlap, they are one element of the tensor that was pooled.
+    If several elements go to one place, as from windows that overlap, they are the same element of the pooled tensor.
     """
     form, x, y, indices = call.form, call.x, call.y, call.input(1)
     params: dict[str, Any] = {"shape": ints(y.shape), "whole": ints(form.whole), "rank": len(form.whole)}

@@ -1,4 +1,4 @@
-"""Quantization on GL: whole numbers of any width are ints there."""
+"""Quantization on GL, where integers of any width are ints."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ DTYPES = ALL_DTYPES
 
 
 def supports(call: Call[Scaling]) -> str | None:
-    """Between float32 and whole numbers, divided in float32."""
+    """Supports scaling between float32 and integers that is computed in float32."""
     form, scale = call.form, call.input(1)
     other = call.y if form.quantizes else call.x
     if scale.dtype is not DataType.FLOAT32 or form.precision is not DataType.FLOAT32:

@@ -1,4 +1,4 @@
-"""Random numbers on GL, as layers/random.py defines them: a number depends on its key and its place alone."""
+"""Random numbers on GL, as layers/random.py defines them: a number depends only on its key and its position."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from perframe.layers.norm import Softmaxing
 from perframe.layers.random import Drawing, Key
 from perframe.tensor import DataType
 
-DTYPES = ALL_DTYPES  # events are 0 or 1, and of what a drawing is like the shape counts
+DTYPES = ALL_DTYPES  # events are 0 or 1, and of an input that gives the shape no element is read
 
 _DRAWN = {
     "uniform": "numbers.x + numbers.y * unit.x",
@@ -25,14 +25,14 @@ _DRAWN = {
 
 
 def supports(call: Call[Drawing]) -> str | None:
-    """Numbers of float32, by chances of float32."""
+    """Supports float32, for the drawn numbers or for the chances."""
     form = call.form
     held = call.x if form.kind in ("events", "classes") else call.y
     return None if held.dtype is DataType.FLOAT32 else f"drawing by numbers of {held.dtype} has no GL kernel"
 
 
 def lower(call: Call[Drawing], tools: Tools) -> list[Binding]:
-    """One kernel, or for classes those of running sums; without a seed two more that count the runs."""
+    """One kernel, and for classes those of running sums. Without a seed, two more kernels count the runs."""
     if call.form.kind == "classes":
         return _classes(call, tools)
     return drawn(call, call.form, call.y, tools, {"X": call.x} if call.form.kind == "events" else {})
@@ -41,7 +41,7 @@ def lower(call: Call[Drawing], tools: Tools) -> list[Binding]:
 def drawn(
     call: Call[Any], form: Drawing, y: Operand, tools: Tools, given: dict[str, Operand] | None = None
 ) -> list[Binding]:
-    """The kernels that fill `y`; any layer may ask for random numbers."""
+    """The kernels that fill `y` with random numbers, for a layer of any family."""
     defines, reads, counting = {"DRAWN": _DRAWN[form.kind]}, dict(given or {}), list[Binding]()
     key = form.key or (secrets.randbits(32), secrets.randbits(32))
     if form.key is None:
@@ -53,13 +53,13 @@ def drawn(
 
 
 def _signed(key: Key) -> tuple[int, int]:
-    """The same bits as ints, which is what uniforms are."""
+    """The key's bits as two ints, because uniforms are ints."""
     low, high = np.array(key, np.uint32).view(np.int32).tolist()
     return low, high
 
 
 def _classes(call: Call[Drawing], tools: Tools) -> list[Binding]:
-    """Softmax and its running sums, in which each sample looks for its part of the whole."""
+    """Softmax, its running sums, and a search: each sample finds the class whose range of the sums holds its number."""
     (rows, size), y = call.x.shape, call.y
     chances, sums = (tools.scratch(call.x.shape, DataType.FLOAT32) for _ in range(2))
     units = tools.scratch(y.shape, DataType.FLOAT32)

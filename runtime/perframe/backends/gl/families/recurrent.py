@@ -1,4 +1,4 @@
-"""Recurrent layers on GL: one product of all steps' inputs, and then one to three kernels a step."""
+"""Recurrent layers on GL: one product for the inputs of all steps, and then one to three kernels a step."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from perframe.layers.recurrent import Recurrence
 from perframe.tensor import DataType
 
 _PARTS = ("GATES", "GRU", "CELL", "HIDDEN", "OUTPUT")
-_STEPS = 4096  # each is a few launches
-_NUMBERS = 32  # of all activations
+_STEPS = 4096  # the most steps; each takes a few launches
+_NUMBERS = 32  # the most parameters of all activations together
 
 
 def supports(call: Call[Recurrence]) -> str | None:
-    """float32, in sequences and states that shaders may walk."""
+    """Supports a limited number of steps, because each takes launches, and states that fit a shader's rounds."""
     form = call.form
     if form.steps > _STEPS:
         return f"{form.steps} steps are too many launches"
@@ -34,15 +34,15 @@ def supports(call: Call[Recurrence]) -> str | None:
 
 @dataclass
 class _Lowering:
-    """One layer on its way to bindings."""
+    """One layer while its bindings are made."""
 
     call: Call[Recurrence]
     tools: Tools
-    inputs: dict[str, Operand]  # what every kernel may read: products, weights, biases, lengths
+    inputs: dict[str, Operand]  # products, weights, biases and lengths, for all kernels
     bindings: list[Binding] = field(default_factory=list)
 
     def kernel(self, part: str, step: int, reads: dict[str, Operand], y: Operand, **more: Any) -> Operand:
-        """Append one kernel; returns what it makes."""
+        """Append one kernel, and return its output."""
         form = self.call.form
         wanted = {"GATES": "XRBL", "GRU": "XRBL", "CELL": "PL", "HIDDEN": "PL", "OUTPUT": "L"}[part]
         given = {name: value for name, value in self.inputs.items() if name in wanted} | reads
@@ -73,13 +73,13 @@ class _Lowering:
         return y
 
     def state(self, columns: int = 0) -> Operand:
-        """Room for a state of all directions, or for some columns a row of it."""
+        """Scratch storage for the state of all directions, with `columns` or `hidden` elements a row."""
         form = self.call.form
         rows = len(form.reverse) * form.batch
         return self.tools.scratch((rows * (columns or form.hidden),), DataType.FLOAT32)
 
     def initial_state(self, given: Operand | None) -> Operand:
-        """An initial state as (direction, batch, hidden); zeros where there is none."""
+        """The initial state as (direction, batch, hidden); zeros if it is not given."""
         form, directions = self.call.form, len(self.call.form.reverse)
         if given is None:
             return self.tools.constant(np.zeros(directions * form.batch * form.hidden, np.float32))
@@ -139,7 +139,7 @@ _CELLS = {"RNN": _rnn, "GRU": _gru, "LSTM": _lstm}
 
 
 def lower(call: Call[Recurrence], tools: Tools) -> list[Binding]:
-    """The products with W, the steps, and the outputs from the states that the steps left."""
+    """The products with W, the kernels of each step, and the outputs, which are made of the states of all steps."""
     form, w, r = call.form, call.input(1), call.input(2)
     b, lengths, h, c, p = (call.optional(index) for index in range(3, 8))
     directions, rows, columns = len(form.reverse), form.steps * form.batch, form.gates * form.hidden

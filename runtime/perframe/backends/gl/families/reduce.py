@@ -14,7 +14,7 @@ from perframe.layers.quantize import WHOLE_RANGES
 from perframe.layers.reduce import Reduction
 from perframe.tensor import DataType
 
-DTYPES = ALL_DTYPES  # the largest and the smallest are some of them
+DTYPES = ALL_DTYPES  # of small integers only the largest and the smallest, which never overflow
 
 _JOIN = {
     "sum": "((a) + (b))",
@@ -23,7 +23,7 @@ _JOIN = {
     "smallest": "minimum(a, b)",
     "log_sum_exp": "log_sum_exp(a, b)",
 }
-_NOTHING = {"sum": "0", "product": "1", "largest": "0", "smallest": "1"}  # what no bools join to
+_NOTHING = {"sum": "0", "product": "1", "largest": "0", "smallest": "1"}  # the results for no bools at all
 _START = {
     ("sum", "float"): "0.0",
     ("sum", "int"): "0",
@@ -38,7 +38,7 @@ _START = {
 
 
 def supports(call: Call[Reduction]) -> str | None:
-    """Integers have no quotients and no logarithms here."""
+    """Supports integers only for reductions without a quotient or a logarithm, and small ones only for max and min."""
     form = call.form
     kind = kind_of(call.y.dtype)
     if call.y.dtype in SMALL_DTYPES and form.combine not in ("largest", "smallest"):
@@ -49,12 +49,12 @@ def supports(call: Call[Reduction]) -> str | None:
 
 
 def dims(form: Reduction) -> list[Sequence[int]]:
-    """What kernels hold in arrays of a fixed length."""
+    """The dims that the kernel holds in arrays of a fixed length."""
     return [form.kept, form.reduced]
 
 
 def lower(call: Call[Reduction], tools: Tools) -> list[Binding]:
-    """One kernel; a long reduction in parts, which are reduced again."""
+    """One kernel. A long reduction is done in parts, and the parts are reduced again."""
     x, form = call.x, call.form
     if form.count <= RUN:
         return [_binding(call, form, x, call.y, 1, form.count)]
@@ -80,13 +80,13 @@ def _binding(
     prepared: int = 0,
     finished: int = 1,
 ) -> Binding:
-    """One kernel text for a reduction of any length; the formulas and the way to combine are its variants."""
+    """One pass of a reduction. The kernel text serves any length; formulas and combination make its variants."""
     kind = kind_of(x.dtype)
     prepare, _ = translate(form.prepare, [kind], "glsl")
     end, _ = translate(form.finish, [kind, kind], "glsl")
     functions = f"{prepare}\n{end}\n#define formula {form.prepare.__name__}\n#define epilogue {form.finish.__name__}"
     start = _NOTHING[form.combine] if x.dtype is DataType.BOOL else _START[form.combine, kind]
-    if x.dtype in WHOLE_RANGES and form.combine in ("largest", "smallest"):  # what is in nothing
+    if x.dtype in WHOLE_RANGES and form.combine in ("largest", "smallest"):  # the result for no elements
         start = str(WHOLE_RANGES[x.dtype][form.combine == "smallest"])
     defines = {"JOIN(a, b)": _JOIN[form.combine], "START": start}
     params: dict[str, Any] = {

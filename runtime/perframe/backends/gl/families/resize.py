@@ -7,17 +7,17 @@ from perframe.layers.resize import AxisTaps, Sampling
 from perframe.tensor import DataType
 
 _COPY = Sampling("nearest", "asymmetric", "floor", 0.0, False, False, 1.0, (0.0, 1.0))
-DTYPES = ALL_DTYPES  # the nearest of them are only moved
+DTYPES = ALL_DTYPES  # "nearest" only moves elements
 
 
 def supports(call: Call[list[AxisTaps]]) -> str | None:
-    """float32; of whole numbers none are mixed."""
+    """Supports float32, and integers if no elements are mixed."""
     mixed = call.y.dtype is not DataType.FLOAT32 and any(one.count > 1 for one in call.form)
-    return "between whole numbers nothing is resampled on GL" if mixed else None
+    return "resampling between integers has no GL kernel" if mixed else None
 
 
 def lower(call: Call[list[AxisTaps]], tools: Tools) -> list[Binding]:
-    """One kernel an axis; where no axis changes, one that copies."""
+    """One kernel for each axis that changes. If none does, one kernel copies."""
     x, form = call.x, call.form
     passes = form or [AxisTaps(0, 1, 1, x.shape.size, 1, _COPY)]
     bindings = []

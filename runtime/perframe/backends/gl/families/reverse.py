@@ -5,7 +5,7 @@ from __future__ import annotations
 from perframe.backends.gl.steps import ALL_DTYPES, Binding, Call, Tools
 from perframe.layers.reverse import Reversal
 
-DTYPES = ALL_DTYPES  # they are only moved
+DTYPES = ALL_DTYPES  # elements are only moved
 
 
 def lower(call: Call[Reversal], tools: Tools) -> list[Binding]:

@@ -9,13 +9,13 @@ from perframe.backends.gl.steps import ROUNDS, Binding, Call, Tools
 from perframe.layers.roi import Regions
 from perframe.tensor import DataType
 
-_SIDE = math.isqrt(ROUNDS // 4 // 2)  # samples a side that one element takes in
+_SIDE = math.isqrt(ROUNDS // 4 // 2)  # the most samples of one element along each side
 
 
 def supports(call: Call[Regions]) -> str | None:
-    """float32, and no more samples than a shader has rounds for, even for a region twice the picture's size."""
+    """Supports float32, and samples that fit a shader's rounds even for a region twice the picture's size."""
     if call.y.dtype is not DataType.FLOAT32:
-        return "regions of whole numbers have no GL kernel"
+        return "regions of integers have no GL kernel"
     form = call.form
     most = form.samples or max(
         math.ceil(2 * size / output) for size, output in zip(form.size, form.output, strict=True)

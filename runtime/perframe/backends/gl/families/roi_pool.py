@@ -7,17 +7,17 @@ from typing import Any
 from perframe.backends.gl.steps import ROUNDS, Binding, Call, Tools
 from perframe.layers.roi_pool import Cells
 
-_AT_ONCE = ROUNDS // 4  # elements of a picture that one pass looks at
+_AT_ONCE = ROUNDS // 4  # elements of a picture that one pass reads
 
 
 def supports(call: Call[Cells]) -> str | None:
-    """Pictures of which a shader can walk a row."""
+    """Supports pictures whose rows fit a shader's rounds."""
     columns = call.form.size[1]
     return None if columns < _AT_ONCE else f"rows of {columns} elements are too long for one shader"
 
 
 def lower(call: Call[Cells], tools: Tools) -> list[Binding]:
-    """A pass for every so many rows of the picture: a cell may be all of it."""
+    """Each pass reads some rows of the picture, because one cell may cover all of it."""
     form, y, found, bindings = call.form, call.y, call.x, list[Binding]()
     rows, columns = form.size
     at_once = _AT_ONCE // (columns + 1)

@@ -1,6 +1,6 @@
-"""Scattering on GL: each output element looks for the updates that name it.
+"""Scattering on GL: each output element searches for the updates whose index names it.
 
-Where an invocation may store anywhere and no update meets another, each update is stored instead.
+If an invocation may store anywhere and updates are not combined, each update is stored at its place instead.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from perframe.layers.geometry import row_major
 from perframe.layers.scatter import Rows, Scattering
 from perframe.tensor import DataType
 
-DTYPES = ALL_DTYPES  # what does not fit wraps around
+DTYPES = ALL_DTYPES  # results that do not fit wrap around
 
-_AT_ONCE = ROUNDS // 4 - MOST_DIMS  # updates that one pass looks at
+_AT_ONCE = ROUNDS // 4 - MOST_DIMS  # updates that one pass searches
 _MOST_PASSES = 32
-_FEW = 256  # updates that are looked at sooner than the data is copied
+_FEW = 256  # to search up to this many updates is faster than to copy the data and store the updates
 _COMBINE = {"none": "b", "add": "a + (b)", "mul": "a * (b)", "max": "maximum(a, b)", "min": "minimum(a, b)"}
 _OF_BOOLS = {"add": "max", "mul": "min"}
 
 
 def supports(call: Call[Scattering | Rows]) -> str | None:
-    """As many dims as kernels have room for, and not too many updates for an element to look at."""
+    """Supports as many dims as a kernel's arrays hold, and as many updates as each element can search."""
     form = call.form
     if isinstance(form, Rows):
         return None
@@ -36,7 +36,7 @@ def supports(call: Call[Scattering | Rows]) -> str | None:
 
 
 def lower(call: Call[Scattering | Rows], tools: Tools) -> list[Binding]:
-    """A pass for every so many updates."""
+    """Each pass searches some of the updates; or one kernel stores them all."""
     form, x, second = call.form, call.x, call.input(1)
     if isinstance(form, Rows):
         return [_rows(call, form, x, second, call.optional(2), call.y)]

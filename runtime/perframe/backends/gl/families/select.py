@@ -1,4 +1,4 @@
-"""Selection along an axis on GL: by counting in short rows, by a bitonic sort of places in long ones."""
+"""Selection along an axis on GL: short rows are ranked by counting, long ones by a bitonic sort of places."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from perframe.backends.operand import Operand
 from perframe.layers.select import Selection
 from perframe.tensor import DataType
 
-DTYPES = ALL_DTYPES  # they are only compared
+DTYPES = ALL_DTYPES  # elements are only compared and moved
 
 
 def _places(call: Call[Any], form: Selection, x: Operand, y: Operand, tools: Tools) -> list[Binding]:
-    """Where each row's first is: the best of each part, then the best of those."""
+    """The place of each row's best element: the best of each part, then the best of these."""
     rows, count, bindings, found = form.outer * form.inner, form.size, list[Binding](), x
     while True:
         parts = -(-count // RUN)
@@ -61,13 +61,13 @@ def _top(call: Call[Selection], tools: Tools) -> list[Binding]:
 
 
 def first_places(call: Call[Any], form: Selection, x: Operand, order: Operand, tools: Tools) -> list[Binding]:
-    """Where the first `count` of each row are, in order."""
+    """The places of the first `count` elements of each row, in order."""
     sort = _count if form.size <= RUN else _bitonic
     return sort(call, form, x, order, tools)
 
 
 def _count(call: Call[Any], form: Selection, x: Operand, order: Operand, tools: Tools) -> list[Binding]:
-    """Each element's rank is how many come before it."""
+    """Each element's rank is the number of elements that come before it."""
     ranks = tools.scratch(x.shape, DataType.INT32)
     walk, largest = {"size": form.size, "inner": form.inner}, int(form.largest)
     defines = {"T": kind_of(x.dtype)}
@@ -78,7 +78,7 @@ def _count(call: Call[Any], form: Selection, x: Operand, order: Operand, tools: 
 
 
 def _bitonic(call: Call[Any], form: Selection, x: Operand, order: Operand, tools: Tools) -> list[Binding]:
-    """Batcher's network on places; each pass reads what the last one wrote."""
+    """Batcher's sorting network on places. Each pass reads the result of the one before."""
     padded = 1 << (form.size - 1).bit_length()
     shape, defines = (form.outer * form.inner * padded,), {"T": kind_of(x.dtype)}
     ends = [tools.scratch(shape, DataType.INT32) for _ in range(2)]
@@ -105,11 +105,11 @@ _LOWER: dict[str, Callable[[Call[Selection], Tools], list[Binding]]] = {
 
 
 def supports(call: Call[Selection]) -> str | None:
-    """All, of float32 and integers; what is hard is a float."""
+    """Supports every selection of float32 and integers; the marks of Hardmax only as float32."""
     marks = call.form.result == "marks"
     return f"marks of {call.y.dtype} have no GL kernel" if marks and call.y.dtype is not DataType.FLOAT32 else None
 
 
 def lower(call: Call[Selection], tools: Tools) -> list[Binding]:
-    """Places first, then what lies there."""
+    """First the places, and then the elements or marks at them."""
     return _LOWER[call.form.result](call, tools)

@@ -1,4 +1,4 @@
-"""Fourier transforms on GL: every frequency is a sum over the samples, with the angles from a table."""
+"""Fourier transforms on GL: each frequency is a sum over all samples, with sines and cosines from a table."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from perframe.layers.spectral import Transform
 
 
 def supports(call: Call[Transform]) -> str | None:
-    """As many samples as one shader may walk."""
+    """Supports as many samples as fit a shader's rounds."""
     form = call.form
     return None if 4 * form.available <= ROUNDS else f"{form.available} samples are too many for one shader"
 

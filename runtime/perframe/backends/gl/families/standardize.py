@@ -11,7 +11,7 @@ from perframe.tensor import DataType
 
 
 def supports(call: Call[Standardization]) -> str | None:
-    """In float32, with scales and biases that repeat along x."""
+    """Supports computation in float32, with scales and biases that repeat along x."""
     form = call.form
     if form.stash is DataType.FLOAT64:
         return "computing in float64 has no GL kernel"
@@ -21,7 +21,7 @@ def supports(call: Call[Standardization]) -> str | None:
 
 
 def lower(call: Call[Standardization], tools: Tools) -> list[Binding]:
-    """Moments of parts, of parts of those, and then a kernel for each output."""
+    """Kernels that compute the moments of parts and join them, and then one kernel for each output."""
     form, x, scale, bias = call.form, call.x, call.input(1), call.optional(2)
     moments, bindings = _moments(call, form, x, tools)
     shift = form.period(1) if len(form.factors) > 1 else None
@@ -39,7 +39,7 @@ def lower(call: Call[Standardization], tools: Tools) -> list[Binding]:
 
 
 def _moments(call: Call[Any], form: Standardization, x: Operand, tools: Tools) -> tuple[Operand, list[Binding]]:
-    """Pairs of mean and sum of squares for each row."""
+    """A pair for each row, mean and sum of squares, and the kernels that compute it."""
     count, weight, bindings, source = form.size, 1, list[Binding](), x
     while True:
         parts = -(-count // RUN)
