@@ -16,7 +16,7 @@ from perframe.textures.transform import TextureTransform
 class CommandBuffer:
     """Records conversions and schedules in the caller's GL context; nothing runs before `execute()`.
 
-    It keeps what it was given: the textures, tensors and workers of its commands live at least as long as it does.
+    It holds the textures, tensors and workers of its commands: they live at least as long as the CommandBuffer.
     """
 
     def __init__(self, ctx: Any = None) -> None:
@@ -39,7 +39,7 @@ class CommandBuffer:
         return self._record(partial(self._converter.to_texture, tensor, texture, transform))
 
     def render_to_screen(self, tensor: Tensor, transform: TextureTransform | None = None) -> CommandBuffer:
-        """Record `TextureConverter.render_to_screen`: into the framebuffer that is bound when it is executed."""
+        """Record `TextureConverter.render_to_screen`, which draws into the framebuffer that `execute()` finds bound."""
         return self._record(partial(self._converter.render_to_screen, tensor, transform))
 
     def _record(self, command: Callable[[], Any]) -> CommandBuffer:
@@ -63,7 +63,7 @@ class CommandBuffer:
         return len(self._commands)
 
     def release(self) -> None:
-        """Forget all commands and free what the conversions hold."""
+        """Forget all commands and free the resources of the conversions."""
         self.clear()
         self._released = True
         self._converter.release()

@@ -1,4 +1,4 @@
-"""Layer by layer: what a backend computed, beside the NumPy definition of each layer on the very same inputs."""
+"""Comparison layer by layer: each layer's outputs on a backend, against its NumPy definition on the same inputs."""
 
 from __future__ import annotations
 
@@ -19,19 +19,22 @@ if TYPE_CHECKING:
 
 Array = NDArray[Any]
 
-FLOATS = 1e-3  # of the largest value: what rounding may make of a layer, Winograd's products included
+FLOATS = 1e-3  # error that rounding may cause, relative to the largest value; Winograd's products need this much
 HALVES = 2e-2
 ROUNDED = (
     "quantize",
     "quantized",
     "requantize",
-)  # families whose whole numbers may differ by one: a tie went otherwise
+)  # families whose whole numbers may differ by one, since a tie may round either way
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """One output of a layer. `apart` is the largest distance between what was found and what its definition gives, and
-    `relative` that to the definition's largest value; both are infinite where one is not a number and the other is.
+    """The comparison of one output of a layer.
+
+    `apart` is the largest distance between a value that was found and the value that the definition gives. `relative`
+    is `apart` divided by the largest value of the definition. Both are infinite where one value is NaN and the other
+    is not.
     """
 
     layer: str
@@ -55,10 +58,10 @@ class Comparison:
 
 
 class LayerCheck:
-    """Compares the layers of runs in which all values were kept.
+    """Compares the layers of runs that keep all values.
 
-    `comparisons` are those of the last run, in the order of its layers. With `strict`, the first that does not agree
-    raises BackendError.
+    `comparisons` holds the comparisons of the last run, in the order of its layers. With `strict`, the first
+    disagreement raises BackendError.
     """
 
     def __init__(self, evaluate: Evaluate, where: str, strict: bool) -> None:
@@ -70,8 +73,8 @@ class LayerCheck:
         self.comparisons = []
 
     def __call__(self, model: Model, values: Mapping[str, Any], given: Mapping[str, Any]) -> None:
-        """Compare the layers of a model, or of a body, of which a run made these values from the arrays that were
-        given. Waits for them.
+        """Compare the layers of a model or a body. A run computed `values` from the arrays in `given`; the comparison
+        waits for these values.
         """
         for comparison in compared(model, values, given, self._evaluate):
             self.comparisons.append(comparison)
@@ -80,7 +83,7 @@ class LayerCheck:
 
 
 def with_all_values(model: Model) -> Model:
-    """The model with the outputs of all its layers as outputs, behind its own, so that a run keeps them."""
+    """Return the model with the outputs of all layers appended to its own outputs, so that a run keeps them."""
     specs, kept = model.infer(), set(model.output_names)
     added = [
         Value(name, specs[name].dtype, None)
@@ -94,7 +97,7 @@ def with_all_values(model: Model) -> Model:
 def compared(
     model: Model, values: Mapping[str, Any], given: Mapping[str, Any], evaluate: Evaluate
 ) -> Iterator[Comparison]:
-    """Each layer whose inputs and outputs a run left in `values`, but for random ones and those on the host."""
+    """Compare each layer whose inputs and outputs a run left in `values`. Skip random layers and layers on the host."""
     arrays: dict[str, Any] = {**model.constants, **given}
 
     def array(name: str) -> Any:
@@ -143,7 +146,7 @@ def _compare(layer: Layer, name: str, found: Array, wanted: Array) -> Comparison
 
 
 def show(comparisons: Sequence[Comparison], console: Console, most: int = 20) -> None:
-    """The layers that are furthest from their definitions, for a person."""
+    """Print a table of the layers that are furthest from their definitions."""
     from rich.table import Table
     from rich.text import Text
 

@@ -1,7 +1,7 @@
 """Control flow: branches and loops whose bodies are models, run on the worker's backend.
 
-States go from one run of a body to the next without leaving the backend, what is scanned is cut there, and what comes
-out is joined there; conditions are read back.
+States go from one run of a body to the next without leaving the backend. Scanned inputs are cut on the backend, and
+outputs are joined on the backend. Conditions are read back.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from perframe.model import Layer, Model, Value
 from perframe.tensor import DataType, Tensor
 from perframe.tensor.partial import DynamicTensorShape
 
-MAX_FITTING = 256  # shapes of a body's inputs of which it is remembered that they fit
+MAX_FITTING = 256  # sets of input shapes that a control layer remembers as accepted by its bodies
 
 
 class ControlPart:
-    """One control layer. Its first inputs are the operator's, the rest what its bodies read around them."""
+    """One control layer. Its first inputs are the operator's; the rest are captures, outer values that bodies read."""
 
     def __init__(self, layer: Layer, machine: Machine) -> None:
         self.layer, self._machine = layer, machine
@@ -34,7 +34,7 @@ class ControlPart:
             name: [value for value in body.model.inputs if value.name not in self._captures]
             for name, body in self._bodies.items()
         }
-        self._fitting: set[Any] = set()  # bodies with shapes that they take
+        self._fitting: set[Any] = set()  # (body, input shapes) that passed the check
 
     def run_whole(self, values: Values) -> None:
         """Run the bodies that the conditions choose, and add the outputs."""
@@ -45,7 +45,7 @@ class ControlPart:
         values.update([(name, value) for name, value in zip(self.layer.outputs, made, strict=False) if name])
 
     def advance(self, values: Values) -> Iterator[str]:
-        """It is one layer."""
+        """Run the whole layer, and yield its name."""
         self.run_whole(values)
         yield self.layer.name
 
@@ -54,11 +54,11 @@ class ControlPart:
         return [step for body in self._bodies.values() for step in body.report(repeats)]
 
     def body(self, name: str) -> Parts:
-        """A body by its attribute's name."""
+        """Return the body that an attribute of this name holds."""
         return self._bodies[name]
 
     def run(self, name: str, inputs: Sequence[Any], captured: Values) -> list[Any]:
-        """A body's outputs. Raises InputError where an input is not what the body says of it."""
+        """Run a body and return its outputs. Raises InputError where an input does not have the declared shape."""
         own = self._own[name]
         if not inputs:
             return self._bodies[name].run(dict(captured))
@@ -71,10 +71,10 @@ class ControlPart:
         return self._bodies[name].run({**captured, **{value.name: x for value, x in zip(own, inputs, strict=True)}})
 
     def number(self, value: Any, what: str) -> Any:
-        """A value of one element, on the host. Raises InputError where it has none or several."""
+        """Read back a value of one element. Raises InputError where the value has no element or several."""
         array = downloaded(value)
         if type(array) is np.ndarray and not array.shape:
-            return array  # as nearly all are: a frame waits
+            return array  # the common case, taken early because a frame waits
         if not isinstance(array, np.ndarray) or array.size != 1:
             found = f"of shape {array.shape}" if isinstance(array, np.ndarray) else "no tensor"
             raise InputError(f"{self.layer.op} {self.layer.name!r}: its {what} is {found}, and must be one number")
@@ -90,12 +90,14 @@ class ControlPart:
                 )
 
     def local(self, value: Any) -> Any:
-        """A value where it lies if that is the backend, else as an array."""
+        """Return a value as it is if it lies on this backend, else as an array."""
         here = isinstance(value, Tensor) and self._machine.backend.owns(value.data_on_backend)
         return value if here else downloaded(value)
 
     def keep(self, value: Any) -> Any:
-        """A copy of a body's output, which its next run overwrites; on its backend, without waiting."""
+        """Copy an output of a body, since the body's next run overwrites it. Tensors are copied on the backend, without
+        waiting.
+        """
         backend, value = self._machine.backend, self.local(value)
         if not isinstance(value, Tensor):
             return value
@@ -104,7 +106,7 @@ class ControlPart:
         return Tensor.over(storage, value.shape, value.dtype, value.name)
 
     def slice_of(self, value: Any, index: int, axis: int, slot: int = 0) -> Any:
-        """A slice of a local value, without the axis; the next one of this slot overwrites it."""
+        """Return a slice of a local value, without the axis. The next slice of this slot overwrites it."""
         if not isinstance(value, Tensor):
             return np.take(value, index, axis)
         part = self._cuts.get((slot, axis))
@@ -118,7 +120,7 @@ class ControlPart:
         return made["slice"]
 
     def stack(self, rows: Sequence[Any], output: Value, axis: int = 0) -> Any:
-        """Rows of a body's output as one value with a new axis: joined on the backend where they lie there."""
+        """Stack the rows of a body's output along a new axis, on the backend if the rows lie there."""
         if not rows:
             return _no_rows(output, axis)
         dtype = output.dtype
@@ -128,7 +130,7 @@ class ControlPart:
         at = axis % (rows[0].shape.rank + 1)
         grown = [row.reshape((*row.shape[:at], 1, *row.shape[at:])) for row in rows]
         names = [f"row {index}" for index in range(len(rows))]
-        key = (output.name, len(rows), at)  # what one output was joined to lives until the layer runs again
+        key = (output.name, len(rows), at)  # one part for each output: the joined rows live until the layer runs again
         part = self._joins.get(key)
         if part is None:
             values = [Value(name, dtype, None) for name in names]
@@ -150,7 +152,7 @@ class ControlPart:
         return self.layer.attributes.get(name, default)
 
     def release(self) -> None:
-        """Free what the bodies hold."""
+        """Free the bodies, the joins and the cuts."""
         for body in self._bodies.values():
             body.release()
         for part in (*self._joins.values(), *self._cuts.values()):
@@ -158,7 +160,7 @@ class ControlPart:
 
 
 def _no_rows(output: Value, axis: int) -> Any:
-    """What an output of a body becomes that never ran: a dim of its rows that nobody knows is 0, as in onnxruntime."""
+    """Return the empty output of a body that never ran. Unknown dims of its rows are 0, as in onnxruntime."""
     dims = [dim if isinstance(dim, int) else 0 for dim in output.shape or ()]
     dims.insert(axis % (len(dims) + 1), 0)
     return np.zeros(dims, output.dtype.numpy)
@@ -211,7 +213,7 @@ def _scan(part: ControlPart, given: Sequence[Any], captured: Values) -> list[Any
 def _scan_one(
     part: ControlPart, values: Sequence[Any], scanned: int, captured: Values, length: int | None = None
 ) -> list[Any]:
-    """One sequence, or its beginning of so many slices."""
+    """Scan one sequence, or its first `length` slices."""
     states, inputs = list(values[: len(values) - scanned]), list(values[len(values) - scanned :])
     outputs = part.body("body").outputs[len(states) :]
     axes = part.attribute("scan_input_axes") or (0,) * scanned

@@ -1,4 +1,4 @@
-"""The inputs of a model's runs: given by position, by name or before, and checked against what the model declares."""
+"""The inputs of runs, given by position, by name or by `set_input`, and checked against the model's declarations."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ Given = Tensor | ArrayLike
 
 
 class Inputs:
-    """What was given for a model's inputs. A frame's are mostly like those of the frame before, but for sizes."""
+    """Gathers and checks the inputs of runs. It skips most checks where a frame's inputs are like the last frame's."""
 
     def __init__(self, model: Model) -> None:
         self._model, self._names = model.name, [value.name for value in model.inputs]
         self._declared, self._known = model.inputs, frozenset(self._names)
         self._kept: dict[str, Given] = {}
-        self._kinds: list[tuple[Any, ...]] = []  # types and dtypes of the last inputs that could be taken as they were,
-        self._shapes: list[Any] = []  # and their shapes
-        # of those whose ranks are declared: (which, axis) of all dims, where these are fixed, and where one is again
+        self._kinds: list[tuple[Any, ...]] = []  # types and dtypes of the last inputs that needed no conversion
+        self._shapes: list[Any] = []  # the shapes of these inputs
+        # inputs whose ranks are declared. A dim is (which, axis): `_fixed` lists fixed dims, `_alike` pairs of one name
         self._shaped = [value for value in model.inputs if value.kind == "tensor" and value.shape is not None]
         shapes = [value.shape or () for value in self._shaped]
         self._ranks = [*map(len, shapes)]
@@ -36,7 +36,7 @@ class Inputs:
         self._alike = [(*dims[first], *dims[again]) for first, again in alike]
 
     def value(self, name: str | int) -> Value:
-        """What the model declares. Raises InputError for a name or an index that it does not have."""
+        """Return the declaration of an input. Raises InputError for a name or an index that the model does not have."""
         if isinstance(name, int):
             if not 0 <= name < len(self._names):
                 raise InputError(f"{self._model} has {len(self._names)} inputs, none at index {name}")
@@ -47,11 +47,11 @@ class Inputs:
         return self._declared[self._names.index(name)]
 
     def keep(self, name: str | int, value: Given) -> None:
-        """Give an input to all runs to come."""
+        """Keep a value for an input of all later runs."""
         self._kept[self.value(name).name] = value
 
     def gather(self, positional: tuple[Any, ...]) -> dict[str, Any]:
-        """The inputs of one run by name, checked."""
+        """Return the checked inputs of one run by name."""
         given, named = self._kept.copy(), positional[0] if len(positional) == 1 else None
         if type(named) is dict or (type(named) is not np.ndarray and isinstance(named, Mapping)):  # a frame waits
             if named.keys() <= self._known:
@@ -80,7 +80,7 @@ class Inputs:
         return checked
 
     def _are_like(self, shapes: Sequence[Any]) -> bool:
-        """Whether inputs of these shapes can be taken as others were; where that is not sure, they are looked at."""
+        """Whether inputs of these shapes pass the checks that the last inputs passed. False means: check them all."""
         if [len(shape) for shape in shapes] != self._ranks or len(self._shaped) != len(self._names):
             return False
         for which, axis, size in self._fixed:
@@ -92,7 +92,7 @@ class Inputs:
         return True
 
     def _check_named(self, given: Mapping[str, Any]) -> None:
-        """Raise InputError where a named dim is of one size in one input, and of another in another."""
+        """Raise InputError where two inputs have different sizes for one named dim."""
         for first, axis, second, other in self._alike:
             one, another = self._shaped[first], self._shaped[second]
             size, found = given[one.name].shape[axis], given[another.name].shape[other]
@@ -104,7 +104,7 @@ class Inputs:
 
 
 def _checked(model: str, value: Value, given: Any) -> Any:
-    """An input of the right dtype and a shape that fits. Raises InputError."""
+    """Return an input as a tensor or an array. Raises InputError where its dtype or shape does not fit the model."""
     if value.kind == "sequence" or (value.kind == "optional" and isinstance(given, list)):
         return [np.asarray(item) for item in given]
     if value.kind == "optional" and given is None:

@@ -1,4 +1,4 @@
-"""Where a model is cut into parts: at layers that run on the host, and where shapes depend on what was computed."""
+"""Cutting a model into parts: at layers that run on the host, and where shapes depend on computed values."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ _pieces: weakref.WeakKeyDictionary[Model, list[Model | Layer]] = weakref.WeakKey
 
 
 def pieces_of(model: Model) -> list[Model | Layer]:
-    """A prepared model cut into models that are planned and layers that run on the host. All its workers share them."""
+    """Cut a prepared model into models to plan and layers to run on the host. All workers of the model share them."""
     found = _pieces.get(model)
     return found or _pieces.setdefault(model, list(_cut(model)))
 
 
 def _cut(model: Model) -> Iterator[Model | Layer]:
-    """Cut a model where a layer runs on the host, and where shapes depend on what was just computed."""
+    """Cut a model where a layer runs on the host, and where shapes depend on values that the last piece computes."""
     if not any(layer.declaration.on_host for layer in model.layers) and not _cuts(model):
-        read = [value for value in model.inputs if value.kind == "tensor"]  # a plan has no place for others
+        read = [value for value in model.inputs if value.kind == "tensor"]  # plans bind tensors only
         yield Model(read, model.outputs, model.layers, model.constants, model.name)
         return
     cuts, specs, group = _cuts(model), model.infer(), list[Layer]()
@@ -37,7 +37,7 @@ def _cut(model: Model) -> Iterator[Model | Layer]:
 
 
 def _cuts(model: Model) -> set[str]:
-    """The layers that need a value on the host which the layers before them compute from data, and not from shapes."""
+    """Return the layers that need a value on the host that earlier layers compute from data rather than shapes."""
     cuts: set[str] = set()
     from_data = {value.name for value in model.inputs if value.dtype.is_float}
     made_here: set[str] = set()
@@ -58,7 +58,7 @@ def _cuts(model: Model) -> set[str]:
 def _sub_model(
     model: Model, layers: Sequence[Layer], later: Sequence[Layer], specs: Mapping[str, PartialTensor]
 ) -> Model:
-    """Some layers as a model of their own; its outputs are what later layers read, and the model's outputs."""
+    """Make a model of some layers. Its outputs are the values that `later` layers read and the model's outputs."""
     made = {name for layer in layers for name in layer.outputs if name}
     read = dict.fromkeys(name for layer in layers for name in layer.inputs if name and name not in made)
     wanted = {name for layer in later for name in layer.inputs} | set(model.output_names)
@@ -73,7 +73,7 @@ def _sub_model(
 
 
 def decisive_inputs(model: Model) -> list[str]:
-    """The inputs of the model whose values decide shapes: those that a layer must know before it can be planned."""
+    """Return the inputs whose values decide shapes: a layer must know these values before it can be planned."""
     needed: set[str] = set()
     for layer in reversed(model.layers):
         if needed & set(layer.outputs) and layer.declaration.reads_values:

@@ -1,7 +1,7 @@
-"""A model in parts: stretches of layers that are planned, and between them layers that run on the host.
+"""A model in parts: groups of layers that are planned, and between them layers that run on the host.
 
-Most models are one part. A layer whose output's shape depends on data, or whose values are no tensors, ends a part:
-what it needs is read back, and the next part is planned for the shapes that came out.
+Most models are one part. A layer ends a part if the shape of its output depends on data, or if its values are not
+tensors. The inputs of such a layer are read back, and the next part is planned for the shapes of its outputs.
 """
 
 from __future__ import annotations
@@ -42,15 +42,15 @@ log = logging.getLogger("perframe")
 Array = NDArray[Any]
 Values = dict[str, Any]  # Tensors and arrays; lists for sequences, None for empty optionals
 
-MAX_PLANS = 8  # plans for input shapes that were not used lately are freed
+MAX_PLANS = 8  # of one part; the plan that was unused for longest is freed
 NO_VALUES: Mapping[str, Array] = MappingProxyType({})
-MAX_SETTLED = 256  # input shapes of which it is remembered how they decide branches
+MAX_SETTLED = 256  # sets of input shapes whose branch decisions are remembered
 MAX_HOST_VALUES = 1024  # an input that decides shapes is part of a plan's key, up to this many elements
 
 
 @dataclass(frozen=True)
 class Machine:
-    """Where parts run: a backend, the CPU beside it, and how arrays are computed on the host."""
+    """Where parts run: a backend, the CPU beside it, and the functions that compute arrays on the host."""
 
     backend: Backend
     host: Backend
@@ -60,30 +60,30 @@ class Machine:
     control: Callable[[Layer, Machine], Part]  # makes the part that runs a branch or a loop
     in_job: Callable[[Callable[[], None]], Any]  # begins a job
     strict: bool
-    check: LayerCheck | None = None  # is called with each model and the values of its run, all of which are kept then
+    check: LayerCheck | None = None  # receives each model and all values of its run; with a check, runs keep all values
 
 
 class Part(Protocol):
     """One part of a model."""
 
     def run_whole(self, values: Values) -> None:
-        """Run it on `values` and add what it makes to them."""
+        """Run the part on `values`, and add its outputs to `values`."""
 
     def advance(self, values: Values) -> Iterator[str]:
-        """Do so layer by layer, and yield the name of each."""
+        """Run the part layer by layer, and yield the name of each layer."""
 
     def report(self, repeats: int) -> list[StepReport]:
         """The steps that its last run ran, timed on the CPU if `repeats` is not 0. No run is under way."""
 
     def release(self) -> None:
-        """Free what it holds."""
+        """Free the memory of the part."""
 
 
-_templates: weakref.WeakKeyDictionary[Model, Templates] = weakref.WeakKeyDictionary()  # of all workers
+_templates: weakref.WeakKeyDictionary[Model, Templates] = weakref.WeakKeyDictionary()  # shared by all workers
 
 
 def _templates_of(model: Model, backend: Backend) -> Templates | None:
-    """What workers that run this very model share; None where plans do not follow sizes."""
+    """Return the templates that all workers of this model object share; None where plans do not follow sizes."""
     if not isinstance(backend, Following) or not follows_sizes():
         return None
     found = _templates.get(model)
@@ -91,17 +91,17 @@ def _templates_of(model: Model, backend: Backend) -> Templates | None:
 
 
 class PlannedPart:
-    """Layers whose shapes follow from their inputs' shapes, with a plan for each set of these."""
+    """Layers whose shapes follow from the shapes of their inputs, with one plan for each set of input shapes."""
 
     def __init__(self, model: Model, machine: Machine) -> None:
         self.model, self._machine = model, machine
         self._constants = ConstantPool(model.constants)
-        self._plans: OrderedDict[Any, Plan] = OrderedDict()  # by shapes, the one that ran last at the end
-        self._retired: list[Plan] = []  # whose last runs may still be under way
+        self._plans: OrderedDict[Any, Plan] = OrderedDict()  # by input shapes; the plan that ran last is at the end
+        self._retired: list[Plan] = []  # plans to free when their last runs are over
         self._names = [value.name for value in model.inputs]
         self._decisive = decisive_inputs(model)
         self._templates = None if self._decisive else _templates_of(model, machine.backend)
-        self._to_learn: Shapes | None = None  # what was planned plainly, and may be worth a lesson
+        self._to_learn: Shapes | None = None  # shapes that were planned without a template, and may be worth a lesson
         self._lesson = Lesson()
         self._signatures = {id(layer): signature(layer) for layer in model.layers}
 
@@ -135,7 +135,7 @@ class PlannedPart:
         return plan
 
     def _storage_of(self, plan: Plan, name: str, value: Any) -> Storage:
-        """Where steps can read an input: where it lies, if they reach that, or where it is copied or uploaded to."""
+        """Return storage from which steps can read an input: the input's own if steps reach it, else a copy's."""
         if not isinstance(value, Tensor):
             storage = plan.input_storage(name, value.shape)
             try:
@@ -170,7 +170,7 @@ class PlannedPart:
         return plan
 
     def _retire_old(self) -> None:
-        """Free plans that were not used lately, when their runs are over. Nothing is waited for."""
+        """Free the plan that was unused for longest once its runs are over. Never blocks."""
         if len(self._plans) > MAX_PLANS:
             self._retired.append(self._plans.popitem(last=False)[1])
         for plan in [plan for plan in self._retired if not plan.is_busy]:
@@ -178,19 +178,19 @@ class PlannedPart:
             plan.release()
 
     def _begin_lesson(self, plan: Plan) -> None:
-        """Have templates learnt in a job, where to plan takes long next to a run."""
+        """Begin a lesson in a job, if planning took long compared with a run."""
         shapes, templates = self._to_learn, self._templates
         if shapes is None or templates is None or not templates.is_open:
             self._to_learn = None
         elif plan.is_costly and not plan.is_busy and not templates.is_learning:
             self._to_learn = None
-            self._machine.in_job(partial(self._learn_in_job, shapes))  # other workers may have use for it too
+            self._machine.in_job(partial(self._learn_in_job, shapes))  # other workers may use the templates too
             end_lessons_at_exit()
 
     def _learn_in_job(self, shapes: Shapes) -> None:
         try:
             self.learn(shapes)
-        except Exception as error:  # nobody waits for it, and plans are made as ever
+        except Exception as error:  # no caller waits for the lesson, and planning still works
             log.warning(
                 "layer %r cannot be followed to other sizes, so that each new input shape is planned anew: %s: %s",
                 self._lesson.layer,
@@ -199,19 +199,21 @@ class PlannedPart:
             )
 
     def learn(self, shapes: Shapes) -> None:
-        """Follow sizes like these, so that other ones need no planning. Raises what cannot be followed."""
+        """Learn templates from shapes like these, so that other sizes need no planning. Raises the error of a layer
+        that cannot be followed.
+        """
         if self._templates is not None:
             self._templates.learn(shapes, self._followed, self._lesson)
 
     def _made(self, shapes: Shapes, decisive: Mapping[str, Array] = NO_VALUES) -> Plan:
-        """The plan for input shapes, and for the values of those inputs that decide others."""
+        """Make the plan for these input shapes. `decisive` holds the values of the inputs that decide shapes."""
         machine, begin = self._machine, perf_counter_ns()
         plan = self._planned(shapes, machine.backend, machine.host, self._constants, decisive)
         plan.nanoseconds = perf_counter_ns() - begin
         return plan
 
     def _followed(self, shapes: Shapes, backend: Backend, constants: ConstantPool, at: Callable[[str], None]) -> Plan:
-        """A plan for sizes that are followed; it shares nothing with those that run."""
+        """Make a plan for followed sizes. It shares no storage with the plans that run."""
         return self._planned(shapes, backend, backend, constants, NO_VALUES, at)
 
     def _planned(
@@ -232,7 +234,7 @@ class PlannedPart:
 
     @property
     def memory_use(self) -> MemoryUse:
-        """What it takes with the plans that it has now."""
+        """The memory of the part with the plans that it has now."""
         largest = max(self._plans.values(), key=lambda plan: plan.workspace_bytes, default=None)
         workspace, live = (largest.workspace_bytes, largest.live()) if largest else (0, [])
         return MemoryUse(*self._constants.bytes_used, workspace, live)
@@ -243,7 +245,7 @@ class PlannedPart:
         return [] if plan is None else steps_of(self.model, plan, repeats)
 
     def release(self) -> None:
-        """Free plans and constants. No run is under way."""
+        """Free plans and constants. No run may be under way."""
         for plan in (*self._plans.values(), *self._retired):
             plan.release()
         self._plans.clear()
@@ -252,7 +254,7 @@ class PlannedPart:
 
 
 class HostPart:
-    """One layer on arrays. What it reads from a GPU is waited for."""
+    """One layer that computes with arrays on the host. It waits for inputs that lie on a GPU."""
 
     def __init__(self, layer: Layer, machine: Machine) -> None:
         self._layer, self._machine = layer, machine
@@ -264,7 +266,7 @@ class HostPart:
         values.update((name, value) for name, value in zip(self._layer.outputs, made, strict=False) if name)
 
     def advance(self, values: Values) -> Iterator[str]:
-        """It is one layer."""
+        """Run the whole layer, and yield its name."""
         self.run_whole(values)
         yield self._layer.name
 
@@ -273,11 +275,11 @@ class HostPart:
         return []
 
     def release(self) -> None:
-        """It holds nothing."""
+        """Do nothing: the part holds no memory."""
 
 
 class Parts:
-    """A whole model, or the body of a loop or a branch."""
+    """All parts of a model, or of the body of a loop or a branch."""
 
     def __init__(self, model: Model, machine: Machine) -> None:
         self._machine, self._check = machine, machine.check
@@ -290,13 +292,13 @@ class Parts:
         self.model = prepared if machine.check is None else with_all_values(prepared)
         self._parts = [_part_of(piece, machine) for piece in pieces_of(self.model)]
         self._output_names = prepared.output_names
-        # planned parts hold their own
+        # planned parts hold their own constants; these are for layers on the host and for outputs
         read = {name for layer in self.model.layers if layer.declaration.on_host for name in layer.inputs}
         read.update(self.model.output_names)
         self._constants = {name: value for name, value in self.model.constants.items() if name in read}
 
     def run_whole(self, values: Values) -> None:
-        """Run all parts on `values`, which must hold the model's inputs and get all that the parts make."""
+        """Run all parts on `values`. `values` must hold the model's inputs, and the parts add their outputs to it."""
         decided = self._settled_for(values) if self._branches else None
         if decided is not None:
             decided.run_whole(values)
@@ -308,7 +310,7 @@ class Parts:
             self._compare(values, given)
 
     def advance(self, values: Values) -> Iterator[str]:
-        """Run them layer by layer, and yield the name of each."""
+        """Run the parts layer by layer, and yield the name of each layer."""
         decided = self._settled_for(values) if self._branches else None
         if decided is not None:
             yield from decided.advance(values)
@@ -320,7 +322,9 @@ class Parts:
             self._compare(values, given)
 
     def _begin(self, values: Values) -> Values | None:
-        """Add the constants. Where the run will be compared: its inputs, since it overwrites a loop's states."""
+        """Add the constants to `values`. If the run is to be compared, return copies of its inputs: a run may overwrite
+        the states of a loop.
+        """
         if self._constants:
             for name, value in self._constants.items():
                 values.setdefault(name, value)
@@ -331,7 +335,9 @@ class Parts:
         self._check(self.model, values, given)
 
     def _settled_for(self, values: Values) -> Parts | None:
-        """The parts of the model with the branches that these inputs' shapes decide; None where they decide none."""
+        """Return the parts of the model with the branches that these input shapes decide, or None if they decide
+        none.
+        """
         assert self._branches is not None
         key = tuple([getattr(values[name], "shape", None) for name in self._names])
         if key not in self._settled:
@@ -345,7 +351,7 @@ class Parts:
 
     @property
     def memory_use(self) -> list[MemoryUse]:
-        """What its planned parts take, but for bodies of loops and branches."""
+        """The memory of each planned part, without the bodies of loops and branches."""
         return [part.memory_use for part in self._parts if isinstance(part, PlannedPart)]
 
     def report(self, repeats: int) -> list[StepReport]:
@@ -354,19 +360,19 @@ class Parts:
         return [step for part in parts for step in part.report(repeats)]
 
     def run(self, inputs: Mapping[str, Any]) -> list[Any]:
-        """The model's outputs, in order."""
+        """Run all parts, and return the model's outputs in order."""
         values = dict(inputs)
         self.run_whole(values)
         return [values[name] for name in self._output_names]
 
     def release(self) -> None:
-        """Free what the parts hold."""
+        """Free all parts."""
         for part in (*self._parts, *self._decided.values()):
             part.release()
 
 
 def downloaded(value: Any) -> Any:
-    """A value as an array (or a list of arrays, or None), waited for if it is pending."""
+    """Return a value as an array (or a list of arrays, or None). Waits for a pending value."""
     if isinstance(value, list):
         return [downloaded(item) for item in value]
     if not isinstance(value, Tensor):

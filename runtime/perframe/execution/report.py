@@ -18,9 +18,11 @@ from perframe.tensor.partial import DynamicTensorShape, PartialTensor
 
 @dataclass(frozen=True)
 class MemoryUse:
-    """What a part of a model takes, in bytes: its constants as the model has them, those of them that kernels read as
-    they are, and what was made of the others for kernels; its largest plan's values within a run, and for each layer
-    that runs those of them that are live then.
+    """The memory of one part of a model, in bytes.
+
+    `constants` are all constants of the part, `read` the constants that kernels read unchanged, and `packed` the
+    operands that were derived from constants for kernels. `workspace` holds the values within a run of the largest
+    plan. `live` lists for each layer that runs the bytes of the values that are live during it.
     """
 
     constants: int

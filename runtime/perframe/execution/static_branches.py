@@ -1,6 +1,6 @@
-"""Branches whose conditions follow from shapes: exporters leave them where a rank or a dim decides how a model goes on.
+"""Branches whose conditions follow from shapes. Exporters write them where a rank or a dim decides how a model goes on.
 
-For one set of input shapes such a branch is decided, and its body's layers can stand where it stood.
+One set of input shapes decides such a branch, and the layers of the chosen body replace it.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from perframe.sizes.open_dims import OpenDims, Shapes
 from perframe.sizes.traced import Trace
 from perframe.tensor.partial import DynamicTensorShape, PartialTensor
 
-Decisions = tuple[tuple[str, str], ...]  # (a branch's name, and which of its bodies is taken), in order
+Decisions = tuple[tuple[str, str], ...]  # (the branch's name, the name of the chosen body), in order
 
-MAX_KNOWN = 64  # regions of sizes of which it is remembered how they decide
+MAX_KNOWN = 64  # regions of sizes whose decisions are remembered
 
 
 class Branches:
-    """How the shapes of a model's inputs decide its branches. What one set of sizes decides holds for all others for
-    which the guards of its trace do.
+    """Decides branches from the shapes of a model's inputs. The decisions for one set of sizes hold for all sizes that
+    satisfy the guards of its trace.
     """
 
     def __init__(self, model: Model, evaluate: Evaluate) -> None:
@@ -32,8 +32,8 @@ class Branches:
         self._known: list[tuple[tuple[int, ...], SizeArithmetic, Decisions, Model]] = []
 
     def decide(self, given: Sequence[Sequence[int] | None]) -> tuple[Decisions, Model]:
-        """Which branches are decided, and the model with their bodies; the model itself where none is. `given` are the
-        inputs' shapes, None for those that have none.
+        """Return the decided branches, and the model with the chosen bodies in their place. If no branch is decided,
+        this is the model itself. `given` holds the inputs' shapes, or None for an input without a shape.
         """
         shapes = [() if shape is None else shape for shape in given]
         sizes = self._dims.sizes(shapes)
@@ -82,7 +82,9 @@ def _follows_shapes(model: Model, condition: str) -> bool:
 
 
 def settled(model: Model, shapes: Mapping[str, Sequence[int]], evaluate: Evaluate) -> tuple[Decisions, Model]:
-    """Which branches these input shapes decide, and the model with their bodies; itself, where they decide none."""
+    """Return the branches that these input shapes decide, and the model with the chosen bodies in their place. If the
+    shapes decide no branch, this is the model itself.
+    """
     known = {
         value.name: PartialTensor(value.dtype, DynamicTensorShape(shapes[value.name]))
         for value in model.inputs
@@ -91,7 +93,7 @@ def settled(model: Model, shapes: Mapping[str, Sequence[int]], evaluate: Evaluat
     walk = _Walk(model, known, evaluate)
     try:
         walk.add(model.layers, {})
-    except InferenceError:  # whoever plans it says which layer it is
+    except InferenceError:  # planning raises it again, with the layer's name
         return (), model
     if not walk.decided:
         return (), model
@@ -99,7 +101,7 @@ def settled(model: Model, shapes: Mapping[str, Sequence[int]], evaluate: Evaluat
 
 
 class _Walk:
-    """Collects layers; what a body calls by a name that is taken gets another."""
+    """Collects layers, and renames the values of a body."""
 
     def __init__(self, model: Model, known: dict[str, PartialTensor], evaluate: Evaluate) -> None:
         self.layers: list[Layer] = []
@@ -111,7 +113,7 @@ class _Walk:
         self._known |= {name: PartialTensor.of(value) for name, value in model.constants.items()} | known
 
     def add(self, layers: Sequence[Layer], names: Mapping[str, str]) -> None:
-        """Layers, some of whose values have other names here."""
+        """Add layers. `names` maps a value's name in these layers to its name in the collected model."""
         for layer in layers:
             inputs = [names.get(name, name) for name in layer.inputs]
             outputs = [names.get(name, name) for name in layer.outputs]
@@ -137,7 +139,7 @@ class _Walk:
             self._known.update((name, spec) for name, spec in zip(outputs, results, strict=False) if name)
 
     def _enter(self, layer: Layer, body: Model, inputs: Sequence[str], outputs: Sequence[str]) -> None:
-        """A body's layers, and its outputs under the branch's names."""
+        """Add the layers of a body, and give its outputs the names of the branch's outputs."""
         captures = layer.attributes.get("captures", ())
         names = dict(zip(captures, inputs[len(inputs) - len(captures) :], strict=True))
         for name in (*body.constants, *(name for inner in body.layers for name in inner.outputs if name)):

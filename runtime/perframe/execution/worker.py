@@ -32,13 +32,14 @@ Array = NDArray[Any]
 class Worker:
     """Runs a model on one backend. `schedule` returns before the values exist; outputs belong to the worker.
 
-    Threads take turns with a worker on the CPU: each call is whole, and what is read back is the result of one run. To
-    know of which run, let one thread alone schedule. A worker on a GPU belongs to the thread that made it.
+    Threads take turns with a worker on the CPU: no other thread interrupts a call, and a readback holds the result of
+    one run. If several threads schedule, a thread cannot know which run that was. A worker on a GPU belongs to the
+    thread that made it.
 
     `ctx` is the caller's moderngl context (a GPU worker without one makes its own, headless). With `strict`, a
     layer that cannot run on the backend raises FallbackError instead of running on the CPU; shape arithmetic may
-    always do that. A `check` compares each layer of each run with its definition; PERFRAME_CHECK=1 in the environment
-    gives every worker one, which raises BackendError at the first layer that differs.
+    always run there. A `check` compares each layer of each run with its definition. PERFRAME_CHECK=1 in the environment
+    gives every worker a check that raises BackendError at the first layer that differs.
     """
 
     def __init__(
@@ -92,9 +93,9 @@ class Worker:
             self._inputs.keep(name, value)
 
     def empty_input(self, name: str | int = 0, shape: tuple[int, ...] | None = None) -> Tensor:
-        """A tensor on this worker's backend for an input, to be filled by a TextureConverter or `upload`.
+        """Return a tensor on this worker's backend for an input. A TextureConverter or `upload` fills it.
 
-        `shape` is needed where the model leaves dims open.
+        `shape` is required where the model leaves dims open.
         """
         value = self._inputs.value(name)
         dims = shape if shape is not None else value.shape
@@ -107,10 +108,11 @@ class Worker:
     # --- runs ---
 
     def schedule(self, *inputs: Any) -> Worker:
-        """Begin a run, and return before its values exist. Inputs by position, or one dict by name, or set before.
+        """Begin a run, and return before its values exist. Inputs come by position, in one dict by name, or from
+        `set_input`.
 
-        The first run with new input shapes makes a plan; the ones after only bind and submit. A model with layers whose
-        shapes depend on data waits for what these need.
+        The first run with new input shapes makes a plan; later runs only bind and submit. If the shape of a layer's
+        output depends on data, the call waits for the inputs of that layer.
         """
         self._lock.acquire()  # by hand, in half of the time of `with`
         try:
@@ -126,9 +128,9 @@ class Worker:
         return self
 
     def schedule_iterable(self, *inputs: Any) -> Iterator[str]:
-        """Begin a run, one layer at each step of the iterator, which yields the layer's name.
+        """Begin a run that advances by one layer at each step of the iterator. The iterator yields the layer's name.
 
-        A later run ends this one, since they share memory: the iterator raises InputError if it is asked to go on.
+        A later run ends this run, since both share memory: the next step of the iterator then raises InputError.
         """
         with self._lock:
             self._check_open()
@@ -160,9 +162,9 @@ class Worker:
         self._backend.flush()
 
     def peek_output(self, name: str | int | None = None) -> Any:
-        """An output of the last run: by name, by index, or the first.
+        """Return an output of the last run: by name, by index, or the first.
 
-        The worker owns it, and its values may still be pending.
+        The worker owns the output, and its values may still be pending.
         """
         if self._outputs is None:
             self._check_open()
@@ -180,18 +182,18 @@ class Worker:
 
     @property
     def ready(self) -> bool:
-        """Whether all kernels that were asked for are compiled: until then, first results are late. Never blocks."""
+        """Whether all requested kernels are compiled: until then, first results are late. Never blocks."""
         return self.progress == 1.0
 
     @property
     def progress(self) -> float:
-        """Which share of the kernels that were asked for is compiled, from 0 to 1. All workers of the process ask."""
+        """The share of requested kernels that is compiled, from 0 to 1. It counts all workers of the process."""
         self._check_open()
         return kernel_progress()
 
     @property
     def memory_use(self) -> list[MemoryUse]:
-        """What each part of the model takes, with the plans that were made so far; most models are one part."""
+        """The memory of each part of the model, with the plans made so far; most models are one part."""
         self._check_open()
         return self._parts.memory_use
 
@@ -214,7 +216,7 @@ class Worker:
             raise ClosedError(f"the worker of {self.model.name} was released")
 
     def release(self) -> None:
-        """Wait for what is under way and free all plans and constants. Further calls raise ClosedError."""
+        """Wait for runs under way, and free all plans and constants. Further calls raise ClosedError."""
         with self._lock:
             if self._closed:
                 return
@@ -235,7 +237,7 @@ class Worker:
 
 
 def _as_output(name: str, value: Any) -> Any:
-    """A tensor; what was computed on the host becomes one, sequences and empty optionals stay as they are."""
+    """Turn an array from the host into a tensor. Tensors, sequences and empty optionals stay as they are."""
     if not isinstance(value, np.ndarray):
         return value
     tensor = Tensor(value)
@@ -250,7 +252,10 @@ def run(
     strict: bool = False,
     ctx: Any = None,
 ) -> dict[str, Array]:
-    """Run once and wait: the outputs by name, in the model's order. `model` is a Model or all that `load` takes."""
+    """Run once, wait, and return the outputs by name, in the model's order.
+
+    `model` is a Model or anything that `load` takes.
+    """
     if not isinstance(inputs, Mapping):
         raise InputError(f"pf.run takes inputs by name, as in {{'x': array}}, and got {type(inputs).__name__}")
     loaded = model if isinstance(model, Model) else load(model)
@@ -265,10 +270,10 @@ def compare(
     backend: BackendType | str = BackendType.CPU,
     ctx: Any = None,
 ) -> list[Comparison]:
-    """Run once, and compare what each layer made on a backend with its NumPy definition on the same inputs; blocks.
+    """Run once, and compare each layer's outputs with its NumPy definition on the same inputs. Blocks.
 
-    The layers are those that the backend runs: fused ones are compared as one, and those of a loop's body once for each
-    of its runs.
+    The comparison covers the layers that the backend runs: fused layers count as one layer, and the layers of a loop's
+    body are compared once for each run of the body.
     """
     loaded = model if isinstance(model, Model) else load(model)
     check = LayerCheck(evaluator(), str(backend), strict=False)

@@ -1,1 +1,1 @@
-"""Plans: a model made ready for one backend and one set of input shapes, and made over for others."""
+"""Plans: a model made ready for one backend and one set of input shapes, and refitted to others."""

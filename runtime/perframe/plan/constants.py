@@ -1,5 +1,5 @@
-"""Constants on the backends of a worker, and what kernels read in their place: made once for all workers that have the
-same arrays.
+"""Constants on the backends of a worker, and the operands that are derived from them for kernels. Workers that have the
+same arrays share these operands.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Array = NDArray[Any]
 
 
 class SharedOperand:
-    """What was made of an array, for as many pools as have acquired it."""
+    """An operand that is derived from an array, shared by all pools that have acquired it."""
 
     def __init__(self, source: Array, key: tuple[int, str]) -> None:
         self.source, self.key = weakref.ref(source), key
@@ -29,36 +29,36 @@ class SharedOperand:
         self._making = new_lock()
 
     def operand(self, make: Callable[[], Operand]) -> Operand:
-        """The operand, which the first who asks makes."""
+        """Return the operand. The first call makes it."""
         with self._making:
             if self._made is None:
                 self._made = make()
             return self._made
 
     def free(self) -> None:
-        """Nobody reads it any more."""
+        """Free the operand's storage."""
         if self._made is not None:
             self._made.storage.release()
 
 
 _lock = new_lock()
-# weak, since a worker may go without being released
+# weak, since a worker may disappear without a release
 _known: weakref.WeakValueDictionary[tuple[int, str], SharedOperand] = weakref.WeakValueDictionary()
 
 
 def acquire(source: Array, kind: str) -> SharedOperand:
-    """What `kind` names of an array that nobody changes; who acquires it lets it go."""
+    """Return the shared operand of this kind for a read-only array. Every call needs a later call of `let_go`."""
     key = (id(source), kind)
     with _lock:
         found = _known.get(key)
-        if found is None or found.source() is not source:  # another array may have had its place
+        if found is None or found.source() is not source:  # an array that is gone may have had this id
             found = _known[key] = SharedOperand(source, key)
         found.users += 1
         return found
 
 
 def let_go(shared: SharedOperand) -> None:
-    """Free it, if nobody else has it."""
+    """Give a shared operand back. The last user frees it."""
     with _lock:
         shared.users -= 1
         if shared.users:
@@ -71,7 +71,7 @@ def let_go(shared: SharedOperand) -> None:
 class ConstantPool:
     """A model's constants on the backends of one worker: uploaded when first used, shared by all its plans.
 
-    What is made of them in host memory is shared with other workers too.
+    Workers share the operands that are derived from constants in host memory.
     """
 
     def __init__(self, constants: Mapping[str, Array]) -> None:
@@ -79,10 +79,10 @@ class ConstantPool:
         self.known = {name: PartialTensor.of(value) for name, value in constants.items()}
         self._storages: dict[tuple[str, str], Storage] = {}
         self._derived: dict[tuple[str, str, str], Operand] = {}
-        self._taken: dict[tuple[str, str, str], SharedOperand] = {}  # those of the derived that others may have too
+        self._taken: dict[tuple[str, str, str], SharedOperand] = {}  # the derived operands that workers share
 
     def storage(self, backend: Backend, name: str, value: Array) -> Storage:
-        """The constant's storage on a backend."""
+        """Return the constant's storage on a backend."""
         key = (backend.backend_type, name)
         if name in self._constants and key in self._storages:
             return self._storages[key]
@@ -92,11 +92,13 @@ class ConstantPool:
         return storage
 
     def derived(self, backend: Backend, name: str, value: Array, kind: str, make: Make) -> Operand:
-        """What `make` makes of a constant, on a backend: one operand for all who ask for this kind."""
+        """Return the operand that `make` derives from a constant, on a backend. All callers share one operand of each
+        kind.
+        """
 
         def made() -> Operand:
             array = make(value)
-            array.flags.writeable = False  # it is nobody else's, and need not be copied
+            array.flags.writeable = False  # no other code has this array, so the storage needs no copy
             return Operand(name, array.shape, DataType.of(array.dtype), storage=backend.constant(array))
 
         if name not in self._constants:
@@ -113,13 +115,15 @@ class ConstantPool:
 
     @property
     def bytes_used(self) -> tuple[int, int, int]:
-        """(as the model has them, as they are, as kernels want them): the first two share memory where they can."""
+        """The bytes of (all constants of the model, constants that kernels read unchanged, derived operands). The first
+        two share memory where they can.
+        """
         derived = sum(operand.shape.size * operand.dtype.numpy.itemsize for operand in self._derived.values())
         as_they_are = sum(self._constants[name].nbytes for _, name in self._storages)
         return sum(value.nbytes for value in self._constants.values()), as_they_are, derived
 
     def release(self) -> None:
-        """Free them, but for what other workers have."""
+        """Free all storages, except derived operands that other workers use."""
         for shared in self._taken.values():
             let_go(shared)
         for key in self._derived.keys() - self._taken.keys():

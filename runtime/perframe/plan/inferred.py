@@ -1,5 +1,5 @@
-"""What follows from a model and a set of input shapes before any value has storage: shapes, lifetimes, what is left to
-run.
+"""The outline of a plan: the shapes, the lifetimes and the layers to run, for a model and a set of input shapes. It
+exists before any value has storage.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ from perframe.tensor.partial import PartialTensor
 
 
 class Outline:
-    """All shapes of one plan.
+    """The shapes and lifetimes of one plan.
 
-    `known` has what is known of each value, and `shapes` its shape; `layers` are those that must run, since what
-    follows from shapes and constants alone is computed here. `roots` names, for each value that is another's data with
-    its own shape, the name of that data. `ends` lists, for each layer, the roots that nobody reads after it.
+    `known` maps each value to its PartialTensor, and `shapes` to its shape. `layers` are the layers that must run: the
+    outline itself computes values that follow from shapes and constants alone. `roots` maps each alias, a value that is
+    the data of another value with a shape of its own, to the root, the value that owns the data. `ends` lists for each
+    layer the roots that no later layer reads.
     """
 
     def __init__(
@@ -31,7 +32,7 @@ class Outline:
         signatures: Mapping[int, Hashable],
         at: Callable[[str], None] | None = None,
     ) -> None:
-        """`at` is told the name of each layer before it is inferred."""
+        """Infer the outline. `at` is called with the name of each layer before the layer is inferred."""
         self.known = {**constants, **inputs}
         self.shapes: dict[str, TensorShape] = {}
         self._outputs, self._signatures, self._at = model.output_names, signatures, at
@@ -40,15 +41,15 @@ class Outline:
         self.ends = self._lifetimes()
 
     def root(self, name: str) -> str:
-        """The value whose data this one is."""
+        """Return the value that owns the data of this value."""
         return self.roots.get(name, name)
 
     def is_alias(self, layer: Layer) -> bool:
-        """Whether a layer only gives data another shape."""
+        """Whether a layer changes only the shape of its data."""
         return layer.outputs[0] in self.roots
 
     def shape(self, name: str) -> TensorShape:
-        """A value's shape."""
+        """Return a value's shape."""
         found = self.shapes.get(name)
         if found is None:
             spec = self.known[name]
@@ -57,7 +58,7 @@ class Outline:
         return found
 
     def _infer(self, layers: Sequence[Layer], evaluate: Evaluate) -> list[Layer]:
-        """Infer all shapes and compute what can be; returns the layers that remain."""
+        """Infer all shapes, compute the values that follow from shapes and constants, and return the other layers."""
         known, remaining = self.known, []
         inferred: dict[Hashable, Sequence[PartialTensor]] = {}
         for layer in layers:
@@ -86,7 +87,7 @@ class Outline:
         return remaining
 
     def _needed(self, layers: Sequence[Layer]) -> list[Layer]:
-        """The layers that an output still needs, now that what follows from shapes is known."""
+        """Return the layers that an output still needs. Layers whose outputs are known are no longer needed."""
         wanted = {name for name in self._outputs if not self.known[name].is_known}
         kept = []
         for layer in reversed(layers):
@@ -116,7 +117,7 @@ class Outline:
 
 
 def _results(layer: Layer, given: Sequence[PartialTensor | None], evaluate: Evaluate) -> tuple[PartialTensor, ...]:
-    """What a layer makes, with its values where they follow."""
+    """Infer a layer's outputs. If all inputs are known, compute the values of the outputs too."""
     results = layer.infer(given)
     if all([spec is None or spec.is_known for spec in given]) and layer.declaration.pure:
         exact = not layer.epilogue and not any(not spec.is_known or spec.dtype.is_float for spec in results)

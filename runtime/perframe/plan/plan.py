@@ -9,15 +9,15 @@ from perframe.backends.protocol import Backend, Workspace
 from perframe.plan.segments import Stretch, Transfer
 from perframe.tensor import HostStorage, Storage, Tensor, TensorShape
 
-# runs of one plan that may be under way before an upload waits: three, and more as long as their inputs are small
+# the number of runs of one plan that may be under way before an upload waits: three, or more while inputs are small
 MIN_IN_FLIGHT, MAX_IN_FLIGHT, SMALL_INPUTS = 3, 64, 64 << 20
 
 
 class Plan:
-    """Made once for a set of input shapes, replayed every frame.
+    """A plan is made once for a set of input shapes and replayed every frame.
 
-    `homes` says where each input is read, and `live()` for each layer that runs the bytes of all values while it does.
-    What is in `owned` and `workspaces` is freed with the plan.
+    `homes` maps each input to the backend that reads it. `live()` returns, for each layer that runs, the bytes of all
+    values that are live during it. The plan frees `owned` and `workspaces` when it is released.
     """
 
     def __init__(
@@ -32,36 +32,36 @@ class Plan:
     ) -> None:
         self.stretches, self.inputs, self.outputs, self.live = stretches, inputs, outputs, live
         only = stretches[0] if len(stretches) == 1 else None
-        self.program = only.program if isinstance(only, Stretch) else None  # where it is all that the plan runs
+        self.program = only.program if isinstance(only, Stretch) else None  # the program, if the plan has only one
         self.bound = {name: operand.storage for name, operand in inputs.items() if operand.has_storage}
         self.workspaces, self.owned, self._homes = workspaces, owned, homes
-        self.nanoseconds = 0  # that it took to make
+        self.nanoseconds = 0  # the time that planning took
         self._rings = {name: [_private(storage)] for name, storage in self.bound.items()}
 
     @property
     def input_shapes(self) -> list[TensorShape]:
-        """The shapes for which it was made, in the order of inputs."""
+        """The input shapes of the plan, in the order of inputs."""
         return [operand.shape for operand in self.inputs.values()]
 
     @property
     def is_busy(self) -> bool:
-        """Whether a run of it is under way, or somebody still reads what it made."""
+        """Whether a run of the plan is under way, or a job or readback still reads its outputs."""
         written = [stretch.access.writes for stretch in self.stretches if isinstance(stretch, Stretch)]
         return any(storage.busy for storages in written for storage in storages)
 
     @property
     def is_costly(self) -> bool:
-        """Whether to make it took more than half of one of its runs, as far as these were measured."""
+        """Whether planning took more than half of the time of one run. True where no run was measured."""
         run = None if self.program is None else self.program.nanoseconds
         return run is None or 2 * self.nanoseconds > run
 
     @property
     def workspace_bytes(self) -> int:
-        """What the values within a run take."""
+        """The bytes of all values within a run."""
         return sum(workspace.size for workspace in self.workspaces)
 
     def set_input_storage(self, name: str, storage: Storage) -> None:
-        """Let the steps read an input from `storage`."""
+        """Make the steps read an input from `storage`."""
         if self.bound[name] is storage:
             return
         self.bound[name] = storage
@@ -75,13 +75,17 @@ class Plan:
                 stretch.access.others = [bound for name, bound in self.bound.items() if bound not in self._rings[name]]
 
     def takes(self, name: str, tensor: Tensor) -> bool:
-        """Whether steps can read an input where the tensor lies: on the right backend, in no output of this plan."""
+        """Whether steps can read an input from the tensor's storage: it is on the right backend, and no output of this
+        plan uses it.
+        """
         if not tensor.is_pinned or not self._homes[name].owns(tensor.data_on_backend):
             return False
         return all(output.data_on_backend is not tensor.data_on_backend for output in self.outputs.values())
 
     def copy_input(self, name: str, tensor: Tensor) -> Storage | None:
-        """An input's own storage with a copy of a tensor; None where the tensor lies on another backend."""
+        """Copy a tensor into the plan's storage for an input, and return the storage. Return None if the tensor lies on
+        another backend.
+        """
         home = self._homes[name]
         if not tensor.is_pinned or not home.owns(tensor.data_on_backend):
             return None
@@ -90,8 +94,8 @@ class Plan:
         return storage
 
     def input_storage(self, name: str, shape: Sequence[int]) -> Storage:
-        """Storage to upload an input of its shape to: one that no run under way still reads. Where there are many runs
-        it is the oldest, for which the upload waits.
+        """Return storage into which an input of this shape can be uploaded: one that no run under way reads. If too
+        many runs are under way, return the oldest storage; the upload waits for it.
         """
         ring = self._rings[name]
         for storage in ring:
@@ -106,7 +110,7 @@ class Plan:
         return ring[-1]
 
     def release(self) -> None:
-        """Free all storage that is the plan's own, and let go of its programs, which hold constants."""
+        """Free all storage that the plan owns, and drop its programs, which hold constants."""
         for stretch in self.stretches:
             if isinstance(stretch, Stretch):
                 stretch.program, stretch.steps = None, []
@@ -119,7 +123,7 @@ class Plan:
 
 
 def _private(storage: Storage) -> Storage:
-    """It is written by runs of the plan alone, for which a worker has a lock."""
+    """Mark storage as private: only runs of the plan use it, and the worker's lock guards these."""
     if isinstance(storage, HostStorage):
         storage.is_private = True
     return storage

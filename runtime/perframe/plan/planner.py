@@ -1,5 +1,5 @@
-"""Making a plan: from an outline (all shapes, and what follows from them), decide where each layer runs, give every
-value its storage (reused once nobody needs it any more), and lower every layer to bound steps.
+"""Planning: from an outline, decide where each layer runs, give every value storage (which later values reuse when no
+layer reads the value any more), and lower every layer to bound steps.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Planner:
         strict: bool,
         at: Callable[[str], None] | None = None,
     ) -> None:
-        """`at` is told the name of each layer before it is lowered."""
+        """`at` is called with the name of each layer before the layer is lowered."""
         self._model, self._backend, self._host, self._strict = model, backend, host, strict
         self._constants, self._outline, self._root, self._at = constants, outline, outline.root, at
         self._operands: dict[tuple[str, str], Operand] = {}
@@ -56,7 +56,7 @@ class Planner:
         self._homes: dict[str, Backend] = {}
 
     def plan(self) -> Plan:
-        """The plan. Raises FallbackError."""
+        """Make the plan. With `strict`, raises FallbackError for a layer that cannot run on the backend."""
         try:
             return self._plan()
         except BaseException:
@@ -84,7 +84,7 @@ class Planner:
     # --- storage ---
 
     def _shared_beyond(self, layers: Sequence[Layer], backends: Sequence[Backend]) -> set[str]:
-        """The values whose storage no other value may use: outputs, and what goes from one backend to another."""
+        """Return the values whose storage no other value may use: outputs, and values that cross between backends."""
         keeps = {self._root(name) for name in self._model.output_names} | set(self._model.output_names)
         if self._backend is self._host:
             return keeps
@@ -96,8 +96,8 @@ class Planner:
         return keeps
 
     def _lasting(self, name: str, backend: Backend, of: str | None = None) -> Operand:
-        """An operand whose storage no other value uses, made when it is first asked for. `of` is the value that it
-        holds, where it has a name of its own.
+        """Make an operand whose storage no other value uses; its first use allocates the storage. `of` names the value
+        in the operand if the operand has another name.
         """
         spec, shape = self._outline.known[of or name], self._outline.shape(of or name)
 
@@ -111,14 +111,16 @@ class Planner:
         return operand
 
     def _shared(self, name: str, backend: Backend) -> Operand:
-        """An operand in the workspace."""
+        """Make an operand whose storage lies in the workspace."""
         dtype, shape = self._outline.known[name].dtype, self._outline.shape(name)
         operand = Operand(name, shape, dtype, storage=self._workspaces[backend.backend_type].take(shape, dtype))
         self._operands[name, backend.backend_type] = operand
         return operand
 
     def _made(self, name: str, backend: Backend) -> Operand:
-        """A layer's output: in another value, or in storage of its own, which others may lie in already."""
+        """Return the operand of a layer's output. It lies within another value, or has its own storage, in which other
+        values may lie already.
+        """
         if self._sharing is not None:
             place = self._sharing.within.get(name)
             if place is not None:
@@ -129,7 +131,7 @@ class Planner:
         return self._lasting(name, backend) if name in self._keeps else self._shared(name, backend)
 
     def _part(self, name: str, place: StorageRange, backend: Backend) -> Operand:
-        """A value within another one, whose storage begins to live with the first of them."""
+        """Make the operand of a value that lies within another. The first such value allocates the whole storage."""
         key = (place.whole, backend.backend_type)
         whole = self._operands[key] if key in self._operands else self._made(place.whole, backend)
         dtype, shape = self._outline.known[name].dtype, self._outline.shape(name)
@@ -139,14 +141,16 @@ class Planner:
         return operand
 
     def _operand(self, name: str, backend: Backend) -> Operand:
-        """A value on a backend: as it is, as an alias, as an uploaded constant, or brought there by a transfer."""
+        """Return the operand of a value on a backend: one made before, a constant, an alias, or the target of a
+        transfer.
+        """
         key = (name, backend.backend_type)
         found = self._operands.get(key)
         if found is not None:
             return found
         spec, shape = self._outline.known[name], self._outline.shape(name)
         value = spec.value
-        if value is None and spec.is_known:  # of numbers that are followed, which reading them would end
+        if value is None and spec.is_known:  # followed numbers: to read them here would tie the trace to their values
             make = partial(self._constant_of, backend, name, spec)
             made = Operand(name, shape, spec.dtype, lambda: spec.bare_value, make)
         elif value is not None:
@@ -178,7 +182,9 @@ class Planner:
         return storage
 
     def _derived(self, backend: Backend, name: str, value: Array, kind: str, make: Make) -> Operand:
-        """What is made of a constant: for all plans of the worker, or for this plan, where the constant is its own."""
+        """Return the operand derived from a constant. All plans of the worker share it if the constant is the model's;
+        otherwise the plan owns it.
+        """
         operand = self._constants.derived(backend, name, value, kind, make)
         if name not in self._model.constants:
             self._owned.append(operand.storage)
@@ -194,7 +200,7 @@ class Planner:
     # --- steps ---
 
     def _choose(self, layer: Layer) -> Backend:
-        """Where a layer runs: on the plan's backend, unless it is shape arithmetic or the backend refuses it."""
+        """Choose the backend of a layer: the plan's, unless the layer is shape arithmetic or the backend refuses it."""
         if layer.on_host or self._backend is self._host or self._outline.is_alias(layer):
             return self._host if layer.on_host else self._backend
         inputs = [self._described(name) if name else None for name in layer.inputs]
@@ -205,7 +211,7 @@ class Planner:
         return self._host
 
     def _input_home(self, name: str, layers: Sequence[Layer], backends: Sequence[Backend]) -> Backend:
-        """Where a model's input is uploaded: to the backend if any layer reads it there, else to the host."""
+        """Choose where to upload a model's input: to the backend if any layer reads it there, else to the host."""
         for layer, backend in zip(layers, backends, strict=True):
             reads = name in map(self._root, layer.inputs)
             if reads and backend is self._backend and not self._outline.is_alias(layer):
@@ -230,9 +236,9 @@ class Planner:
         self._give_back_after(index)
 
     def _described(self, name: str) -> Operand:
-        """A value without its storage.
+        """Describe a value by an operand without storage.
 
-        An output that nobody wants has a name of no value, and is left out by its layer.
+        An unused output has an empty name, and its layer leaves it out.
         """
         spec = self._outline.known[name]
         return Operand(name, self._outline.shape(name), spec.dtype, spec.value)
@@ -264,7 +270,7 @@ class Planner:
         last.layers += [layer] * len(steps)
 
     def _give_back_after(self, index: int) -> None:
-        """Give back the storage of values that this layer was the last to read, or that nobody reads."""
+        """Give back the storage of the values that this layer is the last to use."""
         for name in self._ends[index]:
             for backend_type, workspace in self._workspaces.items():
                 operand = self._operands.get((name, backend_type))
@@ -272,7 +278,7 @@ class Planner:
                     workspace.give_back(operand.storage)
 
     def _output(self, name: str) -> Tensor:
-        """The tensor of an output: in storage of its own, copied there if it is an input's or a constant's data."""
+        """Return the tensor of an output, in its own storage. Data of an input or a constant is copied there."""
         spec, shape, root = self._outline.known[name], self._outline.shape(name), self._root(name)
         if spec.is_known or root in self._inputs or self._outputs_share(root, name):
             copy = Layer("Copy", f"copy of {name}", [name], [name])
@@ -296,8 +302,8 @@ class Planner:
         raise AssertionError("a copy needs no scratch")
 
     def _finished(self, outputs: dict[str, Tensor]) -> Plan:
-        """The plan, with its programs and what they share with others: inputs, outputs, and values that go to another
-        backend.
+        """Make the programs, note the storages that they share (inputs, outputs, and values that cross to another
+        backend), and return the plan.
         """
         workspaces = list(self._workspaces.values())
         for workspace in workspaces:

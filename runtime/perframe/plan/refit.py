@@ -1,7 +1,7 @@
-"""Plans for new sizes without planning: what was computed for one set of input shapes serves all others that would be
-planned alike.
+"""Plans for new sizes without planning: a template, made from the plan for one set of input shapes, serves all shapes
+that would be planned in the same way.
 
-A template is learnt beside the frames, in a job, and shared by all workers that run the same model.
+A job learns templates beside the frames. All workers that run the same model share them.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from perframe.tensor import Tensor, TensorShape
 from perframe.tensor.locks import new_lock
 
 MAX_TEMPLATES = 12  # of one part
-PATIENCE = 4  # after so many lessons whose templates served nobody, there are no more
-CHANGES: tuple[Callable[[int], int], ...] = (  # of sizes, that are expected; a batch of one often stays so
+PATIENCE = 4  # learning ends after so many lessons in a row without a use of any template
+CHANGES: tuple[Callable[[int], int], ...] = (  # expected changes of sizes; a batch of one often stays one
     lambda size: size,
     lambda size: 2 * size,
     lambda size: at_least(size, LEAST),
@@ -38,25 +38,25 @@ CHANGES: tuple[Callable[[int], int], ...] = (  # of sizes, that are expected; a 
     lambda size: size if size < LEAST else at_least(size // 4, LEAST),
     lambda size: at_most(size, LEAST),
 )
-_new = tuple.__new__  # makes a TensorShape of ints, in half of the time of its own way
+_new = tuple.__new__  # makes a TensorShape of ints in half of the time of its constructor
 
 MakePlan = Callable[[Shapes, Backend, ConstantPool, Callable[[str], None]], Plan]
 
 
 class _LessonEndedError(Exception):
-    """The process ends."""
+    """Ends a lesson because the process ends."""
 
 
 class Lesson:
-    """Learning templates, one layer after the other. `layer` is the name of the one that it is at."""
+    """A lesson learns templates, layer by layer. `layer` is the name of the current layer."""
 
-    are_over = False  # all of them
+    are_over = False  # set for all lessons when the process ends
 
     def __init__(self) -> None:
         self.layer = ""
 
     def at(self, layer: str) -> None:
-        """Note a layer, and let other threads go first: a frame may be waiting for Python."""
+        """Note the current layer, and let other threads go first: a frame may be waiting for the GIL."""
         self.layer = layer
         if Lesson.are_over:
             raise _LessonEndedError
@@ -65,7 +65,9 @@ class Lesson:
 
 @cache
 def end_lessons_at_exit() -> None:
-    """Have the end of the process wait for no lesson. What waits for jobs comes later, if one has begun before this."""
+    """Stop all lessons when the process exits. Call it after the first job has begun: exit handlers run in reverse, so
+    that this one runs before the handler that waits for jobs.
+    """
     atexit.register(setattr, Lesson, "are_over", True)
 
 
@@ -78,13 +80,13 @@ def follows_sizes() -> bool:
 
 
 class Template:
-    """A plan whose numbers are arithmetic of the sizes with which its trace began."""
+    """A plan for any sizes: its numbers are arithmetic of the sizes with which its trace began."""
 
     def __init__(self, trace: Trace, plan: Plan, backend: Following) -> None:
         (stretch,) = plan.stretches
         assert isinstance(stretch, Stretch) and plan.program is not None
         self.ranks = tuple(len(value.shape) for value in plan.inputs.values())
-        self.used = 0  # the later, the more
+        self.used = 0  # the count of uses of all templates at the last use of this one
         self.steps, self.layers_of_steps = stretch.steps, stretch.layers
         self._results = list[int]()
         self.inputs = [
@@ -102,7 +104,7 @@ class Template:
         self.layers = [name for name, _ in plan.live()]
         self.program = backend.template(plan.program, plan.workspaces[0], trace, self._results, planned)
         for *_, storage in (*self.inputs, *self.outputs):
-            if storage is not None:  # each plan for new sizes has its own in place of it
+            if storage is not None:  # each fitted plan has its own storage instead
                 storage.release()
 
     def _note(self, numbers: Sequence[int]) -> slice:
@@ -110,16 +112,16 @@ class Template:
         return slice(len(self._results) - len(numbers), len(self._results))
 
     def plan(self, backend: Backend) -> FittedPlan | None:
-        """The plan for the sizes for which the template was chosen last; None while kernels are being compiled."""
+        """Return the plan for the sizes for which the template was last chosen, or None while kernels are compiling."""
         sized = self.program.fit(backend)
         return None if sized is None else FittedPlan(self, sized, backend)
 
 
 class FittedPlan(Plan):
-    """A plan that the arithmetic of sizes gave."""
+    """A plan made by a template, from the arithmetic of sizes."""
 
     def __init__(self, template: Template, sized: SizedProgram, backend: Backend) -> None:
-        """`sized` is the program with the storages and numbers that are this plan's own."""
+        """`sized` holds the program, the storages and the numbers of this plan."""
         numbers, storages = sized.numbers, sized.storages
         inputs: dict[str, Operand] = {}
         for name, where, dtype, planned in template.inputs:
@@ -142,14 +144,14 @@ class FittedPlan(Plan):
 
 @dataclass(frozen=True)
 class _Family:
-    """The templates for inputs of the same ranks, and what says which of them serves sizes."""
+    """The templates for inputs of the same ranks, and the chooser that finds the template for given shapes."""
 
     templates: Sequence[Template]
     chooser: Chooser
 
 
 class Templates:
-    """The templates of one part of a model. Workers ask them for plans, and have them learn in jobs."""
+    """The templates of one part of a model. Workers ask them for plans, and start lessons in jobs."""
 
     def __init__(self, model: Model, backend: Following) -> None:
         self._backend = backend.apart()
@@ -159,11 +161,11 @@ class Templates:
         self._learning = threading.Lock()  # held during a lesson
         self._known: list[Template] = []
         self._families: dict[tuple[int, ...], _Family] = {}  # by ranks
-        self._uses = self._unused = 0  # unused: lessons since one of the templates served
-        self.is_open = True  # false when a layer cannot be followed, or nothing comes of it
+        self._uses = self._unused = 0  # uses of templates, and lessons since the last use
+        self.is_open = True  # false when a layer cannot be followed, or when lessons bring no uses
 
     def plan(self, shapes: Shapes, backend: Backend) -> Plan | None:
-        """The plan for these shapes; None where no template serves them yet."""
+        """Return the plan for these shapes, or None if no template serves them yet."""
         family = self._families.get(tuple([len(shape) for shape in shapes]))
         if family is None:
             return None
@@ -183,13 +185,13 @@ class Templates:
         return self._learning.locked()
 
     def has_sizes(self, shapes: Shapes) -> bool:
-        """Whether the model leaves any of these dims open."""
+        """Whether the model leaves any dim of these shapes open."""
         return bool(self._dims.sizes(shapes))
 
     def learn(self, shapes: Shapes, make: MakePlan, lesson: Lesson) -> None:
-        """Follow these sizes through a plan, and others that are likely to come, and keep what serves other sizes.
+        """Learn templates for these sizes and for other likely sizes.
 
-        Raises what went wrong at a layer that cannot be followed; plans of this part are made as ever, then.
+        Raises the error of a layer that cannot be followed. The part then plans each new shape without templates.
         """
         sizes = self._dims.sizes(shapes)
         if not sizes or not self._learning.acquire(blocking=False):
@@ -218,7 +220,7 @@ class Templates:
         return found
 
     def _serves(self, sizes: Sequence[int], shapes: Shapes) -> bool:
-        """Whether a template is for these sizes, wherever its kernels are."""
+        """Whether a template serves these sizes, even if its kernels are not compiled yet."""
         family = self._families.get(tuple(map(len, shapes)))
         return family is not None and any(template.program.serves(sizes) for template in family.templates)
 
@@ -229,13 +231,13 @@ class Templates:
             if plan.program is not None:
                 self._keep(Template(trace, plan, self._backend))
         except InferenceError:
-            if list(sizes) == self._dims.sizes(shapes):  # others may not fit the model
+            if list(sizes) == self._dims.sizes(shapes):  # sizes that were only expected may not fit the model
                 raise
         finally:
             trace.is_open = False
 
     def _keep(self, template: Template) -> None:
-        """Know another template; the one that was not used for longest may go."""
+        """Add a template. If there are too many, drop the template that was unused for longest."""
         with self._lock:
             self._uses += 1
             template.used = self._uses

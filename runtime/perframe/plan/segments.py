@@ -1,4 +1,4 @@
-"""What a plan is made of: stretches of steps on one backend, transfers between them, and the constants they read."""
+"""The segments of a plan: stretches of steps on one backend, and transfers between backends."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Array = NDArray[Any]
 
 @dataclass
 class Stretch:
-    """Consecutive steps on one backend, and what they read and write of lasting storage."""
+    """Consecutive steps on one backend. `access` names the lasting storage that they read and write."""
 
     backend: Backend
     steps: list[Step] = field(default_factory=list)
@@ -40,7 +40,7 @@ class Stretch:
 
 
 class Transfer:
-    """A value's way from one backend to another. It blocks when it comes from a GPU; the plan has reported that."""
+    """Moves a value from one backend to another. A transfer from a GPU blocks; the planner has reported it."""
 
     def __init__(self, name: str, source: Operand, target: Operand) -> None:
         self.layers = [f"transfer of {name}"]
@@ -52,16 +52,16 @@ class Transfer:
         return 1
 
     def run_whole(self) -> None:
-        """Download here and upload there."""
+        """Download the value from its backend, and upload it to the other."""
         if self.source.backend_type != "cpu":
             FrameState.blocking(self.layers[0])
         self._to.upload(self.source.download(self._value.shape, self._value.dtype))
 
     def run(self, begin: int, end: int) -> None:
-        """It is one step."""
+        """Run the transfer, which is one step."""
         self.run_whole()
 
     def replace(self, planned: Storage, new: Storage) -> None:
-        """Read `new` if the plan says `planned`."""
+        """Read from `new` if the planned source is `planned`."""
         if self._planned is planned:
             self.source = new

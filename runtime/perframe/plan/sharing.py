@@ -1,9 +1,10 @@
-"""Where values lie within others: parts of a join and pieces of a cut that nobody has to copy.
+"""Values that lie within other values: the parts of a join and the pieces of a cut need no copies.
 
-A part of a join is written straight to its place in the output, and who reads a piece of a cut finds it in the input.
-A value seen as (outer, own) elements of (outer, total): with `outer` 1 it is a range of the other's storage, which any
-kernel can write and read; else its rows have gaps between them, and all that write and read it must take that. What a
-layer is the last to read, it may write over, where its kernel reads no element after it has written there.
+A kernel writes a part of a join straight to its place in the output, and reads a piece of a cut in the input. Such a
+value has (outer, own) elements within (outer, total) elements. If `outer` is 1, the value is a range of the other's
+storage, and any kernel can write and read it. Otherwise its rows have gaps between them, and all kernels that write or
+read it must take gaps. A layer may also overwrite a value that it is the last to read, if its kernel reads no element
+after it has written there.
 """
 
 from __future__ import annotations
@@ -19,10 +20,11 @@ from perframe.tensor import DataType
 
 
 class Sharing:
-    """Which of a plan's values lie in others, and where (`within`); others lie in `wholes`. For each layer `ends` lists
-    the values that no later layer reads, as the outline's do: a whole ends with the last value in it.
+    """Decides which values of a plan lie within others.
 
-    `fixed` are those that lie where somebody else wants them: inputs, outputs and constants.
+    `within` maps a value to the range of another value's storage in which it lies, and `wholes` are the values that
+    contain others. `ends` lists for each layer the values that no later layer reads, as the outline's `ends` does; a
+    whole ends with the last value in it. The values in `fixed` must have storage of their own, as outputs do.
     """
 
     def __init__(self, outline: Outline, backend: Placing, describe: Callable[[str], Operand], fixed: set[str]) -> None:
@@ -38,7 +40,7 @@ class Sharing:
             for name in {*layer.inputs}:
                 self._readers.setdefault(name, []).append(layer)
         self._able: dict[int, frozenset[str]] = {}
-        for layer in reversed(joins):  # the widest first: joins of joins lie in it
+        for layer in reversed(joins):  # the widest join first, since the joins that it joins lie in it
             self._join(layer)
         for layer in cuts:
             self._cut(layer)
@@ -65,7 +67,7 @@ class Sharing:
                 self._put(name, out, first, run, form.outer, total)
 
     def _parts(self, layer: Layer, runs: Sequence[int]) -> Iterator[tuple[str, int, int]]:
-        """(value, first element of a row, elements in a row) of all parts that have elements."""
+        """Yield (value, first element of a row, elements in a row) for each part that has elements."""
         first = 0
         for name, run in zip(layer.inputs, runs, strict=True):
             if run:
@@ -73,7 +75,7 @@ class Sharing:
             first += run
 
     def _follow_parts(self, out: str, parts: Sequence[tuple[str, int, int]], outer: int, total: int) -> None:
-        """Let a join lie where all its parts lie next to each other already, in that of a wider join."""
+        """Place a join within a wider join if all its parts already lie there next to each other."""
         at = self.within.get(parts[0][0])
         if at is None or (outer > 1 and not self._may_have_gaps(out, total)):
             return
@@ -88,7 +90,7 @@ class Sharing:
 
     def _cut(self, layer: Layer) -> None:
         source = self._outline.root(layer.inputs[0])
-        if source not in self._makers:  # an input's storage is another one each time
+        if source not in self._makers:  # an input's storage may change with every run
             return
         given = [self._describe(name) if name else None for name in layer.inputs]
         made = [self._describe(name) for name in layer.outputs]
@@ -107,7 +109,7 @@ class Sharing:
     # --- both ---
 
     def _put(self, name: str, whole: str, first: int, own: int, outer: int, total: int) -> None:
-        """Let a value lie in another, if it may."""
+        """Place a value within another, if that is possible."""
         if name in self.within or name in self._fixed or name not in self._makers:
             return
         row = self._row(whole)
@@ -119,7 +121,7 @@ class Sharing:
             self.within[name] = StorageRange(at.whole, begin, at.pitch)
 
     def _may_have_gaps(self, name: str, own: int) -> bool:
-        """Whether a value has rows of so many elements, and all that write or read it take gaps between them."""
+        """Whether a value's rows have `own` elements, and all layers that write or read it take gaps between rows."""
         layers = [self._makers[name], *self._readers.get(name, ())]
         return self._row(name) == own and all(name in self._takes_gaps(layer) for layer in layers)
 
@@ -138,7 +140,7 @@ class Sharing:
         return shape[-1] if shape else 1
 
     def _overwrite(self) -> None:
-        """Let layers write over what they are the last to read."""
+        """Let layers overwrite values that they are the last to read."""
         settled = self._fixed | {name for at, place in self.within.items() for name in (at, place.whole)}
         over: dict[str, str] = {}
         for layer, ends in zip(self._outline.layers, self._outline.ends, strict=True):

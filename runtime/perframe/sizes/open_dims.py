@@ -1,4 +1,4 @@
-"""The dims that a model leaves open: their sizes are what plans follow."""
+"""The dims that a model leaves open. Plans follow the sizes of these dims."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ Shapes = Sequence[Sequence[int]]  # in the order of inputs
 
 @dataclass(frozen=True)
 class Positions:
-    """Where open dims are in `count` dims, those of all inputs after each other: each for the first time, and pairs of
-    where one is first and again.
+    """The positions of open dims in the `count` dims of all inputs, one input after the other.
+
+    `opened` has the first position of each open dim, and `alike` a pair (first, later) for each later position.
     """
 
     count: int
@@ -22,13 +23,13 @@ class Positions:
 
 
 class OpenDims:
-    """Those dims of some inputs that are not fixed, from how these are declared; dims of one name are one."""
+    """The dims that the declared shapes of some inputs do not fix. Dims of one name count as one dim."""
 
     def __init__(self, declared: Sequence[Sequence[Any] | None]) -> None:
         self._declared = declared
 
     def positions(self, ranks: Sequence[int]) -> Positions:
-        """Where they are in inputs of these ranks."""
+        """Return the positions of open dims in inputs of these ranks."""
         firsts: dict[Any, int] = {}
         alike = []
         for begin, rank, declared in zip(accumulate(ranks, initial=0), ranks, self._declared, strict=False):
@@ -41,14 +42,14 @@ class OpenDims:
         return Positions(sum(ranks), [*firsts.values()], alike)
 
     def sizes(self, shapes: Shapes) -> list[int] | None:
-        """Their sizes in these shapes; None where one name has two."""
+        """Return the sizes of open dims in these shapes, or None if one name has two sizes."""
         positions, dims = self.positions([*map(len, shapes)]), [*chain.from_iterable(shapes)]
         if any(dims[first] != dims[again] for first, again in positions.alike):
             return None
         return [dims[position] for position in positions.opened]
 
     def put(self, sizes: Sequence[int], shapes: Shapes) -> list[list[int]]:
-        """Shapes that have these sizes where open dims are."""
+        """Return the shapes with these sizes in place of the open dims."""
         ranks, dims = [*map(len, shapes)], [*chain.from_iterable(shapes)]
         positions = self.positions(ranks)
         for position, size in zip(positions.opened, sizes, strict=True):

@@ -1,12 +1,12 @@
-"""Polynomials with whole coefficients, as far as the arithmetic of sizes needs them."""
+"""Polynomials with whole coefficients, for the arithmetic of sizes."""
 
 from __future__ import annotations
 
-Terms = dict[tuple[int, ...], int]  # for each product of atoms, ascending, how often it is taken; () is the number
+Terms = dict[tuple[int, ...], int]  # product of atoms, ascending → its coefficient; () is the constant term
 
 
 def add(left: Terms, right: Terms) -> Terms:
-    """Their sum."""
+    """Return the sum."""
     made = dict(left)
     for product, count in right.items():
         total = made.get(product, 0) + count
@@ -18,7 +18,7 @@ def add(left: Terms, right: Terms) -> Terms:
 
 
 def multiply(left: Terms, right: Terms) -> Terms:
-    """Their product."""
+    """Return the product."""
     if len(right) == 1 and () in right:
         return scale(left, right[()])
     made: Terms = {}
@@ -29,17 +29,19 @@ def multiply(left: Terms, right: Terms) -> Terms:
 
 
 def scale(terms: Terms, factor: int) -> Terms:
-    """A multiple; the factor is not zero."""
+    """Return the polynomial times a factor, which must not be zero."""
     return {product: count * factor for product, count in terms.items()}
 
 
 def subtract(left: Terms, right: Terms) -> Terms:
-    """Their difference."""
+    """Return the difference."""
     return add(left, scale(right, -1))
 
 
 def without(factors: tuple[int, ...], product: tuple[int, ...]) -> tuple[int, ...] | None:
-    """Factors without those of a product; None where they do not have them."""
+    """Divide the product of `factors` by another product. Return the remaining factors, or None where `factors` lack
+    a factor of the other.
+    """
     rest = list(factors)
     for atom in product:
         if atom not in rest:

@@ -1,7 +1,7 @@
-"""Whole numbers whose making is followed: what is computed from one set of sizes becomes arithmetic with any.
+"""Followed numbers: a trace records what is computed from one set of sizes, as arithmetic for any sizes.
 
-Code that computes with ints computes with a `Size` as well. Where it branches on one, the trace notes the outcome as a
-guard: the arithmetic holds for all sizes for which every guard comes out the same.
+Code that computes with ints also computes with a `Size`. Where code branches on a `Size`, the trace notes the outcome
+as a guard. The arithmetic holds for all sizes for which every guard has the same outcome.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from perframe.sizes.arithmetic import DIVIDE, LARGER, NEGATIVE, SMALLER, ZERO, R
 from perframe.sizes.polynomials import Terms, add, multiply, scale, subtract, without
 
 Found = TypeVar("Found")
-Operation = tuple[int, Terms, Terms]  # what it does (see sizes/arithmetic.py), and with what
+Operation = tuple[int, Terms, Terms]  # an operation of sizes/arithmetic.py, and its two operands
 
-LEAST = 2  # of a followed size; 0 and 1 are numbers of their own, since broadcasting and emptiness hang on them
+LEAST = 2  # the least followed size; 0 and 1 stay plain numbers, since they decide broadcasting and emptiness
 
 
 class Trace:
-    """A computation that is followed while it is open. Its atoms are the sizes that it began with, and quotients."""
+    """Follows a computation while it is open. Atoms are the sizes at the begin, and quotients, minima and maxima."""
 
     def __init__(self, values: Sequence[int]) -> None:
         self.is_open = True
-        self._operations: list[Operation | int] = []  # what each atom is, or which of the inputs
+        self._operations: list[Operation | int] = []  # the operation that makes each atom, or the index of an input
         self._known: dict[Any, Size] = {}
-        self._lows: list[int | None] = []  # what each atom is at least, where that is known
-        self._values: list[int] = []  # and is, in this computation
+        self._lows: list[int | None] = []  # a lower bound of each atom, where one is known
+        self._values: list[int] = []  # the value of each atom in this computation
         self._guards: dict[tuple[bool, frozenset[Any]], bool] = {}
         self._given = list(values)
         self.sizes: list[int] = [
@@ -42,11 +42,11 @@ class Trace:
         return Size(self, {(len(self._lows) - 1,): 1}, value)
 
     def value(self, terms: Terms) -> int:
-        """What a polynomial is in this computation."""
+        """Return the value of a polynomial in this computation."""
         return sum(count * math.prod([self._values[atom] for atom in product]) for product, count in terms.items())
 
     def low(self, terms: Terms, sign: int = 1) -> int | None:
-        """What a polynomial (or its negative) is at least; None where that is not known."""
+        """Return a lower bound of a polynomial (or of its negative), or None where none is known."""
         total = 0
         for product, count in terms.items():
             if not product:
@@ -64,11 +64,11 @@ class Trace:
         return total
 
     def decide(self, difference: Terms, value: int, equals: bool) -> bool:
-        """Whether a difference is zero (else: negative); noted where the sizes decide it."""
+        """Whether a difference is zero (if `equals`) or negative. If that depends on the sizes, note a guard."""
         outcome = value == 0 if equals else value < 0
         if not any(difference):  # a number
             return outcome
-        least, most = self.low(difference), self.low(difference, -1)  # most: of the negative
+        least, most = self.low(difference), self.low(difference, -1)  # `most` is a lower bound of the negative
         if (least is not None and least >= equals) or (most is not None and most > 0):
             return outcome
         if self.is_open:
@@ -78,7 +78,7 @@ class Trace:
         return outcome
 
     def _learn(self, difference: Terms, negative: bool) -> None:
-        """What a guard on one atom says of the least that it can be: it decides later questions."""
+        """Raise the lower bound of an atom where a guard on it alone allows that. The bound decides later questions."""
         products = [product for product in difference if product]
         if len(products) != 1 or len(products[0]) != 1:
             return
@@ -89,7 +89,7 @@ class Trace:
             self._lows[atom] = least if known is None else max(known, least)
 
     def atom(self, operation: int, left: Terms, right: Terms, value: int) -> Any:
-        """The atom that is an operation's result on two polynomials."""
+        """Return the atom for the result of an operation on two polynomials."""
         key = operation, frozenset(left.items()), frozenset(right.items())
         found = self._known.get(key)
         if found is None:
@@ -113,7 +113,7 @@ class Trace:
         return int(more is not None and more >= 0)
 
     def arithmetic(self, results: Sequence[int]) -> SizeArithmetic:
-        """The results from the sizes. Ends the trace."""
+        """Return the arithmetic that computes the results from the sizes. Ends the trace."""
         self.is_open = False
         rows, atoms = Rows(len(self._given)), list[int]()
         for index, size in enumerate(self._given):
@@ -121,7 +121,7 @@ class Trace:
                 rows.guard(NEGATIVE, rows.plus(index, -LEAST), False)
             else:
                 rows.guard(ZERO, rows.plus(index, -size), True)
-        guards: dict[int, list[tuple[int, Terms, bool]]] = {}  # as early as their last atom is there
+        guards: dict[int, list[tuple[int, Terms, bool]]] = {}  # by their last atom: each guard comes right after it
         for (equals, items), outcome in self._guards.items():
             last = max(atom for product, _ in items for atom in product)
             guards.setdefault(last, []).append((ZERO if equals else NEGATIVE, dict(items), outcome))
@@ -140,12 +140,12 @@ class Trace:
 
 
 def at_most(number: int, limit: int) -> int:
-    """The smaller one, as a formula rather than a guard."""
+    """Return the smaller number, as a formula rather than a guard."""
     return _extreme(SMALLER, number, limit)
 
 
 def at_least(number: int, limit: int) -> int:
-    """The larger one, as a formula rather than a guard."""
+    """Return the larger number, as a formula rather than a guard."""
     return _extreme(LARGER, number, limit)
 
 
@@ -172,12 +172,12 @@ def _operand(size: Size, number: int) -> tuple[Terms, int]:
 
 
 def is_less(number: int, limit: int) -> int:
-    """1 where it is, else 0: as a formula rather than a guard."""
+    """Return 1 if `number` is less than `limit`, else 0, as a formula rather than a guard."""
     return at_most(at_least(limit - number, 0), 1)
 
 
 def known_factor(number: int) -> int:
-    """A number that divides this one whatever the sizes are: itself, where it is no followed one."""
+    """Return a number that divides this one for all sizes: a plain number itself."""
     return math.gcd(*number.terms.values()) if is_followed(number) else number
 
 
@@ -187,23 +187,23 @@ def is_followed(number: object) -> TypeGuard[Size]:
 
 
 def plain(number: int) -> int:
-    """The bare value, for what every set of sizes gets anew: memory, and the numbers that kernels read."""
+    """Return the bare value, for what each set of sizes makes anew: memory, and the numbers that kernels read."""
     return number.value if is_followed(number) else number
 
 
 class FollowedKeyError(TypeError):
-    """A size that is followed was to be found by its hash."""
+    """A followed size was hashed: used in a set, or as a key of a table."""
 
 
 def key_of(value: Any) -> Any:
-    """What stands for a value in a table: tuples of their parts, and sizes that are followed of their terms."""
+    """Return a key for a value in a table. The terms stand for a followed size; tuples become tuples of keys."""
     if is_followed(value):
         return id(value.trace), frozenset(value.terms.items())
     return tuple(map(key_of, value)) if isinstance(value, tuple) else value
 
 
 def look_up(table: Mapping[Any, Found], key: Any) -> tuple[Any, Found | None]:
-    """What a table has for a key that may hold sizes that are followed, and the key under which it has it."""
+    """Look up a key that may hold followed sizes. Return the key for the table, and the value or None."""
     try:
         return key, table.get(key)
     except FollowedKeyError:
@@ -212,7 +212,7 @@ def look_up(table: Mapping[Any, Found], key: Any) -> tuple[Any, Found | None]:
 
 
 def remembered(most: int) -> Callable[[Callable[..., Found]], Callable[..., Found]]:
-    """For a function of numbers and tuples: it remembers results, but for sizes that are followed."""
+    """Decorate a function of numbers and tuples: it remembers up to `most` results, none for followed sizes."""
 
     def decorate(function: Callable[..., Found]) -> Callable[..., Found]:
         known = lru_cache(most)(function)
@@ -230,9 +230,9 @@ def remembered(most: int) -> Callable[[Callable[..., Found]], Callable[..., Foun
 
 
 class Size:
-    """A whole number of a trace: an int to all that asks, a polynomial of the trace's atoms to the trace.
+    """A followed whole number. Other code sees an int; the trace sees a polynomial of its atoms.
 
-    Whatever takes its bare value (an index, a text, a float) makes the trace hold for this value alone.
+    Any use of the bare value (as an index, a text, a float) makes the trace hold for this value alone.
     """
 
     __slots__ = ("terms", "trace", "value")
@@ -247,7 +247,7 @@ class Size:
         return Size(self.trace, terms, value)
 
     def operand(self, other: Any) -> tuple[Terms, int] | None:
-        """The terms and the value of an operand; None where it is no whole number."""
+        """Return the terms and the value of an operand, or None where it is not a whole number."""
         if is_followed(other) and other.trace is self.trace:
             return other.terms, other.value
         if not isinstance(other, int) and not hasattr(other, "__index__"):
@@ -303,7 +303,7 @@ class Size:
         return -self if self < 0 else self
 
     def _decide(self, other: Any, equals: bool, sign: int = 1) -> bool:
-        """Whether sign * (self - other) is zero (else: negative)."""
+        """Whether sign * (self - other) is zero (if `equals`) or negative."""
         right = self.operand(other)
         if right is None and equals and not hasattr(other, "__float__"):
             return False
@@ -335,8 +335,8 @@ class Size:
         return not self._decide(0, True)
 
     def __hash__(self) -> int:
-        """It has none: a set of numbers would tell by it whether a size is among them, and no guard would know."""
-        raise FollowedKeyError("a size that is followed is in no set and no table: compare it, or use traced.look_up")
+        """Raise FollowedKeyError: a look-up by hash would compare sizes without a guard."""
+        raise FollowedKeyError("a followed size cannot be in a set or a table: compare it, or use traced.look_up")
 
     def __index__(self) -> int:
         self._decide(self.value, True)
@@ -367,13 +367,13 @@ class Size:
 
 
 def _divide(trace: Trace, left: tuple[Terms, int], right: tuple[Terms, int]) -> Any:
-    """left // right: the terms that divide exactly are divided, a quotient of the rest is an atom."""
+    """Return left // right: divide the terms that divide exactly, and make an atom of the quotient of the rest."""
     (terms, value), (divisor, by) = left, right
     result = value // by
     if not trace.is_open:
         return result
     positive = (trace.low(divisor) or 0) > 0
-    if positive and all(count < 0 for count in terms.values()):  # rounded up: -(-n // 8) is (n + 7) // 8
+    if positive and all(count < 0 for count in terms.values()):  # round up: -(-n // 8) is (n + 7) // 8
         up = subtract(subtract(divisor, terms), {(): 1})
         return -_divide(trace, (up, by - 1 - value), right)
     if positive and len(divisor) == 1:
@@ -389,11 +389,11 @@ def _divide(trace: Trace, left: tuple[Terms, int], right: tuple[Terms, int]) -> 
     else:
         exact, rest = {}, terms
     if any(rest) or (rest and any(divisor)):
-        trace.decide(divisor, by, True)  # for other sizes it may be zero
+        trace.decide(divisor, by, True)  # a guard, since the divisor may be zero for other sizes
         exact = add(exact, trace.atom(DIVIDE, rest, divisor, value // by).terms)
     elif value // by:
         exact = add(exact, {(): value // by})
     return Size(trace, exact, result) if any(exact) else result
 
 
-WHOLE = (int, Size)  # the types of whole numbers; others are converted
+WHOLE = (int, Size)  # the types of whole numbers; shapes convert all others

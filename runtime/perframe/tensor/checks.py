@@ -1,4 +1,4 @@
-"""What the environment asks to be checked, and how large a tensor may be."""
+"""The checks that the environment asks for, and the limit on the size of a tensor."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from perframe.errors import InputError
 from perframe.sizes.traced import is_followed
 from perframe.tensor.dtypes import DataType
 
-_UNKNOWN_MACHINE = 8 << 30  # bytes of memory of one that does not say
+_UNKNOWN_MACHINE = 8 << 30  # bytes of memory, assumed where the system does not report any
 _MOST_ADDRESSES = 2**63 - 1
 
 
 def enabled() -> bool:
-    """Whether PERFRAME_CHECK=1 asks for checks that cost time: it is read when a plan is made."""
+    """Whether PERFRAME_CHECK=1 asks for checks that cost time. The variable is read when a plan is made."""
     return os.environ.get("PERFRAME_CHECK", "") not in ("", "0")
 
 
 def most_bytes() -> int:
-    """How many bytes one tensor may take: PERFRAME_MAX_TENSOR_BYTES, or half of the machine's memory.
+    """The largest size of one tensor in bytes: PERFRAME_MAX_TENSOR_BYTES, or half of the machine's memory.
 
-    Raises InputError where the variable is no number of bytes.
+    Raises InputError where the variable is not a number of bytes.
     """
     given = os.environ.get("PERFRAME_MAX_TENSOR_BYTES", "")
     if not given:
@@ -35,7 +35,7 @@ def most_bytes() -> int:
 
 @functools.cache
 def machine_bytes() -> int:
-    """The memory of the machine, or that of a container within it."""
+    """The memory of the machine, or of the container in which the process runs, in bytes."""
     try:
         found = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, OSError, ValueError):  # not on this system
@@ -48,11 +48,12 @@ def machine_bytes() -> int:
 
 
 def too_large(shape: Iterable[int | str | None], dtype: DataType) -> str:
-    """Why nobody may make a tensor of this shape; "" where it is small enough, or a dim is not known. Sizes that are
-    followed become bare: a limit is no reason to plan other sizes in another way.
+    """Return the reason why a tensor of this shape is too large; "" where it is small enough or a dim is not known.
+
+    Followed sizes are taken as bare numbers: the limit should not add guards to a trace.
     """
     dims = [dim.value if is_followed(dim) else dim for dim in shape]
-    least, known = dtype.numpy.itemsize, True  # what the dims that are not 0 take
+    least, known = dtype.numpy.itemsize, True  # bytes, counting the dims that are not 0
     for dim in dims:
         if type(dim) is int:
             least *= dim or 1

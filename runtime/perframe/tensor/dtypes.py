@@ -26,7 +26,7 @@ class BackendType(enum.StrEnum):
 
 
 class DataType(enum.StrEnum):
-    """The element type of a tensor: ONNX's, by NumPy's names."""
+    """The element type of a tensor: ONNX's types, by NumPy's names."""
 
     FLOAT32 = "float32"
     FLOAT64 = "float64"
@@ -55,16 +55,16 @@ class DataType(enum.StrEnum):
     INT2 = "int2"
     UINT2 = "uint2"
 
-    __hash__ = str.__hash__  # Enum's own takes many times as long, and shapes and dtypes are keys all over
+    __hash__ = str.__hash__  # Enum's own hash takes many times as long, and dtypes are keys in many tables
 
     @classmethod
     def of(cls, dtype: Any) -> DataType:
-        """The data type of a NumPy dtype, or of its name. Raises InputError."""
+        """Return the data type of a NumPy dtype or of its name. Raises InputError where a tensor cannot have it."""
         return dtype if isinstance(dtype, DataType) else _data_type(dtype)
 
     @functools.cached_property
     def numpy(self) -> np.dtype[Any]:
-        """The NumPy dtype; ml_dtypes' where NumPy has none."""
+        """The NumPy dtype, or the one of ml_dtypes where NumPy has none."""
         try:
             return np.dtype(self.value)
         except TypeError:
@@ -75,7 +75,7 @@ class DataType(enum.StrEnum):
 
     @functools.cached_property
     def is_float(self) -> bool:
-        """Whether it is a real floating point type."""
+        """Whether this is a real floating point type."""
         return "float" in self.value
 
 
@@ -97,19 +97,19 @@ class TensorShape(tuple[int, ...]):
     """A concrete shape: a tuple of ints with a few names."""
 
     def __new__(cls, dims: Iterable[int] = ()) -> TensorShape:
-        """Of any ints."""
+        """Make a shape from ints; other numbers are converted."""
         if type(dims) is cls:
             return dims
         return super().__new__(cls, [dim if type(dim) in WHOLE else int(dim) for dim in dims])
 
     @property
     def rank(self) -> int:
-        """How many dims."""
+        """The number of dims."""
         return len(self)
 
     @property
     def size(self) -> int:
-        """How many elements."""
+        """The number of elements."""
         return math.prod(self)
 
     @property

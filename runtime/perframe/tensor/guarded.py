@@ -1,8 +1,8 @@
-"""Guarded memory: with PERFRAME_GUARD each value on the CPU has pages of its own, between two that may not be touched.
+"""Guarded memory: with PERFRAME_GUARD each value on the CPU has its own pages, between two forbidden pages.
 
-Whatever reads or writes outside of a value ends the process at that instruction. `PERFRAME_GUARD=behind` lets values
-end at the page that is forbidden, `PERFRAME_GUARD=before` lets them begin behind one. It is for tests: every value
-takes a system call and some pages.
+A read or write outside of a value ends the process at that instruction. With `PERFRAME_GUARD=behind`, each value ends
+at a forbidden page; with `PERFRAME_GUARD=before`, each value begins behind one. Guards are for tests: every value costs
+a system call and some pages.
 """
 
 from __future__ import annotations
@@ -18,13 +18,15 @@ from numpy.typing import NDArray
 
 from perframe.errors import BackendError, InputError
 
-FILL = 0xFF  # what new memory holds: not a number, for floats, and an index that is none
+FILL = 0xFF  # every byte of new memory: NaN as a float, and out of range as an index
 _PAGE, _NONE = mmap.PAGESIZE, 0  # PROT_NONE
 
 
 @cache
 def guard() -> str:
-    """Where the forbidden page lies: "behind" or "before"; "" without a guard. Raises InputError."""
+    """The side of the forbidden page: "behind" or "before", or "" without a guard. Raises InputError for other
+    values of PERFRAME_GUARD.
+    """
     given = os.environ.get("PERFRAME_GUARD", "")
     if given not in ("", "0", "behind", "before"):
         raise InputError(f"PERFRAME_GUARD is 'behind' or 'before', and not {given!r}")
@@ -32,10 +34,10 @@ def guard() -> str:
 
 
 def guarded_bytes(size: int) -> tuple[NDArray[np.uint8], int]:
-    """`size` bytes next to a forbidden page, with another at the other end, and their address."""
+    """Return `size` bytes between two forbidden pages, next to one of them, and their address."""
     pages = -(-size // _PAGE)
     memory = mmap.mmap(-1, (pages + 2) * _PAGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    whole = np.frombuffer(memory, np.uint8)  # which owns the pages, and is freed with the last view
+    whole = np.frombuffer(memory, np.uint8)  # owns the pages, which are freed with its last view
     begin = int(whole.__array_interface__["data"][0])
     whole[_PAGE : (pages + 1) * _PAGE] = FILL
     for page in (begin, begin + (pages + 1) * _PAGE):

@@ -1,4 +1,4 @@
-"""Locks that a forked child finds free, whatever thread of its parent held them."""
+"""Locks that are free in a forked child, even if a thread of the parent held them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _all: weakref.WeakSet[threading.RLock] = weakref.WeakSet()
 
 
 def new_lock() -> threading.RLock:
-    """A reentrant lock. A forked child renews it: the thread that may have held it does not exist there."""
+    """Return a reentrant lock. A forked child renews it, since the thread that held it does not exist there."""
     lock = threading.RLock()
     _all.add(lock)
     return lock

@@ -1,4 +1,4 @@
-"""Shapes with unknown dims, and what is known of a tensor before it exists."""
+"""Shapes with unknown dims, and partly known tensors."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from perframe.tensor import DataType, TensorShape
 
 Dim = int | str | None  # a number, a named dim, or unknown
 
-MAX_ENTRIES = 1024  # values of larger tensors are no shape arithmetic, and not followed;
-MAX_UNKNOWN = 64  # of those of which nothing is known, even fewer
+MAX_ENTRIES = 1024  # larger tensors are not shape arithmetic, and their values are not followed
+MAX_UNKNOWN = 64  # the limit for tensors without any known value
 FOLLOWED = (DataType.INT64, DataType.INT32, DataType.BOOL, DataType.FLOAT32, DataType.FLOAT64)
 
 
 class NotKnownError(Exception):
-    """Whether something holds depends on a number that is not known."""
+    """The truth of a comparison depends on an unknown number."""
 
 
 class Symbol:
-    """A whole number that is not known, or only by the name of the dim whose size it is, in arithmetic.
+    """An unknown whole number in arithmetic. If the number is the size of a named dim, the symbol has its name.
 
-    What follows all the same is given back (`n * 1` is n, `n >= 0` is true); any other result is one more symbol.
-    Formulas in NumPy take arrays of symbols. Asking for the truth of one raises NotKnownError.
+    Arithmetic returns a result where it follows (`n * 1` is n, `n >= 0` is true), and a new symbol elsewhere. Formulas
+    in NumPy take arrays of symbols. The truth of a symbol (`bool`) raises NotKnownError.
     """
 
     __slots__ = ("name",)
@@ -74,7 +74,9 @@ class Symbol:
     __radd__, __rmul__, __rand__, __ror__ = __add__, __mul__, __and__, __or__
 
     def _compared(self, other: Any, same: bool, decides: Callable[[Any], bool], then: bool) -> Any:
-        """`same` next to itself; `then` next to a number that decides it because no dim is negative."""
+        """Compare with `other`. The result is `same` if `other` is this symbol, `then` if `other` is a number that
+        decides the comparison because no dim is negative, and a new symbol elsewhere.
+        """
         if self._is(other):
             return same
         known = self.name is not None and not isinstance(other, Symbol)
@@ -107,27 +109,27 @@ def _equals(value: Any, number: int) -> bool:
 
 
 def is_number(entry: Any) -> bool:
-    """Whether a dim, or an entry of a partly known value, is known."""
+    """Whether a dim or an entry of a partly known value is a known number."""
     return entry is not None and not isinstance(entry, str)
 
 
 def to_number(entry: Any) -> Any:
-    """A dim or an entry as something to compute with."""
+    """Turn a dim or an entry into a number or a Symbol, for arithmetic."""
     return entry if is_number(entry) else Symbol(entry)
 
 
 def to_entry(number: Any) -> Any:
-    """The dim or entry that a result is."""
+    """Turn a result of arithmetic back into a dim or an entry."""
     return number.name if isinstance(number, Symbol) else number
 
 
 def dim_sum(*dims: Dim) -> Dim:
-    """The sum of dims; a name survives zeros."""
+    """Return the sum of dims. A named dim plus zeros keeps its name."""
     return to_entry(sum(map(to_number, dims)))  # type: ignore[no-any-return]
 
 
 def dim_product(*dims: Dim) -> Dim:
-    """The product of dims; a name survives ones."""
+    """Return the product of dims. A named dim times ones keeps its name."""
     return to_entry(math.prod(map(to_number, dims)))  # type: ignore[no-any-return]
 
 
@@ -135,7 +137,7 @@ class DynamicTensorShape(tuple[Dim, ...]):
     """A shape of ints, named dims (str) and unknowns (None)."""
 
     def __new__(cls, dims: Iterable[Dim] = ()) -> DynamicTensorShape:
-        """Of ints, names and None."""
+        """Make a shape from ints, names and None."""
         if type(dims) is cls:
             return dims
         if type(dims) is TensorShape:
@@ -145,7 +147,7 @@ class DynamicTensorShape(tuple[Dim, ...]):
 
     @property
     def rank(self) -> int:
-        """How many dims."""
+        """The number of dims."""
         return len(self)
 
     @property
@@ -155,11 +157,11 @@ class DynamicTensorShape(tuple[Dim, ...]):
 
     @property
     def size(self) -> int | None:
-        """How many elements, where that is known."""
+        """The number of elements, or None where a dim is unknown."""
         return math.prod(self) if self.is_static else None  # type: ignore[arg-type]
 
     def to_shape(self) -> TensorShape:
-        """The concrete shape. Raises InferenceError where a dim is unknown."""
+        """Return the concrete shape. Raises InferenceError where a dim is unknown."""
         if not self.is_static:
             raise InferenceError(f"shape {self} is not fully known")
         return tuple.__new__(TensorShape, self)
@@ -169,7 +171,7 @@ class DynamicTensorShape(tuple[Dim, ...]):
         return DynamicTensorShape(dims.get(dim, dim) if isinstance(dim, str) else dim for dim in self)
 
     def accepts(self, shape: Iterable[int]) -> bool:
-        """Whether a concrete shape fits: the same rank, the known dims equal, a name always the same value."""
+        """Whether a concrete shape fits: equal rank, equal known dims, and one size for each name."""
         concrete = tuple(shape)
         names: dict[str, int] = {}
         if len(concrete) != len(self):
@@ -182,7 +184,7 @@ class DynamicTensorShape(tuple[Dim, ...]):
         return True
 
     def may_be(self, other: Iterable[Dim]) -> bool:
-        """Whether no dim is known to differ from another shape's."""
+        """Whether this shape and another may be equal: equal rank, and no two known dims differ."""
         dims = tuple(other)
         both = zip(self, dims, strict=False)
         return len(self) == len(dims) and all(a == b for a, b in both if isinstance(a, int) and isinstance(b, int))
@@ -193,12 +195,14 @@ class DynamicTensorShape(tuple[Dim, ...]):
 
 @dataclass(eq=False, slots=True)
 class PartialTensor:
-    """What is known of a tensor: its dtype, its shape (None: not even the rank), and maybe its values. Nobody changes
-    one; it is not frozen because a plan makes hundreds, and that would take most of the time.
+    """A partly known tensor: its dtype, its shape (None: the rank is unknown), and its values where they are known.
 
-    `entries` are partly known values, as shape arithmetic makes them: an object array of numbers, names of dims whose
-    size the number is, and None. What is known whole is a `value`; but for numbers that are followed (see
-    sizes/traced.py).
+    `value` holds values that are all known. `entries` hold partly known values of shape arithmetic: an object array of
+    numbers, of names (the number is the size of the dim of that name), and of None. Followed numbers (see
+    sizes/traced.py) are entries even if all are known.
+
+    Treat it as immutable. It is not a frozen dataclass, since a plan makes hundreds and freezing would take most of
+    the time.
     """
 
     dtype: DataType
@@ -206,16 +210,16 @@ class PartialTensor:
     value: NDArray[Any] | None = None
     entries: NDArray[Any] | None = None
     kind: str = "tensor"  # or "sequence" of tensors, or "optional"
-    element_kind: str = "tensor"  # of an optional
+    element_kind: str = "tensor"  # the kind of an optional's element
 
     @classmethod
     def of(cls, value: NDArray[Any]) -> PartialTensor:
-        """All is known."""
+        """Make a PartialTensor from an array: all values are known."""
         return cls(DataType.of(value.dtype), DynamicTensorShape(value.shape), value)
 
     @classmethod
     def of_entries(cls, dtype: DataType, entries: Iterable[Any]) -> PartialTensor:
-        """Of an object array of entries, or of a row of them."""
+        """Make a PartialTensor from an object array of entries, or from a row of entries."""
         if not isinstance(entries, np.ndarray):
             row = list(entries)
             entries = np.empty(len(row), object)
@@ -227,23 +231,23 @@ class PartialTensor:
 
     @property
     def rank(self) -> int | None:
-        """How many dims, where that is known."""
+        """The number of dims, or None where it is unknown."""
         return None if self.shape is None else len(self.shape)
 
     @property
     def is_followed(self) -> bool:
-        """Whether its values are entries of shape arithmetic: neither too many, nor floats that are not known."""
+        """Whether shape arithmetic follows the values: there are not too many, and they are not unknown floats."""
         if self.entries is not None or self.dtype not in FOLLOWED or self.kind != "tensor":
             return self.entries is not None
         if self.value is not None:
             return self.value.size <= MAX_ENTRIES
         size = None if self.dtype.is_float or self.shape is None else self.shape.size
-        # nor are those of a tensor whose size is followed: that would tie a trace to this size
+        # a followed size says no: to compute with so many entries would tie the trace to this size
         return size is not None and not is_followed(size) and size <= MAX_UNKNOWN
 
     @property
     def known(self) -> NDArray[Any] | None:
-        """The values as entries, where they are followed."""
+        """The values as entries, or None where shape arithmetic does not follow them."""
         if self.entries is not None or not self.is_followed:
             return self.entries
         if self.value is not None:
@@ -253,7 +257,7 @@ class PartialTensor:
 
     @property
     def elements(self) -> tuple[Dim, ...] | None:
-        """The values of an integer tensor of rank 0 or 1, as far as they are known; None: nothing is."""
+        """The entries of an integer tensor of rank 0 or 1, None for unknown values; None if no value is known."""
         if self.value is not None and self.value.ndim <= 1 and self.value.dtype.kind in "iu":
             return tuple(int(v) for v in self.value.ravel())
         if self.entries is None or self.entries.ndim > 1 or self.dtype.numpy.kind not in "iu":
@@ -261,19 +265,19 @@ class PartialTensor:
         return tuple(self.entries.flat)
 
     def ints(self) -> tuple[int, ...] | None:
-        """The values as ints, if all are known."""
+        """Return the values as ints, or None unless all are known."""
         if self.value is None:
             return tuple(self.entries.flat) if self.entries is not None and self.is_known else None
         return tuple(int(v) for v in np.ravel(self.value))
 
     @property
     def is_known(self) -> bool:
-        """Whether all its values are: as an array, or as numbers that are followed."""
+        """Whether all values are known, as an array or as followed numbers."""
         return self.value is not None or (self.entries is not None and all(map(is_number, self.entries.flat)))
 
     @property
     def bare_value(self) -> NDArray[Any] | None:
-        """All its values as an array, where they are known; numbers that are followed become bare."""
+        """The values as an array, or None unless all are known. Followed numbers become bare."""
         if self.value is None and self.is_known:
             assert self.entries is not None
             return self.entries.astype(self.dtype.numpy)
@@ -284,7 +288,7 @@ class PartialTensor:
         return self.shape is not None and self.shape.is_static
 
     def with_shape(self, dims: Iterable[Dim] | None, dtype: DataType | None = None) -> PartialTensor:
-        """A tensor of this dtype (or another) with a shape and no known values."""
+        """Return a PartialTensor of this dtype (or another) with a shape and no known values."""
         return PartialTensor(dtype or self.dtype, None if dims is None else DynamicTensorShape(dims))
 
     def __str__(self) -> str:
@@ -292,20 +296,22 @@ class PartialTensor:
 
 
 def broadcast_dim(a: Dim, b: Dim) -> Dim:
-    """The dim of NumPy's broadcasting. Raises InferenceError."""
+    """Broadcast two dims as NumPy does. Raises InferenceError where they do not broadcast."""
     if a == b or b == 1:
         return a
     if a == 1:
         return b
     if isinstance(a, int) and isinstance(b, int):
         raise InferenceError(f"dims {a} and {b} do not broadcast")
-    if isinstance(a, int):  # the other is unknown, and can only be 1 or the same
+    if isinstance(a, int):  # the other is unknown, and can only be 1 or `a`
         return a
     return b if isinstance(b, int) else None
 
 
 def broadcast(*shapes: DynamicTensorShape | None) -> DynamicTensorShape | None:
-    """The shape of NumPy's broadcasting; None when a rank is unknown. Raises InferenceError."""
+    """Broadcast shapes as NumPy does. Returns None where a rank is unknown, and raises InferenceError where the shapes
+    do not broadcast.
+    """
     result: list[Dim] = []
     for shape in shapes:
         if shape is None:

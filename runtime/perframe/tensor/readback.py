@@ -1,4 +1,4 @@
-"""A pending download: poll it, await it, or say that you want to wait."""
+"""Pending downloads: the caller polls them, awaits them, or asks to block."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ _POLL_SECONDS = 0.0005
 
 
 class Pending(Protocol):
-    """What a backend returns for a download that it has begun."""
+    """A download that a backend has begun."""
 
     def poll(self) -> bool:
         """Whether the values have arrived. Never blocks."""
 
     def wait(self) -> None:
-        """Block until they have."""
+        """Block until the values have arrived."""
 
     def values(self) -> np.ndarray[Any, Any]:
-        """The values; only once `poll` has said yes."""
+        """Return the values. Call it only after `poll` has returned True."""
 
 
 class FrameState:
-    """Which frame the host is in, so that readbacks know it and blocking calls inside one can be reported."""
+    """The frame of the host. Readbacks note it, and blocking calls inside a frame are reported."""
 
     index: int = 0
     inside: bool = False
@@ -50,7 +50,7 @@ class FrameState:
 
 
 class Readback:
-    """A download that was asked for and may not have arrived yet. `frame` is the host's frame in which it was asked."""
+    """A requested download that may not have arrived yet. `frame` is the host's frame in which it was requested."""
 
     def __init__(self, pending: Pending, name: str = "") -> None:
         self.frame = FrameState.index
@@ -78,10 +78,12 @@ class Readback:
         return self._result
 
     def __await__(self) -> Generator[Any, None, np.ndarray[Any, Any]]:
-        """Gives the frame back until it has arrived. One that was asked for in this frame does so once, even if it has:
-        a loop that asks and awaits would hold the frame for ever.
+        """Give the frame back until the values have arrived.
+
+        A readback that was requested in this frame gives the frame back at least once. Otherwise a loop that requests
+        and awaits would hold the frame for ever.
         """
-        asyncio = sys.modules.get("asyncio")  # whoever runs its loop has imported it
+        asyncio = sys.modules.get("asyncio")  # imported, if its loop is running
         if asyncio is not None and asyncio._get_running_loop() is not None:
             yield from asyncio.sleep(0).__await__()
             while not self.done:
@@ -94,6 +96,6 @@ class Readback:
 
 
 def give_frame_back(begun: int) -> Generator[None, None, None]:
-    """Yields to the host's loop where what is awaited was begun in this very frame."""
+    """Yield to the host's loop once if the awaited work began in this frame."""
     if begun == FrameState.index:
         yield

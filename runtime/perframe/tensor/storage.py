@@ -1,4 +1,4 @@
-"""Where a tensor's data lies: the protocol that every backend's storage follows, and host memory."""
+"""Storage of tensors: the protocol for the storage of every backend, and host memory."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 @runtime_checkable
 class Fence(Protocol):
-    """Something that will be finished: a job, a GL fence."""
+    """Work that will finish, such as a job or a GL fence."""
 
     @property
     def done(self) -> bool:
-        """Whether it is. Never blocks."""
+        """Whether the work has finished. Never blocks."""
 
     def wait(self) -> None:
-        """Block until it is."""
+        """Block until the work has finished."""
 
 
 Job = TypeVar("Job", bound=Fence)
@@ -42,11 +42,11 @@ class Storage(Protocol):
 
     @property
     def backend_type(self) -> BackendType:
-        """Where the data lies."""
+        """The backend on which the data lies."""
 
     @property
     def max_capacity(self) -> int:
-        """How many elements fit."""
+        """The number of elements that fit."""
 
     @property
     def busy(self) -> bool:
@@ -54,19 +54,19 @@ class Storage(Protocol):
 
     @property
     def is_open(self) -> bool:
-        """Whether it was not released."""
+        """False after a release."""
 
     def upload(self, array: Array) -> None:
-        """Write the values of `array`; later work on this backend sees them."""
+        """Write the values of `array`. Later work on this backend sees them."""
 
     def download(self, shape: Sequence[int] | None = None, dtype: DataType | None = None) -> Array:
-        """The values; blocks. Without a shape, all of the storage, flat."""
+        """Return the values. Without a shape, return the whole storage, flat. Blocks."""
 
     def request(self, shape: Sequence[int], dtype: DataType) -> Pending:
-        """Begin a download; never blocks."""
+        """Begin a download. Never blocks."""
 
     def like(self, shape: Sequence[int], dtype: DataType) -> Storage:
-        """New storage on the same backend."""
+        """Allocate new storage on the same backend."""
 
     def pin(self, tensor: Tensor) -> Storage:
         """Move `tensor`'s data to this storage's backend and return its new storage there."""
@@ -76,8 +76,8 @@ class Storage(Protocol):
 
 
 def aligned_bytes(size: int) -> tuple[NDArray[np.uint8], int]:
-    """`size` bytes that begin at a multiple of 64, what the widest vector load wants, and their address; with
-    PERFRAME_GUARD they lie next to a page that may not be touched. Raises BackendError where there is no memory.
+    """Return `size` bytes and their address. The address is a multiple of 64, as the widest vector loads want it; with
+    PERFRAME_GUARD the bytes lie next to a forbidden page. Raises BackendError where there is no memory.
     """
     if guard():
         return guarded_bytes(size)
@@ -91,7 +91,7 @@ def aligned_bytes(size: int) -> tuple[NDArray[np.uint8], int]:
 
 
 def address_of(array: Array) -> int:
-    """Where an array's data begins. `ctypes.data` says the same, in five times the time."""
+    """Return the address of an array's data. `ctypes.data` gives the same address in five times the time."""
     address: int = array.__array_interface__["data"][0]
     return address
 
@@ -100,16 +100,17 @@ NOWHERE = aligned_bytes(0)
 
 
 class HostStorage:
-    """A tensor's data in host memory. `write` is the last job that writes it, `reads` those that read it since.
+    """A tensor's data in host memory.
 
-    Released storage has no `memory` and no `address`: asking for them raises ClosedError. A job that was submitted
-    before holds the memory itself. `lock` is held while values are copied in or out, by whoever begins to use them, and
-    during a run in the thread that submits it.
+    `write` is the last job that writes the data, and `reads` are the jobs and readbacks that read it after that.
+    Released storage has no `memory` and no `address`: access to them raises ClosedError. Jobs that were submitted
+    before the release hold the memory themselves. A thread holds `lock` while it copies values in or out, while it
+    begins a job on the storage, and while it runs a program itself.
     """
 
     backend_type = BackendType.CPU
     is_open = True
-    is_private = False  # whether it is a plan's input, which one thread at a time uses
+    is_private = False  # True for a plan's own input, which one thread at a time uses
     memory: Array
     address: int
 
@@ -118,7 +119,7 @@ class HostStorage:
         self.size = plain(math.prod(shape))
         self.write: Fence | None = None
         self.reads: list[Fence] = []
-        self.within: tuple[HostStorage, int] | None = None  # the storage that it is a part of, and its first byte there
+        self.within: tuple[HostStorage, int] | None = None  # the storage that contains this one, and the first byte
         self.lock = new_lock()
         if memory is not None:
             self.set_memory(memory)
@@ -129,7 +130,7 @@ class HostStorage:
 
     @classmethod
     def over(cls, array: Array) -> HostStorage:
-        """An array's own memory, where nobody changes its values and they lie as kernels read them; else a copy."""
+        """Return storage over an array's own memory if that is read-only, contiguous and aligned, else over a copy."""
         dtype = DataType.of(array.dtype)
         aligned = array.flags.c_contiguous and array.flags.aligned and not array.flags.writeable
         if aligned and dtype is not DataType.STRING and not guard():
@@ -139,45 +140,45 @@ class HostStorage:
         return storage
 
     def held(self) -> HostStorage:
-        """Storage over the memory that this one has now, which keeps it when this one is released."""
+        """Return storage over the current memory. It keeps the memory when this storage is released."""
         return HostStorage((self.size,), self.dtype, self.memory)
 
     def set_memory(self, memory: Array, address: int | None = None) -> None:
-        """Have the values in this memory from now on."""
+        """Replace the memory that holds the values."""
         self.memory = memory
         self.address = address_of(memory) if address is None else address
         self._viewed: tuple[tuple[int, ...], DataType, Array] | None = None
 
     @property
     def max_capacity(self) -> int:
-        """How many elements of its own dtype fit."""
+        """The number of elements of the storage's dtype that fit."""
         return self.size
 
     @property
     def fences(self) -> list[Fence]:
-        """All that must be finished before the data may be written."""
+        """The jobs and readbacks that must finish before a write of the data."""
         pending = [*self.reads, *([self.write] if self.write else [])]
         return [fence for fence in pending if not fence.done]
 
     @property
     def busy(self) -> bool:
-        """Whether a job still reads or writes it."""
+        """Whether a job or a readback still uses the data."""
         return (self.write is not None or bool(self.reads)) and bool(self.fences)
 
     @property
     def is_written(self) -> bool:
-        """Whether its values exist: no job that writes them is under way or has failed. Never blocks."""
+        """Whether the values exist: no job that writes them is under way or has failed. Never blocks."""
         if self.write is not None and self.write.done:
             with suppress(Exception):
-                self.write.wait()  # at once, and raises what the writer raised
+                self.write.wait()  # returns at once, or raises the writer's error
                 self.write = None
         return self.write is None
 
     def view(self, shape: Sequence[int], dtype: DataType) -> Array:
-        """The memory as an array, without waiting for whom writes it."""
+        """Return the memory as an array, without waiting for a job that writes it."""
         viewed = self._viewed
         if viewed is not None and viewed[0] == shape and viewed[1] is dtype:
-            return viewed[2]  # a frame asks for the same as the frame before
+            return viewed[2]  # most frames ask for the view of the frame before
         if dtype is DataType.STRING:
             made = self.memory[: math.prod(shape)].reshape(shape)
         else:
@@ -186,7 +187,7 @@ class HostStorage:
         return made
 
     def upload(self, array: Array) -> None:
-        """Write the values of `array`; waits for work that still uses the old ones, whether it succeeds or fails."""
+        """Write the values of `array`. Waits for work that still uses the old values, even if that work fails."""
         if self.is_private and self.write is None and not self.reads:
             np.copyto(self.view(array.shape, self.dtype), array)
             return
@@ -205,7 +206,7 @@ class HostStorage:
                     fence.wait()
 
     def download(self, shape: Sequence[int] | None = None, dtype: DataType | None = None) -> Array:
-        """A copy of the values; waits for them."""
+        """Return a copy of the values. Waits for a job that writes them."""
         shape, dtype = (self.size,) if shape is None else shape, dtype or self.dtype
         self.lock.acquire()
         try:
@@ -218,7 +219,7 @@ class HostStorage:
         return pending.values()
 
     def request(self, shape: Sequence[int], dtype: DataType) -> HostPending:
-        """A download that is taken when whoever writes has finished, and before anyone writes again."""
+        """Begin a download. It takes its snapshot after the last writer has finished and before the next one begins."""
         with self.lock:
             pending = HostPending(self, shape, dtype)
             if self.reads:
@@ -228,15 +229,15 @@ class HostStorage:
         return pending
 
     def like(self, shape: Sequence[int], dtype: DataType) -> HostStorage:
-        """New host memory."""
+        """Allocate new host memory."""
         return HostStorage(shape, dtype)
 
     def pin(self, tensor: Tensor) -> Storage:
-        """Move `tensor`'s data into host memory; blocks if it lies on a GPU."""
+        """Move `tensor`'s data into host memory. Blocks if the data lies on a GPU."""
         return tensor.pin_like(self)
 
     def release(self) -> None:
-        """Forget the memory. It is freed with the last job or readback that still uses it."""
+        """Drop the memory. The last job or readback that still uses it frees it."""
         if self.is_open:
             del self.memory, self.address
             self._viewed = None
@@ -244,23 +245,23 @@ class HostStorage:
 
 
 class ReleasedStorage(HostStorage):
-    """What host storage becomes. In a class of its own, since `__getattr__` slows all attributes of its objects."""
+    """Released host storage has this class. It is a class of its own, since `__getattr__` slows all attributes."""
 
     is_open = False
 
     def __getattr__(self, name: str) -> Any:
-        """Python asks here for what an object does not have: this one has no memory."""
+        """Raise ClosedError for the memory, which Python does not find in a released storage."""
         if name in ("memory", "address"):
             raise ClosedError("a tensor on the cpu was used after its release: clone what must outlive its worker")
         raise AttributeError(f"HostStorage has no attribute {name!r}")
 
 
 class HostPending:
-    """A snapshot of host memory once `write` is done. It is itself a fence that the next writer waits for."""
+    """A download that takes a snapshot of host memory once `write` is done. The next writer waits for it as a fence."""
 
     def __init__(self, storage: HostStorage, shape: Sequence[int], dtype: DataType) -> None:
         """The caller holds the storage's lock."""
-        self._values: Array | None = storage.view(shape, dtype)  # a copy of them, once it is taken
+        self._values: Array | None = storage.view(shape, dtype)  # the snapshot replaces the view
         self._write = storage.write
         self.is_taken = False
         self._failure: Exception | None = None
@@ -268,7 +269,7 @@ class HostPending:
         self._take_if_written()
 
     def poll(self) -> bool:
-        """Whether the writer has finished; takes the snapshot when it has."""
+        """Whether the writer has finished. If it has, take the snapshot."""
         if not self.is_taken:
             with self._lock:
                 self._take_if_written()
@@ -280,7 +281,7 @@ class HostPending:
             return
         try:
             if write is not None:
-                write.wait()  # at once, and raises what the writer raised
+                write.wait()  # returns at once, or raises the writer's error
             self._values = values.copy()
         except Exception as error:
             self._failure = error
@@ -288,7 +289,7 @@ class HostPending:
 
     @property
     def behind(self) -> tuple[Fence, ...]:
-        """What it waits for."""
+        """The writer, if the snapshot still waits for it."""
         write = self._write
         return () if write is None else (write,)
 
@@ -301,12 +302,12 @@ class HostPending:
         """Block until the snapshot is taken."""
         write = self._write
         if write is not None:
-            with suppress(Exception):  # values() raises it
+            with suppress(Exception):  # values() raises the error
                 write.wait()
         self.poll()
 
     def values(self) -> Array:
-        """The snapshot, once: it keeps none for itself. Raises what the writer raised."""
+        """Return the snapshot, once: the download does not keep it. Raises the writer's error."""
         if self._failure is not None:
             raise self._failure
         values, self._values = self._values, None
@@ -318,8 +319,8 @@ _locking = new_lock()
 
 
 def lock_all(storages: Sequence[HostStorage]) -> None:
-    """Take the locks of all, which the caller gives back. Threads that want several take turns: no two of them can wait
-    for each other.
+    """Acquire the locks of all storages; the caller releases them. Threads that want several locks take turns, so that
+    no two threads wait for each other.
     """
     with _locking:
         for storage in storages:
@@ -331,9 +332,10 @@ def begin_job(
     sources: Sequence[HostStorage],
     targets: Sequence[HostStorage],
 ) -> Job:
-    """Begin a job that reads `sources` and writes `targets`: `begin` gets what it needs, and what it only comes after.
+    """Begin a job that reads `sources` and writes `targets`.
 
-    Whoever uses one of them next waits for the job. No other thread comes between the look at them and the begin.
+    `begin` receives the fences whose work the job needs, and the fences that must only finish before it. Later users of
+    the storages wait for the job. The locks of all storages are held from the collection of fences to the begin.
     """
     together = [*sources, *targets]
     lock_all(together)

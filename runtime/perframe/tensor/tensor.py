@@ -36,7 +36,7 @@ class Tensor:
 
     @classmethod
     def over(cls, storage: Storage | None, shape: Sequence[int], dtype: DataType, name: str = "") -> Tensor:
-        """A tensor over existing storage; None means that the first who uses it decides where it lies."""
+        """Return a tensor over existing storage. With None, the first use decides where the data lies."""
         tensor = cls.__new__(cls)
         tensor.shape = shape if type(shape) is TensorShape else TensorShape(shape)
         tensor.dtype, tensor.name = dtype, name
@@ -45,14 +45,14 @@ class Tensor:
 
     @classmethod
     def empty(cls, shape: Sequence[int], dtype: DataType | str = DataType.FLOAT32) -> Tensor:
-        """A tensor of undefined values. It gets its memory from the backend that first uses it."""
+        """Return a tensor of undefined values. The backend that first uses it allocates the memory."""
         if any(int(dim) < 0 for dim in shape):
             raise InputError(f"a tensor's dims must not be negative: {tuple(shape)}")
         return cls.over(None, shape, DataType.of(dtype))
 
     @property
     def data_on_backend(self) -> Storage:
-        """The storage; host memory is made if there is none yet. Raises ClosedError after release()."""
+        """The storage of the data. A tensor without storage gets host memory. Raises ClosedError after release()."""
         storage = self._storage
         if storage is not None and storage.is_open:
             return storage
@@ -69,22 +69,22 @@ class Tensor:
 
     @property
     def is_pinned(self) -> bool:
-        """Whether it has storage yet."""
+        """Whether the tensor has storage yet."""
         return self._storage is not None
 
     @property
     def backend_type(self) -> BackendType:
-        """Where its data lies; CPU where that is undecided."""
+        """The backend of the data; CPU where the tensor has no storage yet."""
         return self._storage.backend_type if self._storage else BackendType.CPU
 
     def set_storage(self, storage: Storage) -> None:
-        """Give a tensor that has no data yet its storage. Raises ClosedError after release()."""
+        """Give storage to a tensor that has none yet. Raises ClosedError after release()."""
         if self._released:
             raise self._closed_error()
         self._storage = storage
 
     def pin_like(self, storage: Storage) -> Storage:
-        """Move the data to `storage`'s backend. Blocks when values must go from a GPU through the host.
+        """Move the data to `storage`'s backend. Blocks if values must go from a GPU through the host.
 
         Raises ClosedError after release().
         """
@@ -97,7 +97,7 @@ class Tensor:
         return target
 
     def upload(self, array: ArrayLike) -> None:
-        """Overwrite the values. Raises InputError where shape or dtype differ."""
+        """Overwrite the values. Raises InputError where the array's shape or dtype differs from the tensor's."""
         values = np.asarray(array)
         if values.shape != tuple(self.shape) or DataType.of(values.dtype) is not self.dtype:
             raise InputError(
@@ -107,7 +107,7 @@ class Tensor:
         self.data_on_backend.upload(values)
 
     def reshape(self, shape: Sequence[int]) -> Tensor:
-        """The same data with another shape (one dim may be -1); both tensors share the storage."""
+        """Return a tensor that shares this storage and has another shape (one dim may be -1)."""
         dims = list(shape)
         if dims.count(-1) == 1:
             rest = -math.prod(dims)
@@ -122,22 +122,22 @@ class Tensor:
         return self._request
 
     def is_readback_request_done(self) -> bool:
-        """Whether the last `readback_request()` has arrived; False when none was made."""
+        """Whether the last `readback_request()` has arrived; False without a request."""
         return self._request is not None and self._request.done
 
     def download_to_array(self) -> Array:
-        """A copy of the values as an ndarray. Blocks until they exist."""
+        """Return a copy of the values as an ndarray. Blocks until the values exist."""
         storage = self.data_on_backend
         if storage.backend_type is not BackendType.CPU:
             FrameState.blocking("Tensor.download_to_array()")
         return storage.download(self.shape, self.dtype)
 
     def readback_and_clone(self) -> Tensor:
-        """A copy in host memory that this caller owns. Blocks until the values exist."""
+        """Return a copy in host memory that the caller owns. Blocks until the values exist."""
         return Tensor(self.download_to_array(), self.dtype)
 
     async def readback_and_clone_async(self) -> Tensor:
-        """A copy in host memory, without blocking: await it in the host's loop or in asyncio."""
+        """Return a copy in host memory, without blocking: await it in the host's loop or in asyncio."""
         return Tensor(await self.readback_request(), self.dtype)
 
     def release(self) -> None:

@@ -30,33 +30,33 @@ from perframe.tensor.storage import begin_job, lock_all
 
 
 class CpuBackend:
-    """Runs programs on worker threads, one after the other for one backend."""
+    """Runs programs on worker threads. The programs of one backend run one after the other."""
 
     backend_type = BackendType.CPU
 
     def __init__(self) -> None:
         self._last: Fence | None = None
         self.arena = Arena()
-        self._recipes = Recipes()  # of the plan that is being made
+        self._recipes = Recipes()  # for the plan that is being made
 
     def alloc(self, shape: Sequence[int], dtype: DataType) -> HostStorage:
-        """Host memory of undefined values."""
+        """Allocate host memory with undefined values."""
         return HostStorage(shape, dtype)
 
     def constant(self, value: Array) -> HostStorage:
-        """The array's own memory where that is possible."""
+        """Return storage over the array's own memory if that is possible, else over a copy."""
         return HostStorage.over(value)
 
     def workspace(self) -> ArenaWorkspace:
-        """A part of the arena that all plans of this backend share."""
+        """Return a workspace in the arena, which all plans of this backend share."""
         return ArenaWorkspace(self.arena)
 
     def owns(self, storage: Storage) -> bool:
-        """All host memory."""
+        """Whether the storage is host memory."""
         return isinstance(storage, HostStorage)
 
     def copy(self, source: Storage, target: Storage, shape: Sequence[int], dtype: DataType) -> None:
-        """As a job, after whoever writes the one and uses the other."""
+        """Copy values in a job, after the jobs that write the source and the jobs that use the target."""
         assert isinstance(source, HostStorage) and isinstance(target, HostStorage)
 
         def begin(needed: list[Fence], after: list[Fence]) -> jobs.Job:
@@ -66,13 +66,13 @@ class CpuBackend:
         begin_job(begin, [source], [target])
 
     def supports(self, layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand]) -> str | None:
-        """NumPy runs everything that is declared."""
+        """Return None: NumPy runs every declared layer."""
         return None
 
     def takes_gaps(
         self, layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand]
     ) -> frozenset[str]:
-        """What the layer's family says."""
+        """Ask the layer's family which values may have gaps between their rows."""
         family = reference.family_of(layer)
         if not hasattr(family, "takes_gaps"):
             return frozenset()
@@ -82,13 +82,13 @@ class CpuBackend:
         return frozenset(value.name for value in able) - others
 
     def overwrites(self, layer: LayerLike) -> int | None:
-        """What the layer's family says."""
+        """Ask the layer's family for the index of the input that the layer may overwrite."""
         family = reference.family_of(layer)
         found: int | None = family.overwrites(layer) if hasattr(family, "overwrites") else None
         return found
 
     def part(self, storage: Storage, place: StorageRange, shape: Sequence[int], dtype: DataType) -> HostStorage:
-        """A range of its memory, gaps included."""
+        """Return storage over a range of another storage's memory, gaps included."""
         assert isinstance(storage, HostStorage)
         first, size = place.first * dtype.numpy.itemsize, extent(shape, place.pitch)
         if isinstance(storage, ArenaStorage):
@@ -101,21 +101,21 @@ class CpuBackend:
     def lower(
         self, layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand], scratch: Scratch
     ) -> list[Step]:
-        """Native steps where the family has a kernel for these dtypes, else one step with NumPy."""
+        """Return native steps if the family has a kernel for these dtypes, else one step with NumPy."""
         if (layer.declaration.joins or layer.declaration.cuts) and any(
             [value is not None and value.part is not None for value in (*inputs, *outputs)]
         ):
-            return list(_lower(layer, inputs, outputs, scratch))  # what is to be copied depends on where values lie
+            return list(_lower(layer, inputs, outputs, scratch))  # no recipe: the copies depend on where values lie
         return list(self._recipes.lower(layer, inputs, outputs, scratch, partial(_lower, layer, inputs, outputs)))
 
     def program(self, steps: Sequence[Step]) -> Program:
-        """A table for the native walker."""
+        """Make a program from steps. While kernels are compiling, it is a LateProgram."""
         self._recipes = Recipes()
         kind = LateProgram if jit.busy() else CpuProgram
         return kind([step for step in steps if isinstance(step, CpuStep)], self.arena)
 
     def apart(self) -> CpuBackend:
-        """One with an arena of its own, which gets no memory as long as nothing runs."""
+        """Return a backend with its own arena, which takes no memory until a program runs."""
         return CpuBackend()
 
     def template(
@@ -126,27 +126,28 @@ class CpuBackend:
         results: Sequence[int],
         storages: Mapping[int, tuple[slice, DataType]],
     ) -> CpuTemplate:
-        """Its numbers, and the lengths of its values, are arithmetic of sizes."""
+        """Make a template, in which the program's numbers and the lengths of its values are arithmetic of sizes."""
         assert isinstance(program, CpuProgram | LateProgram) and isinstance(workspace, ArenaWorkspace)
         return CpuTemplate(program.steps, workspace, trace, results, storages)
 
     def chooser(self, templates: Sequence[ProgramTemplate], positions: Positions) -> CpuChooser:
-        """Their arithmetic, asked in one call."""
+        """Make a chooser, which asks the arithmetic of all templates in one call."""
         made = [template for template in templates if isinstance(template, CpuTemplate)]
         assert len(made) == len(templates), "of this backend"
         return CpuChooser([template.native for template in made], positions)
 
     def submit(self, program: Program, begin: int, end: int, access: Access) -> None:
-        """Run the steps after the last run and after all that touches the same storage.
+        """Run the steps after the last run, and after all jobs and readbacks that use the same storage.
 
-        As a job; or here, when nothing is under way and they take less time than handing them to another thread.
+        The steps run in a job. If no work is under way and they take less time than handing them to another thread,
+        they run in this thread.
         """
         assert isinstance(program, CpuProgram | LateProgram)
         if not (program.is_brief and self._run_here(program, begin, end, access)):
             self._hand_over(program, begin, end, access)
 
     def _nothing_pends(self, begin: int, access: Access) -> bool:
-        """Whether steps may run at once, and none of what they depend on has failed."""
+        """Whether steps may run at once: no work that they depend on is under way or has failed."""
         if self._last is not None:
             if begin or not self._last.done:
                 return False
@@ -160,8 +161,9 @@ class CpuBackend:
         return True
 
     def _run_here(self, program: Program, begin: int, end: int, access: Access) -> bool:
-        """Run the steps in this thread, unless they wait for something; whether they ran. No other thread uses what
-        they write meanwhile, or writes what they read.
+        """Run the steps in this thread, unless they must wait. Return whether they ran.
+
+        Meanwhile no other thread uses the storages that the steps write, or writes the storages that they read.
         """
         job, targets = None, access.writes
         shared: Sequence[Any] = targets
@@ -178,7 +180,7 @@ class CpuBackend:
                 if access.rebinds:
                     _rebind(program, access.take_rebinds())
                 program.run(begin, end)
-            except Exception as error:  # whoever asks for the values gets it
+            except Exception as error:  # a readback of the values raises it
                 self._last = job = jobs.Job.failed(error)
             for storage in cast("Sequence[HostStorage]", targets):  # nothing else is written here
                 storage.write = job
@@ -204,10 +206,10 @@ class CpuBackend:
         self._last = begin_job(begin_run, sources, targets)
 
     def flush(self) -> None:
-        """Worker threads need no push."""
+        """Do nothing: worker threads begin jobs by themselves."""
 
     def close(self) -> None:
-        """Wait for the last job; if it fails, those who ask for its values are told."""
+        """Wait for the last job. If it fails, readbacks of its values raise the error."""
         if self._last is not None:
             with suppress(Exception):
                 self._last.wait()
@@ -244,10 +246,10 @@ def _run(
     rebinds: Sequence[tuple[Storage, Storage]],
     needed: Sequence[Fence],
 ) -> None:
-    """A run as a job. The program keeps the memory that it reads and writes, whoever releases it meanwhile."""
+    """Run steps in a job. The program holds the memory that it reads and writes, even if that is released meanwhile."""
     _rebind(program, rebinds)
     for fence in needed:
-        fence.wait()  # it is done; what failed to make our inputs fails this run
+        fence.wait()  # returns at once; if the job that makes an input has failed, this run fails too
     program.run(begin, end, away=True)
 
 
@@ -258,7 +260,7 @@ def _python_step(
     shapes: Sequence[Sequence[int]],
     storages: Sequence[Storage],
 ) -> PythonStep:
-    """A step for operands of these shapes, each with the pitch of its rows, in these storages."""
+    """Make a step for operands in these storages. Each of `shapes` ends with the pitch of the operand's rows."""
     present = [value is not None for value in inputs]
     rows = iter([[plain(size) for size in shape] for shape in shapes])
     kinds: list[tuple[TensorShape, DataType, int]] = []
@@ -286,5 +288,5 @@ def _python_step(
 
 
 def open_backend(ctx: Any) -> CpuBackend:
-    """A CPU backend; a GL context means nothing to it."""
+    """Return a CPU backend, which ignores the GL context."""
     return CpuBackend()

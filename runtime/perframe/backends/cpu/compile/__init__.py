@@ -1,1 +1,1 @@
-"""Kernels of the CPU: compiled in other processes, kept on disk, and called by name."""
+"""Compilation of the CPU's kernels: in other processes, kept on disk, and called by name."""

@@ -1,6 +1,6 @@
-"""A process that compiles kernels for another: requests come as lines of JSON, and object code goes back.
+"""A process that compiles kernels for another process. It reads requests as lines of JSON, and sends back object code.
 
-It ends with its standard input, in the middle of a kernel too, and so with the process that asked.
+It exits when its standard input ends, even in the middle of a kernel, and so ends with the process that started it.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from typing import Any, BinaryIO
 from perframe.backends.cpu.compile import jit, kernel_files
 from perframe.backends.cpu.compile.compilers import GREETING
 
-ORPHANED = 60.0  # seconds without a request after which it ends: a forked process may hold its standard input open
+ORPHANED = 60.0  # seconds without a request after which it exits: a forked process may hold its standard input open
 
-_writing = threading.Lock()  # held while a file is written, so that none is left half done
+_writing = threading.Lock()  # held while a file is written, so that an exit leaves no half-written file
 
 
 def main() -> None:
     """Serve until the requests end."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in a terminal is meant for the other process
     replies = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what a compiler prints is no reply
+    os.dup2(2, 1)  # so that the output of a compiler does not mix with replies
     requests: queue.SimpleQueue[dict[str, str]] = queue.SimpleQueue()
     threading.Thread(target=_read, args=(sys.stdin.buffer, requests), daemon=True).start()
-    from perframe.backends.cpu.kernels import compiler  # noqa: F401, which takes most of the start
+    from perframe.backends.cpu.kernels import compiler  # noqa: F401, the import takes most of the start
 
     replies.write(GREETING)
     replies.flush()
@@ -53,10 +53,10 @@ def _read(lines: BinaryIO, requests: queue.SimpleQueue[dict[str, str]]) -> None:
 
 
 def _reply(replies: BinaryIO, name: str, text: str, path: str) -> None:
-    """Compile a kernel and keep it, if that is the one which is asked for; the code goes back in any case."""
+    """Compile a kernel and write it to disk, if this process would compile the requested kernel. Always reply."""
     code, reply = b"", dict[str, Any](symbol="", error="")
     try:
-        # kernels' files that changed since the other process read them make another kernel
+        # if the files of kernels have changed since the other process read them, this would be another kernel
         if jit.object_path(name, text, Path(path).parent) == Path(path):
             code, reply["symbol"] = kernel_files.read(Path(path)) or jit.compile_here(name, text)
             with _writing:

@@ -1,8 +1,8 @@
-"""Processes that compile kernels, so that the user's process neither waits for each in turn nor ever holds Numba.
+"""Processes that compile kernels, so that the user's process neither waits for each in turn nor imports Numba.
 
-They start with the first kernel that is missing in the cache, take requests one at a time, and end when there has been
-nothing to do for a while, or when this process ends. PERFRAME_COMPILERS caps how many there are; with 0, and wherever
-no process can be started, kernels are compiled where they are needed.
+They start with the first kernel that is missing in the cache, and take requests one at a time. They end when they have
+been idle for a while, or when this process ends. PERFRAME_COMPILERS caps their number. With 0, or where no process can
+be started, this process compiles kernels when they are needed.
 """
 
 from __future__ import annotations
@@ -27,17 +27,20 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("perframe")
 
-GREETING = b"perframe compiles\n"  # what a process says when it is ready
-PROCESSES = 4  # at the most: few models need more kernels at a time
-IDLE = 10.0  # seconds after which a process with nothing to do is ended
+GREETING = b"perframe compiles\n"  # the first reply of a process, when it is ready
+PROCESSES = 4  # at most: few models need more kernels at a time
+IDLE = 10.0  # seconds after which an idle process is ended
 START = 60.0  # seconds that a process may take to become ready
-REPLY = 20.0  # seconds that one may take for a kernel, which takes a hundredth of them; then it is compiled here
-NEWS = 5.0  # seconds after which the log says again how far it is
-LAST = 10.0  # seconds that the end of this process waits for kernels which nobody needed yet
+REPLY = 20.0  # seconds for one kernel, a hundred times what it takes; after that this process compiles the kernel
+NEWS = 5.0  # seconds between two reports of progress in the log
+LAST = 10.0  # seconds that this process waits at its end for kernels that are still compiling
 
 
 def process_count() -> int:
-    """How many processes may compile: one for each core up to four, or PERFRAME_COMPILERS. Raises InputError."""
+    """The number of processes that may compile: one for each core up to four, or PERFRAME_COMPILERS.
+
+    Raises InputError where PERFRAME_COMPILERS is not a number.
+    """
     given = os.environ.get("PERFRAME_COMPILERS", "")
     if given and not given.isdecimal():
         raise InputError(f"PERFRAME_COMPILERS is a number of processes, 0 or more, and not {given!r}")
@@ -51,12 +54,12 @@ def _cores() -> int:
 
 
 def _is_python() -> bool:
-    """Whether `sys.executable` is an interpreter, and not a program that was frozen or that embeds Python."""
+    """Whether `sys.executable` is a Python interpreter, rather than a frozen program or one that embeds Python."""
     return not getattr(sys, "frozen", False) and Path(sys.executable or "").name.lower().startswith("python")
 
 
 class Compilation:
-    """A kernel that is being compiled elsewhere."""
+    """A kernel that another process compiles."""
 
     def __init__(self, name: str, text: str, path: Path) -> None:
         self.name, self.text, self.path = name, text, path
@@ -66,8 +69,11 @@ class Compilation:
         self._error = ""
 
     def wait(self) -> Entry | None:
-        """The object code; None where no process could compile it. Raises BackendError where the compiler did."""
-        if self._process != os.getpid():  # forked since: nobody here will set the event
+        """Wait, and return the object code, or None where no process could compile it.
+
+        Raises BackendError where the compiler raised an error.
+        """
+        if self._process != os.getpid():  # forked since: no thread here will set the event
             return None
         self._done.wait()
         if self._error:
@@ -75,31 +81,31 @@ class Compilation:
         return self._entry
 
     def finish(self, entry: Entry | None, error: str = "") -> None:
-        """Let those who wait go on."""
+        """Note the result, and wake all waiting threads."""
         self._entry, self._error = entry, error
         self._done.set()
 
 
 def compile_error(name: str, error: object) -> BackendError:
-    """What the user is told."""
+    """Make the error for a kernel that the compiler refuses."""
     return BackendError(f"the kernel {name!r} could not be compiled: {error}")
 
 
 class Compilers:
-    """The processes of this one. Each has a thread here that feeds it."""
+    """The compiling processes of this process. Each has a thread here that feeds it with compilations."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
         self._waiting: deque[Compilation] = deque()
-        self._open: dict[Path, Compilation] = {}  # what is waiting or being compiled
+        self._open: dict[Path, Compilation] = {}  # compilations that wait or are under way
         self._feeders = 0
         self._resting = 0  # feeders that wait for a compilation
         self._usable = True
-        self._asked = 0  # kernels, in this process
-        self._is_told, self._told_at = False, 0.0  # whether the log has said it, and when it said how far it is
+        self._asked = 0  # the number of kernels that this process has requested
+        self._is_told, self._told_at = False, 0.0  # whether the log has reported the begin, and the last report's time
 
     def request(self, name: str, text: str, path: Path) -> Compilation | None:
-        """Begin to compile a kernel, to be kept at `path`; None where no process can be had."""
+        """Begin to compile a kernel, to be written to `path`. Return None where no process can be started."""
         most = process_count()
         with self._changed:
             if not self._usable or most == 0:
@@ -119,17 +125,17 @@ class Compilers:
         return compilation
 
     def _start_feeder(self) -> bool:
-        """Whether a thread could be started that feeds one more process."""
+        """Start a thread that feeds one more process. Return whether that succeeded."""
         try:
             threading.Thread(target=self._feed, name="perframe-compiler", daemon=True).start()
-        except RuntimeError as error:  # the system gives no more
+        except RuntimeError as error:  # the system allows no more threads
             log.info("no thread for one more process that compiles kernels: %s", error)
             return False
         self._feeders += 1
         return True
 
     def _tell(self) -> None:
-        """Say in the log that kernels are compiled, and now and then how far it is."""
+        """Log that kernels are being compiled, and from time to time the progress."""
         now = monotonic()
         with self._changed:
             if not self._is_told:
@@ -144,22 +150,22 @@ class Compilers:
 
     @property
     def progress(self) -> float:
-        """Which share of what was asked for is compiled, from 0 to 1."""
+        """The share of requested kernels that is compiled, from 0 to 1."""
         with self._changed:
             return 1.0 if not self._asked else 1 - len(self._open) / self._asked
 
     @property
     def busy(self) -> bool:
-        """Whether anything is being compiled."""
+        """Whether any kernel waits or is being compiled."""
         return bool(self._open)
 
     def settle(self, seconds: float | None = None) -> None:
-        """Wait until all that was asked for is there."""
+        """Wait until all requested kernels are compiled, for `seconds` at most."""
         with self._changed:
             self._changed.wait_for(lambda: not self._open, seconds)
 
     def _feed(self) -> None:
-        """Give compilations to a process of its own until there are none for a while, or the process fails."""
+        """Start a process, and feed it with compilations until there are none for a while or the process fails."""
         process = None
         try:
             process = _start()
@@ -179,13 +185,13 @@ class Compilers:
             with self._changed:
                 self._feeders -= 1
                 left = [] if self._feeders else list(self._waiting)
-            for compilation in left:  # nobody else will take them
+            for compilation in left:  # no other thread will take them
                 self._finish(compilation, None, "")
             if process is not None:
                 _end(process)
 
     def _next(self) -> Compilation | None:
-        """A compilation, or None when there was none for a while."""
+        """Return the next compilation, or None if there was none for a while."""
         with self._changed:
             self._resting += 1
             found = self._changed.wait_for(lambda: self._waiting, IDLE)
@@ -203,8 +209,8 @@ class Compilers:
 
 
 def _start() -> subprocess.Popen[bytes]:
-    """A process that is ready. Raises OSError."""
-    import subprocess  # here and below: a process whose cache is warm needs neither
+    """Start a process, and return it when it is ready. Raises OSError where no process becomes ready."""
+    import subprocess  # imported late, as json below: a process whose cache is warm needs neither
 
     paths = [path or os.getcwd() for path in sys.path]
     process = subprocess.Popen(
@@ -230,19 +236,19 @@ def _start() -> subprocess.Popen[bytes]:
 
 
 def _clean_environment() -> dict[str, str]:
-    """Without Numba's own variables: what is compiled is kept for other processes, which may not have them."""
+    """Return the environment without Numba's variables: processes without them use the compiled kernels too."""
     return {name: value for name, value in os.environ.items() if not name.startswith("NUMBA_")}
 
 
 def _ask(process: subprocess.Popen[bytes], compilation: Compilation) -> tuple[Entry | None, str] | None:
-    """(what it compiled, the compiler's error); None when the process is gone."""
+    """Have a process compile a kernel. Return (entry or None, the compiler's error), or None if the process is gone."""
     import json
 
     assert process.stdin is not None and process.stdout is not None
     request = {"name": compilation.name, "text": compilation.text, "path": str(compilation.path)}
     late = threading.Timer(REPLY, process.kill)
     late.daemon = True
-    with contextlib.suppress(RuntimeError):  # no thread: then there is no limit
+    with contextlib.suppress(RuntimeError):  # without a thread there is no time limit
         late.start()
     try:
         process.stdin.write(json.dumps(request).encode() + b"\n")
@@ -259,7 +265,7 @@ def _ask(process: subprocess.Popen[bytes], compilation: Compilation) -> tuple[En
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Its standard input ends, and so does it."""
+    """End a process by closing its standard input."""
     for stream in (process.stdin, process.stdout):
         if stream is not None:
             with contextlib.suppress(OSError):
@@ -269,14 +275,14 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 @cache
 def compilers() -> Compilers:
-    """The process' own, made when they are first asked for."""
+    """Return the Compilers of this process. The first call makes them."""
     made = Compilers()
     atexit.register(_leave, made, os.getpid())
     return made
 
 
 def _leave(left: Compilers, process: int) -> None:
-    """What was begun is kept for the next process."""
+    """At exit, wait for compilations under way, so that the next process finds the kernels on disk."""
     if os.getpid() == process:
         left.settle(LAST)
 

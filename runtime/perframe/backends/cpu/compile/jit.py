@@ -1,8 +1,9 @@
-"""Compiled kernels: Numba compiles each once, in a process beside this one (see compilers.py); its object code is kept
-on disk, and later processes link that.
+"""Compiled kernels. Numba compiles each kernel once, in another process (see compilers.py). The object code is kept on
+disk, and later processes link it.
 
-A kernel is `build(**functions)` in a file of `kernels/`; it returns a function of (numbers, begin, end), addresses and
-indices as int64. an object file is named by a hash of kernel sources, the variant's text, the CPU and Numba's version.
+A kernel is `build(**functions)` in a file of `kernels/`. It returns a function of (numbers, begin, end), an address and
+two indices as int64. The name of an object file contains a hash of all kernel sources, the variant's text, the CPU and
+Numba's version.
 """
 
 from __future__ import annotations
@@ -23,18 +24,18 @@ from perframe.sizes import arithmetic
 from perframe.tensor.locks import new_lock
 
 _lock = new_lock()
-compiled: list[str] = []  # what this process compiled; tests look
+compiled: list[str] = []  # the kernels that were missing on disk, for tests
 
 
 @functools.cache
 def _fingerprint() -> str:
-    """What, besides a variant's text, decides the object code."""
+    """Return a hash of everything that decides the object code, except the variant's text."""
     import llvmlite.binding as llvm
 
     digest = hashlib.sha256()
     for path in [Path(arithmetic.__file__), *sorted((Path(__file__).parents[1] / "kernels").glob("*.py"))]:
         digest.update(path.read_bytes())
-    numba = importlib.util.find_spec("numba")  # whose version is in a file; to ask for it takes 15 ms
+    numba = importlib.util.find_spec("numba")  # the version is read from its file: to ask for it takes 15 ms
     if numba is not None and numba.origin is not None:
         digest.update((Path(numba.origin).parent / "_version.py").read_bytes())
     digest.update(f"{llvm.get_host_cpu_name()} {sys.version_info[:2]}".encode())
@@ -44,7 +45,7 @@ def _fingerprint() -> str:
 
 
 class _Linker:
-    """One LLVM execution engine into which object code is linked."""
+    """An LLVM execution engine into which object code is linked."""
 
     def __init__(self) -> None:
         import llvmlite.binding as llvm
@@ -56,7 +57,7 @@ class _Linker:
         self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
 
     def link(self, code: bytes, symbol: str) -> int:
-        """The address of `symbol` in the object code."""
+        """Link object code, and return the address of `symbol` in it."""
         self._engine.add_object_file(self._llvm.object_file.ObjectFileRef.from_data(code))
         self._engine.finalize_object()
         return int(self._engine.get_function_address(symbol))
@@ -67,11 +68,11 @@ def _linker() -> _Linker:
     return _Linker()
 
 
-_parents: list[_Linker] = []  # which own the code that a forked child has from them
+_parents: list[_Linker] = []  # kept, since they own the code that a forked child has from its parents
 
 
 def _leave_linker() -> None:
-    """A child links with an engine of its own: the parent's may be in the middle of a kernel."""
+    """Give a forked child its own engine: the parent's engine may be in the middle of a kernel."""
     if _linker.cache_info().currsize:
         _parents.append(_linker())
         _linker.cache_clear()
@@ -83,10 +84,11 @@ if hasattr(os, "register_at_fork"):
 
 @functools.cache
 def kernel(name: str, text: str = "") -> int:
-    """The address of a kernel: `name` is "file" or "file.function", `text` the formulas that make the variant.
+    """Return the address of a kernel. `name` is "file" or "file.function"; `text` has the formulas of the variant.
 
-    Where it must be compiled first, other processes begin with that, and the number has a value when somebody needs it.
-    Raises BackendError, then or now.
+    If the kernel is missing on disk, another process begins to compile it. The result then stands for the address, and
+    its first use as a number waits for the compiler. Raises BackendError, at once or at that use, where the kernel
+    cannot be compiled.
     """
     with _lock:
         path = object_path(name, text, kernel_folder())
@@ -100,7 +102,7 @@ def kernel(name: str, text: str = "") -> int:
 
 
 class _Pending:
-    """The address of a kernel that is being compiled, as a number: NumPy and int() wait for it."""
+    """The address of a kernel that is being compiled. NumPy and int() use it as a number, and wait for the compiler."""
 
     __slots__ = ("_address", "_job", "_kernel")
 
@@ -118,40 +120,40 @@ class _Pending:
 
 
 def _made_here(name: str, text: str, path: Path) -> Entry:
-    """A kernel that no other process has compiled."""
+    """Compile a kernel in this process, and write it to disk."""
     try:
         entry = compile_here(name, text)
     except Exception as error:
         raise compile_error(name, f"{type(error).__name__}: {error}") from error
-    if not any(variable.startswith("NUMBA_") for variable in os.environ):  # which may have made another one of it
+    if not any(variable.startswith("NUMBA_") for variable in os.environ):  # Numba's variables may change the code
         write(path, *entry)
     return entry
 
 
 def expect() -> None:
-    """Begin to compile what every program needs, where it is missing."""
+    """Begin to compile the kernels that every program needs, if they are missing."""
     kernel("walk")
     kernel("walk.build_help")
 
 
 def busy() -> bool:
-    """Whether any kernel that was asked for is still being compiled."""
+    """Whether any requested kernel is still being compiled."""
     return compilers().busy
 
 
 def settle() -> None:
-    """Wait until all kernels that were asked for are there."""
+    """Wait until all requested kernels are compiled."""
     compilers().settle()
 
 
 def object_path(name: str, text: str, folder: Path) -> Path:
-    """Where a kernel's object code is kept."""
+    """Return the path of a kernel's object code."""
     digest = hashlib.sha256(f"{_fingerprint()} {name} {text}".encode()).hexdigest()[:32]
     return folder / f"{name}-{digest}.o"
 
 
 def compile_here(name: str, text: str) -> Entry:
-    """Compile with Numba; returns object code and the symbol of the function in it."""
+    """Compile with Numba in this process. Return the object code and the symbol of the function in it."""
     from perframe.backends.cpu.kernels import compiler
 
     return compiler.compile_kernel(name, text)
@@ -159,14 +161,14 @@ def compile_here(name: str, text: str) -> Entry:
 
 @functools.cache
 def function(name: str) -> Callable[..., int]:
-    """A kernel as a function for ctypes, which releases the GIL around it; call it with `arguments`."""
+    """Return a kernel as a ctypes function, which releases the GIL. Call it with `arguments`."""
     # Numba's calling convention: a slot for the result and one for the exception come first
     prototype = ctypes.CFUNCTYPE(ctypes.c_int32)
     return prototype(int(kernel(name)))
 
 
 def arguments(first: int, second: int, third: int) -> tuple[Any, ...]:
-    """What `function` is called with: made once, since that takes longer than many a program."""
+    """Make the arguments for `function`. Make them once: that takes longer than many programs run."""
     slots = (ctypes.c_int64 * 2)()
     address = ctypes.addressof(slots)
     pointers = (ctypes.byref(slots), ctypes.c_void_p(address + 8))
@@ -175,7 +177,7 @@ def arguments(first: int, second: int, third: int) -> tuple[Any, ...]:
 
 @functools.cache
 def epilogue_text(stages: Any, name: str = "epilogue", first: int = 0) -> str:
-    """The Python text of an epilogue: a function `epilogue(x, p)`, whose parameters p holds from the first on."""
+    """Return the Python text of an epilogue: a function `name(x, p)`, with its parameters in `p` from `first` on."""
     from perframe.layers.epilogue import compose, parameters
 
     functions, expression = compose(stages, "python")

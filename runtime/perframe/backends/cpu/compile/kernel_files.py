@@ -1,4 +1,4 @@
-"""Object code of compiled kernels on disk, in a folder that nobody else may write to: a kernel is run as it is read."""
+"""Object code of compiled kernels on disk. No other user may write to the folder: a kernel is run as it is read."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ log = logging.getLogger("perframe")
 Entry = tuple[bytes, str]  # object code, and the symbol of the function in it
 
 DAY = 86_400.0  # seconds
-MAX_AGE = 90 * DAY  # after which a kernel that no process used is deleted
-MAX_BYTES = 512 << 20  # of all kernels; the ones that were not used for longest go first
+MAX_AGE = 90 * DAY  # a kernel that was unused for longer is deleted
+MAX_BYTES = 512 << 20  # of all kernels; beyond it, the kernels that were unused for longest are deleted first
 
 
 def cache_folder() -> Path:
-    """Where object code is kept: PERFRAME_CACHE, or the user's cache folder."""
+    """Return the folder for object code: PERFRAME_CACHE, or the user's cache folder."""
     base = os.environ.get("PERFRAME_CACHE")
     if base:
         return Path(base)
@@ -34,21 +34,21 @@ def cache_folder() -> Path:
 
 
 def kernel_folder() -> Path:
-    """Where the kernels lie in the cache folder."""
+    """Return the folder of kernels within the cache folder."""
     return cache_folder() / "kernels"
 
 
 @functools.cache
 def _is_private(folder: Path) -> bool:
-    """Whether nobody else may put files into a folder, or another folder in its place. Logs what is wrong."""
+    """Whether no other user may put files into a folder, or replace the folder by another. Logs the problem."""
     if os.name != "posix":
         return True
     for path, may_be_shared in ((folder, False), (folder.parent, True)):
         try:
             found = path.stat()
         except OSError:
-            continue  # it is not there yet
-        sticky = may_be_shared and found.st_mode & stat.S_ISVTX  # of a file there, only its owner can dispose
+            continue  # the folder does not exist yet
+        sticky = may_be_shared and found.st_mode & stat.S_ISVTX  # only a file's owner can replace it there
         if found.st_uid not in (os.getuid(), 0) or (found.st_mode & 0o022 and not sticky):
             log.warning(
                 "kernels are not kept in %s: others may write to %s, and what lies there is run as it is; say "
@@ -61,7 +61,7 @@ def _is_private(folder: Path) -> bool:
 
 
 def read(path: Path) -> Entry | None:
-    """Object code and symbol from disk; None when it is not there, not whole, or not in a private folder."""
+    """Read object code and symbol from disk. Return None if the file is missing or damaged, or its folder is shared."""
     try:
         data = path.read_bytes()
     except OSError:
@@ -75,7 +75,7 @@ def read(path: Path) -> Entry | None:
 
 
 def write(path: Path, code: bytes, symbol: str) -> None:
-    """Keep object code; a folder that cannot be written costs a compilation a process, no more."""
+    """Write object code to disk. If the folder cannot be written, each process compiles the kernel again."""
     rest = symbol.encode() + b"\n" + code
     try:
         path.parent.parent.mkdir(parents=True, exist_ok=True)
@@ -90,7 +90,7 @@ def write(path: Path, code: bytes, symbol: str) -> None:
 
 
 def _digest(path: Path, rest: bytes) -> bytes:
-    """Of the content and of the name: a file that was put in another's place is none."""
+    """Return a hash of the content and the file's name, so that a file under another kernel's name is refused."""
     return hashlib.sha256(path.name.encode() + b"\n" + rest).hexdigest().encode()
 
 
@@ -102,7 +102,9 @@ def _touch(path: Path) -> None:
 
 
 def prune(folder: Path, max_bytes: int = MAX_BYTES, max_age: float = MAX_AGE) -> None:
-    """Delete kernels that no process used for long, and beyond a size those that were not used for longest."""
+    """Delete kernels that were unused for longer than `max_age` seconds. If more than `max_bytes` remain, also delete
+    the kernels that were unused for longest.
+    """
     found: list[tuple[float, int, Path]] = []
     with contextlib.suppress(OSError):
         for path in folder.iterdir():

@@ -1,1 +1,1 @@
-"""Programs of the CPU: steps, the numbers that they read, and the memory that they use."""
+"""Programs of the CPU: steps, the numbers that the steps read, and the memory that they use."""

@@ -1,4 +1,4 @@
-"""Memory for what lives within a run: one block for all plans of a backend, since their runs follow each other."""
+"""Memory for the values within a run. All plans of a backend share one block, since their runs follow each other."""
 
 from __future__ import annotations
 
@@ -19,38 +19,40 @@ from perframe.tensor.guarded import guard
 from perframe.tensor.storage import NOWHERE, HostStorage, aligned_bytes
 
 ALIGNMENT = 64  # bytes: a cache line, and the widest vector
-WASTE = 1 << 20  # bytes, more than which are worth a plan's time
-ROOM = 1 << 20  # bytes at the least that are there for larger plans: what nobody writes to takes no memory
+WASTE = 1 << 20  # bytes: more waste than this is worth a second layout
+ROOM = 1 << 20  # spare bytes for larger plans, at least; pages that no step writes take no memory
 
 
 class Arena:
-    """The block. It is made when something first runs, as large as the largest plan wants and as much again, which the
-    system only gives when it is used; a later plan that wants more than that gets a new one.
+    """The block of memory that all plans share.
+
+    The first run allocates it, with twice the bytes that the largest plan needs: the system provides the spare pages
+    only when a step writes to them. A later plan that needs more gets a new block.
     """
 
     def __init__(self) -> None:
         self.workspaces: list[ArenaWorkspace] = []
         self._place, self._wanted = NOWHERE, 0
-        self.address = NOWHERE[1]  # where the memory is now
+        self.address = NOWHERE[1]  # of the present block
 
     def block(self, size: int) -> tuple[NDArray[Any], int]:
-        """Memory of so many bytes at least, and its address. Whoever runs on it holds it: a larger one may take its
-        place meanwhile, or none, when the last plan leaves.
+        """Return memory of at least `size` bytes, and its address. The caller must hold the memory during its run: a
+        larger block may replace it meanwhile, and the arena drops it when the last plan leaves.
         """
         place = self._place
         if place[0].size < size or place[0].size < self._wanted:
-            place = self._place = NOWHERE  # the old one goes before the new one comes
+            place = self._place = NOWHERE  # free the old block before allocating the new one
             wanted = max(size, self._wanted)
             try:
                 place = aligned_bytes(wanted + max(ROOM, wanted))
             except BackendError:
                 place = aligned_bytes(wanted)
-            place[0][: min(4 * wanted, ROOM)] = 0  # who writes to a page first waits for it
+            place[0][: min(4 * wanted, ROOM)] = 0  # the first write to a page waits for the system
             self._place, self.address = place, place[1]
         return place
 
     def enlarge(self, size: int) -> None:
-        """Be at least so large at the next run. Raises InputError for more than the machine has."""
+        """Reserve at least `size` bytes for the next run. Raises InputError for more bytes than the machine has."""
         if size > self._wanted:
             if size > machine_bytes():
                 raise InputError(
@@ -60,7 +62,7 @@ class Arena:
             self._wanted = size
 
     def leave(self, workspace: ArenaWorkspace) -> None:
-        """A plan needs no memory any more; after the last one there is none."""
+        """Remove a plan's workspace. The last one to leave drops the block."""
         if workspace in self.workspaces:
             self.workspaces.remove(workspace)
             if workspace.size == self._wanted:
@@ -70,7 +72,7 @@ class Arena:
 
 
 class ArenaStorage(HostStorage):
-    """A range of the arena. It has values only during a run."""
+    """A range of the arena. It holds values only during a run."""
 
     def __init__(self, shape: Sequence[int], dtype: DataType, offset: int) -> None:
         super().__init__(shape, dtype, NOWHERE[0])
@@ -79,27 +81,27 @@ class ArenaStorage(HostStorage):
         self._parts: list[tuple[ArenaStorage, int]] = []
 
     def part(self, first: int, shape: Sequence[int], dtype: DataType) -> ArenaStorage:
-        """A value within this one, `first` bytes from its begin."""
+        """Return storage for a value within this one, `first` bytes from its begin."""
         made = ArenaStorage(shape, dtype, self.offset + plain(first))
         made.within = (self, first)
         self._parts.append((made, plain(first)))
         return made
 
     def lie_at(self, offset: int) -> None:
-        """Begin there, with all parts."""
+        """Move this storage and its parts to an offset in the arena."""
         self.offset = offset
         for part, first in self._parts:
             part.offset = offset + first
 
     def move_to(self, block: NDArray[Any]) -> None:
-        """See the values in this block."""
+        """Take the values from this block from now on."""
         end = self.offset + max(1, self.size * self.dtype.numpy.itemsize)
         self.set_memory(block[self.offset : end])
 
 
 @dataclass
 class Life:
-    """A value's storage, its bytes, and when it was taken and given back."""
+    """A value's storage, its bytes, and the times at which it was taken and given back."""
 
     storage: ArenaStorage
     length: int
@@ -108,13 +110,15 @@ class Life:
 
 
 def aligned(size: int) -> int:
-    """What a value of so many bytes takes."""
+    """Return the bytes that a value of `size` bytes takes in the arena."""
     return -(-at_least(size, 1) // ALIGNMENT) * ALIGNMENT
 
 
 def _lay_out(lives: Sequence[Life]) -> tuple[int, list[int]]:
-    """The bytes that values take together, and their offsets: the largest first, each as low as those that live with it
-    allow (Pisarchyk and Lee 2020, "Efficient Memory Management for Deep Neural Net Inference", greedy by size).
+    """Return the bytes that the values take together, and their offsets.
+
+    The largest value is placed first, and each value as low as the values that live at the same time allow (Pisarchyk
+    and Lee 2020, "Efficient Memory Management for Deep Neural Net Inference", greedy by size).
     """
     offsets = [0] * len(lives)
     placed: list[tuple[int, int, Life]] = []  # (begin, end), ascending
@@ -131,28 +135,28 @@ def _lay_out(lives: Sequence[Life]) -> tuple[int, list[int]]:
 
 
 class ArenaWorkspace:
-    """Where a plan's values lie in the arena: those whose lifetimes do not meet share memory.
+    """Places a plan's values in the arena. Values whose lifetimes do not meet share memory.
 
-    Values come and go in the order of the plan's steps. Each takes the smallest hole that is large enough, which costs
-    a plan next to nothing; where that wastes much, all are laid out anew when their lifetimes are known.
+    Values come and go in the order of the plan's steps. Each value takes the smallest hole that is large enough, which
+    costs almost no time. If that wastes much memory, `end_plan` lays out all values again with their lifetimes known.
     """
 
     def __init__(self, arena: Arena, size: int = 0) -> None:
-        """`size` says how many bytes it wants, where that is known. Raises InputError for more than the machine has."""
+        """`size` is the number of bytes, if it is known. Raises InputError for more bytes than the machine has."""
         arena.enlarge(size)
         self._arena = arena
         self._holes: list[tuple[int, int]] = []  # (begin, end), ascending, none next to another
         self._taken: dict[int, Life] = {}  # by the storage
         self.lives: list[Life] = []  # in the order in which they were taken
-        self.marks: list[list[int]] = []  # what is taken while each layer runs, by the storage
+        self.marks: list[list[int]] = []  # for each layer, the ids of the storages that are taken while it runs
         self._now = self._most = 0
         self._scratch: list[Storage] = []
-        self.own: list[tuple[HostStorage, Sequence[int]]] = []  # values in guarded memory, which is nobody else's
+        self.own: list[tuple[HostStorage, Sequence[int]]] = []  # values in guarded memory, outside the arena
         self.size, self.used = size, 0
         arena.workspaces.append(self)
 
     def take(self, shape: Sequence[int], dtype: DataType) -> Storage:
-        """Storage until it is given back."""
+        """Take storage for a value, until `give_back`."""
         if dtype is DataType.STRING:
             return HostStorage(shape, dtype)
         if guard():
@@ -178,7 +182,7 @@ class ArenaWorkspace:
         return storage
 
     def give_back(self, storage: Storage) -> None:
-        """Nothing reads its values any more."""
+        """Give back storage whose values no later step reads."""
         life = self._taken.pop(id(storage), None)
         if life is None:
             return
@@ -193,18 +197,18 @@ class ArenaWorkspace:
         insort(self._holes, (before[0] if before else begin, after[1] if after else end))
 
     def scratch(self, shape: Sequence[int], dtype: DataType) -> Storage:
-        """Storage between the steps of one layer."""
+        """Take storage until the end of the layer, for values between its steps."""
         self._scratch.append(self.take(shape, dtype))
         return self._scratch[-1]
 
     def end_layer(self) -> None:
-        """The layer's steps are all there."""
+        """Note the end of a layer, and give back its scratch."""
         self.marks.append(list(self._taken))
         while self._scratch:
             self.give_back(self._scratch.pop())
 
     def end_plan(self) -> None:
-        """Nothing more will be taken."""
+        """Fix the layout: no more storage will be taken."""
         if self.size - self._most > WASTE:
             size, offsets = _lay_out(self.lives)
             if size < self.size:
@@ -214,5 +218,5 @@ class ArenaWorkspace:
         self._arena.enlarge(self.size)
 
     def release(self) -> None:
-        """Leave the arena to the other plans."""
+        """Remove the workspace from the arena."""
         self._arena.leave(self)

@@ -1,4 +1,4 @@
-"""Where a program's steps find their operands: addresses that change with the inputs of a run, and with the arena."""
+"""The addresses at which a program's steps find their operands. They change with a run's inputs and with the arena."""
 
 from __future__ import annotations
 
@@ -16,22 +16,25 @@ Ints = NDArray[np.int64]
 
 
 class Bound(Protocol):
-    """A step, as far as its operands go."""
+    """The operands and numbers of a step."""
 
     @property
     def operands(self) -> list[HostStorage]:
-        """What it reads and writes."""
+        """The storages that the step reads and writes."""
 
     @property
     def numbers(self) -> Sequence[int] | None:
-        """What a kernel reads after their addresses; None for a step in Python."""
+        """The numbers that a kernel reads after the addresses of its operands; None for a step in Python."""
 
 
 @dataclass(frozen=True)
 class Addresses:
-    """Where, in all steps' numbers, addresses stand: those of the arena's storages in order (from its begin), and by a
-    storage's id those of `others`. `starts` says where each step's numbers begin, `size` where the last value in the
-    arena ends. `memories` are those of the others: a run may outlive whoever owns them.
+    """The places of addresses among the numbers of all steps.
+
+    `in_arena` has the place of each address in the arena (in `numbers` an offset from its begin), and `storages` the
+    storage for each. `elsewhere` maps the id of each of the `others`, storages outside the arena, to its places.
+    `starts` has the place at which each step's numbers begin. `memories` keeps the memory of the others alive, since a
+    run may outlive their owners.
     """
 
     numbers: Sequence[int]
@@ -49,7 +52,7 @@ class Addresses:
 
     @classmethod
     def of(cls, steps: Sequence[Bound]) -> Addresses:
-        """Those of these steps."""
+        """Collect the addresses of these steps."""
         numbers: list[int] = []
         starts: list[int] = []
         places: list[int] = []
@@ -74,23 +77,23 @@ class Addresses:
 
 
 class Bindings:
-    """The numbers of all steps, in one array of a program's, which are those of `known` in order."""
+    """Writes addresses into the numbers of a program's steps: one array, with the numbers of `known` in order."""
 
     def __init__(
         self, arena: Arena | None, size: int, known: Addresses, numbers: Ints, elsewhere: Mapping[int, Sequence[int]]
     ) -> None:
-        """`size` is what a run needs of the arena; `elsewhere` has the places of what may be replaced. `attach` comes
-        next.
+        """`size` is the number of bytes of the arena that a run needs. `elsewhere` maps the ids of storages that may be
+        replaced to their places. Call `attach` next.
         """
         self._readers: dict[int, list[tuple[list[HostStorage], int]]] = {}  # by the planned operand, steps' operands
         self._moved: list[ArenaStorage] = []  # read by steps in Python
         self._numbers, self._in_arena, self._elsewhere = numbers, known.in_arena, elsewhere
-        self._bound: dict[int, NDArray[Any]] = {}  # the memory of what took an operand's place lives as long
+        self._bound: dict[int, NDArray[Any]] = {}  # keeps the memory of replacements alive
         self._arena, self._size, self._base, self._moved_to = arena, size, 0, 0
 
     def attach(self, steps: Sequence[Bound], base: int = 0) -> None:
-        """Nothing was replaced, and what is in the arena is where that begins at `base`; all that these steps in Python
-        read is to be found.
+        """Begin with the planned operands, with the arena's addresses relative to `base`, and note the operands of
+        steps in Python.
         """
         self._base, self._moved_to = base, 0
         for step in steps:
@@ -100,7 +103,7 @@ class Bindings:
                     self._readers.setdefault(id(operand), []).append((step.operands, index))
 
     def replace(self, planned: HostStorage, new: HostStorage) -> None:
-        """Read `new` where the plan says `planned`."""
+        """Make all steps use `new` instead of the planned storage."""
         for place in self._elsewhere.get(id(planned), ()):
             self._numbers[place] = new.address
         for operands, index in self._readers.get(id(planned), ()):
@@ -108,7 +111,7 @@ class Bindings:
         self._bound[id(planned)] = new.memory
 
     def follow_arena(self) -> NDArray[Any] | None:
-        """See to it that all in the arena is where the arena is now; returns its memory."""
+        """Update all addresses in the arena to the place of the present block, and return its memory."""
         if self._arena is None:
             return None
         block, base = self._arena.block(self._size)

@@ -10,7 +10,7 @@ from perframe.tensor.storage import Storage
 
 
 class LateProgram:
-    """Becomes a `CpuProgram` when it first runs. Runs follow each other, and nothing is bound anew during one."""
+    """Makes a `CpuProgram` at its first run. Runs follow each other, and no operand is replaced during a run."""
 
     def __init__(self, steps: Sequence[CpuStep], arena: Arena) -> None:
         self.steps, self._arena = list(steps), arena
@@ -22,23 +22,23 @@ class LateProgram:
 
     @property
     def nanoseconds(self) -> int | None:
-        """What its runs take; None before the first."""
+        """The time of one run; None before the first."""
         return None if self._made is None else self._made.nanoseconds
 
     @property
     def is_brief(self) -> bool:
-        """Whether its runs took less time than handing one to another thread."""
+        """Whether a run takes less time than handing it to another thread."""
         return self._made is not None and self._made.is_brief
 
     def replace(self, planned: Storage, new: Storage) -> None:
-        """Read `new` where the plan says `planned`."""
+        """Make all steps use `new` instead of the planned storage."""
         if self._made is not None:
             self._made.replace(planned, new)
         else:
             self._replaced.append((planned, new))
 
     def run(self, begin: int, end: int, away: bool = False) -> None:
-        """Wait for the kernels, the first time, and run some steps."""
+        """Run some steps. The first run waits for the kernels."""
         if self._made is None:
             made = CpuProgram(self.steps, self._arena)
             for planned, new in self._replaced:

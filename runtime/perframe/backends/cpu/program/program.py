@@ -20,16 +20,16 @@ from perframe.sizes.traced import at_least, at_most, plain
 from perframe.tensor import HostStorage, Storage
 from perframe.tensor.storage import address_of
 
-# nanoseconds. Measured on two cores: a job begins in another thread after 40 to 80 µs, where the same run takes half as
-# long again, since the caches are another core's; a helper begins after 30 to 50
-BRIEF = 100_000  # a program that takes less runs where it is submitted
-LONG = 100_000  # one that takes more is worth waking the helpers for
+# Limits in nanoseconds. Measured on two cores: a job begins in another thread after 40 to 80 µs, and takes half as long
+# again there, since the other core has other caches; a helper begins after 30 to 50 µs.
+BRIEF = 100_000  # a shorter program runs in the thread that submits it
+LONG = 100_000  # a longer program is worth waking the helpers for
 
-CHUNKS_PER_THREAD = 16  # a thread that was held up delays the others by one chunk
+CHUNKS_PER_THREAD = 16  # a thread that is held up delays the others by one chunk
 
 
 class Table:
-    """An array that a kernel reads and that follows from sizes: `make(*arguments)`, of which some are whole numbers."""
+    """An array that a kernel reads, and that depends on sizes: `make(*arguments)`. Some arguments may be followed."""
 
     def __init__(self, make: Callable[..., NDArray[Any]], arguments: Sequence[Any]) -> None:
         self.make, self.arguments = make, arguments
@@ -41,8 +41,8 @@ class NativeStep:
 
     Every kernel is called as `kernel(numbers, begin, end)` for a range of its `items`, independent pieces of its work.
     `grain` is the least number of items worth handing to another core; without it the step is not split. `check` is
-    called after a run, and raises where the kernel has left word of an error. The addresses of `tables` are the first
-    of the numbers.
+    called after a run, and raises if the kernel has reported an error. The addresses of `tables` are the first of the
+    numbers.
     """
 
     __slots__ = ("_keep", "check", "grain", "items", "kernel", "layer", "numbers", "operands", "tables")
@@ -68,14 +68,16 @@ class NativeStep:
 
     @property
     def chunk(self) -> int:
-        """How many items a thread takes at once: whole grains, as many as keep all threads busy to the end."""
+        """The number of items that a thread takes at once: whole grains, few enough to keep all threads busy to the
+        end.
+        """
         threads, grain = thread_count(), at_least(self.grain, 1)
         if threads == 1:
             return self.items
         return at_most(-(-self.items // (grain * threads * CHUNKS_PER_THREAD)) * grain, self.items)
 
     def on(self, layer: str, operands: Sequence[Storage]) -> NativeStep:
-        """The same step on others."""
+        """Return this step for another layer on other operands."""
         numbers = self.numbers[len(self.tables) :]
         return NativeStep(
             layer, self.kernel, operands, numbers, self.items, self._keep, grain=self.grain, tables=self.tables
@@ -83,7 +85,7 @@ class NativeStep:
 
 
 class PythonStep:
-    """A layer computed with NumPy. `again` makes it for other shapes of its operands, on other storages."""
+    """A layer computed with NumPy. `again` makes the step for other shapes and storages of its operands."""
 
     numbers = None
 
@@ -103,18 +105,19 @@ CpuStep = NativeStep | PythonStep
 
 
 def numbers_begin(steps: Sequence[CpuStep]) -> int:
-    """Where in a program's words the numbers of its steps begin, after the table."""
+    """Return the index of the word at which the numbers of a program's steps begin, after the table."""
     return team.PROGRAM + team.ROW * len(steps)
 
 
 class CpuProgram:
-    """Steps in order. A run of native ones is a table, which native code walks without the GIL, with the helpers.
+    """Steps in order. Native code walks the table of consecutive native steps without the GIL, with the helpers.
 
-    `words` are all that native code reads: a program's own (see kernels/team.py), the table, and the steps' numbers.
+    `words` hold everything that native code reads: the program's own words (see kernels/team.py), the table, and the
+    steps' numbers.
     """
 
     def __init__(self, steps: Sequence[CpuStep], arena: Arena | None = None, known: Addresses | None = None) -> None:
-        """`known` are the addresses of the steps, where somebody has them already."""
+        """`known` are the addresses of the steps, if the caller has them already."""
         self.steps = list(steps)
         self.known = known = known or Addresses.of(self.steps)
         self._native_until = _ends_of_native_runs(self.steps)
@@ -136,7 +139,7 @@ class CpuProgram:
         self._begin(bool((table[:, team.CHUNK] < table[:, team.ITEMS]).any()))
 
     def _begin(self, splits: bool) -> None:
-        """No run was measured yet. `splits` says whether any step is for more than one thread."""
+        """Begin without a measured run. `splits` says whether any step is for more than one thread."""
         self.nanoseconds: int | None = None
         self._splits = self._wants_helpers = splits
 
@@ -148,7 +151,7 @@ class CpuProgram:
         held: Sequence[NDArray[Any]],
         splits: bool,
     ) -> CpuProgram:
-        """A like program on other words, with the addresses of memory that it holds."""
+        """Return a program like this one on other words. `held` is memory that the words refer to."""
         made = CpuProgram.__new__(CpuProgram)
         vars(made).update(vars(self))
         made.words, made.steps, made.bindings, made._held = words, list(steps), bindings, held
@@ -161,20 +164,20 @@ class CpuProgram:
 
     @property
     def is_brief(self) -> bool:
-        """Whether its runs took less time than handing one to another thread."""
+        """Whether a run takes less time than handing it to another thread."""
         return self.nanoseconds is not None and self.nanoseconds < BRIEF
 
     def replace(self, planned: Storage, new: Storage) -> None:
-        """Read `new` where the plan says `planned`."""
+        """Make all steps use `new` instead of the planned storage."""
         if isinstance(planned, HostStorage) and isinstance(new, HostStorage):
             self.bindings.replace(planned, new)
 
     def run(self, begin: int, end: int, away: bool = False) -> None:
-        """Run the steps from `begin` up to `end` in this thread, and chunks of them in the helpers. `away` says that
-        another thread submitted them.
+        """Run the steps from `begin` up to `end` in this thread, while helpers run chunks of them. `away` says that
+        another thread submitted the steps.
         """
         start = perf_counter_ns()
-        block = self.bindings.follow_arena()  # which must not go before the run ends
+        block = self.bindings.follow_arena()  # keeps the block until the run ends
         at = begin
         while at < end:
             last = self._native_until[at]
@@ -201,7 +204,7 @@ class CpuProgram:
             self._note(elapsed * 2 // 3 if away else elapsed)
 
     def _forget_errors(self) -> None:
-        """Take away the words of all errors that kernels met: what stayed would be found after the next run."""
+        """Clear the errors that all kernels have reported: a remaining one would be raised after the next run."""
         for _, check in self._checks:
             with suppress(Exception):
                 check()
@@ -224,17 +227,17 @@ class CpuProgram:
             crew.leave()
 
     def _note(self, elapsed: int) -> None:
-        """Follow what a run here takes. One that was held up moves the figure by a quarter at most."""
+        """Update the measured time of a run. A run that was held up raises the figure by a quarter at most."""
         known = self.nanoseconds
         if known is not None:
             elapsed = known + (elapsed - known if elapsed < 2 * known else known) // 4
         self.nanoseconds = now = elapsed
         if self._splits and (now > LONG or now < LONG // 2):
-            self._wants_helpers = now > LONG  # in between, as before: helpers make it shorter
+            self._wants_helpers = now > LONG  # unchanged in between, since helpers themselves make runs shorter
 
 
 def _ends_of_native_runs(steps: Sequence[CpuStep]) -> list[int]:
-    """For each step the end of the run of native ones that it begins; its own index where it is none."""
+    """Return for each step the end of the native steps that begin with it, or its own index if it is not native."""
     ends = list(range(len(steps) + 1))
     for index in reversed(range(len(steps))):
         if isinstance(steps[index], NativeStep):

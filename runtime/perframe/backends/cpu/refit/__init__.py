@@ -1,1 +1,1 @@
-"""Programs of the CPU for other sizes than those that they were made for."""
+"""Programs of the CPU, refitted to other sizes."""

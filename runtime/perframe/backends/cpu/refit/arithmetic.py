@@ -1,4 +1,4 @@
-"""Arithmetic of sizes, done natively: a plan for a new size is waited for by a frame."""
+"""Native arithmetic of sizes, since a frame waits for the plan for a new size."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from perframe.tensor.storage import address_of
 
 
 class NativeArithmetic:
-    """Arithmetic, and where in a block of words the first of its results go.
+    """Arithmetic of sizes that writes its first results into a block of words.
 
-    `places` has, for each of these, its place and that of an address in the same block which is added to it. The first
-    `read` of them are numbers, to which none is added.
+    `places` has for each of these results its place in the block, and the place of an address in the block to add to
+    it. The first `read` results are plain numbers without an address.
     """
 
     def __init__(self, arithmetic: SizeArithmetic, places: Sequence[tuple[int, int]], read: int) -> None:
@@ -44,18 +44,18 @@ class NativeArithmetic:
 
     @property
     def ready(self) -> bool:
-        """Whether the kernel is there."""
+        """Whether the kernel is compiled."""
         if self._function is None and not jit.busy():
             self._function = jit.function("arithmetic.write")
         return self._function is not None
 
     def read(self, block: int) -> None:
-        """Write the numbers for the sizes for which it was chosen last to the block at this address."""
+        """Write the plain numbers, for the sizes for which this was last chosen, to the block at this address."""
         self._record[words.BLOCK] = block
         self._call(self._first)
 
     def write(self, block: int) -> None:
-        """Write the other results, to which addresses in the block are added."""
+        """Write the other results, each plus its address in the block."""
         self._record[words.BLOCK] = block
         self._call(self._rest)
 
@@ -65,10 +65,10 @@ class NativeArithmetic:
 
 
 class CpuChooser:
-    """Asks in one call which arithmetic holds for the sizes that are at these positions of shapes."""
+    """Finds in one native call the arithmetic that holds for the sizes at these positions of shapes."""
 
     def __init__(self, natives: Sequence[NativeArithmetic], positions: Positions) -> None:
-        self._natives = natives  # which live as long
+        self._natives = natives  # keeps them alive, since the request has their addresses
         dims, listed = (ctypes.c_int64 * positions.count)(), (ctypes.c_int64 * len(natives))()
         listed[:] = [native.address for native in natives]
         opened, alike = np.array(positions.opened, np.int32), np.array(positions.alike, np.int32)
@@ -80,10 +80,11 @@ class CpuChooser:
         self._function = None if jit.busy() else jit.function("arithmetic")
 
     def choose(self, shapes: Shapes) -> int:
-        """The first one whose guards hold, which has its results then; -1 where there is none, or no kernel yet.
+        """Return the index of the first arithmetic whose guards hold; it then has its results. Return -1 if there is
+        none, or while the kernel is compiling.
 
-        A frame waits, with nothing of this in the processor's caches: loops of Python cost half of what functions do
-        that nothing else calls, such as those of itertools and of arrays' slices.
+        A frame waits for this, and the code is not in the processor's caches. There, a loop in Python costs half as
+        much as functions that no other code calls, such as those of itertools and of arrays' slices.
         """
         if self._function is None:
             if jit.busy():

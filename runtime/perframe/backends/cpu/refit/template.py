@@ -1,4 +1,4 @@
-"""A program for any sizes: where its numbers, the lengths of its values and its shapes follow from sizes."""
+"""Programs for any sizes: numbers, lengths of values and shapes are arithmetic of sizes."""
 
 from __future__ import annotations
 
@@ -23,15 +23,16 @@ from perframe.tensor import DataType, HostStorage, Storage
 from perframe.tensor.checks import too_large
 from perframe.tensor.storage import address_of
 
-# where a block has what is added to its words: nothing, the arena's address, and from the third on those of storages
+# the places of a block whose contents are added to its other words: 0, the arena's address, and storages' addresses
 NOTHING, ARENA, STORAGES = range(3)
 
 
 class CpuTemplate:
-    """What was made for one set of sizes, and what of it other sizes change.
+    """The program for one set of sizes, and the arithmetic that makes it a program for other sizes.
 
-    A program for other sizes has a block of words: where things are, then the results that Python reads, then the words
-    of the program. These are the first program's, but for those that follow from sizes, plus an address in some places.
+    A program for other sizes has a block of words: addresses, then the results that Python reads, then the words of the
+    program. The program's words are copied from the first program. The arithmetic then writes the words that depend on
+    sizes, and adds an address to some of them.
     """
 
     def __init__(
@@ -45,7 +46,7 @@ class CpuTemplate:
         self.steps, self.known = steps, Addresses.of(steps)
         self._pattern: CpuProgram | None = None
         self._results: list[int] = []
-        self._note(results)  # first, for whoever asked for them
+        self._note(results)  # first, at the indices that the caller knows
         self._sizes = self._note(trace.sizes)
         storages = dict(storages)
         for storage, shape in workspace.own:
@@ -77,7 +78,9 @@ class CpuTemplate:
         return slice(len(self._results) - len(numbers), len(self._results))
 
     def _operands_of(self, step: PythonStep) -> list[tuple[HostStorage, slice]]:
-        """Of each operand, in which storage it lies, and the results that say from where on, its shape and pitch."""
+        """Return for each operand the storage in which it lies, and the results that are its first byte, shape and
+        pitch.
+        """
         parts = _Parts(step.operands)
         return [
             (root, self._note([first + self._begins.get(id(root), 0), *shape]))
@@ -85,7 +88,7 @@ class CpuTemplate:
         ]
 
     def _tables_of(self, natives: Sequence[tuple[int, NativeStep]]) -> list[tuple[int, Table, list[tuple[int, int]]]]:
-        """(its number's place, table, which of its arguments are which results) of those that follow from sizes."""
+        """Return (place of its address, table, pairs of argument and result) for each table that depends on sizes."""
         found = []
         for index, step in natives:
             for place, table in enumerate(step.tables, self.known.starts[index] + len(step.operands)):
@@ -96,7 +99,7 @@ class CpuTemplate:
         return found
 
     def _placed(self, natives: Sequence[tuple[int, NativeStep]]) -> list[tuple[int, int, int]]:
-        """(place in the block, formula, place of what is added to it) of all that follows from sizes."""
+        """Return (place in the block, formula, place of the address to add) for each word that depends on sizes."""
         known, begin = self.known, self.words + self.numbers
         found = [(place, number, NOTHING) for place, number in enumerate(self._results, self.given)]
         for index, step in natives:
@@ -109,29 +112,31 @@ class CpuTemplate:
             found.append((begin + place, self._begins[id(root)] + first, ARENA))
         elsewhere = _Parts([*known.others.values()])
         for places, root, first in zip(known.elsewhere.values(), elsewhere.roots, elsewhere.firsts, strict=True):
-            if id(root) in self._slots:  # and no constant
+            if id(root) in self._slots:  # constants have no slot
                 found += [(begin + place, first, self._slots[id(root)]) for place in places]
         return found
 
     @property
     def pattern(self) -> CpuProgram | None:
-        """The program whose words others begin with; None while kernels are being compiled."""
+        """The program whose words are copied for other sizes; None while kernels are compiling."""
         if self._pattern is None and not jit.busy() and self.native.ready:
-            helpers.team()  # whose threads should not begin within a frame
+            helpers.team()  # starts the helper threads here rather than within a frame
             self._pattern = CpuProgram(self.steps, known=self.known)
         return self._pattern
 
     def serves(self, sizes: Sequence[int]) -> bool:
-        """Whether it is the program for these sizes; known before its kernels are there."""
+        """Whether the template serves these sizes. This is known before its kernels are compiled."""
         return self._arithmetic.evaluate(sizes) is not None
 
     def fit(self, backend: Any) -> CpuSizedProgram | None:
-        """The program for the sizes for which it was chosen last; None while kernels are being compiled."""
+        """Return the program for the sizes for which the template was last chosen, or None while kernels are
+        compiling.
+        """
         pattern = self.pattern
         return None if pattern is None else CpuSizedProgram(self, pattern, backend.arena)
 
     def live(self, numbers: Sequence[int]) -> list[int]:
-        """For each layer, the bytes of all values within a run while it does, where these are the results."""
+        """Return for each layer the bytes of the values that are live while it runs, given these results."""
         found = self._arithmetic.evaluate(numbers[self._sizes])
         assert found is not None
         lengths = dict(zip(self._ids, found[len(found) - len(self._ids) :], strict=True))
@@ -139,7 +144,7 @@ class CpuTemplate:
 
 
 class CpuSizedProgram:
-    """A program for one set of sizes, on storages and words of its own. It is made in a frame that waits."""
+    """A program for one set of sizes, with its own storages and words. A frame waits while it is made."""
 
     def __init__(self, template: CpuTemplate, pattern: CpuProgram, arena: Arena) -> None:
         self._template, known = template, template.known
@@ -169,7 +174,7 @@ class CpuSizedProgram:
         self.workspace = ArenaWorkspace(arena, size)
 
     def _remade_tables(self) -> list[NDArray[Any]]:
-        """Tables for these sizes; the program's numbers have their addresses."""
+        """Make the tables for these sizes, and write their addresses into the program's numbers."""
         made = []
         for place, table, followed in self._template.tables:
             arguments = list(table.arguments)
@@ -180,7 +185,7 @@ class CpuSizedProgram:
         return made
 
     def _remade_steps(self) -> Sequence[CpuStep]:
-        """The template's steps, with those in Python made for these sizes."""
+        """Return the template's steps. Steps in Python are made again for these sizes."""
         if not self._template.pythons:
             return self._template.steps
         steps = list(self._template.steps)
@@ -189,11 +194,11 @@ class CpuSizedProgram:
         return steps
 
     def live(self) -> list[int]:
-        """For each layer, the bytes of all values within a run while it does."""
+        """Return for each layer the bytes of the values that are live while it runs."""
         return self._template.live(self.numbers)
 
     def _again(self, step: PythonStep, operands: Sequence[tuple[HostStorage, slice]]) -> CpuStep:
-        """A step in Python for these sizes."""
+        """Make a step in Python for these sizes."""
         made: list[Storage] = []
         shapes: list[Sequence[int]] = []
         for operand, (root, where) in zip(step.operands, operands, strict=True):
@@ -220,7 +225,9 @@ def _new_storage(shape: Sequence[int], dtype: DataType) -> HostStorage:
 
 
 class _Parts:
-    """Of some storages: the whole ones in which they lie (themselves, if in no other), and their first bytes there."""
+    """The outermost storages in which some storages lie, and the first byte of each there. A storage that lies in no
+    other is its own outermost storage.
+    """
 
     def __init__(self, storages: Sequence[HostStorage]) -> None:
         self.roots: list[HostStorage] = []
@@ -235,8 +242,10 @@ class _Parts:
 
 
 def _laid_out(lives: Sequence[Life], lengths: Sequence[int]) -> tuple[list[int], int]:
-    """Where each value begins, and the end of all, as arithmetic of their lengths: each lies above those above which it
-    lay when the program was made, among those that live with it. That keeps them apart whatever the lengths are.
+    """Return the begin of each value, and the end of all, as arithmetic of their lengths.
+
+    A value stays above the values that live at the same time and that lay below it in the first program. That keeps
+    values apart whatever their lengths are.
     """
     order = sorted(range(len(lives)), key=lambda index: lives[index].storage.offset)
     begins, ends = [0] * len(lives), [0] * len(lives)

@@ -1,1 +1,1 @@
-"""Threads of the CPU: jobs, and the helpers that take a share of a program."""
+"""Threads of the CPU: jobs, and the helpers that run chunks of a program's steps."""

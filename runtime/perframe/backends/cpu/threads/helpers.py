@@ -1,7 +1,7 @@
-"""Helper threads: they take chunks of a program's steps while another thread walks it, and sleep in between.
+"""Helper threads: they run chunks of a program's steps while another thread walks the program, and sleep in between.
 
-There is one team in a process, and it helps one program at a time: whoever walks another meanwhile walks it alone,
-which costs little, since all cores are busy then. PERFRAME_THREADS caps the threads that work on one program.
+A process has one team, which helps one program at a time. A thread that walks another program meanwhile has no help,
+which costs little, since all cores are busy then. PERFRAME_THREADS caps the number of threads for one program.
 """
 
 from __future__ import annotations
@@ -26,7 +26,10 @@ _FUTEX = {"x86_64": 202, "aarch64": 98, "riscv64": 98}  # the system call's numb
 
 @functools.cache
 def thread_count() -> int:
-    """How many threads may work on one program: all cores, or PERFRAME_THREADS. Raises InputError."""
+    """The number of threads that may work on one program: one for each core, capped by PERFRAME_THREADS.
+
+    Raises InputError where PERFRAME_THREADS is not a number of at least 1.
+    """
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     given = os.environ.get("PERFRAME_THREADS", "")
     if not given:
@@ -37,7 +40,7 @@ def thread_count() -> int:
 
 
 class Team:
-    """The helpers of a process. What walks a program joins first, and leaves afterwards."""
+    """The helpers of a process. A thread joins the team before it walks a program, and leaves it afterwards."""
 
     def __init__(self, helpers: int) -> None:
         self._words = np.zeros(words.WORDS + 8, np.int64)
@@ -49,11 +52,11 @@ class Team:
         self._help = jit.function("walk.build_help")
         self._sleeps_natively = self._find_system()
         for index in range(helpers):
-            with suppress(RuntimeError):  # the system gives no more threads: there are fewer helpers
+            with suppress(RuntimeError):  # the system allows no more threads, so that there are fewer helpers
                 threading.Thread(target=self._serve, name=f"perframe-helper-{index}", daemon=True).start()
 
     def _find_system(self) -> bool:
-        """Give native code the system's functions; whether its helpers can sleep there, without the GIL."""
+        """Give native code the system's functions. Return whether helpers can sleep in native code, without the GIL."""
         if os.name != "posix":
             return False
         library = ctypes.CDLL(None)
@@ -73,7 +76,7 @@ class Team:
             self._help(*arguments)
 
     def join(self) -> bool:
-        """Whether the helpers are free for a program; until `leave` they are nobody else's."""
+        """Reserve the helpers for a program until `leave`. Return False if they help another program."""
         if not self._taken.acquire(blocking=False):
             return False
         if not self._sleeps_natively:
@@ -81,7 +84,7 @@ class Team:
         return True
 
     def leave(self) -> None:
-        """Let them help another."""
+        """Release the helpers for other programs."""
         if not self._sleeps_natively:
             self._called.clear()
         self._taken.release()
@@ -96,7 +99,7 @@ _lock = threading.Lock()
 
 
 def team() -> Team | None:
-    """The process' team, made when it is first asked for; None where one thread is all there may be."""
+    """Return the team of this process, or None where only one thread may run. The first call makes the team."""
     global _team
     if _team is None and thread_count() > 1:
         with _lock:
@@ -106,7 +109,7 @@ def team() -> Team | None:
 
 
 def _forget() -> None:
-    """In a forked child there are no helpers; it makes its own."""
+    """Forget the team in a forked child, which has no helper threads and makes its own."""
     global _team, _lock
     _team, _lock = None, threading.Lock()
 

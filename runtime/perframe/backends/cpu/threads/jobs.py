@@ -1,5 +1,5 @@
-"""Jobs: functions that run once what they depend on is finished: on worker threads, which sleep when there are none, or
-in whichever thread waits for one that nobody has begun.
+"""Jobs: functions that run when their dependencies have finished. Worker threads run them, and sleep while there are no
+jobs. A thread that waits for a job runs it itself if no other thread has begun it.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from perframe.backends.cpu.threads import helpers
 from perframe.errors import BackendError
 from perframe.tensor import Fence
 
-EXIT_SECONDS = 10  # that the end of the process waits for a job which is running
+EXIT_SECONDS = 10  # the time that the exit of the process waits for a running job
 
 log = logging.getLogger("perframe")
 _numbers = itertools.count()
-_generation = 0  # of processes: a forked child is one more
+_generation = 0  # counts forks: a child has the number of its parent plus one
 
 
 class Job:
-    """A function that runs once, in one of many threads. It is a fence: others may wait for it or depend on it."""
+    """A function that runs once, in any thread. A job is a fence: threads wait for it, and other jobs depend on it."""
 
     def __init__(
         self,
@@ -38,30 +38,30 @@ class Job:
         self._function, self._arguments = function, arguments
         self._depends_on = tuple(depends_on)
         self._after = tuple(fence for fence in after if not fence.done)
-        self._number = next(_numbers)  # a job depends only on ones with smaller numbers
+        self._number = next(_numbers)  # a job depends only on jobs with smaller numbers
         self._unclaimed, self._finished = threading.Lock(), threading.Lock()
         self._finished.acquire()
         self._thread = 0
         self._error: BaseException | None = None
-        self._is_known = False  # whether anyone was told of the error
+        self._is_known = False  # whether a waiting thread got the error
         self._process = _generation
         self.running = False  # whether its function has been called
         self.done = False  # whether it has finished or failed
 
     @classmethod
     def failed(cls, error: BaseException) -> Job:
-        """A job that has already raised."""
+        """Return a job that has already raised an error."""
         job = cls(_fail, (error,))
         job.run_here()
         return job
 
     @property
     def behind(self) -> tuple[Fence, ...]:
-        """What it waits for before it runs."""
+        """The fences that the job waits for before it runs."""
         return self._after + self._depends_on
 
     def wait(self) -> None:
-        """Block until it has finished, or run it here if nobody has begun. Raises what it raised."""
+        """Block until the job has finished, or run it here if no thread has begun it. Raises the job's error."""
         if not self.done:
             if self._process != _generation:
                 raise BackendError(
@@ -78,12 +78,14 @@ class Job:
             raise self._error
 
     def finish_within(self, seconds: float) -> None:
-        """Block until it has finished, but not longer."""
+        """Block until the job has finished, for `seconds` at most."""
         if self._finished.acquire(timeout=seconds):
             self._finished.release()
 
     def run_here(self) -> bool:
-        """Run it in this thread, after what it depends on, unless another thread has begun; whether that was so."""
+        """Run the job in this thread after its dependencies, unless another thread has begun it. Return whether this
+        thread ran it.
+        """
         if not self._unclaimed.acquire(blocking=False):
             return False
         self._thread = threading.get_ident()
@@ -95,7 +97,7 @@ class Job:
                 fence.wait()
             self.running = True
             self._function(*self._arguments)
-        except BaseException as error:  # handed to whoever waits
+        except BaseException as error:  # `wait` raises it
             self._error = error
         finally:
             self._depends_on, self._after, self._arguments = (), (), ()
@@ -115,13 +117,14 @@ def _fail(error: BaseException) -> None:
 
 
 def _nothing() -> None:
-    """What a finished job's function is replaced by, since that may hold much."""
+    """Stand in for the function of a finished job, which may hold much memory."""
 
 
 def run_what_nobody_began(job: Job) -> None:
-    """Run here a job that waits in the queue, and before it those that it waits for. None if another thread has it.
+    """Run a queued job in this thread, after the queued jobs that it waits for. Jobs that other threads have begun are
+    left to them.
 
-    In a loop: frames that overlap make long chains.
+    This is a loop rather than a recursion, since frames that overlap make long chains.
     """
     found: dict[int, Job] = {}
     seen, stack = set[int](), list[Any]([job])
@@ -138,7 +141,7 @@ def run_what_nobody_began(job: Job) -> None:
 
 
 class _Pool:
-    """Threads that take jobs in order. A job depends only on earlier ones, so the one in front can always run."""
+    """Threads that take jobs in order. A job depends only on earlier jobs, so that the first one can always run."""
 
     def __init__(self, threads: int) -> None:
         self._queue: queue.SimpleQueue[Job] = queue.SimpleQueue()
@@ -148,7 +151,7 @@ class _Pool:
             thread = threading.Thread(target=self._work, args=(index,), name=f"perframe-job-{index}", daemon=True)
             try:
                 thread.start()
-            except RuntimeError as error:  # the system gives no more
+            except RuntimeError as error:  # the system allows no more threads
                 if not index:
                     raise BackendError(f"no thread could be started for jobs: {error}") from error
                 break
@@ -158,17 +161,17 @@ class _Pool:
             self._run_next(index)
 
     def _run_next(self, index: int) -> None:
-        """In a function of its own: a thread that sleeps keeps no job alive."""
+        """Run the next job. This is a function of its own, so that a sleeping thread keeps no job alive."""
         job = self._current[index] = self._queue.get()
         job.run_here()
         self._current[index] = None
 
     def put(self, job: Job) -> None:
-        """Hand a job over."""
+        """Add a job to the queue."""
         self._queue.put(job)
 
     def close(self) -> None:
-        """Begin no more jobs, and see those to their end that run: native code must not lose the memory it uses."""
+        """Begin no more jobs, and wait for the running jobs: native code must not lose the memory that it uses."""
         self._closed = True
         for job in self._current:
             if job is not None and job.running:
@@ -190,7 +193,7 @@ def _shared_pool() -> _Pool:
 
 
 def _forget() -> None:
-    """A forked child has none of the threads; it makes its own."""
+    """Forget the pool in a forked child, which has none of its threads and makes its own."""
     global _pool, _lock, _generation
     _pool, _lock = None, threading.Lock()
     _generation += 1
@@ -203,9 +206,9 @@ if hasattr(os, "register_at_fork"):
 def schedule(
     function: Callable[..., Any], *arguments: Any, depends_on: Sequence[Fence] = (), after: Sequence[Fence] = ()
 ) -> Job:
-    """Run `function(*arguments)` on a worker thread after `depends_on`; returns at once with its fence.
+    """Run `function(*arguments)` on a worker thread after `depends_on` and `after`. Return its job at once.
 
-    The job fails with what it depends on. What it only comes `after` may fail.
+    If a fence of `depends_on` fails, the job fails too. The fences in `after` may fail.
     """
     job = Job(function, arguments, depends_on, after)
     _shared_pool().put(job)
