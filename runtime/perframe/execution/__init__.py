@@ -1,1 +1,1 @@
-"""Runs: workers, the parts of a model, control flow, and what is recorded to run later."""
+"""Runs: workers, the parts of a model, control flow, and work that is recorded to run later."""
