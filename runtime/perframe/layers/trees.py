@@ -71,6 +71,5 @@ def _within(name: str, values: Any, count: int | None) -> None:
     """Raise InferenceError if a table has a number below 0, or of `count` or more. A count of None is unknown."""
     found = np.asarray(values)
     if found.size and (found.min() < 0 or (count is not None and found.max() >= count)):
-        raise InferenceError(
-            f"{name} has numbers from {found.min()} to {found.max()}, and there are {count} to choose from"
-        )
+        allowed = "none may be negative" if count is None else f"there are {count} to choose from"
+        raise InferenceError(f"{name} has numbers from {found.min()} to {found.max()}, and {allowed}")
