@@ -30,7 +30,7 @@ def loop(declared: Any) -> onnx.ModelProto:
 def test_no_rows_have_the_shape_of_rows(
     declared: Any, shape: tuple[int, ...], backend: str, backend_context: Any
 ) -> None:
-    """A dim that nobody knows is 0, as in onnxruntime."""
+    """An unknown dim is 0, as in onnxruntime."""
     x = np.zeros([dim if isinstance(dim, int) else 2 for dim in declared or ()], np.float32)
     made = pf.run(loop(declared), {"n": np.array(0), "x": x}, backend=backend, ctx=backend_context)["y"]
     assert made.shape == shape and made.dtype == np.float32

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import numpy as np
 import pytest
 
 import perframe as pf
-from small import load, node
+from small import Gate, load, node
 
 
 def test_sizes_and_operations(backend: str, backend_context: Any) -> None:
@@ -44,6 +45,29 @@ def test_steps_on_the_cpu_are_timed() -> None:
         np.testing.assert_allclose(worker.schedule(np.ones((64, 64), np.float32)).peek_output(), 1 / 64, 1e-5)
     with pytest.raises(pf.ClosedError):
         worker.report()
+
+
+@pytest.mark.parametrize("repeats", [-1, 1.5, "3", None])
+def test_wrong_repeats(repeats: Any) -> None:
+    with pf.Worker(load([node("Relu", "x", "y")], {"x": [3]})) as worker:
+        worker.schedule(np.ones(3, np.float32))
+        with pytest.raises(pf.InputError, match="a whole number of at least 0"):
+            worker.report(repeats)
+
+
+def test_a_readback_before_the_report_keeps_its_values() -> None:
+    """The report waits for jobs that read the outputs."""
+    gate = Gate()
+    with pf.Worker(load([node("Relu", "x", "y")], {"x": [3]})) as worker:
+        y = worker.schedule(np.ones(3, np.float32)).peek_output()
+        pf.jobs.schedule(gate.wait, depends_on=[y])
+        reporter = threading.Thread(target=worker.report, args=(2,))
+        reporter.start()
+        reporter.join(0.2)
+        assert reporter.is_alive()
+        gate.open()
+        reporter.join(20)
+        assert not reporter.is_alive()
 
 
 def test_bodies_have_steps(backend: str, backend_context: Any) -> None:

@@ -358,7 +358,7 @@ def test_a_sparse_tensor_of_absurd_dims(dims: list[int]) -> None:
         pf.load(proto)
 
 
-def test_an_input_that_is_no_tensor_and_that_nobody_reads(backend: str, backend_context: Any) -> None:
+def test_an_unread_sequence_or_optional_input_needs_no_storage(backend: str, backend_context: Any) -> None:
     """What is folded away leaves the model's inputs as they are."""
     kind = helper.make_optional_type_proto(helper.make_tensor_type_proto(TensorProto.FLOAT, None))
     x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [2])

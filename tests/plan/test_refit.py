@@ -1,4 +1,4 @@
-"""Sizes are learnt beside the frames: in jobs, for all workers of a model, and by nobody where that is turned off."""
+"""Jobs learn templates beside the frames, for all workers of a model. PERFRAME_FOLLOW=0 turns that off."""
 
 from __future__ import annotations
 

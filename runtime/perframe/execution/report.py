@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from time import perf_counter
 
 from perframe.backends.operand import Operand
-from perframe.backends.protocol import Program
+from perframe.backends.protocol import Access, Program
 from perframe.model import Layer, Model
 from perframe.plan.plan import Plan
 from perframe.plan.segments import Stretch
-from perframe.tensor import BackendType, TensorShape
+from perframe.tensor import BackendType, HostStorage, TensorShape
 from perframe.tensor.partial import DynamicTensorShape, PartialTensor
 
 
@@ -65,15 +66,22 @@ def steps_of(model: Model, plan: Plan, repeats: int) -> list[StepReport]:
             found += [StepReport(name, "", BackendType.CPU, (), (), 0, None, None) for name in segment.layers]
             continue
         on_cpu = segment.backend.backend_type is BackendType.CPU
-        times = _seconds(segment.program, repeats) if on_cpu and segment.program is not None and repeats else []
+        times = _seconds(segment.program, segment.access, repeats) if on_cpu and segment.program and repeats else []
         for index, name in enumerate(segment.layers):
             seconds = times[index] if times else None
             found.append(_step(name, layers.get(name), known, segment.backend.backend_type, seconds))
     return found
 
 
-def _seconds(program: Program, repeats: int) -> list[float]:
-    """The shortest time of each step. All steps run in order each time: some write over what they read."""
+def _seconds(program: Program, access: Access, repeats: int) -> list[float]:
+    """The shortest time of each step. All steps run in order each time: some write over what they read.
+
+    Readbacks and jobs that use the storages come first.
+    """
+    for storage in (*access.reads, *access.writes):
+        for fence in storage.fences if isinstance(storage, HostStorage) else ():
+            with suppress(Exception):
+                fence.wait()
     best = [math.inf] * len(program)
     for _ in range(repeats):
         for index, least in enumerate(best):

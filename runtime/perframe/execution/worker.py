@@ -202,8 +202,11 @@ class Worker:
 
         With `repeats`, each step on the CPU runs so many times more, alone, and reports its shortest time in seconds.
         These runs may overwrite the outputs. A step in the body of a loop stands once. Layers between plans, which run
-        on the host, have no steps. The call blocks, and is not for frames. Raises ClosedError after release().
+        on the host, have no steps. The call blocks, and is not for frames. Raises ClosedError after release(), and
+        InputError for a number of repeats that is negative or not whole.
         """
+        if not isinstance(repeats, int) or repeats < 0:
+            raise InputError(f"report(repeats) takes a whole number of at least 0, and got {repeats!r}")
         with self._lock:
             self._check_open()
             self._host.close()  # it waits for the last job

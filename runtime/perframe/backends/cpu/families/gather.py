@@ -97,6 +97,6 @@ def lower(
 
 
 def _named(kernel: str, function: str) -> str:
-    """The same variant of another function of the file: "gather.of_bytes", "elements" is "gather.elements_of_bytes"."""
+    """Name this variant of another function: "gather.of_bytes" and "elements" give "gather.elements_of_bytes"."""
     _, _, variant = kernel.partition(".")
     return f"gather.{function}_{variant}" if variant else f"gather.{function}"

@@ -41,7 +41,7 @@ def lower(
     outputs: Sequence[Operand],
     scratch: Scratch,
 ) -> list[NativeStep] | None:
-    """float32 rows, when nobody asks for their means."""
+    """float32 rows without a second output."""
     x, scale, bias = (*inputs, None)[:3]
     periods = [form.period(index) for index in range(len(form.factors))]
     if x is None or scale is None or not all_float32([*inputs, outputs[0]]) or any(p is None for p in periods):

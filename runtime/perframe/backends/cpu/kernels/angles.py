@@ -40,7 +40,7 @@ _FIXED = math.pi / 2 * 2.0**-62
 
 @inline
 def _huge_quadrant(x):
-    """The same for a number from 2**24 on, m * 2**k: of the digits of m * 2**k * 2 / pi, those around the point."""
+    """Reduce a number from 2**24 on, m * 2**k: compute the digits of m * 2**k * 2 / pi around the point."""
     bits = float_to_bits(x)
     k = uint64(max(((bits >> int32(23)) & int32(255)) - int32(151), 0))  # and one
     m = uint64((bits & int32(0x7FFFFF)) | int32(0x800000))

@@ -15,7 +15,7 @@ def _gather(pointer: Any, size: int) -> Any:
     floats = size == 4
 
     def build() -> Any:
-        """Items are (outer, index) pairs; an index outside leaves word in `error`: 1, the index, and the size."""
+        """Items are (outer, index) pairs; a wrong index sets `error` to (1, the index, the size)."""
 
         def kernel(numbers, begin, end):
             n = int64s(numbers)

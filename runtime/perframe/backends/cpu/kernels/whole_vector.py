@@ -269,7 +269,7 @@ def copy_bytes(target, source, count, flip):
 
 @inline
 def fill_bytes(target, value, count):
-    """The same byte many times."""
+    """One byte in all lanes."""
     to = bools(target)
     for i in range(count):
         to[i] = uint8(value)

@@ -70,7 +70,7 @@ class Job:
                 )
             if self._thread == threading.get_ident():
                 raise BackendError("a job waits for itself: let its function take arrays, and not tensors it writes")
-            run_what_nobody_began(self)
+            run_unclaimed(self)
             with self._finished:
                 pass
         if self._error is not None:
@@ -109,7 +109,7 @@ class Job:
     def __del__(self) -> None:
         error = getattr(self, "_error", None)
         if error is not None and not self._is_known:
-            log.error("a job failed, and nobody waited for it: %s: %s", type(error).__name__, error, exc_info=error)
+            log.error("a job failed, and no code waited for it: %s: %s", type(error).__name__, error, exc_info=error)
 
 
 def _fail(error: BaseException) -> None:
@@ -120,7 +120,7 @@ def _nothing() -> None:
     """Stand in for the function of a finished job, which may hold much memory."""
 
 
-def run_what_nobody_began(job: Job) -> None:
+def run_unclaimed(job: Job) -> None:
     """Run a queued job in this thread, after the queued jobs that it waits for. Jobs that other threads have begun are
     left to them.
 
