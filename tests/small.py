@@ -64,3 +64,10 @@ class Gate:
 
 def row(*values: float) -> Any:
     return np.array(values, np.float32)
+
+
+def held(values: Any, gate: Gate) -> pf.Tensor:
+    """A tensor that is not written before the gate opens."""
+    tensor = pf.Tensor(values)
+    tensor.data_on_backend.write = gate  # type: ignore[attr-defined]
+    return tensor

@@ -3,26 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 import numpy as np
 import pytest
 
 import perframe as pf
 from perframe.backends.cpu.threads import jobs
-from small import Gate, load, node, row
+from small import Gate, held, load, node, row
 
 
 @pytest.fixture
 def double() -> pf.Model:
     return load([node("Add", "x x", "y")], {"x": [3]})
-
-
-def held(values: Any, gate: Gate) -> pf.Tensor:
-    """A tensor that is not written before the gate opens."""
-    tensor = pf.Tensor(values)
-    tensor.data_on_backend.write = gate  # type: ignore[attr-defined]
-    return tensor
 
 
 def test_schedule_returns_before_the_values_exist(double: pf.Model) -> None:

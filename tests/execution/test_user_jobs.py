@@ -13,19 +13,12 @@ import pytest
 from numba import njit
 
 import perframe as pf
-from small import Gate, load, node, row
+from small import Gate, held, load, node, row
 
 
 @pytest.fixture
 def double() -> pf.Model:
     return load([node("Add", "x x", "y")], {"x": [3]})
-
-
-def held(values: Any, gate: Gate) -> pf.Tensor:
-    """A tensor that is not written before the gate opens."""
-    tensor = pf.Tensor(values)
-    tensor.data_on_backend.write = gate  # type: ignore[attr-defined]
-    return tensor
 
 
 @njit(nogil=True)  # type: ignore[untyped-decorator]
