@@ -3,51 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import pytest
 
-import perframe as pf
-from perframe.backends.cpu.compile import jit
-from perframe.execution.control_flow import ControlPart
-from perframe.execution.parts import Parts, PlannedPart
-
 
 def unavailable(reason: str) -> NoReturn:
-    """Skips the test, with the reason; fails it in CI, where everything must run."""
+    """Skip the test with the reason; in CI, where everything must run, fail it."""
     if os.environ.get("CI"):
         pytest.fail(reason, pytrace=False)
     pytest.skip(reason)
-
-
-def planned_parts(worker: pf.Worker) -> list[PlannedPart]:
-    """The parts of a worker that have plans, those in bodies and decided branches too."""
-    return list(_planned(worker._parts))
-
-
-def _planned(parts: Parts) -> Iterator[PlannedPart]:
-    for part in parts._parts:
-        if isinstance(part, PlannedPart):
-            yield part
-        elif isinstance(part, ControlPart):
-            for body in part._bodies.values():
-                yield from _planned(body)
-    for decided in parts._decided.values():
-        yield from _planned(decided)
-
-
-def learn(worker: pf.Worker) -> list[PlannedPart]:
-    """Have templates of what the worker planned, and all kernels, now. Raises where a layer cannot be followed."""
-    parts = planned_parts(worker)
-    for part in parts:
-        if part._to_learn is not None:
-            part.learn(part._to_learn)
-            part._to_learn = None
-    jit.settle()
-    return parts
-
-
-def latest_plan(part: PlannedPart) -> Any:
-    """The plan that ran last."""
-    return next(reversed(part._plans.values()))

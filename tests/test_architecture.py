@@ -10,7 +10,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "runtime" / "perframe"
 MOST = 5  # files at the top of the package
-NAMED = re.compile(r"`([a-z_][\w/]*\.(?:py|glsl))")
+NAMED = re.compile(r"`([a-z_][\w/]*\.(?:py|glsl))`(?!:\n\n```)")  # but for a file whose text follows
 
 
 def test_the_drawing_shows_the_imports() -> None:

@@ -23,6 +23,8 @@ _HOME = {
     "Model": "model",
     "Value": "model",
     "load": "importers.loading",
+    "elementwise": "layers.broadcasting",
+    "layer": "layers.base",
     "Worker": "execution.worker",
     "run": "execution.worker",
     "compare": "execution.worker",
@@ -75,6 +77,8 @@ if TYPE_CHECKING:
     from perframe.host import next_frame as next_frame
     from perframe.host import seconds as seconds
     from perframe.importers.loading import load as load
+    from perframe.layers.base import layer as layer
+    from perframe.layers.broadcasting import elementwise as elementwise
     from perframe.model import Layer as Layer
     from perframe.model import Model as Model
     from perframe.model import Value as Value

@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 
 _PACKAGE = Path(__file__).resolve().parent
+_ROOTS = (_PACKAGE, _PACKAGE.parents[1])
 
 
-def resource(*parts: str) -> Path:
-    """The path of a shipped file, e.g. `resource("shaders", "pool.glsl")`. Raises FileNotFoundError."""
-    for root in (_PACKAGE, _PACKAGE.parents[1]):
+def resource(*parts: str, package: str = "") -> Path:
+    """The path of a shipped file, e.g. `resource("shaders", "pool.glsl")`. Raises FileNotFoundError.
+
+    `package` names the package of a layer from outside: its files lie inside it.
+    """
+    for root in _roots(package) if package else _ROOTS:
         path = root.joinpath(*parts)
         if path.exists():
             return path
-    raise FileNotFoundError(f"{'/'.join(parts)} is not shipped with this installation of perframe ({_PACKAGE})")
+    where = package or f"this installation of perframe ({_PACKAGE})"
+    raise FileNotFoundError(f"{'/'.join(parts)} is not shipped with {where}")
+
+
+def _roots(package: str) -> list[Path]:
+    try:
+        found = find_spec(package)
+    except (ImportError, ValueError):  # ValueError for __main__, which has no spec
+        found = None
+    return [Path(folder) for folder in (found and found.submodule_search_locations) or ()]

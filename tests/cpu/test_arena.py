@@ -16,8 +16,8 @@ from perframe.backends.cpu.program.arena import Arena, ArenaStorage, ArenaWorksp
 from perframe.execution.parts import MAX_PLANS
 from perframe.plan.refit import FittedPlan
 from perframe.tensor import DataType
+from perframe.testing.plans import latest_plan, learn, planned_parts
 from small import load, node
-from support import latest_plan, learn, planned_parts
 
 BIG = 1 << 20
 

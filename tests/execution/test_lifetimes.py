@@ -11,8 +11,8 @@ import pytest
 
 import perframe as pf
 from perframe.tensor.storage import begin_job
+from perframe.testing.plans import learn
 from small import Gate, load, node, row
-from support import learn
 
 LAYERS = 6
 

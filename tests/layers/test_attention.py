@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 import perframe as pf
-from layers.runner import Array, Case, Draw, check
 from perframe.layers.base import declaration
+from perframe.testing import Case, Draw, check
+from perframe.testing.cases import Array
 
 draw = Draw(59)
 RULES = {"linear": (False, False), "gated": (True, False), "delta": (False, True), "gated_delta": (True, True)}

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import perframe as pf
-from layers.runner import Case, ints
 from perframe.errors import InferenceError
 from perframe.layers.bounds import Bounds
+from perframe.testing import Case, ints
 
 X = np.arange(1, 7, dtype=np.float32).reshape(2, 3)
 PICTURES = np.arange(1, 17, dtype=np.float32).reshape(1, 1, 4, 4)

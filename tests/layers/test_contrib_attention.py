@@ -9,8 +9,9 @@ import onnx
 import pytest
 
 import perframe as pf
-from layers.runner import Array, Draw, expected_by_onnxruntime
 from layers.test_contrib import check, fed, model
+from perframe.testing import Draw
+from perframe.testing.cases import Array, expected_by_onnxruntime
 
 draw = Draw(79)
 B, S, T, H, D = 2, 3, 5, 4, 6

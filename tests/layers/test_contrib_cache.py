@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 import perframe as pf
-from layers.runner import Array, Draw, expected_by_onnxruntime
 from layers.test_contrib import check, fed, model
+from perframe.testing import Draw
+from perframe.testing.cases import Array, expected_by_onnxruntime
 
 draw = Draw(83)
 H, G, D = 4, 2, 16  # onnxruntime turns heads of 16, 32, … only

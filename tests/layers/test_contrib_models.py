@@ -13,7 +13,7 @@ import onnxruntime
 import pytest
 
 import perframe as pf
-from layers.runner import expected_by_onnxruntime
+from perframe.testing.cases import expected_by_onnxruntime
 
 torch = pytest.importorskip("torch")
 networks = pytest.importorskip("models.networks")

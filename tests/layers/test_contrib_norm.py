@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from layers.runner import Array, Draw, expected_by_onnxruntime
 from layers.test_contrib import check, model
+from perframe.testing import Draw
+from perframe.testing.cases import Array, expected_by_onnxruntime
 
 draw = Draw(71)
 X, SKIP, GAMMA, BETA, BIAS = draw(2, 3, 8), draw(2, 3, 8), draw(8), draw(8), draw(8)

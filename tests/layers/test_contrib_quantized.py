@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 import perframe as pf
-from layers.runner import Array, Draw
 from layers.test_contrib import check, model
+from perframe.testing import Draw
+from perframe.testing.cases import Array
 
 draw = Draw(73)
 

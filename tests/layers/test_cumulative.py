@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from layers.runner import Case, Draw, check
+from perframe.testing import Case, Draw, check
 
 draw = Draw(43)
 OPTIONS: list[dict[str, int]] = [{}, {"exclusive": 1}, {"reverse": 1}, {"exclusive": 1, "reverse": 1}]

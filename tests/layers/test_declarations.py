@@ -1,15 +1,22 @@
-"""What declarations say, so that nobody asks for an operator by its name."""
+"""Declarations: facts that backends read from them in place of operators' names, and layers from outside."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
+from onnx import helper, numpy_helper
 
-from perframe.layers.base import Declaration, attributes_of, declaration
+import perframe as pf
+from perframe.layers import base
+from perframe.layers.base import Declaration, attributes_of, declaration, registry
 from perframe.layers.epilogue import Stage
+from perframe.layers.homes import family_at, module_of
 from perframe.tensor.partial import PartialTensor
 
 
@@ -56,3 +63,69 @@ def test_a_branch_says_which_body_runs() -> None:
 
 def test_some_layers_read_nothing_but_shapes() -> None:
     assert [declaration(op).reads_values for op in ("Shape", "Size", "Neg")] == [False, False, True]
+
+
+@pytest.fixture
+def forget() -> Iterator[None]:
+    """Drop the layers that a test declares."""
+    before = set(registry())
+    yield
+    for name in set(registry()) - before:
+        del base._REGISTRY[name]
+
+
+@pytest.mark.usefixtures("forget")
+def test_a_declaration_that_is_read_again_replaces_the_first() -> None:
+    for text in ("first", "second"):
+
+        @pf.layer(domain="my.domain")
+        def Again(x: PartialTensor, *, text: str = text) -> PartialTensor:
+            return x
+
+    assert declaration("my.domain::Again").attributes == {"text": "second"}
+
+
+@pytest.mark.usefixtures("forget")
+def test_one_name_is_declared_in_one_file_only() -> None:
+    with pytest.raises(pf.ModelError, match=r"Relu is declared twice: in perframe\.layers\.activation\.Relu and in"):
+
+        @pf.elementwise((-1, 1))
+        def Relu(x: Any) -> Any:
+            return x
+
+    with pytest.raises(pf.ModelError, match=r"there is no layer .my\.domain::Relu"):
+        declaration("my.domain::Relu")
+
+
+@pytest.mark.usefixtures("forget")
+def test_a_rule_that_returns_its_input_does_not_mean_its_values() -> None:
+    @pf.layer(domain="my.domain")
+    def Twice(x: PartialTensor) -> PartialTensor:
+        return x
+
+    @Twice.compute
+    def _twice(inputs: Any, outputs: Any) -> Any:
+        return [inputs[0] * 2]
+
+    node = helper.make_node("Twice", ["x"], ["y"], domain="my.domain")
+    end = helper.make_tensor_value_info("y", onnx.TensorProto.INT64, [2])
+    constant = numpy_helper.from_array(np.array([3, 4]), "x")
+    graph = helper.make_graph([node], "constants", [], [end], [constant])
+    model = pf.load(helper.make_model(graph, ir_version=9))
+    assert pf.run(model, {})["y"].tolist() == [6, 8]
+
+
+def test_a_family_is_named_by_its_file_and_its_package() -> None:
+    assert family_at("perframe.layers.pool", "MaxPool") == "pool"
+    assert family_at("mine.layers.blur", "Blur") == family_at("mine.blur", "Blur") == "mine.blur"
+    assert family_at("mine.inner.layers.blur", "Blur") == "mine.inner.blur"
+    assert family_at("__main__", "Blur") == "__main__.Blur"
+
+
+def test_what_a_package_on_the_way_lacks_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "lacking").mkdir()
+    (tmp_path / "lacking" / "__init__.py").write_text("import a_package_that_is_not_installed\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ModuleNotFoundError, match="a_package_that_is_not_installed"):
+        module_of("lacking.blur", "backends.cpu.families")
+    assert module_of("missing.blur", "backends.cpu.families") is None

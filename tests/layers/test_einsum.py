@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import perframe as pf
-from layers.runner import Case, Draw, check
 from perframe.layers.base import declaration
+from perframe.testing import Case, Draw, check
 
 draw = Draw(41)
 

@@ -10,51 +10,18 @@ import numpy as np
 import onnx.defs
 import pytest
 
-from layers.runner import OPSET, Case, Draw, check
 from perframe.layers.base import Declaration, registry
-
-Shapes = tuple[tuple[int, ...], ...]
+from perframe.testing import Case, Draw, check
+from perframe.testing.cases import OPSET
+from perframe.testing.formulas import SHAPES as BY_ARITY
+from perframe.testing.formulas import Shapes, ranges_of, title
 
 LAYERS = {n: entry for n, entry in registry().items() if entry.family == "elementwise" and onnx.defs.has(n)}
-
-ALONE: tuple[Shapes, ...] = (
-    ((),),
-    ((1,),),
-    ((7,),),
-    ((0,),),
-    ((2, 0, 3),),
-    ((3, 5),),
-    ((2, 3, 5, 7),),
-    ((2, 1, 3, 1, 5),),
-)
-PAIRS: tuple[Shapes, ...] = (
-    ((), ()),
-    ((), (4,)),
-    ((7,), (1,)),
-    ((1,), (0,)),
-    ((0, 3), (1, 3)),
-    ((3, 5), (5,)),
-    ((5,), (3, 5)),
-    ((3, 1), (1, 5)),
-    ((2, 3, 4, 5), (3, 1, 1)),
-    ((2, 3, 1, 5), (3, 7, 1)),
-    ((1, 7, 1), (2, 1, 3, 1, 5)),
-    ((3, 2, 13), (3, 2, 13)),
-)
-TRIPLES: tuple[Shapes, ...] = (
-    ((), (), ()),
-    ((3, 5), (3, 5), (3, 5)),
-    ((3, 1), (5,), ()),
-    ((2, 1, 1, 7), (3, 1, 1), (1, 5, 1)),
-    ((5,), (2, 3, 1), (1,)),
-    ((0,), (1,), (2, 1)),
-)
-BY_ARITY = {1: ALONE, 2: PAIRS, 3: TRIPLES}
 
 # where ONNX does not let all inputs broadcast
 SHAPES: dict[str, tuple[Shapes, ...]] = {
     "PRelu": (((3, 5), ()), ((2, 3, 5, 7), (3, 1, 1)), ((3, 5), (5,)), ((2, 7), (2, 1)), ((0, 3), (3,)), ((4,), (4,))),
-    "Clip": tuple((shape, (), ()) for (shape,) in ALONE),
+    "Clip": tuple((shape, (), ()) for (shape,) in BY_ARITY[1]),
     "BatchNormalization": tuple(
         (shape, (3,), (3,), (3,), (3,)) for shape in ((2, 3), (1, 3, 5), (2, 3, 5, 7), (0, 3, 2))
     ),
@@ -137,18 +104,12 @@ def case(name: str, entry: Declaration, draw: Draw, shapes: Shapes, dtype: str, 
         attributes = {"fmod": 1}  # ONNX allows no other
     alike = same_type(name)
     inputs = []
-    for index, shape in enumerate(shapes):
-        low, high = entry.domain[min(index, len(entry.domain) - 1)]
+    for index, (shape, (low, high)) in enumerate(zip(shapes, ranges_of(entry, len(shapes)), strict=True)):
         kind = dtype if index in alike else onnx_dtypes(name, index)[0]
         inputs.append(draw(*shape, low=low, high=high, dtype=kind))
     rtol, atol = TOLERANCES.get(dtype, (0, 0))
-    title = " ".join([dtype, ",".join("x".join(map(str, shape)) or "scalar" for shape in shapes), *_said(attributes)])
     reference = REFERENCES.get(name, "onnx")
-    return Case(title, name, inputs, attributes, reference=reference, rtol=rtol, atol=atol)
-
-
-def _said(attributes: dict[str, Any]) -> list[str]:
-    return [f"{key}={value}" for key, value in attributes.items()]
+    return Case(title(dtype, shapes, attributes), name, inputs, attributes, reference=reference, rtol=rtol, atol=atol)
 
 
 def limits(name: str, dtype: Any, attributes: dict[str, Any] | None = None) -> Case:

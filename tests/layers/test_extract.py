@@ -9,7 +9,7 @@ import pytest
 from onnx.reference import ReferenceEvaluator
 
 import perframe as pf
-from layers.runner import Case, Draw
+from perframe.testing import Case, Draw
 
 draw = Draw(59)
 _FEW = draw(4, 5, low=-1, high=1, dtype=np.int64)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import perframe as pf
-from layers.runner import Case, Draw, check
+from perframe.testing import Case, Draw, check
 
 draw = Draw(11)
 

@@ -9,7 +9,8 @@ import pytest
 from onnx import TensorProto, helper
 
 import perframe as pf
-from layers.runner import Array, Case, Draw, check
+from perframe.testing import Case, Draw, check
+from perframe.testing.cases import Array
 
 draw = Draw(97)
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from layers.runner import Case, Draw, check, ints
+from perframe.testing import Case, Draw, check, ints
 
 draw = Draw(19)
 PADDINGS = ("zeros", "border", "reflection")

@@ -11,7 +11,8 @@ import pytest
 from onnx import TensorProto, helper
 
 import perframe as pf
-from layers.runner import Array, Draw
+from perframe.testing import Draw
+from perframe.testing.cases import Array
 
 draw = Draw(47)
 PIXELS = draw(5, 7, 3, low=0, high=255, dtype=np.uint8)

@@ -10,7 +10,8 @@ import pytest
 from onnx import helper, numpy_helper
 
 import perframe as pf
-from layers.runner import Array, Draw, expected_by_onnxruntime
+from perframe.testing import Draw
+from perframe.testing.cases import Array, expected_by_onnxruntime
 
 draw = Draw(61)
 WORDS = np.array([["a", "b"], ["?", "c"]], object)

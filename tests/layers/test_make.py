@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from onnx import TensorProto
 
-from layers.runner import Case, Draw, check, ints
+from perframe.testing import Case, Draw, check, ints
 
 draw = Draw(47)
 

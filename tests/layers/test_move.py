@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from onnx import helper, numpy_helper
 
 import perframe as pf
-from layers.runner import Case, Draw, check, ints
+from perframe.testing import Case, Draw, check, ints
 
 draw = Draw(3)
 HUGE = 2**63 - 1

@@ -12,8 +12,9 @@ import pytest
 from onnx import helper, numpy_helper
 
 import perframe as pf
-from layers.runner import Array, Draw
 from perframe.backends.cpu import backend as cpu
+from perframe.testing import Draw
+from perframe.testing.cases import Array
 
 draw = Draw(91)
 WHOLE = (np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32)

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import perframe as pf
-from layers.runner import Draw
 from layers.test_native import only_native, run
+from perframe.testing import Draw
 
 __all__ = ["only_native"]
 draw = Draw(97)

@@ -10,7 +10,7 @@ from onnx import helper
 from onnx.reference import ReferenceEvaluator
 
 import perframe as pf
-from layers.runner import Case, Draw
+from perframe.testing import Case, Draw
 
 draw = Draw(43)
 

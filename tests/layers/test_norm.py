@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from layers.runner import Case, Draw, check
+from perframe.testing import Case, Draw, check
 
 draw = Draw(29)
 SHAPES = ((7,), (3, 5), (2, 3, 5), (2, 3, 5, 7), (2, 1, 3, 2, 5), (1, 211), (0, 3), (4, 1))

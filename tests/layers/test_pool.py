@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 import perframe as pf
-from layers.runner import Case, Draw, check
+from perframe.testing import Case, Draw, check
 
 draw = Draw(17)
 PICTURE = (2, 3, 11, 13)

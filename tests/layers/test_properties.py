@@ -14,7 +14,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from layers.runner import Array, Case, Draw, check, ints
+from perframe.testing import Case, Draw, check, ints
+from perframe.testing.cases import Array
 
 Shape = tuple[int, ...]
 Random = Callable[[st.SearchStrategy[Any]], Any]

@@ -14,8 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from layers.runner import Array, Case, Draw, check, ints
 from layers.test_properties import ANY, BOUNDED, NUMBERS, WHEN, Random, axes_of, axis_of, draws, joined, shapes
+from perframe.testing import Case, Draw, check, ints
+from perframe.testing.cases import Array
 
 
 @st.composite

@@ -12,9 +12,10 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from layers.runner import Array, Case, check, ints
 from layers.test_properties import BOUNDED, FLAG, WHEN, Random, draws, shapes
 from layers.test_properties_of_windows import BATCH, CLOSE, SOME, several, window
+from perframe.testing import Case, check, ints
+from perframe.testing.cases import Array
 
 
 @st.composite

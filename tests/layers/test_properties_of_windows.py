@@ -14,8 +14,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from layers.runner import Array, Case, check
 from layers.test_properties import BOUNDED, FLAG, WHEN, Random, Shape, axis_of, draws, joined, shapes
+from perframe.testing import Case, check
+from perframe.testing.cases import Array
 
 CLOSE: dict[str, Any] = {"rtol": 1e-4, "atol": 1e-5}
 SOME = st.sampled_from([1, 2, 3])

@@ -14,13 +14,13 @@ import numpy as np
 import pytest
 
 import perframe as pf
-from layers.runner import Case, Draw
 from passes.graphs import ops, prepared
 from perframe.backends import evaluator
 from perframe.backends.cpu.lowering import byte_product
 from perframe.model import Layer, Model, Value
 from perframe.tensor import DataType
 from perframe.tensor.partial import DynamicTensorShape
+from perframe.testing import Case, Draw
 
 draw = Draw(31)
 BYTES = (np.uint8, np.int8)

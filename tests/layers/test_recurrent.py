@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 import perframe as pf
-from layers.runner import Array, Case, Draw, check, expected_by_onnxruntime, ints
 from perframe.layers.base import declaration
+from perframe.testing import Case, Draw, check, ints
+from perframe.testing.cases import Array, expected_by_onnxruntime
 
 draw = Draw(53)
 GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}

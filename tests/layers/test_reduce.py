@@ -9,8 +9,9 @@ import numpy as np
 import onnx.defs
 import pytest
 
-from layers.runner import OPSET, Case, Draw, check, ints
 from perframe.layers.base import registry
+from perframe.testing import Case, Draw, check, ints
+from perframe.testing.cases import OPSET
 
 draw = Draw(13)
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import perframe as pf
-from layers.runner import Case, Draw, check, ints
+from perframe.testing import Case, Draw, check, ints
 
 draw = Draw(31)
 PICTURE = (1, 2, 5, 7)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import perframe as pf
-from layers.runner import Case, Draw, check
+from perframe.testing import Case, Draw, check
 
 draw = Draw(23)
 ROIS = np.array([[0, 0, 9, 7], [1.5, 2.5, 4, 3], [-3, -2, 12, 11], [5, 5, 5, 5], [6, 4, 2, 1]], np.float32)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from layers.runner import Case, Draw, check
+from perframe.testing import Case, Draw, check
 
 draw = Draw(83)
 ROIS = np.array([[0, 0, 0, 6, 4], [1, 2.4, 1.2, 5.6, 3.1], [0, -3, 2, 1, 9], [1, 3, 3, 3, 3]], np.float32)

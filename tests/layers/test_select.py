@@ -10,7 +10,7 @@ import pytest
 from onnx import helper
 
 import perframe as pf
-from layers.runner import Case, Draw, check, ints
+from perframe.testing import Case, Draw, check, ints
 
 draw = Draw(41)
 

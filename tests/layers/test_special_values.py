@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from layers.runner import Case, check
+from perframe.testing import Case, check
 
 SPECIAL = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0, 3e38, -3e38, 1e-30], np.float32)
 LEFT, RIGHT = (np.ascontiguousarray(side) for side in np.meshgrid(SPECIAL, SPECIAL))

@@ -8,7 +8,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from layers.runner import Array, Case, Draw, check, ints
+from perframe.testing import Case, Draw, check, ints
+from perframe.testing.cases import Array
 
 draw = Draw(43)
 

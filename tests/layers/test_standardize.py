@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from layers.runner import Case, Draw, check
+from perframe.testing import Case, Draw, check
 
 draw = Draw(53)
 

@@ -11,8 +11,8 @@ import pytest
 from onnx import TensorProto, helper
 
 import perframe as pf
-from layers.runner import Array
 from perframe.layers.text import regular_expression
+from perframe.testing.cases import Array
 
 TYPES = {"int64": TensorProto.INT64, "int32": TensorProto.INT32, "object": TensorProto.STRING}
 

@@ -10,7 +10,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import perframe as pf
-from layers.runner import expected_by_onnxruntime
+from perframe.testing.cases import expected_by_onnxruntime
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 BY_NUMBER, BY_ROW = [1, 6, 11], [[0, 1], [1, 2], [2, 3]]

@@ -110,7 +110,7 @@ ALONE = sorted(
 @pytest.mark.parametrize("op", ALONE)
 def test_every_formula_of_one_input_can_be_an_epilogue(op: str, backend: str, backend_context: Any) -> None:
     """Behind a layer that brings its input into the declared domain."""
-    low, high = registry()[op].domain[0]
+    low, high = registry()[op].ranges[0]
     constants = {"low": np.float32(low), "high": np.float32(high)}
     model = graph([node("Clip", "x low high", "a"), node(op, "a", "y")], {"x": [3, 7]}, constants)
     check_numbers_stay(model, {"x": random(3, 7) * 5}, backend, backend_context, 1e-4)

@@ -7,8 +7,8 @@ import onnx
 import pytest
 
 import perframe as pf
-from layers.runner import expected_by_onnxruntime
 from passes.graphs import graph, node, ops, prepared, random
+from perframe.testing.cases import expected_by_onnxruntime
 
 UNIT = np.float32(0.05)
 CONSTANTS: dict[str, Any] = {

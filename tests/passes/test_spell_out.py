@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import perframe as pf
-from layers.runner import expected_by_onnxruntime
 from passes.graphs import apply, graph, node, ops, prepared, random
+from perframe.testing.cases import expected_by_onnxruntime
 
 OWN = graph([node("DynamicQuantizeLinear", "x", "y s z")], {"x": [3, 5]}, outputs="y s z")
 ONE = graph([node("DynamicQuantizeLinear", "x", "y s z")], {"x": [3, 5]})

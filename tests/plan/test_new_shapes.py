@@ -14,8 +14,8 @@ from perframe.backends.cpu import backend as cpu
 from perframe.backends.cpu.compile import jit
 from perframe.layers.base import Declaration
 from perframe.tensor import storage
+from perframe.testing.plans import learn
 from small import load, node
-from support import learn
 
 BLOCKS = 6
 

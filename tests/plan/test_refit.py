@@ -12,9 +12,9 @@ import pytest
 import perframe as pf
 from perframe.backends.cpu import backend as cpu
 from perframe.plan.plan import Plan
+from perframe.testing.plans import learn, planned_parts
 from plan.test_new_shapes import compiled, counted, expected, forget, network
 from small import load, node
-from support import learn, planned_parts
 
 __all__ = ["compiled", "counted"]  # fixtures
 

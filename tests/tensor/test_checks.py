@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import perframe as pf
-from layers.runner import Case, ints
 from passes.graphs import graph, node
 from perframe.tensor import checks
-from support import learn
+from perframe.testing import Case, ints
+from perframe.testing.plans import learn
 
 HUGE = 1 << 50
 ONE = np.ones(1, np.float32)

@@ -20,7 +20,7 @@ from perframe.importers.onnx_functions import Calls, Key, inline, standard_body
 from perframe.importers.onnx_schema import MAX_OPSET, fault, misfit, schema_of
 from perframe.importers.onnx_values import declared
 from perframe.importers.onnx_walk import MAX_DEPTH
-from perframe.layers.base import registry
+from perframe.layers.base import ONNX_DOMAINS, find_declaration, full_name
 from perframe.model import Layer, Model, Names, Value
 from perframe.tensor import DataType
 from perframe.tensor.partial import DynamicTensorShape, PartialTensor
@@ -191,7 +191,7 @@ class Importer:
 
     def _node(self, proto: onnx.NodeProto, name: str, opsets: Mapping[str, int]) -> Node:
         attributes = {a.name: self._attribute(a) for a in proto.attribute if a.name not in IGNORED_ATTRIBUTES}
-        domain = "" if proto.domain == "ai.onnx" else proto.domain
+        domain = "" if proto.domain in ONNX_DOMAINS else proto.domain
         opset = opsets.get(domain or "ai.onnx", 0)
         return Node(proto.op_type, name, list(proto.input), list(proto.output), attributes, opset, domain, proto)
 
@@ -249,16 +249,18 @@ class Importer:
             if reason:
                 self._problem(node, reason)
                 return True
-        for adapter in adapters().get(f"{node.domain}::{node.op}" if node.domain else node.op, ()):
+        for adapter in adapters().get(full_name(node.op, node.domain), ()):
             replaced = adapter(node, self)
             if replaced is not None:
                 for other in replaced:
                     self.add(other)
                 return True
-        if not node.domain and node.op in registry():
+        name = full_name(node.op, node.domain)
+        if find_declaration(name) is not None:
+            node.op = name
             return False
         if not self._inline(node):
-            self._problem(node, TRAINING if node.domain.endswith(".training") else "perframe has no such layer")
+            self._problem(node, _unknown(node.domain))
         return True
 
     def _inline(self, node: Node) -> bool:
@@ -364,6 +366,16 @@ class Importer:
             return Value(info.name, spec.dtype, spec.shape, spec.kind, spec.element_kind)
         said = self._declared(info).shape if info.type.HasField("tensor_type") else None
         return Value(info.name, spec.dtype, _joined(spec.shape, said))
+
+
+def _unknown(domain: str) -> str:
+    """Return the reason why a node of no known operator cannot be imported."""
+    if domain.endswith(".training"):
+        return TRAINING
+    missing = "perframe has no such layer"
+    if domain in ONNX_DOMAINS:
+        return missing
+    return f"{missing}: declare it by @pf.layer(domain={domain!r}), and import that file before you load the model"
 
 
 def _joined(inferred: DynamicTensorShape | None, said: DynamicTensorShape | None) -> DynamicTensorShape | None:

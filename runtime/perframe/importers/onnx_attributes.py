@@ -11,6 +11,7 @@ from functools import cache
 from typing import Annotated, Any, Literal
 
 from perframe.layers.attributes import Between, Flag, Kind, Natural, Positive, kind_of
+from perframe.layers.base import full_name
 
 _Cap = Annotated[float, Between(0, math.inf)]
 _Reduction = Literal["none", "mean", "sum"]
@@ -64,7 +65,7 @@ def _kinds(key: str) -> Mapping[str, Kind]:
 
 def odd_attribute(op: str, domain: str, attributes: Mapping[str, Any]) -> str:
     """Return a sentence about the first attribute of a node with a value that is not allowed; "" if there is none."""
-    for name, kind in _kinds(f"{domain}::{op}" if domain else op).items():
+    for name, kind in _kinds(full_name(op, domain)).items():
         if name in attributes and not kind.accepts(attributes[name]):
             return f"its attribute {name} is {kind.one}, and not {attributes[name]!r:.200}"
     return ""

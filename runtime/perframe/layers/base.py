@@ -18,12 +18,15 @@ from typing import Any, Protocol
 from perframe.errors import InferenceError, ModelError, PerframeError
 from perframe.layers.attributes import ANYTHING, Kind, kind_by_default, kind_of
 from perframe.layers.entries import Entries
+from perframe.layers.homes import family_at
 from perframe.sizes.traced import is_followed
 from perframe.tensor import DataType, TensorShape
 from perframe.tensor.checks import too_large
 from perframe.tensor.partial import FOLLOWED, MAX_ENTRIES, PartialTensor
 
 Attributes = Mapping[str, Any]
+ONNX_DOMAINS = ("", "ai.onnx")
+ENTRY_POINTS = "perframe.layers"  # the group in which an installed package names its modules with layers
 MAX_RANK = 64  # dims of a NumPy array
 MAX_ACCEPTED = 1024  # a declaration remembers at most so many values of attributes
 MAX_LENGTH = 64  # a declaration does not remember a longer tuple or text
@@ -60,7 +63,11 @@ class Declaration:
     - `reads_values` is false if only the inputs' shapes matter.
     - `limits` takes a formula's parameters and returns the two numbers between which it clips its first input.
     - `body_for` takes the value of a branch's first input and returns the name of the body that runs.
-    - `form` declares a function that gives the family's canonical form for concrete shapes.
+    - `ranges` are those from which tests draw a formula's inputs.
+    - `form` declares a function that gives the family's canonical form for concrete shapes, and `compute` one that
+      computes the outputs with NumPy.
+
+    The name of a layer from outside is "domain::operator".
     """
 
     name: str
@@ -74,9 +81,10 @@ class Declaration:
     cuts: bool = False
     formula: Callable[..., Any] | None = None
     choose: Callable[..., Callable[..., Any] | None] | None = None
-    domain: tuple[tuple[float, float], ...] = ()
+    ranges: tuple[tuple[float, float], ...] = ()
     dtypes: str = "float"
     form_of: Callable[..., Any] | None = None
+    computed_by: Callable[..., Any] | None = None
     reads_values: bool = True
     limits: Callable[..., tuple[float, float]] | None = None
     body_for: Callable[[Any], str] | None = None
@@ -98,6 +106,12 @@ class Declaration:
         self.attributes = {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
         self._needed = [name for name, default in self.attributes.items() if default is inspect.Parameter.empty]
 
+    @property
+    def origin(self) -> str:
+        """The module and the name of the function that declares the layer."""
+        function = self.formula or self.infer
+        return f"{function.__module__}.{function.__qualname__}"
+
     def __call__(self, *inputs: Any, **attributes: Any) -> Any:
         """Apply the formula to arrays with NumPy. Tests compare every kernel of the formula with this."""
         if self.formula is None:
@@ -107,6 +121,14 @@ class Declaration:
     def form(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Declare the canonical form: `function(inputs, outputs, **attributes)`."""
         self.form_of = function
+        return function
+
+    def compute(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Declare the values, in place of a family: `function(inputs, outputs, **attributes)` returns a list of arrays.
+
+        `inputs` are arrays, None where one is absent. `outputs` have the shapes and dtypes that the arrays are to have.
+        """
+        self.computed_by = function
         return function
 
     def with_defaults(self, attributes: Attributes) -> dict[str, Any]:
@@ -177,6 +199,8 @@ class Declaration:
         try:
             result = self.infer(*inputs, **bound)
             outputs = result if isinstance(result, tuple) else (result,)
+            if not (self.alias or self.on_host):  # a rule that returns an input means its shape, and not its values
+                outputs = tuple([x.with_shape(x.shape) if x in inputs else x for x in outputs])
             for output in outputs:
                 if any([isinstance(dim, int) and dim < 0 for dim in output.shape or ()]):
                     raise InferenceError(f"an output would be {output}, and no dim may be negative")
@@ -244,11 +268,20 @@ _REGISTRY: dict[str, Declaration] = {}
 
 
 def register(declaration: Declaration) -> Declaration:
-    """Add a declaration. Raises ValueError if its name is declared already."""
-    if declaration.name in _REGISTRY:
-        raise ValueError(f"layer {declaration.name} is declared twice")
+    """Add a declaration. Raises ModelError if its name is declared elsewhere.
+
+    A function that is read again, as in a notebook, replaces its earlier declaration.
+    """
+    earlier = _REGISTRY.get(declaration.name)
+    if earlier is not None and earlier.origin != declaration.origin:
+        raise ModelError(f"layer {declaration.name} is declared twice: in {earlier.origin} and in {declaration.origin}")
     _REGISTRY[declaration.name] = declaration
     return declaration
+
+
+def full_name(operator: str, domain: str) -> str:
+    """Return the name under which an operator is declared: "domain::operator", or the operator if it is ONNX's own."""
+    return f"{domain}::{operator}" if domain not in ONNX_DOMAINS else operator
 
 
 def attributes_of(other: Callable[..., Any]) -> Callable[[Infer], Infer]:
@@ -274,13 +307,17 @@ def layer(
     joins: bool = False,
     cuts: bool = False,
     family: str | None = None,
+    domain: str = "",
 ) -> Callable[[Infer], Declaration]:
-    """Declare a layer by its shape rule. Unless `family` names another, the family is the name of the file."""
+    """Declare a layer by its shape rule.
+
+    `family` names a family of perframe whose form the layer has; by default the family's files are the layer's own.
+    `domain` is that of the operator in ONNX models. The other parameters are those of `Declaration`.
+    """
 
     def declare(infer: Infer) -> Declaration:
-        home = family or infer.__module__.rsplit(".", 1)[-1]
-        needed = frozenset(host)
-        return register(Declaration(infer.__name__, home, infer, needed, alias, pure, on_host, joins, cuts))
+        name, home = full_name(infer.__name__, domain), family or family_at(infer.__module__, infer.__name__)
+        return register(Declaration(name, home, infer, frozenset(host), alias, pure, on_host, joins, cuts))
 
     return declare
 
@@ -295,9 +332,35 @@ def registry() -> Mapping[str, Declaration]:
     return _REGISTRY
 
 
+@functools.cache
+def _import_installed() -> None:
+    """Import the modules with layers that installed packages name as entry points. Raises ModelError."""
+    from importlib import metadata  # imported late: only the layers of other domains need it
+
+    for entry in metadata.entry_points(group=ENTRY_POINTS):
+        try:
+            entry.load()
+        except Exception as error:
+            raise ModelError(
+                f"the layers of an installed package cannot be imported from {entry.value}: {error}"
+            ) from error
+
+
+def find_declaration(name: str) -> Declaration | None:
+    """Return the declaration of an operator; None if there is none. Other domains are looked for in installed packages.
+
+    Raises ModelError if a package that names layers cannot be imported.
+    """
+    found = registry().get(name)
+    if found is None and "::" in name:
+        _import_installed()
+        found = registry().get(name)
+    return found
+
+
 def declaration(name: str) -> Declaration:
     """The declaration of an operator. Raises ModelError."""
-    found = registry().get(name)
+    found = find_declaration(name)
     if found is None:
         raise ModelError(f"there is no layer {name!r}")
     return found

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from perframe.errors import InferenceError
-from perframe.layers.base import Attributes, Declaration, Known, register
+from perframe.layers.base import Attributes, Declaration, Known, full_name, register
 from perframe.layers.entries import Entries, each
 from perframe.layers.geometry import Ints, View, broadcast_strides, collapse
 from perframe.tensor import DataType
@@ -53,21 +53,23 @@ class Elementwise:
 
 
 def elementwise(
-    *domain: Range,
+    *ranges: Range,
     result: DataType | str | None = None,
     dtypes: str = "float",
     channelwise: Sequence[str] = (),
     choose: Callable[[Attributes, tuple[bool, ...], str], Formula | None] | None = None,
+    domain: str = "",
 ) -> Callable[[Formula], Declaration]:
     """Declare an elementwise layer by its formula.
 
-    - `domain`: the range of each input, from which tests draw values; the last range repeats.
+    - `ranges`: the range of each input, from which tests draw values; the last range repeats.
     - `result`: the dtype of the output, or the name of the input or attribute that gives it; by default the first
       input gives it.
     - `dtypes`: which of "float int bool" the formula takes; a formula of floats only gets integers as floats.
     - `channelwise`: the inputs that hold a value for each channel (axis 1); the first input cannot be one of them.
     - `choose(attributes, present, kind)`: picks a formula other than the declared one, for an attribute that selects
       and for absent inputs.
+    - `domain`: that of the operator in ONNX models; by default it is ONNX's own.
     """
 
     def declare(formula: Formula) -> Declaration:
@@ -102,9 +104,8 @@ def elementwise(
             numbers = tuple(float(attributes[name]) for name in names)
             return Elementwise(chosen, shape, collapsed[1:], numbers, kinds, operands, result == "to")
 
-        entry = Declaration(
-            formula.__name__, "elementwise", infer, formula=formula, choose=choose, domain=domain, dtypes=dtypes
-        )
+        name = full_name(formula.__name__, domain)
+        entry = Declaration(name, "elementwise", infer, formula=formula, choose=choose, ranges=ranges, dtypes=dtypes)
         entry.form_of = form
         if result == "to":
             entry.add_attributes(to=(1, DataType))

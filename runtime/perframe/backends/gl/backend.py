@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib import import_module, util
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,10 @@ from perframe.backends.gl.steps import (
 from perframe.backends.operand import Operand, Scratch
 from perframe.backends.protocol import Access, LayerLike, Program, Step, Workspace
 from perframe.errors import BackendError, InputError
+from perframe.layers.homes import module_of
 from perframe.tensor import BackendType, DataType, Storage
+
+FAMILIES = "backends.gl.families"
 
 
 class GLBackend:
@@ -70,8 +73,8 @@ class GLBackend:
 
     def supports(self, layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand]) -> str | None:
         """Return None if this backend can run the layer, and otherwise the reason why it cannot."""
-        name = f"perframe.backends.gl.families.{layer.family}"
-        if util.find_spec(name) is None:
+        name = module_of(layer.family, FAMILIES)
+        if name is None:
             return unsupported(layer, inputs, outputs) or f"the family {layer.family!r} has no GL kernels"
         family = import_module(name)
         reason = unsupported(layer, inputs, outputs, getattr(family, "DTYPES", GPU_DTYPES))
@@ -100,7 +103,7 @@ class GLBackend:
         if not any(value.shape.size for value in outputs):
             return []
         call = Call(layer, layer.form(inputs, outputs), inputs, outputs)
-        family = import_module(f"perframe.backends.gl.families.{layer.family}")
+        family = import_module(str(module_of(layer.family, FAMILIES)))
         first = bounds_steps(call)
 
         def constant(array: Any) -> Operand:

@@ -84,10 +84,12 @@ class Kernel:
 
 @cache
 def load_kernel(name: str) -> Kernel:
-    """Load a kernel from `shaders/`. The first two parameters of every kernel are the number of output elements and the
-    number of tiles.
+    """Load a kernel from `shaders/`, or from that folder of another package: "package:name".
+
+    The first two parameters of every kernel are the number of output elements and the number of tiles.
     """
-    text = resource("shaders", *f"{name}.glsl".split("/")).read_text(encoding="utf-8")
+    package, _, file = name.rpartition(":")
+    text = resource("shaders", *f"{file}.glsl".split("/"), package=package).read_text(encoding="utf-8")
     inputs, textures, body = [], [], []
     parameters = [Parameter("int", "O_size", None), Parameter("int", "O_tiles", None)]
     for line in text.splitlines():
@@ -101,7 +103,7 @@ def load_kernel(name: str) -> Kernel:
         elif (declared := _PARAM.match(found[2])) is not None:
             parameters.append(Parameter(declared[1], declared[2], int(declared[3]) if declared[3] else None))
         else:
-            raise BackendError(f"shaders/{name}.glsl: cannot read {line!r}")
+            raise BackendError(f"the shader {name}.glsl: cannot read {line!r}")
     return Kernel(name, tuple(inputs), tuple(textures), tuple(parameters), "\n".join(body))
 
 

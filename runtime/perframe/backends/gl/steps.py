@@ -16,6 +16,7 @@ from perframe.backends.operand import Operand, Scratch
 from perframe.backends.protocol import LayerLike, Step
 from perframe.errors import InputError
 from perframe.layers.epilogue import Stage, compose
+from perframe.layers.homes import own_shader
 from perframe.tensor import DataType, Storage
 
 Array = NDArray[Any]
@@ -140,6 +141,7 @@ class Call(Generic[Form]):
         tiles: int = 0,
     ) -> Binding:
         """One of the layer's kernels, with everything it needs."""
+        kernel = own_shader(self.layer.family, kernel)
         return Binding(self.layer.name, kernel, inputs, output, params, dict(defines or {}), functions, {}, tiles)
 
     def copy(self, source: Operand, target: Operand, step: int = 1) -> Binding:

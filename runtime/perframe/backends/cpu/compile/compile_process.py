@@ -11,6 +11,7 @@ import queue
 import signal
 import sys
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -27,7 +28,7 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in a terminal is meant for the other process
     replies = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # so that the output of a compiler does not mix with replies
-    requests: queue.SimpleQueue[dict[str, str]] = queue.SimpleQueue()
+    requests: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
     threading.Thread(target=_read, args=(sys.stdin.buffer, requests), daemon=True).start()
     from perframe.backends.cpu.kernels import compiler  # noqa: F401, the import takes most of the start
 
@@ -45,15 +46,19 @@ def main() -> None:
             pruned = True
 
 
-def _read(lines: BinaryIO, requests: queue.SimpleQueue[dict[str, str]]) -> None:
+def _read(lines: BinaryIO, requests: queue.SimpleQueue[dict[str, Any]]) -> None:
     for line in lines:
         requests.put(json.loads(line))
     with _writing:
         os._exit(0)
 
 
-def _reply(replies: BinaryIO, name: str, text: str, path: str) -> None:
-    """Compile a kernel and write it to disk, if this process would compile the requested kernel. Always reply."""
+def _reply(replies: BinaryIO, name: str, text: str, path: str, folders: Sequence[str]) -> None:
+    """Compile a kernel and write it to disk, if this process would compile the requested kernel. Always reply.
+
+    `folders` are those in which the other process finds packages.
+    """
+    sys.path += [folder for folder in folders if folder not in sys.path]
     code, reply = b"", dict[str, Any](symbol="", error="")
     try:
         # if the files of kernels have changed since the other process read them, this would be another kernel

@@ -245,7 +245,13 @@ def _ask(process: subprocess.Popen[bytes], compilation: Compilation) -> tuple[En
     import json
 
     assert process.stdin is not None and process.stdout is not None
-    request = {"name": compilation.name, "text": compilation.text, "path": str(compilation.path)}
+    folders = sys.path if ":" in compilation.name else []  # where the kernel's package is found
+    request = {
+        "name": compilation.name,
+        "text": compilation.text,
+        "path": str(compilation.path),
+        "folders": [folder or os.getcwd() for folder in folders],
+    }
     late = threading.Timer(REPLY, process.kill)
     late.daemon = True
     with contextlib.suppress(RuntimeError):  # without a thread there is no time limit

@@ -1,9 +1,9 @@
 """Compiled kernels. Numba compiles each kernel once, in another process (see compilers.py). The object code is kept on
 disk, and later processes link it.
 
-A kernel is `build(**functions)` in a file of `kernels/`. It returns a function of (numbers, begin, end), an address and
-two indices as int64. The name of an object file contains a hash of all kernel sources, the variant's text, the CPU and
-Numba's version.
+A kernel is `build(**functions)` in a file of `kernels/`, of perframe or of the package of a layer from outside. It
+returns a function of (numbers, begin, end), an address and two indices as int64. The name of an object file contains a
+hash of all kernel sources, the variant's text, the CPU and Numba's version.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from typing import Any, cast
 
 from perframe.backends.cpu.compile.compilers import Compilation, compile_error, compilers
 from perframe.backends.cpu.compile.kernel_files import Entry, kernel_folder, read, write
+from perframe.resources import resource
 from perframe.sizes import arithmetic
 from perframe.tensor.locks import new_lock
 
@@ -41,6 +42,15 @@ def _fingerprint() -> str:
     digest.update(f"{llvm.get_host_cpu_name()} {sys.version_info[:2]}".encode())
     digest.update(llvm.get_host_cpu_features().flatten().encode())
     digest.update(os.environ.get("PERFRAME_VECTORS", "").encode())
+    return digest.hexdigest()
+
+
+@functools.cache
+def _sources(package: str) -> str:
+    """Return a hash of the kernels of another package."""
+    digest = hashlib.sha256()
+    for path in sorted(resource("backends", "cpu", "kernels", package=package).glob("*.py")):
+        digest.update(path.read_bytes())
     return digest.hexdigest()
 
 
@@ -84,7 +94,8 @@ if hasattr(os, "register_at_fork"):
 
 @functools.cache
 def kernel(name: str, text: str = "") -> int:
-    """Return the address of a kernel. `name` is "file" or "file.function"; `text` has the formulas of the variant.
+    """Return the address of a kernel. `name` is "file" or "file.function", after "package:" if it is not perframe's;
+    `text` has the formulas of the variant.
 
     If the kernel is missing on disk, another process begins to compile it. The result then stands for the address, and
     its first use as a number waits for the compiler. Raises BackendError, at once or at that use, where the kernel
@@ -148,8 +159,10 @@ def settle() -> None:
 
 def object_path(name: str, text: str, folder: Path) -> Path:
     """Return the path of a kernel's object code."""
-    digest = hashlib.sha256(f"{_fingerprint()} {name} {text}".encode()).hexdigest()[:32]
-    return folder / f"{name}-{digest}.o"
+    package, _, kernel = name.rpartition(":")
+    sources = f"{_fingerprint()} {_sources(package)}" if package else _fingerprint()
+    digest = hashlib.sha256(f"{sources} {name} {text}".encode()).hexdigest()[:32]
+    return folder / f"{kernel}-{digest}.o"
 
 
 def compile_here(name: str, text: str) -> Entry:

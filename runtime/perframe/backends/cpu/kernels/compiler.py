@@ -33,10 +33,11 @@ def compile_kernel(name: str, text: str) -> tuple[bytes, str]:
     """Object code of a kernel, and the symbol of its function."""
     from perframe.backends.cpu.kernels import angles, math, powers
 
-    file, _, function = name.partition(".")
+    package, _, kernel = name.rpartition(":")
+    file, _, function = kernel.partition(".")
     namespace: dict[str, Any] = {**vars(angles), **vars(powers), **vars(math), "inline": inline}
     exec(compile(text, f"<{name}>", "exec"), namespace)
-    module = import_module(f"perframe.backends.cpu.kernels.{file}")
+    module = import_module(f"{package or 'perframe'}.backends.cpu.kernels.{file}")
     build = getattr(module, function or "build")
     source = build(**{key: namespace[key] for key in inspect.signature(build).parameters})
     dispatcher = njit(SIGNATURE, no_cpython_wrapper=True, no_cfunc_wrapper=True, nogil=True, **OPTIONS)(source)

@@ -16,6 +16,7 @@ from perframe.backends.operand import Operand
 from perframe.backends.protocol import LayerLike
 from perframe.layers.epilogue import Stage, parameters
 from perframe.layers.geometry import Window, collapse
+from perframe.layers.homes import own_kernel
 from perframe.sizes.traced import at_least, is_followed, known_factor, remembered
 from perframe.tensor import DataType
 
@@ -65,9 +66,9 @@ def step(
     `check` raises after a run in which the kernel met an error.
     """
     for other in beside:
-        jit.kernel(other, text)
+        jit.kernel(own_kernel(layer.family, other), text)
     storages = [operand.storage for operand in operands]
-    address = jit.kernel(kernel, text)
+    address = jit.kernel(own_kernel(layer.family, kernel), text)
     return NativeStep(layer.name, address, storages, numbers, items, keep, grain=grain, check=check, tables=tables)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from typing import Any
@@ -16,23 +17,42 @@ from numpy.typing import NDArray
 
 from perframe.backends.operand import Operand
 from perframe.backends.protocol import LayerLike
-from perframe.errors import InferenceError
+from perframe.errors import InferenceError, ModelError
 from perframe.layers.bounds import check as check_bounds
 from perframe.layers.channels_last import is_data
 from perframe.layers.epilogue import apply
+from perframe.layers.homes import module_of
 from perframe.tensor.partial import PartialTensor
 
 Array = NDArray[Any]
 
 
 def family_of(layer: LayerLike) -> Any:
-    """The file of this folder that runs a layer."""
-    return _family(layer.family)
+    """Return the file that runs a layer, or the function that its declaration has for that. Raises ModelError."""
+    entry = layer.declaration
+    return _family(layer.family) if entry.computed_by is None else _Computed(entry.computed_by)
 
 
 @cache
 def _family(name: str) -> Any:
-    return import_module(f"perframe.backends.cpu.families.{name}")
+    found = module_of(name, "backends.cpu.families")
+    if found is None:
+        raise ModelError(
+            f"nothing computes the layers of the family {name!r}: declare their values with @<layer>.compute, name a "
+            f"family whose form they have, or write backends/cpu/families/{name.rpartition('.')[2]}.py in their package"
+        )
+    return import_module(found)
+
+
+@dataclass(frozen=True)
+class _Computed:
+    """The family of a layer whose declaration computes its values."""
+
+    function: Callable[..., Any]
+
+    def compute(self, layer: LayerLike, form: Any, inputs: Sequence[Any], outputs: Sequence[Operand]) -> Any:
+        """Call the function with the attributes."""
+        return self.function(inputs, outputs, **layer.declaration.with_defaults(layer.attributes))
 
 
 def computation(

@@ -1,0 +1,66 @@
+"""Where the files of a family lie: in perframe, or in the package of a layer from outside.
+
+The family of a layer from outside is "package.stem". Its files have the paths that they would have in perframe, such as
+`package/backends/cpu/families/stem.py` and `package/shaders/stem.glsl`. Where a file of the package and a file of
+perframe have one name, the package's own file serves the package's layers.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import util
+
+from perframe.resources import resource
+
+OWN = "perframe"  # the package of a family whose name has no dot
+
+
+def family_at(module: str, operator: str) -> str:
+    """Return the family of a layer that a module declares: the stem of perframe's file, or "package.stem".
+
+    The package is the module's own, without a folder `layers` at its end. A module outside of packages, such as a
+    script, has no files of its own: the operator stands for the stem.
+    """
+    package, _, stem = module.rpartition(".")
+    package = package.removesuffix(".layers")
+    if not package:
+        return f"{module}.{operator}"
+    return stem if package == OWN else f"{package}.{stem}"
+
+
+@cache
+def module_of(family: str, folder: str) -> str | None:
+    """Return the name of a family's module in a folder such as "backends.cpu.families"; None if it has none."""
+    package, _, stem = family.rpartition(".")
+    return _existing(f"{package or OWN}.{folder}.{stem}")
+
+
+@cache
+def own_kernel(family: str, name: str) -> str:
+    """Return "package:name" if the family's package has a CPU kernel of this name ("file" or "file.function").
+
+    Otherwise return the name: the kernel is perframe's.
+    """
+    package = family.rpartition(".")[0]
+    found = package and _existing(f"{package}.backends.cpu.kernels.{name.partition('.')[0]}")
+    return f"{package}:{name}" if found else name
+
+
+@cache
+def own_shader(family: str, name: str) -> str:
+    """Return "package:name" if the family's package has a shader of this name, else the name: it is perframe's."""
+    package = family.rpartition(".")[0]
+    try:
+        found = bool(package) and resource("shaders", *f"{name}.glsl".split("/"), package=package).exists()
+    except FileNotFoundError:
+        found = False
+    return f"{package}:{name}" if found else name
+
+
+def _existing(module: str) -> str | None:
+    try:
+        return module if util.find_spec(module) is not None else None
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{module}.".startswith(f"{error.name}."):
+            raise  # a package on the way exists, and imports what is not installed
+        return None

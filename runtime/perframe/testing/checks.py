@@ -1,0 +1,104 @@
+"""Run a case on a backend, and compare what comes out with the case's reference."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from perframe.execution.parts import downloaded
+from perframe.execution.worker import Worker, run
+from perframe.importers.loading import load
+from perframe.model import Model
+from perframe.plan.refit import FittedPlan
+from perframe.tensor.partial import DynamicTensorShape, PartialTensor
+from perframe.testing.cases import Array, Case
+from perframe.testing.plans import latest_plan, learn, planned_parts
+
+
+def check(case: Case, backend: str, ctx: Any = None) -> None:
+    """Run a case on a backend, and compare the outputs with the case's reference: values, dtypes and shapes.
+
+    The layer's shape rule must say what comes out, and nothing wrong where less is known about the inputs. On the CPU
+    the layer also runs with open dims. `ctx` is the GL context; by default the worker makes a headless one. Raises
+    AssertionError for a difference.
+    """
+    proto = case.proto()
+    expected = case.expected(proto)
+    model = load(proto, optimize=False)
+    strict = backend != "cpu" and case.on_gl
+    actual = run(model, case.fed, backend=backend, strict=strict, ctx=ctx)
+    assert list(actual) == case.output_names, f"the outputs are {list(actual)}, {case.output_names} expected"
+    loose = 1 if backend == "cpu" else 10  # shaders may contract and reorder
+    for (name, value), want in zip(actual.items(), expected, strict=True):
+        assert value.dtype == want.dtype, f"{name} is {value.dtype}, {want.dtype} expected"
+        _compare(name, value, want, case, loose)
+    check_inference(model, case, actual, loose)
+    if backend == "cpu":
+        check_open_dims(model, case, expected)
+
+
+def _compare(name: str, value: Array, want: Array, case: Case, loose: int = 1) -> None:
+    assert value.shape == want.shape, f"{name} is {value.shape}, {want.shape} expected"
+    if want.dtype.kind in "fc":
+        np.testing.assert_allclose(value, want, case.rtol * loose, case.atol * loose, err_msg=name)
+    else:
+        np.testing.assert_array_equal(value, want, err_msg=name)
+
+
+def check_open_dims(model: Model, case: Case, expected: Sequence[Array]) -> None:
+    """Run with dims that are unknown before the run: first by a plan, then by the plan's template.
+
+    The sizes of every plan must be followed, and the template must serve the sizes that it was made from.
+    """
+    inputs = [replace(value, shape=_open(value.shape)) for value in model.inputs]
+    opened = Model(inputs, model.outputs, model.layers, model.constants, model.name)
+    with Worker(opened) as worker:
+        _compare_run(worker, case, expected)
+        for part in learn(worker):
+            part._retired += part._plans.values()
+            part._plans.clear()
+        _compare_run(worker, case, expected)
+        for part in planned_parts(worker):
+            plan = latest_plan(part)
+            follows = part._templates is not None and part._templates.has_sizes(plan.input_shapes)
+            is_fitted = isinstance(plan, FittedPlan)
+            assert is_fitted == (follows and plan.program is not None), f"the plan is {type(plan).__name__}"
+
+
+def _open(shape: DynamicTensorShape | None) -> DynamicTensorShape | None:
+    return None if shape is None else DynamicTensorShape([None] * len(shape))
+
+
+def _compare_run(worker: Worker, case: Case, expected: Sequence[Array]) -> None:
+    worker.schedule(case.fed)
+    for name, want in zip(worker.model.output_names, expected, strict=True):
+        _compare(f"with open dims {name}", downloaded(worker.peek_output(name)), want, case)
+
+
+def check_inference(model: Model, case: Case, actual: Mapping[str, Array], loose: int = 1) -> None:
+    """Check that `infer` is right about the outputs, also where dims or ranks of the inputs are unknown.
+
+    Shapes, dtypes and whole numbers must be equal. Floats may differ as much as the case allows.
+    """
+    given = {value.name: value for value in model.inputs}
+    known = {name: PartialTensor.of(value) for name, value in case.fed.items()}
+    dims = {name: PartialTensor(value.dtype, _open(value.shape)) for name, value in given.items()}
+    ranks = {name: PartialTensor(value.dtype, None) for name, value in given.items()}
+    exact = model.infer(known)
+    for name, value in actual.items():
+        assert exact[name].shape == value.shape, f"infer says {name} is {exact[name]}, and it is {value.shape}"
+        assert exact[name].dtype == value.dtype.name, f"infer says {name} is {exact[name]}, and it is {value.dtype}"
+        claimed = exact[name].value
+        if claimed is not None and claimed.dtype.kind == "f":
+            np.testing.assert_allclose(claimed, value, case.rtol * loose, case.atol * loose)
+        elif claimed is not None:
+            np.testing.assert_array_equal(claimed, value)
+    for inputs in (dims, ranks):
+        for name, value in actual.items():
+            spec = model.infer(inputs)[name]
+            assert spec.dtype == value.dtype.name, f"infer says {name} is {spec.dtype} if it knows less"
+            if spec.shape is not None:
+                assert spec.shape.accepts(value.shape), f"infer says {name} is {spec}, and it is {value.shape}"
