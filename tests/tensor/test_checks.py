@@ -53,7 +53,7 @@ def test_a_tensor_without_elements_may_have_large_dims() -> None:
 def test_what_a_layer_between_plans_makes_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PERFRAME_MAX_TENSOR_BYTES", "1000")
     model = pf.load(Case("", "NonZero", [np.ones(200, np.float32)]).proto())
-    with pytest.raises(pf.InferenceError, match=r"'node' .NonZero.*1600 bytes, and 1000 are the most"):
+    with pytest.raises(pf.InferenceError, match=r"'node' .NonZero.*1600 bytes, and at most 1000 are possible"):
         pf.run(model, {"x0": np.ones(200, np.float32)})
 
 

@@ -23,7 +23,7 @@ def enabled() -> bool:
 def most_bytes() -> int:
     """The largest size of one tensor in bytes: PERFRAME_MAX_TENSOR_BYTES, or half of the machine's memory.
 
-    Raises InputError where the variable is not a number of bytes.
+    Raises InputError if the variable is not a number of bytes.
     """
     given = os.environ.get("PERFRAME_MAX_TENSOR_BYTES", "")
     if not given:
@@ -48,9 +48,9 @@ def machine_bytes() -> int:
 
 
 def too_large(shape: Iterable[int | str | None], dtype: DataType) -> str:
-    """Return the reason why a tensor of this shape is too large; "" where it is small enough or a dim is not known.
+    """Return the reason why a tensor of this shape is too large; "" if it is small enough or a dim is not known.
 
-    Followed sizes are taken as bare numbers: the limit should not add guards to a trace.
+    Followed sizes count as bare numbers, so that the limit adds no guards to a trace.
     """
     dims = [dim.value if is_followed(dim) else dim for dim in shape]
     least, known = dtype.numpy.itemsize, True  # bytes, counting the dims that are not 0
@@ -66,6 +66,6 @@ def too_large(shape: Iterable[int | str | None], dtype: DataType) -> str:
     if 0 in dims:
         return "" if least <= _MOST_ADDRESSES else f"no array has the shape {listed}, though it would be empty"
     return (
-        f"a {dtype} tensor of shape {listed} would take {least} bytes, and {most} are the most that one may: a larger "
+        f"a {dtype} tensor of shape {listed} would take {least} bytes, and at most {most} are possible; a larger "
         "PERFRAME_MAX_TENSOR_BYTES allows more"
     )

@@ -1,4 +1,4 @@
-"""Attention on the CPU: over the keys of all tokens natively, linear attention with NumPy."""
+"""Attention on the CPU: natively over the keys of all tokens; linear attention with NumPy."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from perframe.layers.geometry import View, row_major
 from perframe.sizes.traced import at_least, at_most
 
 AXES = ("row", "column")
-FEW_ROWS = 4  # queries of a head, from which on packing its keys pays
+FEW_ROWS = 4  # queries of a head: packing its keys pays only for more
 
 
 def compute(
     layer: LayerLike, form: Attention | LinearState, inputs: Sequence[Any], outputs: Sequence[Operand]
 ) -> list[Any]:
-    """In float32."""
+    """Compute in float32."""
     return _attention(form, inputs, outputs) if isinstance(form, Attention) else _linear(form, inputs, outputs)
 
 
 def _attention(form: Attention, inputs: Sequence[Any], outputs: Sequence[Operand]) -> list[Any]:
-    """All scores of a head at once."""
+    """Compute all scores of a head at once."""
     views = (form.query, form.key, form.value, form.added, form.kept, form.dropped)
     given = (*inputs, None, None, None)[:6]
     query, key, value, added, kept, dropped = (
@@ -56,7 +56,7 @@ def _attention(form: Attention, inputs: Sequence[Any], outputs: Sequence[Operand
 
 
 def _linear(form: LinearState, inputs: Sequence[Any], outputs: Sequence[Operand]) -> list[Any]:
-    """Token by token, in float32."""
+    """Compute token by token, in float32."""
     batch, tokens, heads = form.batch, form.tokens, form.heads
 
     def per_head(x: Any, count: int) -> Any:
@@ -91,7 +91,9 @@ def lower(
     outputs: Sequence[Operand],
     scratch: Scratch,
 ) -> list[NativeStep] | None:
-    """float32: over packed keys and values, or over what lies there where there are few queries."""
+    """Native steps for float32. With few queries, the kernel reads keys and values as they are; else it reads them
+    packed.
+    """
     if isinstance(form, LinearState) or layer.epilogue or not all_float32([*inputs[:4], outputs[0]]):
         return None
     if form.size + LANES > QUERIES or form.out[-1] != 1:
@@ -145,13 +147,13 @@ def lower(
 
 
 def _steps(**views: View) -> dict[str, int]:
-    """The strides of matrices from row to row, and from column to column, by name."""
+    """The row and column strides of matrices, by name."""
     last = {name: view.strides[-2:] for name, view in views.items()}
     return {f"{name}_{what}": step for name, steps in last.items() for what, step in zip(AXES, steps, strict=True)}
 
 
 def _blocks(form: Attention, count: int) -> tuple[int, int, int]:
-    """Queries and keys that are taken at a time, and how many blocks of queries: some for each thread."""
+    """(queries in a block, keys in a block, blocks of queries): enough blocks to give each thread some."""
     most = min(ATTENTION_ROWS, QUERIES // (form.size + 2 * LANES) or 1)
     shares = at_most(-(-form.rows // ROWS), -(-4 * thread_count() // at_least(count, 1)))
     blocks = at_least(-(-form.rows // most), shares)
@@ -162,7 +164,9 @@ def _blocks(form: Attention, count: int) -> tuple[int, int, int]:
 def _packed(
     layer: LayerLike, operand: Operand, view: View, depth: int, columns: int, scratch: Scratch
 ) -> tuple[Operand, View, NativeStep]:
-    """An operand as panels, without the dims that only repeat it: their storage, how they are walked, and the step."""
+    """Pack an operand as panels, without the dims that only repeat it. Return the panels, the view through which the
+    kernel walks them, and the step that packs them.
+    """
     dims, steps = view.shape[:-2], view.strides[:-2]
     kept = [axis for axis, step in enumerate(steps) if step]
     batch = [dims[axis] for axis in kept]

@@ -15,7 +15,7 @@ _SIGNED, _UNSIGNED = {DataType.INT4: 4, DataType.INT2: 2}, {DataType.UINT4: 4, D
 
 
 def compute(layer: LayerLike, form: Any, inputs: Sequence[Any], outputs: Sequence[Operand]) -> list[Any]:
-    """Reinterpret the memory. ml_dtypes keeps numbers of less than a byte in the low bits of one."""
+    """Reinterpret the memory. ml_dtypes stores a number shorter than a byte in the low bits of a byte."""
     to, x = outputs[0].dtype, np.ascontiguousarray(inputs[0])
     bits = (_SIGNED | _UNSIGNED).get(to)
     if bits is None:

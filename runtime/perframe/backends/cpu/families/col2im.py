@@ -15,7 +15,7 @@ from perframe.layers.col2im import Folding
 
 
 def compute(layer: LayerLike, form: Folding, inputs: Sequence[Any], outputs: Sequence[Operand]) -> list[Any]:
-    """Each place in the block adds its columns to a strided part of the padded picture."""
+    """Add the columns of each element of the block to a strided part of the padded picture."""
     w = form.window
     blocks = inputs[0].reshape(form.batch, form.channels, *w.kernel, *form.columns)
     full = [size + begin + end for size, begin, end in zip(form.size, w.begin, w.end, strict=True)]

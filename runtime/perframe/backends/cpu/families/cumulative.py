@@ -16,7 +16,9 @@ _COMBINE: dict[str, tuple[Any, int]] = {"sum": (np.cumsum, 0), "product": (np.cu
 
 
 def compute(layer: LayerLike, form: Cumulation, inputs: Sequence[Any], outputs: Sequence[Operand]) -> list[Any]:
-    """NumPy's own; backwards on a view, exclusive behind a first element that changes nothing."""
+    """Use NumPy's cumulative functions. For a reverse one, flip the axis; for an exclusive one, put a neutral element
+    first and drop the last.
+    """
     x = inputs[0].reshape(form.outer, form.size, form.inner)
     combine, start = _COMBINE[form.combine]
     x = x.astype(accumulator(x.dtype), copy=False)

@@ -16,7 +16,7 @@ from perframe.layers.deform_conv import Deformed
 
 
 def compute(layer: LayerLike, form: Deformed, inputs: Sequence[Any], outputs: Sequence[Operand]) -> list[Any]:
-    """Tap by tap: sample all channels where the offsets say, then multiply by the tap's weights."""
+    """Go tap by tap: sample all channels at the tap's positions plus offsets, and multiply by the tap's weights."""
     x, w, offset, b, mask = (*inputs, None, None)[:5]
     conv, shared = form.convolution, form.offset_groups
     window, dims, wide = conv.window, len(conv.size), accumulator(x.dtype)
@@ -46,7 +46,9 @@ def compute(layer: LayerLike, form: Deformed, inputs: Sequence[Any], outputs: Se
 
 
 def _sampled(planes: Any, places: Sequence[Any]) -> Any:
-    """(batch, group, channel, *output), between the elements around places of (batch, group, *output); outside is 0."""
+    """Interpolate at the coordinates `places`, an array (batch, group, *output) for each dim. Elements outside count as
+    0. Return (batch, group, channel, *output).
+    """
     size = planes.shape[3:]
     outer = np.ix_(*(np.arange(n) for n in planes.shape[:3]))
     low = [np.floor(at) for at in places]

@@ -14,7 +14,7 @@ from perframe.layers.drop import Dropping
 
 
 def compute(layer: LayerLike, form: Dropping, inputs: Sequence[Any], outputs: Sequence[Operand]) -> list[Any]:
-    """Scaled so that the mean stays."""
+    """Drop elements, and scale the others so that the mean stays."""
     x, ratio, training = (*inputs, None, None)[:3]
     rate = 0.5 if ratio is None else float(ratio)
     if form.rests or training is None or not bool(training) or rate == 0:

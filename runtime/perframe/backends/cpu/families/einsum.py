@@ -14,7 +14,7 @@ from perframe.layers.einsum import Contraction
 
 
 def compute(layer: LayerLike, form: Contraction, inputs: Sequence[Any], outputs: Sequence[Operand]) -> list[Any]:
-    """NumPy's own, with numbers for indices; short floats sum up in float32."""
+    """Call NumPy's einsum with numbers for indices. Short floats sum up in float32."""
     dtype = outputs[0].dtype.numpy
     wide = dtype if dtype.kind in "biu" or dtype.itemsize >= 4 else np.dtype(np.float32)
     numbers = dict(zip(dict.fromkeys(itertools.chain(*form.terms)), itertools.count(), strict=False))

@@ -26,12 +26,12 @@ from perframe.sizes.traced import at_least, is_followed, known_factor
 from perframe.tensor import DataType
 
 PIECE = 4096  # elements of a long row that one core takes at a time
-LEAST = 16  # elements of rows with gaps
-SHORT, LONG = 64, 2048  # rows of fewer elements are walked several at a time, up to so many elements
+LEAST = 16  # elements of a row: values with shorter rows may have no gaps
+SHORT, LONG = 64, 2048  # rows shorter than SHORT are joined to rows of up to LONG elements
 
 
 def compute(layer: LayerLike, form: Elementwise, inputs: Sequence[Any], outputs: Sequence[Operand]) -> list[Any]:
-    """The formula itself, on broadcast arrays."""
+    """Call the formula on broadcast arrays."""
     given = [inputs[index] for index in form.operands]
     given = [array if is_native(array.dtype) else array.astype(np.float32) for array in given]  # ml_dtypes as float32
     views = []
@@ -57,7 +57,7 @@ def lower(
     outputs: Sequence[Operand],
     scratch: Scratch,
 ) -> list[NativeStep] | None:
-    """One kernel a formula, epilogue and dtypes."""
+    """Native steps. Each combination of formula, epilogue and dtypes has its own kernel."""
     operands = [value for index, value in enumerate(inputs) if index in form.operands and value is not None]
     if len(operands) > 5 or len(form.shape) > MAX_RANK:
         return None
@@ -95,17 +95,17 @@ def lower(
 
 
 def _written(layer: LayerLike, form: Elementwise, operands: Sequence[Operand], out: Operand) -> str | None:
-    """The formula's text with the dtypes of its kernel; None where NumPy does something else, or knows more dtypes."""
+    """The formula's text with the dtypes of its kernel; None if no kernel takes these dtypes or agrees with NumPy."""
     dtypes = {value.dtype for value in operands}
     known = dtypes | {out.dtype} <= _FLOATS | _WHOLE | {DataType.BOOL, DataType.FLOAT64}
     if form.converts:
-        # NumPy leaves what becomes of floats outside the range of small integers to the compiler
+        # when floats lie outside the range of small integers, NumPy's result depends on its compiler
         narrow = dtypes & {*_FLOATS, DataType.FLOAT64} and out.dtype in _WHOLE - {DataType.INT32, DataType.INT64}
         known = known and not narrow
     else:
         numbers = dtypes - {DataType.BOOL}
         known = known and DataType.FLOAT64 not in dtypes | {out.dtype}
-        known = known and (len(numbers) <= 1 or out.dtype not in _WHOLE)  # NumPy would find a wider dtype
+        known = known and (len(numbers) <= 1 or out.dtype not in _WHOLE)  # NumPy would compute in a wider dtype
     if not known or (layer.epilogue and out.dtype is not DataType.FLOAT32):
         return None
     kinds = list(form.kinds)
@@ -131,7 +131,7 @@ _WHOLE = {
 
 
 def takes_gaps(layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand]) -> list[Operand]:
-    """What is as large as the result, which has rows long enough for loops of their own."""
+    """The result and the inputs of its shape, if a row is long enough for a loop of its own."""
     out = outputs[0]
     if layer.channels_last or not out.shape or out.shape[-1] < LEAST:
         return []
@@ -141,7 +141,7 @@ def takes_gaps(layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequ
 def _rows(
     form: Elementwise, operands: Sequence[Operand], out: Operand
 ) -> tuple[tuple[int, ...], list[tuple[int, ...]], list[Operand], list[NativeStep]]:
-    """The walk row by row."""
+    """The shape, strides and operands of a walk row by row. It needs no copies."""
     row = out.shape[-1]
     shape, strides = (*form.shape[:-1], form.shape[-1] // row, row), []
     for operand, steps in zip(operands, form.strides, strict=True):
@@ -154,7 +154,9 @@ def _rows(
 def _long_rows(
     layer: LayerLike, form: Elementwise, operands: Sequence[Operand], scratch: Scratch
 ) -> tuple[tuple[int, ...], list[tuple[int, ...]], list[Operand], list[NativeStep]]:
-    """The walk and its operands with several short rows as one: a row that all of them read is first repeated."""
+    """The shape, strides and operands of a walk that joins short rows, and the copies that it needs first. The copies
+    repeat a row that several short rows share.
+    """
     as_it_is = form.shape, list(form.strides), list(operands), list[NativeStep]()
     if len(form.shape) < 2 or is_followed(form.shape[-1]) or form.shape[-1] >= SHORT:
         return as_it_is
@@ -203,14 +205,14 @@ def _cube(x: Any) -> Any:
 
 
 def _root(x: Any) -> Any:
-    return where(is_inf(x), abs(x), sqrt(x + 0.0))  # of -0 and of -inf as power() has them
+    return where(is_inf(x), abs(x), sqrt(x + 0.0))  # agrees with power() for -0 and -inf
 
 
 _POWERS: dict[float, Callable[[Any], Any]] = {1.0: _same, 2.0: _square, 3.0: _cube, 0.5: _root}
 
 
 def _simpler(form: Elementwise, operands: Sequence[Operand]) -> Callable[..., Any]:
-    """The formula, or for a power by a known number one that only takes the base."""
+    """The formula. For a power with a known exponent, a simpler formula of the base alone."""
     if form.formula.__name__ != "Pow" or operands[-1].shape.size != 1 or set(form.kinds) != {"float"}:
         return form.formula
     exponent = operands[-1].value

@@ -13,7 +13,7 @@ from perframe.backends.protocol import LayerLike
 
 
 def _non_zero(layer: LayerLike, x: Any) -> list[Any]:
-    if not x.ndim:  # a number is a vector without a name for its place
+    if not x.ndim:  # a scalar has no dims, so the result has no rows
         return [np.zeros((0, int(bool(x))), np.int64)]
     return [np.stack(np.nonzero(x)).astype(np.int64)]
 
@@ -29,11 +29,11 @@ def _filled(layer: LayerLike, x: Any) -> list[Any]:
 
 
 def _unique(layer: LayerLike, x: Any) -> list[Any]:
-    """Rows along the axis, in order, or in that of their first occurrence."""
+    """The distinct rows along the axis, sorted or in the order in which they first occur."""
     axis = layer.attributes.get("axis")
     rows = x.reshape(-1) if axis is None else np.moveaxis(x, axis, 0)
     comparable = rows if is_native(rows.dtype) else rows.astype(np.float32)
-    if axis is not None and rows.dtype == object:  # NumPy orders rows of its own dtypes only
+    if axis is not None and rows.dtype == object:  # NumPy sorts rows of its own dtypes only
         comparable = rows.astype(str)
     _, first, inverse, counts = np.unique(comparable, True, True, True, axis=None if axis is None else 0)
     inverse = inverse.reshape(-1)
@@ -56,5 +56,5 @@ _COMPUTE: dict[str, Callable[..., list[Any]]] = {
 
 
 def compute(layer: LayerLike, form: Any, inputs: Sequence[Any], outputs: Sequence[Operand]) -> list[Any]:
-    """By operator, on arrays."""
+    """Compute by operator."""
     return _COMPUTE[layer.op](layer, *inputs)

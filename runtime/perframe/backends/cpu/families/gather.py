@@ -20,7 +20,7 @@ from perframe.tensor import DataType
 
 
 def compute(layer: LayerLike, form: Any, inputs: Sequence[Any], outputs: Sequence[Operand]) -> list[Any]:
-    """Elements taken by index."""
+    """Take elements by index."""
     return [_COMPUTE[type(form)](form, inputs[0], inputs[1])]
 
 
@@ -44,13 +44,13 @@ _COMPUTE: dict[type, Callable[[Any, Any, Any], Any]] = {Indexing: _rows, Element
 
 
 def wrapped(indices: Any, size: int) -> Any:
-    """Indices, which are within their bounds, counted from the front."""
+    """Return valid indices counted from the front: a negative index counts from the end of `size` elements."""
     wide = indices.astype(np.int64)
     return np.where(wide < 0, wide + size, wide)
 
 
 def addresses(form: Tuples, indices: Any) -> Any:
-    """The rows that tuples of indices name, counted within their batch."""
+    """The rows to which tuples of indices point, counted within their batch."""
     columns = indices.reshape(form.batch * form.count, len(form.dims))
     total = np.zeros(len(columns), np.int64)
     for column, dim, stride in zip(columns.T, form.dims, row_major(form.dims), strict=True):
@@ -61,7 +61,9 @@ def addresses(form: Tuples, indices: Any) -> Any:
 def lower(
     layer: LayerLike, form: Any, inputs: Sequence[Operand | None], outputs: Sequence[Operand], scratch: Scratch
 ) -> list[NativeStep] | None:
-    """A kernel that checks the indices, and leaves word of one that reaches beyond the data."""
+    """Native steps. The kernel checks each index, and notes one that reaches beyond the data; the step's check then
+    raises BackendError.
+    """
     x, indices = inputs[0], inputs[1]
     if x is None or indices is None or indices.dtype not in (DataType.INT64, DataType.INT32) or layer.epilogue:
         return None

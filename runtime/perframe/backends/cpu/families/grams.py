@@ -14,7 +14,7 @@ from perframe.layers.grams import Counting
 
 
 def compute(layer: LayerLike, form: Counting, inputs: Sequence[Any], outputs: Sequence[Operand]) -> list[Any]:
-    """Row by row, from what occurs in it."""
+    """Count row by row: find all n-grams of a row, then look up those of the form."""
     lengths = {len(gram.words) for gram in form.grams}
     counts = np.zeros((form.rows, form.columns), np.float32)
     for row, words in enumerate(inputs[0].reshape(form.rows, form.length).tolist()):
@@ -26,7 +26,7 @@ def compute(layer: LayerLike, form: Counting, inputs: Sequence[Any], outputs: Se
 
 
 def _occurring(words: Sequence[Any], lengths: set[int], reach: int) -> Counter[tuple[Any, ...]]:
-    """How often each n-gram occurs, at every distance between its words."""
+    """The number of times that each n-gram occurs, at any distance between its words up to `reach`."""
     found: Counter[tuple[Any, ...]] = Counter()
     for length in lengths:
         for distance in range(1, reach + 1 if length > 1 else 2):

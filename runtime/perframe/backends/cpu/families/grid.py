@@ -12,16 +12,16 @@ from perframe.backends.operand import Operand
 from perframe.backends.protocol import LayerLike
 from perframe.layers.grid import AffineMap, Sampling
 
-_FAR = 2.0**30  # beyond, a coordinate is as good as infinite
+_FAR = 2.0**30  # a coordinate beyond this samples like an infinite one, and still fits into an int64
 
 
 def compute(layer: LayerLike, form: Any, inputs: Sequence[Any], outputs: Sequence[Operand]) -> list[Any]:
-    """By the layer's form."""
+    """Compute by the layer's form."""
     return [_COMPUTE[type(form)](form, inputs)]
 
 
 def _sample(form: Sampling, inputs: Sequence[Any]) -> Any:
-    """Tap by tap over all points, in float32 at least."""
+    """Add up tap by tap over all points, in float32 or wider."""
     x, grid = inputs
     dims = len(form.size)
     wide = np.promote_types(grid.dtype, np.float32) if grid.dtype.kind == "f" else np.dtype(np.float32)
@@ -43,7 +43,7 @@ def _sample(form: Sampling, inputs: Sequence[Any]) -> Any:
 
 
 def _taps(form: Sampling, size: int, at: Any) -> list[tuple[Any, Any, Any]]:
-    """The taps of one axis: which element, whether there is one, and its weight."""
+    """The taps of one axis: (index of the element, whether the tap counts, weight) each."""
     low, high = (0.0, size - 1.0) if form.align_corners else (-0.5, size - 0.5)
     where = (at + 1) / 2 * (size - 1) if form.align_corners else ((at + 1) * size - 1) / 2
     if form.mode == "nearest":
@@ -72,7 +72,7 @@ def _tap(form: Sampling, size: int, at: Any, low: float, high: float, weight: An
 
 
 def _reflected(at: Any, low: float, high: float) -> Any:
-    """Thrown back from the borders until it is within them."""
+    """Reflect coordinates at the borders until they lie between them."""
     length = high - low
     if length <= 0:
         return np.full_like(at, low)
@@ -84,14 +84,14 @@ def _reflected(at: Any, low: float, high: float) -> Any:
 
 
 def _cubic(t: Any, a: float = -0.75) -> list[Any]:
-    """Keys' cubic (1981) at four taps."""
+    """The weights of four taps by Keys' cubic convolution (1981)."""
     near = [((a + 2) * d - (a + 3)) * d * d + 1 for d in (t, 1 - t)]
     far = [((a * d - 5 * a) * d + 8 * a) * d - 4 * a for d in (t + 1, 2 - t)]
     return [far[0], near[0], near[1], far[1]]
 
 
 def _affine(form: AffineMap, inputs: Sequence[Any]) -> Any:
-    """Each map times (x, y, 1) or (x, y, z, 1)."""
+    """Multiply each map by (x, y, 1) or (x, y, z, 1)."""
     theta = inputs[0]
     wide = np.float64 if theta.dtype == np.float64 else np.float32
     axes = [_places(size, form.align_corners) for size in form.size]

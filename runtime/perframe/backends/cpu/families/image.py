@@ -15,7 +15,7 @@ from perframe.layers.image import CHANNELS
 
 
 def compute(layer: LayerLike, form: Any, inputs: Sequence[Any], outputs: Sequence[Operand]) -> list[Any]:
-    """(height, width, channels); what cannot be decoded is a picture without pixels."""
+    """Return (height, width, channels). A file that cannot be decoded gives a picture without pixels."""
     pixel_format = layer.declaration.with_defaults(layer.attributes)["pixel_format"]
     try:
         with PIL.Image.open(io.BytesIO(inputs[0].tobytes())) as image:

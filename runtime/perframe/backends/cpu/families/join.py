@@ -16,7 +16,7 @@ from perframe.layers.join import Joining
 
 
 def compute(layer: LayerLike, form: Joining, inputs: Sequence[Any], outputs: Sequence[Operand]) -> list[Any]:
-    """Joined row by row."""
+    """Join row by row."""
     rows = [array.reshape(form.outer, run) for array, run in zip(inputs, form.runs, strict=True)]
     return [np.concatenate(rows, 1)]
 
@@ -24,7 +24,7 @@ def compute(layer: LayerLike, form: Joining, inputs: Sequence[Any], outputs: Seq
 def lower(
     layer: LayerLike, form: Joining, inputs: Sequence[Operand | None], outputs: Sequence[Operand], scratch: Scratch
 ) -> list[NativeStep] | None:
-    """A copy for each input that has elements and does not lie in its place already."""
+    """A copy for each input that has elements and does not lie within the output already."""
     given, out = [value for value in inputs if value is not None], outputs[0]
     if mover("move", *given) is None:
         return None
@@ -41,5 +41,5 @@ def lower(
 
 
 def takes_gaps(layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand]) -> list[Operand]:
-    """Copies take all of them."""
+    """All inputs and outputs: copies can walk over gaps."""
     return [value for value in (*inputs, *outputs) if value is not None]

@@ -12,7 +12,7 @@ from perframe.backends.protocol import LayerLike
 
 
 def compute(layer: LayerLike, form: Any, inputs: Sequence[Any], outputs: Sequence[Operand]) -> list[Any]:
-    """The value of each key, the first of equal ones; NaN is a key like others."""
+    """Look up the value of each key. Of equal keys the first counts, and NaN equals NaN."""
     x, given = inputs[0], layer.attributes
     pairs = zip(map(_key, given["keys"].tolist()), given["values"].tolist(), strict=True)
     table: dict[Any, Any] = {}
@@ -26,5 +26,5 @@ def compute(layer: LayerLike, form: Any, inputs: Sequence[Any], outputs: Sequenc
 
 
 def _key(value: Any) -> Any:
-    """Not equal to itself is NaN, which a dict would never find."""
+    """The key in a dict: None for NaN, which a dict would never find since it does not equal itself."""
     return value if value == value else None

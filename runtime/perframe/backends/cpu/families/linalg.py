@@ -12,5 +12,5 @@ from perframe.backends.protocol import LayerLike
 
 
 def compute(layer: LayerLike, form: Any, inputs: Sequence[Any], outputs: Sequence[Operand]) -> list[Any]:
-    """Determinants, in float64."""
+    """Compute determinants, in float64."""
     return [np.linalg.det(inputs[0].astype(np.float64)).astype(inputs[0].dtype)]

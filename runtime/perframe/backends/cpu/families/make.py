@@ -1,4 +1,4 @@
-"""Tensors made out of positions, on the CPU."""
+"""Tensors whose elements follow from their positions, on the CPU."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _one_hot(layer: LayerLike, form: Any, inputs: Sequence[Any], output: Operand
 
 
 def _window(layer: LayerLike, form: Any, inputs: Sequence[Any], output: Operand) -> Any:
-    """A sum of cosines of alternating signs; a periodic one leaves out its last element, which is its first."""
+    """A sum of cosines with alternating signs. A periodic one leaves out its last element, which equals the first."""
     count = output.shape[0]
     turns = max(count if layer.attributes.get("periodic", 1) else count - 1, 1)
     at = np.arange(count) * (2 * np.pi / turns)
@@ -49,5 +49,5 @@ _COMPUTE: dict[str, Callable[[LayerLike, Any, Sequence[Any], Operand], Any]] = {
 
 
 def compute(layer: LayerLike, form: Any, inputs: Sequence[Any], outputs: Sequence[Operand]) -> list[Any]:
-    """By operator: each is a few lines of NumPy."""
+    """Compute by operator."""
     return [np.asarray(_COMPUTE[layer.op](layer, form, inputs, outputs[0])).astype(outputs[0].dtype.numpy)]

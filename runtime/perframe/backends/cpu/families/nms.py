@@ -13,7 +13,9 @@ from perframe.layers.nms import Suppression
 
 
 def compute(layer: LayerLike, form: Suppression, inputs: Sequence[Any], outputs: Sequence[Operand]) -> list[Any]:
-    """(batch, class, box) of what is kept, class by class, the best first; the rest of a class' rows are -1."""
+    """Return rows (batch, class, box) of the chosen boxes, class by class and the best first. The other rows of a class
+    are -1.
+    """
     boxes, scores, _, overlap, least = (*inputs, None, None, None)[:5]
     threshold = _number(overlap, np.float32(0))
     table = np.full((form.batch, form.classes, form.picks, 3), -1, np.int64)
@@ -40,7 +42,7 @@ def _edges(boxes: Any, centered: bool) -> tuple[Any, Any]:
 
 
 def _best(edges: tuple[Any, Any], order: Any, limit: int, threshold: Any) -> list[int]:
-    """Take the best, drop what overlaps it, and so on."""
+    """Choose the best box, drop the boxes that overlap it, and repeat."""
     low, high = edges
     area = np.prod(high - low, axis=1)
     chosen: list[int] = []

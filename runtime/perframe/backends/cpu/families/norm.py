@@ -16,14 +16,14 @@ from perframe.backends.operand import Operand, Scratch
 from perframe.backends.protocol import LayerLike
 from perframe.layers.norm import Neighbours, Softmaxing
 
-# ONNX rounds every step of a softmax to the tensor's own type; over longer rows a narrow type would lose the sum
+# ONNX rounds every step of a softmax to the tensor's own dtype; over longer rows the sum would lose too many digits
 ROUNDED_ROW = 64
 
 
 def compute(
     layer: LayerLike, form: Softmaxing | Neighbours, inputs: Sequence[Any], outputs: Sequence[Operand]
 ) -> list[Any]:
-    """In float32 at least, but for softmax over short rows."""
+    """Compute in float32 or wider; a softmax over short rows computes in the tensor's own dtype."""
     x = inputs[0]
     if not isinstance(form, Softmaxing):
         return [_local_response(x.astype(accumulator(x.dtype), copy=False), form)]
@@ -31,7 +31,7 @@ def compute(
 
 
 def _softmax(x: Any, form: Softmaxing) -> Any:
-    """Shifted by the largest, so that nothing overflows."""
+    """Subtract the largest element first, so that nothing overflows."""
     x = x.reshape(form.outer, form.size, form.inner)
     shifted = x - x.max(1, keepdims=True, initial=x.dtype.type(-np.inf))
     total = np.exp(shifted).sum(1, keepdims=True)
@@ -39,7 +39,7 @@ def _softmax(x: Any, form: Softmaxing) -> Any:
 
 
 def _local_response(x: Any, form: Neighbours) -> Any:
-    """Squares shifted channel by channel, and summed up."""
+    """Add up the squares, shifted channel by channel."""
     x = x.reshape(form.outer, form.channels, form.inner)
     squares = np.pad(x * x, ((0, 0), (form.before, form.after), (0, 0)))
     total = sum(squares[:, k : k + form.channels] for k in range(form.before + form.after + 1))
@@ -53,7 +53,7 @@ def lower(
     outputs: Sequence[Operand],
     scratch: Scratch,
 ) -> list[NativeStep] | None:
-    """float32."""
+    """Native steps for float32."""
     x = inputs[0]
     if x is None or not all_float32([x]) or layer.epilogue or layer.channels_last:
         return None
@@ -63,7 +63,7 @@ def lower(
         sizes = {"channels": form.channels, "inner": form.inner, "before": form.before, "after": form.after}
         numbers = NEIGHBOURS.numbers(parameters=parameters.ctypes.data, **sizes)
         operands = NEIGHBOURS.operands(x=x, out=outputs[0])
-        grain = sharing(runs, 16 * x.shape.size)  # a power and a window are some sixteen copies
+        grain = sharing(runs, 16 * x.shape.size)  # a power and a window cost some sixteen copies
         return [step(layer, "norm.neighbours", operands, numbers, runs, keep=[parameters], grain=grain)]
     items = runs
     if form.inner == 1:
@@ -71,5 +71,5 @@ def lower(
     sizes = {"size": form.size, "inner": form.inner, "outer": form.outer}
     numbers = SOFTMAX.numbers(takes_logarithm=int(form.logarithm), **sizes)
     operands = SOFTMAX.operands(x=x, out=outputs[0])
-    grain = sharing(items, 4 * x.shape.size)  # an exponential is some four copies
+    grain = sharing(items, 4 * x.shape.size)  # an exponential costs some four copies
     return [step(layer, "norm.softmax", operands, numbers, items, grain=grain)]

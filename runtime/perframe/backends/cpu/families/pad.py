@@ -19,7 +19,7 @@ from perframe.sizes.traced import at_least, at_most
 
 
 def compute(layer: LayerLike, form: Padding, inputs: Sequence[Any], outputs: Sequence[Operand]) -> list[Any]:
-    """Positive pads by NumPy's own pad; negative ones cut."""
+    """Cut where pads are negative, then pad with NumPy."""
     result = inputs[0]
     for axis, before in enumerate(form.before):
         after = form.output_shape[axis] - form.input_shape[axis] - before
@@ -36,14 +36,14 @@ def compute(layer: LayerLike, form: Padding, inputs: Sequence[Any], outputs: Seq
 def lower(
     layer: LayerLike, form: Padding, inputs: Sequence[Operand | None], outputs: Sequence[Operand], scratch: Scratch
 ) -> list[NativeStep] | None:
-    """Row by row."""
+    """A native step that goes row by row."""
     x = inputs[0]
     if x is None or not form.input_shape or not x.shape.size:
         return None
     kernel = mover("pad", x)
     sizes = zip(form.before, form.input_shape, form.output_shape, strict=True)
     cuts = any(before < 0 or before + size > out for before, size, out in sizes)
-    if kernel is None or (cuts and form.mode != "constant"):  # what is mirrored then is what is left
+    if kernel is None or (cuts and form.mode != "constant"):  # other modes repeat elements of the cut input
         return None
     value = np.array([form.value]).astype(x.dtype.numpy)
     given, made, before = _merged(form)
@@ -60,8 +60,8 @@ _MODES = {"constant": PAD_CONSTANT, "edge": PAD_EDGE, "reflect": PAD_REFLECT, "w
 
 
 def _merged(form: Padding) -> tuple[list[int], list[int], list[int]]:
-    """(input shape, output shape, before), where dims that are not padded are one with the dim before them, if that is
-    padded by a constant or not at all.
+    """(input shape, output shape, before), with dims merged: a dim without padding joins the dim before it, if that one
+    has no padding either or a constant one.
     """
     given, made, before = [form.input_shape[0]], [form.output_shape[0]], [form.before[0]]
     for size, out, pad in zip(form.input_shape[1:], form.output_shape[1:], form.before[1:], strict=True):

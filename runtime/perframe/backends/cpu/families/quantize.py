@@ -22,7 +22,7 @@ SIGNED = {DataType.UINT8: False, DataType.INT8: True}
 
 
 def compute(layer: LayerLike, form: Scaling | OwnRange, inputs: Sequence[Any], outputs: Sequence[Operand]) -> list[Any]:
-    """On (outer, size, inner)."""
+    """Compute on (outer, size, inner)."""
     if isinstance(form, OwnRange):
         return _own_range(inputs[0])
     x, scale, zero = (*inputs, None)[:3]
@@ -33,7 +33,7 @@ def compute(layer: LayerLike, form: Scaling | OwnRange, inputs: Sequence[Any], o
 
 
 def _own_range(x: Any) -> list[Any]:
-    """The scale of nothing but zeros is 1/255, as that of ONNX's evaluator; by the standard's own function it is 0."""
+    """If all elements are zero, the scale is 1/255, as in ONNX's evaluator; the standard's own function gives 0."""
     low, high = x.min(initial=np.float32(0)), x.max(initial=np.float32(0))
     scale = (high - low or np.float32(1)) / np.float32(255)
     zero = np.rint(np.clip(-(low / scale), 0, 255))
@@ -47,7 +47,7 @@ def lower(
     outputs: Sequence[Operand],
     scratch: Scratch,
 ) -> list[NativeStep] | None:
-    """Bytes and float32, one scale for all of a tensor."""
+    """Native steps between bytes and float32, with one scale for the whole tensor."""
     x, scale, zero = (*inputs, None, None)[:3]
     assert x is not None
     elements = x.shape.size
@@ -82,7 +82,7 @@ def _scale(layer: LayerLike, kernel: str, operands: Sequence[Operand], signed: b
 
 
 def _spread(form: Scaling, values: Any) -> Any:
-    """The values that elements are scaled by, as (outer, size, inner) or so that it broadcasts."""
+    """The scale or zero point of each element, in a shape that broadcasts to (outer, size, inner)."""
     extents = (form.outer, form.size, form.inner)
     parts = [np.arange(extent if step else 1) for extent, step in zip(extents, form.steps, strict=True)]
     at = (
@@ -94,7 +94,7 @@ def _spread(form: Scaling, values: Any) -> Any:
 
 
 def _quantize(form: Scaling, x: Any, scale: Any, zero: Any, output: Operand) -> Any:
-    """Division in the precision asked for; halves are rounded to even."""
+    """Divide in the form's precision, and round halves to even."""
     dtype = form.precision.numpy
     quotient = (x.astype(dtype) / scale.astype(dtype)).astype(np.float64)
     if output.dtype not in WHOLE_RANGES:
@@ -107,7 +107,7 @@ def _quantize(form: Scaling, x: Any, scale: Any, zero: Any, output: Operand) -> 
 
 
 def _dequantize(form: Scaling, x: Any, scale: Any, zero: Any, output: Operand) -> Any:
-    """In float32 at least, and exactly where the dtype is wide."""
+    """Multiply in float32 or wider. Subtract zero points of wide integers in float64, which is exact."""
     wide = np.float64 if x.dtype.kind in "iu" and x.dtype.itemsize > 2 else np.float32
     values = x.astype(wide)
     if zero is not None:

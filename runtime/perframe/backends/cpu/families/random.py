@@ -1,4 +1,4 @@
-"""Random numbers on the CPU, by the generator that all backends share."""
+"""Random numbers on the CPU, from the generator that all backends share."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 
 
 def threefry(key: Key, first: Any, second: Any) -> tuple[Any, Any]:
-    """Two words for each counter of two words; arrays are uint32, and wrap around."""
+    """Return two words for each counter of two words. Arrays are uint32, and their sums wrap around."""
     keys = (*key, key[0] ^ key[1] ^ 0x1BD11BDA)
     a, b = first + keys[0], second + keys[1]
     for block in range(5):
@@ -27,7 +27,7 @@ def threefry(key: Key, first: Any, second: Any) -> tuple[Any, Any]:
 
 
 def _units(key: Key, count: int, dtype: Any) -> tuple[Any, Any]:
-    """Two numbers in 0..1 for each element, of the bits that the dtype holds: 53, or 24."""
+    """Two numbers in 0..1 for each element, with as many bits as the dtype holds: 53 for float64, else 24."""
     elements = np.arange(count, dtype=np.uint32)
     words = threefry(key, elements, np.zeros_like(elements))
     if dtype != np.float64:
@@ -54,7 +54,7 @@ def _events(form: Drawing, units: tuple[Any, Any], shape: Sequence[int], x: Any)
 
 
 def _classes(form: Drawing, units: tuple[Any, Any], shape: Sequence[int], x: Any) -> Any:
-    """The first class at which the sum of chances goes beyond a part of the whole."""
+    """Draw the first class at which the running sum of chances exceeds a random part of their total."""
     wide = x.astype(units[0].dtype)
     sums = np.cumsum(np.exp(wide - wide.max(1, keepdims=True, initial=-np.inf)), axis=1)
     rows = zip(sums, units[0].reshape(shape), strict=True)
@@ -70,7 +70,7 @@ _DRAW: dict[str, Callable[[Drawing, tuple[Any, Any], Sequence[int], Any], Any]] 
 
 
 def compute(layer: LayerLike, form: Drawing, inputs: Sequence[Any], outputs: Sequence[Operand]) -> list[Any]:
-    """Drawn in float32, or in float64 where that is the dtype of the result or of what it depends on."""
+    """Draw in float32. Draw in float64 if the result has that dtype or, for events and classes, the input."""
     y, x = outputs[0], inputs[0] if inputs else np.zeros(0)
     low, high = np.random.default_rng().integers(1 << 32, size=2, dtype=np.uint64)
     key = (int(low), int(high)) if form.key is None else form.key

@@ -24,7 +24,7 @@ from perframe.sizes.traced import at_most
 
 @dataclass
 class _Weights:
-    """What one direction multiplies with, and its activations."""
+    """The recurrent weights, bias, peepholes and activations of one direction."""
 
     form: Recurrence
     recurrent: Any  # (hidden, gates * hidden)
@@ -65,8 +65,8 @@ _CELLS: dict[str, Callable[[_Weights, Any, Any, Any], tuple[Any, Any]]] = {"RNN"
 
 
 def _along(w: _Weights, x: Any, h: Any, c: Any, lengths: Any, reverse: bool) -> tuple[Any, Any, Any]:
-    """One direction: (steps, batch, hidden) and the last states. A sequence that has ended keeps its state; one
-    without elements has none, which is zero.
+    """Run one direction. Return its outputs (steps, batch, hidden) and the last states. A sequence that has ended keeps
+    its state; the state of an empty sequence is zero.
     """
     cell, rows = _CELLS[w.form.cell], np.arange(len(lengths))
     whole = np.zeros((len(x), *h.shape), h.dtype)
@@ -81,7 +81,7 @@ def _along(w: _Weights, x: Any, h: Any, c: Any, lengths: Any, reverse: bool) -> 
 
 
 def compute(layer: LayerLike, form: Recurrence, inputs: Sequence[Any], outputs: Sequence[Operand]) -> list[Any]:
-    """Step by step, the products with the inputs all at once; short floats compute in float32."""
+    """Multiply all inputs at once, then go step by step. Short floats compute in float32."""
     dtype = outputs[0].dtype.numpy
     wide = np.float64 if dtype == np.float64 else np.float32
     x, w, r, b, lengths, h, c, p = (*inputs, *(None,) * 8)[:8]
@@ -109,16 +109,16 @@ def compute(layer: LayerLike, form: Recurrence, inputs: Sequence[Any], outputs: 
 
 # --- native ---
 
-_SPACE = {"RNN": 0, "GRU": 4, "LSTM": 5}  # elements on the stack for each of a row's states
+_SPACE = {"RNN": 0, "GRU": 4, "LSTM": 5}  # elements on the stack for each element of a row's state
 _WORDS = ("first", "second", "third")
 
 
 def lower(
     layer: LayerLike, form: Recurrence, inputs: Sequence[Operand | None], outputs: Sequence[Operand], scratch: Scratch
 ) -> list[NativeStep] | None:
-    """float32 with constant weights: the products with the inputs all at once, then a kernel that goes along the steps.
+    """Native steps for float32 with constant weights: one product with all inputs, then a kernel for the time steps.
 
-    Sequences of different lengths, peepholes and data with the batch first are NumPy's.
+    NumPy computes sequences of different lengths, peepholes, and data with the batch first.
     """
     x, w, r, b, lengths, h, c, peepholes = (*inputs, *(None,) * 8)[:8]
     if x is None or w is None or r is None or not all(value is None or value.is_constant for value in (w, r, b)):
@@ -177,7 +177,7 @@ def lower(
 
 
 def _activations(form: Recurrence) -> tuple[str, Any]:
-    """The text of the cell's activations, functions of (x, p), and their parameters."""
+    """The text of the cell's activations as functions of (x, p), and their parameters."""
     texts, numbers = [], list[float]()
     for word, stages in zip(_WORDS, form.activations[0], strict=False):
         texts.append(jit.epilogue_text(stages, word, len(numbers)))
@@ -186,7 +186,7 @@ def _activations(form: Recurrence) -> tuple[str, Any]:
 
 
 def _bias(b: Operand | None, form: Recurrence, layer: LayerLike) -> Operand:
-    """What the projections begin with: both biases, but for that which a reset gate scales."""
+    """The bias of the projections: the sum of both biases, without the recurrent bias that a reset gate scales."""
     width = form.gates * form.hidden
     if b is None:
         return _stored_bias(None, len(form.reverse), width, slice(0, width))

@@ -1,4 +1,4 @@
-"""Bytes from bytes on the CPU."""
+"""Layers from bytes to bytes on the CPU: sums, look-ups and averages."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Form = Sum | Table | Mean
 
 
 def compute(layer: LayerLike, form: Form, inputs: Sequence[Any], outputs: Sequence[Operand]) -> list[Any]:
-    """In float32, as the kernels."""
+    """Compute in float32, as the kernels do."""
     if isinstance(form, Table):
         return [inputs[1][inputs[0].view(np.uint8)]]
     if isinstance(form, Sum):
@@ -36,7 +36,7 @@ def compute(layer: LayerLike, form: Form, inputs: Sequence[Any], outputs: Sequen
 def lower(
     layer: LayerLike, form: Form, inputs: Sequence[Operand | None], outputs: Sequence[Operand], scratch: Scratch
 ) -> list[NativeStep] | None:
-    """Sums and look-ups in any order of dims; averages where the channels are last."""
+    """Native steps: sums and look-ups in any order of dims; averages if the channels are last."""
     given, out = [value for value in inputs if value is not None], outputs[0]
     x, elements = given[0], given[0].shape.size
     pieces, grain = -(-elements // PIECE), max(1, SPLIT_ELEMENTS // PIECE)

@@ -18,7 +18,7 @@ from perframe.sizes.traced import at_least
 
 
 def compute(layer: LayerLike, form: list[AxisTaps], inputs: Sequence[Any], outputs: Sequence[Operand]) -> list[Any]:
-    """Axis by axis, in float64."""
+    """Resample axis by axis, in float64."""
     result = inputs[0]
     whole = result.dtype.kind in "biu"
     for one in form:
@@ -38,7 +38,7 @@ def lower(
     outputs: Sequence[Operand],
     scratch: Scratch,
 ) -> list[NativeStep] | None:
-    """A pass for each axis; float32."""
+    """Native steps for float32, one for each axis."""
     x = inputs[0]
     if x is None or not form or not all_float32([x]) or not x.shape.size:
         return None

@@ -13,7 +13,7 @@ from perframe.layers.reverse import Reversal
 
 
 def compute(layer: LayerLike, form: Reversal, inputs: Sequence[Any], outputs: Sequence[Operand]) -> list[Any]:
-    """Each element from where it was before."""
+    """Reverse the first elements of each sequence, as many as its length says."""
     flat, lengths = inputs[0].reshape(-1), inputs[1].reshape(-1)
     if not flat.size:
         return [flat]

@@ -17,14 +17,14 @@ from perframe.tensor.checks import too_large
 
 
 def compute(layer: LayerLike, form: Regions, inputs: Sequence[Any], outputs: Sequence[Operand]) -> list[Any]:
-    """Region by region; He et al., Mask R-CNN (2017)."""
+    """Sample and pool region by region (He et al., "Mask R-CNN", 2017)."""
     x, rois, pictures = inputs
     wide = np.float64 if x.dtype == np.float64 else np.float32
     result = np.zeros((form.count, form.channels, *form.output), wide)
     for index, (roi, picture) in enumerate(zip(rois.astype(wide), pictures.reshape(-1), strict=True)):
         edges = roi[:4] * wide(form.scale) - wide(0.5 if form.half_pixel else 0.0)
         if not np.isfinite(edges).all():
-            raise InputError(f"region {index} is {roi.tolist()}, and finite numbers are expected")
+            raise InputError(f"region {index} is {roi.tolist()}, and its numbers must be finite")
         axes = [_axis(form, axis, edges[1 - axis], edges[3 - axis]) for axis in (0, 1)]
         taps = [size for axis in axes for size in (axis.output, axis.seen)]
         reason = too_large((form.channels, *taps), DataType.of(np.dtype(wide)))
@@ -36,8 +36,9 @@ def compute(layer: LayerLike, form: Regions, inputs: Sequence[Any], outputs: Seq
 
 
 class _Axis(NamedTuple):
-    """One axis of a region: `output` elements of length `step` from `begin` on, each with `samples`, of which
-    `seen` are looked at: as many as may lie in a picture of `size`, and some beside it.
+    """One axis of a region: `output` elements of length `step`, the first at `begin`, with `samples` each.
+
+    Only `seen` samples of an element are read: those that may lie in a picture of `size`, and a few beside it.
     """
 
     begin: Any
@@ -60,7 +61,7 @@ def _axis(form: Regions, axis: int, begin: Any, end: Any) -> _Axis:
 
 
 def _places(axis: _Axis) -> Any:
-    """Where an axis is sampled, (output, seen): from the last sample before the picture on."""
+    """The coordinates of the samples along an axis, (output, seen), without those that lie far before the picture."""
     wide = axis.begin.dtype.type
     starts = axis.begin + np.arange(axis.output, dtype=wide) * axis.step
     first = np.zeros(axis.output)
@@ -71,7 +72,7 @@ def _places(axis: _Axis) -> Any:
 
 
 def _corners(at: Any, size: int) -> tuple[list[Any], list[Any]]:
-    """The two elements around each place and their weights, 0 beyond the picture."""
+    """The two elements around each coordinate, and their weights. Weights are 0 outside the picture."""
     inside = (at >= -1) & (at <= size)
     place = np.clip(np.where(inside, at, 0), 0, size - 1)
     low = np.floor(place).astype(np.int64)
@@ -88,6 +89,6 @@ def _pooled(form: Regions, picture: Any, axes: Sequence[tuple[Any, int]]) -> Any
         for r, a in zip(rows, row_weights, strict=True)
         for c, b in zip(columns, column_weights, strict=True)
     ]
-    if form.mode == "max":  # of the weighted corners, as the operator's first implementation had it
+    if form.mode == "max":  # the largest weighted corner, as in the operator's first implementation
         return np.maximum.reduce(parts).max((2, 4))
     return sum(parts).sum((2, 4)) / (axes[0][1] * axes[1][1])

@@ -16,7 +16,7 @@ Array = NDArray[Any]
 
 
 def compute(layer: LayerLike, form: Cells, inputs: Sequence[Any], outputs: Any) -> list[Any]:
-    """Region by region, as in Girshick's Fast R-CNN (2015): rows of (batch, x1, y1, x2, y2), both ends inside."""
+    """Pool region by region, as in Girshick's Fast R-CNN (2015). A region is (batch, x1, y1, x2, y2), ends included."""
     x, rois = inputs
     rows, columns = form.output
     result = np.zeros((len(rois), x.shape[1], rows, columns), x.dtype)
@@ -31,12 +31,12 @@ def compute(layer: LayerLike, form: Cells, inputs: Sequence[Any], outputs: Any) 
 
 
 def _nearest(value: float) -> int:
-    """Rounded; halves away from zero."""
+    """Round to the nearest integer, and halves away from zero."""
     return int(math.copysign(math.floor(abs(value) + 0.5), value))
 
 
 def _cells(first: int, last: int, count: int, size: int) -> list[tuple[int, int]]:
-    """The cells of a region along one axis, cut to the picture."""
+    """(first, end) of a region's cells along one axis, cut to the picture."""
     extent = max(last - first + 1, 1)
     ends = [(first + k * extent // count, first - (-(k + 1) * extent // count)) for k in range(count)]
     return [(min(max(a, 0), size), min(max(b, 0), size)) for a, b in ends]

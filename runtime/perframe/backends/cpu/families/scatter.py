@@ -17,12 +17,12 @@ _REDUCTIONS: dict[str, Any] = {"add": np.add, "mul": np.multiply, "max": np.maxi
 
 
 def compute(layer: LayerLike, form: Any, inputs: Sequence[Any], outputs: Sequence[Operand]) -> list[Any]:
-    """The data with the updates in it."""
+    """Write the updates into a copy of the data."""
     return [_COMPUTE[type(form)](form, inputs)]
 
 
 def _scatter(form: Scattering, inputs: Sequence[Any]) -> Any:
-    """Updates in their order; half floats meet in float32."""
+    """Apply the updates in their order. Reductions of float16 compute in float32."""
     x, indices, updates = inputs
     at = wrapped(indices, form.shape[form.axis]) if form.by is None else addresses(form.by, indices)
     spread = np.lib.stride_tricks.as_strided(

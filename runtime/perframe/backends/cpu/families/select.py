@@ -22,9 +22,9 @@ _TOP = {DataType.FLOAT32: "select.top", DataType.INT32: "select.top_of_int32", D
 
 
 def _place(rows: Any, form: Selection) -> Any:
-    """Where the first of each row is; (outer, inner)."""
+    """The position of the largest or smallest element of each row, (outer, inner)."""
     find = np.argmax if form.largest else np.argmin
-    if not form.largest and rows.dtype.kind == "f":  # NaN is the largest, and argmin would take it for the smallest
+    if not form.largest and rows.dtype.kind == "f":  # NaN counts as the largest, but argmin takes it for the smallest
         rows = np.where(np.isnan(rows), np.inf, rows)
     if form.last:
         return form.size - 1 - find(rows[:, ::-1], axis=1)
@@ -43,7 +43,7 @@ def _hard(rows: Any, x: Any, form: Selection) -> list[Any]:
 
 
 def _top(rows: Any, x: Any, form: Selection) -> list[Any]:
-    """A stable sort; the largest first is the reverse of a stable sort from the other end."""
+    """Sort stably. To get the largest first, sort the flipped row and reverse the result."""
     if form.largest:
         order = form.size - 1 - np.argsort(rows[:, ::-1], axis=1, kind="stable")[:, ::-1]
     else:
@@ -60,7 +60,7 @@ _COMPUTE: dict[str, Callable[[Any, Any, Selection], list[Any]]] = {
 
 
 def compute(layer: LayerLike, form: Selection, inputs: Sequence[Any], outputs: Sequence[Operand]) -> list[Any]:
-    """On (outer, size, inner); small floats are compared as float32."""
+    """Compute on (outer, size, inner). Floats that NumPy does not know are compared as float32."""
     x = inputs[0].reshape(form.outer, form.size, form.inner)
     return _COMPUTE[form.result](x if is_native(x.dtype) else x.astype(np.float32), x, form)
 
@@ -68,11 +68,11 @@ def compute(layer: LayerLike, form: Selection, inputs: Sequence[Any], outputs: S
 def lower(
     layer: LayerLike, form: Selection, inputs: Sequence[Operand | None], outputs: Sequence[Operand], scratch: Scratch
 ) -> list[NativeStep] | None:
-    """Places, and the first few, of float32, int32 and int64."""
+    """Native steps for float32, int32 and int64: positions, or the first few elements."""
     x = inputs[0]
     if x is None or x.dtype not in _PLACES or layer.channels_last or layer.epilogue or not form.size:
         return None
-    elements = 2 * form.outer * form.size * form.inner  # a comparison is some two copies
+    elements = 2 * form.outer * form.size * form.inner  # a comparison costs some two copies
     if form.result == "indices":
         items = form.outer * (1 if form.inner == 1 else -(-form.inner // RUN))
         sizes = {"size": form.size, "inner": form.inner}

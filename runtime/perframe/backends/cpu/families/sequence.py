@@ -1,4 +1,4 @@
-"""Sequences and optionals, as Python's lists and None."""
+"""Sequences and optionals. A sequence is a Python list, and an empty optional is None."""
 
 from __future__ import annotations
 
@@ -65,5 +65,5 @@ _COMPUTE: dict[str, Callable[..., Any]] = {
 
 
 def compute(layer: LayerLike, form: Any, inputs: Sequence[Any], outputs: Any) -> list[Any]:
-    """One value."""
+    """Compute by operator. Every operator has one output."""
     return [_COMPUTE[layer.op](layer, *inputs)]

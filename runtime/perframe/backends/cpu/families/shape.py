@@ -39,5 +39,5 @@ _COMPUTE: dict[str, Callable[[LayerLike, Sequence[Any], Operand], Any]] = {
 
 
 def compute(layer: LayerLike, form: Any, inputs: Sequence[Any], outputs: Sequence[Operand]) -> list[Any]:
-    """By operator: each is a line of NumPy."""
+    """Compute by operator."""
     return [_COMPUTE[layer.op](layer, inputs, outputs[0])]

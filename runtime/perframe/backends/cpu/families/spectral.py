@@ -13,7 +13,7 @@ from perframe.layers.spectral import Transform
 
 
 def _fourier(layer: LayerLike, form: Transform, inputs: Sequence[Any], outputs: Sequence[Operand]) -> Any:
-    """NumPy's, line by line; short floats are transformed as float32."""
+    """Transform frame by frame with NumPy; short floats as float32."""
     if not outputs[0].shape.size:
         return np.zeros(outputs[0].shape)
     x, window = inputs[0], inputs[2] if form.windowed else None
@@ -60,5 +60,5 @@ _COMPUTE: dict[str, Callable[[LayerLike, Any, Sequence[Any], Sequence[Operand]],
 
 
 def compute(layer: LayerLike, form: Any, inputs: Sequence[Any], outputs: Sequence[Operand]) -> list[Any]:
-    """By operator."""
+    """Compute by operator."""
     return [np.asarray(_COMPUTE[layer.op](layer, form, inputs, outputs)).astype(outputs[0].dtype.numpy)]

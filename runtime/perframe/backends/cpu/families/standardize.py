@@ -17,7 +17,7 @@ from perframe.tensor import DataType
 
 
 def compute(layer: LayerLike, form: Standardization, inputs: Sequence[Any], outputs: Sequence[Operand]) -> list[Any]:
-    """In the dtype that the layer asks for, float32 or float64 at least."""
+    """Compute in float64 if the layer or its output asks for it, else in float32."""
     wide = np.float64 if DataType.FLOAT64 in (form.stash, outputs[0].dtype) else np.float32
     x = inputs[0].astype(wide).reshape(form.rows, form.size)
     mean = x.mean(1, keepdims=True) if form.centered else np.zeros((form.rows, 1), wide)
@@ -41,7 +41,7 @@ def lower(
     outputs: Sequence[Operand],
     scratch: Scratch,
 ) -> list[NativeStep] | None:
-    """float32 rows without a second output."""
+    """Native steps for float32 rows and a single output."""
     x, scale, bias = (*inputs, None)[:3]
     periods = [form.period(index) for index in range(len(form.factors))]
     if x is None or scale is None or not all_float32([*inputs, outputs[0]]) or any(p is None for p in periods):
@@ -61,5 +61,5 @@ def lower(
         bias_count=bias_count,
     )
     operands = STANDARDIZE.operands(x=x, scale=scale, bias=bias or scale, out=outputs[0])
-    grain = sharing(form.rows, 4 * form.rows * form.size)  # four walks over the row
+    grain = sharing(form.rows, 4 * form.rows * form.size)  # a row is walked four times
     return [step(layer, "standardize.rows", operands, numbers, form.rows, keep=[epsilon], grain=grain)]

@@ -39,7 +39,7 @@ _CASES: dict[str, Callable[[str], str]] = {"LOWER": str.lower, "UPPER": str.uppe
 
 
 def _normalize(inputs: Sequence[Any], attributes: Attributes) -> list[Any]:
-    """Words that are stop words go; if none is left, one empty string is the result."""
+    """Drop stop words. If no word is left, return one empty string."""
     x = inputs[0]
     fold: Callable[[str], str] = str if attributes["is_case_sensitive"] else str.lower
     stopwords = {fold(word) for word in attributes["stopwords"]}
@@ -63,5 +63,5 @@ _COMPUTE: dict[str, Callable[[Sequence[Any], Attributes], list[Any]]] = {
 
 
 def compute(layer: LayerLike, form: Any, inputs: Sequence[Any], outputs: Sequence[Operand]) -> list[Any]:
-    """By operator."""
+    """Compute by operator."""
     return _COMPUTE[layer.op](inputs, layer.declaration.with_defaults(layer.attributes))

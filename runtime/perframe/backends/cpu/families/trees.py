@@ -14,7 +14,7 @@ from perframe.errors import InputError
 Array = NDArray[Any]
 
 
-# how a node compares its feature with its split, by ONNX's numbers of the modes
+# the comparison of a node's feature with its split, by ONNX's number of the mode
 _COMPARE: dict[int, Callable[[Any, Any], Any]] = {
     0: lambda value, split: value <= split,
     1: lambda value, split: value < split,
@@ -27,7 +27,7 @@ _MEMBER = 6
 
 
 def _memberships(attributes: dict[str, Any]) -> list[Array]:
-    """For each node that asks for membership, in order, its set; sets are separated by NaN."""
+    """The sets of the nodes that test for membership, in the order of these nodes. NaN separates the sets."""
     values = attributes["membership_values"]
     if values is None:
         return []
@@ -36,7 +36,7 @@ def _memberships(attributes: dict[str, Any]) -> list[Array]:
 
 
 def _trees(attributes: dict[str, Any], x: Array) -> Any:
-    """Sums (or averages, smallest, largest) of the leaves that each row reaches in each tree."""
+    """The sum, average, smallest or largest of the leaves that each row reaches in the trees."""
     modes, splits = np.asarray(attributes["nodes_modes"]), np.asarray(attributes["nodes_splits"])
     sets = _memberships(attributes)
     member = {int(node): sets[k] for k, node in enumerate(np.flatnonzero(modes == _MEMBER))}
@@ -46,7 +46,7 @@ def _trees(attributes: dict[str, Any], x: Array) -> Any:
     for row, reached in zip(x, found, strict=True):
         for root in attributes["tree_roots"]:
             node, leaf = root, False
-            for _ in modes:  # a way that is longer than there are nodes goes round in circles
+            for _ in modes:  # a path with more steps than the trees have nodes goes in circles
                 value = row[attributes["nodes_featureids"][node]]
                 if np.isnan(value) and tracks:
                     yes = bool(tracks[node])
@@ -60,7 +60,7 @@ def _trees(attributes: dict[str, Any], x: Array) -> Any:
                 if leaf:
                     break
             if not leaf:
-                raise InputError(f"the tree with the root {root} has a way that does not end")
+                raise InputError(f"the tree with the root {root} has a path that does not end")
             reached[targets[node]].append(weights[node])
     join = (_mean_over(len(attributes["tree_roots"])), sum, min, max)[attributes["aggregate_function"]]
     scores = np.array([[join(leaves) if leaves else 0.0 for leaves in row] for row in found], x.dtype)
@@ -99,5 +99,5 @@ _POST: dict[int, Callable[[Array], Any]] = {
 
 
 def compute(layer: LayerLike, form: Any, inputs: Sequence[Any], outputs: Any) -> list[Any]:
-    """Row by row, tree by tree."""
+    """Compute row by row and tree by tree."""
     return [_trees(layer.declaration.with_defaults(layer.attributes), inputs[0])]
