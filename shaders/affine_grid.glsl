@@ -1,10 +1,10 @@
 //@ input T
 //@ param ivec4 size
 //@ param int dims
-//@ param int align
+//@ param int align_corners
 // O[n, z, y, x, k] = T[n, k] times (x, y, z, 1), coordinates counted from -1 to 1.
 float place(int at, int extent) {
-    if (align == 1) return extent > 1 ? 2.0 * float(at) / float(extent - 1) - 1.0 : 0.0;
+    if (align_corners == 1) return extent > 1 ? 2.0 * float(at) / float(extent - 1) - 1.0 : 0.0;
     return float(2 * at + 1) / float(extent) - 1.0;
 }
 float element(int o) {

@@ -12,7 +12,6 @@
 //@ param int depth
 //@ param ivec4 weight
 //@ param int has_bias
-//@ param vec4 p[4]
 // Direct convolution, four output elements at once. `weight` holds the strides of the weights: output channel, depth,
 // kernel row, kernel column. If a tap's four inputs are adjacent in X, one X_four reads them. One loop serves all four
 // elements, because llvmpipe ends a shader after 65,535 rounds.

@@ -11,7 +11,6 @@
 //@ param int outputs
 //@ param int depth
 //@ param int has_bias
-//@ param vec4 p[4]
 // Transposed convolution over three dims: each output element sums the input elements whose windows reach it.
 float element(int o) {
     int column = o % output_.z, rest = o / output_.z;

@@ -11,7 +11,6 @@
 //@ param int outputs
 //@ param int depth
 //@ param int has_bias
-//@ param vec4 p[4]
 // Direct convolution over three dims, also of integers.
 O_TYPE element(int o) {
     int column = o % output_.z, rest = o / output_.z;

@@ -7,7 +7,6 @@
 //@ param ivec4 strides[10]
 //@ param ivec4 flat_[2]
 //@ param int rank
-//@ param vec4 p[4]
 // A formula of up to five operands. flat_[k] is 1 if operand k is read in the output's order, 2 if it is one number,
 // and 0 if it is read by strides.
 int place(int k, int o) {

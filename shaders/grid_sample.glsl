@@ -6,7 +6,7 @@
 //@ param int points
 //@ param int mode
 //@ param int padding
-//@ param int align
+//@ param int align_corners
 // Samples X at the points of G. `mode` is nearest (0), linear (1) or cubic (2). `padding` defines the elements outside:
 // zeros (0), the border (1) or reflections (2).
 float reflected(float at, float low, float high) {
@@ -36,9 +36,9 @@ O_TYPE element(int o) {
     for (int k = 0; k < dims; ++k) {
         int d = 2 - k;
         float extent = float(size[d]), c = G(g + k);
-        low[d] = align == 1 ? 0.0 : -0.5;
-        high[d] = align == 1 ? extent - 1.0 : extent - 0.5;
-        float at = align == 1 ? (c + 1.0) / 2.0 * (extent - 1.0) : ((c + 1.0) * extent - 1.0) / 2.0;
+        low[d] = align_corners == 1 ? 0.0 : -0.5;
+        high[d] = align_corners == 1 ? extent - 1.0 : extent - 0.5;
+        float at = align_corners == 1 ? (c + 1.0) / 2.0 * (extent - 1.0) : ((c + 1.0) * extent - 1.0) / 2.0;
         if (mode == 0) at = round_even(at);
         at = is_nan(at) ? -1e9 : min(max(at, -1e9), 1e9);
         if (padding == 1 && (at < low[d] || at > high[d])) at = min(max(at, 0.0), extent - 1.0);

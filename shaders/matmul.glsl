@@ -14,7 +14,6 @@
 //@ param int has_bias
 //@ param float alpha
 //@ param float beta
-//@ param vec4 p[4]
 // Four output elements at once; in one row they share every element of A.
 #define TEXEL
 ivec2 planes(int index) {

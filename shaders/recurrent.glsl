@@ -17,10 +17,9 @@
 //@ param int reverse
 //@ param int step_stride
 //@ param int batch_stride
-//@ param int linear
-//@ param int coupled
+//@ param int linear_before_reset
+//@ param int input_forget
 //@ param int batch_first
-//@ param vec4 p[8]
 // The parts of one step of a recurrent layer. Each part serves all directions: states are (direction, batch, hidden). X
 // holds the products of the inputs with W for all steps, (direction, step and batch, gate, hidden). A sequence that has
 // ended keeps its state.
@@ -64,9 +63,9 @@ float element(int o) {
     int third = 2 * hidden + k, at = (d * gates * hidden + third) * hidden;
     float total = bias(d, 1, third);
     for (int j = 0; j < hidden; ++j)
-        total += (linear == 1 ? 1.0 : G(gate + hidden + j)) * H(row * hidden + j) * R(at + j);
+        total += (linear_before_reset == 1 ? 1.0 : G(gate + hidden + j)) * H(row * hidden + j) * R(at + j);
     float update = G(gate + k);
-    float made = activation_1(d, input_part(d, b, third) + (linear == 1 ? G(gate + hidden + k) : 1.0) * total);
+    float made = activation_1(d, input_part(d, b, third) + (linear_before_reset == 1 ? G(gate + hidden + k) : 1.0) * total);
     return (1.0 - update) * made + update * H(o);
 }
 #elif PART == CELL
@@ -76,7 +75,7 @@ float element(int o) {
     float c = C(o);
     if (step >= length_of(row % batch)) return c;
     float into = activation_0(d, G(gate) + peephole(d, 0, k) * c);
-    float forget = coupled == 1 ? 1.0 - into : activation_0(d, G(gate + 2 * hidden) + peephole(d, 2, k) * c);
+    float forget = input_forget == 1 ? 1.0 - into : activation_0(d, G(gate + 2 * hidden) + peephole(d, 2, k) * c);
     return forget * c + into * activation_1(d, G(gate + 3 * hidden));
 }
 #elif PART == HIDDEN

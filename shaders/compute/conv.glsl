@@ -12,7 +12,6 @@
 //@ param int depth
 //@ param int groups
 //@ param int has_bias
-//@ param vec4 p[4]
 // Direct convolution. An invocation computes 4 output channels of one group by 8 pixels, so that each loaded input
 // serves four channels. The weights are packed as (group, block of 4 channels, kernel row, column, depth, channel in
 // block).

@@ -85,7 +85,7 @@ def test_the_numbers_stay(name: str, backend: str, backend_context: Any) -> None
     check_against_peer(model, {"x": x}, backend, backend_context)
 
 
-def test_gates_with_more_numbers_than_a_kernel_takes(backend: str, backend_context: Any) -> None:
+def test_gates_with_more_numbers_than_an_epilogue_takes(backend: str, backend_context: Any) -> None:
     constants: dict[str, Any] = {"w": CONSTANTS["w"]}
     nodes = [node("Conv", "x w", "a0")]
     for gate in range(3):

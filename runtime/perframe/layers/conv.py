@@ -31,6 +31,11 @@ class Convolution:
     output: Ints
 
     @property
+    def depth(self) -> int:
+        """The input channels of a group."""
+        return self.channels // self.groups
+
+    @property
     def operations(self) -> int:
         """Multiplications and additions, padding included."""
         return 2 * self._pairs * math.prod(self.output)

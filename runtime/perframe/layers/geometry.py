@@ -112,6 +112,13 @@ class View:
         return math.prod(self.shape) <= 1 or self.collapsed().strides == (1,)
 
 
+def in_dims(values: Sequence[int], dims: int, missing: int = 1) -> Ints:
+    """Return `values` with `missing` in front of them for each dim that they lack. A dim of one element comes first
+    without a change of order.
+    """
+    return (*(missing,) * (dims - len(values)), *values)
+
+
 @dataclass(frozen=True)
 class Window:
     """A window that slides over the last dims: pooling and convolution.
@@ -124,6 +131,11 @@ class Window:
     dilations: Ints
     begin: Ints
     end: Ints
+
+    def in_dims(self, dims: int) -> Window:
+        """Return the window that slides in the same way over `dims` dims; the first ones have one element."""
+        kernel, strides, dilations = (in_dims(part, dims) for part in (self.kernel, self.strides, self.dilations))
+        return Window(kernel, strides, dilations, in_dims(self.begin, dims, 0), in_dims(self.end, dims, 0))
 
     def output_dim(self, dim: int | str | None) -> int | str | None:
         """Return the output's dim for a window over one dim.

@@ -13,7 +13,7 @@ from perframe.errors import InferenceError
 from perframe.layers.attributes import AutoPad, Extents, Flag, Pads
 from perframe.layers.base import Known, attributes_of, layer
 from perframe.layers.bounds import Bounds
-from perframe.layers.geometry import Ints, Window, check_window, window
+from perframe.layers.geometry import Ints, Window, check_window, row_major, window
 from perframe.tensor import DataType
 from perframe.tensor.partial import Dim, PartialTensor
 
@@ -23,7 +23,7 @@ class Pooling:
     """A window that slides over each plane of `size`.
 
     `kind` is "largest", "average" or "norm". With `count_padding` averages count the padding too; `p` is the power of a
-    norm.
+    norm. The index of an element counts along rows of its plane, or with `column_major` along columns.
     """
 
     kind: str
@@ -33,6 +33,12 @@ class Pooling:
     output: Ints
     count_padding: bool = False
     p: float = 2.0
+    column_major: bool = False
+
+    @property
+    def index_strides(self) -> Ints:
+        """The strides of an element's index in its plane."""
+        return row_major(self.size[::-1])[::-1] if self.column_major else row_major(self.size)
 
 
 def _output(
@@ -100,7 +106,8 @@ def _form(kind: str) -> Callable[..., Pooling]:
         counting = bool(attributes.get("count_include_pad", 0))
         p = float(attributes.get("p", 2))
         planes = x.shape[0] * x.shape[1]
-        return Pooling(kind, chosen, planes, tuple(x.shape[2:]), tuple(y.shape[2:]), counting, p)
+        by_columns = bool(attributes.get("storage_order", 0))
+        return Pooling(kind, chosen, planes, tuple(x.shape[2:]), tuple(y.shape[2:]), counting, p, by_columns)
 
     return form
 

@@ -10,11 +10,11 @@ from perframe.tensor import DataType
 # families whose kernels apply an epilogue
 FAMILIES = ("conv", "conv_transpose", "matmul", "elementwise", "quantized")
 MAX_STAGES = 4
-MAX_NUMBERS = 16  # a kernel has room for so many numbers of a layer's own formula and its epilogue together
+MAX_NUMBERS = 16  # of a layer's own formula and its epilogue together; kernels take any number
 
 
 def extended(target: Layer, *stages: Stage) -> tuple[Stage, ...] | None:
-    """Return the layer's epilogue with more stages; None if that is more than kernels take."""
+    """Return the layer's epilogue with more stages; None if it would be too long."""
     epilogue = (*target.epilogue, *stages)
     numbers = len(parameters(epilogue))
     if target.family == "elementwise":

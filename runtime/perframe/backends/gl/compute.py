@@ -7,7 +7,7 @@ from typing import Any
 
 from perframe.backends.gl.backend import GLBackend, StagedReadback
 from perframe.backends.gl.context import Device, device_for
-from perframe.backends.gl.program import compose, load_kernel
+from perframe.backends.gl.program import compose
 from perframe.backends.gl.steps import Array, Binding, GLStorage, from_gpu, kind_of, on_gl, released, to_gpu
 from perframe.errors import BackendError, ClosedError
 from perframe.tensor import BackendType, DataType, Storage, Tensor, TensorShape
@@ -106,7 +106,7 @@ class ComputeStep:
     """One dispatch: a program, its numbers, input buffers and an output buffer."""
 
     def __init__(self, device: Device, binding: Binding) -> None:
-        kernel = load_kernel(binding.kernel)
+        kernel = binding.kernel
         accessors, self._inputs = list[str](), list[GLStorage]()
         for index, name in enumerate(name for name in kernel.inputs if name in binding.inputs):
             operand = binding.inputs[name]

@@ -145,9 +145,10 @@ class TexturePasses:
 
         def make() -> _Pass:
             output = Operand("tensor", tensor.shape, tensor.dtype, None, lambda: storage)
-            binding = Binding("to_tensor", "convert/texture_to_tensor", {}, output, params, {}, "", {"T": 0})
+            kernel = load_kernel("convert/texture_to_tensor")
+            binding = Binding("to_tensor", kernel, {}, output, params, {}, "", {"T": 0})
             step: Any = self._backends[storage.backend_type].bind(binding)
-            return _Pass(self._device, load_kernel(binding.kernel), step, tensor.shape.size)
+            return _Pass(self._device, kernel, step, tensor.shape.size)
 
         with self._device.using() as gl:
             found = self._pass(("to_tensor", storage.backend_type, tensor.shape), make)

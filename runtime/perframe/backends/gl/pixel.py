@@ -9,7 +9,7 @@ import numpy as np
 
 from perframe.backends.gl.backend import GLBackend, StagedReadback
 from perframe.backends.gl.context import Device, device_for
-from perframe.backends.gl.program import compose, load_kernel
+from perframe.backends.gl.program import compose
 from perframe.backends.gl.steps import Array, Binding, from_gpu, kind_of, on_gl, released, to_gpu
 from perframe.errors import ClosedError
 from perframe.tensor import BackendType, DataType, Storage, Tensor, TensorShape
@@ -120,7 +120,7 @@ class PixelStep:
     """One blit: a program, its numbers, input textures and an output framebuffer."""
 
     def __init__(self, device: Device, binding: Binding) -> None:
-        kernel = load_kernel(binding.kernel)
+        kernel = binding.kernel
         present = [name for name in kernel.inputs if name in binding.inputs]
         accessors = [
             texture_accessor(name, kind_of(binding.inputs[name].dtype), device.texture_shift) for name in present

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from string import Template
 from typing import Any
@@ -21,6 +21,7 @@ from perframe.resources import resource
 Number = int | float
 Numbers = Number | Sequence[Number]
 
+FORMULA_NUMBERS = "p"  # the array from which formulas read their numbers
 _COMPONENTS = {"int": 1, "float": 1, "ivec2": 2, "vec2": 2, "ivec4": 4, "vec4": 4, "mat3": 12}
 _DECLARATION = re.compile(r"^//@ (input|param|texture) (.+)$")
 _PARAM = re.compile(r"^(\w+) (\w+)(?:\[(\d+)\])?$")
@@ -50,6 +51,11 @@ class Kernel:
     textures: tuple[str, ...]
     parameters: tuple[Parameter, ...]
     body: str
+
+    def with_numbers(self, count: int) -> Kernel:
+        """The kernel with an array `p` for so many numbers of its formulas, four to an element."""
+        more = (Parameter("vec4", FORMULA_NUMBERS, -(-count // 4)),) if count else ()
+        return replace(self, parameters=(*self.parameters, *more))
 
     @property
     def unit(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar, cast
@@ -11,11 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perframe.backends.gl.context import Device
-from perframe.backends.gl.program import Numbers, load_kernel
+from perframe.backends.gl.program import FORMULA_NUMBERS, Kernel, Numbers, load_kernel
 from perframe.backends.operand import Operand, Scratch
 from perframe.backends.protocol import LayerLike, Step
 from perframe.errors import InputError
-from perframe.layers.epilogue import Stage, compose
+from perframe.layers.epilogue import Stage, compose, parameters
+from perframe.layers.geometry import Window, in_dims
 from perframe.layers.homes import own_shader
 from perframe.tensor import DataType, Storage
 
@@ -66,12 +68,23 @@ def from_gpu(values: Array, shape: Sequence[int], dtype: DataType) -> Array:
     return result.astype(dtype.numpy)
 
 
+@dataclass(frozen=True)
+class Functions:
+    """GLSL functions for a kernel, and the numbers of their formulas."""
+
+    text: str = ""
+    numbers: tuple[float, ...] = ()
+
+
+NO_FUNCTIONS = Functions()
+
+
 @dataclass
 class Binding:
     """A kernel with everything it needs. A backend makes a step of it."""
 
     layer: str
-    kernel: str
+    kernel: Kernel
     inputs: dict[str, Operand]
     output: Operand
     params: Mapping[str, Numbers]
@@ -88,9 +101,8 @@ class Binding:
     @property
     def block(self) -> bytes:
         """The uniform block's bytes."""
-        return load_kernel(self.kernel).pack(
-            {"O_size": self.output.shape.size, "O_tiles": self.tiles, **self.params}, self.o_type
-        )
+        sizes = {"O_size": self.output.shape.size, "O_tiles": self.tiles}
+        return self.kernel.pack({**sizes, **self.params}, self.o_type)
 
     @property
     def all_defines(self) -> dict[str, str]:
@@ -99,6 +111,12 @@ class Binding:
 
 
 Form = TypeVar("Form", covariant=True)
+
+
+def _numbers_of(form: object, kernel: Kernel) -> dict[str, Numbers]:
+    """The form's numbers that have the names of the kernel's parameters."""
+    found = {parameter.name: getattr(form, parameter.name, None) for parameter in kernel.parameters}
+    return {name: value for name, value in found.items() if isinstance(value, int | float | tuple)}
 
 
 @dataclass(frozen=True)
@@ -135,14 +153,21 @@ class Call(Generic[Form]):
         kernel: str,
         inputs: dict[str, Operand],
         output: Operand,
-        params: Mapping[str, Numbers],
+        params: Mapping[str, Numbers] | None = None,
         defines: Mapping[str, str] | None = None,
-        functions: str = "",
+        functions: Functions = NO_FUNCTIONS,
         tiles: int = 0,
     ) -> Binding:
-        """One of the layer's kernels, with everything it needs."""
-        kernel = own_shader(self.layer.family, kernel)
-        return Binding(self.layer.name, kernel, inputs, output, params, dict(defines or {}), functions, {}, tiles)
+        """One of the layer's kernels, with everything it needs.
+
+        Parameters that `params` does not name are the form's numbers of the same names.
+        """
+        loaded = load_kernel(own_shader(self.layer.family, kernel)).with_numbers(len(functions.numbers))
+        numbers = {**_numbers_of(self.form, loaded), **(params or {})}
+        if functions.numbers:
+            numbers[FORMULA_NUMBERS] = functions.numbers
+        text = functions.text
+        return Binding(self.layer.name, loaded, inputs, output, numbers, dict(defines or {}), text, {}, tiles)
 
     def copy(self, source: Operand, target: Operand, step: int = 1) -> Binding:
         """The kernel that fills `target` from `source`: element by element, or with its first one if `step` is 0."""
@@ -233,17 +258,33 @@ class GLProgram:
             self._device.drop(self._uniforms)
 
 
-def parameter_name(index: int) -> str:
-    """The GLSL name of parameter `index` in a kernel that declares `vec4 p[4]`."""
-    return f"p[{index >> 2}].{'xyzw'[index & 3]}"
+def formula_number(index: int) -> str:
+    """The GLSL name of number `index` of a kernel's formulas."""
+    return f"{FORMULA_NUMBERS}[{index >> 2}].{'xyzw'[index & 3]}"
 
 
-def epilogue_functions(stages: Sequence[Stage], first: int = 0) -> str:
-    """The GLSL text of `float epilogue(float x)`. Its parameters begin at index `first`."""
+def function_of(stages: Sequence[Stage], name: str = "epilogue", first: int = 0) -> Functions:
+    """The GLSL function `float name(float x)` that applies the stages. Their numbers begin at index `first`."""
     functions, expression = compose(stages, "glsl")
-    for index in reversed(range(64)):
-        expression = expression.replace(f"parameter({index})", parameter_name(index + first))
-    return f"{functions}\nfloat epilogue(float x) {{ return {expression}; }}"
+    expression = re.sub(r"\bparameter\((\d+)\)", lambda found: formula_number(int(found[1]) + first), expression)
+    return Functions(f"{functions}\nfloat {name}(float x) {{ return {expression}; }}", parameters(stages))
+
+
+def epilogue_of(layer: LayerLike, dtype: DataType) -> Functions:
+    """The layer's epilogue as a GLSL function. Results of integers have none."""
+    return function_of(layer.epilogue) if dtype is DataType.FLOAT32 else Functions("int epilogue(int x) { return x; }")
+
+
+def window_params(window: Window, dims: int, **extents: Sequence[int]) -> dict[str, Numbers]:
+    """The numbers of a window by their names in kernels for so many dims, and these extents, such as its output's."""
+    whole = window.in_dims(dims)
+    return {
+        **{name: in_dims(extent, dims) for name, extent in extents.items()},
+        "kernel": whole.kernel,
+        "stride": whole.strides,
+        "dilation": whole.dilations,
+        "begin": whole.begin,
+    }
 
 
 def ints(values: Sequence[int], length: int = MOST_DIMS) -> list[int]:

@@ -18,7 +18,6 @@ from perframe.backends.cpu.lowering.lowering import all_float32, end_words, step
 from perframe.backends.cpu.program.program import NativeStep
 from perframe.backends.operand import Operand, Scratch
 from perframe.backends.protocol import LayerLike
-from perframe.layers.geometry import row_major
 from perframe.layers.pool import Pooling, Unpooling
 from perframe.sizes.traced import at_least
 
@@ -29,7 +28,7 @@ def compute(
     """Tap by tap over the whole output, or element by element to its place."""
     if isinstance(form, Unpooling):
         return [_unpool(form, inputs[0], inputs[1], outputs[0].shape)]
-    return _pool(layer, form, inputs[0])
+    return _pool(form, inputs[0])
 
 
 def _unpool(form: Unpooling, x: Any, indices: Any, shape: Sequence[int]) -> Any:
@@ -43,7 +42,7 @@ def _unpool(form: Unpooling, x: Any, indices: Any, shape: Sequence[int]) -> Any:
     return y
 
 
-def _pool(layer: LayerLike, form: Pooling, x: Any) -> list[Any]:
+def _pool(form: Pooling, x: Any) -> list[Any]:
     """MaxPool's second output holds where the largest was found."""
     w, x = form.window, x.reshape(form.planes, *form.size)
     if form.kind == "norm":
@@ -52,9 +51,6 @@ def _pool(layer: LayerLike, form: Pooling, x: Any) -> list[Any]:
     total = np.zeros((form.planes, *form.output), sums)
     found = np.full((form.planes, *form.output), -1, np.int64)
     count: Any = np.zeros(form.output, np.int64)
-    strides = row_major(form.size)
-    if layer.attributes.get("storage_order"):
-        strides = tuple(reversed(row_major(form.size[::-1])))
     first = np.full((form.planes, *form.output), True)
     starts = [np.arange(out) * stride - pad for out, stride, pad in zip(form.output, w.strides, w.begin, strict=True)]
     for tap in itertools.product(*map(_taps, starts, w.kernel, w.dilations, form.size)):
@@ -67,7 +63,7 @@ def _pool(layer: LayerLike, form: Pooling, x: Any) -> list[Any]:
             total = total + np.where(here, values, x.dtype.type(0))
             count += here
         else:
-            place = sum(g * s for g, s in zip(grid, strides, strict=True))
+            place = sum(g * s for g, s in zip(grid, form.index_strides, strict=True))
             better = here & (first | (values > total) | (values != values))
             total, found = np.where(better, values, total), np.where(better, place, found)
             first = first & ~here

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -15,7 +16,7 @@ from perframe.backends.cpu.program.program import NativeStep, Table
 from perframe.backends.operand import Operand
 from perframe.backends.protocol import LayerLike
 from perframe.layers.epilogue import Stage, parameters
-from perframe.layers.geometry import Window, collapse
+from perframe.layers.geometry import Window, collapse, in_dims
 from perframe.layers.homes import own_kernel
 from perframe.sizes.traced import at_least, is_followed, known_factor, remembered
 from perframe.tensor import DataType
@@ -119,17 +120,16 @@ def _in_rows(elements: int) -> int:
 
 def window_words(window: Window, size: Sequence[int], output: Sequence[int]) -> dict[str, int] | None:
     """The words of fields.WINDOW for one or two spatial dims; None for more."""
-    missing = 2 - len(size)
-    if missing < 0:
+    if len(size) > 2:
         return None
-    parts = [(size, 1), (output, 1), (window.kernel, 1), (window.strides, 1), (window.dilations, 1), (window.begin, 0)]
-    numbers = [number for values, other in parts for number in (*(other,) * missing, *values)]
-    return dict(zip(WINDOW.split(), numbers, strict=True))
+    plane = window.in_dims(2)
+    parts = (in_dims(size, 2), in_dims(output, 2), plane.kernel, plane.strides, plane.dilations, plane.begin)
+    return dict(zip(WINDOW.split(), itertools.chain(*parts), strict=True))
 
 
 def end_words(window: Window) -> dict[str, int]:
     """The padding at the end, by name, of one or two spatial dims."""
-    return dict(zip(("end_y", "end_x"), (*(0,) * (2 - len(window.end)), *window.end), strict=True))
+    return dict(zip(("end_y", "end_x"), window.in_dims(2).end, strict=True))
 
 
 def epilogue_limits(stages: Sequence[Stage]) -> tuple[float, float] | None:

@@ -1,4 +1,4 @@
-"""Winograd's convolution by 3 x 3 kernels, with a quarter of the products: when it pays, packed weights and its step."""
+"""Winograd's convolution by 3 x 3 kernels, with a quarter of the products: when it pays, its weights and its step."""
 
 from __future__ import annotations
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from perframe.backends.gl.families.join import joined
@@ -36,20 +34,8 @@ def lower(call: Call[LinearState], tools: Tools) -> list[Binding]:
     def kernel(part: str, token: int, reads: dict[str, Operand], y: Operand) -> Operand:
         names = {"CHANGE": "KVGB", "STATE": "KG", "READ": "Q"}[part]
         given = {name: operand for name, operand in shared.items() if name in names} | reads
-        params: dict[str, Any] = {
-            "token": token,
-            "tokens": form.tokens,
-            "query_heads": form.query_heads,
-            "heads": form.heads,
-            "keys": form.keys,
-            "values": form.values,
-            "delta": int(form.delta),
-            "decays": form.decays,
-            "betas": form.betas,
-            "scale": form.scale,
-        }
         defines = {name: str(index) for index, name in enumerate(_PARTS)} | {"PART": part}
-        bindings.append(call.bind("attention", given, y, params, defines))
+        bindings.append(call.bind("attention", given, y, {"token": token}, defines))
         return y
 
     def scratch(*shape: int) -> Operand:

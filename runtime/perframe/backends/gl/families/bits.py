@@ -17,4 +17,4 @@ def lower(call: Call[Bits], tools: Tools) -> list[Binding]:
     read = _READ.get(kinds) or wrapped("x", call.y.dtype)
     if call.y.dtype is DataType.BOOL:
         read = "int((x) != 0)"
-    return [call.bind("bits", {"X": call.x}, call.y, {}, {"READ(x)": read})]
+    return [call.bind("bits", {"X": call.x}, call.y, defines={"READ(x)": read})]

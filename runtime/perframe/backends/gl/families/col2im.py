@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
-from perframe.backends.gl.families.pool import padded
-from perframe.backends.gl.steps import ALL_DTYPES, ROUNDS, Binding, Call, Tools, wrapped
+from perframe.backends.gl.steps import ALL_DTYPES, ROUNDS, Binding, Call, Tools, window_params, wrapped
 from perframe.layers.col2im import Folding
 
 DTYPES = ALL_DTYPES  # results that do not fit wrap around
@@ -23,13 +21,6 @@ def supports(call: Call[Folding]) -> str | None:
 
 def lower(call: Call[Folding], tools: Tools) -> list[Binding]:
     """One kernel."""
-    form, w = call.form, call.form.window
-    params: dict[str, Any] = {
-        "size": padded(form.size, 1, 3),
-        "columns": padded(form.columns, 1, 3),
-        "kernel": padded(w.kernel, 1, 3),
-        "stride": padded(w.strides, 1, 3),
-        "dilation": padded(w.dilations, 1, 3),
-        "begin": padded(w.begin, 0, 3),
-    }
+    form = call.form
+    params = window_params(form.window, 3, size=form.size, columns=form.columns)
     return [call.bind("col2im", {"X": call.x}, call.y, params, {"WRAPPED(x)": wrapped("x", call.y.dtype)})]

@@ -7,10 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from perframe.backends.gl.families.pool import padded
-from perframe.backends.gl.steps import ROUNDS, Binding, Call, Tools, epilogue_functions
+from perframe.backends.gl.steps import ROUNDS, Binding, Call, Tools, epilogue_of, window_params
 from perframe.layers.conv import Convolution
-from perframe.layers.epilogue import parameters
 from perframe.tensor import DataType
 
 
@@ -25,38 +23,26 @@ def supports(call: Call[Convolution]) -> str | None:
     if whole and call.layer.family == "conv_transpose":
         return "transposed convolution of integers has no GL kernel"
     one_by_one = whole or call.layer.family == "conv_transpose" or len(form.size) == 3
-    rounds = math.prod(form.window.kernel) * (form.channels // form.groups + 4) * (4 if one_by_one else 1)
+    rounds = math.prod(form.window.kernel) * (form.depth + 4) * (4 if one_by_one else 1)
     return None if rounds <= ROUNDS else f"{rounds} products for one element are too many for one shader"
 
 
 def lower(call: Call[Convolution], tools: Tools) -> list[Binding]:
     """One kernel, with the epilogue in it. If invocations can store anywhere, the kernel computes tiles."""
     form, x, w, b = call.form, call.x, call.input(1), call.optional(2)
-    window, depth = form.window, form.channels // form.groups
+    window, depth = form.window, form.depth
     whole = call.y.dtype is not DataType.FLOAT32
     dims = 3 if whole or call.layer.family == "conv_transpose" else max(2, len(form.size))
-    params: dict[str, Any] = {
-        "size": padded(form.size, 1, dims),
-        "output_": padded(form.output, 1, dims),
-        "kernel": padded(window.kernel, 1, dims),
-        "stride": padded(window.strides, 1, dims),
-        "dilation": padded(window.dilations, 1, dims),
-        "begin": padded(window.begin, 0, dims),
-        "channels": form.channels,
-        "outputs": form.outputs,
-        "depth": depth,
-        "has_bias": int(b is not None),
-        "p": parameters(call.layer.epilogue),
-    }
-    functions = "int epilogue(int x) { return x; }" if whole else epilogue_functions(call.layer.epilogue)
+    params = window_params(window, dims, size=form.size, output_=form.output) | {"has_bias": b is not None}
+    functions = epilogue_of(call.layer, call.y.dtype)
     kernel = "conv_volume" if call.layer.family == "conv" and dims == 3 else call.layer.family
     if tools.stores_anywhere and kernel == "conv" and w.is_constant:
         per_group = form.outputs // form.groups
         blocks = -(-per_group // 4)
         tiles = form.batch * form.groups * blocks * -(-math.prod(form.output) // 8)
         w = w.derived(f"blocks of {form.groups} groups", lambda value: _blocks(value, form.groups, blocks))
-        params["groups"] = form.groups
-        return [call.bind("compute/conv", {"X": x, "W": w, "B": b or w}, call.y, params, {}, functions, tiles=tiles)]
+        given = {"X": x, "W": w, "B": b or w}
+        return [call.bind("compute/conv", given, call.y, params, functions=functions, tiles=tiles)]
     if kernel == "conv":
         taps, row = math.prod(window.kernel), window.kernel[-1]
         params["weight"] = (depth * taps, taps, row, 1)
@@ -64,7 +50,7 @@ def lower(call: Call[Convolution], tools: Tools) -> list[Binding]:
             w = w.derived("depth last", lambda value: np.moveaxis(value, 1, -1).reshape(-1))
             params["weight"] = (depth * taps, 1, row * depth, depth)
     given = {"X": x, "W": w, "B": b or w}
-    return [call.bind(kernel, given, call.y, params, {}, functions)]
+    return [call.bind(kernel, given, call.y, params, functions=functions)]
 
 
 def _blocks(weights: Any, groups: int, blocks: int) -> Any:

@@ -18,8 +18,6 @@ def lower(call: Call[Cumulation], tools: Tools) -> list[Binding]:
         last = reach * _RADIX >= form.size
         y = call.y if last else tools.scratch(x.shape, x.dtype)
         params = {
-            "size": form.size,
-            "inner": form.inner,
             "reach": reach,
             "rounds": _RADIX,
             "shift": int(form.exclusive and reach == 1),

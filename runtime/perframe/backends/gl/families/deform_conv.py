@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from perframe.backends.gl.steps import ROUNDS, Binding, Call, Tools
+from perframe.backends.gl.steps import ROUNDS, Binding, Call, Tools, window_params
 from perframe.layers.deform_conv import Deformed
 from perframe.tensor import DataType
 
@@ -16,27 +16,21 @@ def supports(call: Call[Deformed]) -> str | None:
     conv = form.convolution
     if len(conv.size) != 2 or call.y.dtype is not DataType.FLOAT32:
         return "deformable convolution has a GL kernel only for two spatial dims in float32"
-    rounds = 4 * math.prod(conv.window.kernel) * (conv.channels // conv.groups + 1)
+    rounds = 4 * math.prod(conv.window.kernel) * (conv.depth + 1)
     return None if rounds <= ROUNDS else f"{rounds} samples for one element are too many for one shader"
 
 
 def lower(call: Call[Deformed], tools: Tools) -> list[Binding]:
     """One kernel."""
     x, w, offset, b, mask = call.x, call.input(1), call.input(2), call.optional(3), call.optional(4)
-    form, conv = call.form, call.form.convolution
+    conv = call.form.convolution
     params: dict[str, Any] = {
-        "size": conv.size,
-        "output_": conv.output,
-        "kernel": conv.window.kernel,
-        "stride": conv.window.strides,
-        "dilation": conv.window.dilations,
-        "begin": conv.window.begin,
+        **window_params(conv.window, 2, size=conv.size, output_=conv.output),
         "channels": conv.channels,
         "outputs": conv.outputs,
-        "depth": conv.channels // conv.groups,
-        "shares": form.offset_groups,
-        "has_bias": int(b is not None),
-        "has_mask": int(mask is not None),
+        "depth": conv.depth,
+        "has_bias": b is not None,
+        "has_mask": mask is not None,
     }
     given = {"X": x, "W": w, "D": offset, "B": b or w, "M": mask or w}
     return [call.bind("deform_conv", given, call.y, params)]

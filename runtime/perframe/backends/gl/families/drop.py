@@ -31,7 +31,7 @@ def lower(call: Call[Dropping], tools: Tools) -> list[Binding]:
         "T": call.optional(2) or tools.constant(rests),
     }
     for y, mask in zip(call.outputs, ("0", "1"), strict=False):
-        bindings.append(call.bind("drop", given, y, {}, {"MASK": mask}))
+        bindings.append(call.bind("drop", given, y, defines={"MASK": mask}))
     return bindings
 
 

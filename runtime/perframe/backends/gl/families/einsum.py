@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from perframe.backends.gl.families import matmul
@@ -32,13 +31,10 @@ def lower(call: Call[Contraction], tools: Tools) -> list[Binding]:
     if product is not None and kind_of(call.y.dtype) == "float":
         return matmul.lower(Call(call.layer, product, call.inputs, call.outputs), tools)
     params: dict[str, Any] = {
-        "kept": ints(form.kept),
         "kept_strides": [number for strides in form.kept_strides for number in ints(strides)],
-        "reduced": ints(form.reduced),
         "reduced_strides": [number for strides in form.reduced_strides for number in ints(strides)],
         "kept_rank": len(form.kept),
         "reduced_rank": len(form.reduced),
-        "count": math.prod(form.reduced),
     }
     given = {f"X{k}": value for k, value in enumerate(call.inputs) if value is not None}
     defines = {"OPERANDS": str(len(given)), "WRAPPED(x)": wrapped("x", call.y.dtype)}

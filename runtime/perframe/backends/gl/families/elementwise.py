@@ -10,15 +10,15 @@ from perframe.backends.gl.steps import (
     SMALL_DTYPES,
     Binding,
     Call,
+    Functions,
     Tools,
-    epilogue_functions,
+    formula_number,
+    function_of,
     ints,
     kind_of,
-    parameter_name,
     wrapped,
 )
 from perframe.layers.broadcasting import Elementwise
-from perframe.layers.epilogue import parameters
 from perframe.layers.formula import translate
 from perframe.layers.geometry import row_major
 from perframe.tensor import DataType
@@ -63,23 +63,22 @@ def lower(call: Call[Elementwise], tools: Tools) -> list[Binding]:
     operands = [value for index, value in enumerate(call.inputs) if index in form.operands and value is not None]
     text, kind = translate(form.formula, list(form.kinds), "glsl")
     names = [f"x{k}" for k in range(len(operands))]
-    arguments = ", ".join([*names, *(parameter_name(k) for k in range(len(form.parameters)))])
+    arguments = ", ".join([*names, *(formula_number(k) for k in range(len(form.parameters)))])
     signature = ", ".join(f"{k} {name}" for k, name in zip(form.kinds, names, strict=True))
     applied = f"{form.formula.__name__}({arguments})"
-    functions = text
+    numbers = form.parameters
     if call.layer.epilogue:
-        functions += "\n" + epilogue_functions(call.layer.epilogue, len(form.parameters))
+        epilogue = function_of(call.layer.epilogue, first=len(numbers))
+        text, numbers = f"{text}\n{epilogue.text}", (*numbers, *epilogue.numbers)
         applied = f"epilogue({applied})"
-    functions += f"\n{kind} formula({signature}) {{ return {applied}; }}"
+    functions = Functions(f"{text}\n{kind} formula({signature}) {{ return {applied}; }}", numbers)
     defines = {"OPERANDS": str(len(operands)), "RESULT(x)": _result(kind, call.y.dtype)}
     for k, (value, wanted) in enumerate(zip(operands, form.kinds, strict=True)):
         defines[f"GET{k}(x)"] = f"{_READ[kind_of(value.dtype), wanted]}(x)"
     params: dict[str, Any] = {
-        "shape": ints(form.shape),
         "strides": [number for strides in form.strides for number in ints(strides)],
-        "flat_": ints([_how(strides, form.shape) for strides in form.strides]),
+        "flat_": [_how(strides, form.shape) for strides in form.strides],
         "rank": len(form.shape),
-        "p": [*form.parameters, *parameters(call.layer.epilogue)],
     }
     given = {f"X{k}": value for k, value in enumerate(operands)}
     return [call.bind("elementwise", given, call.y, params, defines, functions)]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
-from perframe.backends.gl.steps import ALL_DTYPES, MOST_DIMS, Binding, Call, Tools, ints
+from perframe.backends.gl.steps import ALL_DTYPES, MOST_DIMS, Binding, Call, Tools
 from perframe.backends.operand import Operand
 from perframe.layers.gather import Elements, Indexing, Tuples
 from perframe.layers.geometry import row_major
@@ -26,18 +27,11 @@ def lower(call: Call[Any], tools: Tools) -> list[Binding]:
 
 
 def _rows(call: Call[Any], form: Indexing, x: Operand, indices: Operand, y: Operand, tools: Tools) -> list[Binding]:
-    params = {"size": form.size, "inner": form.inner, "count": form.count}
-    return [call.bind("gather", {"X": x, "I": indices}, y, params)]
+    return [replace(call, form=form).bind("gather", {"X": x, "I": indices}, y)]
 
 
 def _elements(call: Call[Any], form: Elements, x: Operand, indices: Operand, y: Operand, tools: Tools) -> list[Binding]:
-    params: dict[str, Any] = {
-        "shape": ints(form.shape),
-        "strides": ints(form.strides),
-        "rank": len(form.shape),
-        "size": form.size,
-        "step_": form.step,
-    }
+    params = {"rank": len(form.shape), "step_": form.step}
     return [call.bind("gather_elements", {"X": x, "I": indices}, y, params)]
 
 
@@ -50,14 +44,8 @@ def _tuples(call: Call[Any], form: Tuples, x: Operand, indices: Operand, y: Oper
 def addresses(call: Call[Any], form: Tuples, indices: Operand, tools: Tools) -> tuple[list[Binding], Operand]:
     """The kernel that computes the row of each tuple of indices, and its output."""
     at = tools.scratch((form.batch * form.count,), DataType.INT32)
-    params: dict[str, Any] = {
-        "dims": ints(form.dims),
-        "strides": ints(row_major(form.dims)),
-        "depth": len(form.dims),
-        "count": form.count,
-        "rows": form.rows,
-    }
-    return [call.bind("address", {"I": indices}, at, params)], at
+    params: dict[str, Any] = {"strides": row_major(form.dims), "depth": len(form.dims)}
+    return [replace(call, form=form).bind("address", {"I": indices}, at, params)], at
 
 
 _LOWER: dict[type, Callable[[Call[Any], Any, Operand, Operand, Operand, Tools], list[Binding]]] = {

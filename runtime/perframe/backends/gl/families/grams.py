@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
 
 import numpy as np
 
@@ -36,10 +35,4 @@ def lower(call: Call[Counting], tools: Tools) -> list[Binding]:
     }
     given = {name: tools.constant(np.array(table, np.int32)) for name, table in tables.items()}
     given["W"] = tools.constant(np.array([gram.weight for gram in grams] or [0], np.float32))
-    params: dict[str, Any] = {
-        "size": form.length,
-        "columns": form.columns,
-        "reach": form.reach,
-        "once": int(form.once),
-    }
-    return [call.bind("grams", {"X": call.x, **given}, call.y, params)]
+    return [call.bind("grams", {"X": call.x, **given}, call.y)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from perframe.backends.gl.steps import ALL_DTYPES, Binding, Call, Tools
+from perframe.layers.geometry import in_dims
 from perframe.layers.grid import MODES, PADDINGS, AffineMap, Sampling
 from perframe.tensor import DataType
 
@@ -23,14 +24,8 @@ def supports(call: Call[Sampling | AffineMap]) -> str | None:
 def lower(call: Call[Sampling | AffineMap], tools: Tools) -> list[Binding]:
     """One kernel for three dims; missing dims have size 1."""
     form = call.form
-    dims = len(form.size)
-    params: dict[str, Any] = {"size": (*(1,) * (3 - dims), *form.size), "dims": dims, "align": int(form.align_corners)}
+    params: dict[str, Any] = {"size": in_dims(form.size, 3), "dims": len(form.size)}
     if isinstance(form, AffineMap):
         return [call.bind("affine_grid", {"T": call.x}, call.y, params)]
-    params |= {
-        "channels": form.channels,
-        "points": form.points,
-        "mode": MODES.index(form.mode),
-        "padding": PADDINGS.index(form.padding),
-    }
+    params |= {"mode": MODES.index(form.mode), "padding": PADDINGS.index(form.padding)}
     return [call.bind("grid_sample", {"X": call.x, "G": call.input(1)}, call.y, params)]

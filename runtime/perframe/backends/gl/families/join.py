@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from perframe.backends.gl.steps import ALL_DTYPES, Binding, Call, Tools, ints
+from perframe.backends.gl.steps import ALL_DTYPES, Binding, Call, Tools
 from perframe.backends.operand import Operand
 from perframe.layers.join import Joining
 
@@ -46,10 +46,6 @@ def joined(call: Call[Any], parts: Sequence[Operand], outer: int, tools: Tools, 
 
 
 def _binding(call: Call[Any], parts: Sequence[Operand], runs: Sequence[int], target: Operand) -> Binding:
-    params: dict[str, Any] = {
-        "first": ints([sum(runs[:k]) for k in range(len(runs))]),
-        "run": ints(runs),
-        "total": sum(runs),
-    }
+    params: dict[str, Any] = {"first": [sum(runs[:k]) for k in range(len(runs))], "run": runs, "total": sum(runs)}
     given = {f"X{k}": value for k, value in enumerate(parts)}
     return call.bind("join", given, target, params, {"OPERANDS": str(len(parts))})

@@ -23,6 +23,6 @@ def lower(call: Call[Determinants], tools: Tools) -> list[Binding]:
         return [call.copy(tools.constant(np.ones(1, np.float32)), call.y, step=0)]
     for size in range(form.size, 0, -1):
         y = call.y if size == 1 else tools.scratch((form.count, (size - 1) ** 2 + 1), x.dtype)
-        bindings.append(call.bind("linalg", {"X": x}, y, {"size": size, "fresh": int(not bindings)}))
+        bindings.append(call.bind("linalg", {"X": x}, y, {"size": size, "fresh": not bindings}))
         x = y
     return bindings

@@ -12,18 +12,15 @@ DTYPES = ALL_DTYPES  # elements are only moved
 
 
 def _eye(call: Call[Diagonal]) -> Binding:
-    return call.bind("eye", {}, call.y, {"columns": call.form.columns, "offset": call.form.offset})
+    return call.bind("eye", {}, call.y)
 
 
 def _triangle(call: Call[Triangle]) -> Binding:
-    form = call.form
-    params = {"rows": form.rows, "columns": form.columns, "offset": form.offset, "upper": int(form.upper)}
-    return call.bind("triangle", {"X": call.x}, call.y, params)
+    return call.bind("triangle", {"X": call.x}, call.y)
 
 
 def _one_hot(call: Call[Coding]) -> Binding:
-    given = {"I": call.x, "V": call.input(2)}
-    return call.bind("one_hot", given, call.y, {"depth": call.form.depth, "inner": call.form.inner})
+    return call.bind("one_hot", {"I": call.x, "V": call.input(2)}, call.y)
 
 
 _LOWER: dict[type, Callable[[Call[Any]], Binding]] = {Diagonal: _eye, Triangle: _triangle, Coding: _one_hot}

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from perframe.backends.gl.steps import ROUNDS, Binding, Call, Tools, epilogue_functions, ints
-from perframe.layers.epilogue import parameters
+from perframe.backends.gl.steps import ROUNDS, Binding, Call, Tools, epilogue_of
 from perframe.layers.matmul import Product
 from perframe.tensor import DataType
 
@@ -29,22 +28,13 @@ def lower(call: Call[Product], tools: Tools) -> list[Binding]:
     form, a, b, bias = call.form, call.x, call.input(1), call.optional(2)
     rank = len(form.batch)
     params: dict[str, Any] = {
-        "batch": ints(form.batch),
-        "a_batch": ints(form.a_strides[:rank]),
-        "b_batch": ints(form.b_strides[:rank]),
+        "a_batch": form.a_strides[:rank],
+        "b_batch": form.b_strides[:rank],
         "a_step": form.a_strides[rank:],
         "b_step": form.b_strides[rank:],
         "c_step": form.bias_strides,
         "rank": rank,
-        "rows": form.rows,
-        "columns": form.columns,
-        "depth": form.depth,
-        "has_bias": int(bias is not None),
-        "alpha": form.alpha,
-        "beta": form.beta,
-        "p": parameters(call.layer.epilogue),
+        "has_bias": bias is not None,
     }
     given = {"A": a, "B": b, "C": bias or a}
-    whole = call.y.dtype is not DataType.FLOAT32
-    functions = "int epilogue(int x) { return x; }" if whole else epilogue_functions(call.layer.epilogue)
-    return [call.bind("matmul", given, call.y, params, {}, functions)]
+    return [call.bind("matmul", given, call.y, params, functions=epilogue_of(call.layer, call.y.dtype))]

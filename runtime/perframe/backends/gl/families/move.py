@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from perframe.backends.gl.steps import ALL_DTYPES, Binding, Call, Tools, ints
+from perframe.backends.gl.steps import ALL_DTYPES, Binding, Call, Tools
 from perframe.layers.geometry import View
 
 DTYPES = ALL_DTYPES  # elements are only moved
@@ -24,7 +24,7 @@ def lower(call: Call[list[View]], tools: Tools) -> list[Binding]:
             "move",
             {"X": x},
             y,
-            {"shape": ints(view.shape), "strides": ints(view.strides), "rank": len(view.shape), "offset": view.offset},
+            {"shape": view.shape, "strides": view.strides, "rank": len(view.shape), "offset": view.offset},
         )
         for view, y in zip((view.collapsed() for view in form), call.outputs, strict=True)
         if math.prod(view.shape)

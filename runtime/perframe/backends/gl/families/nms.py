@@ -28,20 +28,20 @@ def lower(call: Call[Suppression], tools: Tools) -> list[Binding]:
     keys, order = tools.scratch(shape, DataType.FLOAT32), tools.scratch(shape, DataType.INT32)
     overlap, least = (_present(call.optional(index)) for index in (3, 4))
     given = {"X": call.input(1), "L": least or call.input(1)}
-    sorting = Selection("indices", rows, form.boxes, 1, form.boxes, largest=False)
+    best = Selection("indices", rows, form.boxes, 1, form.boxes, largest=False)
+    sorting = Call(call.layer, best, [keys], [order])
     bindings = [
-        call.bind("nms_key", given, keys, {"bounded": int(least is not None)}),
-        *first_places(call, sorting, keys, order, tools),
+        call.bind("nms_key", given, keys, {"bounded": least is not None}),
+        *first_places(sorting, order, tools),
     ]
     flags, spare, sums = (tools.scratch(shape, DataType.INT32) for _ in range(3))
     before, now = (tools.scratch((rows, 4), DataType.INT32) for _ in range(2))
     given = {"B": call.x, "I": order, "V": overlap or call.x}
-    params = {"boxes": form.boxes, "classes": form.classes, "picks": form.picks}
-    params |= {"centered": int(form.centered), "bounded": int(overlap is not None)}
 
     def kernel(part: str, reads: dict[str, Operand], y: Operand, first: int) -> None:
         defines = {"START": "0", "DECIDE": "1", "THIN": "2", "PART": part, "BLOCK": str(_BLOCK)}
-        bindings.append(call.bind("nms", given | reads, y, params | {"first": first}, defines))
+        params = {"bounded": overlap is not None, "first": first}
+        bindings.append(call.bind("nms", given | reads, y, params, defines))
 
     kernel("START", {"K": keys}, flags, 0)
     for first in range(0, form.boxes, _BLOCK):
@@ -49,11 +49,10 @@ def lower(call: Call[Suppression], tools: Tools) -> list[Binding]:
         kernel("THIN", {"F": flags, "W": now}, spare, first)
         flags, spare, before, now = spare, flags, now, before
     counted: Call[Any] = Call(call.layer, Cumulation("sum", rows, form.boxes, 1, False, False), [flags], [sums])
-    table = {"boxes": form.boxes, "classes": form.classes, "picks": form.picks}
     return [
         *bindings,
         *cumulative.lower(counted, tools),
-        call.bind("nms_table", {"S": sums, "I": order}, call.y, table),
+        call.bind("nms_table", {"S": sums, "I": order}, call.y),
     ]
 
 

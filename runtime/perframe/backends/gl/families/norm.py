@@ -14,16 +14,14 @@ def lower(call: Call[Softmaxing | Neighbours], tools: Tools) -> list[Binding]:
     x, form = call.x, call.form
     if isinstance(form, Softmaxing):
         return _softmax(call, form, x, call.y, tools)
-    names = ("channels", "inner", "before", "after", "alpha", "beta", "bias")
-    params = {name: getattr(form, name) for name in names}
-    return [call.bind("local_response", {"X": x}, call.y, params)]
+    return [call.bind("local_response", {"X": x}, call.y)]
 
 
 def _softmax(call: Call[Any], form: Softmaxing, x: Operand, y: Operand, tools: Tools) -> list[Binding]:
     """Two kernels. If rows are long, the first one runs again on its own results."""
     rows, size = form.outer * form.inner, form.size
     parts = -(-size // RUN)
-    params = {"size": size, "inner": form.inner, "run": -(-size // parts), "parts": parts, "paired": 0}
+    params = {"run": -(-size // parts), "parts": parts, "paired": 0}
     numbers = tools.scratch((rows * parts * 2,), x.dtype)
     bindings = [call.bind("norm", {"X": x}, numbers, params)]
     while parts > 1:
@@ -32,5 +30,4 @@ def _softmax(call: Call[Any], form: Softmaxing, x: Operand, y: Operand, tools: T
         joined = tools.scratch((rows * parts * 2,), x.dtype)
         bindings.append(call.bind("norm", {"X": numbers}, joined, params))
         numbers = joined
-    walk = {"size": form.size, "inner": form.inner, "logarithm": int(form.logarithm)}
-    return [*bindings, call.bind("softmax", {"X": x, "S": numbers}, y, walk)]
+    return [*bindings, call.bind("softmax", {"X": x, "S": numbers}, y)]

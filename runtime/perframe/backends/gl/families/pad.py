@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from perframe.backends.gl.steps import ALL_DTYPES, Binding, Call, Tools, ints, kind_of
+from perframe.backends.gl.steps import ALL_DTYPES, Binding, Call, Tools, kind_of
 from perframe.layers.move import Padding
 
 DTYPES = ALL_DTYPES  # elements are only moved
@@ -29,11 +29,9 @@ def lower(call: Call[Padding], tools: Tools) -> list[Binding]:
     """One kernel for all modes."""
     x, form = call.x, call.form
     params: dict[str, Any] = {
-        "size": ints(form.input_shape),
-        "shape": ints(form.output_shape),
-        "before": ints(form.before),
+        "size": form.input_shape,
+        "shape": form.output_shape,
         "rank": len(form.before),
         "mode": _MODES[form.mode],
-        "value": form.value,
     }
     return [call.bind("pad", {"X": x}, call.y, params)]

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from perframe.backends.gl.steps import GPU_DTYPES, ROUNDS, Binding, Call, Tools, ints, kind_of
-from perframe.layers.geometry import row_major
+from perframe.backends.gl.steps import GPU_DTYPES, ROUNDS, Binding, Call, Tools, kind_of, window_params
+from perframe.layers.geometry import in_dims
 from perframe.layers.pool import Pooling, Unpooling
 from perframe.tensor import DataType
 
@@ -37,46 +36,24 @@ def supports(call: Call[Pooling | Unpooling]) -> str | None:
     )
 
 
-def padded(values: Sequence[int], missing: int, length: int) -> list[int]:
-    """`values` extended in front to `length` dims by `missing`."""
-    return [*(missing,) * (length - len(values)), *values]
-
-
-def two(values: Sequence[int], missing: int) -> list[int]:
-    """`values` extended to two dims by `missing`."""
-    return padded(values, missing, 2)
-
-
-def lower(call: Call[Any], tools: Tools) -> list[Binding]:
+def lower(call: Call[Pooling | Unpooling], tools: Tools) -> list[Binding]:
     """One kernel for each output, or those of unpooling."""
-    x, form = call.x, call.form
+    form = call.form
     if isinstance(form, Unpooling):
-        return _unpool(call, tools)
-    places = row_major(form.size)
-    if call.layer.attributes.get("storage_order"):
-        places = row_major(form.size[::-1])[::-1]
-    general = {**_numbers(form, 3), "places": padded(places, 0, 3)}
-    nothing = {"NOTHING": "(-1.0 / 0.0)" if kind_of(x.dtype) == "float" else "0.0"}  # for a window of padding alone
-    indices = [call.bind("pool_any", {"X": x}, y, general, {"INDEX": "1", **nothing}) for y in call.outputs[1:]]
-    if len(form.size) <= 2 and kind_of(x.dtype) == "float":
-        return [call.bind("pool", {"X": x}, call.y, _numbers(form, 2)), *indices]
-    return [call.bind("pool_any", {"X": x}, call.y, general, nothing), *indices]
-
-
-def _numbers(form: Pooling, length: int) -> dict[str, Any]:
-    w = form.window
-    return {
-        "size": padded(form.size, 1, length),
-        "output_": padded(form.output, 1, length),
-        "kernel": padded(w.kernel, 1, length),
-        "stride": padded(w.strides, 1, length),
-        "dilation": padded(w.dilations, 1, length),
-        "begin": padded(w.begin, 0, length),
-        "end": padded(w.end, 0, length),
+        return _unpool(call, form, tools)
+    params = {
+        **window_params(form.window, 3, size=form.size, output_=form.output),
+        "end": form.window.in_dims(3).end,
+        "index_stride": in_dims(form.index_strides, 3, 0),
         "kind": _KINDS[form.kind],
-        "p": form.p,
-        "count_padding": int(form.count_padding),
     }
+    defines = {"NOTHING": "(-1.0 / 0.0)" if kind_of(call.x.dtype) == "float" else "0"}
+    if len(form.size) == 3:
+        defines["VOLUME"] = "1"
+    return [
+        call.bind("pool", {"X": call.x}, y, params, defines | ({"INDEX": "1"} if is_index else {}))
+        for is_index, y in enumerate(call.outputs)
+    ]
 
 
 def _count(call: Call[Any]) -> int:
@@ -84,13 +61,13 @@ def _count(call: Call[Any]) -> int:
     return math.prod(call.x.shape[2:])
 
 
-def _unpool(call: Call[Unpooling], tools: Tools) -> list[Binding]:
+def _unpool(call: Call[Any], form: Unpooling, tools: Tools) -> list[Binding]:
     """Either each input element is stored among zeros, or each output element searches the inputs of its plane.
 
     If several elements go to one place, as from windows that overlap, they are the same element of the pooled tensor.
     """
-    form, x, y, indices = call.form, call.x, call.y, call.input(1)
-    params: dict[str, Any] = {"shape": ints(y.shape), "whole": ints(form.whole), "rank": len(form.whole)}
+    x, y, indices = call.x, call.y, call.input(1)
+    params: dict[str, Any] = {"shape": y.shape, "rank": len(form.whole)}
     if tools.stores_anywhere:
         zeros = call.copy(tools.constant(np.zeros(1, np.float32)), y, step=0)
         stores = call.bind("compute/unpool", {"X": x, "I": indices}, y, params, tiles=x.shape.size)

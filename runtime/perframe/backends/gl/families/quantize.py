@@ -25,14 +25,7 @@ def supports(call: Call[Scaling]) -> str | None:
 def lower(call: Call[Scaling], tools: Tools) -> list[Binding]:
     """One kernel, in either direction."""
     form, x, zero = call.form, call.x, call.optional(2)
-    params: dict[str, Any] = {
-        "size": form.size,
-        "inner": form.inner,
-        "block": form.block,
-        "steps": form.steps,
-        "has_zero": int(zero is not None),
-        "range": WHOLE_RANGES.get(call.y.dtype, (0, 0)),
-    }
+    params: dict[str, Any] = {"has_zero": zero is not None, "range": WHOLE_RANGES.get(call.y.dtype, (0, 0))}
     scaled = f"{'QUANTIZED' if form.quantizes else 'DEQUANTIZED'}(value, scale, zero)"
     given = {"X": x, "S": call.input(1), "Z": zero or x}
     return [call.bind("quantize", given, call.y, params, {"SCALED(value, scale, zero)": scaled})]

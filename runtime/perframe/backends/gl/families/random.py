@@ -46,7 +46,7 @@ def drawn(
     key = form.key or (secrets.randbits(32), secrets.randbits(32))
     if form.key is None:
         runs, next_ = (tools.constant(np.zeros(1, np.int32)) for _ in range(2))
-        counting = [call.bind("count", {"X": runs}, next_, {}), call.copy(next_, runs)]
+        counting = [call.bind("count", {"X": runs}, next_), call.copy(next_, runs)]
         defines["COUNTED"], reads["N"] = "1", runs
     params = {"key": _signed(key), "numbers": (form.first, form.second)}
     return [*counting, call.bind("random", reads, y, params, defines)]

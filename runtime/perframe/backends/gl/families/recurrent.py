@@ -9,16 +9,14 @@ import numpy as np
 
 from perframe.backends.gl.families import matmul
 from perframe.backends.gl.families.join import joined
-from perframe.backends.gl.steps import ROUNDS, Binding, Call, Tools, parameter_name
+from perframe.backends.gl.steps import NO_FUNCTIONS, ROUNDS, Binding, Call, Functions, Tools, function_of
 from perframe.backends.operand import Operand
-from perframe.layers.epilogue import compose, parameters
 from perframe.layers.matmul import Product
 from perframe.layers.recurrent import Recurrence
 from perframe.tensor import DataType
 
 _PARTS = ("GATES", "GRU", "CELL", "HIDDEN", "OUTPUT")
 _STEPS = 4096  # the most steps; each takes a few launches
-_NUMBERS = 32  # the most parameters of all activations together
 
 
 def supports(call: Call[Recurrence]) -> str | None:
@@ -26,10 +24,8 @@ def supports(call: Call[Recurrence]) -> str | None:
     form = call.form
     if form.steps > _STEPS:
         return f"{form.steps} steps are too many launches"
-    if 4 * max(form.hidden, form.inputs) > ROUNDS:
-        return f"a state of {form.hidden} is too long for one shader"
-    numbers = sum(len(parameters(chain)) for chains in form.activations for chain in chains)
-    return None if numbers <= _NUMBERS else "activations with so many numbers have no GL kernel"
+    fits = 4 * max(form.hidden, form.inputs) <= ROUNDS
+    return None if fits else f"a state of {form.hidden} is too long for one shader"
 
 
 @dataclass
@@ -53,22 +49,14 @@ class _Lowering:
                 defines[name] = "1"
         params: dict[str, Any] = {
             "step": step,
-            "steps": form.steps,
-            "batch": form.batch,
-            "hidden": form.hidden,
-            "gates": form.gates,
             "first": 0,
             "used": form.hidden,
             "reverse": sum(1 << d for d, reverse in enumerate(form.reverse) if reverse),
             "step_stride": 1 if form.batch_first else form.batch,
             "batch_stride": form.steps if form.batch_first else 1,
-            "linear": int(form.linear_before_reset),
-            "coupled": int(form.input_forget),
-            "batch_first": int(form.batch_first),
-            "p": [number for chains in form.activations for chain in chains for number in parameters(chain)],
             **more,
         }
-        functions = "" if part == "OUTPUT" else _activations(form)
+        functions = NO_FUNCTIONS if part == "OUTPUT" else _activations(form)
         self.bindings.append(self.call.bind("recurrent", given, y, params, defines, functions))
         return y
 
@@ -97,23 +85,19 @@ class _Lowering:
         return turned
 
 
-def _activations(form: Recurrence) -> str:
+def _activations(form: Recurrence) -> Functions:
     """`float activation_<k>(int d, float x)` for each activation of the cell, in the direction d."""
-    functions: dict[str, None] = {}
-    bodies, at = [], 0
+    texts, numbers = list[str](), list[float]()
     for d, chains in enumerate(form.activations):
         for k, chain in enumerate(chains):
-            text, expression = compose(chain, "glsl")
-            functions |= dict.fromkeys(text.split("\n"))
-            for index in reversed(range(_NUMBERS)):
-                expression = expression.replace(f"parameter({index})", parameter_name(index + at))
-            at += len(parameters(chain))
-            bodies.append(f"float activation_{k}_{d}(float x) {{ return {expression}; }}")
+            made = function_of(chain, f"activation_{k}_{d}", len(numbers))
+            texts.append(made.text)
+            numbers += made.numbers
     last = len(form.activations) - 1
     for k in range(len(form.activations[0])):
         choice = f"d == 0 ? activation_{k}_0(x) : activation_{k}_{last}(x)"
-        bodies.append(f"float activation_{k}(int d, float x) {{ return {choice}; }}")
-    return "\n".join([*functions, *bodies])
+        texts.append(f"float activation_{k}(int d, float x) {{ return {choice}; }}")
+    return Functions("\n".join(texts), tuple(numbers))
 
 
 def _rnn(made: _Lowering, step: int, h: Operand, c: Operand) -> tuple[Operand, Operand]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from perframe.backends.gl.steps import ALL_DTYPES, RUN, SMALL_DTYPES, Binding, Call, Tools, ints, kind_of
+from perframe.backends.gl.steps import ALL_DTYPES, RUN, SMALL_DTYPES, Binding, Call, Functions, Tools, kind_of
 from perframe.backends.operand import Operand
 from perframe.layers.formula import translate
 from perframe.layers.quantize import WHOLE_RANGES
@@ -57,50 +57,46 @@ def lower(call: Call[Reduction], tools: Tools) -> list[Binding]:
     """One kernel. A long reduction is done in parts, and the parts are reduced again."""
     x, form = call.x, call.form
     if form.count <= RUN:
-        return [_binding(call, form, x, call.y, 1, form.count)]
+        return [_binding(call, x, call.y, 1, form.count)]
     kept, parts = math.prod(form.kept), -(-form.count // RUN)
     partial = tools.scratch((kept * parts,), x.dtype)
     rest = replace(form, kept=(kept,), kept_strides=(parts,), reduced=(parts,), reduced_strides=(1,))
-    bindings = [_binding(call, form, x, partial, parts, form.count, finished=0)]
+    bindings = [_binding(call, x, partial, parts, form.count, finished=False)]
     while rest.count > RUN:
         parts = -(-rest.count // RUN)
         shorter = tools.scratch((kept * parts,), x.dtype)
-        bindings.append(_binding(call, rest, partial, shorter, parts, form.count, prepared=1, finished=0))
+        rest_call = replace(call, form=rest)
+        bindings.append(_binding(rest_call, partial, shorter, parts, form.count, prepared=True, finished=False))
         rest, partial = replace(rest, kept_strides=(parts,), reduced=(parts,)), shorter
-    return [*bindings, _binding(call, rest, partial, call.y, 1, form.count, prepared=1)]
+    return [*bindings, _binding(replace(call, form=rest), partial, call.y, 1, form.count, prepared=True)]
 
 
 def _binding(
-    call: Call[Any],
-    form: Reduction,
+    call: Call[Reduction],
     x: Operand,
     y: Operand,
     parts: int,
     divisor: int,
-    prepared: int = 0,
-    finished: int = 1,
+    prepared: bool = False,
+    finished: bool = True,
 ) -> Binding:
     """One pass of a reduction. The kernel text serves any length; formulas and combination make its variants."""
+    form = call.form
     kind = kind_of(x.dtype)
     prepare, _ = translate(form.prepare, [kind], "glsl")
     end, _ = translate(form.finish, [kind, kind], "glsl")
-    functions = f"{prepare}\n{end}\n#define formula {form.prepare.__name__}\n#define epilogue {form.finish.__name__}"
+    text = f"{prepare}\n{end}\n#define formula {form.prepare.__name__}\n#define epilogue {form.finish.__name__}"
     start = _NOTHING[form.combine] if x.dtype is DataType.BOOL else _START[form.combine, kind]
     if x.dtype in WHOLE_RANGES and form.combine in ("largest", "smallest"):  # the result for no elements
         start = str(WHOLE_RANGES[x.dtype][form.combine == "smallest"])
     defines = {"JOIN(a, b)": _JOIN[form.combine], "START": start}
     params: dict[str, Any] = {
-        "kept": ints(form.kept),
-        "kept_strides": ints(form.kept_strides),
-        "reduced": ints(form.reduced),
-        "reduced_strides": ints(form.reduced_strides),
         "kept_rank": len(form.kept),
         "reduced_rank": len(form.reduced),
-        "count": form.count,
         "run": -(-form.count // parts),
         "parts": parts,
         "divisor": divisor,
         "prepared": prepared,
         "finished": finished,
     }
-    return call.bind("reduce", {"X": x}, y, params, defines, functions)
+    return call.bind("reduce", {"X": x}, y, params, defines, Functions(text))

@@ -10,11 +10,4 @@ DTYPES = ALL_DTYPES  # elements are only moved
 
 def lower(call: Call[Reversal], tools: Tools) -> list[Binding]:
     """One kernel."""
-    form = call.form
-    params = {
-        "times": form.times,
-        "time_step": form.time_step,
-        "batches": form.batches,
-        "batch_step": form.batch_step,
-    }
-    return [call.bind("reverse", {"X": call.x, "L": call.input(1)}, call.y, params)]
+    return [call.bind("reverse", {"X": call.x, "L": call.input(1)}, call.y)]

@@ -27,15 +27,9 @@ def lower(call: Call[Regions], tools: Tools) -> list[Binding]:
     """One kernel."""
     form, x, rois, pictures = call.form, call.x, call.input(1), call.input(2)
     params: dict[str, Any] = {
-        "size": form.size,
         "output_": form.output,
-        "channels": form.channels,
-        "pictures": form.pictures,
         "columns": rois.shape[1],
-        "samples": form.samples,
         "most": _SIDE,
-        "half_pixel": int(form.half_pixel),
-        "largest": int(form.mode == "max"),
-        "scale": form.scale,
+        "largest": form.mode == "max",
     }
     return [call.bind("roi", {"X": x, "R": rois, "I": pictures}, call.y, params)]

@@ -24,15 +24,7 @@ def lower(call: Call[Cells], tools: Tools) -> list[Binding]:
     for first in range(0, max(rows, 1), at_once):
         last = min(first + at_once, rows)
         target = y if last == rows else tools.scratch(y.shape, y.dtype)
-        params: dict[str, Any] = {
-            "size": form.size,
-            "output_": form.output,
-            "channels": form.channels,
-            "pictures": form.pictures,
-            "first": first,
-            "last": last,
-            "scale": form.scale,
-        }
+        params: dict[str, Any] = {"output_": form.output, "first": first, "last": last}
         given = {"X": call.x, "R": call.input(1), "F": found}
         bindings.append(call.bind("roi_pool", given, target, params))
         found = target

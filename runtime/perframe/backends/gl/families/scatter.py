@@ -9,7 +9,7 @@ import math
 from typing import Any
 
 from perframe.backends.gl.families.gather import addresses
-from perframe.backends.gl.steps import ALL_DTYPES, MOST_DIMS, ROUNDS, Binding, Call, Tools, ints, wrapped
+from perframe.backends.gl.steps import ALL_DTYPES, MOST_DIMS, ROUNDS, Binding, Call, Tools, wrapped
 from perframe.backends.operand import Operand
 from perframe.layers.geometry import row_major
 from perframe.layers.scatter import Rows, Scattering
@@ -39,7 +39,7 @@ def lower(call: Call[Scattering | Rows], tools: Tools) -> list[Binding]:
     """Each pass searches some of the updates; or one kernel stores them all."""
     form, x, second = call.form, call.x, call.input(1)
     if isinstance(form, Rows):
-        return [_rows(call, form, x, second, call.optional(2), call.y)]
+        return [_rows(call, x, second, call.optional(2), call.y)]
     third = call.input(2)
     steps, at = ([], second) if form.by is None else addresses(call, form.by, second, tools)
     count = form.extent[form.axis]
@@ -52,7 +52,7 @@ def lower(call: Call[Scattering | Rows], tools: Tools) -> list[Binding]:
     for first in range(0, count, _AT_ONCE):
         now = min(_AT_ONCE, count - first)
         y = call.y if first + now == count else tools.scratch(call.y.shape, call.y.dtype)
-        params = _geometry(form) | {"shape": ints(form.shape), "first": first, "count": now}
+        params = _geometry(form) | {"first": first, "count": now}
         given = {"X": x, "I": at, "U": third}
         steps.append(call.bind("scatter", given, y, params, {"COMBINE(a, b)": wrapped(_COMBINE[reduction], y.dtype)}))
         x = y
@@ -61,27 +61,17 @@ def lower(call: Call[Scattering | Rows], tools: Tools) -> list[Binding]:
 
 def _geometry(form: Scattering) -> dict[str, Any]:
     return {
-        "extent": ints(form.extent),
-        "index_step": ints(form.steps),
-        "update_step": ints(row_major(form.extent)),
+        "index_step": form.steps,
+        "update_step": row_major(form.extent),
         "rank": len(form.shape),
-        "axis": form.axis,
     }
 
 
 def _store(call: Call[Any], form: Scattering, at: Operand, updates: Operand, y: Operand) -> Binding:
-    params = _geometry(form) | {"strides": ints(row_major(form.shape)), "size": form.shape[form.axis]}
+    params = _geometry(form) | {"strides": row_major(form.shape), "size": form.shape[form.axis]}
     return call.bind("compute/scatter", {"I": at, "U": updates}, y, params, tiles=math.prod(form.extent))
 
 
-def _rows(call: Call[Any], form: Rows, x: Operand, update: Operand, begin: Operand | None, y: Operand) -> Binding:
-    params: dict[str, Any] = {
-        "outer": form.outer,
-        "size": form.size,
-        "inner": form.inner,
-        "count": form.count,
-        "circular": int(form.circular),
-        "has_begin": int(begin is not None),
-    }
+def _rows(call: Call[Any], x: Operand, update: Operand, begin: Operand | None, y: Operand) -> Binding:
     given = {"X": x, "U": update, "B": begin or update}
-    return call.bind("scatter_rows", given, y, params)
+    return call.bind("scatter_rows", given, y, {"has_begin": begin is not None})

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from perframe.backends.gl.steps import ROUNDS, Binding, Call, Tools
@@ -21,14 +19,6 @@ def lower(call: Call[Transform], tools: Tools) -> list[Binding]:
     form = call.form
     angles = 2 * np.pi * np.arange(form.length) / form.length
     table = tools.constant(np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32))
-    names = ("size", "inner", "parts", "frames", "step", "length", "available", "bins", "output_parts")
-    params: dict[str, Any] = {name: getattr(form, name) for name in names}
-    params |= {
-        "mirrored": int(form.mirrored),
-        "windowed": int(form.windowed),
-        "direction": 1.0 if form.inverse else -1.0,
-        "scale": 1.0 / form.length if form.inverse else 1.0,
-    }
-    return [
-        call.bind("spectral", {"X": call.x, "T": table, "W": call.input(2) if form.windowed else table}, call.y, params)
-    ]
+    params = {"direction": 1.0, "scale": 1.0 / form.length} if form.inverse else {"direction": -1.0, "scale": 1.0}
+    given = {"X": call.x, "T": table, "W": call.input(2) if form.windowed else table}
+    return [call.bind("spectral", given, call.y, params)]

@@ -26,11 +26,9 @@ def lower(call: Call[Standardization], tools: Tools) -> list[Binding]:
     moments, bindings = _moments(call, form, x, tools)
     shift = form.period(1) if len(form.factors) > 1 else None
     params: dict[str, Any] = {
-        "size": form.size,
-        "epsilon": form.epsilon,
-        "scale": list(form.period(0) or (1, 1)),
-        "shift": list(shift or (1, 1)),
-        "biased": int(bias is not None),
+        "scale": form.period(0) or (1, 1),
+        "shift": shift or (1, 1),
+        "biased": bias is not None,
     }
     given = {"X": x, "S": moments, "W": scale, "B": bias or scale}
     for kind, y in enumerate(call.outputs):
@@ -48,10 +46,9 @@ def _moments(call: Call[Any], form: Standardization, x: Operand, tools: Tools) -
             "size": count,
             "run": RUN,
             "parts": parts,
-            "paired": int(bool(bindings)),
+            "paired": bool(bindings),
             "weight": weight,
             "total": form.size,
-            "centered": int(form.centered),
         }
         bindings.append(call.bind("moments", {"X": source}, pairs, params))
         if parts == 1:
