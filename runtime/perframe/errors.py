@@ -44,7 +44,7 @@ class UnsupportedOperatorError(ModelError):
         super().__init__(
             f"{file}: {len(self.problems)} node(s) of {kinds} kind(s) are not supported:\n"
             + "\n".join(lines)
-            + "\nExport the model without these operators, or see docs/recipes/add-a-layer.md to add them."
+            + "\nExport the model without these operators, or declare them: see docs/recipes/a-layer-of-your-own.md."
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import itertools
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -145,7 +146,7 @@ def test_a_formula_of_formulas_brings_them_along(tmp_path: Path) -> None:
 
 def test_an_attribute_is_a_parameter_of_the_text(tmp_path: Path) -> None:
     text, _ = translate(formula(tmp_path, "def Drawn(x, *, alpha=0.5):\n    return x * alpha\n"), ["float"], "glsl")
-    assert "float Drawn(float x, float alpha)" in text
+    assert re.match(r"float Drawn\w*\(float x, float alpha\)", text)
 
 
 WRONG = {

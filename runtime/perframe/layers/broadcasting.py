@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +12,7 @@ import numpy as np
 from perframe.errors import InferenceError
 from perframe.layers.base import Attributes, Declaration, Known, full_name, register
 from perframe.layers.entries import Entries, each
+from perframe.layers.formula import keywords
 from perframe.layers.geometry import Ints, View, broadcast_strides, collapse
 from perframe.tensor import DataType
 from perframe.tensor.partial import PartialTensor, broadcast
@@ -48,7 +48,7 @@ class Elementwise:
             columns.append(View(self.shape, strides).of(operand.known).reshape(-1))
             counts = kind == "float" and not operand.dtype.is_float  # a formula of floats only gets integers as floats
             dtypes.append(np.dtype(np.float32) if counts else operand.dtype.numpy)
-        numbers = dict(zip(_parameters(self.formula), self.parameters, strict=True))
+        numbers = dict(zip(keywords(self.formula), self.parameters, strict=True))
         return each(functools.partial(self.formula, **numbers), columns, dtypes, output.dtype)
 
 
@@ -100,7 +100,7 @@ def elementwise(
                     shape = (*shape, *(1,) * (len(target) - 2)) if len(target) > 1 else shape
                 strides.append(broadcast_strides(shape, target))
             shape, collapsed = collapse(target, (broadcast_strides(target, target), *strides))
-            names = [name for name in _parameters(chosen) if name in attributes]
+            names = [name for name in keywords(chosen) if name in attributes]
             numbers = tuple(float(attributes[name]) for name in names)
             return Elementwise(chosen, shape, collapsed[1:], numbers, kinds, operands, result == "to")
 
@@ -120,11 +120,6 @@ def _check_channels(x: PartialTensor, others: Sequence[PartialTensor]) -> None:
     for value in others:
         if channels and value.shape is not None and not value.shape.may_be(channels):
             raise InferenceError(f"{value} does not broadcast to {x}: a number for each channel is expected")
-
-
-@functools.cache
-def _parameters(formula: Formula) -> list[str]:
-    return [p.name for p in inspect.signature(formula).parameters.values() if p.kind is p.KEYWORD_ONLY]
 
 
 def operand_kinds(dtypes: Sequence[DataType]) -> tuple[str, ...]:

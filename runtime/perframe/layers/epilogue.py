@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from perframe.layers.base import declaration
-from perframe.layers.formula import translate
+from perframe.layers.formula import keywords, name_in_text, translate
 
 
 @dataclass(frozen=True)
@@ -36,8 +36,7 @@ class Stage:
     @property
     def names(self) -> list[str]:
         """The attributes that the formula takes, in its order."""
-        keywords = self.formula.__kwdefaults__ or {}
-        return [name for name in keywords if name in declaration(self.op).attributes]
+        return [name for name in keywords(self.formula) if name in declaration(self.op).attributes]
 
     @property
     def parameters(self) -> tuple[float, ...]:
@@ -88,7 +87,7 @@ def _expression(
                 index += 1
         arguments += [f"parameter({index + offset})" for offset in range(len(stage.names))]
         index += len(stage.names)
-        expression = f"{stage.formula.__name__}({', '.join(arguments)})"
+        expression = f"{name_in_text(stage.formula)}({', '.join(arguments)})"
     return expression, index
 
 

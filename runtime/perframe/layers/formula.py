@@ -12,14 +12,14 @@ import ast
 import builtins
 import functools
 import inspect
+import linecache
+import zlib
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from perframe.errors import FormulaError
 
 Kind = str  # "float", "int" or "bool"
-
 
 _SAME = {"abs", "sign", "minimum", "maximum", "clamp", "trunc_div", "floor_mod", "trunc_mod", "power", "where"}
 _PREDICATES = {"is_nan", "is_inf"}
@@ -37,9 +37,23 @@ _ON_BOOLS = {ast.BitAnd: ("&&", "and"), ast.BitOr: ("||", "or"), ast.BitXor: ("!
 
 
 @functools.cache
-def _module_functions(path: str) -> dict[str, ast.FunctionDef]:
-    tree = ast.parse(Path(path).read_text(encoding="utf-8"))
-    return {node.name: node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+def _functions_of(path: str) -> dict[tuple[str, int], ast.FunctionDef]:
+    """The functions in a file or a notebook's cell, by name and first line."""
+    tree = ast.parse("".join(linecache.getlines(path)))
+    found = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    return {(node.name, min(x.lineno for x in (*node.decorator_list, node))): node for node in found}
+
+
+def keywords(function: Callable[..., Any]) -> list[str]:
+    """Return the names of a formula's attributes: its keyword-only parameters, in order."""
+    code = function.__code__
+    return list(code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount])
+
+
+def name_in_text(function: Callable[..., Any]) -> str:
+    """Return the name of a formula in text. Formulas of different modules may have one name, and meet in one kernel."""
+    name, module = function.__name__, function.__module__
+    return name if module.startswith("perframe.") else f"{name}_{zlib.crc32(module.encode()):08x}"
 
 
 class _Text:
@@ -47,7 +61,10 @@ class _Text:
 
     def __init__(self, function: Callable[..., Any], kinds: dict[str, Kind], language: str) -> None:
         self.path = inspect.getfile(function)
-        self.tree = _module_functions(self.path)[function.__name__]
+        found = _functions_of(self.path).get((function.__name__, function.__code__.co_firstlineno))
+        if found is None:
+            raise FormulaError(f"{self.path}: formula {function.__name__}: its text is missing; write it in a file")
+        self.tree, self.name = found, name_in_text(function)
         self.names = dict(kinds)
         self.glsl = language == "glsl"
         self.language = language
@@ -132,7 +149,7 @@ class _Text:
             raise self.fail(node, f"{name}() is neither in the vocabulary nor a formula")
         text, kind = translate(other, [kind] * len(arguments), self.language)
         self.needed[name] = text
-        return f"{name}({', '.join(arguments)})", kind
+        return f"{name_in_text(other)}({', '.join(arguments)})", kind
 
     def write(self) -> tuple[str, Kind]:
         lines, kind = [], "float"
@@ -154,10 +171,10 @@ class _Text:
         if self.glsl:
             signature = ", ".join(f"{self.names[a.arg]} {a.arg}" for a in arguments)
             body = " ".join(line + ";" for line in lines)
-            text = f"{kind} {self.tree.name}({signature}) {{ {body} }}"
+            text = f"{kind} {self.name}({signature}) {{ {body} }}"
         else:
             body = "".join(f"\n    {line}" for line in lines)
-            text = f"@inline\ndef {self.tree.name}({', '.join(a.arg for a in arguments)}):{body}\n"
+            text = f"@inline\ndef {self.name}({', '.join(a.arg for a in arguments)}):{body}\n"
         return "\n".join([*self.needed.values(), text]), kind
 
 

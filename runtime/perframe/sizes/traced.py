@@ -125,11 +125,11 @@ class Trace:
         for (equals, items), outcome in self._guards.items():
             last = max(atom for product, _ in items for atom in product)
             guards.setdefault(last, []).append((ZERO if equals else NEGATIVE, dict(items), outcome))
-        for atom, formula in enumerate(self._operations):
-            if isinstance(formula, int):
-                atoms.append(formula)
+        for atom, source in enumerate(self._operations):
+            if isinstance(source, int):
+                atoms.append(source)
             else:
-                operation, left, right = formula
+                operation, left, right = source
                 atoms.append(rows.row(operation, rows.sum(left, atoms), rows.sum(right, atoms)))
             for guard, terms, outcome in guards.get(atom, ()):
                 rows.guard(guard, rows.sum(terms, atoms), outcome)
@@ -140,12 +140,12 @@ class Trace:
 
 
 def at_most(number: int, limit: int) -> int:
-    """Return the smaller number, as a formula rather than a guard."""
+    """Return the smaller number. The trace follows it as an operation, and not as a guard."""
     return _extreme(SMALLER, number, limit)
 
 
 def at_least(number: int, limit: int) -> int:
-    """Return the larger number, as a formula rather than a guard."""
+    """Return the larger number. The trace follows it as an operation, and not as a guard."""
     return _extreme(LARGER, number, limit)
 
 
@@ -172,7 +172,7 @@ def _operand(size: Size, number: int) -> tuple[Terms, int]:
 
 
 def is_less(number: int, limit: int) -> int:
-    """Return 1 if `number` is less than `limit`, else 0, as a formula rather than a guard."""
+    """Return 1 if `number` is less than `limit`, else 0. The trace follows it as operations, and not as a guard."""
     return at_most(at_least(limit - number, 0), 1)
 
 

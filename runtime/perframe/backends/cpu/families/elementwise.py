@@ -18,8 +18,9 @@ from perframe.backends.cpu.program.program import NativeStep
 from perframe.backends.operand import Operand, Scratch
 from perframe.backends.protocol import LayerLike
 from perframe.layers.broadcasting import Elementwise
+from perframe.layers.elementwise import Pow
 from perframe.layers.epilogue import parameters
-from perframe.layers.formula import translate
+from perframe.layers.formula import keywords, name_in_text, translate
 from perframe.layers.geometry import row_major
 from perframe.layers.vocabulary import abs, is_inf, sqrt, where
 from perframe.sizes.traced import at_least, is_followed, known_factor
@@ -40,8 +41,7 @@ def compute(layer: LayerLike, form: Elementwise, inputs: Sequence[Any], outputs:
         steps = tuple(step * flat.itemsize for step in strides)
         strided = np.lib.stride_tricks.as_strided
         views.append(strided(flat, form.shape, steps) if math.prod(form.shape) else np.empty(form.shape, flat.dtype))
-    names = [name for name in (form.formula.__kwdefaults__ or {})]
-    result = form.formula(*views, **dict(zip(names, form.parameters, strict=True)))
+    result = form.formula(*views, **dict(zip(keywords(form.formula), form.parameters, strict=True)))
     wanted = outputs[0].dtype
     if wanted is DataType.STRING:
         return [np.asarray(result).astype(object)]
@@ -72,7 +72,7 @@ def lower(
     names = ", ".join(f"x{k}" for k in range(len(operands)))
     arguments = ", ".join([names, *(f"p[{k}]" for k in range(first))])
     tail = jit.epilogue_text(layer.epilogue, first=first)
-    whole = f"{written}\n@inline\ndef formula({names}, p):\n    return {formula.__name__}({arguments})\n{tail}"
+    whole = f"{written}\n@inline\ndef formula({names}, p):\n    return {name_in_text(formula)}({arguments})\n{tail}"
     gaps = any([value.has_gaps for value in (*operands, outputs[0])])
     shape, strides, operands, copies = (
         _rows(form, operands, outputs[0]) if gaps else _long_rows(layer, form, operands, scratch)
@@ -213,7 +213,7 @@ _POWERS: dict[float, Callable[[Any], Any]] = {1.0: _same, 2.0: _square, 3.0: _cu
 
 def _simpler(form: Elementwise, operands: Sequence[Operand]) -> Callable[..., Any]:
     """The formula. For a power with a known exponent, a simpler formula of the base alone."""
-    if form.formula.__name__ != "Pow" or operands[-1].shape.size != 1 or set(form.kinds) != {"float"}:
+    if form.formula is not Pow.formula or operands[-1].shape.size != 1 or set(form.kinds) != {"float"}:
         return form.formula
     exponent = operands[-1].value
     return form.formula if exponent is None else _POWERS.get(float(exponent.reshape(-1)[0]), form.formula)

@@ -19,7 +19,7 @@ from perframe.backends.gl.steps import (
     wrapped,
 )
 from perframe.layers.broadcasting import Elementwise
-from perframe.layers.formula import translate
+from perframe.layers.formula import name_in_text, translate
 from perframe.layers.geometry import row_major
 from perframe.tensor import DataType
 
@@ -65,7 +65,7 @@ def lower(call: Call[Elementwise], tools: Tools) -> list[Binding]:
     names = [f"x{k}" for k in range(len(operands))]
     arguments = ", ".join([*names, *(formula_number(k) for k in range(len(form.parameters)))])
     signature = ", ".join(f"{k} {name}" for k, name in zip(form.kinds, names, strict=True))
-    applied = f"{form.formula.__name__}({arguments})"
+    applied = f"{name_in_text(form.formula)}({arguments})"
     numbers = form.parameters
     if call.layer.epilogue:
         epilogue = function_of(call.layer.epilogue, first=len(numbers))
