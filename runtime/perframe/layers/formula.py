@@ -41,7 +41,7 @@ def _functions_of(path: str) -> dict[tuple[str, int], ast.FunctionDef]:
     """The functions in a file or a notebook's cell, by name and first line."""
     tree = ast.parse("".join(linecache.getlines(path)))
     found = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
-    return {(node.name, min(x.lineno for x in (*node.decorator_list, node))): node for node in found}
+    return {(x.name, x.decorator_list[0].lineno if x.decorator_list else x.lineno): x for x in found}
 
 
 def keywords(function: Callable[..., Any]) -> list[str]:
