@@ -1,6 +1,7 @@
-"""Arithmetic of sizes as rows: each is one operation on the values before it.
+"""Arithmetic of sizes as rows. A row is one operation on earlier values.
 
-Values are numbered: first the inputs, then constants, then the rows. kernels/arithmetic.py does the same natively.
+Values are numbered: first the inputs, then constants, then the rows. `backends/cpu/kernels/arithmetic.py` evaluates
+rows natively.
 """
 
 from __future__ import annotations
@@ -10,18 +11,18 @@ from dataclasses import dataclass
 
 from perframe.sizes.polynomials import Terms
 
-# what a row (operation, a, b, c) is, where a, b and c are values by their numbers
+# the operation of a row (operation, a, b, c); a, b and c are the numbers of values
 MULTIPLY_ADD = 0  # a * b + c
 DIVIDE = 1  # a // b
 SMALLER, LARGER = 2, 3  # of a and b
-ZERO, NEGATIVE = 4, 5  # a guard: the arithmetic holds where a is so, or with 0 for b where it is not
+ZERO, NEGATIVE = 4, 5  # a guard: the arithmetic holds if a is zero or negative; with 0 for b, if a is not
 
 Row = tuple[int, int, int, int]
 
 
 @dataclass(frozen=True)
 class SizeArithmetic:
-    """How many inputs there are, constants, rows, and which values are the results."""
+    """The number of inputs, the constants, the rows, and the numbers of the values that are the results."""
 
     inputs: int
     constants: Sequence[int]
@@ -29,7 +30,7 @@ class SizeArithmetic:
     results: Sequence[int]
 
     def evaluate(self, inputs: Iterable[int]) -> list[int] | None:
-        """The results; None where a guard does not hold."""
+        """Return the results; None if a guard does not hold."""
         values = [*inputs, *self.constants]
         for operation, a, b, c in self.rows:
             made = 0
@@ -48,32 +49,32 @@ class SizeArithmetic:
 
 
 class Rows:
-    """Collects rows and constants, each once. What it numbers is good for other rows, and for the results."""
+    """Collects rows and constants, each once. Methods return the number of a value, for rows and for the results."""
 
     def __init__(self, inputs: int) -> None:
         self._inputs = inputs
         self._rows: dict[Row, int] = {}
-        self._constants: dict[int, int] = {}  # below zero, until it is known how many there are
+        self._constants: dict[int, int] = {}  # numbered from -1 down until `arithmetic` knows their count
         self._zero = self.constant(0)
 
     def constant(self, number: int) -> int:
-        """The value of a number."""
+        """Add a constant."""
         return self._constants.setdefault(number, -1 - len(self._constants))
 
     def row(self, operation: int, a: int, b: int, c: int = 0) -> int:
-        """The value of a row."""
+        """Add a row."""
         return self._rows.setdefault((operation, a, b, c), self._inputs + len(self._rows))
 
     def plus(self, a: int, number: int) -> int:
-        """The value of a sum."""
+        """Add the sum of value `a` and a plain number."""
         return self.row(MULTIPLY_ADD, a, self.constant(1), self.constant(number))
 
     def guard(self, operation: int, a: int, outcome: bool) -> None:
-        """Hold only where this is the outcome."""
+        """Add a guard: the arithmetic holds only if the test of `a` has this outcome."""
         self.row(operation, a, int(outcome))
 
     def sum(self, terms: Terms, atoms: Sequence[int]) -> int:
-        """The value of a polynomial, whose atoms are these values."""
+        """Add a polynomial. `atoms` has the number of each atom's value."""
         made = self.constant(terms.get((), 0))
         for product, count in terms.items():
             if product:
@@ -86,7 +87,7 @@ class Rows:
         return made
 
     def arithmetic(self, results: Iterable[int]) -> SizeArithmetic:
-        """All of them, with these values as results."""
+        """Return all rows and constants as arithmetic with these values as results."""
 
         def numbered(value: int) -> int:
             if value < 0:

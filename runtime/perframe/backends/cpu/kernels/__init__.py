@@ -1,1 +1,1 @@
-"""Kernels in the Python that Numba compiles. Only the compiler imports these files; a warm process never does."""
+"""Kernels, written in Python and compiled by Numba. Only the compiler imports them, and not if its cache is warm."""

@@ -1,5 +1,5 @@
-"""Trigonometric functions for the formulas' vocabulary: polynomials, so that loops of them become vectors. All are
-within 2e-7 of their size.
+"""Trigonometric functions for the formulas' vocabulary. They are polynomials, so that LLVM vectorises loops of them.
+All have relative errors of at most 2e-7.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from numba import float32, float64, int32, int64, uint64
 from perframe.backends.cpu.kernels.compiler import inline
 from perframe.backends.cpu.kernels.memory import float_to_bits, select
 
-# pi with more digits than the largest float32 can lose
+# pi with enough digits to reduce the largest float32
 _PI = Fraction(3141592653589793238462643383279502884197169399375105820974944592307816406286208998628, 10**84)
 
 
 def _cut(value: Fraction, bits: int) -> float:
-    """The number with so many binary digits, the rest cut off."""
+    """Cut a number off after `bits` binary digits."""
     scale = Fraction(2) ** (bits - math.frexp(float(value))[1])
     return float(Fraction(int(value * scale)) / scale)
 
 
 def _parts(value: Fraction, *bits: int) -> list[float]:
-    """A number as a sum of parts, each of which has few digits, so that its products with short numbers are exact."""
+    """Split a number into a sum of parts. A part has few digits, so that its products with short numbers are exact."""
     parts = []
     for count in bits:
         parts.append(_cut(value, count))
@@ -40,9 +40,9 @@ _FIXED = math.pi / 2 * 2.0**-62
 
 @inline
 def _huge_quadrant(x):
-    """Reduce a number from 2**24 on, m * 2**k: compute the digits of m * 2**k * 2 / pi around the point."""
+    """Reduce x = m * 2**(k + 1), 2**24 or more, like `_quadrant`. Compute the digits of x * 2 / pi around the point."""
     bits = float_to_bits(x)
-    k = uint64(max(((bits >> int32(23)) & int32(255)) - int32(151), 0))  # and one
+    k = uint64(max(((bits >> int32(23)) & int32(255)) - int32(151), 0))
     m = uint64((bits & int32(0x7FFFFF)) | int32(0x800000))
     late, by = k >= uint64(64), k & uint64(63)
     back = uint64(63) - by
@@ -51,7 +51,7 @@ def _huge_quadrant(x):
     c = select(late, _FOURTH, _THIRD)
     high = (a << by) | ((b >> uint64(1)) >> back)
     low = (b << by) | ((c >> uint64(1)) >> back)
-    turns = m * high + ((m * (low >> uint64(32))) >> uint64(32))  # in quarters, times 2**62
+    turns = m * high + ((m * (low >> uint64(32))) >> uint64(32))  # quarter turns, times 2**62
     q = (turns + uint64(1 << 61)) >> uint64(62)
     r = float32(float64(int64(turns - (q << uint64(62)))) * _FIXED)
     negative = bits < int32(0)
@@ -60,7 +60,7 @@ def _huge_quadrant(x):
 
 @inline
 def _quadrant(x):
-    """(r, q) so that x is q quarter turns and r, at most an eighth of a turn."""
+    """Return (r, q), where x is q quarter turns plus r, and |r| is at most an eighth of a turn."""
     huge = (float_to_bits(x) & int32(0x7FFFFFFF)) >= int32(0x4B800000)
     v = float64(select(huge, float32(0.0), x))
     n = (v * 0.6366197723675814 + 6755399441055744.0) - 6755399441055744.0  # rounds to a whole number
@@ -89,7 +89,7 @@ def _cosine(r):
 
 @inline
 def _finite(x, value):
-    """The value, NaN where x has no angle."""
+    """The value if x is finite, else NaN."""
     whole = (float_to_bits(x) & int32(0x7F800000)) != int32(0x7F800000)
     return select(whole, value, float32(math.nan))
 
@@ -118,7 +118,7 @@ def tan(x):
 
 @inline
 def _arcsine(x, z):
-    """Of x up to a half, where z is its square."""
+    """The arcsine of x up to a half, where z is x * x."""
     p = float32(0.04221847280859947)
     p = p * z + float32(0.02414765954017639)
     p = p * z + float32(0.04547708481550217)
@@ -129,7 +129,7 @@ def _arcsine(x, z):
 
 @inline
 def _halved(x):
-    """(whether |x| is at most a half, what to take the arcsine of, its square)."""
+    """(whether |x| is at most a half, the argument of `_arcsine`, its square)."""
     t = select(x > float32(0.0), x, -x)
     near = t <= float32(0.5)
     z = select(near, x * x, float32(0.5) * (float32(1.0) - t))

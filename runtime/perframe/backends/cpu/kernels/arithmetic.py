@@ -1,4 +1,4 @@
-"""Arithmetic of sizes: what a plan for other sizes takes from one that was made (see perframe/sizes/arithmetic.py)."""
+"""Arithmetic of sizes: it turns an existing plan into one for other sizes (see perframe/sizes/arithmetic.py)."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from perframe.backends.cpu.kernels.request import (
 )
 from perframe.sizes.arithmetic import DIVIDE, LARGER, MULTIPLY_ADD, SMALLER, ZERO
 
-MOST = 4.0e18  # of a number: a larger one may not be an int64
+MOST = 4.0e18  # the largest number: larger ones may not fit into an int64
 
 
 @inline
 def _holds(values, rows, given, count):
-    """Whether all guards among the rows do, and no number is too large; then the values are there."""
+    """Compute the values of the rows. Return whether all guards among them hold and no number is too large."""
     for index in range(count):
         operation, a, b, c = rows[4 * index], rows[4 * index + 1], rows[4 * index + 2], rows[4 * index + 3]
         made = 0
@@ -52,8 +52,8 @@ def _holds(values, rows, given, count):
 
 
 def build() -> Any:
-    """The first of the records from begin to end whose guards hold for the sizes in DIMS is CHOSEN, and has the values
-    then; none is where dims of one name differ.
+    """Set CHOSEN to the first record from begin to end whose guards hold for the sizes in DIMS, and compute its values.
+    CHOSEN is -1 if no record holds, or if dims of one name differ.
     """
 
     def kernel(numbers, begin, end):
@@ -78,7 +78,9 @@ def build() -> Any:
 
 
 def write() -> Any:
-    """Values of a record to its block: items are triples (place, value, place of an address that is added to it)."""
+    """Write values of a record to its block. Items are triples of indices: (word to write, value, word whose address is
+    added to the value).
+    """
 
     def kernel(numbers, begin, end):
         record = int64s(numbers)

@@ -1,7 +1,7 @@
-"""What threads share without locks: atomic words, and calls of the system's functions by their addresses.
+"""Atomic words, which threads share without locks, and calls of the system's functions by their addresses.
 
-Words are 64 bits at an address. Orders are those of C++: what a thread wrote before a release is seen by whoever
-acquires the word that it released.
+Words are 64 bits at an address. Memory orders are those of C++: a thread that acquires a word sees all that another
+thread wrote before it released the word.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _PAUSES = {"x86_64": _X86, "AMD64": _X86, "aarch64": _ARM, "arm64": _ARM}
 
 @intrinsic
 def load_acquire(typing: Any, address: Any) -> Any:
-    """The word at an address, and all that was written before it was released."""
+    """Read the word at an address, and acquire it."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.load_atomic(builder.inttoptr(args[0], _WORD.as_pointer()), "acquire", 8)
@@ -32,7 +32,7 @@ def load_acquire(typing: Any, address: Any) -> Any:
 
 @intrinsic
 def store_release(typing: Any, address: Any, value: Any) -> Any:
-    """Set a word; who acquires it sees all that was written before."""
+    """Write the word at an address, and release it."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         builder.store_atomic(args[1], builder.inttoptr(args[0], _WORD.as_pointer()), "release", 8)
@@ -53,7 +53,7 @@ def _read_modify_write(operation: str, order: str) -> Any:
     return change
 
 
-# they return the old word; all threads see `exchange` and `add_in_order` in one and the same order
+# These functions return the old word. All threads see the calls of `exchange` and `add_in_order` in one order.
 add = _read_modify_write("add", "acq_rel")
 add_in_order = _read_modify_write("add", "seq_cst")
 exchange = _read_modify_write("xchg", "seq_cst")
@@ -61,7 +61,7 @@ exchange = _read_modify_write("xchg", "seq_cst")
 
 @intrinsic
 def pause(typing: Any) -> Any:
-    """Tell the core that this thread spins."""
+    """Tell the core that this thread is spinning."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         name, hints = _PAUSES.get(platform.machine(), ("", []))
@@ -75,7 +75,7 @@ def pause(typing: Any) -> Any:
 
 @intrinsic
 def call_system(typing: Any, function: Any, a: Any, b: Any, c: Any, d: Any, e: Any) -> Any:
-    """Call a C function at an address with five words, as `syscall` takes them; those it does not want do no harm."""
+    """Call the C function at an address with five words, as `syscall` takes them. A function ignores surplus words."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         kind = ir.FunctionType(_WORD, [_WORD], var_arg=True)

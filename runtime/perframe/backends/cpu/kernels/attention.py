@@ -1,7 +1,7 @@
 """Attention: the scores of a few queries, their softmax and the sum of values, while the scores are in the cache.
 
-Keys come in blocks, of which none sees the others' scores: the largest and the total of a row change as they come, and
-what was summed up so far is scaled down (Milakov and Gimelshein, 2018; Dao et al., 2022).
+Keys come in blocks. Each block may raise a row's largest score; the sums over earlier blocks are then scaled down to it
+(Milakov and Gimelshein, 2018; Dao et al., 2022).
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from perframe.backends.cpu.kernels.vector import (
     zero_floats,
 )
 
-field, BATCH = ATTENTION.at, ATTENTION.rest  # where the batch begins
+field, BATCH = ATTENTION.at, ATTENTION.rest  # BATCH: the index of the batch's first dim
 LOWEST = float32(-math.inf)
-STATS = ATTENTION_ROWS + 2  # of rows: the largest score, the total of the weights
+STATS = ATTENTION_ROWS + 2  # rows with statistics: the largest score, and the total of the weights
 
 
 @inline
 def _at(n, item, operand):
-    """Where an operand's part of the batch begins."""
+    """The offset of an operand's matrix for this item of the batch."""
     rank, at = n[field.rank], 0
     for axis in range(rank - 1, -1, -1):
         at += item % n[BATCH + axis] * n[BATCH + (operand + 1) * rank + axis]
@@ -46,7 +46,7 @@ def _at(n, item, operand):
 
 @inline
 def _scaled(source, row_step, step, target, pitch, rows, size, scale):
-    """Queries, multiplied by the scale."""
+    """Copy queries, multiplied by the scale."""
     for r in range(rows):
         x, out = floats(source + r * row_step * 4), floats(target + r * pitch * 4)
         if step == 1:
@@ -59,7 +59,7 @@ def _scaled(source, row_step, step, target, pitch, rows, size, scale):
 
 @inline
 def _multiply(a, pitch, rows, b, b_depth, first, depth, columns, c, c_pitch, row_of):
-    """c += a b, or c = row_of + a b where there is such a row, with rows `first` to `first + depth` of panels b."""
+    """c = c + a @ b, or c = row_of + a @ b unless `row_of` is 0. b is rows `first` to `first + depth` of panels."""
     tiles = (rows + ROWS - 1) // ROWS
     for j in range(0, columns, PANEL):
         count = min(PANEL, columns - j)
@@ -97,7 +97,7 @@ def _multiply(a, pitch, rows, b, b_depth, first, depth, columns, c, c_pitch, row
 
 @inline
 def _masked(n, scores, count, row, key, added_at, kept_at):
-    """A row's scores from `key` on, capped and masked as the numbers say."""
+    """Cap and mask `count` scores of a row, from that of `key` on."""
     s, softcap, fill = floats(scores), floats(n[field.parameters])[1], floats(n[field.parameters])[2]
     if softcap != float32(0):
         for i in range(count):
@@ -124,7 +124,7 @@ def _masked(n, scores, count, row, key, added_at, kept_at):
 
 @inline
 def _largest(scores, count, whole):
-    """The largest of a row, whose last vector is filled up with what weighs nothing."""
+    """The largest score of a row. The rest of its last vector is set to minus infinity, which weighs nothing."""
     s = floats(scores)
     for i in range(count, whole):
         s[i] = LOWEST
@@ -136,8 +136,8 @@ def _largest(scores, count, whole):
 
 @inline
 def _softmax(scores, pitch, count, row, most, total):
-    """exp(score - largest) for two rows, which keeps more of the processor busy than one. The largest is not less than
-    that of earlier keys, and `total` is that of these keys.
+    """Write exp(score - largest) for two rows: two keep the processor busier than one. `most`, the largest, includes
+    earlier keys; `total` sums up these keys alone.
     """
     other = scores + pitch * 4
     s, t = floats(scores), floats(other)
@@ -157,7 +157,7 @@ def _softmax(scores, pitch, count, row, most, total):
 
 @inline
 def _scale_down(out, columns, before, largest):
-    """Scale what was made of earlier keys to the new largest score; returns the factor."""
+    """Scale the sums over earlier keys down to the new largest score. Return the factor."""
     factor = float32(1) if largest == before else exp_of_negative(before - largest)
     if factor != float32(1):
         o = floats(out)
@@ -168,7 +168,7 @@ def _scale_down(out, columns, before, largest):
 
 @inline
 def _finished(n, out, columns, row, total, dropped_at):
-    """A row of the result, divided by its total; zeros where it is dropped or there was no key."""
+    """Divide a row of the result by its total. A row that is dropped, or has no keys, becomes zeros."""
     o = floats(out)
     gone = n[field.key_count] == 0
     if n[field.has_dropped]:
@@ -182,7 +182,7 @@ def _finished(n, out, columns, row, total, dropped_at):
 
 
 def build() -> Any:
-    """Items are (batch, block of rows), over keys and values in panels. The parameters are scale, softcap and fill."""
+    """Items are (batch, block of rows). Keys and values come in panels. The parameters are scale, softcap and fill."""
 
     def kernel(numbers, begin, end):
         n = int64s(numbers)
@@ -214,7 +214,7 @@ def build() -> Any:
                 for r in range(high):
                     before[r], sums[r] = most[r], total[r]
                     _masked(n, scores + r * key_block * 4, many, first + r, key, added_at, kept_at)
-                for r in range(0, high, 2):  # a row more than there is lies behind the last one
+                for r in range(0, high, 2):  # an odd number of rows has a spare row behind it
                     _softmax(scores + r * key_block * 4, key_block, many, r, most, total)
                 if key:
                     for r in range(high):
@@ -228,7 +228,7 @@ def build() -> Any:
 
 @inline
 def _scores(n, query, keys, count, scores):
-    """One query times keys as they lie."""
+    """Multiply one query by keys that are not packed."""
     size, down, across = n[field.size], n[field.key_row], n[field.key_column]
     s, q = floats(scores), floats(query)
     if down == 1:
@@ -252,7 +252,7 @@ def _scores(n, query, keys, count, scores):
 
 @inline
 def _weighed(n, scores, count, values, out):
-    """Add values as they lie, each times its weight, four at a time."""
+    """Add values that are not packed, each times its weight, four at a time."""
     columns, down, across = n[field.columns], n[field.value_row], n[field.value_column]
     o, s = floats(out), floats(scores)
     whole = count // 4 * 4
@@ -273,7 +273,7 @@ def _weighed(n, scores, count, values, out):
 
 
 def rows() -> Any:
-    """Items are (batch, row), over keys and values as they lie."""
+    """Items are (batch, row). Keys and values are not packed."""
 
     def kernel(numbers, begin, end):
         n = int64s(numbers)

@@ -1,12 +1,12 @@
-"""Products of bytes: a tile of int32 sums in registers, in this CPU's own instructions for four products at once.
+"""Products of bytes: a tile of int32 sums in registers, by this CPU's own instructions for four products at once.
 
-A tile is `TILE_ROWS` rows at most by one or two vectors of columns. The left operand's rows are unsigned bytes, `pitch`
-apart, and its depth is read in groups of four. The right operand is signed, packed in panels of `PANEL` columns: for
-each group (columns in whole vectors, 4). The sums go to rows of `PANEL` int32.
+A tile has at most `TILE_ROWS` rows, and one or two vectors of columns. The left operand's rows are unsigned bytes,
+`pitch` apart, and its depth is read in groups of four. The right operand is signed, and packed in panels of `PANEL`
+columns: for each group (columns in whole vectors, 4). The sums go to rows of `PANEL` int32.
 
-Three kinds: "amx" has tiles of 16 rows as registers, and reads all 16 of them whatever `rows` says; "vnni" multiplies
-vectors; "plain" has pairs of 16 bits, for every other CPU. AMX takes its depth in steps of up to 16 groups, all alike,
-for which `begin_tiles` sets it up; `end_tiles` gives the registers back.
+Three kinds: "amx" has tiles of 16 rows as registers, and always reads all 16 rows; "vnni" multiplies vectors; "plain"
+multiplies pairs of 16 bits, for every other CPU. AMX takes its depth in equal steps of up to 16 groups. `begin_tiles`
+sets the registers up for them, and `end_tiles` gives the registers back.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ GROUP = 4  # products that one instruction adds up
 STEP = 16  # groups that an AMX register holds
 AMX_ROWS = 16
 TILE_ROWS = {"amx": 2 * AMX_ROWS, "vnni": min(14, (REGISTERS - 3) // 2), "plain": 4}
-# rows that are read however few are asked for
+# the least rows that a tile reads, even if it computes fewer
 READ_ROWS = {"amx": AMX_ROWS, "vnni": 1, "plain": 1}
 
 VECTORS = PANEL // LANES
-ROW_BYTES = LANES * GROUP  # of one vector of a panel
+ROW_BYTES = LANES * GROUP  # bytes of one vector of a panel
 _VOID = ir.VoidType()
 _PAIRS = ir.VectorType(ir.IntType(16), 2 * LANES)
 _EIGHT = ir.Constant(_PAIRS, [8] * 2 * LANES)
@@ -43,7 +43,7 @@ Emit = Callable[[Any, list[Any], int, int], None]
 
 
 def _assembly(builder: Any, lines: list[str], values: list[Any], changed: int, clobbered: list[str]) -> None:
-    """Lines of assembly that read `values`, $0 and on; the first `changed` of them are overwritten."""
+    """Emit lines of assembly. They read `values` as $0 and so on, and overwrite the first `changed` of them."""
     result = ir.LiteralStructType([I64] * changed) if changed else _VOID
     kind = ir.FunctionType(result, [value.type for value in values])
     outputs = ["=&r"] * changed
@@ -53,7 +53,7 @@ def _assembly(builder: Any, lines: list[str], values: list[Any], changed: int, c
 
 
 def _amx(builder: Any, values: list[Any], blocks: int, vectors: int) -> None:
-    """Blocks of 16 rows: every register of the left operand meets every one of the right."""
+    """Multiply blocks of 16 rows: each register of the left operand by each of the right."""
     a, pitch, b, sums, steps, groups = values
     width = ir.Constant(I64, vectors * ROW_BYTES)
     step, panel = builder.mul(groups, ir.Constant(I64, GROUP)), builder.mul(groups, width)
@@ -62,7 +62,7 @@ def _amx(builder: Any, values: list[Any], blocks: int, vectors: int) -> None:
     # $0 a, $1 its second block, $2 b and $3 steps change; $9 is the pitch of sums
     given = [a, second, b, steps, pitch, width, step, panel, sums, ir.Constant(I64, PANEL * 4), below]
     tiles = [(block, vector, f"%tmm{2 * block + vector}") for block in range(blocks) for vector in range(vectors)]
-    # operands that change are numbered before the others, twice: as outputs and as inputs
+    # operands that change have two numbers, as outputs and as inputs; these come before the numbers of the others
     at = {name: f"${index + (4 if index > 3 else 0)}" for index, name in enumerate(_AMX_NAMES)}
     rows = [at["a"], at["second"]]
     lines = [f"tilezero {tile}" for *_, tile in tiles]
@@ -87,7 +87,7 @@ _AMX_NAMES = ("a", "second", "b", "steps", "pitch", "width", "step", "panel", "s
 
 
 def _vnni(builder: Any, values: list[Any], rows: int, vectors: int) -> None:
-    """A broadcast group of each row meets a row of the panel."""
+    """Multiply a broadcast group of each row by a row of the panel."""
     a, pitch, b, sums, steps, groups = values
     bases = [builder.add(a, builder.mul(pitch, ir.Constant(I64, first))) for first in range(0, rows, 4)]
     count = builder.mul(steps, groups)
@@ -117,7 +117,7 @@ def _vnni(builder: Any, values: list[Any], rows: int, vectors: int) -> None:
 
 
 def _plain(builder: Any, values: list[Any], rows: int, vectors: int) -> None:
-    """Bytes become pairs of 16 bits, the even and the odd ones of a group, whose products are added up."""
+    """Widen bytes to pairs of 16 bits, the even and the odd bytes of a group, and add up the products of pairs."""
     a, pitch, b, sums, steps, groups = values
     starts = [builder.add(a, builder.mul(pitch, ir.Constant(I64, row))) for row in range(rows)]
     count, before = builder.mul(steps, groups), builder.block
@@ -160,7 +160,7 @@ def _at(builder: Any, address: Any, offset: int, kind: Any) -> Any:
 
 
 def _multiply_pairs(builder: Any, left: Any, right: Any) -> Any:
-    """The sums of two products of 16 bits in each lane."""
+    """The sum of two products of 16 bits in each lane."""
     if _MULTIPLY_PAIRS:
         function = declare(builder.module, _MULTIPLY_PAIRS, INTS, [_PAIRS, _PAIRS])
         return builder.call(function, [builder.bitcast(left, _PAIRS), builder.bitcast(right, _PAIRS)])
@@ -171,7 +171,7 @@ def _multiply_pairs(builder: Any, left: Any, right: Any) -> Any:
 
 
 def _find_multiply_pairs() -> str:
-    """The instruction for it; "" where there is none."""
+    """The instruction that multiplies pairs; "" if this CPU has none."""
     import llvmlite.binding as llvm
 
     features = llvm.get_host_cpu_features()
@@ -186,7 +186,7 @@ _MULTIPLY_PAIRS = _find_multiply_pairs()
 
 
 def _function(module: Any, kind: str, emit: Emit, rows: int, vectors: int) -> Any:
-    """The function of one tile size, by itself so that nothing else lives in its registers."""
+    """The function of one tile size. It is not inlined, so that no other value occupies its registers."""
     name = f"perframe_{kind}_{rows}_{vectors}"
     if name in module.globals:
         return module.globals[name]
@@ -200,7 +200,7 @@ def _function(module: Any, kind: str, emit: Emit, rows: int, vectors: int) -> An
 
 
 def _tile(kind: str, emit: Emit, sizes: dict[int, int]) -> Any:
-    """An intrinsic that calls the function for its rows and columns; `sizes` has the function's by number of rows."""
+    """An intrinsic that calls the function for its rows and columns. `sizes` maps rows to those of the function."""
 
     @intrinsic
     def multiply(
@@ -249,7 +249,9 @@ def _release_tiles(typing: Any) -> Any:
 
 @inline
 def _configure(memory, groups):
-    """Sums are 16 rows of 64 bytes; left operands have four bytes a group, and right ones a row."""
+    """Set up the registers. Sums have 16 rows of 64 bytes, left operands four bytes for each group, and right operands
+    a row for each group.
+    """
     config = bools(memory)
     for index in range(64):
         config[index] = 0

@@ -1,4 +1,4 @@
-"""From a kernel's Python to object code."""
+"""Compiles a kernel's Python to object code."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from numba.core import config
 
 SIGNATURE = types.void(types.int64, types.int64, types.int64)
 
-# division by zero gives infinity, as in NumPy and GLSL; NaN and infinity keep their meaning, so no fast-math, only
-# contraction
+# Division by zero gives infinity, as in NumPy and GLSL. NaN and infinity keep their meaning, so of the fast-math flags
+# only contraction is set.
 OPTIONS: dict[str, Any] = {"error_model": "numpy", "fastmath": {"contract"}, "boundscheck": False}
 
 
 llvm.initialize_native_asmparser()  # a kernel has lines of assembly
 if config.CPU_FEATURES is None and llvm.get_host_cpu_features().get("avx512f"):
-    # LLVM would use half of these CPUs' vectors, which makes formulas a third slower. Where the program has compiled
-    # with Numba before, this comes too late, and is as slow as that
+    # By default LLVM uses only half of these CPUs' vectors, which makes formulas a third slower. If the program has
+    # compiled with Numba before, this setting comes too late.
     config.CPU_FEATURES = f"{llvm.get_host_cpu_features().flatten()},-prefer-256-bit"
 
 
 def inline(function: Any) -> Any:
-    """A helper of kernels: LLVM inlines it, or loops that call it would not become vectors."""
+    """Mark a helper of kernels. LLVM inlines it, since it cannot vectorise loops with calls."""
     return njit(forceinline=True, **OPTIONS)(function)
 
 

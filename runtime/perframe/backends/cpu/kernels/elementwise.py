@@ -54,7 +54,9 @@ def kernel(numbers, begin, end):
 
 
 def _read(operand: str, at: str) -> str:
-    """An element as the formula sees it. `operand` is "dtype kind": of floats alone a formula gets all as floats."""
+    """The text that reads an element for the formula. `operand` is "dtype kind"; for the kind "float" the text converts
+    integers to float32.
+    """
     dtype, kind = operand.split()
     if dtype == "bool":
         return f"({at} != 0)"
@@ -86,14 +88,14 @@ _STEPS = """\
     t{k} = at + rank * {after}
     s{k} = n[t{k} + rank - 1]
     d{k} = n[t{k} + rank - 2] if rank > 1 else 0"""
-_USUAL = {3: [(1, 1, 1), (1, 1, 0), (1, 0, 1), (1, 0, 0)]}  # a scale or a shift of one number
+_USUAL = {3: [(1, 1, 1), (1, 1, 0), (1, 0, 1), (1, 0, 0)]}  # a scale and a shift may be single numbers
 
 
 def _text(operands: list[str], result: str) -> str:
-    """The kernel's text: inner loops for the common strides 1 and 0, which vectorise, and one for all others."""
+    """The kernel's text. Inner loops for the common strides 1 and 0 vectorise; one more loop serves other strides."""
     count = len(operands)
     each = range(count)
-    few = count <= 2 or (count == 3 and operands[0] == "bool bool")  # of a choice any part may be one number
+    few = count <= 2 or (count == 3 and operands[0] == "bool bool")  # any operand of a choice may be a single number
     usual = itertools.product((1, 0), repeat=count) if few else _USUAL.get(count, [(1,) * count])
     loops, keyword = [], "if "
     for strides in usual:
@@ -118,7 +120,7 @@ def _text(operands: list[str], result: str) -> str:
 
 
 def build(formula: Any, epilogue: Any, operands: list[str], result: str) -> Any:
-    """`operands` are each "dtype kind", `result` is a dtype."""
+    """Each of `operands` is "dtype kind"; `result` is a dtype."""
     namespace: dict[str, Any] = {"stack_numbers": stack_numbers, "range": range, "min": min}
     namespace |= {f"{dtype}s": pointer for dtype, pointer in POINTERS.items()}
     namespace |= {dtype: getattr(types, dtype) for dtype in POINTERS if dtype != "bool"}

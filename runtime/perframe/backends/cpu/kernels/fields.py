@@ -1,7 +1,7 @@
-"""The words that kernels read, by name: a lowering writes them, and a kernel reads them where the same name says.
+"""The words that kernels read, by name. A lowering writes a word under the name by which the kernel reads it.
 
-This file does without Numba, since lowerings read it in the process with the frame loop. Numba takes the tuple of a
-`Fields` for constants.
+This file does without Numba, since lowerings import it in the process with the frame loop. Numba takes the tuple `at`
+of a `Fields` for constants.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ class Fields:
         self.rest = len(names)
 
     def operands(self, **given: Value) -> list[Value]:
-        """The operands in their order. Raises TypeError for a name that is missing or too much."""
+        """Return the operands in their order. Raises TypeError for a missing or an unknown name."""
         return _ordered(self._operands, given)
 
     def tables(self, **given: Value) -> list[Value]:
-        """The tables in their order, whose addresses come before the numbers. Raises TypeError, as above."""
+        """Return the tables in their order. Their addresses come before the numbers. Raises TypeError, as above."""
         return _ordered(self._tables, given)
 
     def numbers(self, **given: int) -> list[int]:
-        """The numbers in their order. Raises TypeError for a name that is missing or too much."""
+        """Return the numbers in their order. Raises TypeError for a missing or an unknown name."""
         return _ordered(self._numbers, given)
 
 
 def _ordered(names: Sequence[str], given: dict[str, Value]) -> list[Value]:
     if given.keys() != set(names):
         wrong = sorted(given.keys() ^ set(names))
-        raise TypeError(f"a kernel's words are {', '.join(names)}; missing or too much: {', '.join(wrong)}")
+        raise TypeError(f"a kernel's words are {', '.join(names)}; missing or unknown: {', '.join(wrong)}")
     return [given[name] for name in names]
 
 
@@ -83,8 +83,8 @@ RECURRENT = Fields(
     "projected weights late_weights late_bias h c out last_h last_c",
     "parameters steps batch hidden directions goes_backwards block writes_last_h writes_last_c resets_after",
 )
-# Queries are (rows, size), keys (size, keys) and values (keys, columns). After the words with names come the batch, and
-# the strides along it of query, keys, values, added, kept, dropped and out.
+# Queries are (rows, size), keys (size, keys) and values (keys, columns). The words with names are followed by the dims
+# of the batch, and by the strides along them of query, keys, values, added, kept, dropped and out.
 ATTENTION = Fields(
     "query keys values added kept dropped out",
     "parameters rows key_count size columns row_block key_block row_items query_offset key_offset value_offset"

@@ -1,4 +1,4 @@
-"""Gathering, of elements of 1, 2, 4 and 8 bytes."""
+"""Gathering of elements of 1, 2, 4 and 8 bytes."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ build, of_bytes, of_shorts, of_words = _gather(int32s, 4), _gather(bools, 1), _g
 
 @inline
 def _place(wide, narrow, short, at, size, word):
-    """An index, counted from the front; -1 where it is outside, which leaves word."""
+    """Return an index, counted from the front; -1 for one that is outside, which sets the words of `error`."""
     index = narrow[at] if short else wide[at]
     place = index + (size if index < 0 else 0)
     if place < 0 or place >= size:

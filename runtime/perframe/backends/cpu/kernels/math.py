@@ -1,6 +1,6 @@
 """The formulas' vocabulary for Numba, in float32 throughout.
 
-`exp` and what follows from it vectorise: they are polynomials.
+`exp` and the functions that use it are polynomials, so that LLVM vectorises loops of them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _LN2_LOW = float32(1.42860677e-06)
 
 @inline
 def exp(x):
-    """Cody-Waite reduction to |r| <= ln(2)/2 and a polynomial of degree 6; overflow gives inf, underflow 0, NaN
+    """Cody-Waite reduction to |r| <= ln(2)/2, and a polynomial of degree 6. Overflow gives inf, underflow 0, and NaN
     stays.
     """
     limited = float32(89.0) if x > float32(89.0) else (float32(-104.0) if x < float32(-104.0) else x)
@@ -39,7 +39,7 @@ def exp(x):
     p = p * r + float32(5.0000001201e-1)
     p = (p * r) * r + r + float32(1.0)
     whole = int32(n)
-    half = whole >> int32(1)  # two factors, so that neither overflows where the product does not
+    half = whole >> int32(1)  # two factors, since a single one may overflow though the result does not
     first = bits_to_float((half + int32(127)) << int32(23))
     second = bits_to_float((whole - half + int32(127)) << int32(23))
     result = p * first * second
@@ -48,7 +48,9 @@ def exp(x):
 
 @inline
 def exp_of_negative(x):
-    """exp of what is not above 0, within 2e-7 of its size down to -20 and 4e-7 down to -86; 0 below. NaN stays."""
+    """exp(x) for x up to 0, and 0 for x below -86. The relative error is at most 2e-7 down to -20, and 4e-7 down to
+    -86. NaN stays.
+    """
     under = x < float32(-86.0)
     limited = select(under, float32(-86.0), x)
     shifted = limited * _LOG2E + float32(12582912.0)  # its low bits are a whole number
@@ -91,7 +93,7 @@ def clamp(x, low, high):
 @inline
 def tanh(x):
     small = x * x
-    # Taylor's series where the quotient would cancel
+    # Taylor's series near 0, where the quotient loses digits
     series = x * (
         float32(1.0) + small * (float32(-0.333333333) + small * (float32(0.133333333) + small * float32(-0.053968254)))
     )
@@ -114,7 +116,9 @@ def sqrt(x):
 
 @inline
 def log(x):
-    """x as m * 2**e with m from sqrt(1/2) to sqrt(2), and log(m) as a polynomial: within 1e-7 of its size."""
+    """Split x into m * 2**e with m from sqrt(1/2) to sqrt(2); log(m) is a polynomial. The relative error is at most
+    1e-7.
+    """
     tiny = x < float32(1.1754944e-38)
     bits = float_to_bits(x * float32(8388608.0) if tiny else x)
     e = (bits - int32(0x3F3504F3)) >> int32(23)
@@ -137,7 +141,7 @@ def log(x):
 
 @inline
 def log1p(x):
-    """log(1 + x), corrected for what 1 + x has lost of x."""
+    """log(1 + x), corrected for the digits of x that 1 + x loses."""
     u = float32(1.0) + x
     lost = u - float32(1.0)
     near = select(lost == float32(0.0), x, log(u) * (x / select(lost == float32(0.0), float32(1.0), lost)))
@@ -146,7 +150,7 @@ def log1p(x):
 
 @inline
 def erf(x):
-    """A polynomial in x * x up to 1, and 1 - exp(of another one) from there on: within 2e-7 of its size."""
+    """For |x| up to 1 a polynomial in x * x, else 1 - exp(another polynomial). The relative error is at most 2e-7."""
     t = select(x > float32(0.0), x, -x)
     z = x * x
     p = float32(7.889119e-05)

@@ -13,8 +13,8 @@ from perframe.backends.cpu.kernels.memory import floats, int64s
 def build(epilogue: Any) -> Any:
     """Items are output rows: out[r, :] = alpha * a[r, :] @ b + beta * bias.
 
-    After the words with names come the batch, the strides of a (batch..., row, depth), of b (batch..., depth, column),
-    and of the bias (row, column).
+    The words with names are followed by the dims of the batch and by strides: those of a (batch..., row, depth), of b
+    (batch..., depth, column), and of the bias (row, column).
     """
     field, rest = MATMUL.at, MATMUL.rest
 

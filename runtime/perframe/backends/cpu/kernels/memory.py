@@ -1,4 +1,4 @@
-"""Addresses as typed pointers, bits as floats, and calls through addresses: the few things Numba has no words for."""
+"""Addresses as typed pointers, bits as floats, and calls through addresses: operations that Numba lacks."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ bools = _pointer(types.uint8, ir.IntType(8))
 shorts = _pointer(types.uint16, ir.IntType(16))
 doubles = _pointer(types.float64, ir.DoubleType())
 
-# pointers by the name of what they point to; a bool is a byte
+# pointers by the dtype of their elements; a bool is a byte
 POINTERS = {
     "bool": bools,
     "uint8": bools,
@@ -75,7 +75,7 @@ def float_to_bits(typing: Any, value: Any) -> Any:
 
 @intrinsic
 def select(typing: Any, condition: Any, a: Any, b: Any) -> Any:
-    """a where the condition holds, else b; both are computed, so that loops of it become vectors."""
+    """a if the condition holds, else b. Both are computed, so that LLVM vectorises loops of it."""
     if a != b:
         raise TypeError(f"select() of {a} and {b}")
 
@@ -87,7 +87,7 @@ def select(typing: Any, condition: Any, a: Any, b: Any) -> Any:
 
 @intrinsic
 def add_in_any_order(typing: Any, a: Any, b: Any) -> Any:
-    """a + b in a sum whose terms may be reordered: loops of it become vectors."""
+    """a + b in a sum whose terms LLVM may reorder, so that it vectorises the loop."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.fadd(args[0], args[1], flags=("reassoc", "contract"))
@@ -97,7 +97,7 @@ def add_in_any_order(typing: Any, a: Any, b: Any) -> Any:
 
 @intrinsic
 def call_kernel(typing: Any, kernel: Any, numbers: Any, begin: Any, end: Any) -> Any:
-    """Call the kernel at an address, by Numba's own calling convention."""
+    """Call the kernel at an address by Numba's own calling convention."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         i8p, i64 = ir.IntType(8).as_pointer(), ir.IntType(64)

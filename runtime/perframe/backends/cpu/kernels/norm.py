@@ -17,7 +17,7 @@ from perframe.backends.cpu.kernels.vector import larger_or_nan, load, stack_bloc
 
 
 def softmax() -> Any:
-    """Items are rows, groups of short ones, or runs of columns."""
+    """Items are rows, groups of short rows, or runs of columns."""
     field = SOFTMAX.at
 
     def kernel(numbers, begin, end):
@@ -75,7 +75,7 @@ def _row(source, target, size, logarithm):
 
 @inline
 def _columns(source, x_pitch, target, out_pitch, size, wide, logarithm, memory):
-    """Columns beside each other, whose largest and total are kept in memory for two times RUN elements."""
+    """The softmax of adjacent columns. `memory` takes 2 * RUN elements: the largest and the total of each column."""
     x, out, largest, total = floats(source), floats(target), floats(memory), floats(memory + RUN * 4)
     for i in range(wide):
         largest[i] = x[i]
@@ -105,7 +105,7 @@ def _columns(source, x_pitch, target, out_pitch, size, wide, logarithm, memory):
 
 @inline
 def _largest(x, size):
-    """The largest of a row of some vectors; the last one overlaps."""
+    """The largest element of a row of at least one vector. The last vector overlaps the one before."""
     found = load(x, 0)
     for i in range(LANES, size, LANES):
         found = larger_or_nan(found, load(x, min(i, size - LANES)))

@@ -1,4 +1,4 @@
-"""Padding, of elements of 1, 2, 4 and 8 bytes."""
+"""Padding of elements of 1, 2, 4 and 8 bytes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from perframe.backends.cpu.kernels.vector import copy_floats
 
 @inline
 def _place(mode, at, size):
-    """Where a coordinate is read; -1 where the constant is."""
+    """The input's coordinate for one of the output; -1 for the constant."""
     if 0 <= at < size:
         return at
     if mode == PAD_CONSTANT:
@@ -30,7 +30,7 @@ def _padding(pointer: Any, size: int) -> Any:
     floats = size == 4
 
     def build() -> Any:
-        """Items are rows of the output. From `before` on, `size` elements of a row follow each other in the input."""
+        """Items are rows of the output. The `size` elements of a row from `before` on are adjacent in the input."""
 
         def kernel(numbers, begin, end):
             n = int64s(numbers)

@@ -1,4 +1,6 @@
-"""Hyperbolic functions and powers for the formulas' vocabulary: polynomials, so that loops of them become vectors."""
+"""Hyperbolic functions and powers for the formulas' vocabulary. They are polynomials, so that LLVM vectorises loops of
+them.
+"""
 
 from __future__ import annotations
 
@@ -19,13 +21,13 @@ def _magnitude(x):
 
 @inline
 def _signed(x, value):
-    """The value with the sign of x; what is no number stays."""
+    """The value with the sign of x; NaN if x is NaN."""
     return select(x == x, select(x > float32(0.0), value, -value), x)
 
 
 @inline
 def _half_exponential(t):
-    """exp(t) / 2, which may be finite where exp(t) is not."""
+    """exp(t) / 2, which may be finite although exp(t) is not."""
     root = exp(float32(0.5) * t)
     return (float32(0.5) * root) * root
 
@@ -51,7 +53,7 @@ def cosh(x):
 
 @inline
 def asinh(x):
-    """From 1e4 on 1 is nothing beside x * x, which might overflow."""
+    """From 1e4 on, leave out the 1 in sqrt(x * x + 1): it is negligible, and x * x might overflow."""
     t = _magnitude(x)
     near = select(t < float32(1e4), t, float32(1.0))
     z = near * near
@@ -77,7 +79,9 @@ def atanh(x):
 
 @inline
 def _binary_logarithm(x):
-    """Of a positive number, in float64: m * 2**e with m from sqrt(1/2) to sqrt(2), and log(m) as a polynomial."""
+    """The base-2 logarithm of a positive number, in float64. Split x into m * 2**e with m from sqrt(1/2) to sqrt(2);
+    log(m) is a polynomial.
+    """
     tiny = x < float32(1.1754944e-38)
     bits = float_to_bits(select(tiny, x * float32(8388608.0), x))
     e = (bits - int32(0x3F3504F3)) >> int32(23)
@@ -113,7 +117,7 @@ def _exponential(y):
 
 @inline
 def power(a, b):
-    """As C has it: 1 for an exponent of 0 and for a base of 1, NaN for roots of negative numbers."""
+    """a to the power of b as in C: 1 for an exponent of 0 and for a base of 1, NaN for roots of negative numbers."""
     a, b = float32(a), float32(b)
     t = _magnitude(a)
     infinity = float32(math.inf)

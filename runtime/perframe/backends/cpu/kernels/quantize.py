@@ -1,4 +1,4 @@
-"""Real numbers to bytes and back, with one scale for a tensor, and the scale of a tensor's own range.
+"""Floats to bytes and back, with one scale for a tensor; and the scale that follows from a tensor's own range.
 
 Items are pieces of `piece` elements.
 """
@@ -82,7 +82,7 @@ def dequantize(signed: bool) -> Any:
 
 
 def extent() -> Any:
-    """The smallest and the largest elements of each piece, a vector of either."""
+    """A vector of the smallest elements of each piece, and a vector of the largest."""
     field = EXTENT.at
 
     def kernel(numbers, begin, end):
@@ -109,9 +109,9 @@ def extent() -> Any:
 
 
 def own_range() -> Any:
-    """The scale that spreads all pieces' range over 8 bits, and its zero point.
+    """The scale that spreads the range of all pieces over 8 bits, and its zero point.
 
-    The scale of nothing but zeros is 1/255, as that of ONNX's evaluator; by the standard's own function it is 0.
+    If all elements are zero, the scale is 1/255, as in ONNX's evaluator; the standard's own function gives 0.
     """
     field = OWN_RANGE.at
 

@@ -1,7 +1,7 @@
-"""Recurrent cells: what is projected from the inputs comes in, and a product with the last state is added at each step.
+"""Recurrent cells. Each step adds the product with the last state to the inputs' projections, which are given.
 
 Items are (direction, block of the batch). Only a GRU has late weights and a late bias, those of its hidden gate.
-Matrices are panels, (directions, batch, hidden) the states, (steps, directions, batch, hidden) what goes out.
+Matrices are panels. States are (directions, batch, hidden), and the output is (steps, directions, batch, hidden).
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ field = RECURRENT.at
 
 @inline
 def _multiply_row(a, depth, panels, c, columns, initial):
-    """The first columns of c = initial + a @ panels for one row, four rows of a panel at a time: a tile of one row has
-    too few sums to hide how long an addition takes. Returns how many columns.
+    """Compute the first columns of c = initial + a @ panels for one row, and return their number. Take four rows of a
+    panel at a time: a tile of one row has too few sums to hide the latency of additions.
     """
     x, whole = floats(a), columns // PANEL * PANEL
     for column in range(0, whole, PANEL):
@@ -70,7 +70,7 @@ def _padded(columns):
 
 @inline
 def _begin(n, item, gates):
-    """(direction, first of the batch, its rows, whether it goes backwards, where this block's projections begin)."""
+    """(direction, first of the batch, count of rows, whether it goes backwards, address of the block's projections)."""
     steps, batch, block = n[field.steps], n[field.batch], n[field.block]
     blocks = (batch + block - 1) // block
     direction, first = item // blocks, item % blocks * block
@@ -82,7 +82,7 @@ def _begin(n, item, gates):
 
 @inline
 def _end(n, direction, first, rows, h, c):
-    """Write the last states where they are wanted."""
+    """Write the last states that the layer returns."""
     at, count = (direction * n[field.batch] + first) * n[field.hidden] * 4, rows * n[field.hidden]
     if n[field.writes_last_h]:
         copy_floats(n[field.last_h] + at, h, count)

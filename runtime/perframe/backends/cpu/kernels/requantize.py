@@ -1,4 +1,4 @@
-"""Bytes from bytes, element by element: sums of two, and look-ups. Items are pieces of `piece` elements."""
+"""Layers from bytes to bytes, element by element: sums of two, and look-ups. Items are pieces of `piece` elements."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from perframe.backends.cpu.kernels.whole_vector import (
 
 
 def add(first_signed: bool, second_signed: bool) -> Any:
-    """The sum of two; `zeros` are the zero points of a, b and out."""
+    """The sum of two operands. `zeros` are the zero points of a, b and out."""
     field = BYTE_ADD.at
     load_a, part_a = (load_signed, load_signed_first) if first_signed else (load_unsigned, load_unsigned_first)
     load_b, part_b = (load_signed, load_signed_first) if second_signed else (load_unsigned, load_unsigned_first)
@@ -52,7 +52,7 @@ def add(first_signed: bool, second_signed: bool) -> Any:
 
 
 def look_up() -> Any:
-    """What a table of 256 says of each byte."""
+    """Look up each byte in a table of 256."""
     field = BYTE_TABLE.at
 
     def kernel(numbers, begin, end):

@@ -12,7 +12,7 @@ from perframe.backends.cpu.kernels.vector import copy_floats
 
 
 def build() -> Any:
-    """One axis by taps. Items are (outer, output) rows of `inner`."""
+    """Resample one axis by taps. Items are (outer, output) rows of `inner`."""
     field = RESIZE.at
 
     def kernel(numbers, begin, end):

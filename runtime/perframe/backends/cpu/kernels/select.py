@@ -1,4 +1,6 @@
-"""The first along an axis by size: where it is, and which come first in order. NaN is larger than all numbers."""
+"""The largest or smallest elements along an axis: the position of the first, or the first few in order. NaN is larger
+than all numbers.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ def _larger(a, b):
 
 @inline
 def _first(a, b, largest):
-    """Whether a comes before b."""
+    """Whether a comes before b: the larger first if `largest`, else the smaller."""
     return _larger(a, b) if largest else _larger(b, a)
 
 
@@ -29,7 +31,7 @@ def _places(dtype: str) -> Any:
     pointer = POINTERS[dtype]
 
     def build() -> Any:
-        """Items are rows where `inner` is 1, else (outer, run of columns)."""
+        """Items are rows if `inner` is 1, else (outer, run of columns)."""
 
         def kernel(numbers, begin, end):
             n = int64s(numbers)
@@ -41,7 +43,7 @@ def _places(dtype: str) -> Any:
             runs = (inner + RUN - 1) // RUN
             for item in range(begin, end):
                 if inner == 1:
-                    at, wide = item * size, min(BESIDE, size)  # so many runs side by side, then the best of these
+                    at, wide = item * size, min(BESIDE, size)  # the best of interleaved runs, then of these
                     for i in range(wide):
                         best[i], places[i] = x[at + i], i
                     for k in range(wide, size, BESIDE):
@@ -85,14 +87,14 @@ def _top(dtype: str) -> Any:
 
     @inline
     def _before(values, places, i, value, place, largest):
-        """Whether an element comes before another one; of equal ones that with the lower place does."""
+        """Whether element i comes before the given one. Of equal elements, the one with the lower position does."""
         if _first(values[i], value, largest):
             return True
         return not _first(value, values[i], largest) and places[i] < place
 
     @inline
     def _sink(values, places, at, step, count, value, place, largest):
-        """Put an element on top of a heap of `count`, whose top comes last, in the place of what is there."""
+        """Replace the top of a heap of `count` elements. The top is the element that comes last in the order."""
         hole = 0
         while True:
             child = 2 * hole + 1
@@ -119,7 +121,7 @@ def _top(dtype: str) -> Any:
         values[at + hole * step], places[at + hole * step] = value, place
 
     def build() -> Any:
-        """Items are rows, each kept as a heap."""
+        """Items are rows. The elements chosen so far form a heap."""
 
         def kernel(numbers, begin, end):
             n = int64s(numbers)
@@ -132,7 +134,7 @@ def _top(dtype: str) -> Any:
                     value = x[given + k * inner]
                     if k < count:
                         _rise(values, places, at, inner, k, value, k, largest)
-                    elif _first(value, values[at], largest):  # an equal one that is later stays out
+                    elif _first(value, values[at], largest):  # a later element that is equal stays out
                         _sink(values, places, at, inner, count, value, k, largest)
                 for left in range(count - 1, 0, -1):
                     end_at = at + left * inner

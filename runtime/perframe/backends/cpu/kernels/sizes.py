@@ -1,4 +1,4 @@
-"""This CPU's vectors: how many floats one holds and how many there are, and the tile sizes that follow from them."""
+"""This CPU's vectors: the floats in one, the number of registers, and the tile sizes that follow from both."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import os
 
 @functools.cache
 def _host() -> tuple[int, int]:
-    """(float32 lanes, registers) of the widest vectors. PERFRAME_VECTORS, such as "8x16", asks for another CPU's."""
+    """(float32 lanes, registers) of the widest vectors. PERFRAME_VECTORS, such as "8x16", overrides them."""
     asked = os.environ.get("PERFRAME_VECTORS")
     if asked:
         lanes, _, registers = asked.partition("x")
@@ -26,23 +26,23 @@ def _host() -> tuple[int, int]:
 
 
 LANES, REGISTERS = _host()
-# columns that a packed panel holds: two vectors
+# columns in a packed panel: two vectors
 PANEL = 2 * LANES
-# rows of a tile: its sums fill the registers but for a panel's row and a broadcast element
+# rows of a tile: its sums fill all registers but those for a panel's row and a broadcast element
 ROWS = min(14, (REGISTERS - 3) // 2)
 # elements of the input that a kernel copies to its stack: 192 KiB
 BLOCK = 49152
-# dims of a strided copy, neighbours merged
+# dims of a strided copy, after mergeable neighbours are merged
 MAX_RANK = 16
-# columns of a reduction whose totals one item holds
+# columns of a reduction in one item
 RUN = 256
-# rows of a transposition that one item takes
+# rows of a transposition in one item
 STRIP = 16 * LANES
-# a softmax takes shorter rows than these several at a time
+# a softmax takes rows of fewer elements than SHORT_ROW together, ROWS_TOGETHER at a time
 SHORT_ROW, ROWS_TOGETHER = 2 * LANES, 64
-# queries that an item of attention takes at the most, their scores, and their numbers
+# the most queries that an item of attention takes at a time; elements for their scores, and for the queries themselves
 ATTENTION_ROWS, SCORES, QUERIES = 5 * ROWS, 24576, 20480
 # flags of a product: a matrix is added to it; its bias is one row of PANEL zeros
 HAS_ADDEND, ZERO_BIAS = 1, 2
-# what a pad's elements outside the input are
+# what a pad writes outside the input
 PAD_CONSTANT, PAD_EDGE, PAD_REFLECT, PAD_WRAP = range(4)

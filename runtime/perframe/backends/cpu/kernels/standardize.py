@@ -10,7 +10,7 @@ from perframe.backends.cpu.kernels.fields import STANDARDIZE
 from perframe.backends.cpu.kernels.math import sqrt
 from perframe.backends.cpu.kernels.memory import add_in_any_order, floats, int64s
 
-_RUN = 256  # elements whose sum is taken before it joins the row's, so that long rows stay exact
+_RUN = 256  # elements of a partial sum; partial sums keep the totals of long rows exact
 
 
 def rows() -> Any:
@@ -42,7 +42,7 @@ def rows() -> Any:
                     part = add_in_any_order(part, distance * distance)
                 square += part
             factor = float32(1) / sqrt(square / float32(size) + epsilon)
-            # runs in which the scale and the bias each stay one element, or walk one by one
+            # walk the row in runs with one scale and one bias, or, if both change with each element, in one loop
             whole = (
                 scale_inner == 1 and scale_count == size and (biased == 0 or (bias_inner == 1 and bias_count == size))
             )

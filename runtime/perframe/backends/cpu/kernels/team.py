@@ -1,17 +1,17 @@
-"""Where words lie in what native code and Python share: a program's table, and the team of threads that run it."""
+"""The words that native code and Python share: a program's table, and the team of threads that run it."""
 
 from __future__ import annotations
 
-# a row of a program's table: a step whose chunk is all of its items is not split
+# a row of a program's table; a step whose chunk holds all of its items is not split
 KERNEL, NUMBERS, ITEMS, CHUNK, ROW = 0, 1, 2, 3, 4
 
-# a program: the addresses of its table and of the team that runs it, 0 for none
+# a program: the addresses of its table and of the team that runs it; 0 for no team
 TABLE, TEAM, PROGRAM = 0, 1, 2
 
-# the words of a team, in groups of a cache line by who writes them when
-# the step that is under way: chunks that nobody has taken, the step's row, and the chunks that helpers have taken
+# the words of a team; words that the same threads write at the same times share a cache line
+# the present step: chunks that no thread has taken, the step's row, and the chunks that helpers have taken
 REMAINING, POSTED, HELPED = 0, 1, 5
-DONE = 8  # chunks that helpers have finished, ever
-RUNNING, ASLEEP = 16, 17  # whether a program is under way, and how many helpers sleep
-YIELD, SYSCALL, FUTEX = 24, 25, 26  # addresses of sched_yield and syscall, and futex's number; 0 where there is none
+DONE = 8  # chunks that helpers have finished since the team began
+RUNNING, ASLEEP = 16, 17  # whether a program is running, and how many helpers sleep
+YIELD, SYSCALL, FUTEX = 24, 25, 26  # addresses of sched_yield and syscall, and futex's number; 0 if the system has none
 WORDS = 32

@@ -1,4 +1,4 @@
-"""The transposition of a square of elements in registers, and of a few rows or columns."""
+"""Transposes a square of elements in registers, and a few rows or columns."""
 
 from __future__ import annotations
 
@@ -68,13 +68,13 @@ def transpose_square(
 
 
 def _merge(builder: Any, vectors: list[Any], picks: list[tuple[int, int]]) -> Any:
-    """The vector whose lanes are the picked (vector, lane)s."""
+    """The vector whose lanes are the (vector, lane) pairs of `picks`."""
     made = vectors[0]
     for number in range(1, max(2, len(vectors))):
         other = vectors[number] if number < len(vectors) else vectors[0]
         mask = []
         for place, (which, lane) in enumerate(picks):
-            early = lane if number == 1 else place  # after the first merge, what was picked lies in its place
+            early = lane if number == 1 else place  # the first merge moves lanes to their places
             mask.append(LANES + lane if which == number else early if which < number else 0)
         made = builder.shuffle_vector(made, other, ir.Constant(ir.VectorType(I32, LANES), mask))
     return made

@@ -1,5 +1,5 @@
 """Vectors of float32 as a Numba type, as wide as this CPU's registers: loads, stores and arithmetic for kernels that
-spell their vectors out. Addresses are int64, offsets count elements.
+use vectors explicitly. Addresses are int64, and offsets count elements.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class _Model(models.PrimitiveModel):  # type: ignore[misc]
 
 
 def declare(module: Any, name: str, result: Any, arguments: list[Any]) -> Any:
-    """A function of LLVM's, declared once a module."""
+    """One of LLVM's functions, declared once in a module."""
     return module.globals.get(name) or ir.Function(module, ir.FunctionType(result, arguments), name)
 
 
@@ -49,13 +49,13 @@ def splat_of(builder: Any, value: Any) -> Any:
 
 
 def mask_of(builder: Any, count: Any) -> Any:
-    """The first `count` lanes."""
+    """A mask of the first `count` lanes."""
     lanes = ir.Constant(ir.VectorType(I64, LANES), list(range(LANES)))
     return builder.icmp_signed("<", lanes, splat_of(builder, count))
 
 
 def load_at(builder: Any, pointer: Any, mask: Any = None) -> Any:
-    """LANES elements from a pointer to float; those outside the mask are zero and not touched."""
+    """Load LANES elements from a pointer to float. Lanes outside the mask are zero, and their memory is not read."""
     where = builder.bitcast(pointer, VECTOR.as_pointer())
     if mask is None:
         return builder.load(where, align=4)
@@ -76,12 +76,12 @@ def store_at(builder: Any, value: Any, pointer: Any, mask: Any = None) -> None:
 
 
 def larger(builder: Any, limit: Any, value: Any) -> Any:
-    """The larger of two; NaN in `value` stays, because it compares false."""
+    """The larger of two. NaN in `value` stays, because it compares false."""
     return builder.select(builder.fcmp_ordered(">", limit, value), limit, value)
 
 
 def smaller(builder: Any, limit: Any, value: Any) -> Any:
-    """The smaller of two; NaN in `value` stays."""
+    """The smaller of two. NaN in `value` stays."""
     return builder.select(builder.fcmp_ordered("<", limit, value), limit, value)
 
 
@@ -192,7 +192,7 @@ def sum_of(typing: Any, value: Any) -> Any:
 
 @intrinsic
 def largest_of(typing: Any, value: Any) -> Any:
-    """The largest of the lanes, NaN not counted."""
+    """The largest of the lanes, without NaN."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         function = declare(builder.module, f"llvm.vector.reduce.fmax.v{LANES}f32", F32, [VECTOR])
@@ -215,7 +215,7 @@ def _stack(kind: Any, size: int) -> Any:
     return memory
 
 
-# addresses on the stack: of what a kernel copies there, and of coordinates or the numbers of a kernel that it calls
+# addresses of memory on the stack: for copies of data, and for coordinates or the numbers of a called kernel
 stack_block, stack_numbers = _stack(F32, BLOCK), _stack(I64, MAX_RANK)
 stack_square = _stack(F32, 36 * LANES)
 
@@ -232,7 +232,7 @@ def copy_floats(target, source, count):
 
 @inline
 def zero_floats(target, count):
-    """Zeros from an address on."""
+    """Write `count` zeros from an address on."""
     zero = splat(float32(0))
     whole = count - count % LANES
     for i in range(0, whole, LANES):

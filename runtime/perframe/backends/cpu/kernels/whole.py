@@ -1,5 +1,5 @@
-"""The formulas' words for whole numbers, where they are other functions than those for floats: as NumPy's, a division
-by zero gives 0, and what overflows wraps around.
+"""The functions of the formulas' vocabulary that differ between whole numbers and floats. As in NumPy, a division of
+whole numbers by zero gives 0, and results that overflow wrap around.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ def sign(x):
 
 @inline
 def _divisor(b):
-    """What can be divided by without a trap: the smallest number by -1 is none, and neither is 0."""
+    """A divisor that never traps: 1 in place of 0, and of -1, by which the smallest number cannot be divided."""
     return 1 if b == 0 or b == -1 else b
 
 

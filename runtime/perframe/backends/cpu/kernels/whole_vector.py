@@ -1,5 +1,5 @@
-"""Vectors of int32, as many as of float32, and what lies between them and bytes; copies of bytes. Addresses are int64,
-offsets count elements.
+"""Vectors of int32, with as many lanes as those of float32; conversions between them and bytes; copies of bytes.
+Addresses are int64, and offsets count elements.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from perframe.backends.cpu.kernels.vector import I32, I64, VECTOR, declare, mask
 I8 = ir.IntType(8)
 _signed = POINTERS["int8"]
 INTS, BYTES = ir.VectorType(I32, LANES), ir.VectorType(I8, LANES)
-# added to a float32 of magnitude below 2^22 it leaves the nearest whole number, halves to even, in the lowest bits
+# Added to a float32 of magnitude below 2^22, it leaves the nearest whole number, halves to even, in the lowest bits.
 ROUNDING = 1.5 * 2**23
-CHUNK = 4 * LANES  # bytes that a register holds
-MASKS_BYTES = LANES == 16  # registers of 64 bytes come with masks of bytes
+CHUNK = 4 * LANES  # bytes in a register
+MASKS_BYTES = LANES == 16  # CPUs with registers of 64 bytes can mask single bytes
 
 
 class WholeVector(types.Type):  # type: ignore[misc]
@@ -143,7 +143,7 @@ def multiply(typing: Any, a: Any, b: Any) -> Any:
 
 @intrinsic
 def real(typing: Any, value: Any) -> Any:
-    """As float32."""
+    """The lanes as float32."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.sitofp(args[0], VECTOR)
@@ -153,7 +153,7 @@ def real(typing: Any, value: Any) -> Any:
 
 @intrinsic
 def truncated(typing: Any, value: Any) -> Any:
-    """As int32, without a fraction."""
+    """The lanes as int32, without their fractions."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.fptosi(args[0], INTS)
@@ -163,7 +163,7 @@ def truncated(typing: Any, value: Any) -> Any:
 
 @intrinsic
 def between(typing: Any, value: Any, low: Any, high: Any) -> Any:
-    """No less than `low` and no more than `high`; NaN becomes `low`."""
+    """Limit lanes to `low` and `high`; NaN becomes `low`."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         value, low, high = args
@@ -175,7 +175,7 @@ def between(typing: Any, value: Any, low: Any, high: Any) -> Any:
 
 @intrinsic
 def nearest(typing: Any, value: Any) -> Any:
-    """The nearest whole numbers, halves to even, of numbers below 2^22: only the lowest 22 bits are right."""
+    """The nearest whole numbers, halves to even, for numbers below 2^22. Only the lowest 22 bits are right."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.bitcast(builder.fadd(args[0], ir.Constant(VECTOR, [ROUNDING] * LANES)), INTS)
@@ -216,7 +216,7 @@ def store_bytes(typing: Any, value: Any, address: Any, index: Any, count: Any) -
 
 
 def _store(builder: Any, value: Any, where: Any, count: Any, align: int) -> None:
-    """With a mask only where lanes are left out."""
+    """Store `count` lanes, and use a mask only if that is not all of them."""
     with builder.if_else(builder.icmp_signed(">=", count, ir.Constant(I64, LANES))) as (whole, part):
         with whole:
             builder.store(value, where, align=align)
@@ -233,7 +233,7 @@ def _masked_store(builder: Any, value: Any, where: Any, mask: Any, align: int) -
 
 @intrinsic
 def _copy_chunk(typing: Any, target: Any, source: Any, count: Any, flip: Any) -> Any:
-    """Up to CHUNK bytes, each with the bits of `flip` turned over."""
+    """Copy up to CHUNK bytes, and flip the bits of `flip` in each."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         kind, bits = ir.VectorType(I8, CHUNK), ir.IntType(CHUNK)
@@ -257,7 +257,7 @@ def _copy_chunk(typing: Any, target: Any, source: Any, count: Any, flip: Any) ->
 
 @inline
 def copy_bytes(target, source, count, flip):
-    """Copy bytes, each with the bits of `flip` turned over."""
+    """Copy bytes, and flip the bits of `flip` in each."""
     if MASKS_BYTES:
         for i in range(0, count, CHUNK):
             _copy_chunk(target + i, source + i, min(CHUNK, count - i), flip)
@@ -269,7 +269,7 @@ def copy_bytes(target, source, count, flip):
 
 @inline
 def fill_bytes(target, value, count):
-    """One byte in all lanes."""
+    """Write one byte `count` times."""
     to = bools(target)
     for i in range(count):
         to[i] = uint8(value)

@@ -1,4 +1,4 @@
-"""Convolution by 3 x 3 kernels after Winograd, F(4 x 4, 3 x 3): sixteen outputs cost 36 products instead of 144.
+"""Winograd's convolution by 3 x 3 kernels, F(4 x 4, 3 x 3): sixteen outputs cost 36 products instead of 144.
 
 Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks", 2015.
 """
@@ -31,12 +31,12 @@ from perframe.backends.cpu.kernels.vector import (
     subtract,
 )
 
-POINTS = 36  # of a tile of 6 x 6 inputs
+POINTS = 36  # elements of a transformed tile of 6 x 6 inputs
 
 
 @inline
 def _into(a, b, c, d, e, f):
-    """One dim of the input's transform."""
+    """Transform the input along one dim."""
     four, five, two = splat(float32(-4)), splat(float32(-5)), splat(float32(2))
     even, odd = multiply_add(four, c, e), multiply_add(four, b, d)
     near, far = subtract(e, c), subtract(d, b)
@@ -52,7 +52,7 @@ def _into(a, b, c, d, e, f):
 
 @inline
 def _out_of(a, b, c, d, e, f):
-    """One dim of the output's transform."""
+    """Transform the output along one dim."""
     near, apart, far, wide = add(b, c), subtract(b, c), add(d, e), subtract(d, e)
     return (
         add(a, add(near, far)),
@@ -74,9 +74,9 @@ def _store_six(a, b, c, d, e, f, target, at, step, count):
 
 @inline
 def _transform(x, line, pitch, inside, y0, y1, x0, x1, channels, target, step, square):
-    """The transform of one tile, for all channels: point p of them goes to `target + p * step`.
+    """Transform one tile of all channels. The channels of point p go to `target + p * step`.
 
-    Rows from y0 and columns from x0 up to y1 and x1 lie inside the input; the others are zero.
+    Rows from y0 to y1 and columns from x0 to x1 lie inside the input; the others are zero.
     """
     count = min(LANES, channels)
     zero = splat(float32(0))
@@ -119,7 +119,7 @@ def _transform(x, line, pitch, inside, y0, y1, x0, x1, channels, target, step, s
 def build() -> Any:
     """Items are (image, block of tiles, block of result columns).
 
-    The weights of a point lie `point_step` behind those of the point before.
+    The weights of a point begin `point_step` elements after those of the point before.
     """
     field = WINOGRAD.at
 
@@ -142,7 +142,7 @@ def build() -> Any:
             t0, image = (rest % tile_items) * tile_block, rest // tile_items
             count = min(tile_block, tiles - t0)
             c1 = min(columns, c0 + column_block)
-            # where this item's transformed tiles lie: (point, tile, channel)
+            # this item's transformed tiles, (point, tile, channel)
             place = transformed + item * POINTS * tile_block * channels * 4
             step = tile_block * channels
             for t in range(count):

@@ -1,4 +1,4 @@
-"""Conversions between dtypes as ONNX wants them, where NumPy's and ml_dtypes' own differ."""
+"""Conversions between dtypes by ONNX's rules, which in part differ from those of NumPy and ml_dtypes."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ _FLOAT8 = {DataType.FLOAT8E4M3FN, DataType.FLOAT8E4M3FNUZ, DataType.FLOAT8E5M2, 
 
 
 def is_native(dtype: Any) -> bool:
-    """Whether NumPy itself knows the dtype, and not ml_dtypes."""
+    """Whether the dtype is one of NumPy's own, and not of ml_dtypes."""
     return np.dtype(dtype).isbuiltin != 2
 
 
 def convert(x: Any, to: DataType, saturate: bool = True, round_mode: str = "up") -> Any:
-    """The values in another dtype. Only to float8 do `saturate` and, to float8e8m0, `round_mode` matter."""
+    """Convert values to another dtype. `saturate` matters only for float8, and `round_mode` only for float8e8m0."""
     dtype = to.numpy
     if to is DataType.FLOAT8E8M0 and np.asarray(x).dtype != dtype:
         return _powers_of_two(np.asarray(x).astype(np.float32), saturate, round_mode).view(dtype)
@@ -43,7 +43,7 @@ def _powers_of_two(x: Any, saturate: bool, round_mode: str) -> Any:
 
 
 def accumulator(dtype: Any) -> Any:
-    """The dtype in which values of another are summed up: at least float32 for floats."""
+    """The dtype in which to sum up values of a dtype: float32 or wider for floats."""
     if is_native(dtype):
         return np.dtype(np.float32) if np.dtype(dtype) == np.float16 else np.dtype(dtype)
     return np.dtype(np.float32)

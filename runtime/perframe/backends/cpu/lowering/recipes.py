@@ -1,7 +1,7 @@
-"""Lowering a layer like one that was lowered before: the same steps on other operands.
+"""Recipes reuse the steps of a lowered layer, with other operands, for the layers that are like it.
 
-Most of the time that a plan takes goes into working out blocks, strides and kernels' texts. Networks repeat themselves,
-and layers that are alike but for their names and weights (see `layers/twins.py`) have the same numbers.
+Planning spends most of its time on blocks, strides and the texts of kernels. Networks repeat themselves, and layers
+that differ only in names and weights (see `layers/twins.py`) have the same numbers.
 """
 
 from __future__ import annotations
@@ -19,16 +19,17 @@ from perframe.layers.twins import signature
 from perframe.sizes.traced import look_up
 from perframe.tensor import DataType, Storage
 
-# where an operand comes from: ("given", 0), ("given", 1, "panels"), ("made", 0), ("scratch", 0) or ("fixed", storage)
+# the origin of an operand: ("given", 0), ("given", 1, "panels"), ("made", 0), ("scratch", 0) or ("fixed", storage)
 Origin = tuple[Any, ...]
 
-MAX_VALUES = 64  # of a constant that a lowering looks at; longer ones are not compared
+MAX_VALUES = 64  # elements: a layer whose lowering reads a longer constant gets no recipe
 
 
 @dataclass(frozen=True)
 class _Recipe:
-    """A layer's steps, each with the origins of its operands, and what else it needs. `values` are those of constants
-    that the lowering looked at, by the input.
+    """A layer's steps, each with the origins of its operands. `scratch` are the shapes and dtypes of its scratch, and
+    `derived` the functions that derive operands from constants. `values` are the constants that the lowering read, by
+    input.
     """
 
     steps: list[tuple[NativeStep, list[Origin]]]
@@ -37,14 +38,14 @@ class _Recipe:
     values: list[tuple[int, Any]]
 
     def suits(self, given: Sequence[Operand | None]) -> bool:
-        """Whether the values that mattered are the same."""
+        """Whether the constants that the lowering read have the same values here."""
         others = [(given[index], value) for index, value in self.values]
         return all(other is not None and np.array_equal(np.asarray(other.value), value) for other, value in others)
 
     def follow(
         self, layer: LayerLike, given: Sequence[Operand | None], made: Sequence[Operand], scratch: Scratch
     ) -> list[NativeStep]:
-        """The steps for these operands."""
+        """Return the steps for these operands."""
         between = [scratch(shape, dtype) for shape, dtype in self.scratch]
         operands: dict[str, Sequence[Any]] = {"given": given, "made": made, "scratch": between}
 
@@ -60,7 +61,7 @@ class _Recipe:
 
 
 class Recipes:
-    """How the layers of one plan were lowered."""
+    """The recipes of the layers of one plan."""
 
     def __init__(self) -> None:
         self._known: dict[Hashable, _Recipe] = {}
@@ -73,7 +74,7 @@ class Recipes:
         scratch: Scratch,
         lower: Callable[[Scratch], Sequence[CpuStep]],
     ) -> Sequence[CpuStep]:
-        """The steps of a layer: by a recipe, or by `lower`, which makes one."""
+        """Return the steps of a layer: by its recipe, or else from `lower`. Keep a recipe of the latter."""
         key = _key(layer, given, made)
         key, recipe = look_up(self._known, key)
         if recipe is not None and recipe.suits(given):
@@ -95,7 +96,7 @@ class Recipes:
 
 
 def _key(layer: LayerLike, given: Sequence[Operand | None], made: Sequence[Operand]) -> Hashable | None:
-    """What layers have in common that are lowered alike; None where that cannot be said."""
+    """A key that is equal for layers with the same recipe; None if the layer has no signature."""
     same = signature(layer)
     if same is None:
         return None
@@ -106,7 +107,7 @@ def _key(layer: LayerLike, given: Sequence[Operand | None], made: Sequence[Opera
 def _recipe(
     steps: Sequence[CpuStep], given: Sequence[Operand | None], made: Sequence[Operand], scratch: Sequence[Operand]
 ) -> _Recipe | None:
-    """What other layers can do the same with; None where steps are bound to this one."""
+    """The recipe of these steps; None if they are bound to this layer, or read a constant of many elements."""
     natives = [step for step in steps if isinstance(step, NativeStep) and step.check is None]
     present = [(index, value) for index, value in enumerate(given) if value is not None]
     values = [(index, np.asarray(value.value)) for index, value in present if value.was_read and value.is_constant]
@@ -121,7 +122,7 @@ def _recipe(
     for where, operands in (("given", present), ("made", enumerate(made)), ("scratch", enumerate(scratch))):
         for index, value in operands:
             if value.has_storage:
-                if id(value.storage) in origins:  # one value twice: another layer may have two
+                if id(value.storage) in origins:  # one storage for two operands: another layer may have two storages
                     return None
                 origins[id(value.storage)] = (where, index)
     noted = [(step, [origins.get(id(x), ("fixed", x)) for x in step.operands]) for step in natives]

@@ -1,5 +1,5 @@
-"""Every layer on arrays, with NumPy: the definition that kernels are compared with, and the long tail that needs
-none.
+"""Runs every layer on NumPy arrays. It is the definition to which kernels are compared, and it runs the many rare
+layers that have no kernel.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Array = NDArray[Any]
 
 
 def family_of(layer: LayerLike) -> Any:
-    """The file of this folder that runs a layer."""
+    """The module of `families` that runs a layer."""
     return _family(layer.family)
 
 
@@ -38,8 +38,8 @@ def _family(name: str) -> Any:
 def computation(
     layer: LayerLike, form: Any, outputs: Sequence[Operand]
 ) -> Callable[[Sequence[Array | None]], list[Array]]:
-    """A function of a layer's inputs that gives its outputs, in the dtypes that `outputs` declare. All that does not
-    depend on values is done here, once.
+    """Return a function from a layer's inputs to its outputs, in the dtypes that `outputs` declare. Work that does not
+    depend on values is done only once, before the function returns.
     """
     family = family_of(layer)
     declared = [(known.dtype.numpy, tuple(known.shape)) for known in outputs]
@@ -57,7 +57,7 @@ def computation(
             ]
         with np.errstate(all="ignore"):
             values = [np.asarray(value) for value in family.compute(layer, form, inputs, outputs)]
-            if channels_last:  # families may give their values flat
+            if channels_last:  # families may return flat values
                 values = [
                     np.moveaxis(value.reshape(shape[0], shape[-1], *shape[1:-1]), 1, -1)
                     for value, (_, shape) in zip(values, declared, strict=False)
@@ -72,17 +72,17 @@ def computation(
 
 
 def compute(layer: LayerLike, form: Any, inputs: Sequence[Array | None], outputs: Sequence[Operand]) -> list[Array]:
-    """The outputs of a layer whose form is known."""
+    """Compute the outputs of a layer with a known form."""
     return computation(layer, form, outputs)(inputs)
 
 
 def form_of(layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand]) -> Any:
-    """The layer's form; None where its family needs none."""
+    """The layer's form; None if its family needs none."""
     return layer.form(inputs, outputs) if layer.declaration.form_of else None
 
 
 def evaluate(layer: Any, inputs: Sequence[Array | None]) -> list[Array]:
-    """The outputs of a layer on known inputs: constant folding, and shape arithmetic in a plan."""
+    """Compute the outputs of a layer from known inputs, for constant folding and for shape arithmetic in a plan."""
     specs = layer.infer([None if value is None else PartialTensor.of(value) for value in inputs])
     operands = [None if value is None else Operand.of(value) for value in inputs]
     if all(spec.shape is not None and spec.shape.is_static for spec in specs):
@@ -95,7 +95,7 @@ def evaluate(layer: Any, inputs: Sequence[Array | None]) -> list[Array]:
 
 @contextmanager
 def _named(layer: Any, inputs: Sequence[Any]) -> Iterator[None]:
-    """Whatever fails inside becomes an InferenceError that names the layer and its inputs."""
+    """Turn any exception inside into an InferenceError that names the layer and its inputs."""
     try:
         yield
     except Exception as error:
@@ -108,7 +108,7 @@ def _named(layer: Any, inputs: Sequence[Any]) -> Iterator[None]:
 
 
 def run_on_host(layer: Any, inputs: Sequence[Any]) -> list[Any]:
-    """The outputs of a layer that runs between plans: shapes come from data, values may be lists or None."""
+    """Compute the outputs of a layer between plans. Their shapes depend on data; a value may be a list or None."""
     known = [PartialTensor.of(value) if isinstance(value, np.ndarray) else None for value in inputs]
     tensors = all(value is None or isinstance(value, np.ndarray) for value in inputs)
     specs = layer.infer(known) if tensors else None

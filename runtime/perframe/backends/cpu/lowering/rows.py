@@ -1,6 +1,7 @@
-"""Rows with gaps: values that lie within wider ones, such as the parts of a join, so that nobody copies them there.
+"""Rows with gaps between them. A value has gaps if it lies within a wider one, such as a part of a join. Its layer
+writes it there, and no step has to copy it.
 
-A row is the last dim. All rows of a value have one pitch, so that kernels need one number more.
+A row is the last dim. All rows of a value have the same pitch, so that a kernel needs only one more number.
 """
 
 from __future__ import annotations
@@ -17,13 +18,13 @@ from perframe.tensor import DataType, HostStorage
 
 
 def extent(shape: Sequence[int], pitch: int) -> int:
-    """The elements from the first to the last, gaps between rows included."""
+    """The number of elements from the first to the last, including gaps between rows."""
     size = math.prod(shape)
     return (size // shape[-1] - 1) * pitch + shape[-1] if size and shape else size
 
 
 def array_of(storage: HostStorage, shape: Sequence[int], dtype: DataType, pitch: int) -> Any:
-    """The values as an array."""
+    """A view of the storage as an array."""
     if not shape or pitch == shape[-1] or not math.prod(shape):
         return storage.view(shape, dtype)
     flat = storage.view((extent(shape, pitch),), dtype)
@@ -36,8 +37,8 @@ def _leading(shape: Sequence[int], pitch: int) -> Ints:
 
 
 def walk(value: Operand, strides: Sequence[int], shape: Sequence[int], first: int = 0) -> tuple[Ints, int] | None:
-    """The (strides, first element) of a walk over a value, from those that it would have without gaps; None where
-    the walk goes from one row to the next in any other way than by whole rows.
+    """(strides, first element) of a walk over a value, from those of the walk over a value without gaps. None if
+    strides that are not whole rows lead out of a row.
     """
     if not value.has_gaps:
         return tuple(strides), first
@@ -45,7 +46,7 @@ def walk(value: Operand, strides: Sequence[int], shape: Sequence[int], first: in
 
 
 def through(strides: Sequence[int], shape: Sequence[int], first: int, row: int, pitch: int) -> tuple[Ints, int] | None:
-    """The same for rows of so many elements."""
+    """Do the same as `walk` for rows of `row` elements that lie `pitch` elements apart."""
     within = [(dim - 1) * step for dim, step in zip(shape, strides, strict=True) if step % row and dim > 1]
     if any(step < 0 for step in within) or first % row + sum(within) >= row:
         return None

@@ -1,4 +1,4 @@
-"""Convolution by 3 x 3 kernels with a quarter of the products, after Winograd: when it pays, and its packed weights."""
+"""Winograd's convolution by 3 x 3 kernels, with a quarter of the products: when it pays, its weights and its step."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from perframe.layers.conv import Convolution
 from perframe.sizes.traced import at_least, at_most, is_less
 
 POINTS = 36
-FEW_CHANNELS = 16  # with fewer the transforms cost more than the products that they save
-FEW_TILES = 12  # with fewer the weights, four times as many numbers, cost more to read
-MOST_TILES = BLOCK // (POINTS * PANEL) // ROWS * ROWS  # whose products for a panel of columns fit on the stack
+FEW_CHANNELS = 16  # with fewer channels, the transforms cost more than the products that they save
+FEW_TILES = 12  # with fewer tiles, reading the weights, which have four times as many elements, costs too much
+MOST_TILES = BLOCK // (POINTS * PANEL) // ROWS * ROWS  # their products for a panel of columns fit on the stack
 
 _G = np.array(
     [
@@ -37,20 +37,20 @@ _G = np.array(
 
 
 def may_take(form: Convolution) -> bool:
-    """Whether some shapes of this convolution pay: for these its kernel is compiled with the other one."""
+    """Whether this pays for some shapes of this convolution. If so, its kernel is compiled beside the usual one."""
     window = form.window
     plain = window.kernel == (3, 3) and window.strides == window.dilations == (1, 1) and form.groups == 1
     return plain and min(form.channels, form.outputs) >= FEW_CHANNELS and LANES > 4
 
 
 def pays(form: Convolution) -> bool:
-    """Whether this shape does: enough tiles, most of whose outputs are wanted."""
+    """Whether this pays for this shape: it needs enough tiles, and uses most outputs of each."""
     tiles = math.prod(-(-size // 4) for size in form.output)
     return may_take(form) and form.batch * tiles >= FEW_TILES and math.prod(form.output) >= 9 * tiles
 
 
 def pack(weights: Any) -> Any:
-    """(outputs, channels, 3, 3) as packed panels for each of the 36 points."""
+    """Pack weights (outputs, channels, 3, 3) as panels for each of the 36 points."""
     transformed = np.einsum("pi,ocij,qj->pqco", _G, weights.astype(np.float64), _G)
     outputs, channels = weights.shape[:2]
     return gemm.pack(transformed.reshape(POINTS, channels, outputs).astype(np.float32))
@@ -64,12 +64,12 @@ def convolve(
     out: Operand,
     scratch: Scratch,
 ) -> NativeStep:
-    """The step; operands are data, packed weights and bias."""
+    """Return the step. Operands are data, packed weights and bias."""
     x, packed, bias = operands
     (height, width), (out_height, out_width), (py, px) = form.size, form.output, form.window.begin
     down, across = -(-out_height // 4), -(-out_width // 4)
     tiles, panels, threads = down * across, -(-form.outputs // PANEL), thread_count()
-    # as many items for each thread; an item transforms its tiles for all the columns that it computes
+    # each thread gets as many items; an item transforms its tiles once for all columns that it computes
     tile_items = -(-tiles // MOST_TILES)
     tile_items += is_less(threads, form.batch * tile_items) * (-(-tile_items // threads) * threads - tile_items)
     tile_block = -(-tiles // tile_items)

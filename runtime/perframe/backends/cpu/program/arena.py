@@ -33,7 +33,7 @@ class Arena:
     def __init__(self) -> None:
         self.workspaces: list[ArenaWorkspace] = []
         self._place, self._wanted = NOWHERE, 0
-        self.address = NOWHERE[1]  # of the present block
+        self.address = NOWHERE[1]  # the present block's
 
     def block(self, size: int) -> tuple[NDArray[Any], int]:
         """Return memory of at least `size` bytes, and its address. The caller must hold the memory during its run: a
@@ -77,7 +77,7 @@ class ArenaStorage(HostStorage):
     def __init__(self, shape: Sequence[int], dtype: DataType, offset: int) -> None:
         super().__init__(shape, dtype, NOWHERE[0])
         self.offset = offset
-        self.bytes_followed = math.prod(shape) * dtype.numpy.itemsize  # a formula of the sizes, in a trace
+        self.bytes_followed = math.prod(shape) * dtype.numpy.itemsize  # arithmetic of sizes, during a trace
         self._parts: list[tuple[ArenaStorage, int]] = []
 
     def part(self, first: int, shape: Sequence[int], dtype: DataType) -> ArenaStorage:
@@ -94,7 +94,7 @@ class ArenaStorage(HostStorage):
             part.offset = offset + first
 
     def move_to(self, block: NDArray[Any]) -> None:
-        """Take the values from this block from now on."""
+        """Use this block's memory from now on."""
         end = self.offset + max(1, self.size * self.dtype.numpy.itemsize)
         self.set_memory(block[self.offset : end])
 
@@ -117,8 +117,8 @@ def aligned(size: int) -> int:
 def _lay_out(lives: Sequence[Life]) -> tuple[int, list[int]]:
     """Return the bytes that the values take together, and their offsets.
 
-    The largest value is placed first, and each value as low as the values that live at the same time allow (Pisarchyk
-    and Lee 2020, "Efficient Memory Management for Deep Neural Net Inference", greedy by size).
+    Larger values come first. Each value takes the lowest offset that the values with overlapping lifetimes leave free
+    (Pisarchyk and Lee 2020, "Efficient Memory Management for Deep Neural Net Inference", greedy by size).
     """
     offsets = [0] * len(lives)
     placed: list[tuple[int, int, Life]] = []  # (begin, end), ascending
@@ -135,7 +135,7 @@ def _lay_out(lives: Sequence[Life]) -> tuple[int, list[int]]:
 
 
 class ArenaWorkspace:
-    """Places a plan's values in the arena. Values whose lifetimes do not meet share memory.
+    """Gives a plan's values offsets in the arena. Values whose lifetimes do not meet share memory.
 
     Values come and go in the order of the plan's steps. Each value takes the smallest hole that is large enough, which
     costs almost no time. If that wastes much memory, `end_plan` lays out all values again with their lifetimes known.
@@ -145,7 +145,7 @@ class ArenaWorkspace:
         """`size` is the number of bytes, if it is known. Raises InputError for more bytes than the machine has."""
         arena.enlarge(size)
         self._arena = arena
-        self._holes: list[tuple[int, int]] = []  # (begin, end), ascending, none next to another
+        self._holes: list[tuple[int, int]] = []  # (begin, end), ascending, never adjacent
         self._taken: dict[int, Life] = {}  # by the storage
         self.lives: list[Life] = []  # in the order in which they were taken
         self.marks: list[list[int]] = []  # for each layer, the ids of the storages that are taken while it runs

@@ -29,11 +29,11 @@ class Bound(Protocol):
 
 @dataclass(frozen=True)
 class Addresses:
-    """The places of addresses among the numbers of all steps.
+    """The indices of addresses in `numbers`, the numbers of all steps.
 
-    `in_arena` has the place of each address in the arena (in `numbers` an offset from its begin), and `storages` the
-    storage for each. `elsewhere` maps the id of each of the `others`, storages outside the arena, to its places.
-    `starts` has the place at which each step's numbers begin. `memories` keeps the memory of the others alive, since a
+    `in_arena` has the index of each address in the arena (in `numbers` an offset from its begin), and `storages` the
+    storage for each. `elsewhere` maps the id of each of the `others`, storages outside the arena, to its indices.
+    `starts` has the index at which each step's numbers begin. `memories` keeps the memory of the others alive, since a
     run may outlive their owners.
     """
 
@@ -83,7 +83,7 @@ class Bindings:
         self, arena: Arena | None, size: int, known: Addresses, numbers: Ints, elsewhere: Mapping[int, Sequence[int]]
     ) -> None:
         """`size` is the number of bytes of the arena that a run needs. `elsewhere` maps the ids of storages that may be
-        replaced to their places. Call `attach` next.
+        replaced to their indices. Call `attach` next.
         """
         self._readers: dict[int, list[tuple[list[HostStorage], int]]] = {}  # by the planned operand, steps' operands
         self._moved: list[ArenaStorage] = []  # read by steps in Python
@@ -111,7 +111,7 @@ class Bindings:
         self._bound[id(planned)] = new.memory
 
     def follow_arena(self) -> NDArray[Any] | None:
-        """Update all addresses in the arena to the place of the present block, and return its memory."""
+        """Update all addresses in the arena to those in the present block, and return its memory."""
         if self._arena is None:
             return None
         block, base = self._arena.block(self._size)

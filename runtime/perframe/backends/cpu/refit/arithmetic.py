@@ -1,4 +1,4 @@
-"""Native arithmetic of sizes, since a frame waits for the plan for a new size."""
+"""Native arithmetic of sizes. It is native because a frame waits for the plan for a new size."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from perframe.tensor.storage import address_of
 class NativeArithmetic:
     """Arithmetic of sizes that writes its first results into a block of words.
 
-    `places` has for each of these results its place in the block, and the place of an address in the block to add to
+    `places` has for each of these results its index in the block, and the index of an address in the block to add to
     it. The first `read` results are plain numbers without an address.
     """
 
@@ -31,7 +31,7 @@ class NativeArithmetic:
         triples = zip(places, arithmetic.results, strict=False)
         placed = np.array([(place, source, address) for (place, address), source in triples], np.int32)
         self._arrays = values, rows, placed
-        self._record = (ctypes.c_int64 * words.RECORD)()  # NumPy sets a single number in twice the time
+        self._record = (ctypes.c_int64 * words.RECORD)()  # NumPy takes twice as long to set a single number
         for word, array in ((words.VALUES, values), (words.ROWS, rows), (words.PLACED, placed)):
             self._record[word] = address_of(array)
         self._record[words.GIVEN], self._record[words.ROW_COUNT] = given, len(rows)
@@ -50,7 +50,7 @@ class NativeArithmetic:
         return self._function is not None
 
     def read(self, block: int) -> None:
-        """Write the plain numbers, for the sizes for which this was last chosen, to the block at this address."""
+        """Write the plain numbers for the last chosen sizes to the block at this address."""
         self._record[words.BLOCK] = block
         self._call(self._first)
 
