@@ -108,21 +108,21 @@ class PlannedPart:
     def run_whole(self, values: Values) -> None:
         """Bind, submit, and add the outputs, whose values may still be pending."""
         plan = self._bound_plan(values)
-        for stretch in plan.stretches:
-            stretch.run_whole()
+        for segment in plan.segments:
+            segment.run_whole()
         values.update(plan.outputs)
 
     def advance(self, values: Values) -> Iterator[str]:
         """Submit the steps of one layer at a time, and yield its name."""
         plan = self._bound_plan(values)
-        for stretch in plan.stretches:
+        for segment in plan.segments:
             begin = 0
-            while begin < len(stretch):
+            while begin < len(segment):
                 end = begin + 1
-                while end < len(stretch) and stretch.layers[end] == stretch.layers[begin]:
+                while end < len(segment) and segment.layers[end] == segment.layers[begin]:
                     end += 1
-                stretch.run(begin, end)
-                yield stretch.layers[begin]
+                segment.run(begin, end)
+                yield segment.layers[begin]
                 begin = end
         values.update(plan.outputs)
 
