@@ -148,7 +148,7 @@ def check_open_dims(model: pf.Model, case: Case, expected: list[Array]) -> None:
     with pf.Worker(opened) as worker:
         check_values(worker.schedule(case.fed), case, expected)
         for part in learn(worker):
-            part._retired += part._plans.values()
+            part._evicted += part._plans.values()
             part._plans.clear()
         check_values(worker.schedule(case.fed), case, expected)
         for part in planned_parts(worker):

@@ -109,9 +109,9 @@ def test_no_plan_waits_for_the_runs_of_others() -> None:
             worker.schedule(np.zeros((rows, 4), np.float32))
         assert not held.done
         (part,) = planned_parts(worker)
-        assert len(part._plans) == 8 and len(part._retired) == 20
+        assert len(part._plans) == 8 and len(part._evicted) == 20
         gate.set()
         np.testing.assert_array_equal(held.result(wait=True), 0.25)
         worker.peek_output().download_to_array()
         worker.schedule(np.zeros((30, 4), np.float32))
-        assert len(part._retired) <= 1
+        assert len(part._evicted) <= 1

@@ -97,7 +97,7 @@ class PlannedPart:
         self.model, self._machine = model, machine
         self._constants = ConstantPool(model.constants)
         self._plans: OrderedDict[Any, Plan] = OrderedDict()  # by input shapes; the plan that ran last is at the end
-        self._retired: list[Plan] = []  # plans to free when their last runs are over
+        self._evicted: list[Plan] = []  # plans to free when their last runs are over
         self._names = [value.name for value in model.inputs]
         self._decisive = decisive_inputs(model)
         self._templates = None if self._decisive else _templates_of(model, machine.backend)
@@ -166,15 +166,15 @@ class PlannedPart:
             follows = self._templates is not None and self._templates.has_sizes(shapes)
             self._to_learn = shapes if follows else None
         self._plans[key] = plan
-        self._retire_old()
+        self._evict_old()
         return plan
 
-    def _retire_old(self) -> None:
+    def _evict_old(self) -> None:
         """Free the plan that was unused for longest once its runs are over. Never blocks."""
         if len(self._plans) > MAX_PLANS:
-            self._retired.append(self._plans.popitem(last=False)[1])
-        for plan in [plan for plan in self._retired if not plan.is_busy]:
-            self._retired.remove(plan)
+            self._evicted.append(self._plans.popitem(last=False)[1])
+        for plan in [plan for plan in self._evicted if not plan.is_busy]:
+            self._evicted.remove(plan)
             plan.release()
 
     def _begin_lesson(self, plan: Plan) -> None:
@@ -246,10 +246,10 @@ class PlannedPart:
 
     def release(self) -> None:
         """Free plans and constants. No run may be under way."""
-        for plan in (*self._plans.values(), *self._retired):
+        for plan in (*self._plans.values(), *self._evicted):
             plan.release()
         self._plans.clear()
-        self._retired.clear()
+        self._evicted.clear()
         self._constants.release()
 
 
