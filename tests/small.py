@@ -66,7 +66,7 @@ def row(*values: float) -> Any:
     return np.array(values, np.float32)
 
 
-def held(values: Any, gate: Gate) -> pf.Tensor:
+def gated(values: Any, gate: Gate) -> pf.Tensor:
     """A tensor that is not written before the gate opens."""
     tensor = pf.Tensor(values)
     tensor.data_on_backend.write = gate  # type: ignore[attr-defined]

@@ -109,9 +109,9 @@ class GLCanvas:
 
     def release(self) -> None:
         """Free all textures and the program."""
-        for held in (self._source, self.painting, self._label_texture, self._triangle, self._program, self.converter):
-            if held is not None:
-                held.release()
+        for owned in (self._source, self.painting, self._label_texture, self._triangle, self._program, self.converter):
+            if owned is not None:
+                owned.release()
 
     def _labelled(self, size: Size, text: str | None) -> Label:
         """The label, with its texture up to date. Another size of the surface makes another one."""

@@ -37,15 +37,15 @@ def test_schedule_returns_at_once() -> None:
 
 @pytest.fixture
 def busy_threads() -> Iterator[Gate]:
-    """All worker threads are held at a gate, so that nobody begins a job of its own accord."""
-    gate, there = Gate(), threading.Semaphore(0)
+    """All worker threads wait at a gate, so that none begins a job by itself."""
+    gate, arrived = Gate(), threading.Semaphore(0)
     count = max(2, helpers.thread_count())
-    held = [jobs.schedule(lambda: (there.release(), gate.wait())) for _ in range(count)]
+    waiting = [jobs.schedule(lambda: (arrived.release(), gate.wait())) for _ in range(count)]
     for _ in range(count):
-        assert there.acquire(timeout=20)
+        assert arrived.acquire(timeout=20)
     yield gate
     gate.open()
-    for job in held:
+    for job in waiting:
         job.wait()
 
 

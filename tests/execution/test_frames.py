@@ -9,7 +9,7 @@ import pytest
 
 import perframe as pf
 from perframe.backends.cpu.threads import jobs
-from small import Gate, held, load, node, row
+from small import Gate, gated, load, node, row
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ def double() -> pf.Model:
 def test_schedule_returns_before_the_values_exist(double: pf.Model) -> None:
     gate = Gate()
     with pf.Worker(double) as worker:
-        y = worker.schedule(held(row(1, 2, 3), gate)).peek_output()
+        y = worker.schedule(gated(row(1, 2, 3), gate)).peek_output()
         readback = y.readback_request()
         assert not readback.done
         with pytest.raises(pf.ReadbackPending, match="y"):
@@ -32,7 +32,7 @@ def test_schedule_returns_before_the_values_exist(double: pf.Model) -> None:
 def test_readbacks_of_two_frames_keep_their_values(double: pf.Model) -> None:
     gate = Gate()
     with pf.Worker(double) as worker:
-        first = worker.schedule(held(row(1, 1, 1), gate)).peek_output().readback_request()
+        first = worker.schedule(gated(row(1, 1, 1), gate)).peek_output().readback_request()
         second = worker.schedule(pf.Tensor(row(5, 5, 5))).peek_output().readback_request()
         assert not first.done and not second.done
         gate.open()
@@ -43,7 +43,7 @@ def test_readbacks_of_two_frames_keep_their_values(double: pf.Model) -> None:
 def test_many_frames_in_flight(double: pf.Model) -> None:
     gate = Gate()
     with pf.Worker(double) as worker:
-        tensors = [held(row(i, i, i), gate) for i in range(20)]
+        tensors = [gated(row(i, i, i), gate) for i in range(20)]
         readbacks = [worker.schedule(tensor).peek_output().readback_request() for tensor in tensors]
         gate.open()
         for i, readback in enumerate(readbacks):
@@ -65,7 +65,7 @@ def test_workers_in_a_chain(double: pf.Model) -> None:
     """The output of one is the input of the next, without a copy and without waiting."""
     gate = Gate()
     with pf.Worker(double) as first, pf.Worker(double) as second, pf.Worker(double) as third:
-        between = first.schedule(held(row(1, 2, 3), gate)).peek_output()
+        between = first.schedule(gated(row(1, 2, 3), gate)).peek_output()
         end = third.schedule(second.schedule(between).peek_output()).peek_output()
         readback = end.readback_request()
         assert not readback.done
@@ -86,7 +86,7 @@ def test_await_an_output(double: pf.Model) -> None:
     async def main() -> pf.Tensor:
         with pf.Worker(double) as worker:
             gate = Gate()
-            y = worker.schedule(held(row(1, 2, 3), gate)).peek_output()
+            y = worker.schedule(gated(row(1, 2, 3), gate)).peek_output()
             asyncio.get_running_loop().call_soon(gate.open)
             return await y.readback_and_clone_async()
 
@@ -96,7 +96,7 @@ def test_await_an_output(double: pf.Model) -> None:
 def test_release_waits_for_what_is_under_way(double: pf.Model) -> None:
     gate = Gate()
     worker = pf.Worker(double)
-    readback = worker.schedule(held(row(1, 2, 3), gate)).peek_output().readback_request()
+    readback = worker.schedule(gated(row(1, 2, 3), gate)).peek_output().readback_request()
     opener = jobs.schedule(gate.open)
     worker.release()
     opener.wait()
@@ -108,7 +108,7 @@ def test_a_job_may_depend_on_a_tensor(double: pf.Model) -> None:
     """As users do with functions of their own."""
     gate, seen = Gate(), []
     with pf.Worker(double) as worker:
-        y = worker.schedule(held(row(1, 2, 3), gate)).peek_output()
+        y = worker.schedule(gated(row(1, 2, 3), gate)).peek_output()
         storage = y.data_on_backend
         job = jobs.schedule(lambda: seen.append(y.download_to_array().tolist()), depends_on=storage.fences)  # type: ignore[attr-defined]
         assert not job.done
@@ -163,10 +163,10 @@ def test_the_next_frame_is_a_new_one(lookup: pf.Model) -> None:
 
 def test_a_frame_that_is_many_runs_ahead_waits_for_none() -> None:
     """Each run has its own copy of what was uploaded for it."""
-    gate, held = Gate(), pf.Tensor(row(1, 2, 3))
-    held.data_on_backend.write = gate  # type: ignore[attr-defined]
+    gate, tensor = Gate(), pf.Tensor(row(1, 2, 3))
+    tensor.data_on_backend.write = gate  # type: ignore[attr-defined]
     with pf.Worker(load([node("Add", "x y", "z")], {"x": [3], "y": [3]}, "z")) as worker:
-        requests = [worker.schedule(row(i, i, i), held).peek_output().readback_request() for i in range(20)]
+        requests = [worker.schedule(row(i, i, i), tensor).peek_output().readback_request() for i in range(20)]
         assert not any(request.done for request in requests)
         gate.open()
         for i, request in enumerate(requests):

@@ -13,7 +13,7 @@ import pytest
 from numba import njit
 
 import perframe as pf
-from small import Gate, held, load, node, row
+from small import Gate, gated, load, node, row
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def test_a_job_between_two_workers(double: pf.Model) -> None:
     gate = Gate()
     with pf.Worker(double) as first, pf.Worker(double) as second:
         between = pf.Tensor(row(0, 0, 0))
-        y = first.schedule(held(row(1, 2, 3), gate)).peek_output()
+        y = first.schedule(gated(row(1, 2, 3), gate)).peek_output()
         job = pf.jobs.schedule(add_one, y, between, depends_on=[y], writes=[between])
         z = second.schedule(between).peek_output()
         first.schedule(pf.Tensor(row(9, 9, 9)))  # overwrites what the job still has to read

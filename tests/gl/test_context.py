@@ -220,11 +220,11 @@ def test_what_another_thread_drops_is_freed_on_this_one(where: str, gl_context: 
     device = device_for(gl_context)
     with device.using():
         pass
-    held = [pf.Worker(network(), where, gl_context).empty_input("x", (1, 3, 4, 5))]
-    storage: Any = held[0].data_on_backend
+    inputs = [pf.Worker(network(), where, gl_context).empty_input("x", (1, 3, 4, 5))]
+    storage: Any = inputs[0].data_on_backend
     freed = storage.buffer if where == "gpu_compute" else storage.texture
     del storage
-    in_thread(held.clear)
+    in_thread(inputs.clear)
     gc.collect()
     assert freed.glo and not isinstance(freed.mglo, moderngl.InvalidObject)
     with device.using():
@@ -245,7 +245,7 @@ def test_a_dropped_tensor_is_freed_though_a_converter_used_it(where: str, gl_con
         shown = weakref.ref(texture)
         del texture
         gc.collect()
-        assert shown() is None, "the caller's texture is held"
+        assert shown() is None, "the caller's texture is kept alive"
 
 
 def test_no_gl_at_all(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -161,19 +161,19 @@ def test_staging_buffers_come_back(
     gc.collect()  # what earlier tests left
     monkeypatch.setattr(device, "_staging", {})
     y = run(worker, 1)
-    held = [y.readback_request() for _ in range(3)]
+    readbacks = [y.readback_request() for _ in range(3)]
     known = device.allocations
-    for readback in held:
+    for readback in readbacks:
         readback.result(wait=True)
-    held = [y.readback_request() for _ in range(3)]
+    readbacks = [y.readback_request() for _ in range(3)]
     assert device.allocations == known
-    held.clear()
+    readbacks.clear()
     y.readback_request()  # the tensor knows its last request
     gc.collect()
-    held = [y.readback_request() for _ in range(2)]
+    readbacks = [y.readback_request() for _ in range(2)]
     assert device.allocations == known
-    held.append(y.readback_request())
-    held.append(y.readback_request())
+    readbacks.append(y.readback_request())
+    readbacks.append(y.readback_request())
     assert device.allocations == known + 1, "this test does not see buffers"
 
 

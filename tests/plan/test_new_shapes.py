@@ -258,8 +258,8 @@ def test_plans_are_fitted_again_and_again(as_tensors: bool) -> None:
 def test_a_tensor_keeps_its_shape_when_its_plan_is_fitted_to_others() -> None:
     model = load([node("Softmax", "x", "y")], {"x": ["n", 4]})
     with pf.Worker(model) as worker:
-        held = [worker.schedule(np.zeros((rows, 4), np.float32)).peek_output() for rows in range(2, 60)]
-        assert [tensor.shape for tensor in held] == [(rows, 4) for rows in range(2, 60)]
+        outputs = [worker.schedule(np.zeros((rows, 4), np.float32)).peek_output() for rows in range(2, 60)]
+        assert [tensor.shape for tensor in outputs] == [(rows, 4) for rows in range(2, 60)]
 
 
 def test_an_output_of_other_shapes_keeps_its_values_while_its_plan_is_kept() -> None:
@@ -267,16 +267,16 @@ def test_an_output_of_other_shapes_keeps_its_values_while_its_plan_is_kept() -> 
     with pf.Worker(model) as worker, pf.Worker(load([node("Neg", "x", "y")], {"x": ["n", 4]})) as other:
         worker.schedule(np.zeros((7, 4), np.float32))
         learn(worker)
-        held = worker.schedule(np.zeros((500_000, 4), np.float32)).peek_output()
+        output = worker.schedule(np.zeros((500_000, 4), np.float32)).peek_output()
         for rows in range(2, 9):
             worker.schedule(np.full((rows, 4), rows, np.float32)).peek_output().download_to_array()
-        np.testing.assert_array_equal(other.schedule(held).peek_output().download_to_array(), -0.25)
+        np.testing.assert_array_equal(other.schedule(output).peek_output().download_to_array(), -0.25)
         for rows in range(9, 12):
             worker.schedule(np.zeros((rows, 4), np.float32)).peek_output().download_to_array()
         with pytest.raises(pf.ClosedError, match=r"'y' \(500000, 4\) was released"):
-            held.download_to_array()
+            output.download_to_array()
         with pytest.raises(pf.ClosedError, match=r"'y' \(500000, 4\) was released"):
-            other.schedule(held)
+            other.schedule(output)
 
 
 def test_a_plan_that_is_not_used_keeps_nothing_alive() -> None:

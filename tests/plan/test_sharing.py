@@ -194,7 +194,7 @@ def copied(model: pf.Model, *inputs: Any) -> list[str]:
             np.testing.assert_allclose(value, wanted, 1e-4, 1e-4)
         names = {x.name for x in model.layers if x.op in ("Concat", "Split", "Slice")}
         (plan,) = worker._parts._parts[0]._plans.values()  # type: ignore[attr-defined]
-        return [name for stretch in plan.stretches for name in stretch.layers if name in names]
+        return [name for segment in plan.segments for name in segment.layers if name in names]
 
 
 def computed(model: pf.Model, *inputs: Any) -> list[Any]:

@@ -97,7 +97,7 @@ class PlannedPart:
         self.model, self._machine = model, machine
         self._constants = ConstantPool(model.constants)
         self._plans: OrderedDict[Any, Plan] = OrderedDict()  # by input shapes; the plan that ran last is at the end
-        self._retired: list[Plan] = []  # plans to free when their last runs are over
+        self._evicted: list[Plan] = []  # plans to free when their last runs are over
         self._names = [value.name for value in model.inputs]
         self._decisive = decisive_inputs(model)
         self._templates = None if self._decisive else _templates_of(model, machine.backend)
@@ -108,21 +108,21 @@ class PlannedPart:
     def run_whole(self, values: Values) -> None:
         """Bind, submit, and add the outputs, whose values may still be pending."""
         plan = self._bound_plan(values)
-        for stretch in plan.stretches:
-            stretch.run_whole()
+        for segment in plan.segments:
+            segment.run_whole()
         values.update(plan.outputs)
 
     def advance(self, values: Values) -> Iterator[str]:
         """Submit the steps of one layer at a time, and yield its name."""
         plan = self._bound_plan(values)
-        for stretch in plan.stretches:
+        for segment in plan.segments:
             begin = 0
-            while begin < len(stretch):
+            while begin < len(segment):
                 end = begin + 1
-                while end < len(stretch) and stretch.layers[end] == stretch.layers[begin]:
+                while end < len(segment) and segment.layers[end] == segment.layers[begin]:
                     end += 1
-                stretch.run(begin, end)
-                yield stretch.layers[begin]
+                segment.run(begin, end)
+                yield segment.layers[begin]
                 begin = end
         values.update(plan.outputs)
 
@@ -166,15 +166,15 @@ class PlannedPart:
             follows = self._templates is not None and self._templates.has_sizes(shapes)
             self._to_learn = shapes if follows else None
         self._plans[key] = plan
-        self._retire_old()
+        self._evict_old()
         return plan
 
-    def _retire_old(self) -> None:
+    def _evict_old(self) -> None:
         """Free the plan that was unused for longest once its runs are over. Never blocks."""
         if len(self._plans) > MAX_PLANS:
-            self._retired.append(self._plans.popitem(last=False)[1])
-        for plan in [plan for plan in self._retired if not plan.is_busy]:
-            self._retired.remove(plan)
+            self._evicted.append(self._plans.popitem(last=False)[1])
+        for plan in [plan for plan in self._evicted if not plan.is_busy]:
+            self._evicted.remove(plan)
             plan.release()
 
     def _begin_lesson(self, plan: Plan) -> None:
@@ -246,10 +246,10 @@ class PlannedPart:
 
     def release(self) -> None:
         """Free plans and constants. No run may be under way."""
-        for plan in (*self._plans.values(), *self._retired):
+        for plan in (*self._plans.values(), *self._evicted):
             plan.release()
         self._plans.clear()
-        self._retired.clear()
+        self._evicted.clear()
         self._constants.release()
 
 

@@ -12,7 +12,7 @@ from perframe.backends.operand import Operand
 from perframe.backends.protocol import Access, Program
 from perframe.model import Layer, Model
 from perframe.plan.plan import Plan
-from perframe.plan.segments import Stretch
+from perframe.plan.segments import Segment
 from perframe.tensor import BackendType, HostStorage, TensorShape
 from perframe.tensor.partial import DynamicTensorShape, PartialTensor
 
@@ -61,8 +61,8 @@ def steps_of(model: Model, plan: Plan, repeats: int) -> list[StepReport]:
     }
     known, layers = model.infer(inputs), {layer.name: layer for layer in model.layers}
     found = []
-    for segment in plan.stretches:
-        if not isinstance(segment, Stretch):
+    for segment in plan.segments:
+        if not isinstance(segment, Segment):
             found += [StepReport(name, "", BackendType.CPU, (), (), 0, None, None) for name in segment.layers]
             continue
         on_cpu = segment.backend.backend_type is BackendType.CPU

@@ -268,8 +268,8 @@ class Model:
 
     def _spec_of(self, name: str, value: Array | Value) -> PartialTensor:
         """Return the PartialTensor of a constant or an input; the same object as long as the value does not change."""
-        held, spec = self._specs.get(name, (None, None))
-        if held is not value or spec is None:
+        cached, spec = self._specs.get(name, (None, None))
+        if cached is not value or spec is None:
             spec = value.spec if isinstance(value, Value) else PartialTensor.of(value)
             if self._remembers:
                 self._specs[name] = value, spec

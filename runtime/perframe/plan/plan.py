@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from perframe.backends.operand import Operand
 from perframe.backends.protocol import Backend, Workspace
-from perframe.plan.segments import Stretch, Transfer
+from perframe.plan.segments import Segment, Transfer
 from perframe.tensor import HostStorage, Storage, Tensor, TensorShape
 
 # the number of runs of one plan that may be under way before an upload waits: three, or more while inputs are small
@@ -22,7 +22,7 @@ class Plan:
 
     def __init__(
         self,
-        stretches: Sequence[Stretch | Transfer],
+        segments: Sequence[Segment | Transfer],
         inputs: dict[str, Operand],
         homes: dict[str, Backend],
         outputs: dict[str, Tensor],
@@ -30,9 +30,9 @@ class Plan:
         workspaces: Sequence[Workspace],
         live: Callable[[], list[tuple[str, int]]],
     ) -> None:
-        self.stretches, self.inputs, self.outputs, self.live = stretches, inputs, outputs, live
-        only = stretches[0] if len(stretches) == 1 else None
-        self.program = only.program if isinstance(only, Stretch) else None  # the program, if the plan has only one
+        self.segments, self.inputs, self.outputs, self.live = segments, inputs, outputs, live
+        only = segments[0] if len(segments) == 1 else None
+        self.program = only.program if isinstance(only, Segment) else None  # the program, if the plan has only one
         self.bound = {name: operand.storage for name, operand in inputs.items() if operand.has_storage}
         self.workspaces, self.owned, self._homes = workspaces, owned, homes
         self.nanoseconds = 0  # the time that planning took
@@ -46,7 +46,7 @@ class Plan:
     @property
     def is_busy(self) -> bool:
         """Whether a run of the plan is under way, or a job or readback still reads its outputs."""
-        written = [stretch.access.writes for stretch in self.stretches if isinstance(stretch, Stretch)]
+        written = [segment.access.writes for segment in self.segments if isinstance(segment, Segment)]
         return any(storage.busy for storages in written for storage in storages)
 
     @property
@@ -66,13 +66,13 @@ class Plan:
             return
         self.bound[name] = storage
         planned = self.inputs[name].storage
-        for stretch in self.stretches:
-            if isinstance(stretch, Transfer):
-                stretch.replace(planned, storage)
+        for segment in self.segments:
+            if isinstance(segment, Transfer):
+                segment.replace(planned, storage)
             else:
-                stretch.access.rebinds.append((planned, storage))
-                stretch.access.reads = list(self.bound.values())
-                stretch.access.others = [bound for name, bound in self.bound.items() if bound not in self._rings[name]]
+                segment.access.rebinds.append((planned, storage))
+                segment.access.reads = list(self.bound.values())
+                segment.access.others = [bound for name, bound in self.bound.items() if bound not in self._rings[name]]
 
     def takes(self, name: str, tensor: Tensor) -> bool:
         """Whether steps can read an input from the tensor's storage: it is on the right backend, and no output of this
@@ -111,9 +111,9 @@ class Plan:
 
     def release(self) -> None:
         """Free all storage that the plan owns, and drop its programs, which hold constants."""
-        for stretch in self.stretches:
-            if isinstance(stretch, Stretch):
-                stretch.program, stretch.steps = None, []
+        for segment in self.segments:
+            if isinstance(segment, Segment):
+                segment.program, segment.steps = None, []
         self.program = None
         for workspace in self.workspaces:
             workspace.release()

@@ -18,7 +18,7 @@ from perframe.model import Layer, Model
 from perframe.plan.constants import ConstantPool
 from perframe.plan.inferred import Outline
 from perframe.plan.plan import Plan
-from perframe.plan.segments import Stretch, Transfer
+from perframe.plan.segments import Segment, Transfer
 from perframe.plan.sharing import Sharing
 from perframe.tensor import DataType, Storage, Tensor
 from perframe.tensor.partial import PartialTensor
@@ -50,7 +50,7 @@ class Planner:
             where.backend_type: where.workspace() for where in ([host] if backend is host else [host, backend])
         }
         self._owned: list[Storage] = []
-        self._stretches: list[Stretch | Transfer] = []
+        self._segments: list[Segment | Transfer] = []
         self._inputs: dict[str, Operand] = {}
         self._live: list[tuple[str, int]] = []
         self._homes: dict[str, Backend] = {}
@@ -194,7 +194,7 @@ class Planner:
         other = self._host if backend is self._backend else self._backend
         source = self._operands[name, other.backend_type]
         target = self._lasting(name, backend)
-        self._stretches.append(Transfer(name, source, target))
+        self._segments.append(Transfer(name, source, target))
         return target
 
     # --- steps ---
@@ -262,10 +262,10 @@ class Planner:
             )
 
     def _append(self, backend: Backend, steps: Sequence[Step], layer: str) -> None:
-        last = self._stretches[-1] if self._stretches else None
-        if not isinstance(last, Stretch) or last.backend is not backend:
-            last = Stretch(backend)
-            self._stretches.append(last)
+        last = self._segments[-1] if self._segments else None
+        if not isinstance(last, Segment) or last.backend is not backend:
+            last = Segment(backend)
+            self._segments.append(last)
         last.steps += steps
         last.layers += [layer] * len(steps)
 
@@ -310,11 +310,11 @@ class Planner:
             workspace.end_plan()
         bound = [operand.storage for operand in self._inputs.values() if operand.has_storage]
         shared = [tensor.data_on_backend for tensor in outputs.values()]
-        shared += [stretch.source for stretch in self._stretches if isinstance(stretch, Transfer)]
-        for stretch in self._stretches:
-            if isinstance(stretch, Stretch):
-                where = stretch.backend.backend_type
-                stretch.program = stretch.backend.program(stretch.steps)
-                stretch.access.reads = bound
-                stretch.access.writes = [s for s in shared if s.backend_type == where and s not in bound]
-        return Plan(self._stretches, self._inputs, self._homes, outputs, self._owned, workspaces, lambda: self._live)
+        shared += [segment.source for segment in self._segments if isinstance(segment, Transfer)]
+        for segment in self._segments:
+            if isinstance(segment, Segment):
+                where = segment.backend.backend_type
+                segment.program = segment.backend.program(segment.steps)
+                segment.access.reads = bound
+                segment.access.writes = [s for s in shared if s.backend_type == where and s not in bound]
+        return Plan(self._segments, self._inputs, self._homes, outputs, self._owned, workspaces, lambda: self._live)

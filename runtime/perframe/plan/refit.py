@@ -21,7 +21,7 @@ from perframe.errors import InferenceError, InputError
 from perframe.model import Model
 from perframe.plan.constants import ConstantPool
 from perframe.plan.plan import Plan
-from perframe.plan.segments import Stretch
+from perframe.plan.segments import Segment
 from perframe.sizes.open_dims import OpenDims, Shapes
 from perframe.sizes.traced import LEAST, Trace, at_least, at_most
 from perframe.tensor import Tensor, TensorShape
@@ -83,11 +83,11 @@ class Template:
     """A plan for any sizes: its numbers are arithmetic of the sizes with which its trace began."""
 
     def __init__(self, trace: Trace, plan: Plan, backend: Following) -> None:
-        (stretch,) = plan.stretches
-        assert isinstance(stretch, Stretch) and plan.program is not None
+        (segment,) = plan.segments
+        assert isinstance(segment, Segment) and plan.program is not None
         self.ranks = tuple(len(value.shape) for value in plan.inputs.values())
         self.used = 0  # the count of uses of all templates at the last use of this one
-        self.steps, self.layers_of_steps = stretch.steps, stretch.layers
+        self.steps, self.layers_of_steps = segment.steps, segment.layers
         self._results = list[int]()
         self.inputs = [
             (name, self._note(value.shape), value.dtype, plan.bound.get(name)) for name, value in plan.inputs.items()
@@ -133,13 +133,13 @@ class FittedPlan(Plan):
         }
         reads = [operand.storage for operand in inputs.values() if operand.has_storage]
         access = Access(reads, [tensor.data_on_backend for tensor in outputs.values()])
-        stretch = Stretch(backend, template.steps, template.layers_of_steps, access, sized.program)
+        segment = Segment(backend, template.steps, template.layers_of_steps, access, sized.program)
         homes, owned = dict.fromkeys(inputs, backend), list(storages.values())
 
         def live() -> list[tuple[str, int]]:
             return list(zip(template.layers, sized.live(), strict=True))
 
-        super().__init__([stretch], inputs, homes, outputs, owned, [sized.workspace], live)
+        super().__init__([segment], inputs, homes, outputs, owned, [sized.workspace], live)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The segments of a plan: stretches of steps on one backend, and transfers between backends."""
+"""The segments of a plan: consecutive steps on one backend, or a transfer between two backends."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Array = NDArray[Any]
 
 
 @dataclass
-class Stretch:
+class Segment:
     """Consecutive steps on one backend. `access` names the lasting storage that they read and write."""
 
     backend: Backend

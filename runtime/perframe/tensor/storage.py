@@ -139,8 +139,8 @@ class HostStorage:
         storage.upload(array)
         return storage
 
-    def held(self) -> HostStorage:
-        """Return storage over the current memory. It keeps the memory when this storage is released."""
+    def alias(self) -> HostStorage:
+        """Return other storage over the current memory. It keeps the memory when this storage is released."""
         return HostStorage((self.size,), self.dtype, self.memory)
 
     def set_memory(self, memory: Array, address: int | None = None) -> None:

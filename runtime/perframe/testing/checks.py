@@ -58,7 +58,7 @@ def check_open_dims(model: Model, case: Case, expected: Sequence[Array]) -> None
     with Worker(opened) as worker:
         _compare_run(worker, case, expected)
         for part in learn(worker):
-            part._retired += part._plans.values()
+            part._evicted += part._plans.values()
             part._plans.clear()
         _compare_run(worker, case, expected)
         for part in planned_parts(worker):

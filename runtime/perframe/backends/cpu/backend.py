@@ -196,7 +196,7 @@ class CpuBackend:
         targets = [storage for storage in access.writes if isinstance(storage, HostStorage)]
         last = [self._last] if self._last else []
         rebinds = [
-            (planned, new.held() if isinstance(new, HostStorage) else new) for planned, new in access.take_rebinds()
+            (planned, new.alias() if isinstance(new, HostStorage) else new) for planned, new in access.take_rebinds()
         ]
 
         def begin_run(needed: list[Fence], after: list[Fence]) -> jobs.Job:

@@ -135,7 +135,7 @@ class CpuProgram:
         self.bindings = Bindings(arena, known.size, known, self.words[numbers:], known.elsewhere)
         self.bindings.attach(self.steps)
         self._address, self._arguments = address, dict[tuple[int, int], tuple[Any, ...]]()
-        self._held: Sequence[NDArray[Any]] = ()
+        self._memories: Sequence[NDArray[Any]] = ()
         self._begin(bool((table[:, team.CHUNK] < table[:, team.ITEMS]).any()))
 
     def _begin(self, splits: bool) -> None:
@@ -148,13 +148,13 @@ class CpuProgram:
         words: Ints,
         steps: Sequence[CpuStep],
         bindings: Bindings,
-        held: Sequence[NDArray[Any]],
+        memories: Sequence[NDArray[Any]],
         splits: bool,
     ) -> CpuProgram:
-        """Return a program like this one on other words. `held` is memory that the words refer to."""
+        """Return a program like this one on other words. `memories` keeps alive the memory to which the words refer."""
         made = CpuProgram.__new__(CpuProgram)
         vars(made).update(vars(self))
-        made.words, made.steps, made.bindings, made._held = words, list(steps), bindings, held
+        made.words, made.steps, made.bindings, made._memories = words, list(steps), bindings, memories
         made._address, made._arguments = address_of(words), {}
         made._begin(splits)
         return made

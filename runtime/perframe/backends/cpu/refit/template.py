@@ -169,8 +169,8 @@ class CpuSizedProgram:
         size = self.numbers[template.size]
         bindings = Bindings(arena, size, known, self._in_program, places)
         bindings.attach(steps, base)
-        held = [*tables, *(storage.memory for storage in self.storages.values())]
-        self.program = pattern.again(own, steps, bindings, held, self.numbers[template.beyond] > 0)
+        memories = [*tables, *(storage.memory for storage in self.storages.values())]
+        self.program = pattern.again(own, steps, bindings, memories, self.numbers[template.beyond] > 0)
         self.workspace = ArenaWorkspace(arena, size)
 
     def _remade_tables(self) -> list[NDArray[Any]]:

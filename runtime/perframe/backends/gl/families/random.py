@@ -27,8 +27,8 @@ _DRAWN = {
 def supports(call: Call[Drawing]) -> str | None:
     """Supports float32, for the drawn numbers or for the chances."""
     form = call.form
-    held = call.x if form.kind in ("events", "classes") else call.y
-    return None if held.dtype is DataType.FLOAT32 else f"drawing by numbers of {held.dtype} has no GL kernel"
+    typed = call.x if form.kind in ("events", "classes") else call.y
+    return None if typed.dtype is DataType.FLOAT32 else f"drawing by numbers of {typed.dtype} has no GL kernel"
 
 
 def lower(call: Call[Drawing], tools: Tools) -> list[Binding]:
