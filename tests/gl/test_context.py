@@ -197,7 +197,7 @@ def test_what_another_thread_releases_is_freed_on_this_one(where: str, own: bool
     x = worker.empty_input("x", (1, 3, 4, 5))
     y = worker.schedule(x).peek_output()
     storage: Any = y.data_on_backend
-    freed = storage.buffer if where == "gpu_compute" else storage.texture
+    freed = storage.memory
     for thing in (worker, converter, x):
         assert in_thread(thing.release) is None
     for use in (lambda: worker.schedule(ONES), y.download_to_array, x.download_to_array):
@@ -222,7 +222,7 @@ def test_what_another_thread_drops_is_freed_on_this_one(where: str, gl_context: 
         pass
     inputs = [pf.Worker(network(), where, gl_context).empty_input("x", (1, 3, 4, 5))]
     storage: Any = inputs[0].data_on_backend
-    freed = storage.buffer if where == "gpu_compute" else storage.texture
+    freed = storage.memory
     del storage
     in_thread(inputs.clear)
     gc.collect()

@@ -106,7 +106,7 @@ def test_what_ends_while_another_context_is_current_is_freed_in_its_own(
     worker, converter = pf.Worker(network(), where, ctx), pf.TextureConverter(ctx, where)
     x = converter.to_tensor(ctx.texture((5, 4), 4), worker.empty_input("x", (1, 3, 4, 5)))
     storage: Any = x.data_on_backend
-    freed = storage.buffer if where == "gpu_compute" else storage.texture
+    freed = storage.memory
     readback = worker.schedule(x).peek_output().readback_request()
     del storage
     theirs = Belongings(another())

@@ -5,11 +5,12 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from perframe.errors import InferenceError
+from perframe.layers.attributes import Flag
 from perframe.layers.base import Attributes, Declaration, Known, full_name, register
 from perframe.layers.entries import Entries, each
 from perframe.layers.formula import keywords
@@ -21,6 +22,16 @@ Formula = Callable[..., Any]
 Range = tuple[float, float]
 
 _KINDS = {DataType.FLOAT32: "float", DataType.INT32: "int", DataType.INT64: "int", DataType.BOOL: "bool"}
+
+
+@dataclass(frozen=True)
+class Conversion:
+    """The rules for numbers that float8 does not hold: with `saturate` they become its largest number, and `round_mode`
+    picks the power of two for float8e8m0.
+    """
+
+    saturate: bool = True
+    round_mode: str = "up"
 
 
 @dataclass(frozen=True)
@@ -37,7 +48,7 @@ class Elementwise:
     parameters: tuple[float, ...]
     kinds: tuple[str, ...]
     operands: tuple[int, ...]  # the inputs that are present
-    converts: bool = False  # whether the layer converts values into another dtype
+    conversion: Conversion | None = None  # of a layer that converts values into another dtype
 
     def of_entries(self, inputs: Sequence[PartialTensor | None], output: PartialTensor) -> Entries:
         """Apply the formula to the entries of the operands."""
@@ -102,13 +113,15 @@ def elementwise(
             shape, collapsed = collapse(target, (broadcast_strides(target, target), *strides))
             names = [name for name in keywords(chosen) if name in attributes]
             numbers = tuple(float(attributes[name]) for name in names)
-            return Elementwise(chosen, shape, collapsed[1:], numbers, kinds, operands, result == "to")
+            conversion = Conversion(bool(attributes["saturate"]), attributes["round_mode"]) if result == "to" else None
+            return Elementwise(chosen, shape, collapsed[1:], numbers, kinds, operands, conversion)
 
         name = full_name(formula.__name__, domain)
         entry = Declaration(name, "elementwise", infer, formula=formula, choose=choose, ranges=ranges, dtypes=dtypes)
         entry.form_of = form
         if result == "to":
-            entry.add_attributes(to=(1, DataType))
+            modes = Literal["up", "down", "nearest"]
+            entry.add_attributes(to=(1, DataType), saturate=(1, Flag), round_mode=("up", modes))
         return register(entry)
 
     return declare

@@ -324,10 +324,6 @@ def Cast(x):
     return x
 
 
-# only casts to float8 need these
-Cast.add_attributes(saturate=(1, Flag), round_mode=("up", Literal["up", "down", "nearest"]))
-
-
 @elementwise((-4, 4), (0.5, 2), (-1, 1))
 def MultiplyAdd(x, scale, shift):
     return x * scale + shift

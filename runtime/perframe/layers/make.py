@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from perframe.errors import InferenceError
@@ -94,6 +94,17 @@ def _count(name: str, number: PartialTensor) -> Dim:
     return known[0]
 
 
+@dataclass(frozen=True)
+class Cosines:
+    """A sum of cosines of 0, 1, ... turns, weighted by `factors` of alternating signs.
+
+    A `periodic` one leaves out its last element, which is its first.
+    """
+
+    factors: tuple[float, ...]
+    periodic: bool
+
+
 def _window(size: PartialTensor, dtype: DataType) -> PartialTensor:
     return PartialTensor(dtype, DynamicTensorShape((_count("size", size),)))
 
@@ -117,3 +128,12 @@ def BlackmanWindow(
     size: PartialTensor, *, periodic: Flag = 1, output_datatype: DataType = DataType.FLOAT32
 ) -> PartialTensor:
     return _window(size, output_datatype)
+
+
+def _cosines(*factors: float) -> Callable[..., Cosines]:
+    return lambda inputs, outputs, *, periodic, output_datatype: Cosines(factors, bool(periodic))
+
+
+HannWindow.form(_cosines(0.5, 0.5))
+HammingWindow.form(_cosines(25 / 46, 21 / 46))
+BlackmanWindow.form(_cosines(0.42, 0.5, 0.08))

@@ -9,10 +9,9 @@ import numpy as np
 
 from perframe.backends.gl.backend import GLBackend, StagedReadback
 from perframe.backends.gl.context import Device, device_for
-from perframe.backends.gl.program import compose
-from perframe.backends.gl.steps import Array, Binding, from_gpu, kind_of, on_gl, released, to_gpu
-from perframe.errors import ClosedError
-from perframe.tensor import BackendType, DataType, Storage, Tensor, TensorShape
+from perframe.backends.gl.steps import Array, Binding, KernelStep, from_gpu, kind_of, to_gpu
+from perframe.backends.gl.storage import GLStorage
+from perframe.tensor import BackendType, DataType, Storage, TensorShape
 
 _READ_FRAMEBUFFER, _DRAW_FRAMEBUFFER, _COLOR_BIT, _NEAREST = 0x8CA8, 0x8CA9, 0x4000, 0x2600
 _UNIFORM_BUFFER, _TEXTURE0, _TEXTURE_2D, _FRAMEBUFFER, _TRIANGLES = 0x8A11, 0x84C0, 0x0DE1, 0x8D40, 4
@@ -25,44 +24,25 @@ def texture_size(elements: int, shift: int) -> tuple[int, int]:
     return (texels, 1) if texels <= width else (width, -(-texels // width))
 
 
-class TextureStorage:
+class TextureStorage(GLStorage):
     """A tensor in an RGBA32F or RGBA32I texture; texel t lies at (t mod width, t div width)."""
 
     backend_type = BackendType.GPU_PIXEL
 
-    def __init__(self, device: Device, shape: Sequence[int], dtype: DataType) -> None:
-        self.device, self.dtype, self.kind = device, dtype, kind_of(dtype)
-        self.size = TensorShape(shape).size
-        with device.using():
-            self.texture: Any = device.texture(texture_size(self.size, device.texture_shift), self.kind)
-            self.framebuffer: Any = device.ctx.framebuffer([self.texture])
+    def _make(self) -> tuple[Any, ...]:
+        self.kind = kind_of(self.dtype)
+        texture = self.device.texture(texture_size(self.size, self.device.texture_shift), self.kind)
+        return self.device.ctx.framebuffer([texture]), texture
 
     @property
     def max_capacity(self) -> int:
         """The number of elements that fit."""
-        return int(self.texture.width * self.texture.height * 4) if self.texture is not None else 0
-
-    @property
-    def busy(self) -> bool:
-        """Always False: GL orders an upload after earlier work."""
-        return False
-
-    @property
-    def is_open(self) -> bool:
-        """Whether the storage has not been released."""
-        return self.texture is not None
-
-    @property
-    def glo(self) -> int:
-        """The texture's GL name. Raises ClosedError after release()."""
-        if self.texture is None:
-            raise ClosedError(released(self))
-        return int(self.texture.glo)
+        return int(self.memory.width * self.memory.height * 4) if self.is_open else 0
 
     @property
     def target(self) -> int:
         """The GL name of the framebuffer that draws into it. Raises ClosedError after release()."""
-        return int(self.framebuffer.glo) if self.glo else 0
+        return int(self._objects[0].glo) if self.glo else 0
 
     def upload(self, array: Array) -> None:
         """Write the values of `array`."""
@@ -73,7 +53,7 @@ class TextureStorage:
         padded = np.zeros(width * height * 4, values.dtype)
         padded[: values.size] = values
         with self.device.using():
-            self.texture.write(padded, viewport=(0, 0, width, height))
+            self.memory.write(padded, viewport=(0, 0, width, height))
 
     def request(self, shape: Sequence[int], dtype: DataType) -> StagedReadback:
         """Copy the values to a pixel buffer on the GPU, and set a fence."""
@@ -83,64 +63,24 @@ class TextureStorage:
             if size:
                 staging = self.device.take_staging(width * height * 16)
                 layout = "f4" if self.kind == "float" else "i4"
-                self.framebuffer.read_into(staging, (0, 0, width, height), 4, dtype=layout)
+                self._objects[0].read_into(staging, (0, 0, width, height), 4, dtype=layout)
             else:
                 staging = self.device.take_staging(1)
             return StagedReadback(
                 self.device, staging, size * 4, self.kind, lambda values: from_gpu(values, shape, dtype)
             )
 
-    def download(self, shape: Sequence[int] | None = None, dtype: DataType | None = None) -> Array:
-        """Return the values. Blocks until the GPU has computed them."""
-        pending = self.request((self.size,) if shape is None else shape, dtype or self.dtype)
-        pending.wait()
-        result: Array = pending.values()
-        return result
 
-    def like(self, shape: Sequence[int], dtype: DataType) -> TextureStorage:
-        """New storage in the same context."""
-        return TextureStorage(self.device, shape, dtype)
-
-    def pin(self, tensor: Tensor) -> Storage:
-        """Move `tensor`'s data into a texture of this context."""
-        return tensor.pin_like(self)
-
-    def release(self) -> None:
-        """Free the texture, on the GL thread."""
-        if self.texture is not None:
-            self.device.drop(self.framebuffer, self.texture)
-        self.texture = self.framebuffer = None
-
-    def __del__(self) -> None:
-        if getattr(self, "texture", None) is not None:
-            self.device.drop(self.framebuffer, self.texture)
-
-
-class PixelStep:
-    """One blit: a program, its numbers, input textures and an output framebuffer."""
+class PixelStep(KernelStep):
+    """One blit: it draws into the output's framebuffer."""
 
     def __init__(self, device: Device, binding: Binding) -> None:
-        kernel = binding.kernel
-        present = [name for name in kernel.inputs if name in binding.inputs]
-        accessors = [
-            texture_accessor(name, kind_of(binding.inputs[name].dtype), device.texture_shift) for name in present
-        ]
-        self._planned = self._inputs = [on_gl(binding.inputs[name].storage) for name in present]
-        defines = {"TEXTURE_SHIFT": str(device.texture_shift), **binding.all_defines}
-        text = compose(kernel, "pixel", accessors, defines, binding.functions)
-        self._program = device.programs.get(
-            text, [*(f"{name}_texture" for name in present), *kernel.textures], kernel.name
-        ).glo
-        self.textures, self._sampler = list(binding.textures.values()), device.sampler
-        self.output: Any = binding.output.storage  # the converter replaces it for each run
+        shift, reads = device.texture_shift, binding.reads
+        accessors = [texture_accessor(name, kind_of(binding.inputs[name].dtype), shift) for name in reads]
+        samplers = [f"{name}_texture" for name in reads]
+        super().__init__(device, binding, "pixel", accessors, {"TEXTURE_SHIFT": str(shift)}, samplers)
         self._vertex_array = device.vertex_array
-        self._size = texture_size(binding.output.shape.size, device.texture_shift)
-        self.layer, self.block, self.offset = binding.layer, binding.block, 0
-
-    def replace(self, planned: Storage, new: Storage) -> None:
-        """Read `new` in place of the plan's storage `planned`."""
-        both = zip(self._planned, self._inputs, strict=True)
-        self._inputs = [on_gl(new) if storage is planned else current for storage, current in both]
+        self._size = texture_size(binding.output.shape.size, shift)
 
     def run(self, gl: Any, uniforms: int) -> None:
         """Bind and draw a triangle that covers the output's texels."""

@@ -12,11 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perframe.backends.gl.context import Device
-from perframe.backends.gl.program import FORMULA_NUMBERS, Kernel, Numbers, load_kernel
+from perframe.backends.gl.program import FORMULA_NUMBERS, Kernel, Numbers, compose, load_kernel
+from perframe.backends.gl.storage import GLStorage
 from perframe.backends.operand import Operand, Scratch
 from perframe.backends.protocol import LayerLike, Step
 from perframe.errors import InputError
-from perframe.layers.epilogue import Stage, compose, parameters
+from perframe.layers import epilogue
 from perframe.layers.geometry import Window, in_dims
 from perframe.layers.homes import own_shader
 from perframe.tensor import DataType, Storage
@@ -97,6 +98,11 @@ class Binding:
     def o_type(self) -> str:
         """The type of an output element in GLSL."""
         return kind_of(self.output.dtype)
+
+    @property
+    def reads(self) -> list[str]:
+        """The names of the inputs that it gives the kernel, in the kernel's order."""
+        return [name for name in self.kernel.inputs if name in self.inputs]
 
     @property
     def block(self) -> bytes:
@@ -184,22 +190,6 @@ class Tools:
     stores_anywhere: bool  # whether an invocation may store several elements, at any index
 
 
-class GLStorage(Storage, Protocol):
-    """Storage of a GL backend: a buffer or a texture."""
-
-    @property
-    def glo(self) -> int:
-        """Its GL name."""
-
-
-def released(storage: Any) -> str:
-    """The error message for storage that is used after its release."""
-    return (
-        f"a tensor of {storage.size} elements ({storage.dtype} on {storage.backend_type}) was used after it was "
-        "released, or after the worker that owns it was: keep values by readback_and_clone()"
-    )
-
-
 def on_gl(storage: Storage) -> GLStorage:
     """The storage of a GL step's operand. The plan placed it on this backend."""
     return cast(GLStorage, storage)
@@ -216,6 +206,35 @@ class GLStep(Step, Protocol):
 
     def run(self, gl: Any, uniforms: int) -> None:
         """Bind and launch."""
+
+
+class KernelStep:
+    """A bound kernel: a program, its numbers, inputs and output. Subclasses launch it.
+
+    `accessors` are GLSL texts that read the inputs; `samplers` are the names of textures that hold them.
+    """
+
+    def __init__(
+        self,
+        device: Device,
+        binding: Binding,
+        shell: str,
+        accessors: Sequence[str],
+        defines: Mapping[str, str],
+        samplers: Sequence[str] = (),
+    ) -> None:
+        kernel = binding.kernel
+        text = compose(kernel, shell, accessors, {**defines, **binding.all_defines}, binding.functions)
+        self._program = device.programs.get(text, [*samplers, *kernel.textures], kernel.name).glo
+        self._planned = self._inputs = [on_gl(binding.inputs[name].storage) for name in binding.reads]
+        self.textures, self._sampler = list(binding.textures.values()), device.sampler
+        self.output: Any = binding.output.storage  # the converter replaces it for each run
+        self.layer, self.block, self.offset = binding.layer, binding.block, 0
+
+    def replace(self, planned: Storage, new: Storage) -> None:
+        """Read `new` in place of the plan's storage `planned`."""
+        both = zip(self._planned, self._inputs, strict=True)
+        self._inputs = [on_gl(new) if storage is planned else current for storage, current in both]
 
 
 class GLProgram:
@@ -263,11 +282,11 @@ def formula_number(index: int) -> str:
     return f"{FORMULA_NUMBERS}[{index >> 2}].{'xyzw'[index & 3]}"
 
 
-def function_of(stages: Sequence[Stage], name: str = "epilogue", first: int = 0) -> Functions:
+def function_of(stages: Sequence[epilogue.Stage], name: str = "epilogue", first: int = 0) -> Functions:
     """The GLSL function `float name(float x)` that applies the stages. Their numbers begin at index `first`."""
-    functions, expression = compose(stages, "glsl")
+    functions, expression = epilogue.compose(stages, "glsl")
     expression = re.sub(r"\bparameter\((\d+)\)", lambda found: formula_number(int(found[1]) + first), expression)
-    return Functions(f"{functions}\nfloat {name}(float x) {{ return {expression}; }}", parameters(stages))
+    return Functions(f"{functions}\nfloat {name}(float x) {{ return {expression}; }}", epilogue.parameters(stages))
 
 
 def epilogue_of(layer: LayerLike, dtype: DataType) -> Functions:

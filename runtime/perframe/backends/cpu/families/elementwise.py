@@ -17,7 +17,7 @@ from perframe.backends.cpu.lowering.rows import walk
 from perframe.backends.cpu.program.program import NativeStep
 from perframe.backends.operand import Operand, Scratch
 from perframe.backends.protocol import LayerLike
-from perframe.layers.broadcasting import Elementwise
+from perframe.layers.broadcasting import Conversion, Elementwise
 from perframe.layers.elementwise import Pow
 from perframe.layers.epilogue import parameters
 from perframe.layers.formula import keywords, name_in_text, translate
@@ -45,8 +45,8 @@ def compute(layer: LayerLike, form: Elementwise, inputs: Sequence[Any], outputs:
     wanted = outputs[0].dtype
     if wanted is DataType.STRING:
         return [np.asarray(result).astype(object)]
-    how = layer.attributes
-    result = convert(result, wanted, bool(how.get("saturate", 1)), how.get("round_mode", "up"))
+    rules = form.conversion or Conversion()
+    result = convert(result, wanted, rules.saturate, rules.round_mode)
     return [np.broadcast_to(result, form.shape)]
 
 
@@ -98,7 +98,7 @@ def _written(layer: LayerLike, form: Elementwise, operands: Sequence[Operand], o
     """The formula's text with the dtypes of its kernel; None if no kernel takes these dtypes or agrees with NumPy."""
     dtypes = {value.dtype for value in operands}
     known = dtypes | {out.dtype} <= _FLOATS | _WHOLE | {DataType.BOOL, DataType.FLOAT64}
-    if form.converts:
+    if form.conversion is not None:
         # when floats lie outside the range of small integers, NumPy's result depends on its compiler
         narrow = dtypes & {*_FLOATS, DataType.FLOAT64} and out.dtype in _WHOLE - {DataType.INT32, DataType.INT64}
         known = known and not narrow
@@ -110,7 +110,7 @@ def _written(layer: LayerLike, form: Elementwise, operands: Sequence[Operand], o
         return None
     kinds = list(form.kinds)
     text, kind = translate(form.formula, kinds, "python")
-    if kind == "float" and out.dtype in _WHOLE and not form.converts:
+    if kind == "float" and out.dtype in _WHOLE and form.conversion is None:
         return None
     if "float" not in kinds:
         if any(word in text for word in ("power(", "<<", ">>", "float32(")):

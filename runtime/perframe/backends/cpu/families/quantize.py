@@ -64,7 +64,7 @@ def lower(
             _scale(layer, "quantize", QUANTIZE.operands(x=x, scale=own, zero=own_zero, out=y), False),
         ]
     small, large = (outputs[0], x) if form.quantizes else (x, outputs[0])
-    if scale is None or any(form.steps) or small.dtype not in SIGNED or layer.attributes.get("block_size"):
+    if scale is None or any(form.steps) or small.dtype not in SIGNED:
         return None
     if {large.dtype, scale.dtype, form.precision} != {DataType.FLOAT32}:
         return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from perframe.backends.protocol import LayerLike
 from perframe.layers.spectral import Transform
 
 
-def _fourier(layer: LayerLike, form: Transform, inputs: Sequence[Any], outputs: Sequence[Operand]) -> Any:
+def _fourier(form: Transform, inputs: Sequence[Any], outputs: Sequence[Operand]) -> Any:
     """Transform frame by frame with NumPy; short floats as float32."""
     if not outputs[0].shape.size:
         return np.zeros(outputs[0].shape)
@@ -34,7 +34,7 @@ def _hertz_to_mel(frequency: float) -> float:
     return float(2595 * np.log10(1 + frequency / 700))
 
 
-def _mel(layer: LayerLike, form: Any, inputs: Sequence[Any], outputs: Sequence[Operand]) -> Any:
+def _mel(inputs: Sequence[Any]) -> Any:
     """Triangles between bins of the spectrum, at equal distances on the mel scale; each is 1 at its middle bin."""
     bands, length, rate = (int(value.item()) for value in inputs[:3])
     lower, upper = (_hertz_to_mel(float(value.item())) for value in inputs[3:])
@@ -52,13 +52,7 @@ def _mel(layer: LayerLike, form: Any, inputs: Sequence[Any], outputs: Sequence[O
     )
 
 
-_COMPUTE: dict[str, Callable[[LayerLike, Any, Sequence[Any], Sequence[Operand]], Any]] = {
-    "DFT": _fourier,
-    "STFT": _fourier,
-    "MelWeightMatrix": _mel,
-}
-
-
 def compute(layer: LayerLike, form: Any, inputs: Sequence[Any], outputs: Sequence[Operand]) -> list[Any]:
-    """Compute by operator."""
-    return [np.asarray(_COMPUTE[layer.op](layer, form, inputs, outputs)).astype(outputs[0].dtype.numpy)]
+    """Compute a transform; a layer without a form has weights."""
+    made = _mel(inputs) if form is None else _fourier(form, inputs, outputs)
+    return [np.asarray(made).astype(outputs[0].dtype.numpy)]

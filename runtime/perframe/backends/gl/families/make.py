@@ -26,6 +26,11 @@ def _one_hot(call: Call[Coding]) -> Binding:
 _LOWER: dict[type, Callable[[Call[Any]], Binding]] = {Diagonal: _eye, Triangle: _triangle, Coding: _one_hot}
 
 
+def supports(call: Call[Any]) -> str | None:
+    """Supports all but window functions, which the plan computes."""
+    return None if type(call.form) in _LOWER else f"{call.layer.op} has no GL kernel"
+
+
 def lower(call: Call[Diagonal | Triangle | Coding], tools: Tools) -> list[Binding]:
     """One kernel."""
     return [_LOWER[type(call.form)](call)]
