@@ -122,7 +122,7 @@ class Workspace(Protocol):
 
 
 class Backend(Protocol):
-    """A place where layers run."""
+    """The processor and the memory with which layers run."""
 
     backend_type: BackendType
 
@@ -174,8 +174,8 @@ class Placing(Protocol):
     def overwrites(self, layer: LayerLike) -> int | None:
         """Return the index of the input whose storage the first output may take over, or None.
 
-        Both must be equally large. The layer reads no element of that input after it has written to the same place.
+        Both must be equally large. The layer reads no element of that input after it has written there.
         """
 
-    def part(self, storage: Storage, place: StorageRange, shape: Sequence[int], dtype: DataType) -> Storage:
-        """Return the range `place` of another value's `storage`, as storage of its own."""
+    def part(self, storage: Storage, part: StorageRange, shape: Sequence[int], dtype: DataType) -> Storage:
+        """Return the range `part` of another value's `storage`, as storage of its own."""

@@ -66,7 +66,7 @@ def _fuse_real(graph: Graph, layer: Layer) -> bool:
     scale = operands.x.scale * operands.w_scale
     rounds = graph.only_user(layer.outputs[0])
     to = quantization(graph, rounds) if rounds is not None and rounds.op == "QuantizeLinear" else None
-    clamps = all(stage.op in ("Relu", "Clip") for stage in layer.epilogue)
+    clamps = all(stage.limits is not None for stage in layer.epilogue)
     if rounds is None or to is None or not clamps:
         # if the result is not quantized again, the sums become real numbers
         _rewrite(graph, layer, operands, scale)

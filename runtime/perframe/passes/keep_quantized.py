@@ -179,7 +179,7 @@ class _Rewrite:
 
     def _limits(self, layer: Layer, to: Quantization) -> tuple[int, int] | None:
         """Return the bytes between which an epilogue clamps the result; None if it does anything else."""
-        if any(stage.op not in ("Relu", "Clip") for stage in layer.epilogue):
+        if any(stage.limits is None for stage in layer.epilogue):
             return None
         low, high = WHOLE_RANGES[self._dtype(to)]
         real = apply(layer.epilogue, np.array([-np.inf, np.inf], np.float32))

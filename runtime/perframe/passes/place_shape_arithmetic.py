@@ -10,7 +10,7 @@ def _is_arithmetic(layer: Layer) -> bool:
     """Whether a layer computes on the CPU with its inputs' values. A layer that reads a shape only leaves the values on
     the backend.
     """
-    return layer.on_host and layer.op not in ("Shape", "Size")
+    return layer.on_host and layer.declaration.reads_values
 
 
 def run(model: Model, evaluate: Evaluate) -> int:

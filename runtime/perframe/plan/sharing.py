@@ -1,6 +1,6 @@
 """Values that lie within other values: the parts of a join and the pieces of a cut need no copies.
 
-A kernel writes a part of a join straight to its place in the output, and reads a piece of a cut in the input. Such a
+A kernel writes a part of a join straight into its range of the output, and reads a piece of a cut in the input. Such a
 value has (outer, own) elements within (outer, total) elements. If `outer` is 1, the value is a range of the other's
 storage, and any kernel can write and read it. Otherwise its rows have gaps between them, and all kernels that write or
 read it must take gaps. A layer may also overwrite a value that it is the last to read, if its kernel reads no element
@@ -46,7 +46,7 @@ class Sharing:
             self._cut(layer)
         self._overwrite()
         if self.within:
-            self.wholes = {place.whole for place in self.within.values()}
+            self.wholes = {part.whole for part in self.within.values()}
             self.ends = self._last_uses()
 
     # --- joins ---
@@ -141,7 +141,7 @@ class Sharing:
 
     def _overwrite(self) -> None:
         """Let layers overwrite values that they are the last to read."""
-        settled = self._fixed | {name for at, place in self.within.items() for name in (at, place.whole)}
+        settled = self._fixed | {name for at, part in self.within.items() for name in (at, part.whole)}
         over: dict[str, str] = {}
         for layer, ends in zip(self._outline.layers, self._outline.ends, strict=True):
             at = self._backend.overwrites(layer) if ends else None
@@ -162,8 +162,8 @@ class Sharing:
         last: dict[str, int] = {}
         for index, names in enumerate(self._outline.ends):
             for name in names:
-                place = self.within.get(name)
-                last[place.whole if place else name] = index
+                part = self.within.get(name)
+                last[part.whole if part else name] = index
         ends: list[list[str]] = [[] for _ in self._outline.ends]
         for name, index in last.items():
             ends[index].append(name)
