@@ -37,13 +37,13 @@ def _planned(parts: Parts) -> Iterator[PlannedPart]:
         yield from _planned(decided)
 
 
-def learn(worker: pf.Worker) -> list[PlannedPart]:
-    """Have templates of what the worker planned, and all kernels, now. Raises where a layer cannot be followed."""
+def trace(worker: pf.Worker) -> list[PlannedPart]:
+    """Trace the plans of a worker now, and compile all kernels. Raises the error of a layer that cannot be followed."""
     parts = planned_parts(worker)
     for part in parts:
-        if part._to_learn is not None:
-            part.learn(part._to_learn)
-            part._to_learn = None
+        if part._to_trace is not None:
+            part.trace(part._to_trace)
+            part._to_trace = None
     jit.settle()
     return parts
 

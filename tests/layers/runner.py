@@ -21,7 +21,7 @@ import perframe as pf
 from perframe.execution.parts import downloaded
 from perframe.layers.base import registry
 from perframe.plan.refit import FittedPlan
-from support import latest_plan, learn, planned_parts
+from support import latest_plan, planned_parts, trace
 
 Array = NDArray[Any]
 Reference = str | Callable[..., Any]
@@ -147,7 +147,7 @@ def check_open_dims(model: pf.Model, case: Case, expected: list[Array]) -> None:
     opened = pf.Model(inputs, model.outputs, model.layers, model.constants, model.name)
     with pf.Worker(opened) as worker:
         check_values(worker.schedule(case.fed), case, expected)
-        for part in learn(worker):
+        for part in trace(worker):
             part._evicted += part._plans.values()
             part._plans.clear()
         check_values(worker.schedule(case.fed), case, expected)
