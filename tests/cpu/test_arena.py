@@ -16,7 +16,7 @@ from perframe.backends.cpu.program.arena import Arena, ArenaStorage, ArenaWorksp
 from perframe.execution.parts import MAX_PLANS
 from perframe.plan.refit import FittedPlan
 from perframe.tensor import DataType
-from perframe.testing.plans import latest_plan, learn, planned_parts
+from perframe.testing.plans import latest_plan, planned_parts, trace
 from small import load, node
 
 BIG = 1 << 20
@@ -145,7 +145,7 @@ def test_fitted_plans_leave_the_block() -> None:
     worker = pf.Worker(chain())
     arena = worker._backend.arena  # type: ignore[attr-defined]
     worker.schedule(np.ones((8, 64), np.float32)).peek_output().download_to_array()
-    learn(worker)
+    trace(worker)
     for rows in range(9, 40):
         worker.schedule(np.ones((rows, 64), np.float32)).peek_output().download_to_array()
     assert isinstance(latest_plan(planned_parts(worker)[0]), FittedPlan)

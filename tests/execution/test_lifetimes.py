@@ -11,7 +11,7 @@ import pytest
 
 import perframe as pf
 from perframe.tensor.storage import begin_job
-from perframe.testing.plans import learn
+from perframe.testing.plans import trace
 from small import Gate, load, node, row
 
 LAYERS = 6
@@ -26,7 +26,7 @@ def chain(request: pytest.FixtureRequest) -> pf.Worker:
     worker = pf.Worker(load(nodes, {"x": dims}, f"t{LAYERS - 1}", {"w": w}, optimize=False))
     if request.param == "followed":
         worker.schedule(np.ones((100, 64), np.float32)).peek_output().download_to_array()
-        learn(worker)
+        trace(worker)
     return worker
 
 

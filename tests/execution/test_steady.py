@@ -22,8 +22,8 @@ LITTLE = 16 * FRAMES  # less than any object a frame; Python keeps some freed on
 
 
 @pytest.fixture(autouse=True)
-def no_lessons(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A job that learns sizes beside the frames allocates too."""
+def no_tracing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A job that traces sizes beside the frames allocates too."""
     monkeypatch.setenv("PERFRAME_FOLLOW", "0")
 
 

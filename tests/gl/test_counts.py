@@ -262,7 +262,7 @@ def steady(frame: Callable[[int], object], count: Allocations) -> list[str]:
 def test_a_frame_of_arrays_allocates_nothing(
     backend: str, backend_context: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("PERFRAME_FOLLOW", "0")  # a job that learns sizes beside the frames allocates too
+    monkeypatch.setenv("PERFRAME_FOLLOW", "0")  # a job that traces sizes beside the frames allocates too
     count = Allocations(monkeypatch, backend_context)
     in_flight = 1 if backend == "cpu" else 3  # a CPU worker that is still reading gives the next run other memory
     with pf.Worker(network(), backend, backend_context) as worker:

@@ -14,7 +14,7 @@ from perframe.backends.cpu import backend as cpu
 from perframe.backends.cpu.compile import jit
 from perframe.layers.base import Declaration
 from perframe.tensor import storage
-from perframe.testing.plans import learn
+from perframe.testing.plans import trace
 from small import load, node
 
 BLOCKS = 6
@@ -29,8 +29,8 @@ def compiled() -> None:
 
 
 def forget(counted: dict[str, int], worker: pf.Worker) -> None:
-    """Count anew when sizes were learnt and all kernels are there."""
-    learn(worker)
+    """Count anew after sizes are traced and all kernels are compiled."""
+    trace(worker)
     counted.clear()
 
 
@@ -202,7 +202,7 @@ def test_a_plan_whose_kernels_are_being_compiled_leaves_formulas(
     with pf.Worker(model) as worker:
         for rows in (3, 5, 7):
             x = np.random.default_rng(rows).standard_normal((rows, 8)).astype(np.float32)
-            learn(worker)
+            trace(worker)
             counted.clear()
             made = worker.schedule(x).peek_output().download_to_array()
             np.testing.assert_allclose(made, expected(x, constants), 1e-4, 1e-5)
@@ -266,7 +266,7 @@ def test_an_output_of_other_shapes_keeps_its_values_while_its_plan_is_kept() -> 
     model = load([node("Softmax", "x", "y")], {"x": ["n", 4]})
     with pf.Worker(model) as worker, pf.Worker(load([node("Neg", "x", "y")], {"x": ["n", 4]})) as other:
         worker.schedule(np.zeros((7, 4), np.float32))
-        learn(worker)
+        trace(worker)
         output = worker.schedule(np.zeros((500_000, 4), np.float32)).peek_output()
         for rows in range(2, 9):
             worker.schedule(np.full((rows, 4), rows, np.float32)).peek_output().download_to_array()
@@ -328,7 +328,7 @@ def test_memory_that_ends_in_the_middle(monkeypatch: pytest.MonkeyPatch) -> None
         left = [1] * count
         with pf.Worker(model) as worker:
             schedule(worker, 100)
-            learn(worker)
+            trace(worker)
             schedule(worker, 90)
             with monkeypatch.context() as context:
                 context.setattr(storage, "aligned_bytes", some)

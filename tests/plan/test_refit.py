@@ -1,4 +1,4 @@
-"""Jobs learn templates beside the frames, for all workers of a model. PERFRAME_FOLLOW=0 turns that off."""
+"""Jobs trace templates beside the frames, for all workers of a model. PERFRAME_FOLLOW=0 turns that off."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 import perframe as pf
 from perframe.backends.cpu import backend as cpu
 from perframe.plan.plan import Plan
-from perframe.testing.plans import learn, planned_parts
+from perframe.testing.plans import planned_parts, trace
 from plan.test_new_shapes import compiled, counted, expected, forget, network
 from small import load, node
 
@@ -26,15 +26,15 @@ def test_a_shape_that_is_given_out_follows_no_other_size() -> None:
             worker.schedule(np.full((rows, 4), rows, np.float32))
             np.testing.assert_array_equal(worker.peek_output("s").download_to_array(), [rows, 4])
             np.testing.assert_array_equal(worker.peek_output("y").download_to_array(), np.full((rows, 4), rows))
-            for part in learn(worker):
+            for part in trace(worker):
                 part._plans.clear()
 
 
-def test_workers_of_one_model_share_what_was_learnt(counted: dict[str, int]) -> None:
+def test_workers_of_one_model_share_templates(counted: dict[str, int]) -> None:
     model, constants = network()
     with pf.Worker(model) as first:
         first.schedule(np.zeros((4, 8), np.float32)).peek_output().download_to_array()
-        learn(first)
+        trace(first)
         with pf.Worker(model) as second:
             first.release()
             counted.clear()
@@ -44,7 +44,7 @@ def test_workers_of_one_model_share_what_was_learnt(counted: dict[str, int]) -> 
             assert not counted
 
 
-def test_sizes_are_learnt_in_a_job_once_a_run_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_job_traces_sizes_once_a_run_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Plan, "is_costly", True)
     model, _ = network(seed=8)
     with pf.Worker(model) as worker:
@@ -71,11 +71,11 @@ def test_a_layer_that_cannot_be_followed_is_named(monkeypatch: pytest.MonkeyPatc
         worker.schedule(np.zeros((4, 4), np.float32)).peek_output().download_to_array()
         (part,) = planned_parts(worker)
         with pytest.raises(AttributeError):
-            learn(worker)
-        assert part._lesson.layer == "y"
+            trace(worker)
+        assert part._tracing.layer == "y"
         assert part._templates is not None and not part._templates.is_open
         part._templates.is_open = True
-        part._learn_in_job(((5, 4),))
+        part._trace_in_job(((5, 4),))
         assert "layer 'y' cannot be followed" in caplog.text
         for rows in (5, 6):
             worker.schedule(np.zeros((rows, 4), np.float32))

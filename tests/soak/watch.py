@@ -90,7 +90,7 @@ def sample() -> dict[str, int]:
 
 
 def settle() -> None:
-    """Let all jobs and compilers end: lessons about new sizes go on beside the frames, and hold much meanwhile.
+    """Let all jobs and compilers end: a job that traces sizes takes much memory meanwhile.
 
     Besides, a tuple that another thread is making breaks when the garbage collector shows it here.
     """
@@ -204,7 +204,7 @@ def watch(rounds: Iterator[None], count: int) -> Report:
             next(rounds)
         done = until
         if 2 * step <= steps:
-            settle()  # so that sizes are learnt while it warms up
+            settle()  # so that sizes are traced while it warms up
         else:
             samples.append(json.dumps(sample()))
     return Report([json.loads(text) for text in samples], count / steps)

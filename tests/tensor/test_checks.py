@@ -12,7 +12,7 @@ import perframe as pf
 from passes.graphs import graph, node
 from perframe.tensor import checks
 from perframe.testing import Case, ints
-from perframe.testing.plans import learn
+from perframe.testing.plans import trace
 
 HUGE = 1 << 50
 ONE = np.ones(1, np.float32)
@@ -64,7 +64,7 @@ def test_sizes_that_were_followed_are_limited_too(monkeypatch: pytest.MonkeyPatc
         for size in range(5, 40):
             made = worker.schedule(np.ones(size, np.float32)).peek_output()
             assert made.download_to_array().shape == (1000 * size,)
-            learn(worker)
+            trace(worker)
         for size in (1000, 10**7):
             with pytest.raises((pf.InputError, pf.InferenceError), match=r"would take|too large"):
                 worker.schedule(np.ones(size, np.float32))

@@ -32,7 +32,7 @@ from perframe.plan.constants import ConstantPool
 from perframe.plan.inferred import Outline
 from perframe.plan.plan import Plan
 from perframe.plan.planner import Planner
-from perframe.plan.refit import Lesson, Templates, end_lessons_at_exit, follows_sizes
+from perframe.plan.refit import Templates, Tracing, end_tracing_at_exit, follows_sizes
 from perframe.sizes.open_dims import Shapes
 from perframe.tensor import BackendType, Storage, Tensor
 from perframe.tensor.partial import DynamicTensorShape, PartialTensor
@@ -101,8 +101,8 @@ class PlannedPart:
         self._names = [value.name for value in model.inputs]
         self._decisive = decisive_inputs(model)
         self._templates = None if self._decisive else _templates_of(model, machine.backend)
-        self._to_learn: Shapes | None = None  # shapes that were planned without a template, and may be worth a lesson
-        self._lesson = Lesson()
+        self._to_trace: Shapes | None = None  # shapes that were planned without a template, and may be worth tracing
+        self._tracing = Tracing()
         self._signatures = {id(layer): signature(layer) for layer in model.layers}
 
     def run_whole(self, values: Values) -> None:
@@ -157,14 +157,14 @@ class PlannedPart:
         plan = self._plans.get(key)
         if plan is not None:
             self._plans.move_to_end(key)
-            if self._to_learn is not None:
-                self._begin_lesson(plan)
+            if self._to_trace is not None:
+                self._begin_tracing(plan)
             return plan
         plan = self._templates.plan(shapes, self._machine.backend) if self._templates is not None else None
         if plan is None:
             plan = self._made(shapes, decisive)
             follows = self._templates is not None and self._templates.has_sizes(shapes)
-            self._to_learn = shapes if follows else None
+            self._to_trace = shapes if follows else None
         self._plans[key] = plan
         self._evict_old()
         return plan
@@ -177,33 +177,33 @@ class PlannedPart:
             self._evicted.remove(plan)
             plan.release()
 
-    def _begin_lesson(self, plan: Plan) -> None:
-        """Begin a lesson in a job, if planning took long compared with a run."""
-        shapes, templates = self._to_learn, self._templates
+    def _begin_tracing(self, plan: Plan) -> None:
+        """Begin to trace in a job, if planning took long compared with a run."""
+        shapes, templates = self._to_trace, self._templates
         if shapes is None or templates is None or not templates.is_open:
-            self._to_learn = None
-        elif plan.is_costly and not plan.is_busy and not templates.is_learning:
-            self._to_learn = None
-            self._machine.in_job(partial(self._learn_in_job, shapes))  # other workers may use the templates too
-            end_lessons_at_exit()
+            self._to_trace = None
+        elif plan.is_costly and not plan.is_busy and not templates.is_tracing:
+            self._to_trace = None
+            self._machine.in_job(partial(self._trace_in_job, shapes))  # other workers may use the templates too
+            end_tracing_at_exit()
 
-    def _learn_in_job(self, shapes: Shapes) -> None:
+    def _trace_in_job(self, shapes: Shapes) -> None:
         try:
-            self.learn(shapes)
-        except Exception as error:  # no caller waits for the lesson, and planning still works
+            self.trace(shapes)
+        except Exception as error:  # no caller waits for the job, and planning still works
             log.warning(
                 "layer %r cannot be followed to other sizes, so that each new input shape is planned anew: %s: %s",
-                self._lesson.layer,
+                self._tracing.layer,
                 type(error).__name__,
                 error,
             )
 
-    def learn(self, shapes: Shapes) -> None:
-        """Learn templates from shapes like these, so that other sizes need no planning. Raises the error of a layer
-        that cannot be followed.
+    def trace(self, shapes: Shapes) -> None:
+        """Make templates from shapes like these, so that other sizes need no planning. Raises the error of a layer that
+        cannot be followed.
         """
         if self._templates is not None:
-            self._templates.learn(shapes, self._followed, self._lesson)
+            self._templates.trace(shapes, self._followed, self._tracing)
 
     def _made(self, shapes: Shapes, decisive: Mapping[str, Array] = NO_VALUES) -> Plan:
         """Make the plan for these input shapes. `decisive` holds the values of the inputs that decide shapes."""

@@ -1,7 +1,7 @@
 """Plans for new sizes without planning: a template, made from the plan for one set of input shapes, serves all shapes
 that would be planned in the same way.
 
-A job learns templates beside the frames. All workers that run the same model share them.
+Tracing makes templates, in a job beside the frames. All workers that run the same model share them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from perframe.tensor import Tensor, TensorShape
 from perframe.tensor.locks import new_lock
 
 MAX_TEMPLATES = 12  # of one part
-PATIENCE = 4  # learning ends after so many lessons in a row without a use of any template
+PATIENCE = 4  # a part is traced no more after so many jobs in a row without a use of any template
 CHANGES: tuple[Callable[[int], int], ...] = (  # expected changes of sizes; a batch of one often stays one
     lambda size: size,
     lambda size: 2 * size,
@@ -43,14 +43,14 @@ _new = tuple.__new__  # makes a TensorShape of ints in half of the time of its c
 MakePlan = Callable[[Shapes, Backend, ConstantPool, Callable[[str], None]], Plan]
 
 
-class _LessonEndedError(Exception):
-    """Ends a lesson because the process ends."""
+class _TracingEndedError(Exception):
+    """Ends tracing because the process ends."""
 
 
-class Lesson:
-    """A lesson learns templates, layer by layer. `layer` is the name of the current layer."""
+class Tracing:
+    """The progress of a job that traces a part layer by layer. `layer` is the name of the current layer."""
 
-    are_over = False  # set for all lessons when the process ends
+    is_over = False  # set on the class when the process ends
 
     def __init__(self) -> None:
         self.layer = ""
@@ -58,17 +58,17 @@ class Lesson:
     def at(self, layer: str) -> None:
         """Note the current layer, and let other threads go first: a frame may be waiting for the GIL."""
         self.layer = layer
-        if Lesson.are_over:
-            raise _LessonEndedError
+        if Tracing.is_over:
+            raise _TracingEndedError
         time.sleep(0)
 
 
 @cache
-def end_lessons_at_exit() -> None:
-    """Stop all lessons when the process exits. Call it after the first job has begun: exit handlers run in reverse, so
+def end_tracing_at_exit() -> None:
+    """Stop all tracing when the process exits. Call it after the first job has begun: exit handlers run in reverse, so
     that this one runs before the handler that waits for jobs.
     """
-    atexit.register(setattr, Lesson, "are_over", True)
+    atexit.register(setattr, Tracing, "is_over", True)
 
 
 def follows_sizes() -> bool:
@@ -151,18 +151,18 @@ class _Family:
 
 
 class Templates:
-    """The templates of one part of a model. Workers ask them for plans, and start lessons in jobs."""
+    """The templates of one part of a model. Workers ask them for plans, and start tracing in jobs."""
 
     def __init__(self, model: Model, backend: Following) -> None:
         self._backend = backend.apart()
         self._dims = OpenDims([value.shape for value in model.inputs])
         self._constants = ConstantPool(model.constants)
         self._lock = new_lock()  # held while a plan is chosen and fitted, and while templates change
-        self._learning = threading.Lock()  # held during a lesson
+        self._busy = threading.Lock()  # held while a job traces the part
         self._known: list[Template] = []
         self._families: dict[tuple[int, ...], _Family] = {}  # by ranks
-        self._uses = self._unused = 0  # uses of templates, and lessons since the last use
-        self.is_open = True  # false when a layer cannot be followed, or when lessons bring no uses
+        self._uses = self._unused = 0  # uses of templates, and traced shapes since the last use
+        self.is_open = True  # false when a layer cannot be followed, or when tracing brings no uses
 
     def plan(self, shapes: Shapes, backend: Backend) -> Plan | None:
         """Return the plan for these shapes, or None if no template serves them yet."""
@@ -180,36 +180,36 @@ class Templates:
             return template.plan(backend)
 
     @property
-    def is_learning(self) -> bool:
-        """Whether a lesson is under way."""
-        return self._learning.locked()
+    def is_tracing(self) -> bool:
+        """Whether a job traces the part now."""
+        return self._busy.locked()
 
     def has_sizes(self, shapes: Shapes) -> bool:
         """Whether the model leaves any dim of these shapes open."""
         return bool(self._dims.sizes(shapes))
 
-    def learn(self, shapes: Shapes, make: MakePlan, lesson: Lesson) -> None:
-        """Learn templates for these sizes and for other likely sizes.
+    def trace(self, shapes: Shapes, make: MakePlan, tracing: Tracing) -> None:
+        """Make templates for these sizes and for other likely sizes.
 
         Raises the error of a layer that cannot be followed. The part then plans each new shape without templates.
         """
         sizes = self._dims.sizes(shapes)
-        if not sizes or not self._learning.acquire(blocking=False):
+        if not sizes or not self._busy.acquire(blocking=False):
             return
         try:
             self._unused += 1
             for others in self._expected(sizes):
                 if not self._serves(others, shapes):
-                    self._follow(others, shapes, make, lesson)
+                    self._follow(others, shapes, make, tracing)
             if self._unused >= PATIENCE:
                 self.is_open = False
-        except _LessonEndedError:
+        except _TracingEndedError:
             return
         except Exception:
             self.is_open = False
             raise
         finally:
-            self._learning.release()
+            self._busy.release()
 
     def _expected(self, sizes: Sequence[int]) -> list[list[int]]:
         found: list[list[int]] = []
@@ -224,10 +224,10 @@ class Templates:
         family = self._families.get(tuple(map(len, shapes)))
         return family is not None and any(template.program.serves(sizes) for template in family.templates)
 
-    def _follow(self, sizes: Sequence[int], shapes: Shapes, make: MakePlan, lesson: Lesson) -> None:
+    def _follow(self, sizes: Sequence[int], shapes: Shapes, make: MakePlan, tracing: Tracing) -> None:
         trace = Trace(sizes)
         try:
-            plan = make(self._dims.put(trace.sizes, shapes), self._backend, self._constants, lesson.at)
+            plan = make(self._dims.put(trace.sizes, shapes), self._backend, self._constants, tracing.at)
             if plan.program is not None:
                 self._keep(Template(trace, plan, self._backend))
         except InferenceError:

@@ -15,7 +15,7 @@ from perframe.model import Model
 from perframe.plan.refit import FittedPlan
 from perframe.tensor.partial import DynamicTensorShape, PartialTensor
 from perframe.testing.cases import Array, Case
-from perframe.testing.plans import latest_plan, learn, planned_parts
+from perframe.testing.plans import latest_plan, planned_parts, trace
 
 
 def check(case: Case, backend: str, ctx: Any = None) -> None:
@@ -57,7 +57,7 @@ def check_open_dims(model: Model, case: Case, expected: Sequence[Array]) -> None
     opened = Model(inputs, model.outputs, model.layers, model.constants, model.name)
     with Worker(opened) as worker:
         _compare_run(worker, case, expected)
-        for part in learn(worker):
+        for part in trace(worker):
             part._evicted += part._plans.values()
             part._plans.clear()
         _compare_run(worker, case, expected)

@@ -27,13 +27,13 @@ def _planned(parts: Parts) -> Iterator[PlannedPart]:
         yield from _planned(decided)
 
 
-def learn(worker: Worker) -> list[PlannedPart]:
+def trace(worker: Worker) -> list[PlannedPart]:
     """Make templates of what the worker planned, and all kernels, now. Raises if a layer cannot be followed."""
     parts = planned_parts(worker)
     for part in parts:
-        if part._to_learn is not None:
-            part.learn(part._to_learn)
-            part._to_learn = None
+        if part._to_trace is not None:
+            part.trace(part._to_trace)
+            part._to_trace = None
     settle_kernels()
     return parts
 
