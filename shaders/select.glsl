@@ -9,14 +9,8 @@
 //@ param int largest
 //@ param int last
 // The place of the largest or smallest element of each part of each row. Long rows are done in parts; later passes
-// (chained) choose among the `count` places in I that the parts found. before() says which of two elements comes first;
-// NaN is the largest.
-bool lost(float x) { return is_nan(x); }
-bool lost(int x) { return false; }
-bool before(T a, T b) {
-    if (lost(a) || lost(b)) return lost(a) != lost(b) && lost(a) == (largest == 1);
-    return largest == 1 ? a > b : a < b;
-}
+// (chained) choose among the `count` places in I that the parts found.
+//@ include order
 int element(int o) {
     int row = o / parts, begin = (o - row * parts) * run;
     int first = row / inner * size * inner + row % inner, found = 0;

@@ -4,12 +4,7 @@
 //@ param int largest
 // The rank of each element: the number of elements of its row that come before it. Of equal elements the lower index
 // comes first.
-bool lost(float x) { return is_nan(x); }
-bool lost(int x) { return false; }
-bool before(T a, T b) {
-    if (lost(a) || lost(b)) return lost(a) != lost(b) && lost(a) == (largest == 1);
-    return largest == 1 ? a > b : a < b;
-}
+//@ include order
 int element(int o) {
     int at = o / inner % size, first = o - at * inner, rank = 0;
     T x = X(o);

@@ -10,12 +10,7 @@
 // A pass of a bitonic sort of each row's places. Rows are `padded` to a power of two with places that come last. Each
 // place is compared with its partner, `reach` away, in blocks of alternating direction. In the first pass (fresh) every
 // place is still its own index.
-bool lost(float x) { return is_nan(x); }
-bool lost(int x) { return false; }
-bool before(T a, T b) {
-    if (lost(a) || lost(b)) return lost(a) != lost(b) && lost(a) == (largest == 1);
-    return largest == 1 ? a > b : a < b;
-}
+//@ include order
 bool precedes(int a, int b, int first) {
     if (a >= size || b >= size) return a < b;
     T x = X(first + a * inner), y = X(first + b * inner);

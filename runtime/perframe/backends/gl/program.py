@@ -23,7 +23,7 @@ Numbers = Number | Sequence[Number]
 
 FORMULA_NUMBERS = "p"  # the array from which formulas read their numbers
 _COMPONENTS = {"int": 1, "float": 1, "ivec2": 2, "vec2": 2, "ivec4": 4, "vec4": 4, "mat3": 12}
-_DECLARATION = re.compile(r"^//@ (input|param|texture) (.+)$")
+_DECLARATION = re.compile(r"^//@ (input|param|texture|include) (.+)$")
 _PARAM = re.compile(r"^(\w+) (\w+)(?:\[(\d+)\])?$")
 
 
@@ -43,7 +43,7 @@ class Parameter:
 @dataclass(frozen=True)
 class Kernel:
     """A shader body, and the declarations of its `//@` lines: the tensors that it reads, the caller's textures that it
-    samples, and its parameters.
+    samples, and its parameters. A line `//@ include order` stands for the text of `shaders/lib/order.glsl`.
     """
 
     name: str
@@ -106,6 +106,8 @@ def load_kernel(name: str) -> Kernel:
             inputs.append(found[2])
         elif found[1] == "texture":
             textures.append(found[2])
+        elif found[1] == "include":
+            body.append(_library(found[2]))
         elif (declared := _PARAM.match(found[2])) is not None:
             parameters.append(Parameter(declared[1], declared[2], int(declared[3]) if declared[3] else None))
         else:
@@ -119,8 +121,8 @@ def _shell(name: str) -> Template:
 
 
 @cache
-def _math() -> str:
-    return resource("shaders", "lib", "math.glsl").read_text(encoding="utf-8")
+def _library(name: str) -> str:
+    return resource("shaders", "lib", f"{name}.glsl").read_text(encoding="utf-8")
 
 
 def compose(
@@ -150,7 +152,7 @@ def compose(
     lines += ["layout(std140) uniform Params {", *(p.declaration() for p in kernel.parameters), "};", *accessors]
     # A layer and its epilogue may use the same formula. Each function is one line, and GLSL accepts it only once.
     functions = "\n".join(dict.fromkeys(functions.splitlines()))
-    parts = {"math": _math(), "functions": functions, "body": kernel.body, "version": version}
+    parts = {"math": _library("math"), "functions": functions, "body": kernel.body, "version": version}
     return _shell(shell).substitute(parts, declarations="\n".join(lines))
 
 
