@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -124,6 +124,12 @@ def window_words(window: Window, size: Sequence[int], output: Sequence[int]) -> 
     parts = [(size, 1), (output, 1), (window.kernel, 1), (window.strides, 1), (window.dilations, 1), (window.begin, 0)]
     numbers = [number for values, other in parts for number in (*(other,) * missing, *values)]
     return dict(zip(WINDOW.split(), numbers, strict=True))
+
+
+def window_reach(window: Mapping[str, int]) -> tuple[int, int]:
+    """The rows and columns of the input that a window covers."""
+    rows = (window["kernel_y"] - 1) * window["dilation_y"] + 1
+    return rows, (window["kernel_x"] - 1) * window["dilation_x"] + 1
 
 
 def end_words(window: Window) -> dict[str, int]:
