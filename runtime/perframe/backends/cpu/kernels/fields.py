@@ -108,7 +108,7 @@ RECURRENT = Fields(
     "parameters steps batch hidden directions goes_backwards block writes_last_h writes_last_c resets_after",
 )
 # Queries are (rows, size), keys (size, keys) and values (keys, columns). After the words with names come the batch, and
-# the strides along it of query, keys, values, added, kept, dropped and out.
+# the strides of all operands along it.
 ATTENTION = Fields(
     "query keys values added kept dropped out",
     "parameters rows key_count size columns row_block key_block row_items query_offset key_offset value_offset"

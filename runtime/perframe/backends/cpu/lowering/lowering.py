@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from perframe.backends.cpu.compile import jit
-from perframe.backends.cpu.kernels.fields import WINDOW
+from perframe.backends.cpu.kernels.fields import MOVE, WINDOW
 from perframe.backends.cpu.kernels.sizes import STRIP
 from perframe.backends.cpu.program.program import NativeStep, Table
 from perframe.backends.operand import Operand
@@ -105,9 +105,11 @@ def strided_copy(
             rows_of = _in_rows(known_factor(elements))
             dims, from_steps, to_steps = (elements // rows_of, rows_of), (rows_of, 1), (rows_of, 1)
         kernel, items = rows, math.prod(dims[:-1])
-    numbers = [offset, out_offset, len(dims), *dims, *from_steps, *to_steps]
+    numbers = MOVE.numbers(x_offset=offset, out_offset=out_offset, rank=len(dims))
+    numbers += [*dims, *from_steps, *to_steps]
     beside = ("move", "move.transpose") if rows == "move" else ()
-    return step(layer, kernel, [x, out], numbers, items, grain=sharing(items, elements), beside=beside)
+    operands, grain = MOVE.operands(x=x, out=out), sharing(items, elements)
+    return step(layer, kernel, operands, numbers, items, grain=grain, beside=beside)
 
 
 @remembered(1024)
