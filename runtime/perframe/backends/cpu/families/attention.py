@@ -131,8 +131,16 @@ def lower(
         out_row=form.out[-2],
         rank=len(form.batch),
     )
-    along_batch = [*(step for view in (*views, *masks) for step in view.strides[:-2]), *form.out[:-2]]
-    numbers = [*fixed, *form.batch, *along_batch]
+    along_batch = ATTENTION.operands(
+        query=views[0].strides[:-2],
+        keys=views[1].strides[:-2],
+        values=views[2].strides[:-2],
+        added=masks[0].strides[:-2],
+        kept=masks[1].strides[:-2],
+        dropped=masks[2].strides[:-2],
+        out=form.out[:-2],
+    )
+    numbers = [*fixed, *form.batch, *(step for steps in along_batch for step in steps)]
     operands = ATTENTION.operands(
         query=query,
         keys=key,

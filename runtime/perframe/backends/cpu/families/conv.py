@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from perframe.backends.cpu.compile import jit
-from perframe.backends.cpu.kernels.fields import CONV, DEPTHWISE
+from perframe.backends.cpu.kernels.fields import BATCH_STEPS, CONV, DEPTHWISE
 from perframe.backends.cpu.kernels.sizes import LANES
 from perframe.backends.cpu.lowering import gemm, winograd
 from perframe.backends.cpu.lowering.casting import accumulator
@@ -92,19 +92,26 @@ def _channels_last(
     if winograd.may_take(form):
         jit.kernel("winograd")
 
-    def packed(value: Any) -> Any:
-        matrices = value.reshape(groups, outputs, depth, taps).transpose(0, 3, 2, 1)
-        return gemm.pack(matrices.reshape(groups, taps * depth, outputs))
-
-    sizes = (depth, taps * depth * gemm.padded(outputs), outputs, outputs, outputs)
-    images, seen = form.batch, (*window.values(), depth)
-    if form.window.kernel == form.window.strides == (1,) * len(form.size) and form.output == form.size:
-        images, seen = 1, gemm.lines_of(form.batch * math.prod(form.size), depth)  # pixels of whatever image
-    pitches = (x.pitch, out.pitch, out.pitch if addend is None else addend.pitch)
-    steps = tuple((size,) for size in sizes)
-    narrow = 0 if addend is None or groups > 1 else addend.shape[-1]
-    product = gemm.Multiplication(images, outputs, *pitches, seen, (groups,), steps, addend_columns=narrow)
-    panels, steps_before = w.derived("panels", packed), []
+    images, seen = gemm.images_of(form, window)
+    product = gemm.Multiplication(
+        images=images,
+        columns=outputs,
+        x_pitch=x.pitch,
+        out_pitch=out.pitch,
+        addend_pitch=out.pitch if addend is None else addend.pitch,
+        window=seen,
+        channels=depth,
+        batch=(groups,),
+        steps=BATCH_STEPS.operands(
+            x=(depth,),
+            weights=(taps * depth * gemm.padded(outputs),),
+            bias=(outputs,),
+            out=(outputs,),
+            addend=(outputs,),
+        ),
+        addend_columns=0 if addend is None or groups > 1 else addend.shape[-1],
+    )
+    panels, steps_before = w.derived("panels", lambda value: gemm.pack(gemm.matrices_of(value, groups))), []
     if factor is not None:
         scaled = scratch(panels.shape, x.dtype)
         steps_before, panels = [gemm.scale_step(layer, panels, factor, scaled, depth, outputs)], scaled
@@ -141,14 +148,12 @@ def depthwise(
     out: Operand,
 ) -> NativeStep:
     """Each channel by itself."""
-    (limits, finish, parameters), keep = gemm.finishing(layer)
+    words, keep = gemm.finishing(layer)
     rows = form.batch * window["out_height"]
     row_flops = 2 * window["out_width"] * window["kernel_y"] * window["kernel_x"] * form.channels
     operands = DEPTHWISE.operands(x=x, weights=by_tap, bias=bias, out=out)
     numbers = DEPTHWISE.numbers(
-        limits=limits,
-        finish=finish,
-        parameters=parameters,
+        **words,
         **window,
         channels=form.channels,
         x_pitch=x.pitch,

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from perframe.backends.cpu.families import conv
+from perframe.backends.cpu.kernels.fields import BATCH_STEPS
 from perframe.backends.cpu.lowering import gemm
 from perframe.backends.cpu.lowering.casting import accumulator
 from perframe.backends.cpu.lowering.lowering import all_float32, window_words
@@ -18,6 +19,7 @@ from perframe.backends.cpu.program.program import NativeStep
 from perframe.backends.operand import Operand, Scratch
 from perframe.backends.protocol import LayerLike
 from perframe.layers.conv import Convolution
+from perframe.layers.geometry import Window
 
 
 def compute(layer: LayerLike, form: Convolution, inputs: Sequence[Any], outputs: Sequence[Operand]) -> list[Any]:
@@ -86,17 +88,31 @@ def lower(
                 matrices = np.stack([flat[..., i, j] for i, j in taps], 1)
             return gemm.pack(matrices.reshape(groups, len(taps) * depth, wide * outputs_))
 
-        sizes = (depth, len(taps) * depth * gemm.padded(wide * outputs_), outputs_, outputs_, 0)
-        kernel = (len(v.taps), len(h.taps), 1, 1, v.dilation, h.dilation, v.pad, h.pad)
+        phase = Window(
+            kernel=(len(v.taps), len(h.taps)),
+            strides=(1, 1),
+            dilations=(v.dilation, h.dilation),
+            begin=(v.pad, h.pad),
+            end=(0, 0),
+        )
+        seen = window_words(phase, (height, width), (v.size, h.size))
+        assert seen is not None
         product = gemm.Multiplication(
             images=form.batch,
             columns=wide * outputs_,
             x_pitch=x.pitch,
             out_pitch=sx * pitch,
             addend_pitch=0,
-            window=(height, width, v.size, h.size, *kernel, depth),
+            window=seen,
+            channels=depth,
             batch=(groups,),
-            steps=tuple((size,) for size in sizes),
+            steps=BATCH_STEPS.operands(
+                x=(depth,),
+                weights=(len(taps) * depth * gemm.padded(wide * outputs_),),
+                bias=(outputs_,),
+                out=(outputs_,),
+                addend=(0,),
+            ),
             out_offset=(v.first * out_width + h.first) * pitch,
             out_line=sy * out_width * pitch,
             out_image=out_height * out_width * pitch,

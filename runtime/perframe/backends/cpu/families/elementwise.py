@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from perframe.backends.cpu.compile import jit
+from perframe.backends.cpu.kernels import fields
 from perframe.backends.cpu.kernels.sizes import MAX_RANK
 from perframe.backends.cpu.lowering.casting import convert, is_native
 from perframe.backends.cpu.lowering.lowering import float_array, sharing, step, strided_copy
@@ -80,12 +81,19 @@ def lower(
     inner = shape[-1]
     pieces = at_least(inner // PIECE, 1)
     piece, items = -(-inner // pieces), math.prod(shape[:-1]) * pieces
-    flat = [dim for steps in strides for dim in steps]
+    words = fields.elementwise(len(operands))
+    fixed = words.numbers(
+        parameters=numbers.ctypes.data,
+        rank=len(shape),
+        pieces=pieces,
+        piece=piece,
+        pitch=outputs[0].pitch if gaps else inner,
+    )
     made = step(
         layer,
         "elementwise",
-        [*operands, outputs[0]],
-        [numbers.ctypes.data, len(shape), pieces, piece, outputs[0].pitch if gaps else inner, *shape, *flat],
+        words.operands(**{f"x{k}": value for k, value in enumerate(operands)}, out=outputs[0]),
+        [*fixed, *shape, *(stride for steps in strides for stride in steps)],
         items,
         whole,
         [numbers],

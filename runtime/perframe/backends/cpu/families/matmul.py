@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from perframe.backends.cpu.compile import jit
-from perframe.backends.cpu.kernels.fields import MATMUL
+from perframe.backends.cpu.kernels.fields import BATCH_STEPS, MATMUL
 from perframe.backends.cpu.lowering import gemm
 from perframe.backends.cpu.lowering.casting import accumulator
 from perframe.backends.cpu.lowering.lowering import all_float32, epilogue, float_array, step
@@ -110,15 +110,23 @@ def _over_panels(
     size = form.depth * gemm.padded(form.columns)
     kept = [axis for axis, step in enumerate(b_steps) if step]
     strides = dict(zip(kept, row_major([batch[axis] for axis in kept]), strict=True))
-    steps = (
-        a_steps,
-        tuple(strides.get(axis, 0) * size for axis in range(len(batch))),
-        (0,) * len(batch),
-        tuple(step * rows * form.columns for step in row_major(batch)),
-        (0,) * len(batch),
+    product = gemm.Multiplication(
+        images=1,
+        columns=form.columns,
+        x_pitch=pitch,
+        out_pitch=form.columns,
+        addend_pitch=form.columns,
+        window=gemm.window_of_rows(rows),
+        channels=form.depth,
+        batch=batch,
+        steps=BATCH_STEPS.operands(
+            x=a_steps,
+            weights=tuple(strides.get(axis, 0) * size for axis in range(len(batch))),
+            bias=(0,) * len(batch),
+            out=tuple(step * rows * form.columns for step in row_major(batch)),
+            addend=(0,) * len(batch),
+        ),
     )
-    pitches = (pitch, form.columns, form.columns)
-    product = gemm.Multiplication(1, form.columns, *pitches, gemm.lines_of(rows, form.depth), batch, steps)
     made: list[NativeStep | None] = []
     if constant:
         key = f"panels of {form.b_strides} {form.columns} {form.depth} {form.alpha}"

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from perframe.backends.cpu.families import conv, matmul
-from perframe.backends.cpu.kernels.fields import BYTE_DEPTHWISE
+from perframe.backends.cpu.kernels.fields import BATCH_STEPS, BYTE_DEPTHWISE
 from perframe.backends.cpu.kernels.sizes import BLOCK, LANES
 from perframe.backends.cpu.lowering import byte_product
 from perframe.backends.cpu.lowering.byte_product import Columns
-from perframe.backends.cpu.lowering.gemm import SPLIT_FLOPS, Multiplication, lines_of
-from perframe.backends.cpu.lowering.lowering import float_array, step, window_words
+from perframe.backends.cpu.lowering.gemm import SPLIT_FLOPS, Multiplication, images_of, matrices_of, window_of_rows
+from perframe.backends.cpu.lowering.lowering import float_array, step, window_reach, window_words
 from perframe.backends.cpu.program.program import NativeStep
 from perframe.backends.operand import Operand, Scratch
 from perframe.backends.protocol import LayerLike
@@ -147,11 +147,11 @@ def _depthwise(
 
 def _band(window: Mapping[str, int]) -> int:
     """Output rows whose inputs, a vector wide, stay in the first cache; at least one, or 0 if that is too large."""
-    along = (window["out_width"] - 1) * window["stride_x"] + (window["kernel_x"] - 1) * window["dilation_x"] + 1
-    line, reach = along * LANES, (window["kernel_y"] - 1) * window["dilation_y"] + 1
-    if line * reach > BLOCK:
+    reach_y, reach_x = window_reach(window)
+    line = ((window["out_width"] - 1) * window["stride_x"] + reach_x) * LANES
+    if line * reach_y > BLOCK:
         return 0
-    return max(1, min(window["out_height"], (NEAR // line - reach) // window["stride_y"] + 1))
+    return max(1, min(window["out_height"], (NEAR // line - reach_y) // window["stride_y"] + 1))
 
 
 def _by_tap(columns: Columns, channels: int) -> Operand:
@@ -175,19 +175,25 @@ def _of_convolution(layer: LayerLike, form: Convolution) -> tuple[Multiplication
     if not layer.channels_last or window is None:
         return None
     groups, depth, outputs = form.groups, form.channels // form.groups, form.outputs // form.groups
-    taps = math.prod(form.window.kernel)
-
-    def matrices(value: Any) -> Any:
-        ordered = value.reshape(groups, outputs, depth, taps).transpose(0, 3, 2, 1)
-        return ordered.reshape(groups, taps * depth, outputs)
-
-    size = byte_product.packed_size(taps * depth, outputs)
-    images, seen = form.batch, (*window.values(), depth)
-    if form.window.kernel == form.window.strides == (1,) * len(form.size) and form.output == form.size:
-        images, seen = 1, lines_of(form.batch * math.prod(form.size), depth)  # pixels of whatever image
-    steps = ((depth,), (size,), (outputs,), (outputs,))
-    product = Multiplication(images, outputs, form.channels, form.outputs, 0, seen, (groups,), steps)
-    return product, (f"of {groups} groups", matrices)
+    images, seen = images_of(form, window)
+    product = Multiplication(
+        images=images,
+        columns=outputs,
+        x_pitch=form.channels,
+        out_pitch=form.outputs,
+        addend_pitch=0,
+        window=seen,
+        channels=depth,
+        batch=(groups,),
+        steps=BATCH_STEPS.operands(
+            x=(depth,),
+            weights=(byte_product.packed_size(math.prod(form.window.kernel) * depth, outputs),),
+            bias=(outputs,),
+            out=(outputs,),
+            addend=(0,),
+        ),
+    )
+    return product, (f"of {groups} groups", lambda weights: matrices_of(weights, groups))
 
 
 def _of_matrices(form: Product) -> tuple[Multiplication, Packing] | None:
@@ -206,5 +212,13 @@ def _of_matrices(form: Product) -> tuple[Multiplication, Packing] | None:
         flat = np.ascontiguousarray(value).reshape(-1)
         return np.lib.stride_tricks.as_strided(flat, shape, [step * flat.itemsize for step in strides])
 
-    window = lines_of(rows, form.depth)
-    return Multiplication(1, form.columns, pitch, form.columns, 0, window, (), ((), (), (), ())), (f"{strides}", matrix)
+    product = Multiplication(
+        images=1,
+        columns=form.columns,
+        x_pitch=pitch,
+        out_pitch=form.columns,
+        addend_pitch=0,
+        window=window_of_rows(rows),
+        channels=form.depth,
+    )
+    return product, (f"{strides}", matrix)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from perframe.backends.cpu.compile import jit
-from perframe.backends.cpu.kernels.fields import RECURRENT
+from perframe.backends.cpu.kernels.fields import BATCH_STEPS, RECURRENT
 from perframe.backends.cpu.kernels.sizes import BLOCK, ROWS
 from perframe.backends.cpu.lowering import gemm
 from perframe.backends.cpu.lowering.lowering import all_float32, float_array, step
@@ -134,16 +134,18 @@ def lower(
     apart = bool(form.linear_before_reset)
     bias = _bias(b, form, layer)
     projected = scratch((directions, rows, width), x.dtype)
-    sizes = (0, form.inputs * gemm.padded(width), width, rows * width, 0)
     product = gemm.Multiplication(
         images=1,
         columns=width,
         x_pitch=form.inputs,
         out_pitch=width,
         addend_pitch=0,
-        window=gemm.lines_of(rows, form.inputs),
+        window=gemm.window_of_rows(rows),
+        channels=form.inputs,
         batch=(directions,),
-        steps=tuple((size,) for size in sizes),
+        steps=BATCH_STEPS.operands(
+            x=(0,), weights=(form.inputs * gemm.padded(width),), bias=(width,), out=(rows * width,), addend=(0,)
+        ),
     )
     panels = w.derived("panels of a recurrent layer", lambda value: gemm.pack(value.swapaxes(1, 2)))
     projection = gemm.multiply(layer, product, x, panels, bias, None, projected)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from perframe.backends.cpu.kernels.fields import REDUCE, REDUCE_COLUMNS
 from perframe.backends.cpu.kernels.sizes import RUN
 from perframe.backends.cpu.lowering.casting import accumulator
 from perframe.backends.cpu.lowering.lowering import all_float32, sharing, step
@@ -39,7 +40,7 @@ def compute(layer: LayerLike, form: Reduction, inputs: Sequence[Any], outputs: S
 
 
 def _empty(combine: str, dtype: Any) -> Any:
-    """What nothing adds up to: for the largest and smallest, the dtype's own smallest and largest."""
+    """The result for no elements: as the largest, the dtype's smallest number, and the other way round."""
     start = _EMPTY[combine]
     if math.isinf(start) and dtype.kind == "b":
         return start > 0
@@ -63,8 +64,9 @@ def lower(
     x = inputs[0]
     if x is None or not all_float32([x, outputs[0]]) or not x.shape.size:
         return None
-    numbers = [len(form.kept), *form.kept, *form.kept_strides, len(form.reduced), *form.reduced, *form.reduced_strides]
-    items, operands = math.prod(form.kept), [x, outputs[0]]
+    numbers = REDUCE.numbers(kept_rank=len(form.kept), reduced_rank=len(form.reduced))
+    numbers += [*form.kept, *form.kept_strides, *form.reduced, *form.reduced_strides]
+    items, operands = math.prod(form.kept), REDUCE.operands(x=x, out=outputs[0])
     if form.combine == "log_sum_exp":
         grain = sharing(items, 4 * x.shape.size)  # an exponential is some four copies
         return [step(layer, "reduce.log_sum_exp", operands, numbers, items, grain=grain)]
@@ -74,18 +76,17 @@ def lower(
         f"{prepare}\n@inline\ndef formula(x):\n    return {form.prepare.__name__}(x)\n"
         f"{finish}\n@inline\ndef epilogue(x, count):\n    return {form.finish.__name__}(x, count)\n"
     )
-    kernels = (f"reduce.{form.combine}", f"reduce.{form.combine}_columns")
-    columns = _columns(form)
-    if columns is not None:
-        groups, _, _, wide, _ = numbers = [*columns]
-        items = groups * -(-wide // RUN)
-    kernel = kernels[0 if columns is None else 1]
+    kernel, by_columns = kernels = f"reduce.{form.combine}", f"reduce.{form.combine}_columns"
+    if _combines_rows(form):
+        groups, group_step = (form.kept[0], form.kept_strides[0]) if len(form.kept) == 2 else (1, 0)
+        rows, pitch, columns = form.reduced[0], form.reduced_strides[0], form.kept[-1]
+        kernel, items = by_columns, groups * -(-columns // RUN)
+        numbers = REDUCE_COLUMNS.numbers(rows=rows, pitch=pitch, columns=columns, group_step=group_step)
+        operands = REDUCE_COLUMNS.operands(x=x, out=outputs[0])
     return [step(layer, kernel, operands, numbers, items, text, grain=sharing(items, x.shape.size), beside=kernels)]
 
 
-def _columns(form: Reduction) -> tuple[int, int, int, int, int] | None:
-    """(groups, rows, their pitch, columns, step of groups) where whole rows are combined; None otherwise."""
-    if len(form.reduced) != 1 or not 1 <= len(form.kept) <= 2 or form.kept_strides[-1] != 1 or form.kept[-1] == 1:
-        return None
-    groups, between = (form.kept[0], form.kept_strides[0]) if len(form.kept) == 2 else (1, 0)
-    return groups, form.reduced[0], form.reduced_strides[0], form.kept[-1], between
+def _combines_rows(form: Reduction) -> bool:
+    """Whether whole rows are combined into one, in each of some groups."""
+    is_one_dim = len(form.reduced) == 1 and 1 <= len(form.kept) <= 2
+    return is_one_dim and form.kept_strides[-1] == 1 and form.kept[-1] != 1

@@ -16,6 +16,7 @@ from perframe.backends.cpu.kernels.fields import ATTENTION
 from perframe.backends.cpu.kernels.math import exp_of_negative, tanh
 from perframe.backends.cpu.kernels.memory import add_in_any_order, bools, floats, int64s
 from perframe.backends.cpu.kernels.sizes import ATTENTION_ROWS, LANES, PANEL, QUERIES, ROWS, SCORES
+from perframe.backends.cpu.kernels.strides import offset_of
 from perframe.backends.cpu.kernels.tile import multiply_tile
 from perframe.backends.cpu.kernels.vector import (
     at_least,
@@ -37,11 +38,8 @@ STATS = ATTENTION_ROWS + 2  # rows with statistics: the largest score, and the t
 @inline
 def _at(n, item, operand):
     """The offset of an operand's matrix for this item of the batch."""
-    rank, at = n[field.rank], 0
-    for axis in range(rank - 1, -1, -1):
-        at += item % n[BATCH + axis] * n[BATCH + (operand + 1) * rank + axis]
-        item //= n[BATCH + axis]
-    return at
+    rank = n[field.rank]
+    return offset_of(n, BATCH, BATCH + (operand + 1) * rank, rank, item)
 
 
 @inline
@@ -199,10 +197,11 @@ def build() -> Any:
         for item in range(begin, end):
             first, batch = item % row_items * row_block, item // row_items
             high = min(row_block, rows - first)
-            q = n[field.query] + (n[field.query_offset] + _at(n, batch, 0) + first * n[field.query_row]) * 4
-            k, v = n[field.keys] + _at(n, batch, 1) * 4, n[field.values] + _at(n, batch, 2) * 4
-            added_at, kept_at, dropped_at = _at(n, batch, 3), _at(n, batch, 4), _at(n, batch, 5)
-            out = n[field.out] + (_at(n, batch, 6) + first * out_pitch) * 4
+            q = n[field.query] + (n[field.query_offset] + _at(n, batch, field.query) + first * n[field.query_row]) * 4
+            k, v = n[field.keys] + _at(n, batch, field.keys) * 4, n[field.values] + _at(n, batch, field.values) * 4
+            added_at, kept_at = _at(n, batch, field.added), _at(n, batch, field.kept)
+            dropped_at = _at(n, batch, field.dropped)
+            out = n[field.out] + (_at(n, batch, field.out) + first * out_pitch) * 4
             _scaled(
                 q, n[field.query_row], n[field.query_column], queries, pitch, high, size, floats(n[field.parameters])[0]
             )
@@ -283,11 +282,12 @@ def rows() -> Any:
         most, total = floats(query + QUERIES * 4), floats(query + (QUERIES + STATS) * 4)
         for item in range(begin, end):
             row, batch = item % rows, item // rows
-            q = n[field.query] + (n[field.query_offset] + _at(n, batch, 0) + row * n[field.query_row]) * 4
-            k = n[field.keys] + (n[field.key_offset] + _at(n, batch, 1)) * 4
-            v = n[field.values] + (n[field.value_offset] + _at(n, batch, 2)) * 4
-            added_at, kept_at, dropped_at = _at(n, batch, 3), _at(n, batch, 4), _at(n, batch, 5)
-            out = n[field.out] + (_at(n, batch, 6) + row * n[field.out_row]) * 4
+            q = n[field.query] + (n[field.query_offset] + _at(n, batch, field.query) + row * n[field.query_row]) * 4
+            k = n[field.keys] + (n[field.key_offset] + _at(n, batch, field.keys)) * 4
+            v = n[field.values] + (n[field.value_offset] + _at(n, batch, field.values)) * 4
+            added_at, kept_at = _at(n, batch, field.added), _at(n, batch, field.kept)
+            dropped_at = _at(n, batch, field.dropped)
+            out = n[field.out] + (_at(n, batch, field.out) + row * n[field.out_row]) * 4
             _scaled(q, 0, n[field.query_column], query, 0, 1, size, floats(n[field.parameters])[0])
             zero_floats(out, columns)
             before, sums = LOWEST, float32(0)

@@ -1,8 +1,8 @@
 """Convolution of each channel of bytes by itself; the channels are the last dim.
 
-A vector of channels at a time: what a band of output rows needs of the input becomes float32 once, without its zero
-point, and with zeros around it. Whole numbers below 2^24 are exact there, and are multiplied in half the time of int32.
-Where the channels end inside a vector, it begins earlier and overlaps.
+An item takes a vector of channels. First it copies the input that its band of output rows needs, as float32 without the
+zero point, and with zeros around it. float32 holds whole numbers below 2^24 exactly, and multiplies them in half the
+time of int32.
 """
 
 from __future__ import annotations
@@ -12,17 +12,23 @@ from typing import Any
 from numba import float32
 
 from perframe.backends.cpu.kernels.compiler import inline
+from perframe.backends.cpu.kernels.depthwise_tile import TILE
 from perframe.backends.cpu.kernels.fields import BYTE_DEPTHWISE
 from perframe.backends.cpu.kernels.memory import bools, floats, int64s
 from perframe.backends.cpu.kernels.sizes import LANES
-from perframe.backends.cpu.kernels.vector import load, load_first, multiply_add, splat, stack_block, store
+from perframe.backends.cpu.kernels.vector import (
+    begin_of_vector,
+    load,
+    load_first,
+    multiply_add,
+    splat,
+    stack_block,
+    store,
+)
 from perframe.backends.cpu.kernels.whole_vector import (
     add_whole,
     between,
-    load_signed,
-    load_signed_first,
-    load_unsigned,
-    load_unsigned_first,
+    byte_loader,
     load_whole_first,
     nearest,
     real,
@@ -31,13 +37,12 @@ from perframe.backends.cpu.kernels.whole_vector import (
     subtract_whole,
     truncated,
 )
-
-TILE = 8  # output pixels whose sums are in registers at once
+from perframe.backends.cpu.kernels.window import window_of
 
 
 @inline
 def _eight(x, step, across, pitch, w, channels, count, ky, kx):
-    """Sums of eight neighbouring pixels, whose inputs lie `step` apart."""
+    """The sums of TILE neighbouring pixels, whose inputs lie `step` apart."""
     zero = splat(float32(0))
     a0, a1, a2, a3, a4, a5, a6, a7 = zero, zero, zero, zero, zero, zero, zero, zero
     for i in range(ky):
@@ -64,16 +69,13 @@ def _finish(total, base, factor, offset, low, high, zero, out, at, count):
 def build(signed: bool) -> Any:
     """Items are (batch, band of output rows, block of channels); a band has `band` rows."""
     field = BYTE_DEPTHWISE.at
-    load_bytes, load_part = (load_signed, load_signed_first) if signed else (load_unsigned, load_unsigned_first)
-    shift = 256 if signed else 0
+    load_bytes, shift = byte_loader(signed), 256 if signed else 0
 
     def kernel(numbers, begin, end):
         n = int64s(numbers)
         x, out, limits, band = n[field.x], n[field.out], floats(n[field.limits]), n[field.band]
-        height, width, out_height = n[field.height], n[field.width], n[field.out_height]
-        out_width, ky, kx = n[field.out_width], n[field.kernel_y], n[field.kernel_x]
-        sy, sx, dy, dx = n[field.stride_y], n[field.stride_x], n[field.dilation_y], n[field.dilation_x]
-        py, px, channels = n[field.pad_y], n[field.pad_x], n[field.channels]
+        height, width, out_height, out_width, ky, kx, sy, sx, dy, dx, py, px = window_of(n, field.height)
+        channels = n[field.channels]
         zero = int(bools(n[field.x_zero])[0])
         if zero > 127:
             zero -= shift
@@ -84,7 +86,7 @@ def build(signed: bool) -> Any:
         inside, outside = min(wide, px), max(px, min(wide, width + px))
         memory = stack_block()
         for item in range(begin, end):
-            c, rest = max(0, min(item % blocks * LANES, channels - LANES)), item // blocks
+            c, rest = begin_of_vector(item % blocks * LANES, channels), item // blocks
             image, first = rest // bands, rest % bands * band
             last = min(out_height, first + band)
             for r in range((last - first - 1) * sy + (ky - 1) * dy + 1):
@@ -93,8 +95,7 @@ def build(signed: bool) -> Any:
                 for p in range(wide):
                     if is_row and p >= inside and p < outside:
                         at = ((image * height + y) * width + p - px) * channels + c
-                        value = load_bytes(x, at) if count == LANES else load_part(x, at, count)
-                        store(real(subtract_whole(value, x_zero)), line, p * LANES)
+                        store(real(subtract_whole(load_bytes(x, at, count), x_zero)), line, p * LANES)
                     else:
                         store(none, line, p * LANES)
             base, factor = load_whole_first(n[field.bias], c, count), load_first(n[field.factors], c, count)

@@ -1,6 +1,6 @@
 """Windows and planes of bytes whose channels are the last dim: the largest, and averages that are quantized again.
 
-Vectors run along the channels; where these end inside one, the last vector begins earlier and overlaps.
+Vectors run along the channels.
 """
 
 from __future__ import annotations
@@ -12,36 +12,29 @@ from numba import float32
 from perframe.backends.cpu.kernels.fields import BYTE_MEAN, BYTE_POOL
 from perframe.backends.cpu.kernels.memory import floats, int32s, int64s
 from perframe.backends.cpu.kernels.sizes import LANES
-from perframe.backends.cpu.kernels.vector import multiply_add, splat
+from perframe.backends.cpu.kernels.vector import begin_of_vector, multiply_add, splat
 from perframe.backends.cpu.kernels.whole_vector import (
     add_whole,
     between,
+    byte_loader,
     larger_whole,
-    load_signed,
-    load_signed_first,
-    load_unsigned,
-    load_unsigned_first,
     nearest,
     real,
     splat_whole,
     store_bytes,
 )
-from perframe.backends.cpu.kernels.window import reach
+from perframe.backends.cpu.kernels.window import reach, window_of
 
 
 def largest(signed: bool) -> Any:
     """Items are (batch, output row)."""
     field = BYTE_POOL.at
-    load_bytes, load_part = (load_signed, load_signed_first) if signed else (load_unsigned, load_unsigned_first)
-    least = -128 if signed else 0
+    load_bytes, least = byte_loader(signed), -128 if signed else 0
 
     def kernel(numbers, begin, end):
         n = int64s(numbers)
-        x, out, height, width = n[field.x], n[field.out], n[field.height], n[field.width]
-        out_height, out_width = n[field.out_height], n[field.out_width]
-        ky, kx, sy, sx = n[field.kernel_y], n[field.kernel_x], n[field.stride_y], n[field.stride_x]
-        dy, dx, py, px = n[field.dilation_y], n[field.dilation_x], n[field.pad_y], n[field.pad_x]
-        channels = n[field.channels]
+        x, out, channels = n[field.x], n[field.out], n[field.channels]
+        height, width, out_height, out_width, ky, kx, sy, sx, dy, dx, py, px = window_of(n, field.height)
         count = min(LANES, channels)
         for item in range(begin, end):
             top = item % out_height * sy - py
@@ -52,12 +45,11 @@ def largest(signed: bool) -> Any:
                 j0, j1 = reach(left, kx, dx, width)
                 to = (item * out_width + column) * channels
                 for block in range(0, channels, LANES):
-                    c, most = max(0, min(block, channels - LANES)), splat_whole(least)
+                    c, most = begin_of_vector(block, channels), splat_whole(least)
                     for i in range(i0, i1):
                         for j in range(j0, j1):
                             at = (i * dy * width + left + j * dx) * channels + c
-                            value = load_bytes(image, at) if count == LANES else load_part(image, at, count)
-                            most = larger_whole(most, value)
+                            most = larger_whole(most, load_bytes(image, at, count))
                     store_bytes(most, out, to + c, count)
 
     return kernel
@@ -69,7 +61,7 @@ def mean(signed: bool) -> Any:
     `zeros` are the zero points of x and y.
     """
     field = BYTE_MEAN.at
-    load_bytes, load_part = (load_signed, load_signed_first) if signed else (load_unsigned, load_unsigned_first)
+    load_bytes = byte_loader(signed)
     least, most = (-128, 127) if signed else (0, 255)
 
     def kernel(numbers, begin, end):
@@ -82,11 +74,11 @@ def mean(signed: bool) -> Any:
         low, high = splat(float32(least - zeros[1])), splat(float32(most - zeros[1]))
         for item in range(begin, end):
             image, block = item // blocks, item % blocks
-            c, count = max(0, min(block * LANES, channels - LANES)), min(LANES, channels)
+            c, count = begin_of_vector(block * LANES, channels), min(LANES, channels)
             total = base
             for pixel in range(pixels):
                 at = (image * pixels + pixel) * channels + c
-                total = add_whole(total, load_bytes(x, at) if count == LANES else load_part(x, at, count))
+                total = add_whole(total, load_bytes(x, at, count))
             value = between(multiply_add(real(total), factor, none), low, high)
             store_bytes(add_whole(nearest(value), y_zero), out, image * channels + c, count)
 

@@ -11,7 +11,8 @@ sets the registers up for them, and `end_tiles` gives the registers back.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from llvmlite import ir
@@ -19,6 +20,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from perframe.backends.cpu.kernels.compiler import inline
+from perframe.backends.cpu.kernels.emit import function_of, number
 from perframe.backends.cpu.kernels.memory import bools
 from perframe.backends.cpu.kernels.sizes import LANES, PANEL, REGISTERS
 from perframe.backends.cpu.kernels.vector import I32, I64, declare, splat_of
@@ -39,7 +41,7 @@ _EIGHT = ir.Constant(_PAIRS, [8] * 2 * LANES)
 _NAME = "zmm" if LANES == 16 else "ymm"
 _PREFIX = "" if LANES == 16 else "{vex} "  # AVX-VNNI
 
-Emit = Callable[[Any, list[Any], int, int], None]
+Emit = Callable[[int, int, Any, Sequence[Any]], None]
 
 
 def _assembly(builder: Any, lines: list[str], values: list[Any], changed: int, clobbered: list[str]) -> None:
@@ -52,15 +54,15 @@ def _assembly(builder: Any, lines: list[str], values: list[Any], changed: int, c
     builder.asm(kind, "\n\t".join(lines), ",".join([*outputs, *inputs, *ends]), values, True)
 
 
-def _amx(builder: Any, values: list[Any], blocks: int, vectors: int) -> None:
+def _amx(blocks: int, vectors: int, builder: Any, values: Sequence[Any]) -> None:
     """Multiply blocks of 16 rows: each register of the left operand by each of the right."""
     a, pitch, b, sums, steps, groups = values
-    width = ir.Constant(I64, vectors * ROW_BYTES)
-    step, panel = builder.mul(groups, ir.Constant(I64, GROUP)), builder.mul(groups, width)
-    second = builder.add(a, builder.mul(pitch, ir.Constant(I64, AMX_ROWS)))
-    below = builder.add(sums, ir.Constant(I64, AMX_ROWS * PANEL * 4))
+    width = number(vectors * ROW_BYTES)
+    step, panel = builder.mul(groups, number(GROUP)), builder.mul(groups, width)
+    second = builder.add(a, builder.mul(pitch, number(AMX_ROWS)))
+    below = builder.add(sums, number(AMX_ROWS * PANEL * 4))
     # $0 a, $1 its second block, $2 b and $3 steps change; $9 is the pitch of sums
-    given = [a, second, b, steps, pitch, width, step, panel, sums, ir.Constant(I64, PANEL * 4), below]
+    given = [a, second, b, steps, pitch, width, step, panel, sums, number(PANEL * 4), below]
     tiles = [(block, vector, f"%tmm{2 * block + vector}") for block in range(blocks) for vector in range(vectors)]
     # operands that change have two numbers, as outputs and as inputs; these come before the numbers of the others
     at = {name: f"${index + (4 if index > 3 else 0)}" for index, name in enumerate(_AMX_NAMES)}
@@ -86,13 +88,13 @@ def _amx(builder: Any, values: list[Any], blocks: int, vectors: int) -> None:
 _AMX_NAMES = ("a", "second", "b", "steps", "pitch", "width", "step", "panel", "sums", "line", "below")
 
 
-def _vnni(builder: Any, values: list[Any], rows: int, vectors: int) -> None:
+def _vnni(rows: int, vectors: int, builder: Any, values: Sequence[Any]) -> None:
     """Multiply a broadcast group of each row by a row of the panel."""
     a, pitch, b, sums, steps, groups = values
-    bases = [builder.add(a, builder.mul(pitch, ir.Constant(I64, first))) for first in range(0, rows, 4)]
+    bases = [builder.add(a, builder.mul(pitch, number(first))) for first in range(0, rows, 4)]
     count = builder.mul(steps, groups)
     changed = [*bases, b, count]
-    given = [*changed, pitch, builder.mul(pitch, ir.Constant(I64, 3)), sums]
+    given = [*changed, pitch, builder.mul(pitch, number(3)), sums]
     panel, left = f"${len(bases)}", f"${len(bases) + 1}"
     once, thrice, result = (f"${2 * len(changed) + index}" for index in range(3))
     offsets = ["(%s)", f"(%s,{once},1)", f"(%s,{once},2)", f"(%s,{thrice},1)"]
@@ -116,28 +118,26 @@ def _vnni(builder: Any, values: list[Any], rows: int, vectors: int) -> None:
     _assembly(builder, lines, given, len(changed), [f"{_NAME}{k}" for k in range(first + vectors + 1)])
 
 
-def _plain(builder: Any, values: list[Any], rows: int, vectors: int) -> None:
+def _plain(rows: int, vectors: int, builder: Any, values: Sequence[Any]) -> None:
     """Widen bytes to pairs of 16 bits, the even and the odd bytes of a group, and add up the products of pairs."""
     a, pitch, b, sums, steps, groups = values
-    starts = [builder.add(a, builder.mul(pitch, ir.Constant(I64, row))) for row in range(rows)]
+    starts = [builder.add(a, builder.mul(pitch, number(row))) for row in range(rows)]
     count, before = builder.mul(steps, groups), builder.block
     body, after = builder.append_basic_block("group"), builder.append_basic_block("groups_done")
     builder.branch(body)
     builder.position_at_end(body)
     at = builder.phi(I64)
     totals = [builder.phi(INTS) for _ in range(rows * vectors)]
-    for phi, first in ((at, ir.Constant(I64, 0)), *((total, ir.Constant(INTS, None)) for total in totals)):
+    for phi, first in ((at, number(0)), *((total, ir.Constant(INTS, None)) for total in totals)):
         phi.add_incoming(first, before)
-    panel = builder.add(b, builder.mul(at, ir.Constant(I64, vectors * ROW_BYTES)))
+    panel = builder.add(b, builder.mul(at, number(vectors * ROW_BYTES)))
     right = []
     for vector in range(vectors):
         pairs = builder.load(_at(builder, panel, vector * ROW_BYTES, _PAIRS), align=1)
         right.append((builder.ashr(builder.shl(pairs, _EIGHT), _EIGHT), builder.ashr(pairs, _EIGHT)))
     running = []
     for row, start in enumerate(starts):
-        group = builder.load(
-            _at(builder, builder.add(start, builder.mul(at, ir.Constant(I64, GROUP))), 0, I32), align=1
-        )
+        group = builder.load(_at(builder, builder.add(start, builder.mul(at, number(GROUP))), 0, I32), align=1)
         odd = builder.lshr(group, ir.Constant(I32, 8))
         left = [splat_of(builder, builder.and_(part, ir.Constant(I32, 0x00FF00FF))) for part in (group, odd)]
         for vector in range(vectors):
@@ -145,7 +145,7 @@ def _plain(builder: Any, values: list[Any], rows: int, vectors: int) -> None:
             for one, other in zip(left, right[vector], strict=True):
                 total = builder.add(total, _multiply_pairs(builder, one, builder.bitcast(other, INTS)))
             running.append(total)
-    following = builder.add(at, ir.Constant(I64, 1))
+    following = builder.add(at, number(1))
     for phi, value in zip((at, *totals), (following, *running), strict=True):
         phi.add_incoming(value, body)
     builder.cbranch(builder.icmp_signed("<", following, count), body, after)
@@ -156,7 +156,7 @@ def _plain(builder: Any, values: list[Any], rows: int, vectors: int) -> None:
 
 
 def _at(builder: Any, address: Any, offset: int, kind: Any) -> Any:
-    return builder.inttoptr(builder.add(address, ir.Constant(I64, offset)), kind.as_pointer())
+    return builder.inttoptr(builder.add(address, number(offset)), kind.as_pointer())
 
 
 def _multiply_pairs(builder: Any, left: Any, right: Any) -> Any:
@@ -185,20 +185,6 @@ def _find_multiply_pairs() -> str:
 _MULTIPLY_PAIRS = _find_multiply_pairs()
 
 
-def _function(module: Any, kind: str, emit: Emit, rows: int, vectors: int) -> Any:
-    """The function of one tile size. It is not inlined, so that no other value occupies its registers."""
-    name = f"perframe_{kind}_{rows}_{vectors}"
-    if name in module.globals:
-        return module.globals[name]
-    function = ir.Function(module, ir.FunctionType(_VOID, [I64] * 6), name)
-    function.linkage = "internal"
-    function.attributes.add("noinline")
-    builder = ir.IRBuilder(function.append_basic_block("entry"))
-    emit(builder, list(function.args), rows, vectors)
-    builder.ret_void()
-    return function
-
-
 def _tile(kind: str, emit: Emit, sizes: dict[int, int]) -> Any:
     """An intrinsic that calls the function for its rows and columns. `sizes` maps rows to those of the function."""
 
@@ -214,12 +200,14 @@ def _tile(kind: str, emit: Emit, sizes: dict[int, int]) -> Any:
                 cases = builder.switch(args[0], done)
                 for rows, size in sizes.items():
                     case = builder.append_basic_block(f"tile_{rows}_{vectors}")
-                    cases.add_case(ir.Constant(I64, rows), case)
+                    cases.add_case(number(rows), case)
                     builder.position_at_end(case)
-                    builder.call(_function(builder.module, kind, emit, size, vectors), args[2:])
+                    body = functools.partial(emit, size, vectors)
+                    tile = function_of(builder.module, f"perframe_{kind}_{size}_{vectors}", [I64] * 6, body)
+                    builder.call(tile, args[2:])
                     builder.branch(done)
             builder.position_at_end(start)
-            wide = builder.icmp_signed(">", args[1], ir.Constant(I64, LANES))
+            wide = builder.icmp_signed(">", args[1], number(LANES))
             builder.cbranch(wide, blocks[1], blocks[0])
             builder.position_at_end(done)
             return context.get_dummy_value()

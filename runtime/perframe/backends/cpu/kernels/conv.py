@@ -7,6 +7,16 @@ from typing import Any
 from perframe.backends.cpu.kernels.compiler import inline
 from perframe.backends.cpu.kernels.fields import CONV
 from perframe.backends.cpu.kernels.memory import floats, int64s
+from perframe.backends.cpu.kernels.window import window_of
+
+field = CONV.at
+
+
+@inline
+def _operands(n):
+    """The pointers to data, weights, bias, result and parameters."""
+    x, w, b = floats(n[field.x]), floats(n[field.weights]), floats(n[field.bias])
+    return x, w, b, floats(n[field.out]), floats(n[field.parameters])
 
 
 @inline
@@ -26,16 +36,12 @@ def _last(pad, offset, stride, size, columns):
 
 def build(epilogue: Any) -> Any:
     """Items are (batch, output channel) planes."""
-    field = CONV.at
 
     def kernel(numbers, begin, end):
         n = int64s(numbers)
-        x, w, b, out = floats(n[field.x]), floats(n[field.weights]), floats(n[field.bias]), floats(n[field.out])
-        p = floats(n[field.parameters])
-        channels, outputs, groups, height = n[field.channels], n[field.outputs], n[field.groups], n[field.height]
-        width, rows, columns = n[field.width], n[field.out_height], n[field.out_width]
-        ky, kx, sy, sx = n[field.kernel_y], n[field.kernel_x], n[field.stride_y], n[field.stride_x]
-        dy, dx, py, px = n[field.dilation_y], n[field.dilation_x], n[field.pad_y], n[field.pad_x]
+        x, w, b, out, p = _operands(n)
+        channels, outputs, groups = n[field.channels], n[field.outputs], n[field.groups]
+        height, width, rows, columns, ky, kx, sy, sx, dy, dx, py, px = window_of(n, field.height)
         depth = channels // groups
         for item in range(begin, end):
             batch, output = item // outputs, item % outputs
@@ -69,16 +75,12 @@ def build(epilogue: Any) -> Any:
 
 def transpose(epilogue: Any) -> Any:
     """The transpose, gathered: each output row collects the input rows that reach it. Items are as above."""
-    field = CONV.at
 
     def kernel(numbers, begin, end):
         n = int64s(numbers)
-        x, w, b, out = floats(n[field.x]), floats(n[field.weights]), floats(n[field.bias]), floats(n[field.out])
-        p = floats(n[field.parameters])
-        channels, outputs, groups, height = n[field.channels], n[field.outputs], n[field.groups], n[field.height]
-        width, rows, columns = n[field.width], n[field.out_height], n[field.out_width]
-        ky, kx, sy, sx = n[field.kernel_y], n[field.kernel_x], n[field.stride_y], n[field.stride_x]
-        dy, dx, py, px = n[field.dilation_y], n[field.dilation_x], n[field.pad_y], n[field.pad_x]
+        x, w, b, out, p = _operands(n)
+        channels, outputs, groups = n[field.channels], n[field.outputs], n[field.groups]
+        height, width, rows, columns, ky, kx, sy, sx, dy, dx, py, px = window_of(n, field.height)
         depth, per_group = channels // groups, outputs // groups
         for item in range(begin, end):
             batch, output = item // outputs, item % outputs

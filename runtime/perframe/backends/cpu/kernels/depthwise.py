@@ -1,6 +1,6 @@
 """Convolution of each channel by itself, and pooling: windows over data whose channels are the last dim.
 
-Vectors run along the channels; where these end inside one, the last vector begins earlier and overlaps.
+Vectors run along the channels.
 """
 
 from __future__ import annotations
@@ -13,12 +13,14 @@ from numba import float32
 from perframe.backends.cpu.kernels.compiler import inline
 from perframe.backends.cpu.kernels.depthwise_tile import TILE, depthwise_tile
 from perframe.backends.cpu.kernels.fields import DEPTHWISE, LINES_POOL
-from perframe.backends.cpu.kernels.memory import call_kernel, floats, int64s
+from perframe.backends.cpu.kernels.finish import finish_rows
+from perframe.backends.cpu.kernels.memory import floats, int64s
 from perframe.backends.cpu.kernels.sizes import BLOCK, LANES
 from perframe.backends.cpu.kernels.vector import (
     add,
     at_least,
     at_most,
+    begin_of_vector,
     divide,
     larger_or_nan,
     load,
@@ -30,15 +32,15 @@ from perframe.backends.cpu.kernels.vector import (
     store,
     store_first,
 )
-from perframe.backends.cpu.kernels.window import reach
+from perframe.backends.cpu.kernels.window import reach, window_of
 
 field = DEPTHWISE.at
-ROOM = BLOCK // LANES  # pixels that a patch on the stack has room for
+ROOM = BLOCK // LANES  # pixels of a patch on the stack, at the most
 
 
 @inline
 def _copy_patch(block, line, left, step, width, pitch, rows, wide, count):
-    """A vector of channels of the pixels that the taps of a tile reach, one after the other; zeros outside a line."""
+    """Copy a vector of channels of all pixels that the taps of a tile reach. Pixels outside a line are zero."""
     first = min(wide, max(0, -left))
     last = max(first, min(wide, width - left))
     zero = splat(float32(0))
@@ -62,21 +64,17 @@ def build() -> Any:
     def kernel(numbers, begin, end):
         n = int64s(numbers)
         x, w, bias, out, limits = n[field.x], n[field.weights], n[field.bias], n[field.out], floats(n[field.limits])
-        finish = n[field.finish]
-        height, width, out_height = n[field.height], n[field.width], n[field.out_height]
-        out_width, ky, kx = n[field.out_width], n[field.kernel_y], n[field.kernel_x]
-        sy, sx, dy, dx = n[field.stride_y], n[field.stride_x], n[field.dilation_y], n[field.dilation_x]
-        py, px, channels, x_pitch = n[field.pad_y], n[field.pad_x], n[field.channels], n[field.x_pitch]
-        out_pitch = n[field.out_pitch]
+        finish, parameters = n[field.finish], n[field.parameters]
+        height, width, out_height, out_width, ky, kx, sy, sx, dy, dx, py, px = window_of(n, field.height)
+        channels, x_pitch, out_pitch = n[field.channels], n[field.x_pitch], n[field.out_pitch]
         low, high = limits[0], limits[1]
         count, w_pitch = min(LANES, channels), max(LANES, channels)
-        # pixels whose taps all lie inside a row
+        # all taps of these pixels lie inside a row
         inside = min(out_width, (px + sx - 1) // sx)
         outside = max(inside, min(out_width, (width + px - (kx - 1) * dx - 1) // sx + 1))
         pixels, down = min(TILE, out_width), dy * width * x_pitch
         wide = (TILE - 1) * sx + (kx - 1) * dx + 1
-        block, tail_numbers = stack_block(), stack_numbers()
-        tail = int64s(tail_numbers)
+        block, finish_numbers = stack_block(), stack_numbers()
         for item in range(begin, end):
             top = item % out_height * sy - py
             first = (-top + dy - 1) // dy if top < 0 else 0
@@ -84,9 +82,9 @@ def build() -> Any:
             image = x + n[field.x_offset] * 4 + (item // out_height * height + top + first * dy) * width * x_pitch * 4
             line = out + n[field.out_offset] * 4 + item * out_width * out_pitch * 4
             for channel in range(0, channels, LANES):
-                c = max(0, min(channel, channels - LANES))
+                c = begin_of_vector(channel, channels)
                 for tile in range(0, out_width, TILE):
-                    # the last eight pixels of a row begin earlier, and are partly computed again
+                    # the last tile of a row begins earlier, and computes some pixels again
                     column = min(tile, out_width - pixels)
                     left = column * sx - px
                     at, step, across, stride = image + (left * x_pitch + c) * 4, sx * x_pitch, dx * x_pitch, down
@@ -114,17 +112,16 @@ def build() -> Any:
                         count,
                     )
             if finish:
-                tail[0], tail[1], tail[2], tail[3] = line, out_pitch, channels, n[field.parameters]
-                call_kernel(finish, tail_numbers, 0, out_width)
+                finish_rows(finish, finish_numbers, line, out_pitch, channels, parameters, out_width)
 
     return kernel
 
 
 @inline
 def _pixel_by_pixel(n, x, out, c, begin, pixels, first, last):
-    """A few pixels at the edge of a line, where their taps reach too far for a patch."""
-    width, kx, sx, dy = n[field.width], n[field.kernel_x], n[field.stride_x], n[field.dilation_y]
-    dx, px, channels, pitch = n[field.dilation_x], n[field.pad_x], n[field.channels], n[field.x_pitch]
+    """Compute a few pixels at the edge of a line whose taps reach too far for a patch."""
+    _, width, _, _, _, kx, _, sx, dy, dx, _, px = window_of(n, field.height)
+    channels, pitch = n[field.channels], n[field.x_pitch]
     count, w_pitch, limits = min(LANES, channels), max(LANES, channels), floats(n[field.limits])
     for column in range(begin, begin + pixels):
         total = load_first(n[field.bias], c, count)
@@ -147,10 +144,8 @@ def _pool(average: bool) -> Any:
         def kernel(numbers, begin, end):
             n = int64s(numbers)
             x, out, counting = n[field.x], n[field.out], n[field.counts_padding]
-            height, width, out_height = n[field.height], n[field.width], n[field.out_height]
-            out_width, ky, kx = n[field.out_width], n[field.kernel_y], n[field.kernel_x]
-            sy, sx, dy, dx = n[field.stride_y], n[field.stride_x], n[field.dilation_y], n[field.dilation_x]
-            py, px, qy, qx = n[field.pad_y], n[field.pad_x], n[field.end_y], n[field.end_x]
+            height, width, out_height, out_width, ky, kx, sy, sx, dy, dx, py, px = window_of(n, field.height)
+            qy, qx = n[field.end_y], n[field.end_x]
             channels, x_pitch, out_pitch = n[field.channels], n[field.x_pitch], n[field.out_pitch]
             count = min(LANES, channels)
             for item in range(begin, end):
@@ -167,7 +162,7 @@ def _pool(average: bool) -> Any:
                     share = splat(float32(taps))
                     corner = image + (top * width + left) * x_pitch * 4
                     for block in range(0, channels, LANES):
-                        c = max(0, min(block, channels - LANES))
+                        c = begin_of_vector(block, channels)
                         total = splat(float32(0 if average else -math.inf))
                         if count == LANES:
                             for i in range(i0, i1):

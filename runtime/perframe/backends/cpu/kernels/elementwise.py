@@ -7,6 +7,7 @@ from typing import Any
 
 from numba import types, uint8
 
+from perframe.backends.cpu.kernels import fields
 from perframe.backends.cpu.kernels.compiler import inline
 from perframe.backends.cpu.kernels.memory import POINTERS
 from perframe.backends.cpu.kernels.vector import stack_numbers
@@ -15,11 +16,9 @@ _TEMPLATE = """
 def kernel(numbers, begin, end):
     n = int64s(numbers)
 {pointers}
-    out = {result}s(n[{count}])
-    p = float32s(n[{count} + 1])
-    rank, pieces, piece, pitch = n[{count} + 2], n[{count} + 3], n[{count} + 4], n[{count} + 5]
-    at = {count} + 6
-    inner = n[at + rank - 1]
+    out, p = {result}s(n[field.out]), float32s(n[field.parameters])
+    rank, pieces, piece, pitch = n[field.rank], n[field.pieces], n[field.piece], n[field.pitch]
+    inner = n[shape + rank - 1]
     coordinates = int64s(stack_numbers())
 {steps}
 {zeros}
@@ -32,7 +31,7 @@ def kernel(numbers, begin, end):
             while axis >= 0:
                 coordinates[axis] += by
 {advances}
-                if coordinates[axis] < n[at + axis]:
+                if coordinates[axis] < n[shape + axis]:
                     break
 {returns}
                 coordinates[axis] = 0
@@ -42,12 +41,12 @@ def kernel(numbers, begin, end):
 {resets}
             rest = row
             for axis in range(rank - 2, -1, -1):
-                c = rest % n[at + axis]
-                rest //= n[at + axis]
+                c = rest % n[shape + axis]
+                rest //= n[shape + axis]
                 coordinates[axis] = c
 {offsets}
         o = row * pitch
-        rows = min(end - item, n[at + rank - 2] - coordinates[rank - 2]) if pieces == 1 and rank > 1 else 1
+        rows = min(end - item, n[shape + rank - 2] - coordinates[rank - 2]) if pieces == 1 and rank > 1 else 1
 {loops}
         item += rows
 """
@@ -85,7 +84,7 @@ def _truth(value):
 
 
 _STEPS = """\
-    t{k} = at + rank * {after}
+    t{k} = shape + rank * {after}
     s{k} = n[t{k} + rank - 1]
     d{k} = n[t{k} + rank - 2] if rank > 1 else 0"""
 _USUAL = {3: [(1, 1, 1), (1, 1, 0), (1, 0, 1), (1, 0, 0)]}  # a scale and a shift may be single numbers
@@ -106,13 +105,12 @@ def _text(operands: list[str], result: str) -> str:
     loops.append(_loop(tuple(f"i * s{k}" for k in each), operands, result, "", "else"))
     dtypes = [*(operand.split()[0] for operand in operands), result]
     return _TEMPLATE.format(
-        count=count,
         result=result,
-        pointers="\n".join(f"    x{k} = {dtypes[k]}s(n[{k}])" for k in each),
+        pointers="\n".join(f"    x{k} = {dtypes[k]}s(n[field.x{k}])" for k in each),
         steps="\n".join(_STEPS.format(k=k, after=k + 1) for k in each),
         zeros="\n".join(f"    a{k} = 0" for k in each),
         advances="\n".join(f"                a{k} += by * n[t{k} + axis]" for k in each),
-        returns="\n".join(f"                a{k} -= n[at + axis] * n[t{k} + axis]" for k in each),
+        returns="\n".join(f"                a{k} -= n[shape + axis] * n[t{k} + axis]" for k in each),
         resets="\n".join(f"            a{k} = 0" for k in each),
         offsets="\n".join(f"                a{k} += c * n[t{k} + axis]" for k in each),
         loops="\n".join(loops),
@@ -124,6 +122,8 @@ def build(formula: Any, epilogue: Any, operands: list[str], result: str) -> Any:
     namespace: dict[str, Any] = {"stack_numbers": stack_numbers, "range": range, "min": min}
     namespace |= {f"{dtype}s": pointer for dtype, pointer in POINTERS.items()}
     namespace |= {dtype: getattr(types, dtype) for dtype in POINTERS if dtype != "bool"}
+    words = fields.elementwise(len(operands))
+    namespace |= {"field": words.at, "shape": words.rest}
     namespace |= {"formula": formula, "epilogue": epilogue, "truth": _truth}
     exec(compile(_text(operands, result), "<elementwise>", "exec"), namespace)
     return namespace["kernel"]

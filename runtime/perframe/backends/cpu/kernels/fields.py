@@ -6,6 +6,7 @@ of a `Fields` for constants.
 
 from __future__ import annotations
 
+import functools
 from collections import namedtuple
 from collections.abc import Sequence
 from typing import Any, TypeVar
@@ -55,6 +56,29 @@ DEPTHWISE = Fields(
 )
 BYTE_DEPTHWISE = Fields("x weights bias factors offsets x_zero y_zero out", f"limits band {WINDOW} channels")
 CONV = Fields("x weights bias out", f"parameters channels outputs groups {WINDOW}")
+# the operands of a product, in the order of their steps along a batch
+BATCH_STEPS = Fields("x weights bias out addend", "")
+# After the words with names come the dims of the batch, and the steps of BATCH_STEPS along it. An item is `line_block`
+# output lines by `pixel_block` pixels of a line by `column_block` columns.
+GEMM = Fields(
+    "x weights bias addend out",
+    "limits finish parameters images depth columns x_pitch out_pitch addend_pitch has_bias has_addend line_block"
+    " pixel_block column_block channel_block line_items pixel_items column_items copies copy_pitch out_line out_image"
+    f" addend_columns {WINDOW} channels x_offset out_offset rank",
+)
+PACK = Fields("b packed", "depth columns depth_step column_step panels offset rank")  # then the batch, and steps of b
+SCALE = Fields("packed factors out", "depth columns")
+FINISH = Fields("out", "pitch columns parameters")
+# As for GEMM, the batch and its steps follow; the steps of the bias are those of all numbers that columns have. An item
+# is `pixel_block` pixels by `column_block` columns.
+QUANTIZED = Fields(
+    "x weights sums w_zeros bias factors offsets x_zero x_scale y_zero out",
+    "limits finish parameters x_pitch out_pitch pixels depth columns pixel_block column_block pixel_items column_items"
+    f" steps groups copy_pitch in_place flip sums_rows x_bytes {WINDOW} channels x_offset out_offset rank",
+)
+MOVE = Fields("x out", "x_offset out_offset rank")  # then the shape, and the strides of x and of out
+REDUCE = Fields("x out", "kept_rank reduced_rank")  # then shape and strides of the kept dims, and of the reduced ones
+REDUCE_COLUMNS = Fields("x out", "rows pitch columns group_step")
 RESIZE = Fields("x out", "size inner outputs taps", tables="indices weights")
 STANDARDIZE = Fields(
     "x scale bias out", "epsilon size is_centered has_bias scale_inner scale_count bias_inner bias_count"
@@ -91,3 +115,9 @@ ATTENTION = Fields(
     " has_added has_kept has_dropped keeps query_row query_column key_row key_column value_row value_column"
     " added_row added_column kept_row kept_column dropped_row out_row rank",
 )
+
+
+@functools.cache
+def elementwise(count: int) -> Fields:
+    """The words of a formula of `count` operands, x0 and on. After them come the shape, and each operand's strides."""
+    return Fields(" ".join([*(f"x{k}" for k in range(count)), "out"]), "parameters rank pieces piece pitch")

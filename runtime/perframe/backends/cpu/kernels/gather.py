@@ -7,6 +7,7 @@ from typing import Any
 from perframe.backends.cpu.kernels.compiler import inline
 from perframe.backends.cpu.kernels.fields import GATHER, GATHER_ELEMENTS, GATHER_TUPLES
 from perframe.backends.cpu.kernels.memory import bools, int32s, int64s, shorts
+from perframe.backends.cpu.kernels.strides import offset_of
 from perframe.backends.cpu.kernels.vector import copy_floats
 
 
@@ -68,10 +69,7 @@ def _elements(pointer: Any) -> Any:
             short, size, step, rank = n[field.is_short], n[field.size], n[field.step], n[field.rank]
             count, across = n[rest + rank - 1], n[rest + 2 * rank - 1]
             for item in range(begin, end):
-                left, base = item, 0
-                for axis in range(rank - 2, -1, -1):
-                    base += left % n[rest + axis] * n[rest + rank + axis]
-                    left //= n[rest + axis]
+                base = offset_of(n, rest, rest + rank, rank - 1, item)
                 for i in range(count):
                     place = _place(wide, narrow, short, item * count + i, size, word)
                     if place >= 0:

@@ -1,7 +1,7 @@
 """Matrix products over packed panels, and convolutions as such products.
 
-Where all that windows reach lies inside the input, the rows of the left operand are read where they are. Otherwise,
-and where neighbouring rows would fill few sets of the cache, an item first copies what it needs to the stack.
+A kernel reads the rows of the left operand where they lie, if its windows stay inside the input. Otherwise, or if
+neighbouring rows would fill few sets of the cache, each item first copies its patch of the input to the stack.
 """
 
 from __future__ import annotations
@@ -9,8 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 from perframe.backends.cpu.kernels.compiler import inline
-from perframe.backends.cpu.kernels.memory import call_kernel, floats, int64s
-from perframe.backends.cpu.kernels.sizes import HAS_ADDEND, LANES, PANEL, ROWS, ZERO_BIAS
+from perframe.backends.cpu.kernels.fields import GEMM, PACK, SCALE
+from perframe.backends.cpu.kernels.finish import finish_rows
+from perframe.backends.cpu.kernels.memory import floats, int64s
+from perframe.backends.cpu.kernels.sizes import LANES, PANEL, ROWS
+from perframe.backends.cpu.kernels.strides import batch_offsets, offset_of
 from perframe.backends.cpu.kernels.tile import multiply_tile
 from perframe.backends.cpu.kernels.transpose import transpose
 from perframe.backends.cpu.kernels.vector import (
@@ -23,15 +26,15 @@ from perframe.backends.cpu.kernels.vector import (
     store,
     zero_floats,
 )
+from perframe.backends.cpu.kernels.window import window_of
 
-WINDOW = 27  # where the window's numbers begin
-BATCH = 42  # where the batch's numbers begin
+field, BATCH = GEMM.at, GEMM.rest
 
 
 @inline
 def _copy_patch(n, x, block, pitch, top, left, high, wide, channels, image):
-    """A patch of the input, (high, wide, channels) with pixels `pitch` apart; zeros where it leaves the input."""
-    height, width, x_pitch = n[WINDOW], n[WINDOW + 1], n[11]
+    """Copy a patch of the input, (high, wide, channels) with pixels `pitch` apart. Outside the input it is zero."""
+    height, width, x_pitch = n[field.height], n[field.width], n[field.x_pitch]
     first = min(wide, max(0, -left))  # a patch may lie beside the input
     last = max(first, min(wide, width - left))
     for r in range(high):
@@ -59,47 +62,29 @@ def _widen(addend, pitch, square, rows, columns):
 
 
 def build() -> Any:
-    """Items are (batch, image, band of output rows, of output columns, block of result columns):
-    out = finish(clip(bias + addend + x w)).
-
-    [x, w, bias, addend, out, limits, finish, its parameters, images, depth, columns, pitch of x, out, addend,
-    flags, band rows, band columns, column block, channel block, items of band rows, of band columns, of columns,
-    copies, pitch of a copy, of output lines, of output images, columns of addend, height, width, out height, width,
-    kernel y, x, stride y, x, dilation y, x, pad y, x, channels, offset in x, in out, rank, batch..., steps of x...,
-    w..., bias..., out..., addend...]
-    """
+    """out = finish(clip(bias + addend + x w)). Items are (batch, image, block of lines, of pixels, of columns)."""
 
     def kernel(numbers, begin, end):
         n = int64s(numbers)
-        x, w, bias, addend, out = n[0], n[1], n[2], n[3], n[4]
-        limits, finish = floats(n[5]), n[6]
-        images, depth, columns, x_pitch, out_pitch, addend_pitch = n[8], n[9], n[10], n[11], n[12], n[13]
-        band_rows, band_columns, column_block, channel_block = n[15], n[16], n[17], n[18]
-        row_items, band_items, column_items, copies = n[19], n[20], n[21], n[22]
-        width, out_height, out_width = n[WINDOW + 1], n[WINDOW + 2], n[WINDOW + 3]
-        ky, kx, sy, sx, dy, dx, py, px = (
-            n[WINDOW + 4], n[WINDOW + 5], n[WINDOW + 6], n[WINDOW + 7],
-            n[WINDOW + 8], n[WINDOW + 9], n[WINDOW + 10], n[WINDOW + 11],
-        )  # fmt: skip
-        channels, rank = n[WINDOW + 12], n[BATCH]
+        x, w, bias, addend, out = n[field.x], n[field.weights], n[field.bias], n[field.addend], n[field.out]
+        limits, finish, parameters = floats(n[field.limits]), n[field.finish], n[field.parameters]
+        images, depth, columns = n[field.images], n[field.depth], n[field.columns]
+        x_pitch, out_pitch, addend_pitch = n[field.x_pitch], n[field.out_pitch], n[field.addend_pitch]
+        line_block, pixel_block = n[field.line_block], n[field.pixel_block]
+        column_block, channel_block = n[field.column_block], n[field.channel_block]
+        line_items, pixel_items, column_items = n[field.line_items], n[field.pixel_items], n[field.column_items]
+        height, width, out_height, out_width, ky, kx, sy, sx, dy, dx, py, px = window_of(n, field.height)
+        copies, channels, rank = n[field.copies], n[field.channels], n[field.rank]
         block, square, finish_numbers = stack_block(), stack_square(), stack_numbers()
-        tail = int64s(finish_numbers)
         for item in range(begin, end):
             c0, rest = (item % column_items) * column_block, item // column_items
-            ox0, rest = (rest % band_items) * band_columns, rest // band_items
-            oy0, rest = (rest % row_items) * band_rows, rest // row_items
+            ox0, rest = (rest % pixel_items) * pixel_block, rest // pixel_items
+            oy0, rest = (rest % line_items) * line_block, rest // line_items
             image, rest = rest % images, rest // images
-            x_at, w_at, bias_at, out_at, addend_at = n[BATCH - 2], 0, 0, n[BATCH - 1], 0
-            for axis in range(rank - 1, -1, -1):
-                dim = BATCH + 1 + axis
-                c = rest % n[dim]
-                rest //= n[dim]
-                x_at += c * n[dim + rank]
-                w_at += c * n[dim + rank * 2]
-                bias_at += c * n[dim + rank * 3]
-                out_at += c * n[dim + rank * 4]
-                addend_at += c * n[dim + rank * 5]
-            oy1, ox1 = min(out_height, oy0 + band_rows), min(out_width, ox0 + band_columns)
+            x_at, w_at, bias_at, out_at, addend_at = batch_offsets(n, BATCH, rank, rest)
+            x_at += n[field.x_offset]
+            out_at += n[field.out_offset]
+            oy1, ox1 = min(out_height, oy0 + line_block), min(out_width, ox0 + pixel_block)
             c1 = min(columns, c0 + column_block)
             tiles = (ox1 - ox0 + ROWS - 1) // ROWS
             top, left = oy0 * sy - py, ox0 * sx - px
@@ -108,12 +93,12 @@ def build() -> Any:
                 deep = min(channel_block, channels - k0)
                 last = k0 + deep == channels
                 if copies:
-                    pitch, line = n[23], wide * n[23]
+                    pitch, line = n[field.copy_pitch], wide * n[field.copy_pitch]
                     source = block
                     _copy_patch(n, x + (x_at + k0) * 4, block, pitch, top, left, high, wide, deep, image)
                 else:
                     pitch, line = x_pitch, width * x_pitch
-                    source = x + (x_at + ((image * n[WINDOW] + top) * width + left) * x_pitch + k0) * 4
+                    source = x + (x_at + ((image * height + top) * width + left) * x_pitch + k0) * 4
                 # neighbouring taps of whole pixels are one run
                 runs, run, across = kx, deep, dx * pitch
                 if dx == 1 and pitch == channels:
@@ -128,14 +113,15 @@ def build() -> Any:
                         for i in range(tiles):
                             rows = (ox1 - ox0 + tiles - 1 - i) // tiles
                             m = (image * out_height + oy) * out_width + ox
-                            c = out + (out_at + image * n[25] + oy * n[24] + ox * out_pitch + j) * 4
+                            pixel = image * n[field.out_image] + oy * n[field.out_line] + ox * out_pitch
+                            c = out + (out_at + pixel + j) * 4
                             initial, initial_pitch, more, more_pitch = c, out_pitch, 0, addend_pitch
                             if k0 == 0:
-                                initial, initial_pitch = bias + (bias_at + (0 if n[14] & ZERO_BIAS else j)) * 4, 0
-                                if n[14] & HAS_ADDEND and j < n[26]:
+                                initial, initial_pitch = bias + (bias_at + (j if n[field.has_bias] else 0)) * 4, 0
+                                if n[field.has_addend] and j < n[field.addend_columns]:
                                     more = addend + (addend_at + m * addend_pitch + j) * 4
-                                    if n[26] - j < count:
-                                        _widen(more, addend_pitch, square, rows, n[26] - j)
+                                    if n[field.addend_columns] - j < count:
+                                        _widen(more, addend_pitch, square, rows, n[field.addend_columns] - j)
                                         more, more_pitch = square, PANEL
                             multiply_tile(
                                 rows,
@@ -161,49 +147,31 @@ def build() -> Any:
                             )
                             following += depth * packed
                             if last and finish:
-                                high, long = rows, count
+                                lines, long = rows, count
                                 if count == out_pitch:
-                                    high, long = 1, rows * count
-                                tail[0], tail[1], tail[2], tail[3] = c, out_pitch, long, n[7]
-                                call_kernel(finish, finish_numbers, 0, high)
+                                    lines, long = 1, rows * count
+                                finish_rows(finish, finish_numbers, c, out_pitch, long, parameters, lines)
                             ox += rows
 
     return kernel
 
 
-def finish(epilogue: Any) -> Any:
-    """The epilogue on a few rows of a result: items are rows. [out, pitch, columns, p]"""
-
-    def kernel(numbers, begin, end):
-        n = int64s(numbers)
-        out, pitch, columns, p = floats(n[0]), n[1], n[2], floats(n[3])
-        for row in range(begin, end):
-            for i in range(columns):
-                out[row * pitch + i] = epilogue(out[row * pitch + i], p)
-
-    return kernel
-
-
 def pack() -> Any:
-    """A right operand into panels, for each run: items are (batch, panel).
-
-    [b, packed, depth, columns, step of depth, of columns, panels, offset in b, rank, batch..., steps of b...]
-    """
+    """Pack a right operand into panels. Items are (batch, panel)."""
+    field, batch = PACK.at, PACK.rest
 
     def kernel(numbers, begin, end):
         n = int64s(numbers)
-        depth, columns, down, across, panels, rank = n[2], n[3], n[4], n[5], n[6], n[8]
+        depth, columns, panels, rank = n[field.depth], n[field.columns], n[field.panels], n[field.rank]
+        down, across = n[field.depth_step], n[field.column_step]
         size = depth * ((columns + LANES - 1) // LANES * LANES)
         for item in range(begin, end):
             panel, rest = item % panels, item // panels
-            target = n[1] + (rest * size + panel * PANEL * depth) * 4
-            at = n[7] + panel * PANEL * across
-            for axis in range(rank - 1, -1, -1):
-                at += (rest % n[9 + axis]) * n[9 + rank + axis]
-                rest //= n[9 + axis]
+            target = n[field.packed] + (rest * size + panel * PANEL * depth) * 4
+            at = n[field.offset] + panel * PANEL * across + offset_of(n, batch, batch + rank, rank, rest)
             count = min(PANEL, columns - panel * PANEL)
             width = (count + LANES - 1) // LANES * LANES
-            source = n[0] + at * 4
+            source = n[field.b] + at * 4
             if across == 1 and count == width:
                 for k in range(depth):
                     for c in range(0, width, LANES):
@@ -223,7 +191,7 @@ def pack() -> Any:
 
 @inline
 def _zero_columns(panel, depth, first, width):
-    """Zeros in the columns of a panel from `first` on."""
+    """Write zeros to the columns of a panel from `first` on."""
     packed = floats(panel)
     for k in range(depth):
         for c in range(first, width):
@@ -231,11 +199,13 @@ def _zero_columns(panel, depth, first, width):
 
 
 def scale() -> Any:
-    """Panels with their rows multiplied: [packed, factors, out, depth, columns]; items are panels."""
+    """Multiply the rows of packed panels by factors. Items are panels."""
+    field = SCALE.at
 
     def kernel(numbers, begin, end):
         n = int64s(numbers)
-        packed, factors, out, depth, columns = floats(n[0]), floats(n[1]), floats(n[2]), n[3], n[4]
+        packed, factors, out = floats(n[field.packed]), floats(n[field.factors]), floats(n[field.out])
+        depth, columns = n[field.depth], n[field.columns]
         for panel in range(begin, end):
             first = panel * PANEL * depth
             width = (min(PANEL, columns - panel * PANEL) + LANES - 1) // LANES * LANES

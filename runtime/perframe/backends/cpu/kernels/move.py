@@ -1,44 +1,48 @@
-"""Strided copies, of which views, joins and splits consist: of elements of 1, 2, 4 and 8 bytes, whatever they mean."""
+"""Strided copies of elements of 1, 2, 4 and 8 bytes. Views, joins and splits consist of them."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from perframe.backends.cpu.kernels.compiler import inline
+from perframe.backends.cpu.kernels.fields import MOVE
 from perframe.backends.cpu.kernels.memory import bools, int32s, int64s, shorts
 from perframe.backends.cpu.kernels.sizes import LANES, STRIP
 from perframe.backends.cpu.kernels.transpose import deinterleave, interleave
 from perframe.backends.cpu.kernels.transpose import transpose as transpose_squares
 from perframe.backends.cpu.kernels.vector import copy_floats, load_first, stack_numbers, store_first
 
+field, SHAPE = MOVE.at, MOVE.rest
 FEW = 4  # columns that are read or written as runs of whole rows
 
 
 @inline
-def _place(n, first, rank, item, coordinates):
-    """The offsets in both operands of the item'th of the leading dims, whose coordinates are written down."""
-    a, b = n[2], n[3]
+def _walk_to(n, rank, item, coordinates):
+    """The offsets in both operands at the item'th coordinates of the first `rank` dims. Writes the coordinates."""
+    a, b = n[field.x_offset], n[field.out_offset]
+    from_strides, to_strides = SHAPE + n[field.rank], SHAPE + 2 * n[field.rank]
     for axis in range(rank - 1, -1, -1):
-        c = item % n[5 + axis]
-        item //= n[5 + axis]
+        c = item % n[SHAPE + axis]
+        item //= n[SHAPE + axis]
         coordinates[axis] = c
-        a += c * n[first + axis]
-        b += c * n[first + n[4] + axis]
+        a += c * n[from_strides + axis]
+        b += c * n[to_strides + axis]
     return a, b
 
 
 @inline
-def _next(n, first, rank, coordinates, a, b, count):
-    """The offsets of the item `count` after the one at the coordinates, no further than the end of its dim."""
+def _walk_on(n, rank, coordinates, a, b, count):
+    """The offsets `count` items after the coordinates, which lie no further than the end of their dim."""
+    from_strides, to_strides = SHAPE + n[field.rank], SHAPE + 2 * n[field.rank]
     axis, by = rank - 1, count
     while axis >= 0:
         coordinates[axis] += by
-        a += by * n[first + axis]
-        b += by * n[first + n[4] + axis]
-        if coordinates[axis] < n[5 + axis]:
+        a += by * n[from_strides + axis]
+        b += by * n[to_strides + axis]
+        if coordinates[axis] < n[SHAPE + axis]:
             break
-        a -= n[5 + axis] * n[first + axis]
-        b -= n[5 + axis] * n[first + n[4] + axis]
+        a -= n[SHAPE + axis] * n[from_strides + axis]
+        b -= n[SHAPE + axis] * n[to_strides + axis]
         coordinates[axis] = 0
         axis -= 1
         by = 1
@@ -47,7 +51,7 @@ def _next(n, first, rank, coordinates, a, b, count):
 
 @inline
 def _copy_rows(x, out, rows, inner, from_pitch, to_pitch, from_step, to_step):
-    """A few rows of elements, pitches and steps apart."""
+    """Copy a few rows of elements. The rows lie pitches apart, and the elements steps."""
     for row in range(rows):
         a, b = row * from_pitch, row * to_pitch
         if from_step == 1 and to_step == 1:
@@ -64,7 +68,7 @@ def _copy_rows(x, out, rows, inner, from_pitch, to_pitch, from_step, to_step):
 
 @inline
 def _copy_vectors(x, out, rows, inner, from_pitch, to_pitch):
-    """Rows of contiguous floats, at addresses."""
+    """Copy rows of contiguous floats between addresses."""
     if inner == 1:
         source, target = int32s(x), int32s(out)
         for row in range(rows):
@@ -84,29 +88,28 @@ def _rows(pointer: Any, size: int) -> Any:
     floats = size == 4
 
     def build() -> Any:
-        """Rows: [x, out, offset in x, in out, rank, shape..., strides of x..., of out...]; items are rows of the last
-        dim.
-        """
+        """Items are rows of the last dim."""
 
         def kernel(numbers, begin, end):
             n = int64s(numbers)
-            rank = n[4]
-            first, last = 5 + rank, 4 + rank
-            inner, from_step, to_step = n[last], n[first + rank - 1], n[first + 2 * rank - 1]
-            from_pitch = n[first + rank - 2] if rank > 1 else 0
-            to_pitch = n[first + 2 * rank - 2] if rank > 1 else 0
+            rank = n[field.rank]
+            # the indices of the last dim, and of its strides
+            last, from_last, to_last = SHAPE + rank - 1, SHAPE + 2 * rank - 1, SHAPE + 3 * rank - 1
+            inner, from_step, to_step = n[last], n[from_last], n[to_last]
+            from_pitch = n[from_last - 1] if rank > 1 else 0
+            to_pitch = n[to_last - 1] if rank > 1 else 0
             coordinates = int64s(stack_numbers())
-            a, b = _place(n, first, rank - 1, begin, coordinates)
+            a, b = _walk_to(n, rank - 1, begin, coordinates)
             item = begin
             while item < end:
                 rows = min(end - item, n[last - 1] - coordinates[rank - 2]) if rank > 1 else 1
                 if floats and from_step == 1 and to_step == 1:
-                    _copy_vectors(n[0] + a * 4, n[1] + b * 4, rows, inner, from_pitch, to_pitch)
+                    _copy_vectors(n[field.x] + a * 4, n[field.out] + b * 4, rows, inner, from_pitch, to_pitch)
                 else:
-                    x, out = pointer(n[0] + a * size), pointer(n[1] + b * size)
+                    x, out = pointer(n[field.x] + a * size), pointer(n[field.out] + b * size)
                     _copy_rows(x, out, rows, inner, from_pitch, to_pitch, from_step, to_step)
                 item += rows
-                a, b = _next(n, first, rank - 1, coordinates, a, b, rows)
+                a, b = _walk_on(n, rank - 1, coordinates, a, b, rows)
 
         return kernel
 
@@ -117,26 +120,23 @@ build, of_bytes, of_shorts, of_words = _rows(int32s, 4), _rows(bools, 1), _rows(
 
 
 def transpose() -> Any:
-    """The same where the last dim is contiguous in the output and the one before it in the input; items are strips of
+    """Copy where the last dim is contiguous in the output, and the dim before it in the input. Items are strips of
     rows.
-
-    [x, out, offset in x, in out, rank, shape..., strides of x..., of out...]
     """
 
     def kernel(numbers, begin, end):
         n = int64s(numbers)
-        rank = n[4]
-        first = 5 + rank
-        down, across = n[3 + rank], n[4 + rank]
-        from_pitch, to_pitch = n[first + rank - 1], n[first + 2 * rank - 2]
+        rank = n[field.rank]
+        last, from_last, to_last = SHAPE + rank - 1, SHAPE + 2 * rank - 1, SHAPE + 3 * rank - 1
+        down, across, from_pitch, to_pitch = n[last - 1], n[last], n[from_last], n[to_last - 1]
         coordinates = int64s(stack_numbers())
         strips = (down + STRIP - 1) // STRIP
-        a, b = _place(n, first, rank - 2, begin // strips, coordinates)
+        a, b = _walk_to(n, rank - 2, begin // strips, coordinates)
         for item in range(begin, end):
             strip = item % strips
             r = strip * STRIP
             wide = min(STRIP, down - r)
-            x, out = n[0] + (a + r) * 4, n[1] + (b + r * to_pitch) * 4
+            x, out = n[field.x] + (a + r) * 4, n[field.out] + (b + r * to_pitch) * 4
             if across <= FEW and to_pitch == across:
                 interleave(x, from_pitch, out, across, wide)
             elif down <= FEW and from_pitch == down:
@@ -144,6 +144,6 @@ def transpose() -> Any:
             else:
                 transpose_squares(x, from_pitch, out, to_pitch, across, wide)
             if strip == strips - 1:
-                a, b = _next(n, first, rank - 2, coordinates, a, b, 1)
+                a, b = _walk_on(n, rank - 2, coordinates, a, b, 1)
 
     return kernel

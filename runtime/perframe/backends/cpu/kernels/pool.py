@@ -10,7 +10,7 @@ from numba import float32
 from perframe.backends.cpu.kernels.fields import POOL
 from perframe.backends.cpu.kernels.math import maximum
 from perframe.backends.cpu.kernels.memory import floats, int64s
-from perframe.backends.cpu.kernels.window import reach
+from perframe.backends.cpu.kernels.window import reach, window_of
 
 
 def _pool(average: bool) -> Any:
@@ -22,9 +22,7 @@ def _pool(average: bool) -> Any:
         def kernel(numbers, begin, end):
             n = int64s(numbers)
             x, out, counting = floats(n[field.x]), floats(n[field.out]), n[field.counts_padding]
-            height, width, rows, columns = n[field.height], n[field.width], n[field.out_height], n[field.out_width]
-            ky, kx, sy, sx = n[field.kernel_y], n[field.kernel_x], n[field.stride_y], n[field.stride_x]
-            dy, dx, py, px = n[field.dilation_y], n[field.dilation_x], n[field.pad_y], n[field.pad_x]
+            height, width, rows, columns, ky, kx, sy, sx, dy, dx, py, px = window_of(n, field.height)
             qy, qx = n[field.end_y], n[field.end_x]
             for item in range(begin, end):
                 plane = item * height * width

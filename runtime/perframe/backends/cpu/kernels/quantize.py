@@ -25,10 +25,7 @@ from perframe.backends.cpu.kernels.vector import (
 from perframe.backends.cpu.kernels.whole_vector import (
     add_whole,
     between,
-    load_signed,
-    load_signed_first,
-    load_unsigned,
-    load_unsigned_first,
+    byte_loader,
     multiply,
     nearest,
     real,
@@ -63,8 +60,7 @@ def quantize(signed: bool) -> Any:
 def dequantize(signed: bool) -> Any:
     """Items are pieces of `piece` elements."""
     field = QUANTIZE.at
-    load_bytes, load_part = (load_signed, load_signed_first) if signed else (load_unsigned, load_unsigned_first)
-    shift = 256 if signed else 0
+    load_bytes, shift = byte_loader(signed), 256 if signed else 0
 
     def kernel(numbers, begin, end):
         n = int64s(numbers)
@@ -75,8 +71,8 @@ def dequantize(signed: bool) -> Any:
         scale, zeros = splat(floats(n[field.scale])[0]), splat_whole(zero)
         for i in range(begin * piece, min(elements, end * piece), LANES):
             count = min(LANES, elements - i)
-            whole = load_bytes(x, i) if count == LANES else load_part(x, i, count)
-            store_first(multiply(real(subtract_whole(whole, zeros)), scale), out, i, count)
+            whole = subtract_whole(load_bytes(x, i, count), zeros)
+            store_first(multiply(real(whole), scale), out, i, count)
 
     return kernel
 

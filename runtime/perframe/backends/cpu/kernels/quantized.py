@@ -8,8 +8,11 @@ from numba import int32
 
 from perframe.backends.cpu.kernels.byte_tile import READ_ROWS, TILE_ROWS, tile_of
 from perframe.backends.cpu.kernels.compiler import inline
-from perframe.backends.cpu.kernels.memory import bools, call_kernel, floats, int32s, int64s
+from perframe.backends.cpu.kernels.fields import QUANTIZED
+from perframe.backends.cpu.kernels.finish import finish_rows
+from perframe.backends.cpu.kernels.memory import bools, floats, int32s, int64s
 from perframe.backends.cpu.kernels.sizes import BLOCK, LANES, PANEL
+from perframe.backends.cpu.kernels.strides import batch_offsets
 from perframe.backends.cpu.kernels.vector import (
     at_least,
     at_most,
@@ -35,21 +38,18 @@ from perframe.backends.cpu.kernels.whole_vector import (
     store_whole,
     subtract_whole,
 )
+from perframe.backends.cpu.kernels.window import window_of
 
-WINDOW = 30  # where the window's numbers begin
-BATCH = 45  # where the batch's numbers begin
-SUMS = BLOCK - 32 * PANEL  # where on the stack a tile's sums lie, and before them those of rows
+field, BATCH = QUANTIZED.at, QUANTIZED.rest
+SUMS = BLOCK - 32 * PANEL  # the begin of a tile's sums on the stack; before them lie those of rows
 ROW_SUMS = SUMS - 1024
 
 
 @inline
 def _gather(n, x, block, pitch, first, last, flip, zero):
-    """The pixels' windows as rows of bytes, `pitch` apart: taps one after the other, the zero point outside."""
-    height, width, out_height, out_width, ky, kx, sy, sx, dy, dx, py, px, channels = (
-        n[WINDOW], n[WINDOW + 1], n[WINDOW + 2], n[WINDOW + 3], n[WINDOW + 4], n[WINDOW + 5], n[WINDOW + 6],
-        n[WINDOW + 7], n[WINDOW + 8], n[WINDOW + 9], n[WINDOW + 10], n[WINDOW + 11], n[WINDOW + 12],
-    )  # fmt: skip
-    x_pitch = n[14]
+    """Copy the pixels' windows to rows of bytes `pitch` apart, tap after tap. Taps outside are the zero point."""
+    height, width, out_height, out_width, ky, kx, sy, sx, dy, dx, py, px = window_of(n, field.height)
+    x_pitch, channels = n[field.x_pitch], n[field.channels]
     line = kx * channels
     ox, rest = first % out_width, first // out_width
     oy, image = rest % out_height, rest // out_height
@@ -87,7 +87,7 @@ def _gather(n, x, block, pitch, first, last, flip, zero):
 
 @inline
 def _sum_rows(a, pitch, rows, depth, sums):
-    """What each row of bytes adds up to."""
+    """Write the sum of each row of bytes."""
     totals = int32s(sums)
     for r in range(rows):
         row, total = bools(a + r * pitch), int32(0)
@@ -97,68 +97,56 @@ def _sum_rows(a, pitch, rows, depth, sums):
 
 
 def build(tile: str, result: str) -> Any:
-    """Items are (batch, block of pixels, block of columns).
-
-    [x, packed w, its columns' sums, zero points of w, bias, factors, offsets, zero point of x, scale of x, zero point
-    of y, out, limits, finish, its parameters, pitch of x, of out, pixels, depth, columns, pixels of a block, columns of
-    a block, items of pixels, of columns, steps, groups of a step, pitch of a copy, in place, flip, sums rows, bytes of
-    x, height, width, out height, width, kernel y, x, stride y, x, dilation y, x, pad y, x, channels, offset in x, in
-    out, rank, batch..., steps of x..., w..., columns..., out...]
-    """
+    """Items are (batch, block of pixels, block of columns). `result` names the dtype of the results, or "bytes"."""
     begin_tiles, multiply_tile, end_tiles = tile_of(tile)
     tile_rows, read_rows = TILE_ROWS[tile], READ_ROWS[tile]
     element = 1 if result == "bytes" else 4
 
     def kernel(numbers, begin, end):
         n = int64s(numbers)
-        x, out, limits, flip = n[0], n[10], floats(n[11]), n[27]
-        x_pitch, out_pitch, pixels, depth, columns = n[14], n[15], n[16], n[17], n[18]
-        pixel_block, column_block, pixel_items, column_items = n[19], n[20], n[21], n[22]
-        steps, groups, sums_rows = n[23], n[24], n[28]
-        width, rank = steps * groups * 4, n[BATCH]
-        zero = int(bools(n[7])[0]) ^ flip
-        scale = splat(floats(n[8])[0])
-        y_zero = int(bools(n[9])[0])
+        x, weights, out, limits = n[field.x], n[field.weights], n[field.out], floats(n[field.limits])
+        finish, parameters, flip = n[field.finish], n[field.parameters], n[field.flip]
+        x_pitch, out_pitch, pixels = n[field.x_pitch], n[field.out_pitch], n[field.pixels]
+        depth, columns, pixel_block = n[field.depth], n[field.columns], n[field.pixel_block]
+        column_block, pixel_items, column_items = n[field.column_block], n[field.pixel_items], n[field.column_items]
+        steps, groups, sums_rows, rank = n[field.steps], n[field.groups], n[field.sums_rows], n[field.rank]
+        width = steps * groups * 4
+        zero, y_zero = int(bools(n[field.x_zero])[0]) ^ flip, int(bools(n[field.y_zero])[0])
+        scale = splat(floats(n[field.x_scale])[0])
         zeros, y_zeros, depths = splat_whole(zero), splat_whole(y_zero), splat_whole(depth)
         low, high = splat(limits[0]), splat(limits[1])
-        memory, tail_numbers = stack_block(), stack_numbers()
-        sums, row_sums, tail = memory + SUMS * 4, memory + ROW_SUMS * 4, int64s(tail_numbers)
+        memory, finish_numbers = stack_block(), stack_numbers()
+        sums, row_sums = memory + SUMS * 4, memory + ROW_SUMS * 4
         begin_tiles(memory, groups)
         for item in range(begin, end):
             c0, rest = (item % column_items) * column_block, item // column_items
             m0, rest = (rest % pixel_items) * pixel_block, rest // pixel_items
-            x_at, w_at, column_at, out_at = n[BATCH - 2], 0, 0, n[BATCH - 1]
-            for axis in range(rank - 1, -1, -1):
-                dim = BATCH + 1 + axis
-                c = rest % n[dim]
-                rest //= n[dim]
-                x_at += c * n[dim + rank]
-                w_at += c * n[dim + rank * 2]
-                column_at += c * n[dim + rank * 3]
-                out_at += c * n[dim + rank * 4]
+            x_at, w_at, column_at, out_at, _ = batch_offsets(n, BATCH, rank, rest)
+            x_at += n[field.x_offset]
+            out_at += n[field.out_offset]
             m1, c1 = min(pixels, m0 + pixel_block), min(columns, c0 + column_block)
-            # tiles read whole registers: where that is beyond the input, the last rows are copied too
+            # tiles read whole registers: if these end beyond the input, the rows are copied
             reach = x_at + (m0 + (m1 - m0 + read_rows - 1) // read_rows * read_rows - 1) * x_pitch + width
-            if n[26] and reach <= n[29]:
+            if n[field.in_place] and reach <= n[field.x_bytes]:
                 a, pitch = x + x_at + m0 * x_pitch, x_pitch
             else:
-                a, pitch = memory, n[25]
+                a, pitch = memory, n[field.copy_pitch]
                 _gather(n, x + x_at, memory, pitch, m0, m1, flip, zero)
             if sums_rows:
                 _sum_rows(a, pitch, m1 - m0, depth, row_sums)
             for j in range(c0, c1, PANEL):
                 count = min(PANEL, columns - j)
-                panel = n[1] + w_at + j * width
+                panel = weights + w_at + j * width
                 for m in range(m0, m1, tile_rows):
                     rows = min(tile_rows, m1 - m)
                     multiply_tile(rows, count, a + (m - m0) * pitch, pitch, panel, sums, steps, groups)
                     to = out + (out_at + m * out_pitch + j) * element
                     for v in range(0, count, LANES):
                         at, few = column_at + j + v, min(LANES, count - v)
-                        w_zero = load_whole(n[3], at)
-                        weights = subtract_whole(load_whole(n[2], at), multiply_whole(depths, w_zero))
-                        base = subtract_whole(load_whole(n[4], at), multiply_whole(zeros, weights))
-                        factor, offset = multiply(scale, load(n[5], at)), load(n[6], at)
+                        w_zero = load_whole(n[field.w_zeros], at)
+                        w_sum = subtract_whole(load_whole(n[field.sums], at), multiply_whole(depths, w_zero))
+                        base = subtract_whole(load_whole(n[field.bias], at), multiply_whole(zeros, w_sum))
+                        factor, offset = multiply(scale, load(n[field.factors], at)), load(n[field.offsets], at)
                         for r in range(rows):
                             total = add_whole(load_whole(sums, r * PANEL + v), base)
                             if sums_rows:
@@ -173,9 +161,8 @@ def build(tile: str, result: str) -> Any:
                                 else:
                                     whole = add_whole(nearest(between(value, low, high)), y_zeros)
                                     store_bytes(whole, to, r * out_pitch + v, few)
-                    if result == "float32" and n[12]:
-                        tail[0], tail[1], tail[2], tail[3] = to, out_pitch, count, n[13]
-                        call_kernel(n[12], tail_numbers, 0, rows)
+                    if result == "float32" and finish:
+                        finish_rows(finish, finish_numbers, to, out_pitch, count, parameters, rows)
         end_tiles()
 
     return kernel

@@ -8,11 +8,14 @@ from typing import Any
 from numba import float32
 
 from perframe.backends.cpu.kernels.compiler import inline
+from perframe.backends.cpu.kernels.fields import REDUCE, REDUCE_COLUMNS
 from perframe.backends.cpu.kernels.math import exp, is_inf, log, maximum, minimum
 from perframe.backends.cpu.kernels.memory import add_in_any_order, floats, int64s
 from perframe.backends.cpu.kernels.sizes import LANES, RUN
+from perframe.backends.cpu.kernels.strides import offset_of
 from perframe.backends.cpu.kernels.vector import stack_block
 
+field, KEPT = REDUCE.at, REDUCE.rest  # the kept dims begin at n[KEPT]
 WIDE = 4 * LANES  # elements of a row that are reduced side by side
 FEW = 64  # rows that are summed up before they join the total, so that long sums stay exact
 
@@ -30,43 +33,33 @@ def _times(a, b):
 
 
 @inline
-def _first(n, kept, item):
-    """Where the elements of an output element begin."""
-    first = 0
-    for axis in range(kept - 1, 0, -1):
-        first += (item % n[3 + axis]) * n[3 + kept + axis]
-        item //= n[3 + axis]
-    return first + item * n[3 + kept]
+def _first(n, item):
+    """The offset of the first element of an output element."""
+    kept = n[field.kept_rank]
+    return offset_of(n, KEPT, KEPT + kept, kept, item)
 
 
 @inline
-def _row(n, base, rank, row):
-    """Where a row of the reduced dims begins."""
-    at = 0
-    for axis in range(rank - 2, -1, -1):
-        at += (row % n[base + 1 + axis]) * n[base + 1 + rank + axis]
-        row //= n[base + 1 + axis]
-    return at
+def _row(n, row):
+    """The offset of a row of the reduced dims."""
+    dims, rank = KEPT + 2 * n[field.kept_rank], n[field.reduced_rank]
+    return offset_of(n, dims, dims + rank, rank - 1, row)
 
 
 @inline
-def _dims(n):
-    """(kept rank, where the reduced dims begin, their rank, their elements, rows of these, a row's size and stride)."""
-    kept = n[2]
-    base = 3 + 2 * kept
-    rank = n[base]
+def _reduced(n):
+    """(elements of the reduced dims, their rows, a row's size, its stride)."""
+    dims, rank = KEPT + 2 * n[field.kept_rank], n[field.reduced_rank]
     count = 1
     for axis in range(rank):
-        count *= n[base + 1 + axis]
-    inner, step = n[base + rank], n[base + 2 * rank]
-    return kept, base, rank, count, count // inner if inner else 0, inner, step
+        count *= n[dims + axis]
+    inner, step = n[dims + rank - 1], n[dims + 2 * rank - 1]
+    return count, count // inner if inner else 0, inner, step
 
 
 def _reduction(combine: str) -> Any:
     def build(formula: Any, epilogue: Any) -> Any:
-        """[x, out, kept rank, kept shape..., strides..., reduced rank, shape..., strides...]; items are output
-        elements.
-        """
+        """Items are output elements."""
         start = float32(_START[combine])
         join = {"sum": _add, "product": _times, "largest": maximum, "smallest": minimum}[combine]
 
@@ -80,13 +73,13 @@ def _reduction(combine: str) -> Any:
             return join(total, parts[0])
 
         @inline
-        def _beside(n, base, rank, first, rows, inner, parts):
-            """All of it, WIDE elements side by side, and only so many at a time that a long sum stays exact."""
-            x, total, added = floats(n[0]), start, 0
+        def _beside(n, first, rows, inner, parts):
+            """Combine WIDE elements side by side, and only so many at a time that a long sum stays exact."""
+            x, total, added = floats(n[field.x]), start, 0
             for k in range(WIDE):
                 parts[k] = start
             for row in range(rows):
-                at, done = first + _row(n, base, rank, row), 0
+                at, done = first + _row(n, row), 0
                 while done < inner:
                     if added >= FEW:
                         total = _fold(parts, total)
@@ -108,17 +101,17 @@ def _reduction(combine: str) -> Any:
 
         def kernel(numbers, begin, end):
             n = int64s(numbers)
-            x, out = floats(n[0]), floats(n[1])
-            kept, base, rank, count, rows, inner, step = _dims(n)
+            x, out = floats(n[field.x]), floats(n[field.out])
+            count, rows, inner, step = _reduced(n)
             parts = floats(stack_block())
             for item in range(begin, end):
-                first = _first(n, kept, item)
+                first = _first(n, item)
                 total = start
                 if step == 1 and count >= 2 * WIDE:
-                    total = _beside(n, base, rank, first, rows, inner, parts)
+                    total = _beside(n, first, rows, inner, parts)
                 else:
                     for row in range(rows):
-                        at, part = first + _row(n, base, rank, row), start
+                        at, part = first + _row(n, row), start
                         for i in range(inner):
                             part = join(part, formula(x[at + i * step]))
                         total = join(total, part)
@@ -130,19 +123,19 @@ def _reduction(combine: str) -> Any:
 
 
 def log_sum_exp() -> Any:
-    """The logarithm of a sum of exponentials, shifted by the largest; numbers and items as above."""
+    """The logarithm of a sum of exponentials, shifted by the largest. Items are output elements."""
 
     def kernel(numbers, begin, end):
         n = int64s(numbers)
-        x, out = floats(n[0]), floats(n[1])
-        kept, base, rank, _, rows, inner, step = _dims(n)
+        x, out = floats(n[field.x]), floats(n[field.out])
+        _, rows, inner, step = _reduced(n)
         parts = floats(stack_block())
         for item in range(begin, end):
-            first = _first(n, kept, item)
+            first = _first(n, item)
             for k in range(WIDE):
                 parts[k] = float32(-math.inf)
             for row in range(rows):
-                at = first + _row(n, base, rank, row)
+                at = first + _row(n, row)
                 for i in range(0, inner, WIDE):
                     for k in range(min(WIDE, inner - i)):
                         parts[k] = maximum(parts[k], x[at + (i + k) * step])
@@ -152,7 +145,7 @@ def log_sum_exp() -> Any:
             shift = float32(0) if is_inf(largest) else largest
             total = float32(0)
             for row in range(rows):
-                at = first + _row(n, base, rank, row)
+                at = first + _row(n, row)
                 part = float32(0)
                 for i in range(0, inner, WIDE):
                     many = min(WIDE, inner - i)
@@ -167,23 +160,24 @@ def log_sum_exp() -> Any:
 
 
 def _columns(combine: str) -> Any:
+    field = REDUCE_COLUMNS.at
+
     def build(formula: Any, epilogue: Any) -> Any:
-        """Rows combined into one: [x, out, groups, rows, pitch of rows, columns, step of groups]; items are (group,
-        run of columns).
-        """
+        """Combine the rows of a group into one. Items are (group, run of columns)."""
         start = float32(_START[combine])
         join = {"sum": _add, "product": _times, "largest": maximum, "smallest": minimum}[combine]
 
         def kernel(numbers, begin, end):
             n = int64s(numbers)
-            x, out, rows, pitch, columns = floats(n[0]), floats(n[1]), n[3], n[4], n[5]
+            x, out = floats(n[field.x]), floats(n[field.out])
+            rows, pitch, columns = n[field.rows], n[field.pitch], n[field.columns]
             runs = (columns + RUN - 1) // RUN
             memory = stack_block()
             total, part = floats(memory), floats(memory + RUN * 4)
             for item in range(begin, end):
                 group, first = item // runs, item % runs * RUN
                 wide = min(RUN, columns - first)
-                at = group * n[6] + first
+                at = group * n[field.group_step] + first
                 for i in range(wide):
                     total[i] = start
                 for row in range(0, rows, FEW):

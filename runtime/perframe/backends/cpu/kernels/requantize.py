@@ -11,10 +11,7 @@ from perframe.backends.cpu.kernels.vector import multiply_add, splat
 from perframe.backends.cpu.kernels.whole_vector import (
     add_whole,
     between,
-    load_signed,
-    load_signed_first,
-    load_unsigned,
-    load_unsigned_first,
+    byte_loader,
     multiply,
     nearest,
     real,
@@ -27,8 +24,7 @@ from perframe.backends.cpu.kernels.whole_vector import (
 def add(first_signed: bool, second_signed: bool) -> Any:
     """The sum of two operands. `zeros` are the zero points of a, b and out."""
     field = BYTE_ADD.at
-    load_a, part_a = (load_signed, load_signed_first) if first_signed else (load_unsigned, load_unsigned_first)
-    load_b, part_b = (load_signed, load_signed_first) if second_signed else (load_unsigned, load_unsigned_first)
+    load_a, load_b = byte_loader(first_signed), byte_loader(second_signed)
 
     def kernel(numbers, begin, end):
         n = int64s(numbers)
@@ -40,10 +36,7 @@ def add(first_signed: bool, second_signed: bool) -> Any:
         low, high = splat(limits[0]), splat(limits[1])
         for i in range(begin * piece, min(elements, end * piece), LANES):
             count = min(LANES, elements - i)
-            if count == LANES:
-                left, right = load_a(a, i), load_b(b, i)
-            else:
-                left, right = part_a(a, i, count), part_b(b, i, count)
+            left, right = load_a(a, i, count), load_b(b, i, count)
             scaled = multiply(real(subtract_whole(left, a_zero)), a_factor)
             total = multiply_add(real(subtract_whole(right, b_zero)), b_factor, scaled)
             store_bytes(add_whole(nearest(between(total, low, high)), zero), out, i, count)

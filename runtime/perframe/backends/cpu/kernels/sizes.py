@@ -42,7 +42,5 @@ STRIP = 16 * LANES
 SHORT_ROW, ROWS_TOGETHER = 2 * LANES, 64
 # the most queries that an item of attention takes at a time; elements for their scores, and for the queries themselves
 ATTENTION_ROWS, SCORES, QUERIES = 5 * ROWS, 24576, 20480
-# flags of a product: a matrix is added to it; its bias is one row of PANEL zeros
-HAS_ADDEND, ZERO_BIAS = 1, 2
 # what a pad writes outside the input
 PAD_CONSTANT, PAD_EDGE, PAD_REFLECT, PAD_WRAP = range(4)

@@ -1,16 +1,16 @@
-"""The words that native code and Python share: a program's table, and the team of threads that run it."""
+"""The indices of words that native code and Python share: a program's table, and the team of threads that run it."""
 
 from __future__ import annotations
 
-# a row of a program's table; a step whose chunk holds all of its items is not split
-KERNEL, NUMBERS, ITEMS, CHUNK, ROW = 0, 1, 2, 3, 4
+# a row of a program's table, and the number of its words; a step whose chunk holds all of its items is not split
+KERNEL, NUMBERS, ITEMS, CHUNK, ROW = range(5)
 
-# a program: the addresses of its table and of the team that runs it; 0 for no team
-TABLE, TEAM, PROGRAM = 0, 1, 2
+# a program: the addresses of its table and of the team that runs it (0 for none); the table begins after these words
+TABLE, TEAM, PROGRAM = range(3)
 
 # the words of a team; words that the same threads write at the same times share a cache line
 # the present step: chunks that no thread has taken, the step's row, and the chunks that helpers have taken
-REMAINING, POSTED, HELPED = 0, 1, 5
+REMAINING, POSTED, HELPED = 0, 1, 1 + ROW
 DONE = 8  # chunks that helpers have finished since the team began
 RUNNING, ASLEEP = 16, 17  # whether a program is running, and how many helpers sleep
 YIELD, SYSCALL, FUTEX = 24, 25, 26  # addresses of sched_yield and syscall, and futex's number; 0 if the system has none

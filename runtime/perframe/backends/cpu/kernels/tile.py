@@ -7,12 +7,14 @@ The right operand is packed in panels of `PANEL` columns (depth of all runs, PAN
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
+from perframe.backends.cpu.kernels.emit import POINTER, Emitter, as_arguments, function_of, numba_kinds, number
 from perframe.backends.cpu.kernels.sizes import LANES, PANEL, ROWS
 from perframe.backends.cpu.kernels.vector import (
     F32,
@@ -33,38 +35,23 @@ VECTORS = PANEL // LANES
 X86 = LANES > 4
 UNROLL = 4
 
-_pointer = F32.as_pointer()
-# a, its pitch, b, c, its pitch, depth of a run, taps down, their step, taps across, their step, what b skips after a
-# run, initial values, their pitch, addend, its pitch, low, high, what to fetch ahead of its use, columns
-_arguments = [
-    *(_pointer, I64, _pointer, _pointer, I64, I64, I64, I64, I64, I64, I64),
-    *(_pointer, I64, _pointer, I64, F32, F32, _pointer, I64),
+# the arguments of multiply_tile after the rows
+_ARGUMENTS = [
+    *(POINTER, I64, POINTER, POINTER, I64, I64, I64, I64, I64, I64, I64),
+    *(POINTER, I64, POINTER, I64, F32, F32, POINTER, I64),
 ]
 
 
-def _number(value: int) -> Any:
-    return ir.Constant(I64, value)
-
-
-class _Tile:
+class _Tile(Emitter):
     """Emits the function of one tile size."""
 
-    def __init__(self, module: Any, rows: int, vectors: int) -> None:
-        self.rows, self.vectors, self.module = rows, vectors, module
-        kind = ir.FunctionType(ir.VoidType(), _arguments)
-        self.function = ir.Function(module, kind, f"perframe_tile_{rows}_{vectors}")
-        self.function.linkage = "internal"
-        self.function.attributes.add("noinline")
-        self.builder = ir.IRBuilder(self.function.append_basic_block("entry"))
-        self._emit()
-
-    def _at(self, base: Any, offset: Any) -> Any:
-        return self.builder.gep(base, [offset])
+    def __init__(self, rows: int, vectors: int) -> None:
+        self.rows, self.vectors = rows, vectors
 
     def _rows_of(self, base: Any, pitch: Any) -> list[Any]:
         """The pointers to a vector's begin in each row, by row and vector."""
-        starts = [self._at(base, self.builder.mul(pitch, _number(row))) for row in range(self.rows)]
-        return [self._at(start, _number(j * LANES)) for start in starts for j in range(self.vectors)]
+        starts = [self.at(base, self.builder.mul(pitch, number(row))) for row in range(self.rows)]
+        return [self.at(start, number(j * LANES)) for start in starts for j in range(self.vectors)]
 
     def _mask(self, index: int, mask: Any) -> Any:
         """The last vector of a row may be partial."""
@@ -74,18 +61,19 @@ class _Tile:
         pointers = self._rows_of(base, pitch)
         return [load_at(self.builder, pointer, self._mask(index, mask)) for index, pointer in enumerate(pointers)]
 
-    def _emit(self) -> None:
-        builder = self.builder
-        (a, pitch, b, c, c_pitch, depth, taps_down, down, taps_across, across, skip) = self.function.args[:11]
-        (initial, initial_pitch, addend, addend_pitch, low, high, ahead, columns) = self.function.args[11:]
-        mask = mask_of(builder, builder.sub(columns, _number((self.vectors - 1) * LANES)))
+    def emit(self, builder: Any, arguments: Sequence[Any]) -> None:
+        """Write the function's body."""
+        self.builder = builder
+        a, pitch, b, c, c_pitch, depth, taps_down, down, taps_across, across, skip, *others = arguments
+        initial, initial_pitch, addend, addend_pitch, low, high, ahead, columns = others
+        mask = mask_of(builder, builder.sub(columns, number((self.vectors - 1) * LANES)))
         start = self._load_rows(initial, initial_pitch, mask)
         entry = builder.block
         add, ready = builder.append_basic_block("add"), builder.append_basic_block("ready")
-        builder.cbranch(builder.icmp_unsigned("!=", builder.ptrtoint(addend, I64), _number(0)), add, ready)
+        builder.cbranch(builder.icmp_unsigned("!=", builder.ptrtoint(addend, I64), number(0)), add, ready)
         builder.position_at_end(add)
-        others = self._load_rows(addend, addend_pitch, mask)
-        added = [builder.fadd(x, y) for x, y in zip(start, others, strict=True)]
+        more = self._load_rows(addend, addend_pitch, mask)
+        added = [builder.fadd(x, y) for x, y in zip(start, more, strict=True)]
         builder.branch(ready)
         builder.position_at_end(ready)
         sums = []
@@ -94,40 +82,39 @@ class _Tile:
             phi.add_incoming(before, entry)
             phi.add_incoming(after, add)
             sums.append(phi)
-        self._row_pointers = [self._at(a, builder.mul(pitch, _number(row))) for row in range(self.rows)]
+        self._row_pointers = [self.at(a, builder.mul(pitch, number(row))) for row in range(self.rows)]
         self._ahead = ahead
         sums = self._taps(sums, b, depth, (taps_down, down), (taps_across, across), skip)
         floor, ceiling = splat_of(builder, low), splat_of(builder, high)
         for index, (value, pointer) in enumerate(zip(sums, self._rows_of(c, c_pitch), strict=True)):
             value = smaller(builder, ceiling, larger(builder, floor, value))
             store_at(builder, value, pointer, self._mask(index, mask))
-        builder.ret_void()
 
     def _taps(self, sums: list[Any], b: Any, depth: Any, down: Any, across: Any, skip: Any) -> list[Any]:
         """Add the products of all runs."""
         builder, before = self.builder, self.builder.block
         body, after = builder.append_basic_block("tap"), builder.append_basic_block("taps_done")
-        whole = builder.and_(depth, _number(-UNROLL))
-        width = _number(self.vectors * LANES)
+        whole = builder.and_(depth, number(-UNROLL))
+        width = number(self.vectors * LANES)
         run = builder.add(builder.mul(depth, width), skip)
         builder.branch(body)
         builder.position_at_end(body)
         row, column, b_at = builder.phi(I64), builder.phi(I64), builder.phi(I64)
         for phi in (row, column, b_at):
-            phi.add_incoming(_number(0), before)
+            phi.add_incoming(number(0), before)
         phis = [builder.phi(VECTOR) for _ in sums]
         for phi, value in zip(phis, sums, strict=True):
             phi.add_incoming(value, before)
         start = builder.add(builder.mul(row, down[1]), builder.mul(column, across[1]))
-        heads, panel = start, self._at(b, b_at)
-        running = self._loop(list(phis), heads, panel, b_at, (_number(0), whole), UNROLL, "unrolled")
+        heads, panel = start, self.at(b, b_at)
+        running = self._loop(list(phis), heads, panel, b_at, (number(0), whole), UNROLL, "unrolled")
         running = self._loop(running, heads, panel, b_at, (whole, depth), 1, "rest")
         end = builder.block
-        following = builder.add(column, _number(1))
+        following = builder.add(column, number(1))
         wraps = builder.icmp_signed("==", following, across[0])
-        next_row = builder.select(wraps, builder.add(row, _number(1)), row)
+        next_row = builder.select(wraps, builder.add(row, number(1)), row)
         row.add_incoming(next_row, end)
-        column.add_incoming(builder.select(wraps, _number(0), following), end)
+        column.add_incoming(builder.select(wraps, number(0), following), end)
         b_at.add_incoming(builder.add(b_at, run), end)
         for phi, value in zip(phis, running, strict=True):
             phi.add_incoming(value, end)
@@ -137,11 +124,11 @@ class _Tile:
 
     def _load_panel(self, here: Any, step: int) -> list[Any]:
         """A row of the panel, `step` rows from a pointer."""
-        places = [(step * self.vectors + j) * LANES for j in range(self.vectors)]
+        offsets = [(step * self.vectors + j) * LANES for j in range(self.vectors)]
         if X86:
-            kind = ir.FunctionType(VECTOR, [_pointer])
-            return [self.builder.asm(kind, f"vmovups {at * 4}($1), $0", "=v,r", [here], True) for at in places]
-        return [load_at(self.builder, self._at(here, _number(at))) for at in places]
+            kind = ir.FunctionType(VECTOR, [POINTER])
+            return [self.builder.asm(kind, f"vmovups {at * 4}($1), $0", "=v,r", [here], True) for at in offsets]
+        return [load_at(self.builder, self.at(here, number(at))) for at in offsets]
 
     def _multiply_row(self, head: Any, step: int, right: list[Any], sums: list[Any]) -> list[Any]:
         """Add the products of one element, `step` elements from a pointer, with a row of the panel.
@@ -150,14 +137,14 @@ class _Tile:
         """
         builder = self.builder
         if not X86:
-            left = splat_of(builder, builder.load(self._at(head, _number(step)), align=4))
+            left = splat_of(builder, builder.load(self.at(head, number(step)), align=4))
             return [multiply_add_of(builder, left, b, total) for b, total in zip(right, sums, strict=True)]
         count = len(sums)
         lines = [f"vbroadcastss {step * 4}(${2 * count + 1}), ${count}"]
         lines += [f"vfmadd231ps ${count + 1 + j}, ${count}, ${j}" for j in range(count)]
         constraints = ["=v"] * count + ["=&v"] + ["v"] * count + ["r", *(str(j) for j in range(count))]
         kind = ir.FunctionType(
-            ir.LiteralStructType([VECTOR] * (count + 1)), [VECTOR] * count + [_pointer] + [VECTOR] * count
+            ir.LiteralStructType([VECTOR] * (count + 1)), [VECTOR] * count + [POINTER] + [VECTOR] * count
         )
         made = builder.asm(kind, "\n\t".join(lines), ",".join(constraints), [*right, head, *sums], True)
         return [builder.extract_value(made, j) for j in range(count)]
@@ -176,9 +163,9 @@ class _Tile:
         for phi, value in zip(phis, sums, strict=True):
             phi.add_incoming(value, before)
         running = list(phis)
-        here = self._at(panel, builder.mul(at, _number(self.vectors * LANES)))
+        here = self.at(panel, builder.mul(at, number(self.vectors * LANES)))
         left_at = builder.add(start, at)
-        heads = [self._at(row, left_at) for row in self._row_pointers]
+        heads = [self.at(row, left_at) for row in self._row_pointers]
         if unroll > 1:
             self._fetch_ahead(b_at, at)
         for step in range(unroll):
@@ -186,7 +173,7 @@ class _Tile:
             for row, head in enumerate(heads):
                 mine = slice(row * self.vectors, (row + 1) * self.vectors)
                 running[mine] = self._multiply_row(head, step, right, running[mine])
-        following = builder.add(at, _number(unroll))
+        following = builder.add(at, number(unroll))
         at.add_incoming(following, body)
         for phi, value in zip(phis, running, strict=True):
             phi.add_incoming(value, body)
@@ -203,17 +190,17 @@ class _Tile:
     def _fetch_ahead(self, b_at: Any, at: Any) -> None:
         """Ask for a quarter as much of the next panel as this step reads of its own: four tiles ask for all of it."""
         builder = self.builder
-        read = builder.add(b_at, builder.mul(at, _number(self.vectors * LANES)))
-        target = self._at(self._ahead, builder.lshr(read, _number(2)))
+        read = builder.add(b_at, builder.mul(at, number(self.vectors * LANES)))
+        target = self.at(self._ahead, builder.lshr(read, number(2)))
         kinds = [ir.IntType(8).as_pointer(), I32, I32, I32]
-        fetch = declare(self.module, "llvm.prefetch.p0", ir.VoidType(), kinds)
+        fetch = declare(builder.module, "llvm.prefetch.p0", ir.VoidType(), kinds)
         for line in range(max(1, UNROLL * self.vectors * LANES // 4 // 16)):
-            where = builder.bitcast(self._at(target, _number(16 * line)), kinds[0])
+            where = builder.bitcast(self.at(target, number(16 * line)), kinds[0])
             builder.call(fetch, [where, ir.Constant(I32, 0), ir.Constant(I32, 2), ir.Constant(I32, 1)])
 
 
 def _tile(module: Any, rows: int, vectors: int) -> Any:
-    return module.globals.get(f"perframe_tile_{rows}_{vectors}") or _Tile(module, rows, vectors).function
+    return function_of(module, f"perframe_tile_{rows}_{vectors}", _ARGUMENTS, _Tile(rows, vectors).emit)
 
 
 @intrinsic
@@ -242,15 +229,13 @@ def multiply_tile(
 ) -> Any:
     """c = clip(initial + addend + a b) for up to ROWS rows and up to PANEL columns; addresses as int64.
 
-    `addend` may be 0. Where initial's pitch is 0, it is a row that all rows begin with.
+    `addend` may be 0. If initial's pitch is 0, all rows begin with its one row. `depth` is that of a run, and b has
+    `skip` elements between two runs. The tile fetches elements from the address `ahead` into the cache.
     """
-    signature = types.void(*[types.int64] * 16, types.float32, types.float32, types.int64, types.int64)
+    signature = types.void(types.int64, *numba_kinds(_ARGUMENTS))
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        count, values = args[0], list(args[1:])
-        for index, kind in enumerate(_arguments):
-            if kind is _pointer:
-                values[index] = builder.inttoptr(values[index], _pointer)
+        count, values = args[0], as_arguments(builder, args[1:], _ARGUMENTS)
         done = builder.append_basic_block("tile_done")
         sizes = [builder.append_basic_block(f"tile_{v}") for v in range(1, VECTORS + 1)]
         start = builder.block
@@ -259,15 +244,15 @@ def multiply_tile(
             cases = builder.switch(count, done)
             for rows in range(1, ROWS + 1):
                 case = builder.append_basic_block(f"tile_{rows}_{vectors}")
-                cases.add_case(_number(rows), case)
+                cases.add_case(number(rows), case)
                 builder.position_at_end(case)
                 builder.call(_tile(builder.module, rows, vectors), values)
                 builder.branch(done)
         builder.position_at_end(start)
-        needed = builder.sdiv(builder.add(values[-1], _number(LANES - 1)), _number(LANES))
+        needed = builder.sdiv(builder.add(values[-1], number(LANES - 1)), number(LANES))
         choice = builder.switch(needed, done)
         for vectors, block in enumerate(sizes, 1):
-            choice.add_case(_number(vectors), block)
+            choice.add_case(number(vectors), block)
         builder.position_at_end(done)
         return context.get_dummy_value()
 

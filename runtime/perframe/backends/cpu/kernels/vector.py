@@ -221,6 +221,14 @@ stack_square = _stack(F32, 36 * LANES)
 
 
 @inline
+def begin_of_vector(first, channels):
+    """Where a vector begins that has channel `first` in it. It lies inside the channels, if these fill a vector: the
+    last vector begins earlier, and overlaps.
+    """
+    return max(0, min(first, channels - LANES))
+
+
+@inline
 def copy_floats(target, source, count):
     """Copy `count` elements from one address to another."""
     whole = count - count % LANES

@@ -80,9 +80,6 @@ def _load_bytes(signed: bool) -> Any:
     return load
 
 
-load_signed, load_unsigned = _load_bytes(True), _load_bytes(False)
-
-
 @intrinsic
 def splat_whole(typing: Any, value: Any) -> Any:
     """One number in every lane."""
@@ -114,7 +111,19 @@ def _load_first_bytes(signed: bool) -> Any:
     return load
 
 
-load_signed_first, load_unsigned_first = _load_first_bytes(True), _load_first_bytes(False)
+_load_all = {True: _load_bytes(True), False: _load_bytes(False)}
+_load_first = {True: _load_first_bytes(True), False: _load_first_bytes(False)}
+
+
+def byte_loader(signed: bool) -> Any:
+    """The function that loads the first `count` of LANES bytes as int32, and zeros."""
+    load_all, load_first = _load_all[signed], _load_first[signed]
+
+    @inline
+    def load(address, index, count):
+        return load_all(address, index) if count == LANES else load_first(address, index, count)
+
+    return load
 
 
 def _binary(name: str) -> Any:

@@ -12,13 +12,15 @@ from numba import float32
 
 from perframe.backends.cpu.kernels.compiler import inline
 from perframe.backends.cpu.kernels.fields import WINOGRAD
-from perframe.backends.cpu.kernels.memory import call_kernel, floats, int64s
+from perframe.backends.cpu.kernels.finish import finish_rows
+from perframe.backends.cpu.kernels.memory import floats, int64s
 from perframe.backends.cpu.kernels.sizes import LANES, PANEL, ROWS
 from perframe.backends.cpu.kernels.tile import multiply_tile
 from perframe.backends.cpu.kernels.vector import (
     add,
     at_least,
     at_most,
+    begin_of_vector,
     load,
     load_first,
     multiply_add,
@@ -81,7 +83,7 @@ def _transform(x, line, pitch, inside, y0, y1, x0, x1, channels, target, step, s
     count = min(LANES, channels)
     zero = splat(float32(0))
     for block in range(0, channels, LANES):
-        c = max(0, min(block, channels - LANES))
+        c = begin_of_vector(block, channels)
         for i in range(6):
             at = i * line + c
             if inside:
@@ -127,7 +129,7 @@ def build() -> Any:
         n = int64s(numbers)
         x, w, bias, addend, out = n[field.x], n[field.weights], n[field.bias], n[field.addend], n[field.out]
         transformed = n[field.transformed]
-        limits, finish = floats(n[field.limits]), n[field.finish]
+        limits, finish, parameters = floats(n[field.limits]), n[field.finish], n[field.parameters]
         height, width, out_height = n[field.height], n[field.width], n[field.out_height]
         out_width, py, px = n[field.out_width], n[field.pad_y], n[field.pad_x]
         channels, columns, x_pitch = n[field.channels], n[field.columns], n[field.x_pitch]
@@ -135,8 +137,7 @@ def build() -> Any:
         tile_block, column_block, tile_items = n[field.tile_block], n[field.column_block], n[field.tile_items]
         column_items, w_step = n[field.column_items], n[field.point_step]
         low, high = splat(limits[0]), splat(limits[1])
-        products, tail_numbers, square = stack_block(), stack_numbers(), stack_square()
-        tail = int64s(tail_numbers)
+        products, finish_numbers, square = stack_block(), stack_numbers(), stack_square()
         for item in range(begin, end):
             c0, rest = (item % column_items) * column_block, item // column_items
             t0, image = (rest % tile_items) * tile_block, rest // tile_items
@@ -228,7 +229,6 @@ def build() -> Any:
                     if finish:
                         for i in range(deep):
                             pixel = ((image * out_height + oy + i) * out_width + ox) * out_pitch + j
-                            tail[0], tail[1], tail[2], tail[3] = out + pixel * 4, out_pitch, wide, n[field.parameters]
-                            call_kernel(finish, tail_numbers, 0, broad)
+                            finish_rows(finish, finish_numbers, out + pixel * 4, out_pitch, wide, parameters, broad)
 
     return kernel

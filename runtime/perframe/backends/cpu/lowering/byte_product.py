@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from perframe.backends.cpu.compile import jit
+from perframe.backends.cpu.kernels.fields import QUANTIZED
 from perframe.backends.cpu.kernels.sizes import BLOCK, LANES, PANEL
 from perframe.backends.cpu.lowering.gemm import SPLIT_FLOPS, Multiplication, finishing, padded
 from perframe.backends.cpu.lowering.lowering import float_array, step
@@ -144,43 +145,56 @@ def multiply(
     kind_of_w, order = packing
     all_columns = form.columns * math.prod(form.batch)
     signed = columns.w.dtype is DataType.INT8
-    w_zero = columns.spread(columns.zero, all_columns, np.int32, 0 if signed else -FLIP)
+    w_zeros = columns.spread(columns.zero, all_columns, np.int32, 0 if signed else -FLIP)
     sums_rows = not signed or (columns.zero is not None and np.asarray(columns.zero.value).any())
     whole = columns.bias is not None and columns.bias.dtype is DataType.INT32
     x_zero, x_scale, y_zero = scalars
-    given = [
-        x,
-        columns.w.derived(f"panels {kind_of_w}", lambda value: pack(order(value))),
-        columns.w.derived(f"sums {kind_of_w}", lambda value: _sums(order(value))),
-        w_zero,
-        columns.spread(columns.bias if whole else None, all_columns, np.int32),
-        columns.spread(columns.scale, all_columns, np.float32, 0),
-        columns.spread(None if whole else columns.bias, all_columns, np.float32),
-        x_zero or Operand.stored(np.zeros(1, x.dtype.numpy)),
-        x_scale or Operand.stored(np.ones(1, np.float32)),
-        y_zero or Operand.stored(np.zeros(1, np.uint8)),
-        out,
-    ]
-    finish, keep = finishing(layer)
+    operands = QUANTIZED.operands(
+        x=x,
+        weights=columns.w.derived(f"panels {kind_of_w}", lambda value: pack(order(value))),
+        sums=columns.w.derived(f"sums {kind_of_w}", lambda value: _sums(order(value))),
+        w_zeros=w_zeros,
+        bias=columns.spread(columns.bias if whole else None, all_columns, np.int32),
+        factors=columns.spread(columns.scale, all_columns, np.float32, 0),
+        offsets=columns.spread(None if whole else columns.bias, all_columns, np.float32),
+        x_zero=x_zero or Operand.stored(np.zeros(1, x.dtype.numpy)),
+        x_scale=x_scale or Operand.stored(np.ones(1, np.float32)),
+        y_zero=y_zero or Operand.stored(np.zeros(1, np.uint8)),
+        out=out,
+    )
+    words, keep = finishing(layer)
     if limits is not None:
         clamps = float_array(limits)
-        finish, keep = [clamps.ctypes.data, 0, 0], [*keep, clamps]
-    seen = form.window
-    in_place = seen[4:12] == (1,) * 6 + (0,) * 2 and seen[0] == seen[2] and seen[1] == seen[3]
-    items = math.prod(blocks[2:]) * math.prod(form.batch)
-    numbers = [
-        *(*finish, form.x_pitch, form.out_pitch, form.pixels, form.depth, form.columns, *blocks),
-        *(steps, groups, pitch, int(in_place and x.dtype is DataType.UINT8), 0 if x.dtype is DataType.UINT8 else FLIP),
-        *(int(sums_rows), x.shape.size, *seen, form.x_offset, form.out_offset),
-        *(len(form.batch), *form.batch, *(step for steps in form.steps for step in steps)),
-    ]
+        words, keep = {"limits": clamps.ctypes.data, "finish": 0, "parameters": 0}, [*keep, clamps]
+    items = blocks["pixel_items"] * blocks["column_items"] * math.prod(form.batch)
+    numbers = QUANTIZED.numbers(
+        **words,
+        x_pitch=form.x_pitch,
+        out_pitch=form.out_pitch,
+        pixels=form.pixels,
+        depth=form.depth,
+        columns=form.columns,
+        **blocks,
+        steps=steps,
+        groups=groups,
+        copy_pitch=pitch,
+        in_place=int(form.is_plain and x.dtype is DataType.UINT8),
+        flip=0 if x.dtype is DataType.UINT8 else FLIP,
+        sums_rows=int(sums_rows),
+        x_bytes=x.shape.size,
+        **form.window,
+        channels=form.channels,
+        x_offset=form.x_offset,
+        out_offset=form.out_offset,
+        rank=len(form.batch),
+    )
     work = 2 * form.pixels * form.columns * form.depth * math.prod(form.batch)
     grain = items * SPLIT_FLOPS * 2 // at_least(work, 1)
     if instructions()[0] == "amx":  # the number of rows decides, and another shape may have another
         for other in instructions()[:2]:
             jit.kernel("quantized", _text(other, out))
     text = _text(kind, out)
-    return [step(layer, "quantized", given, numbers, items, text, keep, grain=grain)]
+    return [step(layer, "quantized", operands, [*numbers, *form.batch_words], items, text, keep, grain=grain)]
 
 
 def _text(kind: str, out: Operand) -> str:
@@ -192,8 +206,8 @@ def _suits_amx(form: Multiplication, pitch: int) -> bool:
     return form.pixels >= FEW_ROWS and pitch * READ_ROWS <= ROOM
 
 
-def _blocks(form: Multiplication, rows: int) -> tuple[int, int, int, int]:
-    """(pixels and columns of an item, items of pixels and of columns): enough of them for all threads."""
+def _blocks(form: Multiplication, rows: int) -> dict[str, int]:
+    """The pixels and columns of an item, and the number of items: enough for all threads."""
     threads, panels = thread_count(), -(-form.columns // PANEL)
     wanted = 4 * threads if threads > 1 else 1
     batches = math.prod(form.batch)
@@ -202,4 +216,9 @@ def _blocks(form: Multiplication, rows: int) -> tuple[int, int, int, int]:
     pixel_items = -(-form.pixels // rows)
     column_items = min(panels, -(-wanted // (pixel_items * batches)))
     column_block = PANEL * -(-panels // column_items)
-    return rows, column_block, pixel_items, -(-form.columns // column_block)
+    return {
+        "pixel_block": rows,
+        "column_block": column_block,
+        "pixel_items": pixel_items,
+        "column_items": -(-form.columns // column_block),
+    }

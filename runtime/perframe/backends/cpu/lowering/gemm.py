@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from perframe.backends.cpu.compile import jit
-from perframe.backends.cpu.kernels.sizes import BLOCK, HAS_ADDEND, LANES, PANEL, ROWS, ZERO_BIAS
-from perframe.backends.cpu.lowering.lowering import epilogue_limits, float_array, step
+from perframe.backends.cpu.kernels.fields import GEMM, PACK, SCALE
+from perframe.backends.cpu.kernels.sizes import BLOCK, LANES, PANEL, ROWS
+from perframe.backends.cpu.lowering.lowering import epilogue_limits, float_array, step, window_reach, window_words
 from perframe.backends.cpu.program.program import NativeStep
 from perframe.backends.cpu.threads.helpers import thread_count
 from perframe.backends.operand import Operand
 from perframe.backends.protocol import LayerLike
+from perframe.layers.conv import Convolution
 from perframe.layers.epilogue import parameters
+from perframe.layers.geometry import Window
 from perframe.sizes.traced import at_least, at_most, is_followed, is_less
 
 Floats = NDArray[np.float32]
@@ -45,10 +48,11 @@ def pack(matrix: NDArray[Any]) -> Floats:
 
 @dataclass(frozen=True)
 class Multiplication:
-    """Pixels by packed columns, for each of a batch. Steps are elements from one of the batch to the next.
+    """Pixels by packed columns, for each matrix of a batch.
 
-    `window` is (height, width, out height, width, kernel, strides, dilations, pads, channels): what a pixel's row of
-    the left operand is; rows of a matrix are pixels of one line.
+    A pixel's row of the left operand is its window of `channels`. The rows of a matrix are the pixels of one line.
+    `window` has the words of fields.WINDOW. `steps` are those of fields.BATCH_STEPS, in elements, each for all dims of
+    the batch.
     """
 
     images: int
@@ -56,94 +60,125 @@ class Multiplication:
     x_pitch: int
     out_pitch: int
     addend_pitch: int
-    window: tuple[int, ...]
+    window: Mapping[str, int]
+    channels: int
     batch: tuple[int, ...] = ()
-    steps: tuple[tuple[int, ...], ...] = field(default=((), (), (), (), ()))  # of x, w, bias, out, addend
+    steps: Sequence[tuple[int, ...]] = ((),) * 5
     x_offset: int = 0
     out_offset: int = 0
-    out_line: int = 0  # elements between two lines of output pixels; 0 where these follow each other
+    out_line: int = 0  # elements between two lines of output pixels; 0 for lines without gaps
     out_image: int = 0
-    addend_columns: int = 0  # of the result, that it is added to; 0 where it is all of them
+    addend_columns: int = 0  # the columns that have an addend; 0 for all
 
     @property
     def depth(self) -> int:
         """The elements of a row."""
-        return self.window[4] * self.window[5] * self.window[12]
+        return self.window["kernel_y"] * self.window["kernel_x"] * self.channels
 
     @property
     def pixels(self) -> int:
-        """The rows of each of the batch."""
-        return self.images * self.window[2] * self.window[3]
+        """The rows of each matrix."""
+        return self.images * self.window["out_height"] * self.window["out_width"]
+
+    @property
+    def batch_words(self) -> list[int]:
+        """The dims of the batch, and the steps along it: the words that follow those with names."""
+        return [*self.batch, *(step for steps in self.steps for step in steps)]
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether each window is one pixel, and the windows are the pixels of the input in their order."""
+        seen = self.window
+        ones = ("kernel_y", "kernel_x", "stride_y", "stride_x", "dilation_y", "dilation_x")
+        if any(seen[name] != 1 for name in ones) or seen["pad_y"] or seen["pad_x"]:
+            return False
+        return seen["height"] == seen["out_height"] and seen["width"] == seen["out_width"]
 
     @property
     def leaves(self) -> bool:
         """Whether the window reaches beyond the input."""
-        height, width, out_height, out_width, ky, kx, sy, sx, dy, dx, py, px, _ = self.window
-        bottom = (out_height - 1) * sy - py + (ky - 1) * dy
-        right = (out_width - 1) * sx - px + (kx - 1) * dx
-        return py > 0 or px > 0 or bottom >= height or right >= width
+        seen, (reach_y, reach_x) = self.window, window_reach(self.window)
+        bottom = (seen["out_height"] - 1) * seen["stride_y"] - seen["pad_y"] + reach_y
+        right = (seen["out_width"] - 1) * seen["stride_x"] - seen["pad_x"] + reach_x
+        return seen["pad_y"] > 0 or seen["pad_x"] > 0 or bottom > seen["height"] or right > seen["width"]
 
 
 @dataclass(frozen=True)
 class _Blocks:
-    """What one item computes, and how much of the channels it takes at a time."""
+    """An item's output lines, pixels of a line and columns; the channels that it takes at a time; a copy's pitch."""
 
-    rows: int
+    lines: int
     pixels: int
     columns: int
     channels: int
     pitch: int
 
 
-def lines_of(rows: int, depth: int) -> tuple[int, ...]:
+def window_of_rows(rows: int) -> dict[str, int]:
     """The window of a matrix: each row is a pixel of its own."""
-    return (1, rows, 1, rows, *(1,) * 6, 0, 0, depth)
+    window = window_words(Window(kernel=(1,), strides=(1,), dilations=(1,), begin=(0,), end=(0,)), (rows,), (rows,))
+    assert window is not None
+    return window
+
+
+def images_of(form: Convolution, window: dict[str, int]) -> tuple[int, dict[str, int]]:
+    """The images and the window of a convolution. The pixels of all images are the rows of one matrix, if each window
+    is one pixel.
+    """
+    if form.window.kernel == form.window.strides == (1,) * len(form.size) and form.output == form.size:
+        return 1, window_of_rows(form.batch * math.prod(form.size))
+    return form.batch, window
+
+
+def matrices_of(weights: Any, groups: int) -> Any:
+    """The weights of a convolution, (outputs, channels of a group, taps), as (groups, taps by channels, outputs)."""
+    outputs, depth = len(weights) // groups, weights.shape[1]
+    by_tap = weights.reshape(groups, outputs, depth, -1).transpose(0, 3, 2, 1)
+    return by_tap.reshape(groups, -1, outputs)
 
 
 def _blocks(form: Multiplication, copies: bool) -> _Blocks | None:
     """Without a branch on sizes of the data, so that one plan's formulas serve many of them."""
-    _, _, out_height, out_width, ky, kx, sy, sx, dy, dx, _, _, channels = form.window
+    out_height, out_width, channels = form.window["out_height"], form.window["out_width"], form.channels
+    sy, sx, (reach_y, reach_x) = form.window["stride_y"], form.window["stride_x"], window_reach(form.window)
     batches, wanted = form.images * math.prod(form.batch), 4 * thread_count()
     panels = -(-form.columns // PANEL)
-    pixels = -(-out_width // -(-out_width // (8 * ROWS)))  # bands of one size
+    pixels = -(-out_width // -(-out_width // (8 * ROWS)))  # blocks of one size
     choices: list[int] = []
     if copies:
-        reach_y, reach_x = (ky - 1) * dy + 1, (kx - 1) * dx + 1
         choices = _channel_blocks(channels, BLOCK // (reach_y * reach_x) - LANES)
         if not choices:
             return None
         most = (BLOCK // (reach_y * (choices[-1] + LANES)) - reach_x) // sx + 1
         pixels = at_most(pixels, most // ROWS * ROWS if most > ROWS else most)
-    # copies of neighbouring bands overlap: taller bands copy less
-    rows = at_most(out_height, at_least((32 if copies and ky > sy else 8) * ROWS // pixels, 1))
+    # copies of neighbouring blocks overlap: taller blocks copy less
+    lines = at_most(out_height, at_least((32 if copies and form.window["kernel_y"] > sy else 8) * ROWS // pixels, 1))
     # a few items for each thread: of columns first, which read the weights only once
-    column_items = at_most(panels, -(-wanted // (-(-out_height // rows) * -(-out_width // pixels) * batches)))
-    bands = -(-wanted // (panels * batches * -(-out_width // pixels)))
-    rows = at_most(rows, at_least(out_height // bands, -(-ROWS // pixels)))
+    column_items = at_most(panels, -(-wanted // (-(-out_height // lines) * -(-out_width // pixels) * batches)))
+    line_items = -(-wanted // (panels * batches * -(-out_width // pixels)))
+    lines = at_most(lines, at_least(out_height // line_items, -(-ROWS // pixels)))
     column_block = PANEL * -(-panels // column_items)
     block, pitch = channels, channels
     if copies:
-
-        def room(rows: int) -> int:
-            return ((rows - 1) * sy + reach_y) * ((pixels - 1) * sx + reach_x)
-
         pitches = [choice + (LANES if choice * sx % CROWDED == 0 else 0) for choice in choices]
         block, pitch = choices[-1], pitches[-1]
+        room = ((lines - 1) * sy + reach_y) * ((pixels - 1) * sx + reach_x)
         for larger, smaller in zip(range(len(choices)), range(1, len(choices)), strict=False):
-            fits = is_less(room(rows) * (choices[larger] + LANES), BLOCK + 1)
+            fits = is_less(room * (choices[larger] + LANES), BLOCK + 1)
             block += fits * (choices[larger] - choices[smaller])
             pitch += fits * (pitches[larger] - pitches[smaller])
         across = ((pixels - 1) * sx + reach_x) * (block + LANES)
-        rows = at_most(rows, at_least((BLOCK // across - reach_y) // sy + 1, 1))
-    rows = -(-out_height // -(-out_height // rows))
-    share = -(-out_width // -(-wanted // (panels * batches * -(-out_height // rows))))
+        lines = at_most(lines, at_least((BLOCK // across - reach_y) // sy + 1, 1))
+    lines = -(-out_height // -(-out_height // lines))
+    share = -(-out_width // -(-wanted // (panels * batches * -(-out_height // lines))))
     pixels = at_most(pixels, -(-share // ROWS) * ROWS)
-    return _Blocks(rows, pixels, column_block, block, pitch)
+    return _Blocks(lines, pixels, column_block, block, pitch)
 
 
 def _channel_blocks(channels: int, most: int) -> list[int]:
-    """How many channels may be taken at a time, the most first, the last of which are no more than `most`: none where
-    that is less than one. Weights are read once all the same.
+    """The numbers of channels that an item may take at a time, in descending order; the last is at most `most`.
+
+    Returns nothing where `most` is less than one. A product reads its weights once, whatever the number is.
     """
     choices = [channels]
     while choices[-1] > 8 * LANES or (choices[-1] > most and choices[-1] > 1):
@@ -151,16 +186,16 @@ def _channel_blocks(channels: int, most: int) -> list[int]:
     return choices if choices[-1] <= most else []
 
 
-def finishing(layer: LayerLike) -> tuple[list[int], list[Floats]]:
-    """(limits, kernel, its parameters), what follows a layer's sums, and the arrays that these numbers point to.
+def finishing(layer: LayerLike) -> tuple[dict[str, int], list[Floats]]:
+    """The words of a kernel that say how its sums become results, and the arrays that the words point to.
 
-    A clip is in the limits; any other epilogue is a kernel of its own, for a few rows while they are in the cache.
+    The limits have the clips. Any other epilogue is a kernel of its own, for a few rows while they are in the cache.
     """
     low_high = epilogue_limits(layer.epilogue)
     limits = float_array((*(low_high or (-math.inf, math.inf)), -math.inf, math.inf))
     numbers = float_array(parameters(layer.epilogue))
-    kernel = 0 if low_high else jit.kernel("gemm.finish", jit.epilogue_text(layer.epilogue))
-    return [limits.ctypes.data, kernel, numbers.ctypes.data], [limits, numbers]
+    kernel = 0 if low_high else jit.kernel("finish", jit.epilogue_text(layer.epilogue))
+    return {"limits": limits.ctypes.data, "finish": kernel, "parameters": numbers.ctypes.data}, [limits, numbers]
 
 
 def multiply(
@@ -173,41 +208,56 @@ def multiply(
     out: Operand,
 ) -> NativeStep | None:
     """The step of a product; None where the window is larger than what fits on the stack."""
-    out_height, out_width = form.window[2:4]
+    out_height, out_width = form.window["out_height"], form.window["out_width"]
     many = is_followed(form.pixels) or form.pixels > ROWS
-    crowded = form.x_pitch * form.window[7] % CROWDED == 0 and many and form.columns > PANEL
+    crowded = form.x_pitch * form.window["stride_x"] % CROWDED == 0 and many and form.columns > PANEL
     copies = form.leaves or crowded
     blocks = _blocks(form, copies)
     if blocks is None:
         return None
-    items = [-(-out_height // blocks.rows), -(-out_width // blocks.pixels), -(-form.columns // blocks.columns)]
-    count = math.prod(items) * form.images * math.prod(form.batch)
+    line_items, pixel_items = -(-out_height // blocks.lines), -(-out_width // blocks.pixels)
+    column_items = -(-form.columns // blocks.columns)
+    items = line_items * pixel_items * column_items * form.images * math.prod(form.batch)
     flops = 2 * form.pixels * form.columns * form.depth * math.prod(form.batch)
-    finish, keep = finishing(layer)
+    words, keep = finishing(layer)
     zeros = Operand.stored(np.zeros(PANEL, np.float32))
     line = form.out_line or out_width * form.out_pitch
+    numbers = GEMM.numbers(
+        **words,
+        images=form.images,
+        depth=form.depth,
+        columns=form.columns,
+        x_pitch=form.x_pitch,
+        out_pitch=form.out_pitch,
+        addend_pitch=form.addend_pitch,
+        has_bias=int(bias is not None),
+        has_addend=int(addend is not None),
+        line_block=blocks.lines,
+        pixel_block=blocks.pixels,
+        column_block=blocks.columns,
+        channel_block=blocks.channels,
+        line_items=line_items,
+        pixel_items=pixel_items,
+        column_items=column_items,
+        copies=int(copies),
+        copy_pitch=blocks.pitch,
+        out_line=line,
+        out_image=form.out_image or out_height * line,
+        addend_columns=form.addend_columns or form.columns,
+        **form.window,
+        channels=form.channels,
+        x_offset=form.x_offset,
+        out_offset=form.out_offset,
+        rank=len(form.batch),
+    )
     return step(
         layer,
         "gemm",
-        [x, packed, bias or zeros, addend or zeros, out],
-        [
-            *(*finish, form.images, form.depth, form.columns, form.x_pitch, form.out_pitch, form.addend_pitch),
-            *(
-                ZERO_BIAS * (bias is None) + HAS_ADDEND * (addend is not None),
-                blocks.rows,
-                blocks.pixels,
-                blocks.columns,
-                blocks.channels,
-                *items,
-            ),
-            *(int(copies), blocks.pitch, line, form.out_image or out_height * line),
-            form.addend_columns or form.columns,
-            *(*form.window, form.x_offset, form.out_offset),
-            *(len(form.batch), *form.batch, *(step for steps in form.steps for step in steps)),
-        ],
-        count,
+        GEMM.operands(x=x, weights=packed, bias=bias or zeros, addend=addend or zeros, out=out),
+        [*numbers, *form.batch_words],
+        items,
         keep=keep,
-        grain=count * SPLIT_FLOPS // at_least(2 * flops, 1),
+        grain=items * SPLIT_FLOPS // at_least(2 * flops, 1),
     )
 
 
@@ -222,16 +272,26 @@ def pack_step(
     steps: Sequence[int],
     offset: int = 0,
 ) -> NativeStep:
-    """The step that packs (depth, columns) matrices, for each of a batch, where they are no constants."""
-    panels = -(-columns // PANEL)
-    numbers = [depth, columns, *strides, panels, offset, len(batch), *batch, *steps]
+    """The step that packs (depth, columns) matrices in each run, for operands that are no constants."""
+    panels, (depth_step, column_step) = -(-columns // PANEL), strides
+    numbers = PACK.numbers(
+        depth=depth,
+        columns=columns,
+        depth_step=depth_step,
+        column_step=column_step,
+        panels=panels,
+        offset=offset,
+        rank=len(batch),
+    )
     items = panels * math.prod(batch)
     grain = items * SPLIT_FLOPS // 50 // at_least(depth * columns * math.prod(batch), 1)
-    return step(layer, "gemm.pack", [b, packed], numbers, items, grain=grain)
+    operands = PACK.operands(b=b, packed=packed)
+    return step(layer, "gemm.pack", operands, [*numbers, *batch, *steps], items, grain=grain)
 
 
 def scale_step(
     layer: LayerLike, packed: Operand, factor: Operand, scaled: Operand, depth: int, columns: int
 ) -> NativeStep:
     """The step that multiplies each row of packed panels by a factor."""
-    return step(layer, "gemm.scale", [packed, factor, scaled], [depth, columns], -(-columns // PANEL))
+    operands = SCALE.operands(packed=packed, factors=factor, out=scaled)
+    return step(layer, "gemm.scale", operands, SCALE.numbers(depth=depth, columns=columns), -(-columns // PANEL))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from perframe.backends.cpu.compile import jit
-from perframe.backends.cpu.kernels.fields import WINDOW
+from perframe.backends.cpu.kernels.fields import MOVE, WINDOW
 from perframe.backends.cpu.kernels.sizes import STRIP
 from perframe.backends.cpu.program.program import NativeStep, Table
 from perframe.backends.operand import Operand
@@ -107,9 +107,11 @@ def strided_copy(
             rows_of = _in_rows(known_factor(elements))
             dims, from_steps, to_steps = (elements // rows_of, rows_of), (rows_of, 1), (rows_of, 1)
         kernel, items = rows, math.prod(dims[:-1])
-    numbers = [offset, out_offset, len(dims), *dims, *from_steps, *to_steps]
+    numbers = MOVE.numbers(x_offset=offset, out_offset=out_offset, rank=len(dims))
+    numbers += [*dims, *from_steps, *to_steps]
     beside = ("move", "move.transpose") if rows == "move" else ()
-    return step(layer, kernel, [x, out], numbers, items, grain=sharing(items, elements), beside=beside)
+    operands, grain = MOVE.operands(x=x, out=out), sharing(items, elements)
+    return step(layer, kernel, operands, numbers, items, grain=grain, beside=beside)
 
 
 @remembered(1024)
@@ -125,6 +127,12 @@ def window_words(window: Window, size: Sequence[int], output: Sequence[int]) -> 
     plane = window.in_dims(2)
     parts = (in_dims(size, 2), in_dims(output, 2), plane.kernel, plane.strides, plane.dilations, plane.begin)
     return dict(zip(WINDOW.split(), itertools.chain(*parts), strict=True))
+
+
+def window_reach(window: Mapping[str, int]) -> tuple[int, int]:
+    """The rows and columns of the input that a window covers."""
+    rows = (window["kernel_y"] - 1) * window["dilation_y"] + 1
+    return rows, (window["kernel_x"] - 1) * window["dilation_x"] + 1
 
 
 def end_words(window: Window) -> dict[str, int]:

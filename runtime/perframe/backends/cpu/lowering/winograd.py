@@ -78,13 +78,11 @@ def convolve(
     column_items = -(-form.outputs // column_block)
     items = form.batch * tile_items * column_items
     transformed = scratch((items, POINTS, tile_block, form.channels), x.dtype)
-    (limits, finish, parameters), keep = gemm.finishing(layer)
+    words, keep = gemm.finishing(layer)
     zeros = np.zeros(PANEL, np.float32)
     flops = 2 * form.batch * tiles * POINTS * form.channels * form.outputs
     numbers = WINOGRAD.numbers(
-        limits=limits,
-        finish=finish,
-        parameters=parameters,
+        **words,
         height=height,
         width=width,
         out_height=out_height,

@@ -104,9 +104,16 @@ class PythonStep:
 CpuStep = NativeStep | PythonStep
 
 
-def numbers_begin(steps: Sequence[CpuStep]) -> int:
-    """Return the index of the word at which the numbers of a program's steps begin, after the table."""
-    return team.PROGRAM + team.ROW * len(steps)
+def row_begin(index: int) -> int:
+    """Return the index of the word at which a step's row begins in a program. The numbers of all steps begin where the
+    row after the last step would.
+    """
+    return team.PROGRAM + team.ROW * index
+
+
+def table_of(words: Ints, count: int) -> Ints:
+    """Return the table in a program's words, with a row for each of `count` steps. See kernels/team.py for a row."""
+    return words[row_begin(0) : row_begin(count)].reshape(-1, team.ROW)
 
 
 class CpuProgram:
@@ -124,12 +131,13 @@ class CpuProgram:
         natives = [(index, step) for index, step in enumerate(self.steps) if isinstance(step, NativeStep)]
         self._checks = [(index, step.check) for index, step in natives if step.check is not None]
         self._walk = jit.function("walk") if natives else None
-        self.words = np.zeros(numbers_begin(self.steps) + len(known.numbers), np.int64)
-        address, numbers = address_of(self.words), numbers_begin(self.steps)
-        self.words[team.TABLE] = address + 8 * team.PROGRAM
-        table = self.words[team.PROGRAM : numbers].reshape(-1, team.ROW)
+        numbers = row_begin(len(self.steps))
+        self.words = np.zeros(numbers + len(known.numbers), np.int64)
+        address, table = address_of(self.words), table_of(self.words, len(self.steps))
+        self.words[team.TABLE] = address + 8 * row_begin(0)
         for index, step in natives:
-            table[index] = step.kernel, 0, plain(step.items), plain(step.chunk)
+            row = table[index]
+            row[team.KERNEL], row[team.ITEMS], row[team.CHUNK] = step.kernel, plain(step.items), plain(step.chunk)
         table[:, team.NUMBERS] = np.array(known.starts, np.int64) * 8 + (address + 8 * numbers)
         self.words[numbers:] = [plain(number) for number in known.numbers]
         self.bindings = Bindings(arena, known.size, known, self.words[numbers:], known.elsewhere)

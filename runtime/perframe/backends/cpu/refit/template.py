@@ -14,7 +14,15 @@ from perframe.backends.cpu.kernels import team
 from perframe.backends.cpu.lowering.rows import extent
 from perframe.backends.cpu.program.arena import Arena, ArenaStorage, ArenaWorkspace, Life, aligned
 from perframe.backends.cpu.program.bindings import Addresses, Bindings
-from perframe.backends.cpu.program.program import CpuProgram, CpuStep, NativeStep, PythonStep, Table, numbers_begin
+from perframe.backends.cpu.program.program import (
+    CpuProgram,
+    CpuStep,
+    NativeStep,
+    PythonStep,
+    Table,
+    row_begin,
+    table_of,
+)
 from perframe.backends.cpu.refit.arithmetic import NativeArithmetic
 from perframe.backends.cpu.threads import helpers
 from perframe.errors import InputError
@@ -65,7 +73,7 @@ class CpuTemplate:
         ]
         self.tables = self._tables_of(natives)
         self.given, self.results = STORAGES + len(storages), [plain(number) for number in self._results]
-        self.words, self.numbers = self.given + len(self.results), numbers_begin(steps)
+        self.words, self.numbers = self.given + len(self.results), row_begin(len(steps))
         placed = self._placed(natives)
         self._arithmetic = trace.arithmetic([*(number for _, number, _ in placed), *lengths])
         read = sum(place < self.words for place, _, _ in placed)
@@ -103,7 +111,7 @@ class CpuTemplate:
         known, begin = self.known, self.words + self.numbers
         found = [(place, number, NOTHING) for place, number in enumerate(self._results, self.given)]
         for index, step in natives:
-            row = self.words + team.PROGRAM + team.ROW * index
+            row = self.words + row_begin(index)
             found += [(row + team.ITEMS, step.items, NOTHING), (row + team.CHUNK, step.chunk, NOTHING)]
         found += [(begin + place, number, NOTHING) for place, number in enumerate(known.numbers)]
         found = [one for one in found if is_followed(one[1])]
@@ -159,10 +167,9 @@ class CpuSizedProgram:
         words[STORAGES : template.given] = [storage.address for storage in self.storages.values()]
         template.native.write(begin)
         own = words[template.words :]
-        rows = own[team.PROGRAM : template.numbers].reshape(-1, team.ROW)
         moved = address_of(own) - address_of(pattern.words)
         own[team.TABLE] += moved
-        rows[:, team.NUMBERS] += moved
+        table_of(own, len(template.steps))[:, team.NUMBERS] += moved
         self._in_program = own[template.numbers :]
         tables, steps = self._remade_tables(), self._remade_steps()
         places = {id(storage): known.elsewhere.get(planned, []) for planned, storage in self.storages.items()}

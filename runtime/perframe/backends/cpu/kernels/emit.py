@@ -1,0 +1,56 @@
+"""Functions that kernels spell out as LLVM IR."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+
+from perframe.backends.cpu.kernels.vector import F32, I64
+
+POINTER = F32.as_pointer()
+
+
+def number(value: int) -> Any:
+    """A constant of 64 bits."""
+    return ir.Constant(I64, value)
+
+
+class Emitter:
+    """Writes the body of a function."""
+
+    builder: Any
+
+    def at(self, base: Any, offset: Any) -> Any:
+        """The pointer to an element."""
+        return self.builder.gep(base, [offset])
+
+
+def function_of(module: Any, name: str, arguments: Sequence[Any], emit: Callable[[Any, Sequence[Any]], None]) -> Any:
+    """The function `name` of a module. On first use, `emit(builder, arguments)` writes its body.
+
+    LLVM does not inline the function, so that nothing else takes its registers.
+    """
+    if name in module.globals:
+        return module.globals[name]
+    function = ir.Function(module, ir.FunctionType(ir.VoidType(), arguments), name)
+    function.linkage = "internal"
+    function.attributes.add("noinline")
+    builder = ir.IRBuilder(function.append_basic_block("entry"))
+    emit(builder, function.args)
+    if not builder.block.is_terminated:
+        builder.ret_void()
+    return function
+
+
+def numba_kinds(arguments: Sequence[Any]) -> list[Any]:
+    """Numba's types for the arguments of a function: pointers are addresses."""
+    return [types.float32 if kind is F32 else types.int64 for kind in arguments]
+
+
+def as_arguments(builder: Any, values: Sequence[Any], arguments: Sequence[Any]) -> list[Any]:
+    """Numba's values as arguments of a function: addresses become pointers."""
+    pairs = zip(values, arguments, strict=True)
+    return [builder.inttoptr(value, kind) if kind is POINTER else value for value, kind in pairs]
