@@ -322,10 +322,10 @@ class Importer:
         """Return a sparse tensor as an array with its zeros. Its indices are flat, or one row of indices a value."""
         name, values, dims = sparse.values.name, self._array(sparse.values), tuple(sparse.dims)
         try:
-            places = self._array(sparse.indices)
+            indices = self._array(sparse.indices)
             result = np.zeros(dims, values.dtype)
-            listed = places.ndim == 1
-            flat = np.ravel_multi_index(*(((places,), (result.size,)) if listed else (tuple(places.T), dims)))
+            listed = indices.ndim == 1
+            flat = np.ravel_multi_index(*(((indices,), (result.size,)) if listed else (tuple(indices.T), dims)))
             result.reshape(-1)[flat] = values
         except (ValueError, IndexError, TypeError, MemoryError) as error:
             raise ModelError(

@@ -46,7 +46,7 @@ class Sharing:
             self._cut(layer)
         self._overwrite()
         if self.within:
-            self.wholes = {place.whole for place in self.within.values()}
+            self.wholes = {part.whole for part in self.within.values()}
             self.ends = self._last_uses()
 
     # --- joins ---
@@ -141,7 +141,7 @@ class Sharing:
 
     def _overwrite(self) -> None:
         """Let layers overwrite values that they are the last to read."""
-        settled = self._fixed | {name for at, place in self.within.items() for name in (at, place.whole)}
+        settled = self._fixed | {name for part, within in self.within.items() for name in (part, within.whole)}
         over: dict[str, str] = {}
         for layer, ends in zip(self._outline.layers, self._outline.ends, strict=True):
             at = self._backend.overwrites(layer) if ends else None
@@ -162,8 +162,8 @@ class Sharing:
         last: dict[str, int] = {}
         for index, names in enumerate(self._outline.ends):
             for name in names:
-                place = self.within.get(name)
-                last[place.whole if place else name] = index
+                within = self.within.get(name)
+                last[within.whole if within else name] = index
         ends: list[list[str]] = [[] for _ in self._outline.ends]
         for name, index in last.items():
             ends[index].append(name)
