@@ -174,8 +174,8 @@ class Placing(Protocol):
     def overwrites(self, layer: LayerLike) -> int | None:
         """Return the index of the input whose storage the first output may take over, or None.
 
-        Both must be equally large. The layer reads no element of that input after it has written there.
+        Both must be equally large. The layer must read each element of that input before it overwrites the element.
         """
 
-    def part(self, storage: Storage, part: StorageRange, shape: Sequence[int], dtype: DataType) -> Storage:
-        """Return the range `part` of another value's `storage`, as storage of its own."""
+    def part(self, storage: Storage, within: StorageRange, shape: Sequence[int], dtype: DataType) -> Storage:
+        """Return the range `within` of another value's `storage`, as storage of its own."""

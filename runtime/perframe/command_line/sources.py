@@ -56,8 +56,8 @@ def named_model(name: str, seed: int = 0) -> Path | bytes:
     for path in looked:
         if path.is_file():
             return path
-    tried = ", ".join(str(path) for path in [Path(name), *looked])
-    raise ModelError(f"there is no model {name!r}; looked for {tried}. light_NAME names a model of the onnx package")
+    paths = ", ".join(str(path) for path in [Path(name), *looked])
+    raise ModelError(f"there is no model {name!r}; looked for {paths}. light_NAME names a model of the onnx package")
 
 
 def parse_dims(text: str) -> dict[str, int]:

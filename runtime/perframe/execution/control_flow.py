@@ -111,11 +111,11 @@ class ControlPart:
             return np.take(value, index, axis)
         part = self._cuts.get((slot, axis))
         if part is None:
-            whole, at = Value("whole", value.dtype, None), Value("index", DataType.INT64, DynamicTensorShape(()))
-            cut = Layer("Gather", f"slices of {self.layer.name}", ["whole", "index"], ["slice"], {"axis": axis})
+            whole, at = Value("whole", value.dtype, None), Value("at", DataType.INT64, DynamicTensorShape(()))
+            cut = Layer("Gather", f"slices of {self.layer.name}", ["whole", "at"], ["slice"], {"axis": axis})
             part = PlannedPart(Model([whole, at], [Value("slice", value.dtype, None)], [cut], {}), self._machine)
             self._cuts[slot, axis] = part
-        made: Values = {"whole": value, "index": np.array(index, np.int64)}
+        made: Values = {"whole": value, "at": np.array(index, np.int64)}
         part.run_whole(made)
         return made["slice"]
 

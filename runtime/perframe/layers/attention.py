@@ -206,8 +206,8 @@ def _attention(
     order = perm or range(rank)
     out = row_major(outputs[0].shape)
     steps, sizes = [0] * rank, [0] * rank
-    for index, axis in enumerate(order):
-        steps[axis], sizes[axis] = out[index], outputs[0].shape[index]
+    for position, axis in enumerate(order):
+        steps[axis], sizes[axis] = out[position], outputs[0].shape[position]
     batch, rows, keys, columns = tuple(sizes[:-2]), sizes[-2], value.shape[-2], sizes[-1]
     for view, last in (
         (query, (rows, query.shape[-1])),

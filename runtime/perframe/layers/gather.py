@@ -84,9 +84,9 @@ def check_extent(x: PartialTensor, indices: PartialTensor, axis: int) -> None:
     if len(x.shape) != len(indices.shape) or not x.shape:
         raise InferenceError(f"the indices {indices} do not have the rank of {x}")
     at = normalize_axis(axis, len(x.shape))
-    for dim, (have, most) in enumerate(zip(indices.shape, x.shape, strict=True)):
-        if dim != at and isinstance(have, int) and isinstance(most, int) and have > most:
-            raise InferenceError(f"the indices {indices} reach beyond {x} on axis {dim}")
+    for other, (have, most) in enumerate(zip(indices.shape, x.shape, strict=True)):
+        if other != at and isinstance(have, int) and isinstance(most, int) and have > most:
+            raise InferenceError(f"the indices {indices} reach beyond {x} on axis {other}")
 
 
 @layer()

@@ -56,16 +56,16 @@ def reshaped(moved: Moved, shape: Sequence[Dim]) -> Moved | None:
     pieces = [piece for dim in moved.dims for piece in dim if piece.size != 1]
     made: list[tuple[Piece, ...]] = [()] * len(shape)
     unknown = shape.index(None) if None in shape else len(shape)
-    for place in range(unknown):
-        taken = _taken(pieces, shape[place], last=False)
+    for axis in range(unknown):
+        taken = _taken(pieces, shape[axis], last=False)
         if taken is None:
             return None
-        made[place] = taken
-    for place in range(len(shape) - 1, unknown, -1):
-        taken = _taken(pieces, shape[place], last=True)
+        made[axis] = taken
+    for axis in range(len(shape) - 1, unknown, -1):
+        taken = _taken(pieces, shape[axis], last=True)
         if taken is None:
             return None
-        made[place] = taken
+        made[axis] = taken
     if unknown < len(shape):
         made[unknown], pieces = tuple(pieces), []
     return None if pieces else Moved(tuple(made), moved.starts)
@@ -118,9 +118,9 @@ def _expanded(graph: Graph, layer: Layer, moved: Moved) -> Moved | None:
         return None
     dims = [()] * (len(made) - len(given)) + list(moved.dims)
     sizes = (1,) * (len(made) - len(given)) + tuple(given)
-    for place, (before, after) in enumerate(zip(sizes, made, strict=True)):
+    for axis, (before, after) in enumerate(zip(sizes, made, strict=True)):
         if before == 1 and isinstance(after, int) and after > 1:
-            dims[place] = (Piece(-1, 0, after),)
+            dims[axis] = (Piece(-1, 0, after),)
         elif before != after or after is None:
             return None
     return Moved(tuple(dims), moved.starts)

@@ -60,13 +60,13 @@ def _fuse(graph: Graph, layer: Layer) -> bool:
     if any((shape := graph.specs[name].shape) is None or len(shape) > rank for name in masks):
         return False
     found = [origin(graph, name, rank, scales=index < 2) for index, name in enumerate(names)]
-    at = graph.model.layers.index(layer)
+    position = graph.model.layers.index(layer)
     while len(scores.added) > 1:
         one, other, *rest = scores.added
         name = graph.model.names.free(f"{layer.name}/masks{len(rest)}")
         total = Layer("Add", name, [one, other], [name])
-        graph.model.layers.insert(at, total)
-        scores.added, at = [*rest, total.outputs[0]], at + 1
+        graph.model.layers.insert(position, total)
+        scores.added, position = [*rest, total.outputs[0]], position + 1
     inputs = [*(name for name, _, _ in found), "".join(scores.added), scores.kept, dropped]
     while not inputs[-1]:
         inputs.pop()
@@ -79,7 +79,7 @@ def _fuse(graph: Graph, layer: Layer) -> bool:
         "keeps": scores.keeps,
     }
     outputs, perm = _result(graph, layer, rank)
-    graph.model.layers[at] = Layer("DotProductAttention", layer.name, inputs, [outputs], attributes | perm)
+    graph.model.layers[position] = Layer("DotProductAttention", layer.name, inputs, [outputs], attributes | perm)
     return True
 
 

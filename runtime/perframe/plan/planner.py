@@ -122,22 +122,22 @@ class Planner:
         values may lie already.
         """
         if self._sharing is not None:
-            part = self._sharing.within.get(name)
-            if part is not None:
-                return self._part(name, part, backend)
+            within = self._sharing.within.get(name)
+            if within is not None:
+                return self._part(name, within, backend)
             found = self._operands.get((name, backend.backend_type)) if name in self._sharing.wholes else None
             if found is not None:
                 return found
         return self._lasting(name, backend) if name in self._keeps else self._shared(name, backend)
 
-    def _part(self, name: str, part: StorageRange, backend: Backend) -> Operand:
+    def _part(self, name: str, within: StorageRange, backend: Backend) -> Operand:
         """Make the operand of a value that lies within another. The first such value allocates the whole storage."""
-        key = (part.whole, backend.backend_type)
-        whole = self._operands[key] if key in self._operands else self._made(part.whole, backend)
+        key = (within.whole, backend.backend_type)
+        whole = self._operands[key] if key in self._operands else self._made(within.whole, backend)
         dtype, shape = self._outline.known[name].dtype, self._outline.shape(name)
         assert self._placing is not None
-        storage = self._placing.part(whole.storage, part, shape, dtype)
-        operand = self._operands[name, backend.backend_type] = Operand(name, shape, dtype, storage=storage, part=part)
+        storage = self._placing.part(whole.storage, within, shape, dtype)
+        operand = self._operands[name, backend.backend_type] = Operand(name, shape, dtype, storage=storage, part=within)
         return operand
 
     def _operand(self, name: str, backend: Backend) -> Operand:

@@ -141,7 +141,7 @@ class Sharing:
 
     def _overwrite(self) -> None:
         """Let layers overwrite values that they are the last to read."""
-        settled = self._fixed | {name for at, part in self.within.items() for name in (at, part.whole)}
+        settled = self._fixed | {name for part, within in self.within.items() for name in (part, within.whole)}
         over: dict[str, str] = {}
         for layer, ends in zip(self._outline.layers, self._outline.ends, strict=True):
             at = self._backend.overwrites(layer) if ends else None
@@ -162,8 +162,8 @@ class Sharing:
         last: dict[str, int] = {}
         for index, names in enumerate(self._outline.ends):
             for name in names:
-                part = self.within.get(name)
-                last[part.whole if part else name] = index
+                within = self.within.get(name)
+                last[within.whole if within else name] = index
         ends: list[list[str]] = [[] for _ in self._outline.ends]
         for name, index in last.items():
             ends[index].append(name)

@@ -87,10 +87,10 @@ class CpuBackend:
         found: int | None = family.overwrites(layer) if hasattr(family, "overwrites") else None
         return found
 
-    def part(self, storage: Storage, part: StorageRange, shape: Sequence[int], dtype: DataType) -> HostStorage:
+    def part(self, storage: Storage, within: StorageRange, shape: Sequence[int], dtype: DataType) -> HostStorage:
         """Return storage over a range of another storage's memory, gaps included."""
         assert isinstance(storage, HostStorage)
-        first, size = part.first * dtype.numpy.itemsize, extent(shape, part.pitch)
+        first, size = within.first * dtype.numpy.itemsize, extent(shape, within.pitch)
         if isinstance(storage, ArenaStorage):
             return storage.part(first, (size,), dtype)
         begin = plain(first)

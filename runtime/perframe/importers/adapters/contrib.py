@@ -166,8 +166,8 @@ def _list(chain: Chain, numbers: str) -> str:
 def _unique(node: Node, graph: Importer) -> list[Node]:
     """The values keep the order in which they first occur."""
     chain = Chain(node, graph)
-    values, _, places, counts = chain.several(4, "Unique", node.inputs[0], sorted=0)
-    return chain.done(values, places, counts)
+    values, _, indices, counts = chain.several(4, "Unique", node.inputs[0], sorted=0)
+    return chain.done(values, indices, counts)
 
 
 @adapter(f"{MICROSOFT}Inverse")

@@ -19,13 +19,13 @@ LOWEST = -3.4e38  # the score of a key that must not be read
 MASKED = -10000.0  # added to the score of a masked key, unless the node gives another number
 
 
-def rotate(chain: Chain, x: str, places: str, tables: tuple[str, str], interleaved: bool, rest: int) -> str:
+def rotate(chain: Chain, x: str, positions: str, tables: tuple[str, str], interleaved: bool, rest: int) -> str:
     """Rotate x of (batch, tokens, heads, size) by the tokens' positions, but not the last `rest` numbers of a head."""
     half = chain.size(tables[0], 1)
     still = ""
     if rest:
         x, still = chain.several(2, "Split", x, chain.ints(2 * half, rest), axis=-1)
-    angles = [chain("Unsqueeze", chain("Gather", table, places), chain.ints(2)) for table in tables]
+    angles = [chain("Unsqueeze", chain("Gather", table, positions), chain.ints(2)) for table in tables]
     if interleaved:
         x = chain("Reshape", x, chain.ints(0, 0, 0, half, 2))
         left, right = (
@@ -57,7 +57,7 @@ def count(chain: Chain, x: str, axis: int, start: str = "") -> str:
 def _rotary(node: Node, graph: Importer) -> list[Node]:
     """The input is (batch, tokens, heads * size) or (batch, heads, tokens, size)."""
     chain = Chain(node, graph)
-    x, places, cos, sin = chain.inputs(4)
+    x, positions, cos, sin = chain.inputs(4)
     chain.refuse("is_packed_batching")
     if chain.get("scale", 1.0) != 1.0:
         raise NotImplementedError(f"scale={chain.get('scale', 1.0)} is not supported")
@@ -68,9 +68,9 @@ def _rotary(node: Node, graph: Importer) -> list[Node]:
         wide = chain("Transpose", x, perm=(0, 2, 1, 3))
     else:
         wide = chain("Reshape", x, chain.ints(0, 0, width // size, size))
-    if chain.rank(places) == 1:  # the position of the first token
-        places = chain("Unsqueeze", count(chain, wide, 1, places), chain.ints(0))
-    result = rotate(chain, wide, places, (cos, sin), bool(chain.get("interleaved", 0)), size - turning)
+    if chain.rank(positions) == 1:  # the position of the first token
+        positions = chain("Unsqueeze", count(chain, wide, 1, positions), chain.ints(0))
+    result = rotate(chain, wide, positions, (cos, sin), bool(chain.get("interleaved", 0)), size - turning)
     if rank == 4:
         return chain.done(chain("Transpose", result, perm=(0, 2, 1, 3)))
     return chain.done(chain("Reshape", result, chain.ints(0, 0, width)))
@@ -111,7 +111,7 @@ def _mask(chain: Chain, mask: str, keys: str, value: float) -> str:
     The mask has the end of each line, ends and beginnings, or a number for each key: 0 masks the key.
     """
     rank, like = chain.rank(mask), chain.node.inputs[0]
-    places = count(chain, keys, 2)
+    positions = count(chain, keys, 2)
     if rank == 1:
         batch, given = chain.size(like, 0), chain.size(mask, 0)
         whole = chain("Cast", mask, to=DataType.INT64)
@@ -119,9 +119,9 @@ def _mask(chain: Chain, mask: str, keys: str, value: float) -> str:
             raise NotImplementedError(f"its mask of {given} numbers for {batch} lines is not supported")
         column = chain.ints(-1, 1, 1, 1)
         parts = chain.several(2, "Split", whole, axis=0, num_outputs=2) if given == 2 * batch else [whole]
-        kept = chain("Less", places, chain("Reshape", parts[0], column))
+        kept = chain("Less", positions, chain("Reshape", parts[0], column))
         if len(parts) == 2:
-            kept = chain("And", kept, chain("GreaterOrEqual", places, chain("Reshape", parts[1], column)))
+            kept = chain("And", kept, chain("GreaterOrEqual", positions, chain("Reshape", parts[1], column)))
     elif rank in (2, 3):
         spread = chain("Unsqueeze", mask, chain.ints(*((1, 2) if rank == 2 else (1,))))
         kept = chain("Cast", spread, to=DataType.BOOL)

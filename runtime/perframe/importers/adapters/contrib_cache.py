@@ -23,7 +23,7 @@ def _group_query(node: Node, graph: Importer) -> list[Node]:
     given = chain.inputs(16)
     _refuse(chain, given)
     query, key, value, past_key, past_value, lengths = given[:6]
-    cos, sin, places, added = given[7:11]
+    cos, sin, positions, added = given[7:11]
     heads, groups = node.attributes["num_heads"], node.attributes["kv_num_heads"]
     width = chain.size(query, 2)
     size = width // heads if key else width // (heads + 2 * groups)
@@ -41,7 +41,7 @@ def _group_query(node: Node, graph: Importer) -> list[Node]:
     rows = chain("Add", chain("Unsqueeze", before, chain.ints(1)), count(chain, query, 1))
     if chain.get("do_rotary", 0):
         turned, rest = bool(chain.get("rotary_interleaved", 0)), size - 2 * chain.size(cos, 1)
-        parts[:2] = [rotate(chain, part, places or rows, (cos, sin), turned, rest) for part in parts[:2]]
+        parts[:2] = [rotate(chain, part, positions or rows, (cos, sin), turned, rest) for part in parts[:2]]
     queries, keys, values = (chain("Transpose", part, perm=(0, 2, 1, 3)) for part in parts)
     if past_key:
         keys = _appended(chain, past_key, keys, before, given[6])

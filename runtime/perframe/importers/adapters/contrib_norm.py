@@ -66,12 +66,12 @@ def _embed(node: Node, graph: Importer) -> list[Node]:
     in each line without padding.
     """
     chain = Chain(node, graph)
-    ids, segments, words, positions, kinds, gamma, beta, mask, places = chain.inputs(9)
-    if not places:
+    ids, segments, words, positions, kinds, gamma, beta, mask, position_ids = chain.inputs(9)
+    if not position_ids:
         zero, one = (graph.constant(value, np.int64) for value in (0, 1))
-        places = chain("Range", zero, chain.dims(ids, 1), one)
+        position_ids = chain("Range", zero, chain.dims(ids, 1), one)
     segment = chain("Gather", kinds, segments) if segments else ""
-    total = chain.sum(chain("Gather", words, ids), chain("Gather", positions, places), segment)
+    total = chain.sum(chain("Gather", words, ids), chain("Gather", positions, position_ids), segment)
     epsilon = chain.get("epsilon", 1e-12)
     result = chain("LayerNormalization", total, gamma, beta, axis=-1, epsilon=epsilon, stash_type=1)
     if mask:
