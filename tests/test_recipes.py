@@ -68,12 +68,12 @@ def test_every_core_may_help_with_the_kernel(folder: Path) -> None:
     np.save(folder / "x.npy", np.random.default_rng(0).random((1, 3, 200, 210), np.float32))
     code = (
         "import numpy as np, perframe as pf, mine.layers.edge_blur\n"
-        "from perframe.testing.plans import latest_plan, trace\n"
+        "from perframe.testing.checks import trace\n"
         "x = np.load('x.npy')\n"
         "with pf.Worker(pf.load('blur.onnx')) as worker:\n"
         "    y = worker.schedule(x).peek_output().download_to_array()\n"
         "    (part,) = trace(worker)\n"
-        "    (step,) = latest_plan(part).program.steps\n"
+        "    (step,) = part.latest_plan.program.steps\n"
         "    assert 0 < step.grain < step.items == 600, (step.grain, step.items)\n"
         "assert all(step.agrees for step in pf.compare('blur.onnx', {'x': x}))\n"
         "print(y.shape)\n"

@@ -13,10 +13,10 @@ import perframe as pf
 from perframe.backends.cpu.compile import jit
 from perframe.backends.cpu.program import arena as arenas
 from perframe.backends.cpu.program.arena import Arena, ArenaStorage, ArenaWorkspace
-from perframe.execution.parts import MAX_PLANS
+from perframe.execution.planned_part import MAX_PLANS
 from perframe.plan.refit import FittedPlan
 from perframe.tensor import DataType
-from perframe.testing.plans import latest_plan, planned_parts, trace
+from perframe.testing.checks import trace
 from small import load, node
 
 BIG = 1 << 20
@@ -148,7 +148,7 @@ def test_fitted_plans_leave_the_block() -> None:
     trace(worker)
     for rows in range(9, 40):
         worker.schedule(np.ones((rows, 64), np.float32)).peek_output().download_to_array()
-    assert isinstance(latest_plan(planned_parts(worker)[0]), FittedPlan)
+    assert isinstance(next(worker.parts.planned_parts()).latest_plan, FittedPlan)
     assert len(arena.workspaces) <= MAX_PLANS + 1
     worker.release()
     assert not arena.workspaces and not arena.block(0)[0].size

@@ -11,7 +11,7 @@ import pytest
 
 import perframe as pf
 from perframe.tensor.storage import begin_job
-from perframe.testing.plans import trace
+from perframe.testing.checks import trace
 from small import Gate, load, node, row
 
 LAYERS = 6

@@ -15,7 +15,7 @@ import onnx
 
 import perframe as pf
 from fuzz.cases import Case
-from perframe.execution.parts import downloaded
+from perframe.execution.machine import downloaded
 
 FAILURES = ("other", "signal", "hang", "memory", "differs")
 RANDOM = ("Random", "Bernoulli", "Multinomial", "Dropout")

@@ -121,5 +121,5 @@ def test_kernels_read_constants_where_they_lie(tmp_path: Path) -> None:
         np.testing.assert_array_equal(made, [2 * value, 2 * value])
         (use,) = worker.memory_use
         assert use.read == value.nbytes
-        storages = worker._parts._parts[0]._constants._storages.values()  # type: ignore[attr-defined]
+        storages = worker.parts._parts[0]._constants._storages.values()  # type: ignore[attr-defined]
         assert all(np.shares_memory(storage.memory, model.constants["w"]) for storage in storages)

@@ -35,7 +35,7 @@ def result(worker: pf.Worker, x: Array = X) -> Array:
 
 def packed(worker: pf.Worker) -> list[Array]:
     """The arrays that were made of a worker's constants."""
-    (part,) = worker._parts._parts
+    (part,) = worker.parts._parts
     return [operand.storage.memory for operand in part._constants._derived.values()]  # type: ignore[attr-defined]
 
 
@@ -94,7 +94,7 @@ def test_nothing_is_kept_for_workers_that_were_dropped() -> None:
     model = conv()
     worker = pf.Worker(model)
     result(worker)
-    kept = [weakref.ref(worker._parts.model), *map(weakref.ref, packed(worker)), weakref.ref(model)]
+    kept = [weakref.ref(worker.parts.model), *map(weakref.ref, packed(worker)), weakref.ref(model)]
     del worker, model
     gc.collect()
     assert [reference() for reference in kept] == [None] * len(kept)
@@ -168,7 +168,7 @@ def test_workers_of_all_backends(backend: str, backend_context: Any) -> None:
     with pf.Worker(model, backend, backend_context) as first:
         result(first)
         with pf.Worker(model, backend, backend_context) as second:
-            assert second._parts.model is first._parts.model
+            assert second.parts.model is first.parts.model
         np.testing.assert_allclose(result(first), EXPECTED, rtol=1e-4, atol=1e-4)
 
 

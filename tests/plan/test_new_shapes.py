@@ -14,7 +14,7 @@ from perframe.backends.cpu import backend as cpu
 from perframe.backends.cpu.compile import jit
 from perframe.layers.base import Declaration
 from perframe.tensor import storage
-from perframe.testing.plans import trace
+from perframe.testing.checks import trace
 from small import load, node
 
 BLOCKS = 6

@@ -12,7 +12,7 @@ import pytest
 import perframe as pf
 from perframe.backends.cpu import backend as cpu
 from perframe.plan.plan import Plan
-from perframe.testing.plans import planned_parts, trace
+from perframe.testing.checks import trace
 from plan.test_new_shapes import compiled, counted, expected, forget, network
 from small import load, node
 
@@ -48,7 +48,7 @@ def test_a_job_traces_sizes_once_a_run_is_over(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(Plan, "is_costly", True)
     model, _ = network(seed=8)
     with pf.Worker(model) as worker:
-        (part,) = planned_parts(worker)
+        (part,) = worker.parts.planned_parts()
         assert part._templates is not None
         deadline = time.monotonic() + 60
         while not part._templates._known and time.monotonic() < deadline:
@@ -69,7 +69,7 @@ def test_a_layer_that_cannot_be_followed_is_named(monkeypatch: pytest.MonkeyPatc
     model = load([node("Softmax", "x", "y")], {"x": ["n", 4]})
     with pf.Worker(model) as worker:
         worker.schedule(np.zeros((4, 4), np.float32)).peek_output().download_to_array()
-        (part,) = planned_parts(worker)
+        (part,) = worker.parts.planned_parts()
         with pytest.raises(AttributeError):
             trace(worker)
         assert part._tracing.layer == "y"
@@ -108,7 +108,7 @@ def test_no_plan_waits_for_the_runs_of_others() -> None:
         for rows in range(3, 30):
             worker.schedule(np.zeros((rows, 4), np.float32))
         assert not readback.done
-        (part,) = planned_parts(worker)
+        (part,) = worker.parts.planned_parts()
         assert len(part._plans) == 8 and len(part._evicted) == 20
         gate.set()
         np.testing.assert_array_equal(readback.result(wait=True), 0.25)

@@ -193,7 +193,7 @@ def copied(model: pf.Model, *inputs: Any) -> list[str]:
         for value, wanted in zip(got, computed(model, *inputs), strict=True):
             np.testing.assert_allclose(value, wanted, 1e-4, 1e-4)
         names = {x.name for x in model.layers if x.op in ("Concat", "Split", "Slice")}
-        (plan,) = worker._parts._parts[0]._plans.values()  # type: ignore[attr-defined]
+        (plan,) = worker.parts._parts[0]._plans.values()  # type: ignore[attr-defined]
         return [name for segment in plan.segments for name in segment.layers if name in names]
 
 
@@ -289,7 +289,7 @@ def test_memory_is_taken_once() -> None:
     nodes = [node("Neg", "x", "a"), node("Abs", "x", "b"), node("Concat", "a b", "c", axis=0), node("Neg", "c", "y")]
     with pf.Worker(load(nodes, {"x": [1024, 64]}, optimize=False)) as worker:
         worker.schedule(picture(1024, 64)).peek_output().download_to_array()
-        (plan,) = worker._parts._parts[0]._plans.values()  # type: ignore[attr-defined]
+        (plan,) = worker.parts._parts[0]._plans.values()  # type: ignore[attr-defined]
         assert plan.workspace_bytes == 2 * 1024 * 64 * 4
 
 
@@ -357,5 +357,5 @@ def test_a_residual_sum_writes_over_what_it_adds(reads_later: bool) -> None:
     assert copied(model, picture(1, 3, 40, 40)) == []
     with pf.Worker(model) as worker:
         worker.schedule(picture(1, 3, 40, 40)).peek_output().download_to_array()
-        (plan,) = worker._parts._parts[0]._plans.values()  # type: ignore[attr-defined]
+        (plan,) = worker.parts._parts[0]._plans.values()  # type: ignore[attr-defined]
         assert plan.workspace_bytes // (32 * 40 * 40 * 4) == (3 if reads_later else 2)

@@ -12,7 +12,7 @@ import perframe as pf
 from passes.graphs import graph, node
 from perframe.tensor import checks
 from perframe.testing import Case, ints
-from perframe.testing.plans import trace
+from perframe.testing.checks import trace
 
 HUGE = 1 << 50
 ONE = np.ones(1, np.float32)

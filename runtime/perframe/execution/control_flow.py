@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from perframe.errors import InputError
-from perframe.execution.parts import Machine, Parts, PlannedPart, Values, downloaded
-from perframe.execution.report import StepReport
+from perframe.execution.machine import Machine, Values, downloaded
+from perframe.execution.parts import Parts
+from perframe.execution.planned_part import PlannedPart
 from perframe.model import Layer, Model, Value
 from perframe.tensor import DataType, Tensor
 from perframe.tensor.partial import DynamicTensorShape
@@ -49,9 +50,10 @@ class ControlPart:
         self.run_whole(values)
         yield self.layer.name
 
-    def report(self, repeats: int) -> list[StepReport]:
-        """The steps of its bodies."""
-        return [step for body in self._bodies.values() for step in body.report(repeats)]
+    def planned_parts(self) -> Iterator[PlannedPart]:
+        """Yield the parts of the bodies that have plans."""
+        for body in self._bodies.values():
+            yield from body.planned_parts()
 
     def body(self, name: str) -> Parts:
         """Return the body that an attribute of this name holds."""

@@ -16,7 +16,8 @@ from perframe.errors import ClosedError, InputError
 from perframe.execution.comparison import Comparison, LayerCheck
 from perframe.execution.control_flow import ControlPart
 from perframe.execution.inputs import Given, Inputs
-from perframe.execution.parts import Machine, Parts, Values, downloaded
+from perframe.execution.machine import Machine, Values, downloaded
+from perframe.execution.parts import Parts
 from perframe.execution.report import MemoryUse, StepReport
 from perframe.importers.loading import load
 from perframe.model import Model
@@ -75,7 +76,7 @@ class Worker:
             strict,
             self._check,
         )
-        self._parts = Parts(model, machine)
+        self.parts = Parts(model, machine)
         self._outputs: dict[str, Any] | None = None
         self._runs = 0
         self._inputs = Inputs(model)
@@ -121,7 +122,7 @@ class Worker:
             self._runs += 1
             if self._check is not None:
                 self._check.begin_run()
-            self._parts.run_whole(values)
+            self.parts.run_whole(values)
             self._keep_outputs(values)
         finally:
             self._lock.release()
@@ -141,7 +142,7 @@ class Worker:
             self._runs += 1
             if self._check is not None:
                 self._check.begin_run()
-            run, steps = self._runs, self._parts.advance(values)
+            run, steps = self._runs, self.parts.advance(values)
             name = next(steps, None)
         while name is not None:
             yield name
@@ -195,7 +196,7 @@ class Worker:
     def memory_use(self) -> list[MemoryUse]:
         """The memory of each part of the model, with the plans made so far; most models are one part."""
         self._check_open()
-        return self._parts.memory_use
+        return self.parts.memory_use
 
     def report(self, repeats: int = 0) -> list[StepReport]:
         """The steps that the last run ran, each with its layer, shapes, bytes and operations.
@@ -210,7 +211,7 @@ class Worker:
         with self._lock:
             self._check_open()
             self._host.close()  # it waits for the last job
-            return self._parts.report(repeats)
+            return [step for part in self.parts.planned_parts() for step in part.report(repeats)]
 
     # --- the end ---
 
@@ -226,7 +227,7 @@ class Worker:
             self._closed = True
             self._outputs = None
             self._host.close()
-            self._parts.release()
+            self.parts.release()
             self._backend.close()
 
     def __enter__(self) -> Worker:

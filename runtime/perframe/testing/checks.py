@@ -8,14 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from perframe.execution.parts import downloaded
+from perframe.backends import settle_kernels
+from perframe.execution.machine import downloaded
+from perframe.execution.planned_part import PlannedPart
 from perframe.execution.worker import Worker, run
 from perframe.importers.loading import load
 from perframe.model import Model
 from perframe.plan.refit import FittedPlan
 from perframe.tensor.partial import DynamicTensorShape, PartialTensor
 from perframe.testing.cases import Array, Case
-from perframe.testing.plans import latest_plan, planned_parts, trace
 
 
 def check(case: Case, backend: str, ctx: Any = None) -> None:
@@ -58,14 +59,25 @@ def check_open_dims(model: Model, case: Case, expected: Sequence[Array]) -> None
     with Worker(opened) as worker:
         _compare_run(worker, case, expected)
         for part in trace(worker):
-            part._evicted += part._plans.values()
-            part._plans.clear()
+            part.evict_all()
         _compare_run(worker, case, expected)
-        for part in planned_parts(worker):
-            plan = latest_plan(part)
-            follows = part._templates is not None and part._templates.has_sizes(plan.input_shapes)
-            is_fitted = isinstance(plan, FittedPlan)
-            assert is_fitted == (follows and plan.program is not None), f"the plan is {type(plan).__name__}"
+        for part in worker.parts.planned_parts():
+            plan = part.latest_plan
+            assert plan is not None, "the part has not run"
+            may_fit = part.follows(plan.input_shapes) and plan.program is not None
+            assert isinstance(plan, FittedPlan) == may_fit, f"the plan is a {type(plan).__name__}"
+
+
+def trace(worker: Worker) -> list[PlannedPart]:
+    """Trace what the worker planned, and compile all kernels, now. Raises the error of a layer that cannot be followed.
+
+    Return the parts that have plans.
+    """
+    parts = list(worker.parts.planned_parts())
+    for part in parts:
+        part.trace_now()
+    settle_kernels()
+    return parts
 
 
 def _open(shape: DynamicTensorShape | None) -> DynamicTensorShape | None:

@@ -1,0 +1,60 @@
+"""The protocol of a model's parts, and the machine on which they run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from perframe.backends.protocol import Backend
+from perframe.execution.comparison import LayerCheck
+from perframe.model import Evaluate, Layer, Model
+from perframe.tensor import BackendType, Tensor
+from perframe.tensor.readback import FrameState
+
+if TYPE_CHECKING:
+    from perframe.execution.planned_part import PlannedPart
+
+Values = dict[str, Any]  # Tensors and arrays; lists for sequences, None for empty optionals
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Where parts run: a backend, the CPU beside it, and the functions that compute arrays on the host."""
+
+    backend: Backend
+    host: Backend
+    evaluate: Evaluate
+    run_on_host: Callable[[Any, Sequence[Any]], list[Any]]
+    prepare: Callable[[Model], Model]  # a model as the backend's kernels want it
+    control: Callable[[Layer, Machine], Part]  # makes the part that runs a branch or a loop
+    in_job: Callable[[Callable[[], None]], Any]  # begins a job
+    strict: bool
+    check: LayerCheck | None = None  # receives each model and all values of its run; with a check, runs keep all values
+
+
+class Part(Protocol):
+    """One part of a model."""
+
+    def run_whole(self, values: Values) -> None:
+        """Run the part on `values`, and add its outputs to `values`."""
+
+    def advance(self, values: Values) -> Iterator[str]:
+        """Run the part layer by layer, and yield the name of each layer."""
+
+    def planned_parts(self) -> Iterator[PlannedPart]:
+        """Yield the part itself if it has plans, and the parts with plans inside it."""
+
+    def release(self) -> None:
+        """Free the memory of the part."""
+
+
+def downloaded(value: Any) -> Any:
+    """Return a value as an array (or a list of arrays, or None). Waits for a pending value."""
+    if isinstance(value, list):
+        return [downloaded(item) for item in value]
+    if not isinstance(value, Tensor):
+        return value
+    if value.backend_type is not BackendType.CPU:
+        FrameState.blocking(f"a layer that reads {value.name!r} on the host")
+    return value.data_on_backend.download(value.shape, value.dtype)

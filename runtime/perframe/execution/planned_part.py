@@ -1,0 +1,241 @@
+"""A part of a model with plans: layers whose shapes follow from the shapes of the part's inputs."""
+
+from __future__ import annotations
+
+import logging
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from time import perf_counter_ns
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perframe.backends.protocol import Backend
+from perframe.backends.refit import Following
+from perframe.errors import InputError
+from perframe.execution.machine import Machine, Values, downloaded
+from perframe.execution.partition import decisive_inputs
+from perframe.execution.report import MemoryUse, StepReport, steps_of
+from perframe.layers.twins import signature
+from perframe.model import Model
+from perframe.plan.constants import ConstantPool
+from perframe.plan.inferred import Outline
+from perframe.plan.plan import Plan
+from perframe.plan.planner import Planner
+from perframe.plan.refit import Templates, Tracing, end_tracing_at_exit, follows_sizes
+from perframe.sizes.open_dims import Shapes
+from perframe.tensor import Storage, Tensor
+from perframe.tensor.partial import DynamicTensorShape, PartialTensor
+
+log = logging.getLogger("perframe")
+Array = NDArray[Any]
+MAX_PLANS = 8  # of one part; the plan that was unused for longest is freed
+NO_VALUES: Mapping[str, Array] = MappingProxyType({})
+MAX_HOST_VALUES = 1024  # an input that decides shapes is part of a plan's key, up to this many elements
+
+
+_templates: weakref.WeakKeyDictionary[Model, Templates] = weakref.WeakKeyDictionary()  # shared by all workers
+
+
+def _templates_of(model: Model, backend: Backend) -> Templates | None:
+    """Return the templates that all workers of this model object share; None where plans do not follow sizes."""
+    if not isinstance(backend, Following) or not follows_sizes():
+        return None
+    found = _templates.get(model)
+    return found or _templates.setdefault(model, Templates(model, backend))
+
+
+class PlannedPart:
+    """Layers whose shapes follow from the shapes of their inputs, with one plan for each set of input shapes."""
+
+    def __init__(self, model: Model, machine: Machine) -> None:
+        self.model, self._machine = model, machine
+        self._constants = ConstantPool(model.constants)
+        self._plans: OrderedDict[Any, Plan] = OrderedDict()  # by input shapes; the plan that ran last is at the end
+        self._evicted: list[Plan] = []  # plans to free when their last runs are over
+        self._names = [value.name for value in model.inputs]
+        self._decisive = decisive_inputs(model)
+        self._templates = None if self._decisive else _templates_of(model, machine.backend)
+        self._to_trace: Shapes | None = None  # shapes that were planned without a template, and may be worth tracing
+        self._tracing = Tracing()
+        self._signatures = {id(layer): signature(layer) for layer in model.layers}
+
+    def run_whole(self, values: Values) -> None:
+        """Bind, submit, and add the outputs, whose values may still be pending."""
+        plan = self._bound_plan(values)
+        for segment in plan.segments:
+            segment.run_whole()
+        values.update(plan.outputs)
+
+    def advance(self, values: Values) -> Iterator[str]:
+        """Submit the steps of one layer at a time, and yield its name."""
+        plan = self._bound_plan(values)
+        for segment in plan.segments:
+            begin = 0
+            while begin < len(segment):
+                end = begin + 1
+                while end < len(segment) and segment.layers[end] == segment.layers[begin]:
+                    end += 1
+                segment.run(begin, end)
+                yield segment.layers[begin]
+                begin = end
+        values.update(plan.outputs)
+
+    def _bound_plan(self, values: Values) -> Plan:
+        plan = self._plan_for(values)
+        for name, bound in plan.bound.items():
+            storage = self._storage_of(plan, name, values[name])
+            if storage is not bound:
+                plan.set_input_storage(name, storage)
+        return plan
+
+    def _storage_of(self, plan: Plan, name: str, value: Any) -> Storage:
+        """Return storage from which steps can read an input: the input's own if steps reach it, else a copy's."""
+        if not isinstance(value, Tensor):
+            storage = plan.input_storage(name, value.shape)
+            try:
+                storage.upload(value)
+            except InputError as error:
+                raise InputError(f"input {name!r}: {error}") from None
+            return storage
+        if plan.takes(name, value):
+            return value.data_on_backend
+        copied = plan.copy_input(name, value)
+        return copied if copied is not None else self._storage_of(plan, name, value.download_to_array())
+
+    def _plan_for(self, values: Values) -> Plan:
+        shapes = key = tuple([values[name].shape for name in self._names])
+        decisive: Mapping[str, Array] = NO_VALUES
+        if self._decisive:
+            decisive = {name: _host_value(values[name]) for name in self._decisive}
+            key = (shapes, *((value.tobytes(), value.shape) for value in decisive.values()))
+        plan = self._plans.get(key)
+        if plan is not None:
+            self._plans.move_to_end(key)
+            if self._to_trace is not None:
+                self._begin_tracing(plan)
+            return plan
+        plan = self._templates.plan(shapes, self._machine.backend) if self._templates is not None else None
+        if plan is None:
+            plan = self._made(shapes, decisive)
+            self._to_trace = shapes if self.follows(shapes) else None
+        self._plans[key] = plan
+        self._evict_old()
+        return plan
+
+    def follows(self, shapes: Shapes) -> bool:
+        """Whether a template may serve these input shapes: the model leaves a dim open, and templates may be made."""
+        return self._templates is not None and self._templates.has_sizes(shapes)
+
+    def evict_all(self) -> None:
+        """Evict all plans: the next run takes a template's plan, or is planned anew."""
+        self._evicted += self._plans.values()
+        self._plans.clear()
+
+    def _evict_old(self) -> None:
+        """Free the plan that was unused for longest once its runs are over. Never blocks."""
+        if len(self._plans) > MAX_PLANS:
+            self._evicted.append(self._plans.popitem(last=False)[1])
+        for plan in [plan for plan in self._evicted if not plan.is_busy]:
+            self._evicted.remove(plan)
+            plan.release()
+
+    def _begin_tracing(self, plan: Plan) -> None:
+        """Begin to trace in a job, if planning took long compared with a run."""
+        shapes, templates = self._to_trace, self._templates
+        if shapes is None or templates is None or not templates.is_open:
+            self._to_trace = None
+        elif plan.is_costly and not plan.is_busy and not templates.is_tracing:
+            self._to_trace = None
+            self._machine.in_job(partial(self._trace_in_job, shapes))  # other workers may use the templates too
+            end_tracing_at_exit()
+
+    def _trace_in_job(self, shapes: Shapes) -> None:
+        try:
+            self.trace(shapes)
+        except Exception as error:  # no caller waits for the job, and planning still works
+            log.warning(
+                "layer %r cannot be followed to other sizes, so that each new input shape is planned anew: %s: %s",
+                self._tracing.layer,
+                type(error).__name__,
+                error,
+            )
+
+    def trace_now(self) -> None:
+        """Trace the shapes that were planned last, if they are worth it. Raises as `trace` does."""
+        shapes, self._to_trace = self._to_trace, None
+        if shapes is not None:
+            self.trace(shapes)
+
+    def trace(self, shapes: Shapes) -> None:
+        """Make templates from shapes like these, so that other sizes need no planning. Raises the error of a layer that
+        cannot be followed.
+        """
+        if self._templates is not None:
+            self._templates.trace(shapes, self._followed, self._tracing)
+
+    def _made(self, shapes: Shapes, decisive: Mapping[str, Array] = NO_VALUES) -> Plan:
+        """Make the plan for these input shapes. `decisive` holds the values of the inputs that decide shapes."""
+        machine, begin = self._machine, perf_counter_ns()
+        plan = self._planned(shapes, machine.backend, machine.host, self._constants, decisive)
+        plan.nanoseconds = perf_counter_ns() - begin
+        return plan
+
+    def _followed(self, shapes: Shapes, backend: Backend, constants: ConstantPool, at: Callable[[str], None]) -> Plan:
+        """Make a plan for followed sizes. It shares no storage with the plans that run."""
+        return self._planned(shapes, backend, backend, constants, NO_VALUES, at)
+
+    def _planned(
+        self,
+        shapes: Shapes,
+        backend: Backend,
+        host: Backend,
+        constants: ConstantPool,
+        decisive: Mapping[str, Array],
+        at: Callable[[str], None] | None = None,
+    ) -> Plan:
+        specs = {
+            value.name: PartialTensor(value.dtype, DynamicTensorShape(shape), decisive.get(value.name))
+            for value, shape in zip(self.model.inputs, shapes, strict=True)
+        }
+        outline = Outline(self.model, constants.known, specs, self._machine.evaluate, self._signatures, at)
+        return Planner(self.model, backend, host, constants, outline, self._machine.strict, at).plan()
+
+    @property
+    def memory_use(self) -> MemoryUse:
+        """The memory of the part with the plans that it has now."""
+        largest = max(self._plans.values(), key=lambda plan: plan.workspace_bytes, default=None)
+        workspace, live = (largest.workspace_bytes, largest.live()) if largest else (0, [])
+        return MemoryUse(*self._constants.bytes_used, workspace, live)
+
+    @property
+    def latest_plan(self) -> Plan | None:
+        """The plan that ran last."""
+        return next(reversed(self._plans.values()), None)
+
+    def report(self, repeats: int) -> list[StepReport]:
+        """The steps of the plan that ran last, timed on the CPU if `repeats` is not 0. No run is under way."""
+        return [] if self.latest_plan is None else steps_of(self.model, self.latest_plan, repeats)
+
+    def planned_parts(self) -> Iterator[PlannedPart]:
+        """Yield this part."""
+        yield self
+
+    def release(self) -> None:
+        """Free plans and constants. No run may be under way."""
+        for plan in (*self._plans.values(), *self._evicted):
+            plan.release()
+        self._plans.clear()
+        self._evicted.clear()
+        self._constants.release()
+
+
+def _host_value(value: Any) -> Array:
+    array = np.asarray(downloaded(value))
+    if array.size > MAX_HOST_VALUES:
+        raise InputError(f"an input that decides shapes may have {MAX_HOST_VALUES} elements, and got {array.size}")
+    return array
