@@ -163,7 +163,7 @@ def test_warmup_fills_the_kernel_cache(
     assert Path(found["folder"]).parent == tmp_path and any(Path(found["folder"]).iterdir())
     assert found["models"][0]["compiled"]
     second = perframe("warmup", model, model)
-    assert second.status == 0 and second.out.count("all were there") == 2 and str(tmp_path) in second.out
+    assert second.status == 0 and second.out.count("all were in the cache") == 2 and str(tmp_path) in second.out
 
 
 def test_bench_compares_with_a_peer(perframe: Command, model: Path, tmp_path: Path) -> None:

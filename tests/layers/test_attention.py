@@ -32,13 +32,13 @@ def linear(
 ) -> Case:
     gated, delta = RULES[rule]
 
-    def some(*shape: int, there: bool = True, low: float = -1) -> Array | None:
-        return draw(*shape, low=low, dtype=dtype) if there else None
+    def some(*shape: int, present: bool = True, low: float = -1) -> Array | None:
+        return draw(*shape, low=low, dtype=dtype) if present else None
 
     given = [some(batch, tokens, query_heads * keys), some(batch, tokens, heads * keys)]
-    given += [some(batch, tokens, heads * values), some(batch, heads, keys, values, there=past)]
-    given += [some(batch, tokens, decays or heads * keys, there=gated)]
-    given += [some(batch, tokens, betas or heads, there=delta, low=0)]
+    given += [some(batch, tokens, heads * values), some(batch, heads, keys, values, present=past)]
+    given += [some(batch, tokens, decays or heads * keys, present=gated)]
+    given += [some(batch, tokens, betas or heads, present=delta, low=0)]
     while given[-1] is None:
         given.pop()
     attributes |= {"update_rule": rule, "q_num_heads": query_heads, "kv_num_heads": heads}

@@ -47,13 +47,13 @@ def cell(
     d, gates = (2 if attributes.get("direction") == "bidirectional" else 1), GATES[op] * hidden
     initial = (d, batch, hidden)
 
-    def some(*shape: int, there: bool = True) -> Array | None:
-        return draw(*shape, low=-0.7, high=0.7, dtype=dtype) if there else None
+    def some(*shape: int, present: bool = True) -> Array | None:
+        return draw(*shape, low=-0.7, high=0.7, dtype=dtype) if present else None
 
     given = [some(steps, batch, inputs), some(d, gates, inputs), some(d, gates, hidden)]
-    given += [some(d, 2 * gates, there=bias), lengths, some(*initial, there=state)]
+    given += [some(d, 2 * gates, present=bias), lengths, some(*initial, present=state)]
     if op == "LSTM":
-        given += [some(*initial, there=state), some(d, 3 * hidden, there=peepholes)]
+        given += [some(*initial, present=state), some(d, 3 * hidden, present=peepholes)]
     while given[-1] is None:
         given.pop()
     tolerance = 3e-2 if np.dtype(dtype).itemsize == 2 else 1e-5

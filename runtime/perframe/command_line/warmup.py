@@ -54,7 +54,7 @@ def show(warmth: Warmth, console: Console) -> None:
     from perframe.command_line.units import seconds_text
 
     names = sorted(set(warmth.compiled))
-    listed = ", ".join(f"{name} ×{warmth.compiled.count(name)}" for name in names) or "all were there"
+    listed = ", ".join(f"{name} ×{warmth.compiled.count(name)}" for name in names) or "all were in the cache"
     console.print(
         f"{warmth.model}: {len(warmth.compiled)} kernels compiled in {seconds_text(warmth.seconds)}: {listed}"
     )

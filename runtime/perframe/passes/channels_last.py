@@ -37,14 +37,14 @@ class _Rewrite:
         self.specs = dict(self.graph.specs)
         self.twins: dict[str, str] = {}
         self.names = model.names
-        self.there = {value.name for value in model.inputs} | set(model.constants)
+        self.available = {value.name for value in model.inputs} | set(model.constants)
         self.layers: list[Layer] = []
-        self.gone: list[Layer] = []
+        self.dropped: list[Layer] = []
 
     def run(self) -> int:
         count = 0
         for layer in self.model.layers:
-            if layer in self.gone:
+            if layer in self.dropped:
                 continue
             rewrite = self._choose(layer)
             if rewrite is None or not rewrite(layer):
@@ -65,7 +65,7 @@ class _Rewrite:
 
     def _add(self, layer: Layer) -> None:
         self.layers.append(layer)
-        self.there.update(name for name in layer.outputs if name)
+        self.available.update(name for name in layer.outputs if name)
 
     def _order(self, source: str, target: str, order: Callable[[Sequence[int]], Sequence[int]], rank: int) -> None:
         """Add the layer that makes `target` from `source`: a Reshape if the order of the data is the same."""
@@ -83,7 +83,7 @@ class _Rewrite:
     def _constant(self, name: str, value: NDArray[Any]) -> str:
         added = self.names.free(name)
         self.model.constants[added] = value
-        self.there.add(added)
+        self.available.add(added)
         return added
 
     def _name(self, source: str, target: str) -> None:
@@ -93,13 +93,13 @@ class _Rewrite:
         if makers and not any(twin in layer.inputs for layer in self.layers):
             makers[0].outputs = [target if name == twin else name for name in makers[0].outputs]
             self.twins[source] = target
-            self.there.add(target)
+            self.available.add(target)
         else:
             self._add(Layer("Identity", f"{target} as it is", [twin], [target]))
 
     def _plain(self, name: str) -> str:
         """Return the value with its channels second; it is made from its twin if necessary."""
-        if name and name not in self.there:
+        if name and name not in self.available:
             self._order(self.twins[name], name, first, self._rank(name))
         return name
 
@@ -282,7 +282,7 @@ class _Rewrite:
         self._add(Layer("Transpose", turn.name, [names[0]], [names[1]], {"perm": perm}))
         self._add(Layer("Reshape", back.name, [names[1], whole], [names[2]]))
         self.twins[back.outputs[0]] = names[2]
-        self.gone += [turn, back]
+        self.dropped += [turn, back]
         return True
 
     def _transpose(self, layer: Layer) -> bool:

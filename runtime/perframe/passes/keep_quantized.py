@@ -56,11 +56,11 @@ class _Rewrite:
             return self._mean(layer, self.to)
         return layer.family == "elementwise" and self._formulas()
 
-    def _replace(self, layers: list[Layer], *gone: Layer) -> bool:
-        """Put new layers in the place of the quantization, and remove the `gone` layers, which had no other reader."""
+    def _replace(self, layers: list[Layer], *removed: Layer) -> bool:
+        """Put new layers in the place of the quantization, and drop the `removed` layers, which had no other reader."""
         at = self.model.layers.index(self.rounds)
         self.model.layers[at : at + 1] = layers
-        for layer in gone:
+        for layer in removed:
             self.model.layers.remove(layer)
         for layer in layers:
             self.graph.learn(layer)

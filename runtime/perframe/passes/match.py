@@ -61,16 +61,16 @@ class Graph:
         names = [name for layer in layers for name in (*layer.inputs, *layer.outputs) if name]
         return all(self.specs[name].dtype is DataType.FLOAT32 for name in names)
 
-    def absorb(self, kept: Layer, gone: Layer) -> None:
-        """Remove `gone`, the only reader of `kept`. `kept` takes over its output, and its position in the model."""
+    def absorb(self, kept: Layer, absorbed: Layer) -> None:
+        """Remove `absorbed`, the only reader of `kept`. `kept` takes over its output, and its position in the model."""
         self.producers.pop(kept.outputs[0], None)
-        kept.outputs[0] = gone.outputs[0]
+        kept.outputs[0] = absorbed.outputs[0]
         self.producers[kept.outputs[0]] = kept
         layers = self.model.layers
         layers.remove(kept)
-        layers[layers.index(gone)] = kept
+        layers[layers.index(absorbed)] = kept
         self._read(kept, kept.inputs)
-        self._read(gone, ())
+        self._read(absorbed, ())
         self.learn(kept)
 
     def _read(self, layer: Layer, names: Sequence[str]) -> None:

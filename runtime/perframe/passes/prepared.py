@@ -63,10 +63,10 @@ def _forgetting(model: Model, backend_type: str) -> Any:
     """Return a callback that forgets a prepared model when it is freed."""
     source = weakref.ref(model)
 
-    def forget(gone: weakref.ref[Model]) -> None:
+    def forget(freed: weakref.ref[Model]) -> None:
         owner = source()
         entries = {} if owner is None else _known.get(owner, {})
-        if backend_type in entries and entries[backend_type][1] is gone:
+        if backend_type in entries and entries[backend_type][1] is freed:
             del entries[backend_type]
 
     return forget

@@ -168,10 +168,10 @@ def _scale_down(out, columns, before, largest):
 def _finished(n, out, columns, row, total, dropped_at):
     """Divide a row of the result by its total. A row that is dropped, or has no keys, becomes zeros."""
     o = floats(out)
-    gone = n[field.key_count] == 0
+    empty = n[field.key_count] == 0
     if n[field.has_dropped]:
-        gone = gone or bools(n[field.dropped])[dropped_at + row * n[field.dropped_row]] != 0
-    if gone:
+        empty = empty or bools(n[field.dropped])[dropped_at + row * n[field.dropped_row]] != 0
+    if empty:
         zero_floats(out, columns)
     else:
         factor = float32(1) / total

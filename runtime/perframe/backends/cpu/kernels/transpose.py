@@ -50,8 +50,8 @@ def transpose_square(
                 row = number[index] if whole else builder.select(inside, number[index], number[0])
                 loaded.append(load_at(builder, builder.gep(source, [builder.mul(row, source_pitch)]), across))
             for index, value in enumerate(_transposed(builder, loaded)):
-                there = builder.icmp_signed("<", number[index], columns)
-                down = None if whole else mask_of(builder, builder.select(there, rows, number[0]))
+                present = builder.icmp_signed("<", number[index], columns)
+                down = None if whole else mask_of(builder, builder.select(present, rows, number[0]))
                 store_at(builder, value, builder.gep(target, [builder.mul(number[index], target_pitch)]), down)
 
         full = builder.and_(
