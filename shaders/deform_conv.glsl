@@ -15,15 +15,15 @@
 //@ param int offset_groups
 //@ param int has_bias
 //@ param int has_mask
-// Deformable convolution. D moves each tap to a place between four elements of X; elements outside X are 0. The mask M
+// Deformable convolution. D moves each tap to a point between four elements of X; elements outside X are 0. The mask M
 // scales the tap.
 float at(int plane, int y, int x) {
     return y < 0 || y >= size.x || x < 0 || x >= size.y ? 0.0 : X((plane * size.x + y) * size.y + x);
 }
 float element(int o) {
-    int place = o % (output_.x * output_.y), rest = o / (output_.x * output_.y), points = output_.x * output_.y;
+    int point = o % (output_.x * output_.y), rest = o / (output_.x * output_.y), points = output_.x * output_.y;
     int m = rest % outputs, n = rest / outputs, taps = kernel.x * kernel.y, per_share = channels / offset_groups;
-    ivec2 corner = ivec2(place / output_.y, place % output_.y) * stride - begin;
+    ivec2 corner = ivec2(point / output_.y, point % output_.y) * stride - begin;
     int first = m / (outputs / (channels / depth)) * depth;
     float total = has_bias == 1 ? B(m) : 0.0;
     for (int t = 0; t < taps; ++t) {
@@ -36,8 +36,8 @@ float element(int o) {
             if (c / per_share != share) {
                 share = c / per_share;
                 int d = (n * offset_groups + share) * taps + t;
-                vec2 where_ = tap + vec2(D(d * 2 * points + place), D((d * 2 + 1) * points + place));
-                factor = has_mask == 1 ? M(d * points + place) : 1.0;
+                vec2 where_ = tap + vec2(D(d * 2 * points + point), D((d * 2 + 1) * points + point));
+                factor = has_mask == 1 ? M(d * points + point) : 1.0;
                 low = ivec2(floor(min(max(where_, vec2(-9.0)), vec2(size) + 9.0)));
                 part = where_ - floor(where_);
             }

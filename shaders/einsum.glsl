@@ -10,8 +10,8 @@
 //@ param int reduced_rank
 //@ param int count
 // O[kept] = the sum over the reduced dims of the product of up to four operands. Each operand has its own strides.
-// Component k of a place belongs to operand k.
-ivec4 kept_place(int o) {
+// Component k of an offset belongs to operand k.
+ivec4 kept_offset(int o) {
     ivec4 at = ivec4(0);
     for (int d = kept_rank - 1; d >= 0; --d) {
         int dim = kept[d >> 2][d & 3], c = o % dim;
@@ -20,7 +20,7 @@ ivec4 kept_place(int o) {
     }
     return at;
 }
-ivec4 reduced_place(int i) {
+ivec4 reduced_offset(int i) {
     ivec4 at = ivec4(0);
     for (int d = reduced_rank - 1; d >= 0; --d) {
         int dim = reduced[d >> 2][d & 3], c = i % dim;
@@ -31,12 +31,12 @@ ivec4 reduced_place(int i) {
     return at;
 }
 O_TYPE element(int o) {
-    ivec4 first = kept_place(o);
+    ivec4 first = kept_offset(o);
     O_TYPE total = O_TYPE(0);
     for (int i = 0; i < count; ++i) {
         ivec4 at = first + (reduced_rank == 1
             ? i * ivec4(reduced_strides[0][0], reduced_strides[2][0], reduced_strides[4][0], reduced_strides[6][0])
-            : reduced_place(i));
+            : reduced_offset(i));
         O_TYPE product = X0(at.x);
 #if OPERANDS > 1
         product *= X1(at.y);

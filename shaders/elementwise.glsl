@@ -9,7 +9,7 @@
 //@ param int rank
 // A formula of up to five operands. flat_[k] is 1 if operand k is read in the output's order, 2 if it is one number,
 // and 0 if it is read by strides.
-int place(int k, int o) {
+int offset(int k, int o) {
     int at = 0;
     for (int d = rank - 1; d >= 0; --d) {
         int dim = shape[d >> 2][d & 3];
@@ -19,7 +19,7 @@ int place(int k, int o) {
     }
     return at;
 }
-int index(int k, int o) { int how = flat_[k >> 2][k & 3]; return how == 1 ? o : (how == 2 ? 0 : place(k, o)); }
+int index(int k, int o) { int how = flat_[k >> 2][k & 3]; return how == 1 ? o : (how == 2 ? 0 : offset(k, o)); }
 #define SCALAR(k, o) GET##k(X##k(index(k, o)))
 #if OPERANDS == 1
 #define ALL(o) SCALAR(0, o)

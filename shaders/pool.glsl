@@ -39,8 +39,8 @@ O_TYPE element(int o) {
                     if (kind == 2) value = p == 2.0 ? value * value : p == 1.0 ? abs(value) : power(abs(value), p);
                     total = kind == 0 ? maximum(total, value) : total + value;
                 }
-                if (inside || (count_padding == 1 && IN_VOLUME(z < size.x + end.x, true) && y < size.y + end.y && x < size.z + end.z))
-                    ++count;
+                if (inside || (count_padding == 1 && IN_VOLUME(z < size.x + end.x, true)
+                    && y < size.y + end.y && x < size.z + end.z)) ++count;
             }
         }
     }

@@ -65,7 +65,8 @@ float element(int o) {
     for (int j = 0; j < hidden; ++j)
         total += (linear_before_reset == 1 ? 1.0 : G(gate + hidden + j)) * H(row * hidden + j) * R(at + j);
     float update = G(gate + k);
-    float made = activation_1(d, input_part(d, b, third) + (linear_before_reset == 1 ? G(gate + hidden + k) : 1.0) * total);
+    float reset = linear_before_reset == 1 ? G(gate + hidden + k) : 1.0;
+    float made = activation_1(d, input_part(d, b, third) + reset * total);
     return (1.0 - update) * made + update * H(o);
 }
 #elif PART == CELL

@@ -13,7 +13,7 @@
 //@ param int finished
 // O[o, part] = finish(prepare(x) joined over a run of the reduced dims, divisor). Long reductions are done in parts,
 // and later passes reduce the parts. Only the first pass prepares elements, and only the last pass finishes the result.
-int place(int o, int rank, ivec4 low_shape, ivec4 high_shape, ivec4 low, ivec4 high) {
+int offset(int o, int rank, ivec4 low_shape, ivec4 high_shape, ivec4 low, ivec4 high) {
     int at = 0;
     for (int d = rank - 1; d >= 0; --d) {
         int dim = d < 4 ? low_shape[d] : high_shape[d - 4];
@@ -25,11 +25,11 @@ int place(int o, int rank, ivec4 low_shape, ivec4 high_shape, ivec4 low, ivec4 h
 }
 O_TYPE element(int o) {
     int k = o / parts, begin = (o - k * parts) * run;
-    int first = place(k, kept_rank, kept[0], kept[1], kept_strides[0], kept_strides[1]);
+    int first = offset(k, kept_rank, kept[0], kept[1], kept_strides[0], kept_strides[1]);
     O_TYPE total = START;
     for (int i = begin; i < min(begin + run, count); ++i) {
         int at = reduced_rank == 1 ? i * reduced_strides[0][0]
-            : place(i, reduced_rank, reduced[0], reduced[1], reduced_strides[0], reduced_strides[1]);
+            : offset(i, reduced_rank, reduced[0], reduced[1], reduced_strides[0], reduced_strides[1]);
         O_TYPE x = X(first + at);
         total = JOIN(total, prepared == 1 ? x : O_TYPE(formula(x)));
     }

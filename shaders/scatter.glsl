@@ -13,12 +13,12 @@
 // axis.
 O_TYPE element(int o) {
     O_TYPE value = X(o);
-    int i = 0, u = 0, place = 0, size = 1;
+    int i = 0, u = 0, coordinate = 0, size = 1;
     for (int d = rank - 1; d >= 0; --d) {
         int dim = shape[d >> 2][d & 3], c = o % dim;
         o /= dim;
         if (d == axis) {
-            place = c;
+            coordinate = c;
             size = dim;
             continue;
         }
@@ -29,7 +29,7 @@ O_TYPE element(int o) {
     int i_step = index_step[axis >> 2][axis & 3], u_step = update_step[axis >> 2][axis & 3];
     for (int j = first; j < first + count; ++j) {
         int at = int(I(i + j * i_step));
-        if (at == place || at == place - size) {
+        if (at == coordinate || at == coordinate - size) {
             O_TYPE update = U(u + j * u_step);
             value = COMBINE(value, update);
         }

@@ -8,8 +8,8 @@
 //@ param int chained
 //@ param int largest
 //@ param int last
-// The place of the largest or smallest element of each part of each row. Long rows are done in parts; later passes
-// (chained) choose among the `count` places in I that the parts found.
+// The index of the largest or smallest element of each part of each row. Long rows are done in parts; later passes
+// (chained) choose among the `count` indices in I that the parts found.
 //@ include order
 int element(int o) {
     int row = o / parts, begin = (o - row * parts) * run;

@@ -2,7 +2,7 @@
 //@ param int size
 //@ param int inner
 //@ param int count
-// For each output element, the place in its row of the element with this rank.
+// For each output element, the index in its row of the element with this rank.
 int element(int o) {
     int rank = o / inner % count, first = o / inner / count * size * inner + o % inner;
     int found = 0;

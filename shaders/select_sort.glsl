@@ -7,9 +7,9 @@
 //@ param int reach
 //@ param int fresh
 //@ param int largest
-// A pass of a bitonic sort of each row's places. Rows are `padded` to a power of two with places that come last. Each
-// place is compared with its partner, `reach` away, in blocks of alternating direction. In the first pass (fresh) every
-// place is still its own index.
+// A pass of a bitonic sort of each row's indices. Rows are `padded` to a power of two with indices that come last. Each
+// is compared with its partner, `reach` away, in blocks of alternating direction. In the first pass (fresh) they
+// are still in order.
 //@ include order
 bool precedes(int a, int b, int first) {
     if (a >= size || b >= size) return a < b;

@@ -7,7 +7,7 @@
 //@ param int rank
 //@ param int axis
 //@ param int size
-// Stores one update at the place of its index. The output is a copy of the data by then.
+// Stores one update at its index. The output is a copy of the data by then.
 #define TILE
 void tile(int u) {
     int at = 0, i = 0, rest = u;

@@ -3,17 +3,17 @@
 //@ param ivec4 shape[2]
 //@ param ivec4 whole[2]
 //@ param int rank
-// Stores one element at its index, which is a place in a tensor of dims `whole`. The output is zero by then.
+// Stores one element at its index in a tensor of dims `whole`. The output is zero by then.
 #define TILE
 void tile(int i) {
-    int place = int(I(i)), at = 0, step_ = 1;
-    if (place < 0) return;
+    int index = int(I(i)), at = 0, step_ = 1;
+    if (index < 0) return;
     for (int d = rank - 1; d >= 0; --d) {
-        int dim = shape[d >> 2][d & 3], size = whole[d >> 2][d & 3], c = place % size;
+        int dim = shape[d >> 2][d & 3], size = whole[d >> 2][d & 3], c = index % size;
         if (c >= dim) return;
-        place /= size;
+        index /= size;
         at += c * step_;
         step_ *= dim;
     }
-    if (place == 0) store(at, X(i));
+    if (index == 0) store(at, X(i));
 }

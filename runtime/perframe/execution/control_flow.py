@@ -15,6 +15,7 @@ from perframe.errors import InputError
 from perframe.execution.machine import Machine, Values, downloaded
 from perframe.execution.parts import Parts
 from perframe.execution.planned_part import PlannedPart
+from perframe.layers.control import Branching, Looping, Scanning
 from perframe.model import Layer, Model, Value
 from perframe.tensor import DataType, Tensor
 from perframe.tensor.partial import DynamicTensorShape
@@ -27,6 +28,7 @@ class ControlPart:
 
     def __init__(self, layer: Layer, machine: Machine) -> None:
         self.layer, self._machine = layer, machine
+        self.form = layer.form([None] * len(layer.inputs), [None] * len(layer.outputs))
         self._joins: dict[tuple[str, int, int], PlannedPart] = {}
         self._cuts: dict[tuple[int, int], PlannedPart] = {}
         self._captures: Sequence[str] = layer.attributes.get("captures", ())
@@ -42,7 +44,7 @@ class ControlPart:
         own = len(self.layer.inputs) - len(self._captures)
         given = [values[name] if name else None for name in self.layer.inputs]
         captured = dict(zip(self._captures, given[own:], strict=True))
-        made = _KINDS[self.layer.op](self, given[:own], captured)
+        made = _RUN[type(self.form)](self, given[:own], captured)
         values.update([(name, value) for name, value in zip(self.layer.outputs, made, strict=False) if name])
 
     def advance(self, values: Values) -> Iterator[str]:
@@ -149,10 +151,6 @@ class ControlPart:
             raise InputError(f"{self.layer.op} {self.layer.name!r}: a body's output has the shapes {sorted(shapes)}")
         return np.stack(rows, axis)
 
-    def attribute(self, name: str, default: Any = None) -> Any:
-        """An attribute of the layer."""
-        return self.layer.attributes.get(name, default)
-
     def release(self) -> None:
         """Free the bodies, the joins and the cuts."""
         for body in self._bodies.values():
@@ -194,10 +192,9 @@ def _loop(part: ControlPart, given: Sequence[Any], captured: Values) -> list[Any
 
 def _scan(part: ControlPart, given: Sequence[Any], captured: Values) -> list[Any]:
     """Iterate over slices of the scanned inputs; states go from one iteration to the next."""
-    scanned = int(part.attribute("num_scan_inputs"))
     values = [part.local(value) for value in given]
-    if not part.attribute("batched", 0):
-        return _scan_one(part, values, scanned, captured)
+    if not part.form.batched:
+        return _scan_one(part, values, captured)
     lengths, values = downloaded(values[0]), values[1:]
     batched = values if lengths is None else [lengths, *values]
     counts = {value.shape[0] if len(value.shape) else 0 for value in batched}
@@ -207,42 +204,38 @@ def _scan(part: ControlPart, given: Sequence[Any], captured: Values) -> list[Any
     for index in range(counts.pop()):
         row = [part.slice_of(value, index, 0, slot) for slot, value in enumerate(values)]
         length = None if lengths is None else int(lengths[index])
-        batches.append([part.keep(value) for value in _scan_one(part, row, scanned, captured, length)])
+        batches.append([part.keep(value) for value in _scan_one(part, row, captured, length)])
     outputs = part.body("body").outputs
     return [part.stack(column, value) for column, value in zip(zip(*batches, strict=True), outputs, strict=True)]
 
 
-def _scan_one(
-    part: ControlPart, values: Sequence[Any], scanned: int, captured: Values, length: int | None = None
-) -> list[Any]:
+def _scan_one(part: ControlPart, values: Sequence[Any], captured: Values, length: int | None = None) -> list[Any]:
     """Scan one sequence, or its first `length` slices."""
+    form: Scanning = part.form
+    scanned = len(form.axes)
     states, inputs = list(values[: len(values) - scanned]), list(values[len(values) - scanned :])
     outputs = part.body("body").outputs[len(states) :]
-    axes = part.attribute("scan_input_axes") or (0,) * scanned
-    out_axes = part.attribute("scan_output_axes") or (0,) * len(outputs)
-    directions = part.attribute("scan_input_directions") or (0,) * scanned
-    out_directions = part.attribute("scan_output_directions") or (0,) * len(outputs)
-    lengths = {int(value.shape[axis]) for value, axis in zip(inputs, axes, strict=True)}
+    lengths = {int(value.shape[axis]) for value, axis in zip(inputs, form.axes, strict=True)}
     if len(lengths) != 1:
         raise InputError(f"Scan's inputs have different lengths along their axes: {sorted(lengths)}")
     total = lengths.pop() if length is None else length
     collected: list[list[Any]] = [[] for _ in outputs]
     first = len(values)  # slots of slices begin behind those of a batch's rows
     for step in range(total):
-        at = [total - 1 - step if backward else step for backward in directions]
-        cuts = zip(inputs, at, axes, range(first, first + scanned), strict=True)
+        at = [total - 1 - step if backward else step for backward in form.backward]
+        cuts = zip(inputs, at, form.axes, range(first, first + scanned), strict=True)
         results = part.run("body", [*states, *(part.slice_of(*cut) for cut in cuts)], captured)
         states = results[: len(states)]
         for rows, value in zip(collected, results[len(states) :], strict=True):
             rows.append(part.keep(value))
     made = []
-    for rows, axis, backward, value in zip(collected, out_axes, out_directions, outputs, strict=True):
+    for rows, axis, backward, value in zip(collected, form.output_axes, form.output_backward, outputs, strict=True):
         made.append(part.stack(rows[::-1] if backward else rows, value, axis))
     return [*states, *made]
 
 
-_KINDS: dict[str, Callable[[ControlPart, Sequence[Any], Values], list[Any]]] = {
-    "If": _if,
-    "Loop": _loop,
-    "Scan": _scan,
+_RUN: dict[type, Callable[[ControlPart, Sequence[Any], Values], list[Any]]] = {
+    Branching: _if,
+    Looping: _loop,
+    Scanning: _scan,
 }

@@ -3,13 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from perframe.errors import InferenceError
 from perframe.layers.attributes import Flag, Natural
 from perframe.layers.base import layer
+from perframe.layers.geometry import Ints
 from perframe.tensor import DataType
 from perframe.tensor.partial import Dim, DynamicTensorShape, PartialTensor
+
+
+@dataclass(frozen=True)
+class Branching:
+    """One of the bodies runs; the condition decides."""
+
+
+@dataclass(frozen=True)
+class Looping:
+    """The body runs while its condition holds, at most as often as the trip count says."""
+
+
+@dataclass(frozen=True)
+class Scanning:
+    """The body runs for each slice of the scanned inputs, which come last. Its first inputs and outputs are states.
+
+    Input k is cut along `axes[k]`, and its last slice comes first with `backward[k]`. Slices of an output are joined
+    along one of `output_axes`, in reverse with `output_backward`. With `batched` all of this is done for each batch;
+    the first input holds the lengths of the batches.
+    """
+
+    axes: Ints
+    backward: tuple[bool, ...]
+    output_axes: Ints
+    output_backward: tuple[bool, ...]
+    batched: bool
 
 
 def _merged(a: DynamicTensorShape | None, b: DynamicTensorShape | None) -> DynamicTensorShape | None:
@@ -52,6 +80,11 @@ def If(
     )
 
 
+@If.form
+def _if(inputs: Sequence[Any], outputs: Sequence[Any], **attributes: Any) -> Branching:
+    return Branching()
+
+
 If.body_for = lambda condition: "then_branch" if condition.reshape(-1)[0] else "else_branch"
 
 
@@ -79,6 +112,11 @@ def Loop(
         for value, given in zip(outputs[:states], carried[:states], strict=True)
     ]
     return (*kept, *(_stacked(value, 0) for value in outputs[states:]))
+
+
+@Loop.form
+def _loop(inputs: Sequence[Any], outputs: Sequence[Any], **attributes: Any) -> Looping:
+    return Looping()
 
 
 def _stacked(value: Any, axis: int) -> PartialTensor:
@@ -138,3 +176,28 @@ def Scan(
         return tuple(PartialTensor(value.dtype) for value in outputs)
     kept = [PartialTensor(value.dtype, value.shape) for value in outputs[:states]]
     return (*kept, *rows)
+
+
+@Scan.form
+def _scan(
+    inputs: Sequence[Any],
+    outputs: Sequence[Any],
+    *,
+    bodies: Mapping[str, Any],
+    num_scan_inputs: int,
+    captures: Sequence[str],
+    scan_input_axes: Sequence[int] | None,
+    scan_input_directions: Sequence[int] | None,
+    scan_output_axes: Sequence[int] | None,
+    scan_output_directions: Sequence[int] | None,
+    batched: int,
+) -> Scanning:
+    states = len(inputs) - len(captures) - batched - num_scan_inputs
+    collected = len(bodies["body"].outputs) - states
+    return Scanning(
+        tuple(scan_input_axes or (0,) * num_scan_inputs),
+        tuple(map(bool, scan_input_directions or (0,) * num_scan_inputs)),
+        tuple(scan_output_axes or (0,) * collected),
+        tuple(map(bool, scan_output_directions or (0,) * collected)),
+        bool(batched),
+    )

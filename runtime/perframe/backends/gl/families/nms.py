@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 from perframe.backends.gl.families import cumulative
-from perframe.backends.gl.families.select import first_places
+from perframe.backends.gl.families.select import first_indices
 from perframe.backends.gl.steps import Binding, Call, Tools
 from perframe.backends.operand import Operand
 from perframe.layers.cumulative import Cumulation
@@ -32,7 +32,7 @@ def lower(call: Call[Suppression], tools: Tools) -> list[Binding]:
     sorting = Call(call.layer, best, [keys], [order])
     bindings = [
         call.bind("nms_key", given, keys, {"bounded": least is not None}),
-        *first_places(sorting, order, tools),
+        *first_indices(sorting, order, tools),
     ]
     flags, spare, sums = (tools.scratch(shape, DataType.INT32) for _ in range(3))
     before, now = (tools.scratch((rows, 4), DataType.INT32) for _ in range(2))

@@ -64,7 +64,7 @@ def _count(call: Call[Any]) -> int:
 def _unpool(call: Call[Any], form: Unpooling, tools: Tools) -> list[Binding]:
     """Either each input element is stored among zeros, or each output element searches the inputs of its plane.
 
-    If several elements go to one place, as from windows that overlap, they are the same element of the pooled tensor.
+    If several elements go to one index, as from windows that overlap, they are the same element of the pooled tensor.
     """
     x, y, indices = call.x, call.y, call.input(1)
     params: dict[str, Any] = {"shape": y.shape, "rank": len(form.whole)}

@@ -1,6 +1,6 @@
 """Scattering on GL: each output element searches for the updates whose index names it.
 
-If an invocation may store anywhere and updates are not combined, each update is stored at its place instead.
+If an invocation may store anywhere and updates are not combined, each update is stored at its index instead.
 """
 
 from __future__ import annotations

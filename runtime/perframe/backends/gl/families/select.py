@@ -1,4 +1,4 @@
-"""Selection along an axis on GL: short rows are ranked by counting, long ones by a bitonic sort of places."""
+"""Selection along an axis on GL: short rows are ranked by counting, long ones by a bitonic sort of indices."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from perframe.tensor import DataType
 DTYPES = ALL_DTYPES  # elements are only compared and moved
 
 
-def _places(call: Call[Selection], y: Operand, tools: Tools) -> list[Binding]:
-    """The place of each row's best element: the best of each part, then the best of these."""
+def _best_indices(call: Call[Selection], y: Operand, tools: Tools) -> list[Binding]:
+    """The index of each row's best element: the best of each part, then the best of these."""
     form, x = call.form, call.x
     rows, count, bindings, found = form.outer * form.inner, form.size, list[Binding](), x
     while True:
@@ -28,40 +28,40 @@ def _places(call: Call[Selection], y: Operand, tools: Tools) -> list[Binding]:
 
 
 def _arg(call: Call[Selection], tools: Tools) -> list[Binding]:
-    return _places(call, call.y, tools)
+    return _best_indices(call, call.y, tools)
 
 
 def _hard(call: Call[Selection], tools: Tools) -> list[Binding]:
-    places = tools.scratch((call.form.outer * call.form.inner,), DataType.INT32)
-    return [*_places(call, places, tools), call.bind("hardmax", {"I": places}, call.y)]
+    indices = tools.scratch((call.form.outer * call.form.inner,), DataType.INT32)
+    return [*_best_indices(call, indices, tools), call.bind("hardmax", {"I": indices}, call.y)]
 
 
 def _top(call: Call[Selection], tools: Tools) -> list[Binding]:
     order = call.outputs[1] if len(call.outputs) > 1 else tools.scratch(call.y.shape, DataType.INT64)
     taken = call.bind("select_take", {"X": call.x, "I": order}, call.y)
-    return [*first_places(call, order, tools), taken]
+    return [*first_indices(call, order, tools), taken]
 
 
-def first_places(call: Call[Selection], order: Operand, tools: Tools) -> list[Binding]:
-    """The places of the first `count` elements of each row, in order."""
+def first_indices(call: Call[Selection], order: Operand, tools: Tools) -> list[Binding]:
+    """The indices of the first `count` elements of each row, in order."""
     sort = _count if call.form.size <= RUN else _bitonic
-    return sort(call, call.x, order, tools)
+    return sort(call, order, tools)
 
 
-def _count(call: Call[Selection], x: Operand, order: Operand, tools: Tools) -> list[Binding]:
+def _count(call: Call[Selection], order: Operand, tools: Tools) -> list[Binding]:
     """Each element's rank is the number of elements that come before it."""
-    ranks = tools.scratch(x.shape, DataType.INT32)
+    ranks = tools.scratch(call.x.shape, DataType.INT32)
     return [
-        call.bind("select_rank", {"X": x}, ranks, defines={"T": kind_of(x.dtype)}),
+        call.bind("select_rank", {"X": call.x}, ranks, defines={"T": kind_of(call.x.dtype)}),
         call.bind("select_find", {"R": ranks}, order),
     ]
 
 
-def _bitonic(call: Call[Selection], x: Operand, order: Operand, tools: Tools) -> list[Binding]:
-    """Batcher's sorting network on places. Each pass reads the result of the one before."""
+def _bitonic(call: Call[Selection], order: Operand, tools: Tools) -> list[Binding]:
+    """Batcher's sorting network on indices. Each pass reads the result of the one before."""
     form = call.form
     padded = 1 << (form.size - 1).bit_length()
-    shape, defines = (form.outer * form.inner * padded,), {"T": kind_of(x.dtype)}
+    shape, defines = (form.outer * form.inner * padded,), {"T": kind_of(call.x.dtype)}
     ends = [tools.scratch(shape, DataType.INT32) for _ in range(2)]
     bindings, block = list[Binding](), 2
     while block <= padded:
@@ -69,7 +69,7 @@ def _bitonic(call: Call[Selection], x: Operand, order: Operand, tools: Tools) ->
         while reach:
             source, target = ends[len(bindings) % 2], ends[(len(bindings) + 1) % 2]
             params = {"padded": padded, "block": block, "reach": reach, "fresh": not bindings}
-            bindings.append(call.bind("select_sort", {"X": x, "I": source}, target, params, defines))
+            bindings.append(call.bind("select_sort", {"X": call.x, "I": source}, target, params, defines))
             reach //= 2
         block *= 2
     sorted_ = ends[len(bindings) % 2]
@@ -90,5 +90,5 @@ def supports(call: Call[Selection]) -> str | None:
 
 
 def lower(call: Call[Selection], tools: Tools) -> list[Binding]:
-    """First the places, and then the elements or marks at them."""
+    """First the indices, and then the elements or marks at them."""
     return _LOWER[call.form.result](call, tools)
