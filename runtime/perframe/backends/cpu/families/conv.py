@@ -148,12 +148,12 @@ def depthwise(
     out: Operand,
 ) -> NativeStep:
     """Each channel by itself."""
-    words, keep = gemm.finishing(layer)
+    ends, keep = gemm.finishing(layer)
     rows = form.batch * window["out_height"]
     row_flops = 2 * window["out_width"] * window["kernel_y"] * window["kernel_x"] * form.channels
     operands = DEPTHWISE.operands(x=x, weights=by_tap, bias=bias, out=out)
     numbers = DEPTHWISE.numbers(
-        **words,
+        **ends,
         **window,
         channels=form.channels,
         x_pitch=x.pitch,

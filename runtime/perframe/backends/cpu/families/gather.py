@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from perframe.backends.cpu.kernels.fields import GATHER, GATHER_ELEMENTS, GATHER_TUPLES
+from perframe.backends.cpu.kernels.fields import GATHER, GATHER_ELEMENTS, GATHER_ERROR, GATHER_TUPLES
 from perframe.backends.cpu.lowering.lowering import mover, sharing, step
 from perframe.backends.cpu.program.program import NativeStep
 from perframe.backends.operand import Operand, Scratch
@@ -70,16 +70,17 @@ def lower(
     kernel = mover("gather", x)
     if kernel is None:
         return None
-    word = np.zeros(3, np.int64)
+    error, wrong = np.zeros(len(GATHER_ERROR.at), np.int64), GATHER_ERROR.at
 
     def check() -> None:
-        if word[0]:
-            word[0] = 0
+        if error[wrong.is_wrong]:
+            error[wrong.is_wrong] = 0
             raise BackendError(
-                f"layer {layer.name!r} ({layer.op}) failed: index {word[1]} reaches beyond {word[2]} elements"
+                f"layer {layer.name!r} ({layer.op}) failed: index {error[wrong.index]} reaches beyond "
+                f"{error[wrong.size]} elements"
             )
 
-    known = {"error": word.ctypes.data, "is_short": int(indices.dtype is DataType.INT32)}
+    known = {"error": error.ctypes.data, "is_short": int(indices.dtype is DataType.INT32)}
     if isinstance(form, Indexing):
         items, elements = form.outer * form.count, form.outer * form.count * form.inner
         numbers = GATHER.numbers(**known, size=form.size, inner=form.inner, count=form.count)
@@ -95,7 +96,7 @@ def lower(
         sizes = {"count": form.count, "inner": form.inner, "rows": form.rows, "rank": len(form.dims)}
         numbers = [*GATHER_TUPLES.numbers(**known, **sizes), *form.dims, *row_major(form.dims)]
     operands, grain = GATHER.operands(x=x, indices=indices, out=outputs[0]), sharing(items, elements)
-    return [step(layer, kernel, operands, numbers, items, keep=[word], grain=grain, check=check)]
+    return [step(layer, kernel, operands, numbers, items, keep=[error], grain=grain, check=check)]
 
 
 def _named(kernel: str, function: str) -> str:

@@ -5,32 +5,47 @@ from __future__ import annotations
 from typing import Any
 
 from perframe.backends.cpu.kernels.compiler import inline
-from perframe.backends.cpu.kernels.fields import GATHER, GATHER_ELEMENTS, GATHER_TUPLES
+from perframe.backends.cpu.kernels.fields import GATHER, GATHER_ELEMENTS, GATHER_ERROR, GATHER_TUPLES
 from perframe.backends.cpu.kernels.memory import bools, int32s, int64s, shorts
 from perframe.backends.cpu.kernels.strides import offset_of
 from perframe.backends.cpu.kernels.vector import copy_floats
 
+field, wrong = GATHER.at, GATHER_ERROR.at
+
+
+@inline
+def _indices(n):
+    """(indices as int64 and as int32, whether they are int32, the error): what all kernels of this file begin with."""
+    return int64s(n[field.indices]), int32s(n[field.indices]), n[field.is_short], int64s(n[field.error])
+
+
+@inline
+def _find(indices, at, size):
+    """An index, counted from the front. For a wrong index it is -1, and the error says which index."""
+    wide, narrow, is_short, error = indices
+    index = narrow[at] if is_short else wide[at]
+    found = index + (size if index < 0 else 0)
+    if found < 0 or found >= size:
+        error[wrong.size], error[wrong.index], error[wrong.is_wrong] = size, index, 1
+        return -1
+    return found
+
 
 def _gather(pointer: Any, size: int) -> Any:
-    field = GATHER.at
     floats = size == 4
 
     def build() -> Any:
-        """Items are (outer, index) pairs; a wrong index sets `error` to (1, the index, the size)."""
+        """Items are (outer, index) pairs."""
 
         def kernel(numbers, begin, end):
             n = int64s(numbers)
-            x, wide, narrow = pointer(n[field.x]), int64s(n[field.indices]), int32s(n[field.indices])
-            out, word = pointer(n[field.out]), int64s(n[field.error])
-            short, size, inner, count = n[field.is_short], n[field.size], n[field.inner], n[field.count]
+            x, out, indices = pointer(n[field.x]), pointer(n[field.out]), _indices(n)
+            size, inner, count = n[field.size], n[field.inner], n[field.count]
             for item in range(begin, end):
-                place = item % count
-                index = narrow[place] if short else wide[place]
-                at = index + (size if index < 0 else 0)
-                if at < 0 or at >= size:
-                    word[2], word[1], word[0] = size, index, 1
+                found = _find(indices, item % count, size)
+                if found < 0:
                     continue
-                at = (item // count * size + at) * inner
+                at = (item // count * size + found) * inner
                 if floats and inner > 1:
                     copy_floats(n[field.out] + item * inner * 4, n[field.x] + at * 4, inner)
                 else:
@@ -45,17 +60,6 @@ def _gather(pointer: Any, size: int) -> Any:
 build, of_bytes, of_shorts, of_words = _gather(int32s, 4), _gather(bools, 1), _gather(shorts, 2), _gather(int64s, 8)
 
 
-@inline
-def _place(wide, narrow, short, at, size, word):
-    """Return an index, counted from the front; -1 for one that is outside, which sets the words of `error`."""
-    index = narrow[at] if short else wide[at]
-    place = index + (size if index < 0 else 0)
-    if place < 0 or place >= size:
-        word[2], word[1], word[0] = size, index, 1
-        return -1
-    return place
-
-
 def _elements(pointer: Any) -> Any:
     field, rest = GATHER_ELEMENTS.at, GATHER_ELEMENTS.rest
 
@@ -64,16 +68,15 @@ def _elements(pointer: Any) -> Any:
 
         def kernel(numbers, begin, end):
             n = int64s(numbers)
-            x, wide, narrow = pointer(n[field.x]), int64s(n[field.indices]), int32s(n[field.indices])
-            out, word = pointer(n[field.out]), int64s(n[field.error])
-            short, size, step, rank = n[field.is_short], n[field.size], n[field.step], n[field.rank]
+            x, out, indices = pointer(n[field.x]), pointer(n[field.out]), _indices(n)
+            size, step, rank = n[field.size], n[field.step], n[field.rank]
             count, across = n[rest + rank - 1], n[rest + 2 * rank - 1]
             for item in range(begin, end):
                 base = offset_of(n, rest, rest + rank, rank - 1, item)
                 for i in range(count):
-                    place = _place(wide, narrow, short, item * count + i, size, word)
-                    if place >= 0:
-                        out[item * count + i] = x[base + i * across + place * step]
+                    found = _find(indices, item * count + i, size)
+                    if found >= 0:
+                        out[item * count + i] = x[base + i * across + found * step]
 
         return kernel
 
@@ -88,16 +91,14 @@ def _tuples(pointer: Any) -> Any:
 
         def kernel(numbers, begin, end):
             n = int64s(numbers)
-            x, wide, narrow = pointer(n[field.x]), int64s(n[field.indices]), int32s(n[field.indices])
-            out, word = pointer(n[field.out]), int64s(n[field.error])
-            short, count, inner, rows = n[field.is_short], n[field.count], n[field.inner], n[field.rows]
-            rank = n[field.rank]
+            x, out, indices = pointer(n[field.x]), pointer(n[field.out]), _indices(n)
+            count, inner, rows, rank = n[field.count], n[field.inner], n[field.rows], n[field.rank]
             for item in range(begin, end):
                 row, inside = item // count * rows, True
                 for axis in range(rank):
-                    place = _place(wide, narrow, short, item * rank + axis, n[rest + axis], word)
-                    inside = inside and place >= 0
-                    row += place * n[rest + rank + axis]
+                    found = _find(indices, item * rank + axis, n[rest + axis])
+                    inside = inside and found >= 0
+                    row += found * n[rest + rank + axis]
                 if inside:
                     for i in range(inner):
                         out[item * inner + i] = x[row * inner + i]

@@ -162,18 +162,15 @@ def multiply(
         y_zero=y_zero or Operand.stored(np.zeros(1, np.uint8)),
         out=out,
     )
-    words, keep = finishing(layer)
+    ends, keep = finishing(layer)
     if limits is not None:
         clamps = float_array(limits)
-        words, keep = {"limits": clamps.ctypes.data, "finish": 0, "parameters": 0}, [*keep, clamps]
+        ends, keep = {"limits": clamps.ctypes.data, "finish": 0, "parameters": 0}, [*keep, clamps]
     items = blocks["pixel_items"] * blocks["column_items"] * math.prod(form.batch)
     numbers = QUANTIZED.numbers(
-        **words,
-        x_pitch=form.x_pitch,
-        out_pitch=form.out_pitch,
+        **ends,
+        **form.words,
         pixels=form.pixels,
-        depth=form.depth,
-        columns=form.columns,
         **blocks,
         steps=steps,
         groups=groups,
@@ -182,11 +179,6 @@ def multiply(
         flip=0 if x.dtype is DataType.UINT8 else FLIP,
         sums_rows=int(sums_rows),
         x_bytes=x.shape.size,
-        **form.window,
-        channels=form.channels,
-        x_offset=form.x_offset,
-        out_offset=form.out_offset,
-        rank=len(form.batch),
     )
     work = 2 * form.pixels * form.columns * form.depth * math.prod(form.batch)
     grain = items * SPLIT_FLOPS * 2 // at_least(work, 1)

@@ -81,6 +81,21 @@ class Multiplication:
         return self.images * self.window["out_height"] * self.window["out_width"]
 
     @property
+    def words(self) -> dict[str, int]:
+        """The words that the kernels of floats and of bytes have in common."""
+        return {
+            "depth": self.depth,
+            "columns": self.columns,
+            "x_pitch": self.x_pitch,
+            "out_pitch": self.out_pitch,
+            **self.window,
+            "channels": self.channels,
+            "x_offset": self.x_offset,
+            "out_offset": self.out_offset,
+            "rank": len(self.batch),
+        }
+
+    @property
     def batch_words(self) -> list[int]:
         """The dims of the batch, and the steps along it: the words that follow those with names."""
         return [*self.batch, *(step for steps in self.steps for step in steps)]
@@ -219,16 +234,13 @@ def multiply(
     column_items = -(-form.columns // blocks.columns)
     items = line_items * pixel_items * column_items * form.images * math.prod(form.batch)
     flops = 2 * form.pixels * form.columns * form.depth * math.prod(form.batch)
-    words, keep = finishing(layer)
+    ends, keep = finishing(layer)
     zeros = Operand.stored(np.zeros(PANEL, np.float32))
     line = form.out_line or out_width * form.out_pitch
     numbers = GEMM.numbers(
-        **words,
+        **ends,
+        **form.words,
         images=form.images,
-        depth=form.depth,
-        columns=form.columns,
-        x_pitch=form.x_pitch,
-        out_pitch=form.out_pitch,
         addend_pitch=form.addend_pitch,
         has_bias=int(bias is not None),
         has_addend=int(addend is not None),
@@ -244,11 +256,6 @@ def multiply(
         out_line=line,
         out_image=form.out_image or out_height * line,
         addend_columns=form.addend_columns or form.columns,
-        **form.window,
-        channels=form.channels,
-        x_offset=form.x_offset,
-        out_offset=form.out_offset,
-        rank=len(form.batch),
     )
     return step(
         layer,

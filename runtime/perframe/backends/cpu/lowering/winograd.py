@@ -78,11 +78,11 @@ def convolve(
     column_items = -(-form.outputs // column_block)
     items = form.batch * tile_items * column_items
     transformed = scratch((items, POINTS, tile_block, form.channels), x.dtype)
-    words, keep = gemm.finishing(layer)
+    ends, keep = gemm.finishing(layer)
     zeros = np.zeros(PANEL, np.float32)
     flops = 2 * form.batch * tiles * POINTS * form.channels * form.outputs
     numbers = WINOGRAD.numbers(
-        **words,
+        **ends,
         height=height,
         width=width,
         out_height=out_height,
