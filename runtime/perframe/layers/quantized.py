@@ -8,13 +8,36 @@ clamped. `w_scale`, if present, is the scale of the weights, times that of the o
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from perframe.layers.base import Known, attributes_of, layer
 from perframe.layers.conv import Conv, Convolution
 from perframe.layers.matmul import MatMul, Product
+from perframe.layers.quantize import WHOLE_RANGES
 from perframe.tensor import DataType
 from perframe.tensor.partial import PartialTensor
+
+
+@dataclass(frozen=True)
+class QuantizedProduct:
+    """A product of whole numbers. Results that are quantized again are clamped to `low` and `high`; None stands for the
+    end of the dtype's range.
+    """
+
+    product: Convolution | Product
+    low: int | None
+    high: int | None
+
+    def limits(self, dtype: DataType) -> tuple[int, int]:
+        """Return the least and the largest quantized result."""
+        least, most = WHOLE_RANGES[dtype]
+        return least if self.low is None else self.low, most if self.high is None else self.high
+
+    @property
+    def operations(self) -> int:
+        """Multiplications and additions."""
+        return self.product.operations
 
 
 def _result(
@@ -46,10 +69,11 @@ def QuantizedConv(
 
 
 @QuantizedConv.form
-def _conv(inputs: Sequence[Known], outputs: Sequence[Known], *, low: Any, high: Any, **attributes: Any) -> Convolution:
+def _conv(
+    inputs: Sequence[Known], outputs: Sequence[Known], *, low: int | None, high: int | None, **attributes: Any
+) -> QuantizedProduct:
     assert Conv.form_of is not None
-    form: Convolution = Conv.form_of(inputs[:2], outputs, **attributes)
-    return form
+    return QuantizedProduct(Conv.form_of(inputs[:2], outputs, **attributes), low, high)
 
 
 @layer()
@@ -71,7 +95,8 @@ def QuantizedMatMul(
 
 
 @QuantizedMatMul.form
-def _matmul(inputs: Sequence[Known | None], outputs: Sequence[Known], *, low: Any, high: Any) -> Product:
+def _matmul(
+    inputs: Sequence[Known | None], outputs: Sequence[Known], *, low: int | None, high: int | None
+) -> QuantizedProduct:
     assert MatMul.form_of is not None
-    form: Product = MatMul.form_of(inputs[:2], outputs)
-    return form
+    return QuantizedProduct(MatMul.form_of(inputs[:2], outputs), low, high)

@@ -20,29 +20,28 @@ from perframe.backends.operand import Operand, Scratch
 from perframe.backends.protocol import LayerLike
 from perframe.layers.conv import Convolution
 from perframe.layers.matmul import Product
-from perframe.layers.quantize import WHOLE_RANGES
+from perframe.layers.quantized import QuantizedProduct
 from perframe.tensor import DataType
 
 BYTES = (DataType.UINT8, DataType.INT8)
 NEAR = 8192  # float32 of which the first cache holds more
 
 
-def compute(
-    layer: LayerLike, form: Convolution | Product, inputs: Sequence[Any], outputs: Sequence[Operand]
-) -> list[Any]:
+def compute(layer: LayerLike, form: QuantizedProduct, inputs: Sequence[Any], outputs: Sequence[Operand]) -> list[Any]:
     """Whole numbers without their zero points, and what becomes of their sums."""
     x, w, bias, x_zero, w_zero, x_scale, w_scale, y_zero = (*inputs, *(None,) * 8)[:8]
-    after = len(form.size) if isinstance(form, Convolution) else 0
+    product = form.product
+    after = len(product.size) if isinstance(product, Convolution) else 0
 
     def column(values: Any, beside: int = after) -> Any:
         return values.reshape(-1, *(1,) * beside) if values.size > 1 else values.reshape(())
 
     left = x.astype(np.int32) - (0 if x_zero is None else x_zero.astype(np.int32).reshape(()))
-    beside = after + 1 if isinstance(form, Convolution) else 0
+    beside = after + 1 if isinstance(product, Convolution) else 0
     right = w.astype(np.int32) - (0 if w_zero is None else column(w_zero.astype(np.int32), beside))
-    family: Any = conv if isinstance(form, Convolution) else matmul
-    sums = family.compute(layer, form, [left, right], outputs)[0]
-    sums = sums.reshape(outputs_of(form)).astype(np.int32)
+    family: Any = conv if isinstance(product, Convolution) else matmul
+    sums = family.compute(layer, product, [left, right], outputs)[0]
+    sums = sums.reshape(outputs_of(product)).astype(np.int32)
     whole = bias is not None and bias.dtype == np.int32
     if whole:
         sums = sums + column(bias)
@@ -55,7 +54,7 @@ def compute(
     if y_zero is None:
         return [result]
     zero = int(y_zero.reshape(()))
-    low, high = _limits(layer, outputs[0].dtype)
+    low, high = form.limits(outputs[0].dtype)
     return [np.clip(np.rint(np.clip(result, -1e6, 1e6)) + zero, low, high).astype(np.int32)]
 
 
@@ -66,16 +65,9 @@ def outputs_of(form: Convolution | Product) -> tuple[int, ...]:
     return (*form.batch, form.rows, form.columns)
 
 
-def _limits(layer: LayerLike, dtype: DataType) -> tuple[int, int]:
-    """What quantized results are clamped to."""
-    low, high = (layer.attributes.get(name) for name in ("low", "high"))
-    least, most = WHOLE_RANGES[dtype]
-    return (least if low is None else low), (most if high is None else high)
-
-
 def lower(
     layer: LayerLike,
-    form: Convolution | Product,
+    form: QuantizedProduct,
     inputs: Sequence[Operand | None],
     outputs: Sequence[Operand],
     scratch: Scratch,
@@ -89,23 +81,23 @@ def lower(
         value is not None and value.shape.size != 1 for value in (x_zero, x_scale, y_zero)
     ):
         return None
-    columns = Columns(w, bias, w_zero, w_scale)
-    if isinstance(form, Convolution) and form.groups == form.channels == form.outputs > 1:
-        alone = _depthwise(layer, form, x, columns, (x_zero, y_zero), outputs[0])
+    columns, whole = Columns(w, bias, w_zero, w_scale), form.product
+    limits = None if y_zero is None else _above_zero(form, y_zero)
+    if isinstance(whole, Convolution) and whole.groups == whole.channels == whole.outputs > 1:
+        alone = _depthwise(layer, whole, x, columns, (x_zero, y_zero), limits, outputs[0])
         if alone is not None:
             return [alone]
-    made = _of_convolution(layer, form) if isinstance(form, Convolution) else _of_matrices(form)
+    made = _of_convolution(layer, whole) if isinstance(whole, Convolution) else _of_matrices(whole)
     if made is None:
         return None
     product, pack = made
-    low_high = None if y_zero is None else _above_zero(layer, y_zero)
-    return byte_product.multiply(layer, product, x, columns, pack, (x_zero, x_scale, y_zero), low_high, outputs[0])
+    return byte_product.multiply(layer, product, x, columns, pack, (x_zero, x_scale, y_zero), limits, outputs[0])
 
 
-def _above_zero(layer: LayerLike, zero: Operand) -> tuple[int, int]:
+def _above_zero(form: QuantizedProduct, zero: Operand) -> tuple[int, int]:
     """The limits of results, less their zero point."""
     assert zero.value is not None
-    low, high = _limits(layer, zero.dtype)
+    low, high = form.limits(zero.dtype)
     return low - int(zero.value.reshape(())), high - int(zero.value.reshape(()))
 
 
@@ -115,13 +107,14 @@ def _depthwise(
     x: Operand,
     columns: Columns,
     zeros: tuple[Operand | None, Operand | None],
+    low_high: tuple[int, int] | None,
     out: Operand,
 ) -> NativeStep | None:
     """Each channel by itself, to bytes; None where float32 may not hold the sums, or weights have zero points."""
     window = window_words(form.window, form.size, form.output)
     x_zero, y_zero = zeros
     taps = math.prod(form.window.kernel)
-    if not layer.channels_last or window is None or y_zero is None or taps * 2**16 > 2**24:
+    if not layer.channels_last or window is None or y_zero is None or low_high is None or taps * 2**16 > 2**24:
         return None
     band = _band(window)
     if not band:
@@ -137,7 +130,7 @@ def _depthwise(
         y_zero=y_zero,
         out=out,
     )
-    limits = float_array(_above_zero(layer, y_zero))
+    limits = float_array(low_high)
     items = form.batch * -(-window["out_height"] // band) * -(-count // LANES)
     grain = SPLIT_FLOPS // 4 // (2 * band * window["out_width"] * taps * LANES)
     text = f"signed = {x.dtype is DataType.INT8}"
