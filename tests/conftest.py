@@ -1,4 +1,4 @@
-"""What all tests share: the backends, one OpenGL context a process, and the files beside the checkout.
+"""The fixtures of all tests: the backends, one OpenGL context a process, and the files beside the checkout.
 
 PERFRAME_BACKENDS=cpu,gpu_pixel restricts the backends. One that cannot be had here fails in CI and skips elsewhere.
 """
@@ -39,7 +39,7 @@ collect_ignore = ["models/test_torch.py", "layers/test_contrib_models.py"] if WI
 
 
 def pytest_report_header() -> list[str]:
-    """Says what is left out, and how to have it."""
+    """Report tests that are left out, and how to run them."""
     return ["PyTorch's exports are left out: pip install -e '.[torch]'"] if WITHOUT_TORCH else []
 
 
@@ -56,7 +56,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @cache
 def create_gl_context() -> Any:
-    """The process's one context, GL 4.3 or else 3.3; the exception where there is none."""
+    """The process's only context, GL 4.3 or else 3.3; the exception if none can be made."""
     import moderngl
 
     for version in (430, 330):

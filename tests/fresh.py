@@ -1,4 +1,4 @@
-"""What a user does first: code in a process of its own, in which nothing of ours ran before."""
+"""Runs code in a new process, as a user's first program runs it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SECONDS_TO_RUN = 120
 
 
 def run_fresh(code: str, *arguments: str, seconds: float = SECONDS_TO_RUN, **environment: str) -> str:
-    """What a new interpreter prints that runs the code; fails the test with its output where it fails, or takes longer.
+    """Run the code in a new interpreter, and return what it prints. If it fails or takes longer, fail with its output.
 
     It finds modules where this process does. Its `sys.argv` has the arguments.
     """

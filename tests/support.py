@@ -1,4 +1,4 @@
-"""What tests say where something cannot be had."""
+"""Helpers of tests: skip without a requirement, trace a worker's plans, find its parts."""
 
 from __future__ import annotations
 

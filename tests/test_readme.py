@@ -54,7 +54,7 @@ assert shown >= 3, shown
 
 
 def painted() -> np.ndarray:
-    """What the painter makes of the scene, as large as the window."""
+    """The painter's picture of the scene, as large as the window."""
     scene = np.asarray(Image.open(ROOT / "assets" / "painter" / "scene.png").convert("RGB"))
     with pf.TextureConverter() as converter:
         image = converter.to_tensor(scene, pf.Tensor.empty((1, 3, 180, 320)))

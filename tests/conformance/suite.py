@@ -48,7 +48,7 @@ class Case:
 
 
 def read(path: Path, info: onnx.ValueInfoProto) -> Any:
-    """A value from its file; None where there is none, as for an initializer that is listed as an input."""
+    """Read a value from its file; None without a file, as for an initializer that is also an input."""
     if not path.exists():
         return None
     kinds = {"sequence_type": onnx.SequenceProto, "optional_type": onnx.OptionalProto}
@@ -83,12 +83,12 @@ def not_passed() -> dict[tuple[str, str], str]:
 
 
 def not_strict() -> dict[tuple[str, str], str]:
-    """(GL backend, or "all" of them, and case) to what makes a strict worker refuse it, from not_strict.txt."""
+    """Map (GL backend or "all", case) to a strict worker's reason to refuse it, from not_strict.txt."""
     return _listed("not_strict.txt")
 
 
 def write_list(file: str, found: Mapping[str, Mapping[str, str]]) -> None:
-    """Write a list of cases by backend as `not_passed` and `not_strict` read it, what is common first."""
+    """Write a list of cases for `not_passed` or `not_strict`. Cases that all backends share come first."""
     common = set.intersection(*(set(cases) for cases in found.values()))
     first = next(iter(found.values()))
     sections: dict[str, Mapping[str, str]] = {"all": {name: first[name] for name in common}}

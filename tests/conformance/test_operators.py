@@ -1,4 +1,4 @@
-"""The table of operators says what the cases show, and the docs say what the table says."""
+"""The table of operators agrees with the cases, and the docs agree with the table."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_the_docs_have_the_table() -> None:
     assert said == markdown(operators(gl_dtypes)), "perframe operators --markdown > docs/operators.md"
 
 
-def test_the_table_is_what_the_cases_show() -> None:
+def test_the_table_agrees_with_the_cases() -> None:
     """An operator whose own cases all pass is not missing; one that is missing has no case that passes."""
     missing = {row.name for row in operators(gl_dtypes) if row.how == "missing"}
     listed = {name for _, name in not_passed()}

@@ -32,7 +32,7 @@ Found = dict[str, dict[str, str]]  # backend to case to reason
 
 
 def measure() -> tuple[Found, Found]:
-    """What fails, and what a strict worker refuses, by backend."""
+    """The cases that fail, and those that a strict worker refuses, by backend."""
     failing: Found = {backend: {} for backend in BACKENDS}
     refused: Found = {backend: {} for backend in BACKENDS[1:]}
     for backend in BACKENDS:
@@ -56,7 +56,7 @@ def _try(case: Case, backend: str, refused: Found) -> None:
 
 
 def shortened(refusal: str) -> str:
-    """A strict worker's refusal, as the operator and what it has no kernel for."""
+    """Shorten a strict worker's refusal to the operator and the dtype or reason without a kernel."""
     found = REFUSAL.search(refusal)
     if found is None:
         return refusal
@@ -65,7 +65,7 @@ def shortened(refusal: str) -> str:
 
 
 def said(case: Any, error: Exception) -> str:
-    """A reason to group by: that of the list so far, the operators that are missing, or what differs."""
+    """A reason to group by: the present list's reason, the missing operators, or the error."""
     kept = {reason for (_, name), reason in not_passed().items() if name == case.name}
     if kept:
         return kept.pop()
@@ -145,7 +145,7 @@ def family_of(reason: str) -> str:
 
 
 def _reasons(family: str, refused: Mapping[str, Mapping[str, str]]) -> str:
-    """What the layers of a family have no kernels for, the most frequent first."""
+    """The dtypes and reasons without kernels of a family's layers, the most frequent first."""
     counts = Counter(
         reason.partition(": ")[2]
         for reasons in refused.values()

@@ -23,7 +23,7 @@ from perframe.host.blank import BlankSurface
 Array = np.ndarray[Any, Any]
 Main = Callable[[list[str]], int]
 
-SIZE = (64, 36)  # the network's; the picture is twenty times as large, as 1280 × 720 is what is aimed at
+SIZE = (64, 36)  # the network's; the picture is twenty times as large, 1280 × 720
 FRAMES = 3
 LABEL = 60  # rows at the top that the label may cover
 PAINTED_SIZE = "64x36"
@@ -81,7 +81,7 @@ def whole_before(picture: Path, frames: int) -> tuple[Array, int]:
 
 
 def check(found: Array, before: Array, split: int) -> None:
-    """Left of the line as before, a white line, right of it painted: alike, but not the same."""
+    """The picture is as before left of the line, which is white, and painted, alike but different, right of it."""
     assert found.shape == before.shape
     below = slice(LABEL, None)
     left, right = slice(0, split - 40), slice(split + 40, None)

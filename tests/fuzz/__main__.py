@@ -1,4 +1,4 @@
-"""`python -m tests.fuzz --count 10000 --seed 1 --save FOLDER`: mutated models, and what becomes of them."""
+"""`python -m tests.fuzz --count 10000 --seed 1 --save FOLDER`: runs mutated models."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fuzz.campaign import Settings, campaign
 
 
 def main() -> int:
-    """Fuzz; 1 where a case failed."""
+    """Fuzz. Return 1 if a case failed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=1000, help="how many cases")
     parser.add_argument("--seed", type=int, default=0, help="another one, other cases")

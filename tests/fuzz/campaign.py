@@ -1,4 +1,4 @@
-"""Many cases in processes that may die: who runs them, and what became of them."""
+"""Runs many cases in processes that may die, and collects their outcomes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TESTS = Path(__file__).resolve().parents[1]
 ADDRESSES = 8 << 30  # bytes that a child may map
 RESIDENT = 2 << 30  # bytes that it may use
 START = 120.0  # seconds within which a child is ready
-PATIENCE = 5.0  # seconds that onnxruntime has for what perframe has done
+PATIENCE = 5.0  # seconds for onnxruntime, after perframe has run a case
 
 
 @dataclass
@@ -60,7 +60,7 @@ class Child:
 
     @property
     def pipe(self) -> Any:
-        """What it answers through."""
+        """The pipe through which it answers."""
         return self._process.stdout
 
     def begin(self, case: int | str) -> None:
@@ -104,7 +104,7 @@ class Child:
         return self._process.poll() is None
 
     def overdue(self) -> Outcome | None:
-        """What is wrong with it by now: too slow, or too large. It is ended then."""
+        """End the process if it is too slow or too large, and return the outcome; else None."""
         taken = time.monotonic() - self._since
         limit = PATIENCE if self._known.kind else self._seconds if self._ready else START
         found = None
@@ -195,7 +195,7 @@ def campaign(
     save: Path | None = None,
     say: Callable[[str], None] = lambda text: None,
 ) -> Report:
-    """Run so many cases; what fails is saved and said."""
+    """Run `count` cases. Save and report those that fail."""
     report = Report()
     with tempfile.TemporaryDirectory() as folder:
         stored = Path(folder) / "seeds"

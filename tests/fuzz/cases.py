@@ -1,4 +1,4 @@
-"""A case: a seed that was mutated. Its number and the campaign's say all that is in it."""
+"""A case is a mutated seed. Its number and that of the campaign determine it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MANY = 1000  # trips of a loop
 
 @dataclass(frozen=True)
 class Case:
-    """A model to load and run; `done` says what was changed in the seed."""
+    """A model to load and run. `done` lists the mutations of the seed."""
 
     name: str
     done: tuple[str, ...]
@@ -37,7 +37,7 @@ class Case:
 
     @contextmanager
     def source(self) -> Iterator[Any]:
-        """What is loaded: bytes, or a path where files lie beside."""
+        """The source to load: bytes, or a path if there are files beside the model."""
         if not self.files:
             yield self.data
             return

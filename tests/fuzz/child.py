@@ -18,7 +18,7 @@ def main(seeds: str, campaign: int, backend: str, memory: int) -> None:
     it was compared; the last one counts.
     """
     answers = os.fdopen(os.dup(1), "w", buffering=1)
-    os.dup2(2, 1)  # whatever libraries print
+    os.dup2(2, 1)  # for output of libraries
     faulthandler.enable()
     faulthandler.register(signal.SIGUSR1)  # where it is, for a case that hangs
     warnings.simplefilter("ignore")

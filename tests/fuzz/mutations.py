@@ -38,7 +38,7 @@ NAMES = ("constant", "constant:1", "", "x:last", "a/b", "y", "x")
 
 @dataclass
 class Subject:
-    """What is changed: the model, its inputs, and files beside it."""
+    """What a mutation changes: the model, its inputs, and the files beside it."""
 
     model: onnx.ModelProto
     inputs: dict[str, Any]
@@ -47,7 +47,7 @@ class Subject:
     data: bytes | None = None  # instead of the model, where bytes were changed
 
     def graphs(self) -> list[Any]:
-        """The model's graph, inner graphs, and functions: whatever holds nodes."""
+        """All that contain nodes: the model's graph, inner graphs, and functions."""
         found: list[Any] = [self.model.graph, *self.model.functions]
         for graph in found:
             for node in graph.node:
@@ -59,7 +59,7 @@ class Subject:
         return [node for graph in self.graphs() for node in graph.node]
 
     def tensors(self) -> list[onnx.TensorProto]:
-        """What graphs and nodes hold."""
+        """The tensors in graphs and nodes."""
         constants = [a.t for n in self.nodes() for a in n.attribute if a.type == A.TENSOR]
         return [t for g in self.graphs() if hasattr(g, "initializer") for t in g.initializer] + constants
 
@@ -84,7 +84,7 @@ def mutation(weight: float) -> Callable[[Mutation], Mutation]:
 
 
 def pick(rng: Random, items: Sequence[Any]) -> Any:
-    """One of them; None where there is none."""
+    """Choose one of them; None if there are none."""
     return items[int(rng.integers(len(items)))] if len(items) else None
 
 
@@ -214,7 +214,7 @@ def attribute_more(subject: Subject, rng: Random) -> str:
     return f"{node.op_type}.{wanted.name}={value!r:.40}"
 
 
-# --- what goes in ---
+# --- inputs ---
 
 
 def _declared(subject: Subject, name: str) -> onnx.ValueInfoProto | None:
@@ -259,7 +259,7 @@ def shape_of_input(subject: Subject, rng: Random) -> str:
 
 @mutation(4)
 def open_dims(subject: Subject, rng: Random) -> str:
-    """The same values, with dims that are not said, or with names."""
+    """Leave out or name dims; the values stay."""
     info = pick(rng, [i for i in subject.model.graph.input if i.type.HasField("tensor_type")])
     if info is None:
         return ""

@@ -1,4 +1,4 @@
-"""What became of a case: an error of ours, another one, or results, and whether onnxruntime has the same ones."""
+"""The outcome of a case: a perframe error, another error, or results, and whether onnxruntime's results are equal."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ OUTCOMES = (*FAILURES, "explained", "typed", "agrees", "ran")
 
 
 class Outcome(NamedTuple):
-    """One of OUTCOMES, and what is to be said of it."""
+    """One of OUTCOMES, with details."""
 
     kind: str
     detail: str = ""
@@ -122,7 +122,7 @@ def compared(case: Case, runs: list[tuple[dict[str, Any], dict[str, Any]]]) -> O
 
 
 def _reference_agrees(case: Case, inputs: Mapping[str, Any], made: Mapping[str, Any]) -> bool:
-    """Whether ONNX's own evaluator gives what perframe gives. It knows less than either; what it raises is not ours."""
+    """Whether ONNX's own evaluator agrees with perframe. It supports less; its errors do not count."""
     from onnx.reference import ReferenceEvaluator
 
     try:
@@ -155,7 +155,7 @@ def _are_extreme(numbers: Any) -> bool:
 
 
 def explained(outcome: Outcome, done: Sequence[str] = ()) -> Outcome:
-    """A difference that is known, with its reason. A pattern may go on to what was done to the seed."""
+    """A known difference, with its reason. A pattern may also match the mutations of the seed."""
     text = "; ".join((outcome.detail, *done))
     for pattern, reason in known_differences():
         if re.search(pattern, text):
@@ -191,7 +191,7 @@ def _graphs(model: onnx.ModelProto) -> list[Any]:
 
 
 def difference(made: Mapping[str, Any], wanted: Mapping[str, Any], exact: bool = False) -> str:
-    """What differs first; "" where nothing does."""
+    """Describe the first difference; "" if there is none."""
     for name, want in wanted.items():
         if name in made:
             wrong = _different(made[name], want, exact)

@@ -1,4 +1,4 @@
-"""Mutations of graphs: what nodes read and make, which there are, and where they stand."""
+"""Mutations of graphs: the inputs and outputs of nodes, which nodes there are, and their order."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def more_behind(subject: Subject, rng: Random) -> str:
 
 
 def _guess(said: list[str], subject: Subject) -> int:
-    """perframe believes what it infers; onnxruntime wants to be told."""
+    """Guess an output's dtype: onnxruntime needs it in the file, though perframe infers its own."""
     return int(TensorProto.INT64 if said[-1] in ("Shape", "Size", "NonZero") else TensorProto.FLOAT)
 
 

@@ -17,7 +17,7 @@ MAX_BYTES = 1 << 16  # of a model and of its inputs; larger ones teach nothing m
 
 @dataclass(frozen=True)
 class Seed:
-    """A model that runs as it stands, and what it is run with."""
+    """A model that runs without changes, and inputs for it."""
 
     name: str
     data: bytes
@@ -35,7 +35,7 @@ def write(path: Path) -> int:
 
 
 def read(path: Path) -> list[Seed]:
-    """What `write` left."""
+    """Read the seeds that `write` wrote."""
     found: list[Seed] = pickle.loads(path.read_bytes())
     return found
 

@@ -1,4 +1,4 @@
-"""Mutations of what is stored: the values, shapes and bytes of tensors, and where these lie."""
+"""Mutations of stored tensors: their values, shapes, bytes and locations."""
 
 from __future__ import annotations
 

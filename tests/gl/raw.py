@@ -1,4 +1,4 @@
-"""GL as an application calls it: raw entry points, a state that nobody expects, and a record of what we might touch."""
+"""GL as an application calls it: raw entry points, an unusual state, and a record of what perframe may touch."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ class Raw:
         return found | self.units()
 
     def units(self) -> dict[str, int]:
-        """What is bound to every texture unit."""
+        """The bindings of every texture unit."""
         found, active = {}, self.number(ACTIVE_TEXTURE)
         for unit in range(self.number(0x8B4D)):
             self.glActiveTexture(TEXTURE0 + unit)
@@ -202,7 +202,7 @@ class Application:
         self.vertex_array, self.sampler = self.gl.generate("VertexArrays"), self.gl.generate("Samplers")
 
     def set_default(self) -> None:
-        """What GL begins with, where moderngl does not leave it so."""
+        """Set GL's initial state again where moderngl has changed it."""
         self.gl.glPixelStorei(0x0CF5, 4)
         self.gl.glPixelStorei(0x0D05, 4)
 

@@ -42,7 +42,7 @@ def another(gl_context: Any) -> Iterator[Callable[..., Any]]:
 
 
 def in_thread(action: Callable[[], Any]) -> Any:
-    """What an action returns or raises in a thread of its own."""
+    """Run an action in another thread. Return its result, or raise its exception."""
     results: list[Any] = []
 
     def run() -> None:

@@ -219,7 +219,7 @@ def test_another_shape_uploads_no_weights(
 
 
 class Allocations:
-    """Counts what is made: through moderngl, through raw GL, and host memory."""
+    """Counts the objects that are made through moderngl and through raw GL, and allocations of host memory."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, ctx: Any) -> None:
         self.made: list[str] = []
@@ -247,7 +247,7 @@ class Allocations:
 
 
 def steady(frame: Callable[[int], object], count: Allocations) -> list[str]:
-    """What seven frames make once three have passed."""
+    """Count what seven frames make after the first three."""
     for index in range(3):
         frame(index)
     before, known = count.total, len(count.made)
@@ -304,7 +304,7 @@ def test_a_frame_of_textures_allocates_nothing(where: str, gl_context: Any, monk
 
 
 def test_fences_are_deleted(where: str, gl_context: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of readbacks that were taken, and of those that nobody wanted any more."""
+    """Readbacks that were read and readbacks that were dropped both give back their buffers."""
     gl, living = device_for(gl_context).gl, set()
     make, delete = gl.glFenceSync, gl.glDeleteSync
 

@@ -1,4 +1,4 @@
-"""Whose context is current: what would go to another one is an error, and what is freed goes in its own."""
+"""Current contexts: work for a context that is not current is an error, and objects are freed in their own context."""
 
 from __future__ import annotations
 
@@ -194,7 +194,7 @@ def test_nothing_of_ours_keeps_a_context_alive(where: str, another: Callable[[],
 
 
 def test_a_headless_worker_does_not_become_the_applications_context() -> None:
-    """moderngl.create_context() in a window gives what was made last in the process."""
+    """moderngl.create_context() in a window returns the context that the process made last."""
     run_fresh(
         "import moderngl, numpy as np, perframe as pf\n"
         "from gl.graphs import network\n"

@@ -19,7 +19,7 @@ SHAPE = (1, 3, 4, 5)
 
 
 class ManualFence:
-    """Finished when the test says so; a wait that nobody asked for is counted, and does not hang."""
+    """A fence that the test opens. It counts waits while it is closed, and never hangs."""
 
     def __init__(self) -> None:
         self.done = False
@@ -104,7 +104,7 @@ def test_readbacks_in_flight_have_the_values_of_their_frames(
         monkeypatch.setattr(FrameState, "index", 10 + index)
         readbacks.append(run(worker, 1 + index).readback_request())
     assert [readback.frame for readback in readbacks] == [10, 11, 12, 13]
-    for index in (2, 0, 3, 1):  # whoever arrives first
+    for index in (2, 0, 3, 1):  # in any order
         fences[index].done = True
         assert [readback.done for readback in readbacks] == [fence.done for fence in fences]
         np.testing.assert_array_equal(readbacks[index].result(), np.full(SHAPE, 1.5 + 2 * index, np.float32))
@@ -158,7 +158,7 @@ def test_staging_buffers_come_back(
     worker: pf.Worker, fences: Fences, device: Device, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """From readbacks that were taken, and from those that were dropped before they arrived."""
-    gc.collect()  # what earlier tests left
+    gc.collect()  # free objects of earlier tests
     monkeypatch.setattr(device, "_staging", {})
     y = run(worker, 1)
     readbacks = [y.readback_request() for _ in range(3)]

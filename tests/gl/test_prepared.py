@@ -1,4 +1,4 @@
-"""What only the CPU's preparation makes of layers is refused by GL, and computed on the CPU instead."""
+"""GL refuses layers that only the CPU's preparation makes. They run on the CPU instead."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was released says so wherever it is used, and nothing else is changed by that."""
+"""Any use of a released object is an error that says so, and changes nothing else."""
 
 from __future__ import annotations
 

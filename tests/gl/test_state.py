@@ -30,7 +30,7 @@ def application(gl_context: Any) -> Iterator[Application]:
 
 
 class Watch:
-    """Runs what we do and lists what it changed."""
+    """Runs a call of perframe, and lists the state that it changed."""
 
     def __init__(self, application: Application) -> None:
         self._gl = application.gl

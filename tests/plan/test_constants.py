@@ -1,4 +1,4 @@
-"""Workers of one model share what was made of it: the prepared model, its constants, and these in kernels' order."""
+"""Workers of one model share the prepared model, its constants, and the constants in kernels' order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Inference with dims that are not known says of shape arithmetic what inference with concrete ones says, or less.
+"""Inference with unknown dims tells the same of shape arithmetic as inference with concrete dims, or less.
 
 Random graphs of small whole numbers are inferred twice: of an input of which some dims are named or unknown, and of a
 concrete one. Every dim and number that the first claims, the second has to give, and so does the model when it runs.
@@ -23,7 +23,7 @@ from perframe.tensor.partial import Dim, DynamicTensorShape, NotKnownError, Part
 
 INT64 = DataType.INT64
 NAMES = ("n", "m", None)
-LARGEST = 10_000  # elements; what repeats and fills may ask for is astronomic
+LARGEST = 10_000  # elements; repeats and fills may ask for astronomic numbers
 Draw = Callable[[st.SearchStrategy[Any]], Any]
 
 
@@ -175,7 +175,7 @@ STEPS = (
 
 
 def concretely(graph: Arithmetic) -> dict[str, PartialTensor]:
-    """What inference says of the graph with all dims known. Layers that cannot run then are dropped."""
+    """Infer the graph with all dims known, and drop layers that cannot run then."""
     known = {name: PartialTensor.of(value) for name, value in graph.constants.items()}
     known["x"] = PartialTensor(DataType.FLOAT32, DynamicTensorShape(graph.sizes))
     kept = []
@@ -193,7 +193,7 @@ def concretely(graph: Arithmetic) -> dict[str, PartialTensor]:
 
 
 def generalises(claim: PartialTensor, truth: PartialTensor, names: Mapping[str, int]) -> bool:
-    """Whether what is claimed is true, names being of these sizes."""
+    """Whether a claim is true if the names have these sizes."""
     if claim.shape is None or truth.shape is None:
         return claim.shape is None
     if not claim.shape.with_dims(names).accepts(truth.shape):
@@ -228,8 +228,8 @@ def test_less_known_shapes_give_less_and_nothing_else(data: st.DataObject) -> No
 
 @given(st.data())
 @settings(deadline=None, max_examples=60)
-def test_what_is_inferred_is_what_comes_out(data: st.DataObject) -> None:
-    """Of concrete shapes all arithmetic is known, and it is what the model computes, optimised for any shape."""
+def test_inferred_values_are_computed_values(data: st.DataObject) -> None:
+    """With concrete shapes all arithmetic is known, and equals what the model computes for any shape."""
     graph = Arithmetic(data.draw)
     for _ in range(data.draw(st.integers(3, 10))):
         graph.step()

@@ -124,7 +124,7 @@ def test_layers_that_differ_in_a_constant_are_not_alike() -> None:
 
 
 def test_values_that_a_lowering_reads_are_compared() -> None:
-    """Rows of constants that a kernel gets repeated: the same layer with another row is lowered by itself."""
+    """A kernel gets rows of constants repeated. A layer with another row is therefore lowered by itself."""
     random = np.random.default_rng(1)
     constants = {f"r{index}": random.standard_normal((1, 3)).astype(np.float32) for index in range(5)}
     nodes = [node("Mul", f"{'x' if not i else f'v{i - 1}'} r{i}", f"v{i}") for i in range(4)]
@@ -312,7 +312,7 @@ def test_sizes_for_which_there_is_no_memory_leave_the_worker_as_it_was(monkeypat
 
 
 def test_memory_that_ends_in_the_middle(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was moved before it ended is where the next run reads it."""
+    """The next run finds the values that were moved before memory ran out."""
     model = load([node("Add", "x y", "s"), node("Softmax", "s", "z")], {"x": ["n", 4], "y": ["n", 4]}, "s z")
     random, allocate = np.random.default_rng(5), storage.aligned_bytes
 

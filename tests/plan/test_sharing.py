@@ -1,4 +1,4 @@
-"""Parts of joins and pieces of cuts lie where they are wanted: no step copies them, and the values are the same."""
+"""Parts of joins and pieces of cuts lie within the whole: no step copies them, and the values stay right."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Network:
         return self.constant(random.normal(0, 0.3, shape).astype(np.float32))
 
     def join(self) -> None:
-        """Of values whose other dims are the same, some of them twice."""
+        """Join values with equal other dims, some of them twice."""
         first, axis = self.value(), self.draw(st.integers(0, 3))
         shape = self.shapes[first]
 
@@ -69,7 +69,7 @@ class Network:
         self.add("Concat", parts, [made], axis=axis - self.draw(st.sampled_from([0, 4])))
 
     def split(self) -> None:
-        """Into two, one of which may be empty."""
+        """Cut a value into two pieces. One of them may be empty."""
         name, axis = self.value(), self.draw(st.integers(0, 3))
         shape = self.shapes[name]
         first = self.draw(st.integers(0, shape[axis]))
@@ -212,7 +212,7 @@ def picture(*shape: int) -> Any:
 
 
 def test_a_fire_module_copies_nothing() -> None:
-    """Two convolutions write the halves of what a pool reads."""
+    """Two convolutions write the halves of a pool's input."""
     nodes = [
         node("Conv", "x p", "a"),
         node("Relu", "a", "s"),
@@ -227,7 +227,7 @@ def test_a_fire_module_copies_nothing() -> None:
 
 @pytest.mark.parametrize("nested", [False, True])
 def test_a_dense_block_copies_nothing(nested: bool) -> None:
-    """Every layer reads all before it: joined anew each time, or what was joined before with one more."""
+    """Each layer reads all earlier ones: by a new join each time, or by joining one more to the last join."""
     nodes, weights = [node("Conv", "x w", "f0")], {"w": picture(32, 3, 1, 1)}
     for index in range(4):
         parts = " ".join(f"f{i}" for i in range(index + 1))

@@ -1,4 +1,4 @@
-"""Arithmetic of sizes: it gives what a computation would give for other sizes, or says that it cannot."""
+"""Arithmetic of sizes agrees with the same computation for other sizes, or says that it does not hold."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def compiled() -> None:
 
 
 def arithmetic(n: int, t: int) -> list[int]:
-    """What shape rules and lowerings compute."""
+    """Arithmetic as shape rules and lowerings use it."""
     return [
         *(-(-n // 8) * 8, n * t * 256 // (n * t), max(1, n * t // 3), (n * 256 + 5) // 256, t * 64 // 64 - t),
         *(n * t % 7 + t // n + (t - n), abs(t - n), -t // 3, (t * t + t * 3 + 9) // t, math.prod([n, t, 3])),
@@ -59,7 +59,7 @@ def arithmetic(n: int, t: int) -> list[int]:
 
 
 def branching(n: int, t: int) -> list[int]:
-    """What they decide by sizes."""
+    """Decisions by sizes."""
     block = n
     while block * 3 > 40:
         block = -(-block // 2)
@@ -67,7 +67,7 @@ def branching(n: int, t: int) -> list[int]:
 
 
 def bare(n: int, t: int) -> list[int]:
-    """What needs the value itself."""
+    """Operations that need the bare value."""
     compared = [n < 2.5, n > 2.5, n <= 7.0, t <= 7.0, n == 3.0, t != np.float32(4)]
     return [len(range(n)), int(np.zeros(t).size), len(str(t)), [*range(100)][n], n * 2 + t, *map(int, compared)]
 
@@ -99,7 +99,7 @@ def test_the_formulas_of_a_program(program: Program, first: tuple[int, int], oth
 
 
 def natively(arithmetic: SizeArithmetic, sizes: tuple[int, int]) -> list[int] | None:
-    """What native code gives."""
+    """The results of native code."""
     count = len(arithmetic.results)
     block = np.array([0, 1000, *[-1] * count])
     addresses = [index % 2 for index in range(count)]

@@ -1,4 +1,4 @@
-"""`python -m soak SCENARIO BACKEND [ROUNDS]`: a scenario in a process of its own, which fails where too much grows."""
+"""`python -m soak SCENARIO BACKEND [ROUNDS]`: runs a scenario, which fails if a count grows too much."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from soak.watch import watch
 
 
 def main(name: str, backend: str, rounds: str = "") -> None:
-    """Run one scenario. Prints what it held at its end."""
+    """Run one scenario. Print its last sample, and the counts that grew."""
     scenario, began = SCENARIOS[name], time.monotonic()
     count = int(rounds or scenario.full)
     ctx: Any = None

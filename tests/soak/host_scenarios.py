@@ -1,4 +1,4 @@
-"""What goes on for long in a frame loop, and in jobs."""
+"""Long runs of frame loops and of jobs."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def _fail(*_: Any) -> None:
 
 @scenario(full=5_000, short=250, backends=("cpu",))
 def jobs(backend: str, ctx: Any) -> Iterator[None]:
-    """Functions run between two workers; some fail, with somebody who waits for them or nobody."""
-    logging.getLogger("perframe").setLevel(logging.CRITICAL)  # failed jobs that nobody waits for
+    """Functions run between two workers. Some fail, and some of those have no caller that waits for them."""
+    logging.getLogger("perframe").setLevel(logging.CRITICAL)  # failed jobs without a caller that waits
     with pf.Worker(models.products(), backend) as first, pf.Worker(models.products(), backend) as second:
         for index in count():
             between = pf.Tensor(ones(4, models.WIDTH))
@@ -50,7 +50,7 @@ class Show(pf.Script):
         self.backend, self.results, self.awaited = backend, 0, 0
 
     def start(self) -> None:
-        """Make what is used in frames."""
+        """Make the objects that frames use."""
         ctx = self.app.ctx
         self.worker = pf.Worker(models.picture(4), self.backend, None if self.backend == "cpu" else ctx)
         self.steps = pf.Worker(models.picture(4), self.backend, None if self.backend == "cpu" else ctx)
@@ -88,7 +88,7 @@ class Show(pf.Script):
         self.converter.render_to_screen(self.worker.peek_output())
 
     def destroy(self) -> None:
-        """Free what `start` made."""
+        """Free the objects that `start` made."""
         for thing in (self.worker, self.steps, self.converter):
             thing.release()
 

@@ -1,4 +1,4 @@
-"""What goes on for long: a scenario is a generator without an end, whose steps are rounds that check their results."""
+"""Long runs. A scenario is an endless generator. Its steps are rounds, which check their results."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Rounds = Callable[[str, Any], Iterator[None]]
 
 @dataclass(frozen=True)
 class Scenario:
-    """Its rounds, how many of them there are in full and in short, and the backends that it is for."""
+    """Rounds, their number in a full and in a short run, and the backends."""
 
     run: Rounds
     full: int
@@ -37,7 +37,7 @@ SCENARIOS: dict[str, Scenario] = {}
 
 
 def scenario(full: int, short: int, backends: tuple[str, ...] = ALL) -> Callable[[Rounds], Rounds]:
-    """Have it among the scenarios, by the function's name."""
+    """Add a scenario under the function's name."""
 
     def add(run: Rounds) -> Rounds:
         SCENARIOS[run.__name__] = Scenario(run, full, short, backends)
@@ -55,7 +55,7 @@ def check(values: Any, expected: Any) -> None:
 
 
 class InFlight:
-    """Readbacks that are polled, each with the middle of what it must bring; up to three at a time."""
+    """Up to three readbacks that are polled, each with the middle element that it must bring."""
 
     def __init__(self) -> None:
         self._waiting: deque[tuple[pf.Readback, float]] = deque()
@@ -123,7 +123,7 @@ def _workers(backend: str, ctx: Any, released: bool) -> Iterator[None]:
     for index in count():
         at = index % len(MODELS)
         make, given, expected = MODELS[at]
-        model = make() if index // len(MODELS) % 2 else known[at]  # one that others had, or a new one
+        model = make() if index // len(MODELS) % 2 else known[at]  # a model that earlier workers had, or a new one
         worker = pf.Worker(model, backend, ctx)
         y = worker.schedule(dict(given)).peek_output()
         if expected is not None:
@@ -224,7 +224,7 @@ def abandoned(backend: str, ctx: Any) -> Iterator[None]:
 
 @scenario(full=5_000, short=250)
 def unread(backend: str, ctx: Any) -> Iterator[None]:
-    """Readbacks that nobody reads, of which some are kept for a while."""
+    """Readbacks that are never read. Some of them are kept for a while."""
     kept: deque[pf.Readback] = deque(maxlen=3)
     with pf.Worker(models.picture(4), backend, ctx) as worker:
         for index in count():

@@ -1,4 +1,4 @@
-"""Models that are run for long: small ones of each kind, with what they make of ones."""
+"""Small models of each kind for long runs, with their outputs for inputs of ones."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def table() -> pf.Model:
 
 
 def found() -> pf.Model:
-    """The places of what is above a half: their number depends on the data, so that the host counts them."""
+    """The positions of elements above a half. Their number depends on the data, so that the host counts them."""
     nodes = [node("Greater", "x half", "g"), node("NonZero", "g", "z"), node("Cast", "z", "f", to=TensorProto.FLOAT)]
     return load([*nodes, node("Neg", "f", "y")], {"x": ["n"]}, constants={"half": np.float32(0.5)})
 

@@ -1,4 +1,4 @@
-"""What a process holds, sample by sample, and what of it grows.
+"""Samples the resources of a process, and finds those that grow.
 
 A scenario warms up for half of its rounds. Of the samples that are taken during the others, the least of the last third
 is compared with the most of the first third: what goes up and down does not count, and what each round leaves does.
@@ -71,10 +71,10 @@ _trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc's
 
 
 def sample() -> dict[str, int]:
-    """What this process holds now: memory, descriptors, threads, mappings, GL names, and objects of ours by class."""
+    """The process's memory, descriptors, threads, mappings and GL names, and perframe's objects by class."""
     settle()
     gc.collect()
-    found = gl_names()  # what was dropped is freed before anything else is counted
+    found = gl_names()  # frees dropped objects before anything else is counted
     gc.collect()
     if _trim is not None:
         _trim(0)
@@ -122,7 +122,7 @@ def living_objects() -> dict[str, int]:
 
 
 def cached_results() -> int:
-    """How many results perframe's caches hold that have a limit."""
+    """The number of results in perframe's caches with a limit."""
     found = 0
     for thing in gc.get_objects():
         if isinstance(thing, Declaration):
@@ -133,7 +133,7 @@ def cached_results() -> int:
 
 
 def gl_names() -> dict[str, int]:
-    """How many names of each kind exist in all contexts, and fences; frees what was dropped."""
+    """Free dropped objects, and count the names of each kind and the fences in all contexts."""
     found = dict.fromkeys((f"GL {kind}s" for kind in KINDS), 0)
     previous = current_context.current()
     for device in list(context._devices):
@@ -154,7 +154,7 @@ def gl_names() -> dict[str, int]:
 
 @dataclass(frozen=True)
 class Report:
-    """What a scenario held at each sample of its second half, `rounds` rounds apart."""
+    """The samples of a scenario's second half, `rounds` rounds apart."""
 
     samples: list[dict[str, int]]
     rounds: float
@@ -184,7 +184,7 @@ class Report:
         return {name: growth for name in names if (growth := self.growth(name)) > 0}
 
     def too_much(self) -> list[str]:
-        """What grew by more than it may, in words."""
+        """Describe each count that grew by more than it may."""
         return [
             f"{name} grew by {growth:,}, more than {self.limit(name):,.0f}; {self.rounds:.0f} rounds apart it was "
             + " ".join(str(one.get(name, 0)) for one in self.samples)
