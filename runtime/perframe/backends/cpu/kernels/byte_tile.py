@@ -22,15 +22,12 @@ from numba.extending import intrinsic
 from perframe.backends.cpu.kernels.compiler import inline
 from perframe.backends.cpu.kernels.emit import function_of, number
 from perframe.backends.cpu.kernels.memory import bools
-from perframe.backends.cpu.kernels.sizes import LANES, PANEL, REGISTERS
+from perframe.backends.cpu.kernels.sizes import AMX_ROWS, GROUP, LANES, PANEL, REGISTERS
 from perframe.backends.cpu.kernels.vector import I32, I64, declare, splat_of
 from perframe.backends.cpu.kernels.whole_vector import INTS
 
-GROUP = 4  # products that one instruction adds up
-STEP = 16  # groups that an AMX register holds
-AMX_ROWS = 16
 TILE_ROWS = {"amx": 2 * AMX_ROWS, "vnni": min(14, (REGISTERS - 3) // 2), "plain": 4}
-# rows that are read however few are asked for
+# rows that a tile reads, even if its result has fewer
 READ_ROWS = {"amx": AMX_ROWS, "vnni": 1, "plain": 1}
 
 VECTORS = PANEL // LANES
@@ -186,7 +183,7 @@ _MULTIPLY_PAIRS = _find_multiply_pairs()
 
 
 def _tile(kind: str, emit: Emit, sizes: dict[int, int]) -> Any:
-    """An intrinsic that calls the function for its rows and columns; `sizes` has the function's by number of rows."""
+    """An intrinsic that calls the function for its rows and columns. `sizes` maps rows to a function's size."""
 
     @intrinsic
     def multiply(

@@ -45,7 +45,7 @@ def add(first_signed: bool, second_signed: bool) -> Any:
 
 
 def look_up() -> Any:
-    """What a table of 256 says of each byte."""
+    """Look up each byte in a table of 256."""
     field = BYTE_TABLE.at
 
     def kernel(numbers, begin, end):
