@@ -42,7 +42,7 @@ def compute(layer: LayerLike, form: Convolution, inputs: Sequence[Any], outputs:
     padded = np.pad(x, [(0, 0), (0, 0), *((max(0, a), c) for a, c in widths)])
     padded = padded.reshape(form.batch, groups, form.channels // groups, *padded.shape[2:])
     weights = w.reshape(groups, form.outputs // groups, form.channels // groups, *window.kernel)
-    # whole numbers are summed up in float64, which is exact for the small ones that there are, and fast
+    # whole numbers are summed in float64, which is fast, and exact for numbers of this size
     accumulate = np.float64 if x.dtype.kind in "iu" else accumulator(x.dtype)
     padded, weights = padded.astype(accumulate, copy=False), weights.astype(accumulate, copy=False)
     result = np.zeros((form.batch, groups, form.outputs // groups, *form.output), accumulate)
@@ -66,7 +66,7 @@ def compute(layer: LayerLike, form: Convolution, inputs: Sequence[Any], outputs:
 def lower(
     layer: LayerLike, form: Convolution, inputs: Sequence[Operand | None], outputs: Sequence[Operand], scratch: Scratch
 ) -> list[NativeStep] | None:
-    """float32, one or two spatial dims: products over packed weights where the channels are last, else direct."""
+    """float32, one or two spatial dims. Channels that are last make products over packed weights."""
     if layer.channels_last:
         return _channels_last(layer, form, inputs, outputs[0], scratch)
     return lower_as("conv", layer, form, inputs, outputs)
@@ -120,13 +120,13 @@ def _channels_last(
 
 
 def _by_tap(weights: Any) -> Any:
-    """Weights of a depthwise convolution as (taps, channels), a whole vector of channels at the least."""
+    """Weights of a depthwise convolution as (taps, channels), with at least a whole vector of channels."""
     by_tap = weights.reshape(len(weights), -1).T
     return np.pad(by_tap, ((0, 0), (0, max(0, LANES - len(weights)))))
 
 
 def takes_gaps(layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand]) -> list[Operand]:
-    """Data, addend and result where the channels are last."""
+    """Data, addend and result, if the channels are last."""
     x, w, _, addend = (*inputs, None, None)[:4]
     if not layer.channels_last or w is None or not w.is_constant or len(w.shape) > 4 or not all_float32(inputs):
         return []
@@ -134,7 +134,7 @@ def takes_gaps(layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequ
 
 
 def overwrites(layer: LayerLike) -> int | None:
-    """The addend, where the channels are last: sums begin with it."""
+    """The addend, if the channels are last: sums begin with it."""
     return ADDEND if layer.channels_last else None
 
 
@@ -147,7 +147,7 @@ def depthwise(
     bias: Operand,
     out: Operand,
 ) -> NativeStep:
-    """Each channel by itself."""
+    """Return the step that convolves each channel by itself."""
     ends, keep = gemm.finishing(layer)
     rows = form.batch * window["out_height"]
     row_flops = 2 * window["out_width"] * window["kernel_y"] * window["kernel_x"] * form.channels
@@ -168,7 +168,7 @@ def depthwise(
 def lower_as(
     kernel: str, layer: LayerLike, form: Convolution, inputs: Sequence[Operand | None], outputs: Sequence[Operand]
 ) -> list[NativeStep] | None:
-    """A step of a kernel that reads the words of a convolution, its transpose's too; None where there is no kernel."""
+    """Return the step of a kernel with the words of CONV, or None if the kernel does not take these operands."""
     x, w, b = (*inputs, None)[:3]
     window = window_words(form.window, form.size, form.output)
     if x is None or w is None or window is None or not all_float32(inputs) or layer.channels_last or inputs[3:]:

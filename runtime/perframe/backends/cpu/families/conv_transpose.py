@@ -54,8 +54,8 @@ def compute(layer: LayerLike, form: Convolution, inputs: Sequence[Any], outputs:
 def lower(
     layer: LayerLike, form: Convolution, inputs: Sequence[Operand | None], outputs: Sequence[Operand], scratch: Scratch
 ) -> list[NativeStep] | None:
-    """float32, one or two spatial dims: convolutions for the phases of the output where the channels are last, else the
-    gathering kernel.
+    """float32, one or two spatial dims. If the channels are last, each phase of the output is a convolution. Otherwise
+    a kernel gathers.
     """
     if not layer.channels_last:
         return conv.lower_as("conv.transpose", layer, form, inputs, outputs)

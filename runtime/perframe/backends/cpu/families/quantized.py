@@ -24,11 +24,11 @@ from perframe.layers.quantized import QuantizedProduct
 from perframe.tensor import DataType
 
 BYTES = (DataType.UINT8, DataType.INT8)
-NEAR = 8192  # float32 of which the first cache holds more
+NEAR = 8192  # float32 that fit into the first cache beside other values
 
 
 def compute(layer: LayerLike, form: QuantizedProduct, inputs: Sequence[Any], outputs: Sequence[Operand]) -> list[Any]:
-    """Whole numbers without their zero points, and what becomes of their sums."""
+    """Multiply whole numbers without their zero points, and make results of the sums."""
     x, w, bias, x_zero, w_zero, x_scale, w_scale, y_zero = (*inputs, *(None,) * 8)[:8]
     product = form.product
     after = len(product.size) if isinstance(product, Convolution) else 0
@@ -72,7 +72,7 @@ def lower(
     outputs: Sequence[Operand],
     scratch: Scratch,
 ) -> list[NativeStep] | None:
-    """Over packed weights that are constant; convolutions with their channels last."""
+    """Products over packed weights, which must be constant. Convolutions must have their channels last."""
     x, w, bias, x_zero, w_zero, x_scale, w_scale, y_zero = (*inputs, *(None,) * 8)[:8]
     fixed = (w, bias, w_zero, w_scale, y_zero)
     if x is None or w is None or any(value is not None and not value.is_constant for value in fixed):
@@ -95,7 +95,7 @@ def lower(
 
 
 def _above_zero(form: QuantizedProduct, zero: Operand) -> tuple[int, int]:
-    """The limits of results, less their zero point."""
+    """The limits of results minus their zero point."""
     assert zero.value is not None
     low, high = form.limits(zero.dtype)
     return low - int(zero.value.reshape(())), high - int(zero.value.reshape(()))
@@ -110,7 +110,7 @@ def _depthwise(
     low_high: tuple[int, int] | None,
     out: Operand,
 ) -> NativeStep | None:
-    """Each channel by itself, to bytes; None where float32 may not hold the sums, or weights have zero points."""
+    """The step for each channel by itself, to bytes, or None if float32 may not hold the sums."""
     window = window_words(form.window, form.size, form.output)
     x_zero, y_zero = zeros
     taps = math.prod(form.window.kernel)
@@ -139,7 +139,9 @@ def _depthwise(
 
 
 def _band(window: Mapping[str, int]) -> int:
-    """Output rows whose inputs, a vector wide, stay in the first cache; at least one, or 0 if that is too large."""
+    """The output rows of an item: their inputs, a vector of channels, should stay in the first cache. It is 0 if the
+    inputs of one row are too large for the stack.
+    """
     reach_y, reach_x = window_reach(window)
     line = ((window["out_width"] - 1) * window["stride_x"] + reach_x) * LANES
     if line * reach_y > BLOCK:
@@ -190,7 +192,7 @@ def _of_convolution(layer: LayerLike, form: Convolution) -> tuple[Multiplication
 
 
 def _of_matrices(form: Product) -> tuple[Multiplication, Packing] | None:
-    """Rows of a that follow each other, and one matrix for all of the batch."""
+    """The product if the rows of a follow each other, and if one matrix serves the whole batch."""
     pitch = form.a_strides[-2]
     rows = form.rows
     for size, stride in zip(reversed(form.batch), reversed(form.a_strides[:-2]), strict=True):

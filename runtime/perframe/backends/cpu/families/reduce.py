@@ -23,7 +23,7 @@ _EMPTY = {"sum": 0, "product": 1, "largest": -math.inf, "smallest": math.inf, "l
 
 
 def compute(layer: LayerLike, form: Reduction, inputs: Sequence[Any], outputs: Sequence[Operand]) -> list[Any]:
-    """NumPy's own reduction between the two formulas."""
+    """Reduce with NumPy between the two formulas."""
     x = inputs[0].astype(accumulator(inputs[0].dtype), copy=False)
     prepared, count = form.prepare(x), np.asarray(form.count).astype(x.dtype)
     if x.size == 0:
@@ -60,7 +60,7 @@ def _log_sum_exp(x: Any, axes: Sequence[int]) -> Any:
 def lower(
     layer: LayerLike, form: Reduction, inputs: Sequence[Operand | None], outputs: Sequence[Operand], scratch: Scratch
 ) -> list[NativeStep] | None:
-    """float32 reductions of something."""
+    """float32 reductions of at least one element."""
     x = inputs[0]
     if x is None or not all_float32([x, outputs[0]]) or not x.shape.size:
         return None

@@ -22,13 +22,10 @@ from numba.extending import intrinsic
 from perframe.backends.cpu.kernels.compiler import inline
 from perframe.backends.cpu.kernels.emit import function_of, number
 from perframe.backends.cpu.kernels.memory import bools
-from perframe.backends.cpu.kernels.sizes import LANES, PANEL, REGISTERS
+from perframe.backends.cpu.kernels.sizes import AMX_ROWS, GROUP, LANES, PANEL, REGISTERS
 from perframe.backends.cpu.kernels.vector import I32, I64, declare, splat_of
 from perframe.backends.cpu.kernels.whole_vector import INTS
 
-GROUP = 4  # products that one instruction adds up
-STEP = 16  # groups that an AMX register holds
-AMX_ROWS = 16
 TILE_ROWS = {"amx": 2 * AMX_ROWS, "vnni": min(14, (REGISTERS - 3) // 2), "plain": 4}
 # the least rows that a tile reads, even if it computes fewer
 READ_ROWS = {"amx": AMX_ROWS, "vnni": 1, "plain": 1}

@@ -74,7 +74,7 @@ def build(epilogue: Any) -> Any:
 
 
 def transpose(epilogue: Any) -> Any:
-    """The transpose, gathered: each output row collects the input rows that reach it. Items are as above."""
+    """The transpose: each output row gathers the input rows that reach it. Items are (batch, output channel) planes."""
 
     def kernel(numbers, begin, end):
         n = int64s(numbers)

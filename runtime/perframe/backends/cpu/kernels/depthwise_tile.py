@@ -27,7 +27,7 @@ from perframe.backends.cpu.kernels.vector import (
 )
 
 TILE = 8  # output pixels whose sums are in registers at once
-# taps across whose inputs neighbouring pixels share, where there are registers for all of them
+# numbers of taps across for which neighbouring pixels share inputs, if the CPU has enough registers
 SHARED = (3, 5) if REGISTERS >= 32 else ()
 
 # the arguments of depthwise_tile
@@ -90,7 +90,7 @@ class _Tile(Emitter):
         builder.position_at_end(done)
 
     def _shared(self, line: Any, weights: Any, sums: list[Any]) -> tuple[list[Any], Any]:
-        """A row of taps whose step is that of pixels: each input is read once."""
+        """Add a row of taps that lie as far apart as pixels: the tile reads each input once."""
         builder, running, kernel = self.builder, list(sums), []
         for _ in range(self.taps):
             kernel.append(load_at(builder, weights))
@@ -103,7 +103,7 @@ class _Tile(Emitter):
         return running, weights
 
     def _any(self, line: Any, weights: Any, sums: list[Any]) -> tuple[list[Any], Any]:
-        """A row of any number of taps."""
+        """Add a row of any number of taps."""
         builder, before = self.builder, self.builder.block
         body, after = builder.append_basic_block("tap"), builder.append_basic_block("taps_done")
         builder.branch(body)

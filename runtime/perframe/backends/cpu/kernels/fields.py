@@ -90,6 +90,7 @@ BYTE_TABLE = Fields("x table out", "elements piece")
 BYTE_MEAN = Fields("x factor zeros out", "pixels channels")
 PAD = Fields("x out", "value mode before size rank")  # then the shapes of out and of x, and the elements before x
 GATHER_ERROR = Fields("", "is_wrong index size")  # a wrong index, and the size that it exceeds
+# all gathers begin with the same words
 GATHER = Fields("x indices out", "error is_short size inner count")
 GATHER_ELEMENTS = Fields("x indices out", "error is_short size step rank")  # then the shape, and the strides of x
 GATHER_TUPLES = Fields("x indices out", "error is_short count inner rows rank")  # then dims, and their strides in rows

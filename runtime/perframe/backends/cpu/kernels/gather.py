@@ -15,7 +15,7 @@ field, wrong = GATHER.at, GATHER_ERROR.at
 
 @inline
 def _indices(n):
-    """(indices as int64 and as int32, whether they are int32, the error): what all kernels of this file begin with."""
+    """(indices as int64 and as int32, whether they are int32, the error), for `_find`."""
     return int64s(n[field.indices]), int32s(n[field.indices]), n[field.is_short], int64s(n[field.error])
 
 

@@ -13,7 +13,7 @@ from perframe.backends.cpu.kernels.transpose import transpose as transpose_squar
 from perframe.backends.cpu.kernels.vector import copy_floats, load_first, stack_numbers, store_first
 
 field, SHAPE = MOVE.at, MOVE.rest
-FEW = 4  # columns that are read or written as runs of whole rows
+FEW = 4  # so few columns are read or written as runs of whole rows
 
 
 @inline

@@ -1,4 +1,4 @@
-"""Products of bytes as convolutions and matrix products, and what becomes of their sums: int32, float32 or bytes."""
+"""Convolutions and matrix products of bytes. Their sums become int32, float32 or bytes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from perframe.backends.cpu.kernels.compiler import inline
 from perframe.backends.cpu.kernels.fields import QUANTIZED
 from perframe.backends.cpu.kernels.finish import finish_rows
 from perframe.backends.cpu.kernels.memory import bools, floats, int32s, int64s
-from perframe.backends.cpu.kernels.sizes import BLOCK, LANES, PANEL
+from perframe.backends.cpu.kernels.sizes import LANES, PANEL, ROW_SUMS, SUMS
 from perframe.backends.cpu.kernels.strides import batch_offsets
 from perframe.backends.cpu.kernels.vector import (
     at_least,
@@ -41,8 +41,6 @@ from perframe.backends.cpu.kernels.whole_vector import (
 from perframe.backends.cpu.kernels.window import window_of
 
 field, BATCH = QUANTIZED.at, QUANTIZED.rest
-SUMS = BLOCK - 32 * PANEL  # the begin of a tile's sums on the stack; before them lie those of rows
-ROW_SUMS = SUMS - 1024
 
 
 @inline

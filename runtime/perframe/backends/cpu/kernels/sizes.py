@@ -42,5 +42,12 @@ STRIP = 16 * LANES
 SHORT_ROW, ROWS_TOGETHER = 2 * LANES, 64
 # the most queries that an item of attention takes at a time; elements for their scores, and for the queries themselves
 ATTENTION_ROWS, SCORES, QUERIES = 5 * ROWS, 24576, 20480
+# products of bytes: products that one instruction adds up, such groups in a register of AMX, and rows of that register
+GROUP, STEP, AMX_ROWS = 4, 16, 16
+# the begin, in a block on the stack, of the sums of a tile of bytes, and before them of the sums of rows
+SUMS = BLOCK - 32 * PANEL
+ROW_SUMS = SUMS - 1024
+# elements of a tile that Winograd's transform makes
+POINTS = 36
 # what a pad writes outside the input
 PAD_CONSTANT, PAD_EDGE, PAD_REFLECT, PAD_WRAP = range(4)

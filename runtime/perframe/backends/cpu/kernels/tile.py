@@ -188,7 +188,7 @@ class _Tile(Emitter):
         return result
 
     def _fetch_ahead(self, b_at: Any, at: Any) -> None:
-        """Ask for a quarter as much of the next panel as this step reads of its own: four tiles ask for all of it."""
+        """Ask for a part of the next panel, a quarter of what this step reads: four tiles ask for the whole panel."""
         builder = self.builder
         read = builder.add(b_at, builder.mul(at, number(self.vectors * LANES)))
         target = self.at(self._ahead, builder.lshr(read, number(2)))

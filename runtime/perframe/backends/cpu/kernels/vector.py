@@ -215,15 +215,16 @@ def _stack(kind: Any, size: int) -> Any:
     return memory
 
 
-# addresses of memory on the stack: for copies of data, and for coordinates or the numbers of a called kernel
+# addresses of memory on the stack: for copies of data, for coordinates or the numbers of a called kernel, and for a
+# square
 stack_block, stack_numbers = _stack(F32, BLOCK), _stack(I64, MAX_RANK)
 stack_square = _stack(F32, 36 * LANES)
 
 
 @inline
 def begin_of_vector(first, channels):
-    """Where a vector begins that has channel `first` in it. It lies inside the channels, if these fill a vector: the
-    last vector begins earlier, and overlaps.
+    """The begin of the vector with channel `first`. The last vector of many channels begins earlier, and overlaps the
+    vector before it.
     """
     return max(0, min(first, channels - LANES))
 

@@ -14,7 +14,7 @@ from perframe.backends.cpu.kernels.compiler import inline
 from perframe.backends.cpu.kernels.fields import WINOGRAD
 from perframe.backends.cpu.kernels.finish import finish_rows
 from perframe.backends.cpu.kernels.memory import floats, int64s
-from perframe.backends.cpu.kernels.sizes import LANES, PANEL, ROWS
+from perframe.backends.cpu.kernels.sizes import LANES, PANEL, POINTS, ROWS
 from perframe.backends.cpu.kernels.tile import multiply_tile
 from perframe.backends.cpu.kernels.vector import (
     add,
@@ -32,8 +32,6 @@ from perframe.backends.cpu.kernels.vector import (
     store_first,
     subtract,
 )
-
-POINTS = 36  # elements of a transformed tile of 6 x 6 inputs
 
 
 @inline

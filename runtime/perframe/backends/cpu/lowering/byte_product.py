@@ -15,7 +15,7 @@ import numpy as np
 
 from perframe.backends.cpu.compile import jit
 from perframe.backends.cpu.kernels.fields import QUANTIZED
-from perframe.backends.cpu.kernels.sizes import BLOCK, LANES, PANEL
+from perframe.backends.cpu.kernels.sizes import AMX_ROWS, GROUP, LANES, PANEL, ROW_SUMS, STEP
 from perframe.backends.cpu.lowering.gemm import SPLIT_FLOPS, Multiplication, finishing, padded
 from perframe.backends.cpu.lowering.lowering import float_array, step
 from perframe.backends.cpu.program.program import NativeStep
@@ -25,18 +25,16 @@ from perframe.backends.protocol import LayerLike
 from perframe.sizes.traced import at_least
 from perframe.tensor import DataType
 
-GROUP, STEP = 4, 16  # products that one instruction adds up, and groups of them that a tile of AMX is deep
-READ_ROWS = 16  # of such a tile, whatever is asked for
-FEW_ROWS = 5  # that are not worth one
-ROOM = 4 * (BLOCK - 32 * PANEL - 1024)  # bytes of the stack for rows of the left operand
+FEW_ROWS = 5  # with fewer rows, AMX does not pay
+ROOM = 4 * ROW_SUMS  # bytes of the stack for rows of the left operand
 MOST_ROWS = 256
-FLIP = 128  # turns signed bytes to unsigned ones that are as much larger, and back
+FLIP = 128  # turns signed bytes to unsigned ones that are larger by 128, and back
 RESULTS = {DataType.INT32: "int32", DataType.FLOAT32: "float32", DataType.UINT8: "bytes", DataType.INT8: "bytes"}
 
 
 @functools.cache
 def instructions() -> tuple[str, ...]:
-    """The kinds of tiles that this CPU has, best first. AMX wants the system's permission, for the whole process."""
+    """The kinds of tiles that this CPU has, best first. The system gives or refuses a process the use of AMX."""
     import llvmlite.binding as llvm
 
     features, kinds = llvm.get_host_cpu_features(), ["plain"]
@@ -55,7 +53,7 @@ def _may_use_amx() -> bool:
 
 
 def steps_of(depth: int) -> tuple[int, int]:
-    """(steps, groups of each) that a depth is read in; what is beyond it meets weights of zero."""
+    """(steps, groups of each) in which a kernel reads a depth. Elements beyond the depth meet weights of zero."""
     groups = -(-depth // GROUP)
     steps = -(-groups // STEP)
     return steps, -(-groups // steps)
@@ -94,13 +92,13 @@ def _sums(matrices: Any) -> Any:
 
 
 def _with_room(values: Any) -> Any:
-    """Numbers of all columns, and as many more as a vector may read beyond them."""
+    """The numbers of all columns, and zeros that a vector may read beyond them."""
     return np.concatenate([values.reshape(-1), np.zeros(PANEL, values.dtype)])
 
 
 @dataclass(frozen=True)
 class Columns:
-    """Weights, and what belongs to their columns; all are constant."""
+    """Weights, and the numbers of their columns. All are constant."""
 
     w: Operand
     bias: Operand | None
@@ -108,7 +106,7 @@ class Columns:
     scale: Operand | None
 
     def spread(self, values: Operand | None, count: int, dtype: Any, shift: int = 0) -> Operand:
-        """Numbers for each of `count` columns, of which there may be one for all."""
+        """A number for each of `count` columns, plus `shift`. `values` may have one number for all."""
         if values is None:
             return Operand.stored(np.full(count + PANEL, shift, dtype))
 
@@ -128,7 +126,7 @@ def multiply(
     limits: tuple[int, int] | None,
     out: Operand,
 ) -> list[NativeStep] | None:
-    """The step of a product; None where a row is empty, or longer than what fits on the stack.
+    """Return the step of a product, or None if a row is empty, or too long for the stack.
 
     `scalars` are the zero point and the scale of x, and the zero point of the output.
     """
@@ -136,9 +134,9 @@ def multiply(
         return None
     steps, groups = steps_of(form.depth)
     pitch = steps * groups * GROUP
-    pitch += 64 if pitch % 1024 == 0 else 0  # or rows would share a few sets of the cache
+    pitch += 64 if pitch % 1024 == 0 else 0  # other rows would share a few sets of the cache
     kind = next(kind for kind in instructions() if kind != "amx" or _suits_amx(form, pitch))
-    rows = min(MOST_ROWS, ROOM // pitch // READ_ROWS * READ_ROWS if kind == "amx" else ROOM // pitch)
+    rows = min(MOST_ROWS, ROOM // pitch // AMX_ROWS * AMX_ROWS if kind == "amx" else ROOM // pitch)
     if not rows:
         return None
     blocks = _blocks(form, rows)
@@ -182,7 +180,7 @@ def multiply(
     )
     work = 2 * form.pixels * form.columns * form.depth * math.prod(form.batch)
     grain = items * SPLIT_FLOPS * 2 // at_least(work, 1)
-    if instructions()[0] == "amx":  # the number of rows decides, and another shape may have another
+    if instructions()[0] == "amx":  # the kind depends on the number of rows: another shape may need another kind
         for other in instructions()[:2]:
             jit.kernel("quantized", _text(other, out))
     text = _text(kind, out)
@@ -195,7 +193,7 @@ def _text(kind: str, out: Operand) -> str:
 
 
 def _suits_amx(form: Multiplication, pitch: int) -> bool:
-    return form.pixels >= FEW_ROWS and pitch * READ_ROWS <= ROOM
+    return form.pixels >= FEW_ROWS and pitch * AMX_ROWS <= ROOM
 
 
 def _blocks(form: Multiplication, rows: int) -> dict[str, int]:

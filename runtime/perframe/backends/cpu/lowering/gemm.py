@@ -25,17 +25,17 @@ from perframe.sizes.traced import at_least, at_most, is_followed, is_less
 
 Floats = NDArray[np.float32]
 
-SPLIT_FLOPS = 2_000_000  # some 10 µs on one core: less is not worth sharing
-CROWDED = 1024  # rows whose pitch is a multiple of this share one set of the first cache
+SPLIT_FLOPS = 2_000_000  # some 10 µs on one core: less work is not worth sharing
+CROWDED = 1024  # rows share one set of the first cache, if their pitch is a multiple of this
 
 
 def padded(columns: int) -> int:
-    """Columns, in whole vectors."""
+    """The columns of whole vectors."""
     return -(-columns // LANES) * LANES
 
 
 def pack(matrix: NDArray[Any]) -> Floats:
-    """(..., depth, columns) as panels: for each PANEL columns (depth, PANEL), the last in whole vectors of its own."""
+    """Pack (..., depth, columns) into panels (depth, PANEL). The last panel has as many vectors as it needs."""
     *batch, depth, columns = matrix.shape
     packed = np.zeros((*batch, depth * padded(columns)), np.float32)
     for first in range(0, columns, PANEL):
@@ -153,7 +153,10 @@ def matrices_of(weights: Any, groups: int) -> Any:
 
 
 def _blocks(form: Multiplication, copies: bool) -> _Blocks | None:
-    """Without a branch on sizes of the data, so that one plan's formulas serve many of them."""
+    """Choose the blocks without a branch on sizes of the data, so that one plan's arithmetic serves many sizes.
+
+    Returns None if the copy of a window is too large for the stack.
+    """
     out_height, out_width, channels = form.window["out_height"], form.window["out_width"], form.channels
     sy, sx, (reach_y, reach_x) = form.window["stride_y"], form.window["stride_x"], window_reach(form.window)
     batches, wanted = form.images * math.prod(form.batch), 4 * thread_count()
@@ -168,7 +171,7 @@ def _blocks(form: Multiplication, copies: bool) -> _Blocks | None:
         pixels = at_most(pixels, most // ROWS * ROWS if most > ROWS else most)
     # copies of neighbouring blocks overlap: taller blocks copy less
     lines = at_most(out_height, at_least((32 if copies and form.window["kernel_y"] > sy else 8) * ROWS // pixels, 1))
-    # a few items for each thread: of columns first, which read the weights only once
+    # a few items for each thread: first by columns, since such items read the weights only once
     column_items = at_most(panels, -(-wanted // (-(-out_height // lines) * -(-out_width // pixels) * batches)))
     line_items = -(-wanted // (panels * batches * -(-out_width // pixels)))
     lines = at_most(lines, at_least(out_height // line_items, -(-ROWS // pixels)))
@@ -202,7 +205,7 @@ def _channel_blocks(channels: int, most: int) -> list[int]:
 
 
 def finishing(layer: LayerLike) -> tuple[dict[str, int], list[Floats]]:
-    """The words of a kernel that say how its sums become results, and the arrays that the words point to.
+    """The words that say how a kernel's sums become results, and the arrays that these words point to.
 
     The limits have the clips. Any other epilogue is a kernel of its own, for a few rows while they are in the cache.
     """
@@ -222,7 +225,7 @@ def multiply(
     addend: Operand | None,
     out: Operand,
 ) -> NativeStep | None:
-    """The step of a product; None where the window is larger than what fits on the stack."""
+    """Return the step of a product, or None if the window is too large for the stack."""
     out_height, out_width = form.window["out_height"], form.window["out_width"]
     many = is_followed(form.pixels) or form.pixels > ROWS
     crowded = form.x_pitch * form.window["stride_x"] % CROWDED == 0 and many and form.columns > PANEL
@@ -279,7 +282,7 @@ def pack_step(
     steps: Sequence[int],
     offset: int = 0,
 ) -> NativeStep:
-    """The step that packs (depth, columns) matrices in each run, for operands that are no constants."""
+    """Return the step that packs (depth, columns) matrices in each run. Constants are packed once instead."""
     panels, (depth_step, column_step) = -(-columns // PANEL), strides
     numbers = PACK.numbers(
         depth=depth,
@@ -299,6 +302,6 @@ def pack_step(
 def scale_step(
     layer: LayerLike, packed: Operand, factor: Operand, scaled: Operand, depth: int, columns: int
 ) -> NativeStep:
-    """The step that multiplies each row of packed panels by a factor."""
+    """Return the step that multiplies each row of packed panels by a factor."""
     operands = SCALE.operands(packed=packed, factors=factor, out=scaled)
     return step(layer, "gemm.scale", operands, SCALE.numbers(depth=depth, columns=columns), -(-columns // PANEL))

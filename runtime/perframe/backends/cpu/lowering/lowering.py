@@ -1,4 +1,4 @@
-"""What the families' lowerings share: which dtypes have kernels, and numbers as arrays that a step keeps alive."""
+"""Functions that the families' lowerings share: steps, strided copies, windows and epilogues."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from perframe.sizes.traced import at_least, is_followed, known_factor, remembere
 from perframe.tensor import DataType
 
 FLOAT32 = DataType.FLOAT32
-SPLIT_ELEMENTS = 32768  # some 10 µs of copying on one core: less is not worth sharing
+SPLIT_ELEMENTS = 32768  # some 10 µs of copying on one core: less work is not worth sharing
 
 
 def all_float32(values: Iterable[Operand | None]) -> bool:
-    """Whether all that are present are float32."""
+    """Whether all operands that are present are float32."""
     return all(value is None or value.dtype is FLOAT32 for value in values)
 
 
 def mover(kernel: str, *values: Operand) -> str | None:
-    """The variant of a kernel that moves elements of these operands' size, whatever they mean; None where there is
-    none.
+    """The variant of a kernel that moves elements of these operands' size, or None. It may move any dtype of that
+    size.
     """
     sizes = {0 if value.dtype is DataType.STRING else value.dtype.numpy.itemsize for value in values}
     return None if len(sizes) != 1 else _MOVERS.get(sizes.pop(), "").format(kernel) or None
@@ -42,7 +42,7 @@ _MOVERS = {1: "{}.of_bytes", 2: "{}.of_shorts", 4: "{}", 8: "{}.of_words"}
 
 
 def float_array(values: Sequence[float]) -> Any:
-    """Numbers as float32 in memory; at least one, so that there is an address."""
+    """Numbers as float32 in memory: at least one, so that the array has an address."""
     return np.array(values or (0.0,), np.float32)
 
 
@@ -60,10 +60,11 @@ def step(
     check: Callable[[], None] | None = None,
     tables: Sequence[Table] = (),
 ) -> NativeStep:
-    """A native step; `keep` are the arrays whose addresses are among the numbers. Those of `tables` come before these.
+    """A native step. `keep` are the arrays whose addresses are among the numbers; the addresses of `tables` come before
+    the numbers.
 
     `grain` is the least number of items worth handing to another core; without it the step is not split. `beside` are
-    the kernels that another shape would take: they are compiled with the first, so that a new shape compiles nothing.
+    the kernels that other shapes need: they are compiled with the first, so that a new shape compiles nothing.
     `check` raises after a run in which the kernel met an error.
     """
     for other in beside:
@@ -74,7 +75,7 @@ def step(
 
 
 def sharing(items: int, elements: int) -> int:
-    """The items of a step that are worth handing to another core, where all of them take so many elements."""
+    """The number of items worth handing to another core, if all items together copy so many elements."""
     return items * SPLIT_ELEMENTS // at_least(elements, 1)
 
 
@@ -88,8 +89,8 @@ def strided_copy(
     offset: int = 0,
     out_offset: int = 0,
 ) -> NativeStep:
-    """out[out_offset + c * out_strides] = x[offset + c * strides] for all coordinates c, where `mover` knows the
-    elements' size.
+    """out[out_offset + c * out_strides] = x[offset + c * strides] for all coordinates c. `mover` must know the size of
+    the elements.
     """
     rows = mover("move", x)
     assert rows is not None
@@ -116,7 +117,9 @@ def strided_copy(
 
 @remembered(1024)
 def _in_rows(elements: int) -> int:
-    """How long the rows of a contiguous copy are, so that cores can share it: a divisor of a good size, or all."""
+    """The size of the rows into which a contiguous copy is cut, so that cores can share it. Without a divisor of a
+    good size it is one row.
+    """
     return next((size for size in range(8192, 1024, -1) if elements % size == 0), elements)
 
 
@@ -141,7 +144,7 @@ def end_words(window: Window) -> dict[str, int]:
 
 
 def epilogue_limits(stages: Sequence[Stage]) -> tuple[float, float] | None:
-    """The (low, high) that the stages clip to, infinities where they do nothing; None where they do anything else."""
+    """The (low, high) that the stages clip to, or None if they do anything else. Without a clip they are infinite."""
     low, high = -math.inf, math.inf
     for stage in stages:
         bounds = stage.limits
