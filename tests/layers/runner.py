@@ -1,7 +1,7 @@
 """Case × backend: one node as an ONNX model, run and compared with ONNX's reference evaluator.
 
-A case holds its tolerance and who is right about it. `check` asserts values, dtypes and shapes, that `infer` gave the
-shape and dtype which came out, and that it says nothing wrong where it is told less.
+A case has its tolerance and its reference. `check` asserts values, dtypes and shapes, that `infer` gave the
+shape and dtype of the result, and that it claims nothing wrong when it knows less.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ Array = NDArray[Any]
 Reference = str | Callable[..., Any]
 
 OPSET = 24
-# what the GL backends hold; other dtypes are the CPU's
+# the dtypes that GL backends hold; others run on the CPU
 GL_DTYPES = {"float32", "int32", "int64", "bool", "int8", "uint8", "int16", "uint16"}
 
 
 @dataclass(frozen=True)
 class Case:
-    """One node, its inputs (None: absent) and what its result is compared with.
+    """One node, its inputs (None: absent) and the reference of its result.
 
     `constants` are the inputs that are initializers: those whose values decide shapes, unless said. `reference` is
     "onnx", "onnxruntime", or a function of the inputs that returns the outputs. `gl` says whether a GL backend runs it
@@ -136,9 +136,9 @@ def check(case: Case, backend: str, ctx: Any = None) -> None:
 
 
 def check_open_dims(model: pf.Model, case: Case, expected: list[Array]) -> None:
-    """Run with dims that are not known before, first by a plan and then by formulas of sizes, in place of that plan.
+    """Run with dims that are unknown at load, first by a plan and then by a template in place of that plan.
 
-    Whatever is planned must be followed, and whatever is followed must serve the sizes that it came from.
+    Every plan must be traceable, and its template must serve the sizes from which it was traced.
     """
     inputs = [
         replace(value, shape=None if value.shape is None else pf.DynamicTensorShape([None] * len(value.shape)))
@@ -169,7 +169,7 @@ def check_values(worker: pf.Worker, case: Case, expected: list[Array]) -> None:
 
 
 def check_inference(model: pf.Model, case: Case, actual: dict[str, Array], loose: int) -> None:
-    """All that `infer` says is true of what came out; also where dims or ranks of the inputs are unknown.
+    """All claims of `infer` are true of the outputs, even if dims or ranks of the inputs are unknown.
 
     Shapes, dtypes and whole numbers are exact; floats are as near as the case asks of the layer.
     """

@@ -1,4 +1,4 @@
-"""What declarations say, so that nobody asks for an operator by its name."""
+"""Facts that declarations state, so that no code asks for an operator by its name."""
 
 from __future__ import annotations
 
