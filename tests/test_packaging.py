@@ -1,4 +1,4 @@
-"""What is shipped, what an import costs, and the wheel in an environment of its own."""
+"""The files in the wheel, the cost of an import, and the wheel in its own environment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a new input shape costs on the CPU: `python tools/new_shapes.py MODEL NAME=N,... NAME=N,...`.
+"""Measures the cost of a new input shape on the CPU: `python tools/new_shapes.py MODEL NAME=N,... NAME=N,...`.
 
 For each set of dims a fresh worker runs the first set until it is warm and then this one: its first run, upload and
 readback included, against the median of the runs after it; one run after the other, and one in each frame of 1/60 s.

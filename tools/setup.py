@@ -19,7 +19,7 @@ BIN = VENV / ("Scripts" if os.name == "nt" else "bin")
 
 GL_PACKAGES = ("libegl1", "libgl1", "libgl1-mesa-dri")
 DISPLAY_PACKAGES = ("xvfb", "libxcursor1", "libxi6", "libxinerama1", "libxrandr2")
-# What perframe itself asks for first; a driver that cannot give this cannot run it.
+# The context for which perframe asks first. A driver that cannot provide it cannot run perframe.
 OPEN_GL = "import moderngl; moderngl.create_context(standalone=True, backend='egl', require=330)"
 
 

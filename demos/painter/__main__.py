@@ -122,7 +122,7 @@ def _record(app: App, view: PainterView, recording: Recording) -> None:
 
 
 def _open_surface(size: tuple[int, int], headless: bool) -> tuple[Surface, bool]:
-    """A window if there can be one, else what can be had; and whether it is a window. Says what is missing."""
+    """(surface, whether it is a window): a window if possible, else the best that is. Prints what is missing."""
     from perframe.host import open_surface
     from perframe.host.blank import BlankSurface
 

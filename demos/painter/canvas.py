@@ -31,7 +31,7 @@ class Canvas(Protocol):
 
     converter: pf.TextureConverter
     painting: Any
-    """A texture, or an array: what `converter.to_texture` draws into."""
+    """The target of `converter.to_texture`: a texture, or an array."""
 
     @property
     def source(self) -> Any:
@@ -47,7 +47,7 @@ class Canvas(Protocol):
         ...
 
     def release(self) -> None:
-        """Free what it holds."""
+        """Free its textures."""
         ...
 
 
@@ -131,7 +131,7 @@ class GLCanvas:
 
 
 class ArrayCanvas:
-    """The same without OpenGL: pictures are arrays, and Pillow scales them."""
+    """A canvas without OpenGL: pictures are arrays, and Pillow scales them."""
 
     def __init__(self, size: Size) -> None:
         self.converter = pf.TextureConverter(None)
@@ -172,7 +172,7 @@ class ArrayCanvas:
 
 
 def _seen(window: Window, part: float = 1.0) -> tuple[float, float, float, float]:
-    """What is shown of a window, or the left part of that: left, top, right, bottom."""
+    """The visible rectangle of a window, or its left part: left, top, right, bottom."""
     x, y, width, height = window
     left, shown = x + width * _EDGE, width * (1 - 2 * _EDGE)
     return left, y + height * _EDGE, left + shown * part, y + height * (1 - _EDGE)

@@ -1,4 +1,4 @@
-"""Where the demo looks, and where its split line is: functions of time alone, so that recordings are all the same."""
+"""The positions of the camera and of the split line. They are functions of time alone, so that all recordings agree."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is written over the picture, and the frame time that it tells."""
+"""The text over the picture, and the frame time in it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _PAPER, _INK = (12, 14, 20, 165), (255, 255, 255, 255)
 
 
 class Label:
-    """One line of text on dark paper, as large as suits a surface. Its `size` is the same whatever it says."""
+    """One line of text on dark paper, sized for a surface. Its `size` does not depend on the text."""
 
     def __init__(self, surface: tuple[int, int]) -> None:
         self.surface, height = surface, min(surface[1], surface[0] * 9 // 16)
@@ -24,7 +24,7 @@ class Label:
         self.size = (int(right) + 4 * self._pad, int(bottom) + 2 * self._pad)
 
     def draw(self, text: str) -> Image.Image:
-        """The label as an RGBA picture; what the text leaves free is transparent."""
+        """The label as an RGBA picture, transparent beside the text."""
         width = min(self.size[0], int(self._font.getlength(text)) + 4 * self._pad)
         large = Image.new("L", (self.size[0] * 4, self.size[1] * 4))  # and then small, for smooth corners
         box = (0, 0, width * 4 - 1, self.size[1] * 4 - 1)
@@ -54,7 +54,7 @@ class FrameTimer:
 
     @property
     def milliseconds(self) -> float | None:
-        """What a painting takes; None before the second one."""
+        """The time of a painting; None before the second one."""
         return 1000 * median(self._times) if self._times else None
 
     def is_due(self) -> bool:

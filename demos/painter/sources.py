@@ -25,7 +25,7 @@ Array = np.ndarray[Any, np.dtype[np.uint8]]
 
 _CAMERAS = {"linux": ("v4l2", "/dev/video{}"), "darwin": ("avfoundation", "{}"), "win32": ("dshow", "video={}")}
 _FAILURES = (OSError, ValueError, IndexError)  # PyAV's errors are among them
-_LONGEST_SIDE = 8192  # what every GPU has as a texture
+_LONGEST_SIDE = 8192  # the largest texture side that every GPU supports
 _SECONDS_FOR_A_FRAME = 20
 
 
@@ -47,7 +47,7 @@ class Source(Protocol):
 
 
 def open_source(name: str, enough: Size) -> Source:
-    """A picture, a video, or "camera", "camera:1". What is larger than `enough` is scaled down to cover it.
+    """A picture, a video, or "camera", "camera:1". Larger pictures are scaled down to cover `enough`.
 
     Raises InputError, or MissingExtraError where PyAV is needed and missing.
     """
@@ -109,7 +109,7 @@ class Stream:
         self._thread = Thread(target=self._decode, name=f"decode {name}", daemon=True)
         self._thread.start()
         try:
-            self._take(_SECONDS_FOR_A_FRAME)  # so that what fails, fails here
+            self._take(_SECONDS_FOR_A_FRAME)  # so that a broken source fails here
         except Exception as error:
             self.release()
             if isinstance(error, Empty):
@@ -143,7 +143,7 @@ class Stream:
         self._next = taken
 
     def _decode(self) -> None:
-        """What the thread does."""
+        """Read pictures, in the thread."""
         try:
             with self._container:
                 for item in self._pictures():
@@ -180,7 +180,7 @@ class Stream:
         return np.ascontiguousarray(np.rot90(scaled.to_ndarray(), turns))
 
     def _put(self, item: tuple[float, Array] | Exception) -> bool:
-        """Hand it over; False when nobody wants it any more. A camera's old picture gives way to the new one."""
+        """Hand a picture over. Return False after the end. A camera's new picture replaces its old one."""
         while not self._stop.is_set():
             try:
                 self._queue.put(item, timeout=0 if self._is_live else 0.1)

@@ -20,7 +20,7 @@ from .sources import Source
 
 @dataclass
 class Recording:
-    """What is to be kept: so many `frames` with a new painting (None: until the user ends it), the last as a picture.
+    """What to record: `frames` frames with a new painting (None: until the user ends it), and the last as a picture.
 
     `in_step` waits for each painting, so that every run gives the same picture. A window never waits.
     """
@@ -39,7 +39,7 @@ class PainterView(pf.Script):
         self._source, self._backend, self._size, self._recording = source, backend, size, recording
         self._on_cpu = backend is pf.BackendType.CPU
         self._is_new = False  # whether the canvas does not have the source's picture yet
-        self._window: Window | None = None  # what is being painted
+        self._window: Window | None = None  # the window that is being painted
         self._painted: Window | None = None
         self._paintings = 0
         self._arrived: pf.Readback | None = None
@@ -89,7 +89,7 @@ class PainterView(pf.Script):
         self._worker.release()
 
     def _begin(self, time: float) -> None:
-        """Schedule a painting of what the source shows now."""
+        """Schedule a painting of the source's present picture."""
         pixels = self._source.frame_at(time, self._recording.in_step)
         if pixels is not None:
             self._pixels, self._is_new = pixels, True
@@ -104,7 +104,7 @@ class PainterView(pf.Script):
         picture = self._pixels if self._on_cpu else self._canvas.source
         self._sampler.to_tensor(picture, self._tensor, pf.TextureTransform().set_region(*self._window))
         painting = self._worker.schedule(self._tensor).peek_output()
-        if self._on_cpu:  # on a GPU, what is drawn next comes after it anyway
+        if self._on_cpu:  # on a GPU, later draws come after it anyway
             self._arrived = painting.readback_request()
             while self._waits and not self._arrived.done:
                 sleep(0.0005)

@@ -1,4 +1,4 @@
-"""The command line, as a user meets it: what it prints, writes and returns."""
+"""The command line as users meet it: its output, its files and its exit status."""
 
 from __future__ import annotations
 

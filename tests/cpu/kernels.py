@@ -14,7 +14,7 @@ from perframe.backends.cpu.program.program import NativeStep
 
 @functools.cache
 def kernel(build: Callable[[], Any]) -> int:
-    """The address of what `build` returns: a function of (numbers, begin, end), as in backends/cpu/kernels."""
+    """Compile the function (numbers, begin, end) that `build` returns, and return its address."""
     from perframe.backends.cpu.kernels import compiler
 
     module: Any = types.ModuleType(f"perframe.backends.cpu.kernels.{build.__name__}")

@@ -1,4 +1,4 @@
-"""Values within a run share memory: those that live at the same time never, plans of one worker always."""
+"""Values of a run share memory unless they live at the same time. Plans of one worker share the arena."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ def test_a_run_that_was_overtaken_says_so(backend: str, backend_context: Any) ->
 
 
 def test_one_tensor_for_two_inputs(backend: str, backend_context: Any) -> None:
-    """What takes the place of one of them later is not read as the other."""
+    """A later tensor for one input is not read as the other input."""
     model = load([node("Sub", "a b", "d"), node("Mul", "d a", "y")], {"a": [4], "b": [4]})
     with pf.Worker(model, backend, backend_context) as worker:
         three, five = worker.empty_input("a"), worker.empty_input("a")

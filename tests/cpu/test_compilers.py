@@ -127,7 +127,7 @@ def test_an_error_names_the_kernel(
             np.array([jit.kernel("elementwise", "nonsense = = 1")], np.int64)
 
 
-def test_an_error_reaches_who_reads(cache: Path, fresh: Compilers, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_reaches_the_reader(cache: Path, fresh: Compilers, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = jit.kernel.__wrapped__
     monkeypatch.setattr(jit, "kernel", lambda name, text="": asked(name, text and "nonsense = = 1"))
     with pf.Worker(load([node("Exp", "x", "y")], {"x": [2, 3]})) as worker:

@@ -15,7 +15,7 @@ def test_words_are_ordered_by_name() -> None:
 
 
 @pytest.mark.parametrize("given", [{"rows": 1}, {"rows": 1, "columns": 2, "row": 3}, {}])
-def test_words_that_are_missing_or_too_much(given: dict[str, int]) -> None:
+def test_missing_and_unknown_words(given: dict[str, int]) -> None:
     with pytest.raises(TypeError, match="a kernel's words are rows, columns; missing or unknown: "):
         Fields("x out", "rows columns").numbers(**given)
 

@@ -49,7 +49,7 @@ def busy_threads() -> Iterator[Gate]:
         job.wait()
 
 
-def test_who_waits_runs_what_nobody_began(busy_threads: Gate) -> None:
+def test_the_waiting_thread_runs_a_job_that_has_not_begun(busy_threads: Gate) -> None:
     ran: list[str] = []
     job = jobs.schedule(lambda: ran.append(threading.current_thread().name))
     assert not job.done
@@ -59,9 +59,9 @@ def test_who_waits_runs_what_nobody_began(busy_threads: Gate) -> None:
     assert len(ran) == 1
 
 
-def test_who_waits_runs_what_it_depends_on_too(busy_threads: Gate) -> None:
+def test_the_waiting_thread_also_runs_the_jobs_before_it(busy_threads: Gate) -> None:
     order: list[int] = []
-    jobs.schedule(order.append, -1)  # nobody waits for this one
+    jobs.schedule(order.append, -1)  # no caller waits for this one
     last = jobs.schedule(order.append, 0)
     for index in range(1, 3000):
         last = jobs.schedule(order.append, index, depends_on=[last], after=[last])
@@ -69,7 +69,7 @@ def test_who_waits_runs_what_it_depends_on_too(busy_threads: Gate) -> None:
     assert order == list(range(3000))
 
 
-def test_a_failure_reaches_who_runs_what_depends_on_it(busy_threads: Gate) -> None:
+def test_a_failure_reaches_the_thread_that_runs_a_later_job(busy_threads: Gate) -> None:
     ran: list[int] = []
 
     def fail() -> None:

@@ -1,4 +1,4 @@
-"""Programs that helper threads take part in: the same values as alone, whoever comes, late or not at all."""
+"""Programs with helper threads give the values of a single thread, even if helpers come late or never."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def team(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Ite
 
 
 class Chain:
-    """Steps that each read what the one before wrote."""
+    """Steps that read the output of the step before."""
 
     def __init__(self, seed: int, steps: int, grain: int | None) -> None:
         self.start = np.random.default_rng(seed).integers(-(2**40), 2**40, COUNT)
@@ -141,13 +141,13 @@ def test_a_step_that_fails_gives_the_team_back(team: helpers.Team) -> None:
     team.leave()
 
 
-def test_brief_programs_call_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_brief_programs_call_no_helpers(monkeypatch: pytest.MonkeyPatch) -> None:
     called = []
     monkeypatch.setattr(helpers, "team", lambda: called.append(1))
     monkeypatch.setattr(program, "thread_count", lambda: 2)
     counts = np.zeros(8, np.int64)
     brief = CpuProgram([step(tally, [counts.ctypes.data, 1], 8, 1)])
-    assert not brief.is_brief  # nobody knows yet
+    assert not brief.is_brief  # not measured yet
     brief._note(1000)
     brief.run(0, 1)
     assert brief.is_brief and not called

@@ -1,4 +1,4 @@
-"""The kernels for the vectors of other CPUs, as far as this one runs them."""
+"""The kernels for the vectors of other CPUs, if this CPU can run them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Branches, loops and scans on every backend, and models whose shapes depend on what they compute."""
+"""Branches, loops and scans on every backend, and models whose shapes depend on data."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ branch (float[N, 3] x, bool up) => (float[N, 3] y) {
 
 
 @pytest.mark.parametrize("up", [True, False])
-def test_a_branch_reads_what_is_around_it(backend: str, backend_context: Any, up: bool) -> None:
+def test_a_branch_reads_values_of_the_model_around_it(backend: str, backend_context: Any, up: bool) -> None:
     x = np.linspace(-1, 1, 6, dtype=np.float32).reshape(2, 3)
     y = pf.run(load(BRANCH), {"x": x, "up": np.array(up)}, backend=backend, ctx=backend_context)["y"]
     np.testing.assert_allclose(y, np.exp(2 * x) if up else np.maximum(-x, 0), rtol=1e-5)
@@ -218,7 +218,7 @@ def running_sums(direction: int, axis: int) -> pf.Model:
 def test_a_scan_reads_nothing_back(
     backend: str, backend_context: Any, monkeypatch: pytest.MonkeyPatch, direction: int, axis: int
 ) -> None:
-    """On a GPU, what is scanned is cut there, and the rows are joined there."""
+    """On a GPU, the scanned value is cut and the rows are joined without a readback."""
     downloads: list[Any] = []
     with pf.Worker(running_sums(direction, axis), backend, backend_context) as worker:
         storage = type(worker.empty_input("start").data_on_backend)

@@ -69,7 +69,7 @@ def test_workers_in_a_chain(double: pf.Model) -> None:
         end = third.schedule(second.schedule(between).peek_output()).peek_output()
         readback = end.readback_request()
         assert not readback.done
-        first.schedule(pf.Tensor(row(0, 0, 0)))  # overwrites what the second still has to read
+        first.schedule(pf.Tensor(row(0, 0, 0)))  # overwrites the input that the second still has to read
         gate.open()
         np.testing.assert_array_equal(readback.result(wait=True), [8, 16, 24])
 
@@ -93,7 +93,7 @@ def test_await_an_output(double: pf.Model) -> None:
     np.testing.assert_array_equal(asyncio.run(main()).download_to_array(), [2, 4, 6])
 
 
-def test_release_waits_for_what_is_under_way(double: pf.Model) -> None:
+def test_release_waits_for_pending_runs(double: pf.Model) -> None:
     gate = Gate()
     worker = pf.Worker(double)
     readback = worker.schedule(gated(row(1, 2, 3), gate)).peek_output().readback_request()
@@ -117,7 +117,7 @@ def test_a_job_may_depend_on_a_tensor(double: pf.Model) -> None:
     assert seen == [[2, 4, 6]]
 
 
-# --- what fails while it runs -----------------------------------------------------------------------------------------
+# --- failures during a run --------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -132,7 +132,7 @@ def lookup() -> pf.Model:
     )
 
 
-def test_a_failure_names_the_layer_and_reaches_whoever_asks(lookup: pf.Model) -> None:
+def test_a_failure_names_the_layer_and_reaches_every_reader(lookup: pf.Model) -> None:
     with pf.Worker(lookup) as worker:
         y = worker.schedule(np.array([1, 99])).peek_output()
         with pytest.raises(pf.PerframeError, match="picked"):
@@ -161,8 +161,8 @@ def test_the_next_frame_is_a_new_one(lookup: pf.Model) -> None:
         np.testing.assert_array_equal(good, [-2, -3])
 
 
-def test_a_frame_that_is_many_runs_ahead_waits_for_none() -> None:
-    """Each run has its own copy of what was uploaded for it."""
+def test_a_frame_many_runs_ahead_does_not_wait() -> None:
+    """Each run has its own copy of its uploaded inputs."""
     gate, tensor = Gate(), pf.Tensor(row(1, 2, 3))
     tensor.data_on_backend.write = gate  # type: ignore[attr-defined]
     with pf.Worker(load([node("Add", "x y", "z")], {"x": [3], "y": [3]}, "z")) as worker:

@@ -93,7 +93,7 @@ def test_an_error_stays_with_its_run() -> None:
 
 @pytest.mark.parametrize("size", [4, 96, 256])
 def test_threads_take_turns_with_a_worker(size: int) -> None:
-    """Each value that is read back is the result of one run, of whichever thread."""
+    """Each readback has the result of one run, by any of the threads."""
     random = np.random.default_rng(size)
     w = (random.standard_normal((size, size)) / size**0.5).astype(np.float32)
     nodes = [node("MatMul", "x w", "a"), node("Relu", "a", "b"), node("MatMul", "b w", "y")]
@@ -121,7 +121,7 @@ def test_threads_take_turns_with_a_worker(size: int) -> None:
 
 
 def test_no_reader_comes_between_the_begin_of_a_job_and_the_look_at_readers() -> None:
-    """A readback that another thread asks for meanwhile gets what the job writes, as a whole."""
+    """A readback that another thread requests meanwhile has all of the job's result."""
     tensor, gate, found = pf.Tensor(row(1, 2, 3)), Gate(), list[Any]()
     reader = threading.Thread(target=lambda: found.append(tensor.readback_request()))
 
@@ -139,7 +139,7 @@ def test_no_reader_comes_between_the_begin_of_a_job_and_the_look_at_readers() ->
     np.testing.assert_array_equal(found[0].result(wait=True), [0, 0, 0])
 
 
-def test_a_run_in_the_thread_that_submits_it_waits_for_who_copies_its_input() -> None:
+def test_a_run_in_the_submitting_thread_waits_for_copies_of_its_input() -> None:
     x = pf.Tensor(row(1, 2, 3))
     with pf.Worker(load([node("Relu", "x", "y")], {"x": [3]})) as worker:
         for _ in range(3):  # the first run is a job, those after it run where they are submitted
@@ -153,7 +153,7 @@ def test_a_run_in_the_thread_that_submits_it_waits_for_who_copies_its_input() ->
         assert not runner.is_alive()
 
 
-def test_a_worker_takes_models_and_says_what_else_it_got() -> None:
+def test_a_worker_takes_models_and_refuses_other_objects() -> None:
     with pytest.raises(pf.InputError, match=r"a Worker runs a Model, and got str: Worker\(pf\.load\(\.\.\.\)\)"):
         pf.Worker("m.onnx")  # type: ignore[arg-type]
     model = load([node("Neg", "x", "y")], {"x": [3]})

@@ -1,4 +1,4 @@
-"""What a loop gives that never ran."""
+"""Loops and scans: outputs of loops that never run, states of other shapes, and bodies that do not fit."""
 
 from __future__ import annotations
 

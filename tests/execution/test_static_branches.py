@@ -23,7 +23,7 @@ def branch(name: str, *nodes: onnx.NodeProto) -> onnx.GraphProto:
 
 @pytest.fixture
 def by_rank() -> pf.Model:
-    """What exporters write: a matrix gets a batch of one, and loses it again."""
+    """A pattern of exporters: a matrix gets a batch of one, and loses it again."""
     grows = branch("grows", node("Unsqueeze", "x zero", "out"))
     keeps = branch("keeps", node("Identity", "x", "out"))
     shrinks = branch("shrinks", node("Neg", "whole", "inner"), node("Squeeze", "inner zero", "out"))
@@ -46,7 +46,7 @@ def by_rank() -> pf.Model:
 
 
 @pytest.mark.parametrize("shape", [(3, 4), (2, 3, 4), (1, 1, 1)])
-def test_a_decided_branch_gives_what_it_gave(
+def test_a_decided_branch_keeps_its_values(
     by_rank: pf.Model, shape: tuple[int, ...], backend: str, backend_context: Any
 ) -> None:
     x = np.arange(np.prod(shape), dtype=np.float32).reshape(shape) - 5

@@ -29,7 +29,7 @@ def no_tracing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def scheduled(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """What was handed to worker threads."""
+    """The jobs that were handed to worker threads."""
     calls: list[Any] = []
     schedule = jobs.schedule
 
@@ -48,13 +48,13 @@ def total() -> pf.Model:
 
 @pytest.fixture(params=["brief", "long"])
 def duration(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Whether runs count as brief, whatever they take."""
+    """Sets whether runs count as brief, independent of their time."""
     monkeypatch.setattr(program, "BRIEF", 10**12 if request.param == "brief" else 0)
     return str(request.param)
 
 
 def allocated_by(frame: Callable[[], object], frames: int) -> tuple[int, int]:
-    """Bytes that stay after many frames, and the most that one frame had allocated at a time."""
+    """Bytes that stay after many frames, and the largest number of bytes that a frame had allocated at once."""
     for _ in range(50):
         frame()
     gc.collect()
@@ -93,7 +93,7 @@ def test_readbacks_and_tensors_leave_nothing_behind(total: pf.Model, duration: s
     assert stays < LITTLE and peak < MEGABYTE // 8
 
 
-def test_a_frame_allocates_what_it_returns_and_no_more() -> None:
+def test_a_frame_allocates_only_its_outputs() -> None:
     x = np.ones(MEGABYTE // 4, np.float32)
     with pf.Worker(load([node("Neg", "x", "y")], {"x": ["n"]})) as worker:
         _, peak = allocated_by(lambda: worker.schedule(x).peek_output().download_to_array(), 100)
@@ -106,7 +106,7 @@ def test_brief_runs_need_no_other_thread(
     monkeypatch.setattr(program, "BRIEF", 10**12)
     with pf.Worker(total) as worker:
         worker.schedule(row(1, 2)).peek_output().download_to_array()
-        assert len(scheduled) == 1  # nobody knew how long it takes
+        assert len(scheduled) == 1  # its time was not known
         for i in range(5):
             readback = worker.schedule(row(i, i)).peek_output().readback_request()
             assert readback.done and readback.result() == -2 * i
@@ -117,7 +117,7 @@ def test_brief_runs_need_no_other_thread(
         assert len(scheduled) == 2
 
 
-def test_a_brief_run_waits_for_what_it_depends_on(total: pf.Model, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_brief_run_waits_for_the_jobs_before_it(total: pf.Model, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(program, "BRIEF", 10**12)
     gate, tensor = Gate(), pf.Tensor(row(1, 2))
     with pf.Worker(total) as worker:
@@ -131,7 +131,7 @@ def test_a_brief_run_waits_for_what_it_depends_on(total: pf.Model, monkeypatch: 
         assert second.result(wait=True) == -10 and first.result() == -3
 
 
-def test_a_brief_run_that_fails_fails_where_its_values_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_brief_run_raises_when_its_values_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(program, "BRIEF", 10**12)
     model = load(
         [node("Gather", "table index", "y")],

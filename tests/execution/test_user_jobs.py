@@ -1,4 +1,4 @@
-"""Functions of a user's own as jobs, in order with what workers do to the same tensors."""
+"""A user's functions as jobs, in order with workers' runs on the same tensors."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_a_job_between_two_workers(double: pf.Model) -> None:
         y = first.schedule(gated(row(1, 2, 3), gate)).peek_output()
         job = pf.jobs.schedule(add_one, y, between, depends_on=[y], writes=[between])
         z = second.schedule(between).peek_output()
-        first.schedule(pf.Tensor(row(9, 9, 9)))  # overwrites what the job still has to read
+        first.schedule(pf.Tensor(row(9, 9, 9)))  # overwrites the tensor that the job still has to read
         assert not job.done
         gate.open()
         np.testing.assert_array_equal(z.download_to_array(), [6, 10, 14])

@@ -1,4 +1,4 @@
-"""What a worker promises: inputs three ways, outputs by name, plans per shape, errors that say what to do."""
+"""Workers: three ways to pass inputs, outputs by name, a plan for each shape, errors that say what to do."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_wrong_inputs_are_named(worker: pf.Worker, inputs: dict[str, Any], words
 
 @WRONG
 def test_wrong_inputs_are_named_between_right_ones(worker: pf.Worker, inputs: dict[str, Any], words: str) -> None:
-    """What is like the inputs of the run before is looked at less."""
+    """Inputs like those of the run before get fewer checks."""
     for rows in (1, 2):
         assert (worker.schedule(A[:rows], B[:rows]).peek_output().download_to_array() == 2).all()
         with pytest.raises(pf.InputError, match=words):

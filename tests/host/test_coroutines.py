@@ -217,7 +217,7 @@ def test_a_foreign_awaitable_is_an_error_where_it_is_awaited() -> None:
 
 
 def test_an_app_runs_inside_a_running_asyncio_loop() -> None:
-    """As in a notebook: what is awaited must not take asyncio's loop for its own."""
+    """As in a notebook: an awaited object must not take asyncio's loop for the app's."""
     loops: list[object] = []
 
     async def look() -> None:

@@ -28,7 +28,7 @@ class TopIsRed(Script):
 
 
 @pytest.fixture
-def app(gl_context: Any) -> Iterator[App]:  # gl_context decides what happens where there is no GL
+def app(gl_context: Any) -> Iterator[App]:  # gl_context skips or fails the test without GL
     with App(size=(WIDTH, HEIGHT), headless=True, clock=ManualClock(1 / 60)) as app:
         yield app
 
@@ -40,7 +40,7 @@ def assert_top_is_red(pixels: np.ndarray[Any, Any]) -> None:
     assert (pixels[height // 4 :] == GREEN).all()
 
 
-def test_the_context_is_what_the_backends_need(app: App) -> None:
+def test_the_context_serves_all_backends(app: App) -> None:
     assert isinstance(app.surface, HeadlessSurface)
     assert app.ctx is not None and app.ctx.version_code >= 330
     assert app.size == (WIDTH, HEIGHT) and app.surface.poll_events() == [] and not app.surface.should_close
@@ -97,7 +97,7 @@ def test_two_apps_take_turns_and_a_released_one_leaves_no_context_current(gl_con
     assert_top_is_red(app.surface.read_pixels())
 
 
-def test_drawing_off_screen_is_what_one_gets_without_a_display(
+def test_without_a_display_apps_draw_off_screen(
     gl_context: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     for name in ("DISPLAY", "WAYLAND_DISPLAY"):

@@ -78,7 +78,7 @@ def test_a_failing_callback_names_the_readback(app: App) -> None:
     assert caught.value.__notes__ == ["in when_done of scores"]
 
 
-def test_a_readback_of_a_removed_script_calls_nobody(app: App) -> None:
+def test_a_readback_of_a_removed_script_calls_no_callback(app: App) -> None:
     readback = FakeReadback()
     script = Script()
     app.add(script)

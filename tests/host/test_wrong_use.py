@@ -1,4 +1,4 @@
-"""What an app cannot take is said at once, and in words that help."""
+"""Wrong arguments to an app are errors at once, with a message that helps."""
 
 from __future__ import annotations
 

@@ -127,14 +127,14 @@ def test_a_pipe_is_not_waited_for(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("location", ["", "a\0b", "x" * 5000, "nowhere.bin", "round.bin"])
-def test_a_location_that_is_none(location: str, folder: Path) -> None:
+def test_a_location_that_is_no_file(location: str, folder: Path) -> None:
     (folder / "round.bin").symlink_to("round.bin")
     with pytest.raises(pf.ModelError, match="'w'"):
         pf.load(saved(folder, external(location=location)))
 
 
-def test_a_location_that_is_there_twice(folder: Path) -> None:
-    """Whoever reads the other one than was looked at reads anything."""
+def test_two_locations_of_one_tensor(folder: Path) -> None:
+    """If checks used one location and reading the other, a file could read anything."""
     (folder / "weights.bin").write_bytes(WEIGHTS.tobytes())
     tensor = external(location="weights.bin")
     tensor.external_data.add(key="location", value="../secret.bin")

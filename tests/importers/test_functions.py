@@ -76,7 +76,7 @@ def test_an_invented_name_meets_none_of_the_file(name: str) -> None:
 
 
 def test_an_invented_name_meets_none_of_an_inner_graph() -> None:
-    """A branch reads what its own graph calls so, and not what the import added outside."""
+    """A branch reads the value of this name in its own graph, not the one that the import added outside."""
     nodes = [helper.make_node("Unsqueeze", ["x"], ["u"], axes=[0])]
     body = helper.make_graph(
         [helper.make_node("Mul", ["u", "constant"], ["z"])],
@@ -95,7 +95,7 @@ def test_an_invented_name_meets_none_of_an_inner_graph() -> None:
 
 @pytest.mark.parametrize("name", ["t:last", "t:last:1", "w:last"])
 def test_a_name_that_a_pass_invents_meets_none_of_the_file(name: str, backend: str, backend_context: Any) -> None:
-    """What has its channels last is called after what has them second."""
+    """A value with its channels last is named after its twin with the channels second."""
     nodes = [
         helper.make_node("Expand", ["x", "shape"], ["p"]),
         helper.make_node("Conv", ["p", "w"], ["t"]),

@@ -1,4 +1,4 @@
-"""Files that cannot be used: each ends in a typed error that says what, where, and what to do."""
+"""Unusable files: each ends in a typed error that says what is wrong, where, and what to do."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def test_unsupported_operators_are_all_reported_at_once() -> None:
 
 
 def test_an_unsupported_operator_whose_shape_matters_is_still_reported() -> None:
-    """What comes after it must not fail first, whatever its inputs would have been."""
+    """A layer after it must not fail first, whatever inputs it would have got."""
     nodes = [
         helper.make_node("NoSuchOperator", ["x"], ["a", "b"], name="first"),
         helper.make_node("Reshape", ["x", "a"], ["c"], name="reshape"),
@@ -220,7 +220,7 @@ def test_a_node_of_other_types_than_the_standard_says(node: Any, words: str) -> 
     assert words in str(caught.value)
 
 
-def test_an_attribute_that_is_there_twice() -> None:
+def test_an_attribute_given_twice() -> None:
     node = helper.make_node("Softmax", ["x"], ["y"], name="odd", axis=0)
     node.attribute.append(helper.make_attribute("axis", 1))
     with pytest.raises(pf.ModelError, match="twice"):
@@ -273,7 +273,7 @@ def test_a_dim_of_an_initializer_is_not_negative() -> None:
 
 
 @pytest.mark.parametrize("opset", [0, -1, 2**40])
-def test_an_opset_that_there_is_not(opset: int) -> None:
+def test_an_unknown_opset(opset: int) -> None:
     with pytest.raises(pf.ModelError, match=f"opset {opset}"):
         pf.load(model(RELU, opsets={"": opset}))
 
@@ -329,7 +329,7 @@ def test_initializers_listed_as_inputs_are_constants() -> None:
     assert [value.name for value in loaded.inputs] == ["x"] and list(loaded.constants) == ["w"]
 
 
-def test_outputs_that_nobody_reads_are_left_out() -> None:
+def test_unread_outputs_are_left_out() -> None:
     nodes = [
         helper.make_node("Dropout", ["x"], ["a", "mask"]),
         helper.make_node("Split", ["a"], ["b", "c", "d"], axis=1, num_outputs=3),
@@ -359,7 +359,7 @@ def test_a_sparse_tensor_of_absurd_dims(dims: list[int]) -> None:
 
 
 def test_an_unread_sequence_or_optional_input_needs_no_storage(backend: str, backend_context: Any) -> None:
-    """What is folded away leaves the model's inputs as they are."""
+    """Folding leaves the model's inputs as they are."""
     kind = helper.make_optional_type_proto(helper.make_tensor_type_proto(TensorProto.FLOAT, None))
     x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [2])
     given = [x, helper.make_value_info("o", kind), helper.make_tensor_sequence_value_info("s", TensorProto.FLOAT, None)]

@@ -41,7 +41,7 @@ def many() -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("how", ["path", "bytes", "file object"])
-def test_what_is_read_is_what_onnx_reads(how: str, tmp_path: Path) -> None:
+def test_weights_equal_those_that_onnx_reads(how: str, tmp_path: Path) -> None:
     constants = many()
     data = proto_of(constants).SerializeToString()
     path = tmp_path / "m.onnx"
@@ -86,7 +86,7 @@ def test_a_damaged_file_is_left_to_the_parser(data: st.DataObject) -> None:
 
 @pytest.mark.parametrize("external", [False, True])
 def test_weights_lie_in_memory_once(external: bool, tmp_path: Path) -> None:
-    """Reading takes as much as there is, and a little more for what is being read."""
+    """Reading takes the memory of the weights, and a little more for the weight that is being read."""
     constants = {f"w{index}": np.full((256, 1024), index, np.float32) for index in range(16)}
     path = tmp_path / "m.onnx"
     onnx.save(proto_of(constants), path, save_as_external_data=external, location="m.data")
@@ -103,7 +103,7 @@ def test_weights_lie_in_memory_once(external: bool, tmp_path: Path) -> None:
 
 
 def test_kernels_read_constants_where_they_lie(tmp_path: Path) -> None:
-    """Those that are as kernels want them are not copied, and nobody may write to them."""
+    """Constants in the order of the kernels are not copied, and are read-only."""
     value = np.arange(4 * LARGE, dtype=np.float32)
     graph = helper.make_graph(
         [helper.make_node("Mul", ["x", "w"], ["y"])],

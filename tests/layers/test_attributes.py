@@ -17,7 +17,7 @@ from perframe.layers.base import Declaration, registry
 from perframe.tensor import DataType
 from perframe.tensor.partial import PartialTensor
 
-LEFT_TO_THE_LAYER = {  # tables, values, bodies of loops, and what passes make
+LEFT_TO_THE_LAYER = {  # tables, values, bodies of loops, and attributes that passes make
     *("ConstantOfShape.value", "LabelEncoder.default", "LabelEncoder.keys", "LabelEncoder.values", "Optional.type"),
     *("If.bodies", "Loop.bodies", "Scan.bodies", "DotProductAttention.perm", "DotProductAttention.views"),
     *("TreeEnsemble.leaf_weights", "TreeEnsemble.membership_values", "TreeEnsemble.nodes_hitrates"),
@@ -178,8 +178,8 @@ def test_bad_attributes_of_composites_are_refused_by_name(
         pf.load(model)
 
 
-def test_what_is_said_of_composites_is_what_the_standard_has() -> None:
-    """An attribute that is misspelt would never be looked at."""
+def test_the_attributes_of_composites_are_the_standards() -> None:
+    """A misspelt attribute would never be checked."""
     histories: dict[str, set[str]] = {}
     for schema in onnx.defs.get_all_schemas_with_history():
         if schema.domain == "":

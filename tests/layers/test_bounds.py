@@ -1,5 +1,5 @@
 """Indices and lengths that reach outside: an error on the CPU, on a GPU where they are known when a plan is made or
-where checks are asked for; else there they read 0 and write nothing.
+where checks are asked for. Elsewhere on a GPU they read 0 and write nothing.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ X = np.arange(1, 7, dtype=np.float32).reshape(2, 3)
 PICTURES = np.arange(1, 17, dtype=np.float32).reshape(1, 1, 4, 4)
 U = np.full((1, 3), 9, np.float32)
 RESIZED = {"output_height": 1, "output_width": 1}
-# the layer, the input with numbers outside, and what a GPU makes of them
+# the layer, the input with numbers outside, and a GPU's result
 CASES: list[tuple[Case, int, Any]] = [
     (Case("", "Gather", [X, ints(1, 5, -3)]), 1, [[4, 5, 6], [0, 0, 0], [0, 0, 0]]),
     (Case("", "GatherElements", [X, np.array([[1, 7, -9]])]), 1, [[4, 0, 0]]),
@@ -94,7 +94,7 @@ def test_no_whole_number_wraps_around(backend: str, backend_context: Any) -> Non
             run(case, None, backend, backend_context)
 
 
-# --- shapes: nothing is read where there is none, in sizes that are followed too ---
+# --- shapes: no kernel reads outside of its inputs, with followed sizes either ---
 
 SHAPES: list[tuple[str, list[tuple[int, ...]], dict[str, Any], str]] = [
     ("GatherElements", [(3, 5), (8, 1)], {"axis": 1}, "reach beyond .* on axis 0"),

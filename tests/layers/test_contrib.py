@@ -26,7 +26,7 @@ def model(
     constants: Sequence[int] = (),
     domain: str = "com.microsoft",
 ) -> onnx.ModelProto:
-    """One node, whose inputs of these indices are initializers; outputs are of types that nobody says."""
+    """A model of one node. Its inputs with the indices `constants` are initializers, and its outputs have no types."""
     names = ["" if value is None else f"x{index}" for index, value in enumerate(inputs)]
     infos, initializers = [], []
     for index, value in enumerate(inputs):
@@ -45,7 +45,7 @@ def model(
 
 
 def fed(inputs: Sequence[Array | None], constants: Sequence[int] = ()) -> dict[str, Array]:
-    """What the model of `model` wants."""
+    """The inputs for the model that `model` returns."""
     return {f"x{i}": value for i, value in enumerate(inputs) if value is not None and i not in constants}
 
 

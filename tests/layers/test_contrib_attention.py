@@ -78,7 +78,7 @@ def test_multi_head_attention(case: Any, backend: str, backend_context: Any) -> 
 
 
 def test_scores(backend: str, backend_context: Any) -> None:
-    """An output whose type onnxruntime has to be told."""
+    """onnxruntime needs the type of this output in the file."""
     given = [QUERY, KEY, VALUE, None, MASK]
     proto = model("MultiHeadAttention", given, {"num_heads": H}, outputs=["y", "", "", "scores"])
     proto.graph.output[1].type.tensor_type.elem_type = onnx.TensorProto.FLOAT
@@ -94,7 +94,7 @@ def _split(x: Array) -> Array:
 
 
 @pytest.mark.parametrize("packed", ["keys and values", "all"])
-def test_what_lies_in_one_tensor(packed: str, backend: str, backend_context: Any) -> None:
+def test_packed_queries_keys_and_values(packed: str, backend: str, backend_context: Any) -> None:
     """onnxruntime has it on other devices only."""
     query, key, value = (draw(B, S, H * D) for _ in range(3))
     plain = model("MultiHeadAttention", [query, key, value], {"num_heads": H})

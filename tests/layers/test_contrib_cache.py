@@ -73,7 +73,7 @@ LINES = [
 
 @pytest.mark.parametrize("case", LINES, ids=lambda case: case[0])
 def test_lines_of_different_lengths(case: Any, backend: str, backend_context: Any) -> None:
-    """What lies after a line's last key, and what padding reads, is nobody's."""
+    """Elements after a line's last key, and results of padding, are not compared."""
     _, given, keys, tokens = case
     attributes = {"num_heads": H, "kv_num_heads": G, "do_rotary": 1}
     proto = model("GroupQueryAttention", given, attributes, outputs=["y", "keys", "values"])

@@ -18,7 +18,7 @@ from perframe.testing.cases import expected_by_onnxruntime
 torch = pytest.importorskip("torch")
 networks = pytest.importorskip("models.networks")
 
-MADE = {  # what of com.microsoft has to be in there
+MADE = {  # operators of com.microsoft that the file must contain
     ("mobilenet", "optimised"): {"FusedConv"},
     ("encoder", "optimised"): {"BiasGelu"},
     ("decoder", "optimised"): {"FusedMatMul", "QuickGelu"},

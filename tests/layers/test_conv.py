@@ -30,7 +30,7 @@ def conv(
     name = f"{tuple(x)} by {tuple(w)}{'' if bias else ' without bias'} {said}"
     kept = [index for index in constants if index < len(inputs)]
     dilated = "dilations" in attributes and "SAME" in attributes.get("auto_pad", "")
-    reference = "onnx" if dilated or dtype != np.float32 else "onnxruntime"  # who takes it
+    reference = "onnx" if dilated or dtype != np.float32 else "onnxruntime"  # the reference that supports it
     options: dict[str, Any] = {"rtol": tolerance, "atol": tolerance / 10}
     return Case(name, op, inputs, attributes, constants=kept, opset=22, reference=reference, **options)
 

@@ -19,12 +19,12 @@ from perframe.passes import prepare
 from perframe.tensor import DataType
 from perframe.tensor.partial import DynamicTensorShape
 
-RELATIVE = 1e-4  # of the largest output, which is what the project promises
+RELATIVE = 1e-4  # of the largest output: the project's promise
 
 
 @dataclass(frozen=True)
 class Conv:
-    """(batch, channels, height, width), outputs, kernel, and what is not the default."""
+    """(batch, channels, height, width), outputs, kernel, and values other than the defaults."""
 
     shape: tuple[int, int, int, int]
     outputs: int

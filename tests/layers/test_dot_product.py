@@ -42,7 +42,7 @@ def wanted(given: dict[str, Any], attributes: dict[str, Any]) -> Any:
 
 
 def check(given: dict[str, Any], **attributes: Any) -> None:
-    """Native against float64; NaN in the same places."""
+    """Compare the native result with float64. Both have NaN at the same positions."""
     with np.errstate(all="ignore"):
         want = wanted(given, attributes)
     made = attend(given, attributes)
@@ -86,7 +86,7 @@ def test_masks(rows: int) -> None:
 
 
 @pytest.mark.parametrize("rows", [2, 23])
-def test_rows_of_which_nothing_is_left(rows: int) -> None:
+def test_fully_masked_rows(rows: int) -> None:
     given = operands((2,), rows, 700, 8, 9)
     given["kept"] = np.arange(rows)[:, None] * 300 > np.arange(700)
     check(given)

@@ -1,4 +1,4 @@
-"""Dropout that may train: a seed drops the same elements every time and everywhere, and the rest is scaled."""
+"""Dropout that may train: a seed drops the same elements in every run and backend, and the others are scaled."""
 
 from __future__ import annotations
 

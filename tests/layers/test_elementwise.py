@@ -64,7 +64,7 @@ TOLERANCES = {"float32": (1e-5, 2e-6), "float64": (1e-6, 1e-6), "float16": (4e-3
 
 
 def onnx_dtypes(name: str, index: int) -> list[str]:
-    """The dtypes that ONNX lets an input have, as far as NumPy has them."""
+    """The dtypes that ONNX allows for an input and NumPy knows."""
     schema = onnx.defs.get_schema(name, OPSET)
     allowed = schema.inputs[min(index, len(schema.inputs) - 1)].types
     names = {"float": "float32", "double": "float64"}
@@ -73,7 +73,7 @@ def onnx_dtypes(name: str, index: int) -> list[str]:
 
 
 def same_type(name: str) -> list[int]:
-    """The inputs that must have the dtype of the first of many values: those not of a type of their own."""
+    """The inputs that must share one dtype: those without a type of their own."""
     types = [value.type_str for value in onnx.defs.get_schema(name, OPSET).inputs]
     types += [types[-1]] * 2  # the last of them may repeat
     return [index for index, kind in enumerate(types) if kind == types[_main(name)]]
@@ -113,7 +113,7 @@ def case(name: str, entry: Declaration, draw: Draw, shapes: Shapes, dtype: str, 
 
 
 def limits(name: str, dtype: Any, attributes: dict[str, Any] | None = None) -> Case:
-    """Whole numbers at the ends of their range: what does not fit wraps around."""
+    """Whole numbers at the ends of their range: results that overflow wrap around."""
     info = np.iinfo(dtype)
     ends = np.array([info.min, info.min + 1, info.max // 2, info.max - 1, info.max, 1, 3], dtype)
     given = [ends[:, None], ends] if len(LAYERS[name].inputs) == 2 or LAYERS[name].variadic else [ends]

@@ -1,4 +1,4 @@
-"""The formula compiler: drawn formulas agree with NumPy on every backend; what it does not know has a line number."""
+"""The formula compiler: random formulas agree with NumPy on every backend, and errors name the line."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _count = itertools.count()
 
 
 def formula(folder: Path, source: str) -> Callable[..., Any]:
-    """The function of a file with this text: formulas are read from where they stand."""
+    """Import the function from a file with this text, since formulas are read from their files."""
     number = next(_count)
     path = folder / f"formulas_{number}.py"
     path.write_text(HEADER + source, encoding="utf-8")
@@ -41,7 +41,7 @@ def formula(folder: Path, source: str) -> Callable[..., Any]:
 
 @pytest.fixture
 def run(tmp_path: Path, backend: str, backend_context: Any) -> Iterator[Callable[..., Any]]:
-    """Runs a formula's text as a layer on the backend; also gives what NumPy makes of it."""
+    """Run a formula's text as a layer on the backend. Return its result and NumPy's."""
 
     def run(source: str, *inputs: Any, dtypes: str = "float") -> tuple[Any, Any]:
         function = formula(tmp_path, source)

@@ -1,4 +1,4 @@
-"""Views, reshapes, slices, splits and repeats: whatever the dtype, every element is the right one."""
+"""Views, reshapes, slices, splits and repeats: every element is right, for every dtype."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ def view_chains(random: Any) -> tuple[Any, list[Any], dict[str, Any], Any]:
 @pytest.mark.parametrize("dtype", [np.uint8, np.float32, np.int64])
 @pytest.mark.parametrize("rank", [9, 17, 21])
 def test_more_dims_than_kernels_have_room_for(rank: int, dtype: Any, backend: str, backend_context: Any) -> None:
-    """Of two elements each, of which no two neighbours are one: reversed but for the last, every second backwards."""
+    """Dims of two elements, no two of which can be merged: all but the last reversed, every second one flipped."""
     x = np.random.default_rng(rank).integers(0, 100, [2] * rank).astype(dtype)
     perm = [*reversed(range(rank - 1)), rank - 1]
     nodes = [helper.make_node("Transpose", ["x"], ["t"], perm=perm), helper.make_node("Slice", [*"tseak"], ["y"])]

@@ -1,4 +1,4 @@
-"""What has kernels on the CPU, and not only NumPy: it gives what NumPy gives, for every dtype that is said to."""
+"""Layers with native kernels on the CPU agree with NumPy, for every dtype that the kernels take."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ WHOLE = (np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32)
 
 
 def run(op: str, *inputs: Array, constants: dict[int, Array] | None = None, outputs: int = 1, **attributes: Any) -> Any:
-    """The outputs of one node; of `constants` the inputs are known before the run."""
+    """The outputs of one node. The inputs in `constants` are known before the run."""
     known = constants or {}
     given = dict(zip((i for i in itertools.count() if i not in known), inputs, strict=False))
     kinds = helper.np_dtype_to_tensor_dtype
@@ -66,7 +66,7 @@ def pairs(dtype: Any) -> tuple[Array, Array]:
 
 
 def truncated(a: Array, b: Array) -> Array:
-    """Division towards zero; by zero it gives 0, and what overflows wraps around."""
+    """Divide and round towards zero. A division by zero gives 0, and results that overflow wrap around."""
     result = [
         0 if not y else int(abs(int(x)) // abs(int(y))) * (1 if (x < 0) == (y < 0) else -1)
         for x, y in zip(a.flat, b.flat, strict=True)
@@ -149,7 +149,7 @@ SIZES = (np.bool_, np.int8, np.float16, np.float32, np.float64, np.int64)
 
 
 @pytest.mark.parametrize("dtype", SIZES)
-def test_moves_do_not_ask_what_they_move(dtype: Any) -> None:
+def test_moves_take_every_dtype_of_a_size(dtype: Any) -> None:
     x = draw(3, 7, 5, low=-9, high=9, dtype=dtype)
     np.testing.assert_array_equal(run("Transpose", x, perm=[2, 0, 1]), x.transpose(2, 0, 1))
     np.testing.assert_array_equal(run("Concat", x, x[:, :2], axis=1), np.concatenate([x, x[:, :2]], 1))
@@ -213,7 +213,7 @@ def test_softmax_of_any_rows(outer: int, size: int, inner: int) -> None:
 
 
 @pytest.mark.parametrize("size", [2, 7, 40])
-def test_a_softmax_keeps_what_is_no_number_in_its_row(size: int) -> None:
+def test_a_softmax_keeps_nan_in_its_row(size: int) -> None:
     x = draw(70, size)
     x[3, 1], x[5, 0], x[68, :] = np.nan, np.inf, -np.inf
     with np.errstate(all="ignore"):
@@ -233,7 +233,7 @@ def test_reductions_of_any_axes(axes: tuple[int, ...], shape: tuple[int, ...]) -
     np.testing.assert_allclose(run("ReduceLogSumExp", x, constants=at), wanted, 1e-5, 1e-6)
 
 
-def test_extremes_keep_what_is_no_number() -> None:
+def test_extremes_keep_nan() -> None:
     x = draw(4, 300)
     x[1, 299] = x[2, 5] = np.nan
     for op, function in (("ReduceMax", np.max), ("ReduceMin", np.min)):

@@ -26,7 +26,7 @@ def few(*shape: int, dtype: Any) -> Any:
 
 
 def ordered(x: Any, axis: int, largest: bool) -> Any:
-    """All places along an axis in order, of equal ones the lower first."""
+    """All positions along an axis in order. Of equal elements, the lower position comes first."""
     reverse = np.flip(x, axis)
     if largest:
         return x.shape[axis] - 1 - np.flip(np.argsort(reverse, axis=axis, kind="stable"), axis)

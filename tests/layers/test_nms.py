@@ -1,4 +1,4 @@
-"""Boxes of which those that overlap a better one are left out: limits, thresholds, formats, ties."""
+"""Non-maximum suppression leaves out boxes that overlap a better one: limits, thresholds, formats, ties."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_without_a_limit_nothing_is_chosen(backend: str, backend_context: Any) -
 
 
 def test_without_a_threshold_nothing_may_overlap(backend: str, backend_context: Any) -> None:
-    """The reference needs to be told."""
+    """The reference needs an explicit threshold."""
     given = nms(overlap=0.0, least=None)
     want = ReferenceEvaluator(given.proto()).run(None, given.fed)[0]
     for inputs in (given.inputs[:3], [*given.inputs[:3], np.zeros(0, np.float32), np.zeros(0, np.float32)]):

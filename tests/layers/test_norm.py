@@ -1,4 +1,4 @@
-"""Softmax and its logarithm, along any axis; local responses, norms, and what is made of reductions."""
+"""Softmax and its logarithm, along any axis; local responses, norms, and layers composed of reductions."""
 
 from __future__ import annotations
 

@@ -157,7 +157,7 @@ def test_elements_go_back_to_where_they_were(size: Any, expected: Any, backend: 
 
 
 def unpool(shape: tuple[int, ...], output: list[int] | None = None, **attributes: Any) -> Case:
-    """What the largest elements of windows leave, brought back."""
+    """A case that puts the largest elements of windows back to their positions."""
     rank = len(shape) - 2
     x = draw(*shape)
     pooled = Case("", "MaxPool", [x], attributes, outputs=2, opset=22, reference="onnxruntime")
@@ -186,7 +186,7 @@ def test_unpool(case: Case, backend: str, backend_context: Any) -> None:
 @given(st.data())
 @settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.filter_too_much])
 def test_window_arithmetic_agrees_with_onnxruntime(data: Any) -> None:
-    """Any window that onnxruntime takes gives its shape and its values."""
+    """Shapes and values agree with onnxruntime's for any window that it supports."""
 
     def two(low: int, high: int) -> list[int]:
         return data.draw(st.lists(st.integers(low, high), min_size=2, max_size=2))
@@ -231,7 +231,7 @@ FAR_LARGER: list[dict[str, Any]] = [
 def test_windows_far_larger_than_their_input(
     window: dict[str, Any], op: str, counting: int, dtype: Any, backend: str, backend_context: Any
 ) -> None:
-    """Taps beside the input are not looked at one by one: there are more than anybody waits for."""
+    """Kernels skip taps beside the input: there are too many to visit."""
     attributes = window | ({"count_include_pad": counting} if op == "AveragePool" else {})
     if counting and op != "AveragePool":
         return
@@ -261,7 +261,7 @@ def test_padding_counts_in_windows_far_larger_than_their_input(backend: str, bac
 
 @pytest.mark.parametrize("p", [1, 2, 3])
 @pytest.mark.parametrize("shape", [(1, 1, 6), (1, 1, 1, 6), (1, 1, 1, 1, 6)], ids=str)
-def test_norms_of_what_is_not_finite(shape: tuple[int, ...], p: int, backend: str, backend_context: Any) -> None:
+def test_norms_of_infinite_numbers_and_nan(shape: tuple[int, ...], p: int, backend: str, backend_context: Any) -> None:
     x = np.float32([1, 2, np.nan, 4, np.inf, -3]).reshape(shape)
     kernel = [1] * (len(shape) - 3) + [2]
     case = Case("", "LpPool", [x], {"kernel_shape": kernel, "p": p}, opset=22)

@@ -1,4 +1,4 @@
-"""Operators over drawn shapes and attributes: what works on elements, reduces, selects, sums up and makes.
+"""Operators over random shapes and attributes: elementwise ones, reductions, selections, sums and generators.
 
 One strategy a family draws cases; NumPy says what is right, or ONNX's evaluator where it can.
 """
@@ -28,7 +28,7 @@ BOUNDED = settings(
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 FLAG = st.integers(0, 1)
-WHEN: Any = st.sampled_from([None, ()])  # whether what decides shapes is in the file, or comes with the frame
+WHEN: Any = st.sampled_from([None, ()])  # whether inputs that decide shapes are in the file, or come with the frame
 NUMBERS = st.sampled_from([np.float32, np.int32, np.int64])
 ANY = st.sampled_from([np.float32, np.int32, np.int64, bool, np.uint8, np.float64])
 

@@ -1,4 +1,4 @@
-"""Operators over drawn shapes and attributes: what moves, pads, joins, gathers and scatters.
+"""Operators over random shapes and attributes: those that move, pad, join, gather and scatter.
 
 One strategy a family draws cases; NumPy says what is right, or ONNX's evaluator where it can.
 """
@@ -178,7 +178,7 @@ COMBINE: dict[str, Any] = {"add": np.add, "mul": np.multiply, "max": np.maximum,
 
 
 def scattered(x: Array, places: Any, updates: Any, reduction: str) -> Array:
-    """One update after the other."""
+    """Apply one update after the other."""
     made = x.copy()
     for place, update in zip(places, updates, strict=True):
         made[place] = COMBINE[reduction](made[place], update) if reduction != "none" else update
@@ -192,7 +192,7 @@ def scatter_elements(random: Random) -> Case:
     reduction = random(st.sampled_from(["none", *COMBINE]))
     dims = [random(st.integers(0, dim)) for dim in shape]
     at = indices(draw, dims, shape[axis])
-    if reduction == "none":  # which one stays is not said where two go to one place
+    if reduction == "none":  # of two updates of one element, either may stay
         order = (np.argsort(draw(shape[axis])) - shape[axis])[: dims[axis]]
         at = np.zeros(dims, np.int64) + np.expand_dims(order, [i for i in range(len(dims)) if i != axis % len(dims)])
 

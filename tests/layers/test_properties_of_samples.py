@@ -1,4 +1,4 @@
-"""Operators over drawn shapes and attributes: what samples between elements, and what attends.
+"""Operators over random shapes and attributes: those that sample between elements, and attention.
 
 One strategy a family draws cases; NumPy says what is right, or ONNX's evaluator where it can.
 """
@@ -36,7 +36,7 @@ def resize(random: Random) -> Case:
     sides = list(zip(factors, shape, strict=True))
     if "pytorch" in str(attributes):  # ONNX's evaluator takes a single point from elsewhere than 0
         assume(all(factor == 1 or int(factor * dim) > 1 for factor, dim in sides))
-    if "symmetric" in str(attributes):  # and rounds what is nearly whole the wrong way
+    if "symmetric" in str(attributes):  # and rounds numbers that are nearly whole the wrong way
         assume(all(float(factor * dim).is_integer() for factor, dim in sides))
     if random(st.booleans()):
         given = [None, np.array(factors, np.float32)]

@@ -1,4 +1,4 @@
-"""Operators over drawn shapes and attributes: windows, products, norms, quantization, steps and transforms.
+"""Operators over random shapes and attributes: windows, products, norms, quantization, steps and transforms.
 
 One strategy a family draws cases; NumPy says what is right, or onnxruntime, or ONNX's evaluator where it can.
 """

@@ -1,4 +1,4 @@
-"""Random numbers: their distribution, the same again and everywhere with a seed, and others without."""
+"""Random numbers: their distribution; a seed gives the same ones in every run and on every backend."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def test_every_run_tosses_other_coins(backend: str, backend_context: Any) -> Non
 def test_multinomial(kind: int, backend: str, backend_context: Any) -> None:
     chances = np.array([[0.1, 0.6, 0.3], [0, 1, 0], [0.5, 0.5, 0]], np.float32)
     with np.errstate(divide="ignore"):
-        logarithms = np.log(chances) + np.array([[0], [5], [-40]], np.float32)  # of which only differences count
+        logarithms = np.log(chances) + np.array([[0], [5], [-40]], np.float32)  # only their differences count
     proto = model("Multinomial", (3, 3), dtype=kind, sample_size=4000, seed=1.0)
     made = draw(proto, backend, backend_context, logarithms)
     assert made.shape == (3, 4000) and made.dtype == {6: "int32", 7: "int64"}[kind]

@@ -16,7 +16,7 @@ from perframe.testing.cases import OPSET
 draw = Draw(13)
 
 REDUCTIONS = sorted(name for name, entry in registry().items() if entry.family == "reduce" and "Global" not in name)
-# the logarithm wants what is positive; products stay near 1
+# logarithms need positive numbers; products stay near 1
 DOMAINS = {"ReduceLogSum": (0.1, 3), "ReduceProd": (0.7, 1.4)}
 
 
@@ -64,7 +64,7 @@ def cases(op: str) -> list[Case]:
             "ReduceLogSum",
             "ReduceLogSumExp",
             "ReduceMean",
-        )  # rounding is nobody's promise
+        )  # rounding is not specified
         if f"tensor({kind})" in schema.inputs[0].types and not whole:
             found.append(reduce(op, (3, 5), [1], dtype))
     return found

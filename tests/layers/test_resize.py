@@ -100,7 +100,7 @@ CASES = [
             roi=[0, 0, -0.2, 0.4, 1, 1, 0.8, 1.3],
             mode=mode,
             coordinate_transformation_mode="tf_crop_and_resize",
-            extrapolation_value=value,  # 1e9 may not touch what lies inside
+            extrapolation_value=value,  # 1e9 must not affect points inside
         )
         for mode, value in (("linear", 7.0), ("linear", 1e9), ("nearest", -1e9))
     ),
@@ -149,7 +149,7 @@ OLDER += [
         [draw(*PICTURE), np.zeros(0, np.float32), np.array([1, 1, 1.5, 0.7], np.float32)],
         {"mode": mode, "coordinate_transformation_mode": coordinates},
         opset=11,
-        # onnxruntime rounds the length of what is resized before it aligns corners; ONNX's own cases do not
+        # onnxruntime rounds the length of the resized axis before it aligns corners; ONNX's own cases do not
         reference="onnx" if coordinates == "align_corners" else "onnxruntime",
         rtol=1e-4,
     )

@@ -138,5 +138,5 @@ def test_remainders_are_exact(fmod: int, backend: str, backend_context: Any) -> 
 
 
 def test_the_cpu_has_all_64_bits() -> None:
-    """Elsewhere int64 is int32, as far as inputs go."""
+    """On a GPU, inputs of int64 become int32."""
     check(Case("at its ends", "Add", [np.array([2**40, -(2**62)]), np.array([2**41, 7])]), "cpu")

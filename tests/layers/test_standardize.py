@@ -21,7 +21,7 @@ def case(op: str, shape: tuple[int, ...], *factors: tuple[int, ...], name: str =
 
 
 def _rows(x: Any, scale: Any, bias: Any) -> list[Any]:
-    """Means and what multiplies are float32, unless x is larger."""
+    """Means and factors are float32, unless x is wider."""
     wide = np.result_type(x.dtype, np.float32)
     rows = x.astype(wide)
     mean, factor = rows.mean(1, keepdims=True), 1 / np.sqrt(rows.var(1, keepdims=True) + wide.type(1e-5))

@@ -1,4 +1,4 @@
-"""Tree ensembles whose tables name what is not there, or whose ways do not end."""
+"""Tree ensembles: their results, tables with invalid entries, and paths that do not end."""
 
 from __future__ import annotations
 
@@ -61,11 +61,11 @@ def test_a_tree() -> None:
     ],
     ids=str,
 )
-def test_what_is_not_there_is_refused(changed: dict[str, Any], says: str) -> None:
+def test_invalid_tables_are_refused(changed: dict[str, Any], says: str) -> None:
     with pytest.raises(pf.InferenceError, match=rf"'node' .*{says}"):
         run([[1, -1]], **changed)
 
 
-def test_a_way_that_does_not_end_is_an_error() -> None:
+def test_an_endless_path_is_an_error() -> None:
     with pytest.raises(pf.BackendError, match=r"'node' .*does not end"):
         run([[1, -1]], nodes_truenodeids=[1, 0], nodes_trueleafs=[0, 0])

@@ -33,7 +33,7 @@ def blaze_face(outputs: Mapping[str, Array]) -> tuple[Box, float]:
 
 
 def ultra_face(outputs: Mapping[str, Array]) -> tuple[Box, float]:
-    """The same."""
+    """The best face in 0..1 of the input, and its score."""
     scores = outputs["scores"][0, :, 1]
     best = int(scores.argmax())
     left, top, right, bottom = map(float, outputs["boxes"][0, best])
@@ -58,7 +58,7 @@ class Detector:
         return self.shape[2:0:-1] if self.transform.layout == "NHWC" else self.shape[:1:-1]  # type: ignore[return-value]
 
     def box(self, outputs: Mapping[str, Array], region: Box) -> tuple[Box, float]:
-        """The face in pixels of the picture of which `region` (x, y, width, height) went in, and its score."""
+        """The face in pixels of the picture, and its score. `region` (x, y, width, height) was the input."""
         (left, top, right, bottom), score = self.decode(outputs)
         x, y, w, h = region
         return (x + left * w, y + top * h, x + right * w, y + bottom * h), score

@@ -24,7 +24,7 @@ Frames = Callable[[np.random.Generator], Sequence[Arrays]]
 
 @dataclass(frozen=True, eq=False)  # compared and hashed as itself
 class Network:
-    """A module, its inputs frame by frame (the first ones are also what it is exported with), and its open dims."""
+    """A module, its inputs frame by frame (the first ones also export it), and its open dims."""
 
     name: str
     make: Callable[[], nn.Module]
@@ -59,7 +59,7 @@ class Network:
         return (self.example or self.frames)(np.random.default_rng(11))[0]
 
     def play(self, run: Callable[[dict[str, Any]], dict[str, Any]]) -> Iterator[dict[str, Any]]:
-        """The outputs of frame after frame by `run`, which also takes what it gave."""
+        """The outputs of all frames by `run`. Each call also gets the outputs of the call before."""
         states: dict[str, Any] = {}
         for frame in self.given():
             outputs = run({**frame, **states})
@@ -317,7 +317,7 @@ def tagger_frames(rng: np.random.Generator) -> Sequence[Arrays]:
 
 @torch.library.custom_op("perframe_tests::nms", mutates_args=())
 def nms(boxes: Tensor, scores: Tensor, most: int, overlap: float, least: float) -> Tensor:
-    """What ONNX's NonMaxSuppression does: (batch, class, box) of what is left, best first within each class."""
+    """ONNX's NonMaxSuppression: (batch, class, box) of the chosen boxes, the best first within each class."""
     left = []
     for batch, label in np.ndindex(*scores.shape[:2]):
         chosen: list[int] = []

@@ -1,4 +1,4 @@
-"""Real models give what onnxruntime gives, on every backend, with and without passes, on noise and on photographs."""
+"""Real models agree with onnxruntime on every backend, with and without passes, on noise and on photographs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def compare(entry: Entry, actual: dict[str, Any], image: str | None) -> None:
 
 @pytest.mark.parametrize("entry", [pytest.param(e, marks=[] if e.small else pytest.mark.slow) for e in ZOO], ids=str)
 def test_outputs_are_those_of_onnxruntime(entry: Entry, backend: str, backend_context: Any) -> None:
-    """One worker, three frames: what a frame leaves behind must not reach the next."""
+    """One worker runs three frames. No frame may affect the next."""
     model = pf.load(entry.file)
     with pf.Worker(model, backend, backend_context, strict=backend != "cpu") as worker:
         for image in IMAGES if entry.small else IMAGES[:2]:
@@ -55,7 +55,7 @@ def test_layer_by_layer_gives_the_same(entry: Entry, backend: str, backend_conte
         names = list(worker.schedule_iterable(given(entry, "coffee.png")))
         actual = {name: worker.peek_output(name).download_to_array() for name in model.output_names}
     run = [(layer, layer.declaration) for layer in prepare(model, evaluator(), backend).layers if not layer.on_host]
-    # what only says where values lie takes no step
+    # layers that only move values take no step
     assert set(names) >= {layer.name for layer, said in run if not (said.alias or said.joins or said.cuts)}
     compare(entry, actual, "coffee.png")
 

@@ -1,4 +1,4 @@
-"""What PyTorch exports, by its exporter of today and the one before, gives what PyTorch gives, on every backend."""
+"""PyTorch's exports agree with PyTorch on every backend. Both its present and its former exporter are tested."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def export(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Network, str],
     def exported(network: Network, exporter: str) -> Path:
         file = folder / f"{network}-{exporter}.onnx"
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about what becomes a constant, and the old exporter's age
+            warnings.simplefilter("ignore")  # about values that become constants, and about the old exporter
             EXPORTERS[exporter](network, file)
         return file
 
@@ -96,7 +96,7 @@ def export(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Network, str],
 
 @cache
 def expected(network: Network) -> list[Arrays]:
-    """What PyTorch puts out, frame by frame."""
+    """PyTorch's outputs, frame by frame."""
     module = network.module()
 
     def run(frame: Arrays) -> Arrays:

@@ -1,4 +1,4 @@
-"""The models that perframe must run, how a picture becomes their input, and what onnxruntime makes of it."""
+"""The models that perframe must run, their inputs from pictures, and onnxruntime's outputs."""
 
 from __future__ import annotations
 

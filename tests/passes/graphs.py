@@ -1,4 +1,4 @@
-"""Small models for the tests of passes, and what all of those tests ask."""
+"""Small models for the tests of passes, and their common checks."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def ops(model: pf.Model) -> list[str]:
 def check_numbers_stay(
     model: onnx.ModelProto, fed: Mapping[str, Any], backend: str, ctx: Any, tolerance: float = 1e-5
 ) -> None:
-    """The optimised model computes what the one in the file does."""
+    """The optimised model computes the same as the file's."""
     plain = pf.run(pf.load(model, optimize=False), fed, backend="cpu")
     optimized = pf.run(pf.load(model), fed, backend=backend, ctx=ctx)
     assert list(optimized) == list(plain)
@@ -81,7 +81,7 @@ def random(*shape: int, seed: int = 0) -> Any:
 
 
 def check_against_peer(model: onnx.ModelProto, fed: Mapping[str, Any], backend: str = "cpu", ctx: Any = None) -> None:
-    """The model, passes and all, gives what onnxruntime gives."""
+    """The model after all passes agrees with onnxruntime."""
     session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
     names = [value.name for value in session.get_outputs()]
     actual = pf.run(model, fed, backend=backend, ctx=ctx)

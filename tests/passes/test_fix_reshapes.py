@@ -1,4 +1,4 @@
-"""Reshapes to shapes that are computed, of which inference knows enough."""
+"""Reshapes to computed shapes that inference knows in part."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SHAPES = {"zero": np.array([0]), "one": np.array([1]), "four": np.array([4]), "r
 
 
 def to_heads(dims: list[Any], parts: str) -> Any:
-    """x is reshaped to `parts`, of which b and s are x's first dims, and then goes through a Relu."""
+    """A Relu after a Reshape of x to `parts`, where b and s are x's first dims."""
     nodes = [
         node("Shape", "x", "all"),
         node("Gather", "all zero", "b"),

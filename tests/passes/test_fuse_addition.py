@@ -90,7 +90,7 @@ def test_the_numbers_stay(name: str) -> None:
 
 @pytest.mark.parametrize("sizes", [(1, 1), (9, 8), (7, 6)], ids=str)
 def test_an_addend_of_unknown_dims_is_checked(sizes: tuple[int, int]) -> None:
-    """The convolution would begin with what lies behind it."""
+    """Without the check, the convolution would read beyond the addend."""
     nodes = [node("Conv", "x w", "c"), node("Conv", "z v", "d"), node("Add", "c d", "e"), node("Relu", "e", "y")]
     loaded = pf.load(graph(nodes, {"x": ["n", 4, None, None], "z": ["n", 4, None, None]}, CONSTANTS))
     given = {"x": random(1, 4, 9, 8), "z": random(1, 4, *sizes)}

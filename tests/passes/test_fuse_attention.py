@@ -36,7 +36,7 @@ COLUMNS = node("Transpose", "k", "c", perm=[0, 1, 3, 2])
 
 
 def between(*nodes: onnx.NodeProto, outputs: str = "y", **attributes: Any) -> onnx.ModelProto:
-    """What lies between the scores s and t."""
+    """The layers between the scores s and t."""
     whole = [COLUMNS, node("MatMul", "q c", "s"), *nodes, node("Softmax", "t", "w", **attributes)]
     return graph([*whole, node("MatMul", "w v", "y")], {k: FED[k] for k in "qkvmn"}, CONSTANTS, outputs)
 

@@ -71,7 +71,7 @@ FED = {name: random(*shape, seed=index) * 2 for index, (name, shape) in enumerat
 
 
 def between(model: pf.Model) -> set[str]:
-    """What computes with real numbers."""
+    """The layers that compute with floats."""
     return set(ops(model)) - {"QuantizeLinear", "LookUp", "QuantizedAdd", "QuantizedMean"}
 
 

@@ -1,4 +1,4 @@
-"""What all passes stand on: who makes and reads what, kept up to date layer by layer."""
+"""The graph under all passes: the makers and readers of values, kept up to date layer by layer."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_absorbing_keeps_producers_and_users() -> None:
     assert {name: {layer.name for layer in users} for name, users in graph.users.items()} == {
         name: {layer.name for layer in users} for name, users in fresh.users.items()
     }
-    assert new == "w_1" and model.constants.keys() == {new, "u"}  # nobody reads the first weights any more
+    assert new == "w_1" and model.constants.keys() == {new, "u"}  # no layer reads the first weights any more
     assert "w" not in graph.specs and graph.specs[new].value is not None
     assert model.layers == [product, times, model.layers[-1]] and product.outputs == ["b"]
 

@@ -31,20 +31,20 @@ def test_layers_that_lead_only_to_shapes_are_placed() -> None:
     assert changed == 5
 
 
-def test_layers_that_lead_to_values_are_not() -> None:
+def test_layers_that_lead_to_values_are_not_placed() -> None:
     nodes = [node("Shape", "x", "s"), node("Cast", "s", "f", to=1), node("Mul", "x f", "y")]
     model, changed = apply("place_shape_arithmetic", graph(nodes, {"x": ["n"]}))
     assert changed == 0 and not on_host(model)
 
 
-def test_a_layer_of_which_only_the_shape_is_asked_is_not() -> None:
+def test_a_layer_whose_shape_alone_is_read_is_not_placed() -> None:
     """Its values would have to come from the GPU."""
     nodes = [node("Exp", "x", "e"), node("Shape", "e", "s"), node("Expand", "one s", "y")]
     model, _ = apply("place_shape_arithmetic", graph(nodes, {"x": ["n"]}, {"one": np.float32(1)}))
     assert on_host(model) == {"s"}
 
 
-def test_an_output_of_the_model_is_not() -> None:
+def test_an_output_of_the_model_is_not_placed() -> None:
     nodes = [node("Shape", "x", "s"), node("Expand", "one s", "y")]
     model, _ = apply("place_shape_arithmetic", graph(nodes, {"x": ["n"]}, {"one": np.float32(1)}, outputs="y s"))
     assert not on_host(model)

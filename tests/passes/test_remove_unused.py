@@ -13,7 +13,7 @@ LONELY = graph(
 )
 
 
-def test_what_nobody_reads_goes() -> None:
+def test_unread_layers_are_removed() -> None:
     model, changed = apply("remove_unused", LONELY)
     assert changed == 3
     assert ops(model) == ["Neg", "Add"]

@@ -1,4 +1,4 @@
-"""Shape arithmetic as PyTorch's exporters write it: what is known of it before any shape is, and where it runs."""
+"""Shape arithmetic as PyTorch's exporters write it: which entries are known before any shape, and where it runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shapes with unknown dims, and what is known of a tensor before it exists."""
+"""Shapes with unknown dims, and tensors of which only some facts are known."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_partial_elements_may_be_unknown() -> None:
     assert pf.PartialTensor.of_entries(pf.DataType.INT64, (5, 3)).ints() == (5, 3)
 
 
-def test_elements_of_a_matrix_or_of_floats_are_nobodys() -> None:
+def test_elements_of_a_matrix_or_of_floats_are_not_kept() -> None:
     assert pf.PartialTensor.of(np.ones((2, 2), np.int64)).elements is None
     assert pf.PartialTensor.of(np.ones(2, np.float32)).elements is None
 
@@ -82,7 +82,7 @@ def test_broadcast_agrees_with_numpy(a: tuple[int, ...], b: tuple[int, ...]) -> 
 
 @given(SHAPES, SHAPES, st.lists(st.booleans(), min_size=8, max_size=8))
 @settings(deadline=None, max_examples=100)
-def test_broadcast_of_less_known_shapes_accepts_what_comes(
+def test_broadcast_of_less_known_shapes_accepts_any_dims(
     a: tuple[int, ...], b: tuple[int, ...], hidden: list[bool]
 ) -> None:
     """Hiding dims never makes a wrong claim."""

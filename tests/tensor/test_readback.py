@@ -1,4 +1,4 @@
-"""Downloads that may not have arrived: polled, awaited, or waited for by who says so. The tests hold the fence."""
+"""Downloads that may not have arrived: polled, awaited, or waited for on request. The tests open the fence."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from perframe.tensor.readback import FrameState, Readback
 
 
 class ManualFence:
-    """A fence that a test opens; it counts who waited for it while it was closed."""
+    """A fence that a test opens. It counts the waits while it is closed."""
 
     def __init__(self) -> None:
         self.done = False

@@ -28,7 +28,7 @@ def test_is_float() -> None:
 
 
 @pytest.mark.parametrize("dims", [(), (5,), (2, 3, 5), (0, 3), (1, 1)])
-def test_shape_has_what_numpy_says(dims: tuple[int, ...]) -> None:
+def test_shape_agrees_with_numpy(dims: tuple[int, ...]) -> None:
     shape, array = pf.TensorShape(dims), np.zeros(dims, np.int8)
     assert (shape.rank, shape.size) == (array.ndim, array.size)
     assert shape == dims
@@ -36,7 +36,7 @@ def test_shape_has_what_numpy_says(dims: tuple[int, ...]) -> None:
         assert shape.strides == array.strides
 
 
-def test_a_tensor_copies_what_it_is_made_of() -> None:
+def test_a_tensor_copies_its_array() -> None:
     array = np.arange(6, dtype=np.float32).reshape(2, 3)
     tensor = pf.Tensor(array)
     array[:] = 0

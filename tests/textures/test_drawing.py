@@ -98,7 +98,7 @@ def test_swizzle_and_normalization_are_undone(draw: Any) -> None:
 
 
 def expected_in(region: tuple[float, ...], values: Array, before: Array, linear: bool = True) -> Array:
-    """`values` stretched over a region of a picture; pixels whose centres lie outside stay."""
+    """Stretch `values` over a region of a picture. Pixels whose centres lie outside stay."""
     x, y, w, h = region
     result = before.copy()
     for row in range(before.shape[0]):
@@ -161,7 +161,7 @@ def screen(gl_context: Any) -> Any:
 
 
 def seen(screen: Any) -> Array:
-    """What a viewer sees of it: the top row first."""
+    """The picture as a viewer sees it, the top row first."""
     return np.frombuffer(screen.read(components=4), np.uint8).reshape(screen.height, screen.width, 4)[::-1] / 255
 
 

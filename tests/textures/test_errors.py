@@ -1,4 +1,4 @@
-"""What is no picture, and what cannot be drawn into, is said before anything is done."""
+"""Objects that are no picture, or that cannot be drawn into, are errors before any work."""
 
 from __future__ import annotations
 

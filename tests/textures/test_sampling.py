@@ -99,7 +99,7 @@ def test_channels_last(sample: Any) -> None:
 @pytest.mark.parametrize("components", [1, 2, 3, 4])
 @pytest.mark.parametrize("dtype", [np.uint8, np.float32])
 def test_components_and_dtypes(components: int, dtype: Any, sample: Any) -> None:
-    """Missing colours are 0, and a missing alpha is 1, as GL has it; floats keep what is outside 0..1."""
+    """As in GL, missing colours are 0, and a missing alpha is 1. Floats outside 0..1 stay."""
     picture = RANDOM.uniform(-3, 300, (6, 5, components)).clip(0 if dtype is np.uint8 else -3, 255).astype(dtype)
     expected = np.zeros((6, 5, 4))
     expected[..., 3] = 1
@@ -128,7 +128,7 @@ def test_enlarging_is_as_pillow_does_it(sample: Any) -> None:
 )
 @pytest.mark.parametrize("mode", ["linear", "nearest"])
 def test_regions(region: tuple[float, float, float, float], mode: str, sample: Any) -> None:
-    """Parts of a picture, and what lies beyond its edges, which is as the edge."""
+    """Parts of a picture. Beyond its edges, the texels of the edge repeat."""
     expected = by_hand(PICTURE, (7, 6), region, mode == "linear")[..., :3] / 255
     how = TRANSFORM.set_region(*region).set_resample(mode)
     np.testing.assert_allclose(sample(PICTURE, (1, 3, 6, 7), how), planes(expected), atol=2e-4)
@@ -142,7 +142,7 @@ def test_swizzles(swizzle: str, sample: Any) -> None:
 
 
 def test_the_first_row_is_the_top_wherever_the_origin(sample: Any) -> None:
-    """Of a texture that GL drew, the first row of texels is the lowest; regions count from the top all the same."""
+    """In a texture that GL drew, the first row of texels is the lowest. Regions still count from the top."""
     how = TRANSFORM.set_coord_origin("bottom_left")
     upright = PICTURE[::-1]
     np.testing.assert_allclose(sample(PICTURE, (1, 3, 13, 17), how), planes(upright[..., :3]) / 255, atol=1e-6)
@@ -198,7 +198,7 @@ def test_a_gl_name_is_a_texture(backend: str, gl_context: Any) -> None:
 
 
 def test_one_converter_for_many(backend: str, gl_context: Any) -> None:
-    """What is bound for one texture, tensor and region does not reach the next."""
+    """The bindings for one texture, tensor and region do not affect the next."""
     first, second = (gl_context.texture((17, 13), 4, picture.tobytes()) for picture in (PICTURE, 255 - PICTURE))
     with pf.TextureConverter(gl_context, backend) as converter:
         tensors = [pf.Tensor.empty((1, 3, 6, 5)) for _ in range(2)]

@@ -19,16 +19,9 @@ from perframe.backends.protocol import LayerLike
 from perframe.layers.conv import Convolution
 from perframe.sizes.traced import at_least, at_most, is_less
 
-<<<<<<< HEAD
-POINTS = 36
 FEW_CHANNELS = 16  # with fewer channels, the transforms cost more than the products that they save
 FEW_TILES = 12  # with fewer tiles, reading the weights, which have four times as many elements, costs too much
 MOST_TILES = BLOCK // (POINTS * PANEL) // ROWS * ROWS  # their products for a panel of columns fit on the stack
-=======
-FEW_CHANNELS = 16  # with fewer the transforms cost more than the products that they save
-FEW_TILES = 12  # with fewer the weights, four times as many numbers, cost more to read
-MOST_TILES = BLOCK // (POINTS * PANEL) // ROWS * ROWS  # of more, products for a panel would not fit on the stack
->>>>>>> cpu
 
 _G = np.array(
     [
@@ -43,22 +36,14 @@ _G = np.array(
 
 
 def may_take(form: Convolution) -> bool:
-<<<<<<< HEAD
     """Whether this pays for some shapes of this convolution. If so, its kernel is compiled beside the usual one."""
-=======
-    """Whether Winograd's way pays for some shapes: then both kernels are compiled, and new shapes compile none."""
->>>>>>> cpu
     window = form.window
     plain = window.kernel == (3, 3) and window.strides == window.dilations == (1, 1) and form.groups == 1
     return plain and min(form.channels, form.outputs) >= FEW_CHANNELS and LANES > 4
 
 
 def pays(form: Convolution) -> bool:
-<<<<<<< HEAD
     """Whether this pays for this shape: it needs enough tiles, and uses most outputs of each."""
-=======
-    """Whether Winograd's way pays for this shape: it has enough tiles, and uses most of their outputs."""
->>>>>>> cpu
     tiles = math.prod(-(-size // 4) for size in form.output)
     return may_take(form) and form.batch * tiles >= FEW_TILES and math.prod(form.output) >= 9 * tiles
 
@@ -78,20 +63,12 @@ def convolve(
     out: Operand,
     scratch: Scratch,
 ) -> NativeStep:
-<<<<<<< HEAD
     """Return the step. Operands are data, packed weights and bias."""
-=======
-    """Return the step. The operands are data, packed weights and bias."""
->>>>>>> cpu
     x, packed, bias = operands
     (height, width), (out_height, out_width), (py, px) = form.size, form.output, form.window.begin
     down, across = -(-out_height // 4), -(-out_width // 4)
     tiles, panels, threads = down * across, -(-form.outputs // PANEL), thread_count()
-<<<<<<< HEAD
     # each thread gets as many items; an item transforms its tiles once for all columns that it computes
-=======
-    # as many items for each thread: an item transforms its tiles once for all its columns
->>>>>>> cpu
     tile_items = -(-tiles // MOST_TILES)
     tile_items += is_less(threads, form.batch * tile_items) * (-(-tile_items // threads) * threads - tile_items)
     tile_block = -(-tiles // tile_items)
