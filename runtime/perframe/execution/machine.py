@@ -20,7 +20,7 @@ Values = dict[str, Any]  # Tensors and arrays; lists for sequences, None for emp
 
 @dataclass(frozen=True)
 class Machine:
-    """Where parts run: a backend, the CPU beside it, and the functions that compute arrays on the host."""
+    """The surroundings of parts: a backend, the CPU beside it, and the functions that compute arrays on the host."""
 
     backend: Backend
     host: Backend

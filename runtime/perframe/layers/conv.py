@@ -42,7 +42,7 @@ class Convolution:
 
     @property
     def _pairs(self) -> int:
-        """How often a channel meets an output under a tap of the window."""
+        """The number of times that a channel meets an output under a tap of the window."""
         return self.batch * self.channels * self.outputs // self.groups * math.prod(self.window.kernel)
 
 

@@ -32,7 +32,7 @@ _FAR = 2.0**40  # a coordinate beyond this counts as infinite
 
 @dataclass(frozen=True)
 class Sampling:
-    """How an axis is sampled. If `scale` is None, it follows from the sizes."""
+    """The sampling of an axis. If `scale` is None, it follows from the sizes."""
 
     mode: str
     coordinates: str

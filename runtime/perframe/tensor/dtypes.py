@@ -18,7 +18,7 @@ Array = NDArray[Any]
 
 
 class BackendType(enum.StrEnum):
-    """Where a worker runs, and where a tensor's data lies."""
+    """The backend of a worker, and of a tensor's data."""
 
     CPU = "cpu"
     GPU_COMPUTE = "gpu_compute"

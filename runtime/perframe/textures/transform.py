@@ -17,7 +17,7 @@ CHANNELS = "rgba"
 
 @dataclass(frozen=True)
 class TextureTransform:
-    """How a texture's pixels become a tensor's elements, and the other way round. Each setter returns a changed copy.
+    """The relation between a texture's pixels and a tensor's elements. Each setter returns a changed copy.
 
     A tensor's first row is always the picture's top. Pixels are 0..1 for the usual texture formats.
     """

@@ -1,1 +1,1 @@
-"""How each family of layers becomes steps of the CPU."""
+"""The lowering of each family of layers to steps of the CPU."""

@@ -40,8 +40,8 @@ def compute(layer: LayerLike, form: Convolution, inputs: Sequence[Any], outputs:
         (begin, max(0, need - size - begin)) for begin, need, size in zip(window.begin, last, form.size, strict=True)
     ]
     padded = np.pad(x, [(0, 0), (0, 0), *((max(0, a), c) for a, c in widths)])
-    padded = padded.reshape(form.batch, groups, form.channels // groups, *padded.shape[2:])
-    weights = w.reshape(groups, form.outputs // groups, form.channels // groups, *window.kernel)
+    padded = padded.reshape(form.batch, groups, form.depth, *padded.shape[2:])
+    weights = w.reshape(groups, form.outputs // groups, form.depth, *window.kernel)
     # whole numbers are summed in float64, which is fast, and exact for numbers of this size
     accumulate = np.float64 if x.dtype.kind in "iu" else accumulator(x.dtype)
     padded, weights = padded.astype(accumulate, copy=False), weights.astype(accumulate, copy=False)
@@ -81,7 +81,7 @@ def _channels_last(
         return None
     if b is None:
         b = Operand.stored(np.zeros(form.outputs, np.float32))
-    groups, depth, outputs = form.groups, form.channels // form.groups, form.outputs // form.groups
+    groups, depth, outputs = form.groups, form.depth, form.outputs // form.groups
     if depth == outputs == 1 and groups > 1 and addend is None and factor is None:
         by_tap = w.derived("taps", _by_tap)
         return [depthwise(layer, form, window, x, by_tap, b, out)]

@@ -35,8 +35,8 @@ def compute(layer: LayerLike, form: Convolution, inputs: Sequence[Any], outputs:
     per_group = form.outputs // groups
     accumulate = accumulator(x.dtype)
     result = np.zeros((form.batch, groups, per_group, *full), accumulate)
-    given = x.astype(accumulate, copy=False).reshape(form.batch, groups, form.channels // groups, *form.size)
-    weights = w.astype(accumulate, copy=False).reshape(groups, form.channels // groups, per_group, *window.kernel)
+    given = x.astype(accumulate, copy=False).reshape(form.batch, groups, form.depth, *form.size)
+    weights = w.astype(accumulate, copy=False).reshape(groups, form.depth, per_group, *window.kernel)
     for tap in itertools.product(*(range(k) for k in window.kernel)):
         cut = tuple(
             slice(t * d, t * d + (size - 1) * s + 1, s)
@@ -66,7 +66,7 @@ def lower(
     if b is None:
         b = Operand.stored(np.zeros(form.outputs, np.float32))
     height, width, out_height, out_width, ky, kx, sy, sx, dy, dx, py, px = window.values()
-    groups, depth, outputs_ = form.groups, form.channels // form.groups, form.outputs // form.groups
+    groups, depth, outputs_ = form.groups, form.depth, form.outputs // form.groups
     down = [_phase(r, out_height, ky, sy, dy, py) for r in range(min(sy, out_height))]
     across = [_phase(r, out_width, kx, sx, dx, px) for r in range(min(sx, out_width))]
     if not all(phase.taps for phase in (*down, *across)):

@@ -80,7 +80,7 @@ def _pool(form: Pooling, x: Any) -> list[Any]:
 
 
 def _reach(starts: Any, kernel: int, dilation: int, size: int) -> Any:
-    """How many taps of windows that begin there lie before the end of so many elements."""
+    """The number of taps before the end of `size` elements, for windows with these starts."""
     return np.clip(-((starts - size) // dilation), 0, kernel)
 
 
@@ -92,7 +92,7 @@ def _taps(starts: Any, kernel: int, dilation: int, size: int) -> Any:
 
 
 def _all(along: Sequence[Any]) -> Any:
-    """Where the conditions along all axes hold."""
+    """Combine conditions along all axes: an element of the result holds if all of its conditions hold."""
     return functools.reduce(np.logical_and, np.meshgrid(*along, indexing="ij", sparse=True))
 
 
@@ -147,7 +147,7 @@ def _channels_last(layer: LayerLike, form: Pooling, x: Operand, out: Operand) ->
 
 
 def _row_work(window: Mapping[str, int], channels: int) -> int:
-    """How many elements the windows of an output row look at."""
+    """The number of elements that the windows of an output row read."""
     return at_least(window["out_width"] * window["kernel_y"] * window["kernel_x"] * channels, 1)
 
 

@@ -169,7 +169,7 @@ def _of_convolution(layer: LayerLike, form: Convolution) -> tuple[Multiplication
     window = window_words(form.window, form.size, form.output)
     if not layer.channels_last or window is None:
         return None
-    groups, depth, outputs = form.groups, form.channels // form.groups, form.outputs // form.groups
+    groups, depth, outputs = form.groups, form.depth, form.outputs // form.groups
     images, seen = images_of(form, window)
     product = Multiplication(
         images=images,

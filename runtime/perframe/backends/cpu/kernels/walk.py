@@ -83,7 +83,7 @@ def _share(team, row):
     for index in range(ROW):
         words[POSTED + index] = step[index]
     words[HELPED] = 0
-    done = words[DONE]  # of all steps before: nobody changes it until a chunk of this one is finished
+    done = words[DONE]  # of all steps before: no thread changes it until a chunk of this one is finished
     chunks = (step[ITEMS] + step[CHUNK] - 1) // step[CHUNK]
     store_release(team + 8 * REMAINING, chunks)
     done += chunks - _take_chunks(team, False)
@@ -94,7 +94,7 @@ def _share(team, row):
 
 @inline
 def _begin(team):
-    """Call the helpers. Those that sleep come when the system wakes them; nobody waits for that."""
+    """Call the helpers. Those that sleep come when the system wakes them; no thread waits for that."""
     words = int64s(team)
     exchange(team + 8 * RUNNING, 1)
     if add_in_order(team + 8 * ASLEEP, 0):

@@ -1,1 +1,1 @@
-"""What the CPU's families share to make steps of layers."""
+"""The parts of lowering that the CPU's families share."""

@@ -1,1 +1,1 @@
-"""How each family of layers becomes draws and dispatches."""
+"""The lowering of each family of layers to draws and dispatches."""
