@@ -1,4 +1,4 @@
-"""The loop that runs a program, and the one that helps: chunks of a step go to whichever thread asks for them first.
+"""The loop that runs a program, and the loop that helps: a thread that asks first gets the next chunk of a step.
 
 A team is one block of words, shared by the threads of the process and never freed. The thread that walks a program
 posts a split step there and takes chunks of it like everyone else; it waits only for chunks that another thread has
@@ -6,8 +6,8 @@ taken. A chunk is taken by decrementing `REMAINING`, and is ours if that was pos
 read: they cannot change before the chunk is reported in `DONE`. So a helper that comes late, or was held up for long,
 finds nothing to take, and touches nothing.
 
-The walker takes the first chunks and the helpers the last: what a thread computed in one step lies in its core's cache,
-and is mostly what it reads in the next.
+The walker takes the first chunks and the helpers take the last. So a thread mostly reads what it computed in the step
+before, and finds it in its core's cache.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ from perframe.backends.cpu.kernels.team import (
 )
 
 FUTEX_WAIT, FUTEX_WAKE, EVERYONE = 128, 129, 1 << 30  # for threads of one process
-# a power of two: pauses between two offers of the core to other threads, one of which may be whom we wait for
+# a power of two: pauses between two offers of the core to other threads: we may wait for one of them
 PATIENCE = 256
 
 
 @inline
 def _take_chunks(team, helps):
-    """Run chunks of the posted step until none is left; returns how many."""
+    """Run chunks of the posted step until none is left. Return their number."""
     words = int64s(team)
     mine = 0
     while True:
@@ -67,7 +67,7 @@ def _take_chunks(team, helps):
 
 @inline
 def _be_patient(team, spins):
-    """One turn of a loop that waits for another thread; returns how many there were."""
+    """Take one turn of a loop that waits for another thread. Return the number of turns so far."""
     function = int64s(team)[YIELD]
     if spins & (PATIENCE - 1) == PATIENCE - 1 and function:
         call_system(function, 0, 0, 0, 0, 0)
