@@ -176,7 +176,7 @@ def test_an_unobserved_failure_is_logged(caplog: Any) -> None:
     job = pf.jobs.schedule(fail)
     while not job.done:
         time.sleep(0.001)
-    assert "lost" not in caplog.text  # somebody may still wait for it
+    assert "lost" not in caplog.text  # a caller may still wait for it
     del job
     gc.collect()
     assert "a job failed, and no code waited for it: KeyError: 'lost'" in caplog.text

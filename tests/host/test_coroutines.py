@@ -17,7 +17,7 @@ def blank_app(step: float = 0.25) -> App:
 
 
 class FakeReadback:
-    """Done after some polls, and awaited as perframe's own Readback is."""
+    """A readback that is done after some polls, and can be awaited like perframe's own."""
 
     def __init__(self, polls: int, value: int) -> None:
         self.polls, self.value = polls, value

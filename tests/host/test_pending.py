@@ -109,7 +109,7 @@ def test_at_least_one_step_a_frame(app: App, clock: ManualClock) -> None:
 
 
 def test_steps_may_say_what_they_cost(app: App) -> None:
-    """As GPU work does, which the clock does not see."""
+    """GPU work does so, since the clock does not measure it."""
     taken: list[float] = []
 
     def steps() -> Iterator[float]:
