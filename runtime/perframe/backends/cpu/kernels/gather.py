@@ -23,8 +23,8 @@ def _gather(pointer: Any, size: int) -> Any:
             out, word = pointer(n[field.out]), int64s(n[field.error])
             short, size, inner, count = n[field.is_short], n[field.size], n[field.inner], n[field.count]
             for item in range(begin, end):
-                position = item % count
-                index = narrow[position] if short else wide[position]
+                place = item % count
+                index = narrow[place] if short else wide[place]
                 at = index + (size if index < 0 else 0)
                 if at < 0 or at >= size:
                     word[2], word[1], word[0] = size, index, 1
@@ -45,14 +45,14 @@ build, of_bytes, of_shorts, of_words = _gather(int32s, 4), _gather(bools, 1), _g
 
 
 @inline
-def _counted(wide, narrow, short, at, size, word):
+def _place(wide, narrow, short, at, size, word):
     """Return an index, counted from the front; -1 for one that is outside, which sets the words of `error`."""
     index = narrow[at] if short else wide[at]
-    counted = index + (size if index < 0 else 0)
-    if counted < 0 or counted >= size:
+    place = index + (size if index < 0 else 0)
+    if place < 0 or place >= size:
         word[2], word[1], word[0] = size, index, 1
         return -1
-    return counted
+    return place
 
 
 def _elements(pointer: Any) -> Any:
@@ -73,9 +73,9 @@ def _elements(pointer: Any) -> Any:
                     base += left % n[rest + axis] * n[rest + rank + axis]
                     left //= n[rest + axis]
                 for i in range(count):
-                    index = _counted(wide, narrow, short, item * count + i, size, word)
-                    if index >= 0:
-                        out[item * count + i] = x[base + i * across + index * step]
+                    place = _place(wide, narrow, short, item * count + i, size, word)
+                    if place >= 0:
+                        out[item * count + i] = x[base + i * across + place * step]
 
         return kernel
 
@@ -97,9 +97,9 @@ def _tuples(pointer: Any) -> Any:
             for item in range(begin, end):
                 row, inside = item // count * rows, True
                 for axis in range(rank):
-                    index = _counted(wide, narrow, short, item * rank + axis, n[rest + axis], word)
-                    inside = inside and index >= 0
-                    row += index * n[rest + rank + axis]
+                    place = _place(wide, narrow, short, item * rank + axis, n[rest + axis], word)
+                    inside = inside and place >= 0
+                    row += place * n[rest + rank + axis]
                 if inside:
                     for i in range(inner):
                         out[item * inner + i] = x[row * inner + i]
