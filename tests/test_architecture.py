@@ -24,7 +24,7 @@ def test_little_lies_at_the_top() -> None:
     assert len([path for path in PACKAGE.iterdir() if path.suffix == ".py"]) <= MOST
 
 
-def test_files_that_pages_name_are_there() -> None:
+def test_files_named_in_pages_exist() -> None:
     """From the root, the package, its tests, or (in tables of kernels) the CPU backend."""
     homes = (ROOT, PACKAGE, PACKAGE / "backends" / "cpu")
     pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]

@@ -1,6 +1,6 @@
-"""Draws which package knows which, from the imports: `python tools/draw_packages.py` writes docs/architecture.md.
+"""Draws the imports between packages: `python tools/draw_packages.py` writes them into docs/architecture.md.
 
-An arrow is left out where a longer way says it. With --check nothing is written, and an old drawing is exit status 1.
+An arrow is left out if longer ways imply it. With --check nothing is written, and an outdated drawing exits with 1.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ import grimp
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "architecture.md"
 BLOCK = re.compile(r"(?<=<!-- packages -->\n).*?(?=<!-- end of packages -->)", re.DOTALL)
 ROOT = "perframe"
-INNER = ("perframe.backends.cpu", "perframe.backends.gl")  # have boxes of their own
-ASIDE = {"errors", "resources"}  # whom everybody may know
+INNER = ("perframe.backends.cpu", "perframe.backends.gl")  # packages with their own boxes
+ASIDE = {"errors", "resources"}  # every package may import these
 
 Edges = Mapping[str, frozenset[str]]
 
 
 def package_of(module: str) -> str:
-    """The box that a module is drawn in."""
+    """The box of a module."""
     inner = next((name for name in INNER if module == name or module.startswith(f"{name}.")), None)
     return inner.removeprefix(f"{ROOT}.") if inner else module.split(".")[1] if "." in module else ROOT
 
@@ -40,7 +40,7 @@ def imports() -> Edges:
 
 
 def floors(edges: Edges) -> dict[str, int]:
-    """How many packages lie below each on the longest way down. Raises ValueError for a circle."""
+    """The number of packages below each, on the longest way down. Raises ValueError for a circle."""
 
     @functools.cache
     def floor(name: str, above: frozenset[str] = frozenset()) -> int:
@@ -52,7 +52,7 @@ def floors(edges: Edges) -> dict[str, int]:
 
 
 def drawing(edges: Edges) -> str:
-    """Mermaid's text: arrows lead from a package to those that it knows."""
+    """The drawing as Mermaid's text. Arrows lead from a package to those that it imports."""
     level = floors(edges)
 
     @functools.cache

@@ -1,7 +1,7 @@
 """Sets up a checkout: virtual environment, packages, and the system's libraries that are missing.
 
 `python tools/setup.py EXTRA...` works with nothing but a Python. The Makefile calls it when pyproject.toml is newer
-than the environment. A library that cannot be installed stops nothing: the command to install it is printed.
+than the environment. If a library cannot be installed, the tool prints the command that installs it, and goes on.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def succeeds(command: Sequence[str | Path]) -> bool:
 
 
 def apt_install(packages: Sequence[str], why: str) -> bool:
-    """Installs Debian packages as root or through a sudo that asks nothing; else says how to, and returns False."""
+    """Installs Debian packages as root, or by sudo without a password. Else prints how to, and returns False."""
     command = ["apt-get", "install", "-y", "--no-install-recommends", *packages]
     by_hand = f"sudo apt-get update && sudo {' '.join(command)}"
     if not shutil.which("apt-get"):
@@ -54,7 +54,7 @@ def apt_install(packages: Sequence[str], why: str) -> bool:
 
 
 def make_environment() -> None:
-    """Creates .venv unless a working one is there."""
+    """Creates .venv unless a working one exists."""
     if (BIN / "python").exists() and succeeds([BIN / "python", "-m", "pip", "--version"]):
         return
     say(f"creating {VENV.name} with Python {sys.version.split()[0]}")

@@ -1,4 +1,4 @@
-"""Where a model's time goes on the CPU: its layers by time, and what products reach against the best of one core.
+"""Where a model's time goes on the CPU: its layers by time, and the rate of products against the best rate of one core.
 
 `python tools/where_time_goes.py MODEL [LAYERS [NAME=N,...]]`, the numbers for the model's open dims. Run it with
 PERFRAME_THREADS=1: each step is timed alone.

@@ -129,7 +129,7 @@ def test_debug_shows_where_an_error_came_from(monkeypatch: pytest.MonkeyPatch) -
         cli.main()
 
 
-def test_inspect_shows_layers_and_what_the_passes_did(perframe: Command, model: Path) -> None:
+def test_inspect_shows_layers_and_the_work_of_passes(perframe: Command, model: Path) -> None:
     facts = json.loads(perframe("inspect", model, "--json").out)
     assert facts["inputs"] == [{"name": "x", "dtype": "float32", "shape": ["batch", 4]}]
     assert facts["operators"]["Identity"] == [1, 0]
@@ -141,7 +141,7 @@ def test_inspect_shows_layers_and_what_the_passes_did(perframe: Command, model: 
     assert "(batch, 4)" in shown and "Identity 1 → 0" in shown
 
 
-def test_inspect_shows_what_a_run_takes(perframe: Command, model: Path) -> None:
+def test_inspect_shows_the_memory_of_a_run(perframe: Command, model: Path) -> None:
     used = json.loads(perframe("inspect", model, "--memory", "--json", "--dims", "batch=8").out)
     assert used["weights"] == 15 * 4 and used["packed"] > 0
     assert all(size <= used["arena"] for _, size in used["layers"]) and used["layers"]

@@ -24,7 +24,7 @@ def kernel(build: Callable[[], Any]) -> int:
 
 
 def mix() -> Any:
-    """From the array at n[0] to the one at n[1]: each element depends on several, so that order matters."""
+    """Mix the array at n[0] into the one at n[1]. Each element depends on several, so that order matters."""
     from perframe.backends.cpu.kernels.memory import int64s
 
     def kernel(numbers, begin, end):  # type: ignore[no-untyped-def]
@@ -37,7 +37,7 @@ def mix() -> Any:
 
 
 def tally() -> Any:
-    """Counts how often each item was run, at n[0]; takes a while for each."""
+    """Count at n[0] how often each item runs. Each takes a while."""
     from perframe.backends.cpu.kernels.memory import int64s
 
     def kernel(numbers, begin, end):  # type: ignore[no-untyped-def]

@@ -25,7 +25,7 @@ BIG = 1 << 20
 @given(st.lists(st.tuples(st.integers(0, 40 * BIG // 4), st.integers(0, 5)), min_size=1, max_size=30))
 @settings(deadline=None)
 def test_values_that_live_together_lie_apart(values: list[tuple[int, int]]) -> None:
-    """Each value is given back after so many others were taken; the layout may move all of them at the end."""
+    """A value is given back after some others were taken. The layout may move all values at the end."""
     arena = Arena()
     workspace = ArenaWorkspace(arena)
     live: list[tuple[int, ArenaStorage]] = []
@@ -63,7 +63,7 @@ def test_what_was_not_taken_here_is_left_alone() -> None:
 
 
 def test_a_waste_is_laid_out_anew() -> None:
-    """Two small values around a large one that goes: the next, which is larger still, does not fit between them."""
+    """A large value between two small ones is given back. The next value is larger still, and does not fit there."""
     workspace = ArenaWorkspace(Arena())
     first, hole, last = (workspace.take((size,), DataType.FLOAT32) for size in (16, BIG, 16))
     workspace.give_back(hole)

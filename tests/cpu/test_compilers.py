@@ -224,7 +224,7 @@ def test_a_forked_process_does_not_wait_for_the_threads_of_another(cache: Path, 
 
 
 @pytest.mark.parametrize("where", ["gpu_compute", "gpu_pixel"])
-def test_a_gpu_asks_only_for_what_its_host_part_needs(
+def test_a_gpu_asks_only_for_the_kernels_of_its_host_part(
     where: str, gl_context: Any, fresh: Compilers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if where == "gpu_compute" and gl_context.version_code < 430:

@@ -117,7 +117,7 @@ def test_a_finished_job_keeps_nothing_alive() -> None:
     assert seen() is None
 
 
-def test_jobs_wait_for_what_they_depend_on() -> None:
+def test_jobs_wait_for_their_dependencies() -> None:
     gate, order = Gate(), []
     first = jobs.schedule(lambda: (gate.wait(), order.append(1)))
     second = jobs.schedule(order.append, 2, depends_on=[first])
@@ -137,7 +137,7 @@ def test_a_long_chain_does_not_use_up_the_threads() -> None:
     assert order == list(range(200))
 
 
-def test_wait_raises_what_the_job_raised() -> None:
+def test_wait_raises_the_exception_of_the_job() -> None:
     def fail() -> None:
         raise KeyError("lost")
 

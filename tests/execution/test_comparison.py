@@ -34,7 +34,7 @@ def model() -> pf.Model:
 
 @pytest.fixture
 def wrong_softmax(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its definition gives other values than kernels do."""
+    """A softmax whose definition differs from its kernels."""
     compute = reference.family_of
 
     class Wrong:
@@ -99,7 +99,7 @@ def test_bodies_are_compared(backend: str, backend_context: Any) -> None:
 
 
 def test_a_pool_with_its_channels_last_has_the_right_definition(model: pf.Model) -> None:
-    """Its family gives the values of all planes in a row."""
+    """Its family returns the values of all planes as one flat array."""
     (pool,) = [one for one in pf.compare(model, {"x": X}) if one.op == "MaxPool"]
     assert pool.shape == (2, 4, 4, 4) and pool.apart == 0
 

@@ -46,7 +46,7 @@ def test_one_worker_takes_both_branches_and_other_shapes(backend: str, backend_c
 
 
 def doubling() -> pf.Model:
-    """x is doubled `trips` times; every state and the largest so far come out; an outer constant is read."""
+    """Double x `trips` times. Outputs are all states and the largest so far; the body reads an outer constant."""
     body = helper.make_graph(
         [
             helper.make_node("Mul", ["state", "factor"], ["next"]),
@@ -161,7 +161,7 @@ def test_what_a_body_lacks_is_reported_with_the_rest() -> None:
 def test_a_loop_reads_back_nothing_but_its_condition(
     backend: str, backend_context: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """On a GPU, states and collected rows stay there until someone asks for the outputs."""
+    """On a GPU, states and collected rows stay there until a caller reads the outputs."""
     read: list[str] = []
     original = control_flow.downloaded
 
@@ -182,7 +182,7 @@ def test_a_loop_reads_back_nothing_but_its_condition(
 
 
 def running_sums(direction: int, axis: int) -> pf.Model:
-    """Along an axis of Relu(x): the sums so far, and the last, which begins at Relu(start)."""
+    """Running sums along an axis of Relu(x), which begin at Relu(start), and the last sum."""
     body = helper.make_graph(
         [
             helper.make_node("Add", ["sum_in", "slice"], ["sum_out"]),

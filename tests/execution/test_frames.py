@@ -1,4 +1,4 @@
-"""Frames that overlap on the CPU: nothing waits that need not, and every readback keeps its own frame's values."""
+"""Frames that overlap on the CPU: nothing waits without need, and every readback keeps its own frame's values."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_release_waits_for_pending_runs(double: pf.Model) -> None:
 
 
 def test_a_job_may_depend_on_a_tensor(double: pf.Model) -> None:
-    """As users do with functions of their own."""
+    """Users do so with their own functions."""
     gate, seen = Gate(), []
     with pf.Worker(double) as worker:
         y = worker.schedule(gated(row(1, 2, 3), gate)).peek_output()

@@ -77,7 +77,7 @@ def test_what_a_released_worker_made_is_closed(backend: str, backend_context: An
 
 
 def test_an_error_stays_with_its_run() -> None:
-    """Two layers find the index wrong: the second one's word must not be found after the next run."""
+    """Two layers find a wrong index. The second one's error must not appear after the next run."""
     nodes = [node("Gather", "t i", "a"), node("Gather", "u i", "b"), node("Add", "a b", "y")]
     model = load(nodes, {"i": [2], "t": [5], "u": [5]}, dtypes={"i": "int64"}, optimize=False)
     data = {"t": np.arange(5, dtype=np.float32), "u": np.arange(5, dtype=np.float32)}

@@ -17,7 +17,7 @@ def info(name: str, kind: int = TensorProto.FLOAT, shape: Any = None) -> onnx.Va
 
 
 def loop(declared: Any) -> onnx.ModelProto:
-    """Collects x, as often as n says; its rows are declared to be of this shape."""
+    """A loop that collects x n times. Its rows are declared with this shape."""
     nodes = [helper.make_node("Identity", ["going"], ["on"]), helper.make_node("Identity", ["x"], ["row"])]
     given = [info("i", TensorProto.INT64, []), info("going", TensorProto.BOOL, [])]
     body = helper.make_graph(nodes, "body", given, [info("on", TensorProto.BOOL, []), info("row", shape=declared)])
@@ -37,7 +37,7 @@ def test_no_rows_have_the_shape_of_rows(
 
 
 def test_no_rows_of_a_scan(backend: str, backend_context: Any) -> None:
-    """Along the axis that the output says."""
+    """The empty axis is the one that the output names."""
     row = [info("x", shape=[2])]
     body = helper.make_graph([helper.make_node("Neg", ["x"], ["z"])], "body", row, [info("z", shape=[2])])
     node = helper.make_node("Scan", ["rows"], ["y"], body=body, num_scan_inputs=1, scan_output_axes=[-1])

@@ -68,14 +68,14 @@ def test_no_branch_is_left_to_a_run(by_rank: pf.Model, monkeypatch: pytest.Monke
         assert list(worker.schedule_iterable(np.ones((2, 2), np.float32)))
 
 
-def test_names_that_are_taken_are_given_once(by_rank: pf.Model) -> None:
+def test_names_in_bodies_become_unique(by_rank: pf.Model) -> None:
     _, model = settled(by_rank, {"x": (3, 4)}, evaluator())
     assert model is not None
     model.verify()
     assert not any(layer.op == "If" for layer in model.layers)
 
 
-def test_what_data_decide_stays_a_branch(by_rank: pf.Model) -> None:
+def test_a_branch_that_data_decide_stays_one(by_rank: pf.Model) -> None:
     yes, no = branch("yes", node("Neg", "x", "out")), branch("no", node("Identity", "x", "out"))
     nodes = [helper.make_node("If", ["c"], ["y"], name="choose", then_branch=yes, else_branch=no)]
     given = [

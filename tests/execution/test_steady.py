@@ -18,7 +18,7 @@ from small import Gate, load, node, row
 
 MEGABYTE = 1 << 20
 FRAMES = 1000
-LITTLE = 16 * FRAMES  # less than any object a frame; Python keeps some freed ones for itself
+LITTLE = 16 * FRAMES  # bytes: less than one object in each frame; Python keeps some freed objects
 
 
 @pytest.fixture(autouse=True)

@@ -101,7 +101,7 @@ def test_a_tensor_on_a_gpu_is_refused(double: pf.Model, backend: str, backend_co
                 pf.jobs.schedule(lambda: None, **given)
 
 
-def test_two_workers_and_jobs_at_once_give_what_one_after_the_other_gives() -> None:
+def test_two_workers_and_jobs_give_the_same_at_once_and_in_turn() -> None:
     nodes = [node("MatMul", "x w", "h"), node("Tanh", "h", "t"), node("Add", "t x", "y")]
     weights = np.random.default_rng(2).standard_normal((32, 32)).astype(np.float32) / 6
     model = load(nodes, {"x": [32, 32]}, constants={"w": weights})
@@ -176,7 +176,7 @@ def test_an_unobserved_failure_is_logged(caplog: Any) -> None:
     job = pf.jobs.schedule(fail)
     while not job.done:
         time.sleep(0.001)
-    assert "lost" not in caplog.text  # somebody may still wait for it
+    assert "lost" not in caplog.text  # a caller may still wait for it
     del job
     gc.collect()
     assert "a job failed, and no code waited for it: KeyError: 'lost'" in caplog.text

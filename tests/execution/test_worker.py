@@ -130,7 +130,7 @@ def test_too_many_inputs_and_unknown_names(worker: pf.Worker) -> None:
 
 
 def test_a_name_is_one_dim_in_all_inputs(worker: pf.Worker) -> None:
-    """Both inputs say (n, 3). One that would broadcast is refused as well: passes rely on names."""
+    """Both inputs are declared as (n, 3). One that would broadcast is refused too, because passes rely on names."""
     for rows in (1, 4):
         with pytest.raises(pf.InputError, match="'n' is 2"):
             worker.schedule(A, np.zeros((rows, 3), np.float32))
@@ -219,7 +219,7 @@ def test_values_that_decide_shapes_make_plans_of_their_own(backend: str, backend
 
 
 def test_its_own_output_is_an_input_of_the_next_frame(backend: str, backend_context: Any) -> None:
-    """State that is fed back. Reversed, so that no order of elements makes overwriting it early come out right."""
+    """State that is fed back. It is reversed, so that overwriting it too early is wrong in any order of elements."""
     bounds = {"s": np.array([-1]), "e": np.array([-1000]), "a": np.array([0]), "t": np.array([-1])}
     model = load([node("Slice", "x s e a t", "y")], {"x": [64]}, constants=bounds)
     state = np.arange(64, dtype=np.float32)

@@ -50,7 +50,7 @@ def test_more_than_one_dimension_of_groups(size: int, where: str, gl_context: An
     np.testing.assert_array_equal(y, sequence(size) + 1)
 
 
-def test_a_row_of_texels_is_what_these_tests_think(gl_context: Any) -> None:
+def test_a_row_of_texels_is_as_wide_as_these_tests_assume(gl_context: Any) -> None:
     shift = device_for(gl_context).texture_shift
     assert texture_size(ROW, shift) == (4096, 1) and texture_size(ROW + 1, shift) == (4096, 2)
 

@@ -17,7 +17,7 @@ def blank_app(step: float = 0.25) -> App:
 
 
 class FakeReadback:
-    """Done after some polls, and awaited as perframe's own Readback is."""
+    """A readback that is done after some polls, and can be awaited like perframe's own."""
 
     def __init__(self, polls: int, value: int) -> None:
         self.polls, self.value = polls, value
@@ -135,7 +135,7 @@ async def at_once() -> str:
     ],
     ids=["readback", "clone", "coroutine", "schedule", "seconds", "next_frame"],
 )
-def test_an_endless_loop_that_awaits_what_is_done_gives_every_frame_back(
+def test_an_endless_loop_over_finished_awaits_gives_every_frame_back(
     begin: Callable[[App], Awaitable[object]],
 ) -> None:
     frames: list[int] = []

@@ -57,7 +57,7 @@ def test_one_step_a_frame_in_spite_of_rounding() -> None:
     assert {timeline.tick(SIZE, 0.0).fixed_steps for _ in range(5000)} == {1}
 
 
-def test_a_long_frame_drops_what_is_beyond_the_cap() -> None:
+def test_a_long_frame_drops_the_time_beyond_the_cap() -> None:
     frames = ticks(ManualClock(), [100.125, 0.125, 0.25], cap=3)
     assert [frame.fixed_steps for frame in frames] == [0, 3, 1, 1]
     assert frames[1].fixed_alpha == 0.5

@@ -108,8 +108,8 @@ def test_at_least_one_step_a_frame(app: App, clock: ManualClock) -> None:
     assert taken == [0, 1]
 
 
-def test_steps_may_say_what_they_cost(app: App) -> None:
-    """As GPU work does, which the clock does not see."""
+def test_steps_may_report_their_cost(app: App) -> None:
+    """GPU work does so, since the clock does not measure it."""
     taken: list[float] = []
 
     def steps() -> Iterator[float]:

@@ -27,7 +27,7 @@ def without_gl(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(moderngl, "create_context", refuse)
 
 
-def test_blank_keeps_what_is_presented_for_one_frame() -> None:
+def test_blank_keeps_a_presented_picture_for_one_frame() -> None:
     surface: Surface = BlankSurface((3, 2))
     assert surface.ctx is None and surface.framebuffer is None and not surface.should_close
     assert surface.read_pixels().shape == (2, 3, 3) and not surface.read_pixels().any()

@@ -145,12 +145,12 @@ def test_an_unsupported_operator_whose_shape_matters_is_still_reported() -> None
     assert [problem.node for problem in caught.value.problems] == ["first", "second"]
 
 
-def test_a_value_that_nothing_makes() -> None:
+def test_a_value_that_no_node_makes() -> None:
     with pytest.raises(pf.ModelError, match=r"activation.*'ghost'"):
         pf.load(model(helper.make_node("Add", ["x", "ghost"], ["y"], name="activation")))
 
 
-def test_an_output_that_nothing_makes() -> None:
+def test_an_output_that_no_node_makes() -> None:
     with pytest.raises(pf.ModelError, match="'y'"):
         pf.load(model(helper.make_node("Relu", ["x"], ["z"])))
 

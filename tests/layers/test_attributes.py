@@ -25,7 +25,7 @@ LEFT_TO_THE_LAYER = {  # tables, values, bodies of loops, and attributes that pa
 }
 
 
-def test_every_attribute_of_every_layer_says_what_it_may_be() -> None:
+def test_every_attribute_of_every_layer_declares_its_values() -> None:
     silent = {
         f"{name}.{attribute}"
         for name, entry in registry().items()
@@ -63,7 +63,7 @@ def own(x: PartialTensor, *, sizes: Sequence[Annotated[int, Between(1)]], mode: 
     return x
 
 
-def test_a_layer_of_ones_own_is_checked_by_what_it_declares() -> None:
+def test_a_custom_layer_is_checked_by_its_declaration() -> None:
     entry = Declaration("Own", "own", own)
     with pytest.raises(pf.InferenceError, match="sizes of Own is a list of whole numbers of at least 1, and not"):
         entry.with_defaults({"sizes": (2, 0)})

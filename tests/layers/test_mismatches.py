@@ -70,7 +70,7 @@ def test_operands_that_do_not_fit_are_refused(
     ],
     ids=str,
 )
-def test_a_node_that_lacks_what_it_needs_is_a_model_error(
+def test_a_node_with_wrong_inputs_or_attributes_is_a_model_error(
     op: str, inputs: list[str], attributes: dict[str, Any], opset: int
 ) -> None:
     graph = helper.make_graph(

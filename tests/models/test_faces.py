@@ -106,7 +106,7 @@ def test_in_an_array(
 
 
 @pytest.mark.parametrize("detector", DETECTORS, ids=str)
-def test_no_face_where_there_is_none(detector: Detector, picture: Any, shared: Path) -> None:
+def test_no_face_in_a_picture_without_one(detector: Detector, picture: Any, shared: Path) -> None:
     """The score means something: the helmet and the shuttle are no faces."""
     model = pf.load(shared / "models" / f"{detector.name}.onnx")
     with pf.Worker(model) as worker:

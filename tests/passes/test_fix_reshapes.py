@@ -49,7 +49,7 @@ def target(model: Any) -> list[int] | None:
     ],
     ids=str,
 )
-def test_a_shape_that_is_known_but_for_one_dim_is_a_constant(dims: list[Any], parts: str, wanted: Any) -> None:
+def test_a_shape_with_one_unknown_dim_is_a_constant(dims: list[Any], parts: str, wanted: Any) -> None:
     model, changed = apply("fix_reshapes", to_heads(dims, parts))
     assert (changed, target(model)) == (int(wanted is not None), wanted)
 

@@ -25,7 +25,7 @@ def test_layers_of_inputs_are_not() -> None:
     assert (changed, ops(model)) == (0, ["Add"])
 
 
-def test_shape_arithmetic_that_is_known_although_the_shape_is_not_is_computed() -> None:
+def test_known_arithmetic_of_an_unknown_shape_is_computed() -> None:
     nodes = [
         node("Shape", "x", "s"),
         node("Gather", "s two", "c"),

@@ -311,7 +311,7 @@ def test_sizes_for_which_there_is_no_memory_leave_the_worker_as_it_was(monkeypat
         np.testing.assert_allclose(made, expected(x + 1, constants), 1e-4, 1e-5)
 
 
-def test_memory_that_ends_in_the_middle(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_runs_out_halfway(monkeypatch: pytest.MonkeyPatch) -> None:
     """The next run finds the values that were moved before memory ran out."""
     model = load([node("Add", "x y", "s"), node("Softmax", "s", "z")], {"x": ["n", 4], "y": ["n", 4]}, "s z")
     random, allocate = np.random.default_rng(5), storage.aligned_bytes

@@ -341,7 +341,7 @@ def test_threads_change_no_bit() -> None:
 
 
 @pytest.mark.parametrize("reads_later", [False, True])
-def test_a_residual_sum_writes_over_what_it_adds(reads_later: bool) -> None:
+def test_a_residual_sum_overwrites_its_addend(reads_later: bool) -> None:
     """Unless somebody reads that later. Each layer's input and output are all that lives then."""
     nodes = [node("Conv", "x w", "a0", pads=[1] * 4)]
     for index in range(3):

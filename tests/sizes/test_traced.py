@@ -165,7 +165,7 @@ def test_a_bare_value_makes_the_formulas_hold_for_it_alone() -> None:
         assert holds((5, 9), lambda n, t, take=take: take(n), (5, 3), (6, 9)) == [True, False]  # type: ignore[misc]
 
 
-def test_a_size_is_an_int_to_all_that_asks() -> None:
+def test_a_size_passes_for_an_int() -> None:
     (n,) = Trace([5]).sizes
     assert isinstance(n, int) and is_followed(n) and not is_followed(5)
     assert np.array([n, 2], object).prod() == 10

@@ -85,6 +85,6 @@ def test_what_grows_is_seen(gl_context: object) -> None:
         ([0, 0, 0, 0, 1, 1, 1, 1, 1], True),
     ],
 )
-def test_growth_is_what_stays(counts: list[int], grows: bool) -> None:
+def test_only_lasting_growth_counts(counts: list[int], grows: bool) -> None:
     report = Report([{"descriptors": count} for count in counts], 10)
     assert bool(report.too_much()) is grows

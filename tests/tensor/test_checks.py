@@ -72,7 +72,7 @@ def test_sizes_that_were_followed_are_limited_too(monkeypatch: pytest.MonkeyPatc
         assert made.download_to_array().shape == (50000,)
 
 
-def test_the_limit_is_half_of_the_memory_or_what_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_limit_is_half_of_the_memory_or_the_configured_number(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PERFRAME_MAX_TENSOR_BYTES", raising=False)
     assert 1 << 28 < checks.most_bytes() == checks.machine_bytes() // 2
     monkeypatch.setenv("PERFRAME_MAX_TENSOR_BYTES", "4096")

@@ -29,14 +29,14 @@ def compute(layer: LayerLike, form: Deformed, inputs: Sequence[Any], outputs: Se
     weights = w.astype(wide).reshape(groups, per_group, depth, taps)
     result = np.zeros((conv.batch, groups, per_group, *conv.output), wide)
     for index, tap in enumerate(itertools.product(*(range(k) for k in window.kernel))):
-        places = [
+        coordinates = [
             np.arange(conv.output[d]).reshape(-1, *(1,) * (dims - d - 1)) * window.strides[d]
             - window.begin[d]
             + tap[d] * window.dilations[d]
             + offset[:, :, index, d]
             for d in range(dims)
         ]
-        values = _sampled(planes, places)
+        values = _sampled(planes, coordinates)
         if mask is not None:
             values = values * mask[:, :, index, None]
         values = values.reshape(conv.batch, groups, depth, *conv.output)
@@ -45,18 +45,18 @@ def compute(layer: LayerLike, form: Deformed, inputs: Sequence[Any], outputs: Se
     return [result if b is None else result + b.astype(wide).reshape(-1, *(1,) * dims)]
 
 
-def _sampled(planes: Any, places: Sequence[Any]) -> Any:
-    """Interpolate at the coordinates `places`, an array (batch, group, *output) for each dim. Elements outside count as
+def _sampled(planes: Any, coordinates: Sequence[Any]) -> Any:
+    """Interpolate at `coordinates`, an array (batch, group, *output) for each dim. Elements outside count as
     0. Return (batch, group, channel, *output).
     """
     size = planes.shape[3:]
     outer = np.ix_(*(np.arange(n) for n in planes.shape[:3]))
-    low = [np.floor(at) for at in places]
+    low = [np.floor(at) for at in coordinates]
     total: Any = 0
     for corner in itertools.product((0, 1), repeat=len(size)):
-        weight, inside, at = np.ones_like(places[0]), np.full(places[0].shape, True), []
-        for bit, place, first, extent in zip(corner, places, low, size, strict=True):
-            part = place - first
+        weight, inside, at = np.ones_like(coordinates[0]), np.full(coordinates[0].shape, True), []
+        for bit, coordinate, first, extent in zip(corner, coordinates, low, size, strict=True):
+            part = coordinate - first
             index = first + bit
             weight = weight * (part if bit else 1 - part)
             inside &= (index >= 0) & (index < extent)

@@ -39,9 +39,9 @@ def _unique(layer: LayerLike, x: Any) -> list[Any]:
     inverse = inverse.reshape(-1)
     if not layer.attributes.get("sorted", 1):
         order = np.argsort(first)
-        place = np.empty_like(order)
-        place[order] = np.arange(len(order))
-        first, counts, inverse = first[order], counts[order], place[inverse]
+        rank = np.empty_like(order)
+        rank[order] = np.arange(len(order))
+        first, counts, inverse = first[order], counts[order], rank[inverse]
     kept = rows[first]
     values = kept if axis is None else np.moveaxis(kept, 0, axis)
     return [values, first.astype(np.int64), inverse.astype(np.int64), counts.astype(np.int64)]

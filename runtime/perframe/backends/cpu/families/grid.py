@@ -94,12 +94,12 @@ def _affine(form: AffineMap, inputs: Sequence[Any]) -> Any:
     """Multiply each map by (x, y, 1) or (x, y, z, 1)."""
     theta = inputs[0]
     wide = np.float64 if theta.dtype == np.float64 else np.float32
-    axes = [_places(size, form.align_corners) for size in form.size]
+    axes = [_coordinates(size, form.align_corners) for size in form.size]
     grid = np.stack([*np.meshgrid(*axes, indexing="ij")[::-1], np.ones(form.size)], -1).reshape(-1, len(form.size) + 1)
     return np.einsum("nij,pj->npi", theta.astype(wide), grid.astype(wide)).astype(theta.dtype)
 
 
-def _places(size: int, align_corners: bool) -> Any:
+def _coordinates(size: int, align_corners: bool) -> Any:
     at = np.arange(size)
     if not align_corners:
         return (2 * at + 1) / size - 1

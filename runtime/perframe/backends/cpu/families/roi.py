@@ -31,7 +31,7 @@ def compute(layer: LayerLike, form: Regions, inputs: Sequence[Any], outputs: Seq
         if reason:
             raise InputError(f"the samples of a region, {reason}")
         if all(taps):
-            result[index] = _pooled(form, x[int(picture)].astype(wide), [(_places(a), a.samples) for a in axes])
+            result[index] = _pooled(form, x[int(picture)].astype(wide), [(_coordinates(a), a.samples) for a in axes])
     return [result]
 
 
@@ -60,7 +60,7 @@ def _axis(form: Regions, axis: int, begin: Any, end: Any) -> _Axis:
     return _Axis(begin, step, output, size, samples, seen)
 
 
-def _places(axis: _Axis) -> Any:
+def _coordinates(axis: _Axis) -> Any:
     """The coordinates of the samples along an axis, (output, seen), without those that lie far before the picture."""
     wide = axis.begin.dtype.type
     starts = axis.begin + np.arange(axis.output, dtype=wide) * axis.step
@@ -74,9 +74,9 @@ def _places(axis: _Axis) -> Any:
 def _corners(at: Any, size: int) -> tuple[list[Any], list[Any]]:
     """The two elements around each coordinate, and their weights. Weights are 0 outside the picture."""
     inside = (at >= -1) & (at <= size)
-    place = np.clip(np.where(inside, at, 0), 0, size - 1)
-    low = np.floor(place).astype(np.int64)
-    part = place - low
+    coordinate = np.clip(np.where(inside, at, 0), 0, size - 1)
+    low = np.floor(coordinate).astype(np.int64)
+    part = coordinate - low
     return [low, np.minimum(low + 1, size - 1)], [np.where(inside, 1 - part, 0), np.where(inside, part, 0)]
 
 

@@ -29,19 +29,19 @@ def _scatter(form: Scattering, inputs: Sequence[Any]) -> Any:
         np.ascontiguousarray(at), form.extent, tuple(step * 8 for step in form.steps)
     )
     strides = row_major(form.shape)
-    place = spread * strides[form.axis]
+    targets = spread * strides[form.axis]
     for axis, (dim, stride) in enumerate(zip(form.extent, strides, strict=True)):
         if axis != form.axis:
-            place = place + np.arange(dim).reshape(-1, *(1,) * (len(form.extent) - axis - 1)) * stride
-    place, updates = place.reshape(-1), updates.reshape(-1)
+            targets = targets + np.arange(dim).reshape(-1, *(1,) * (len(form.extent) - axis - 1)) * stride
+    targets, updates = targets.reshape(-1), updates.reshape(-1)
     if form.reduction == "none":
         result = x.reshape(-1).copy()
-        result[place] = updates
+        result[targets] = updates
         return result
     narrow = x.dtype.kind not in "biufc" or x.dtype == np.float16
     wide = np.dtype(np.float32) if narrow else x.dtype
     result = x.reshape(-1).astype(wide)
-    _REDUCTIONS[form.reduction].at(result, place, updates.astype(wide))
+    _REDUCTIONS[form.reduction].at(result, targets, updates.astype(wide))
     return result.astype(x.dtype)
 
 

@@ -17,11 +17,11 @@ from perframe.backends.protocol import LayerLike
 from perframe.layers.select import Selection
 from perframe.tensor import DataType
 
-_PLACES = {DataType.FLOAT32: "select", DataType.INT32: "select.of_int32", DataType.INT64: "select.of_int64"}
+_ARG = {DataType.FLOAT32: "select", DataType.INT32: "select.of_int32", DataType.INT64: "select.of_int64"}
 _TOP = {DataType.FLOAT32: "select.top", DataType.INT32: "select.top_of_int32", DataType.INT64: "select.top_of_int64"}
 
 
-def _place(rows: Any, form: Selection) -> Any:
+def _positions(rows: Any, form: Selection) -> Any:
     """The position of the largest or smallest element of each row, (outer, inner)."""
     find = np.argmax if form.largest else np.argmin
     if not form.largest and rows.dtype.kind == "f":  # NaN counts as the largest, but argmin takes it for the smallest
@@ -32,14 +32,14 @@ def _place(rows: Any, form: Selection) -> Any:
 
 
 def _arg(rows: Any, x: Any, form: Selection) -> list[Any]:
-    return [_place(rows, form)]
+    return [_positions(rows, form)]
 
 
 def _hard(rows: Any, x: Any, form: Selection) -> list[Any]:
     if not form.size:
         return [x]
     steps = np.arange(form.size).reshape(1, -1, 1)
-    return [(steps == _place(rows, form)[:, None, :]).astype(np.float32)]
+    return [(steps == _positions(rows, form)[:, None, :]).astype(np.float32)]
 
 
 def _top(rows: Any, x: Any, form: Selection) -> list[Any]:
@@ -70,7 +70,7 @@ def lower(
 ) -> list[NativeStep] | None:
     """Native steps for float32, int32 and int64: positions, or the first few elements."""
     x = inputs[0]
-    if x is None or x.dtype not in _PLACES or layer.channels_last or layer.epilogue or not form.size:
+    if x is None or x.dtype not in _ARG or layer.channels_last or layer.epilogue or not form.size:
         return None
     elements = 2 * form.outer * form.size * form.inner  # a comparison costs some two copies
     if form.result == "indices":
@@ -78,7 +78,7 @@ def lower(
         sizes = {"size": form.size, "inner": form.inner}
         numbers = ARG.numbers(**sizes, takes_largest=int(form.largest), takes_last=int(form.last))
         operands = ARG.operands(x=x, out=outputs[0])
-        return [step(layer, _PLACES[x.dtype], operands, numbers, items, grain=sharing(items, elements))]
+        return [step(layer, _ARG[x.dtype], operands, numbers, items, grain=sharing(items, elements))]
     if form.result == "elements" and len(outputs) == 2:
         items = form.outer * form.inner
         sizes = {"size": form.size, "inner": form.inner, "count": form.count}

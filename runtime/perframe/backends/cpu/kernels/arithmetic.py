@@ -58,7 +58,7 @@ def build() -> Any:
 
     def kernel(numbers, begin, end):
         request = int64s(numbers)
-        dims, places, alike, listed = (
+        dims, positions, alike, listed = (
             int64s(request[DIMS]), int32s(request[OPEN]), int32s(request[ALIKE]), int64s(request[LISTED])
         )  # fmt: skip
         request[CHOSEN] = -1
@@ -69,7 +69,7 @@ def build() -> Any:
             record = int64s(listed[index])
             values = int64s(record[VALUES])
             for size in range(request[OPEN_COUNT]):
-                values[size] = dims[places[size]]
+                values[size] = dims[positions[size]]
             if _holds(values, int32s(record[ROWS]), record[GIVEN], record[ROW_COUNT]):
                 request[CHOSEN] = index
                 return

@@ -67,13 +67,13 @@ def _multiply(a, pitch, rows, b, b_depth, first, depth, columns, c, c_pitch, row
         row = 0
         for i in range(tiles):
             high = (rows + tiles - 1 - i) // tiles
-            place = c + (row * c_pitch + j) * 4
+            target = c + (row * c_pitch + j) * 4
             multiply_tile(
                 high,
                 a + row * pitch * 4,
                 pitch,
                 panel,
-                place,
+                target,
                 c_pitch,
                 depth,
                 1,
@@ -81,7 +81,7 @@ def _multiply(a, pitch, rows, b, b_depth, first, depth, columns, c, c_pitch, row
                 1,
                 0,
                 0,
-                place if row_of == 0 else row_of,
+                target if row_of == 0 else row_of,
                 c_pitch if row_of == 0 else 0,
                 0,
                 0,

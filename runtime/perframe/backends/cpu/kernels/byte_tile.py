@@ -148,8 +148,8 @@ def _plain(rows: int, vectors: int, builder: Any, values: Sequence[Any]) -> None
     builder.cbranch(builder.icmp_signed("<", following, count), body, after)
     builder.position_at_end(after)
     for index, total in enumerate(running):
-        place = (index // vectors * PANEL + index % vectors * LANES) * 4
-        builder.store(total, _at(builder, sums, place, INTS), align=4)
+        offset = (index // vectors * PANEL + index % vectors * LANES) * 4
+        builder.store(total, _at(builder, sums, offset, INTS), align=4)
 
 
 def _at(builder: Any, address: Any, offset: int, kind: Any) -> Any:

@@ -12,7 +12,7 @@ from perframe.backends.cpu.kernels.vector import copy_floats
 
 
 @inline
-def _place(mode, at, size):
+def _coordinate(mode, at, size):
     """The input's coordinate for one of the output; -1 for the constant."""
     if 0 <= at < size:
         return at
@@ -47,13 +47,13 @@ def _padding(pointer: Any, size: int) -> Any:
                 if line == 0 or item == begin:
                     left, plane, whole_plane, stride = item // lines, 0, True, heights * length
                     for axis in range(rank - 3, -1, -1):
-                        place = _place(mode, left % n[made + axis] - n[ahead + axis], n[given + axis])
+                        coordinate = _coordinate(mode, left % n[made + axis] - n[ahead + axis], n[given + axis])
                         left //= n[made + axis]
-                        whole_plane = whole_plane and place >= 0
-                        plane += place * stride
+                        whole_plane = whole_plane and coordinate >= 0
+                        plane += coordinate * stride
                         stride *= n[given + axis]
-                place = _place(mode, line - above, heights)
-                inside, at = whole_plane and place >= 0, plane + place * length
+                coordinate = _coordinate(mode, line - above, heights)
+                inside, at = whole_plane and coordinate >= 0, plane + coordinate * length
                 line = line + 1 if line + 1 < lines else 0
                 o = item * total
                 if not inside:
@@ -61,8 +61,8 @@ def _padding(pointer: Any, size: int) -> Any:
                         out[o + i] = fill
                     continue
                 for i in range(before):
-                    place = _place(mode, i - shift, length)
-                    out[o + i] = x[at + place] if place >= 0 else fill
+                    coordinate = _coordinate(mode, i - shift, length)
+                    out[o + i] = x[at + coordinate] if coordinate >= 0 else fill
                 if whole:
                     source = at + before - shift
                     if floats:
@@ -71,8 +71,8 @@ def _padding(pointer: Any, size: int) -> Any:
                         for i in range(whole):
                             out[o + before + i] = x[source + i]
                 for i in range(before + whole, total):
-                    place = _place(mode, i - shift, length)
-                    out[o + i] = x[at + place] if place >= 0 else fill
+                    coordinate = _coordinate(mode, i - shift, length)
+                    out[o + i] = x[at + coordinate] if coordinate >= 0 else fill
 
         return kernel
 

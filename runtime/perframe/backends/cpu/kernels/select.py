@@ -26,7 +26,7 @@ def _first(a, b, largest):
     return _larger(a, b) if largest else _larger(b, a)
 
 
-def _places(dtype: str) -> Any:
+def _arg(dtype: str) -> Any:
     field = ARG.at
     pointer = POINTERS[dtype]
 
@@ -39,26 +39,26 @@ def _places(dtype: str) -> Any:
             last = n[field.takes_last] != 0
             x, out = pointer(n[field.x]), int64s(n[field.out])
             memory = stack_block()
-            best, places = pointer(memory), int64s(memory + RUN * 8)
+            best, positions = pointer(memory), int64s(memory + RUN * 8)
             runs = (inner + RUN - 1) // RUN
             for item in range(begin, end):
                 if inner == 1:
                     at, wide = item * size, min(BESIDE, size)  # the best of interleaved runs, then of these
                     for i in range(wide):
-                        best[i], places[i] = x[at + i], i
+                        best[i], positions[i] = x[at + i], i
                     for k in range(wide, size, BESIDE):
                         for i in range(min(BESIDE, size - k)):
                             value, found = x[at + k + i], best[i]
                             takes = _first(value, found, largest) | (last & (not _first(found, value, largest)))
                             best[i] = value if takes else found
-                            places[i] = k + i if takes else places[i]
-                    found, place = best[0], places[0]
+                            positions[i] = k + i if takes else positions[i]
+                    found, position = best[0], positions[0]
                     for i in range(1, wide):
                         value = best[i]
                         equal = not _first(value, found, largest) and not _first(found, value, largest)
-                        if (places[i] > place) == last if equal else _first(value, found, largest):
-                            found, place = value, places[i]
-                    out[item] = place
+                        if (positions[i] > position) == last if equal else _first(value, found, largest):
+                            found, position = value, positions[i]
+                    out[item] = position
                 else:
                     first = item % runs * RUN
                     wide, at = min(RUN, inner - first), item // runs * size * inner + first
@@ -78,7 +78,7 @@ def _places(dtype: str) -> Any:
     return build
 
 
-build, of_int32, of_int64 = _places("float32"), _places("int32"), _places("int64")
+build, of_int32, of_int64 = _arg("float32"), _arg("int32"), _arg("int64")
 
 
 def _top(dtype: str) -> Any:
@@ -86,14 +86,14 @@ def _top(dtype: str) -> Any:
     pointer = POINTERS[dtype]
 
     @inline
-    def _before(values, places, i, value, place, largest):
+    def _before(values, positions, i, value, position, largest):
         """Whether element i comes before the given one. Of equal elements, the one with the lower position does."""
         if _first(values[i], value, largest):
             return True
-        return not _first(value, values[i], largest) and places[i] < place
+        return not _first(value, values[i], largest) and positions[i] < position
 
     @inline
-    def _sink(values, places, at, step, count, value, place, largest):
+    def _sink(values, positions, at, step, count, value, position, largest):
         """Replace the top of a heap of `count` elements. The top is the element that comes last in the order."""
         hole = 0
         while True:
@@ -101,24 +101,24 @@ def _top(dtype: str) -> Any:
             if child >= count:
                 break
             here, other = at + child * step, at + (child + 1) * step
-            if child + 1 < count and _before(values, places, here, values[other], places[other], largest):
+            if child + 1 < count and _before(values, positions, here, values[other], positions[other], largest):
                 child, here = child + 1, other
-            if _before(values, places, here, value, place, largest):
+            if _before(values, positions, here, value, position, largest):
                 break
-            values[at + hole * step], places[at + hole * step] = values[here], places[here]
+            values[at + hole * step], positions[at + hole * step] = values[here], positions[here]
             hole = child
-        values[at + hole * step], places[at + hole * step] = value, place
+        values[at + hole * step], positions[at + hole * step] = value, position
 
     @inline
-    def _rise(values, places, at, step, hole, value, place, largest):
+    def _rise(values, positions, at, step, hole, value, position, largest):
         """Add an element at the end of a heap."""
         while hole:
             above = at + (hole - 1) // 2 * step
-            if not _before(values, places, above, value, place, largest):
+            if not _before(values, positions, above, value, position, largest):
                 break
-            values[at + hole * step], places[at + hole * step] = values[above], places[above]
+            values[at + hole * step], positions[at + hole * step] = values[above], positions[above]
             hole = (hole - 1) // 2
-        values[at + hole * step], places[at + hole * step] = value, place
+        values[at + hole * step], positions[at + hole * step] = value, position
 
     def build() -> Any:
         """Items are rows. The elements chosen so far form a heap."""
@@ -126,21 +126,21 @@ def _top(dtype: str) -> Any:
         def kernel(numbers, begin, end):
             n = int64s(numbers)
             size, inner, count, largest = n[field.size], n[field.inner], n[field.count], n[field.takes_largest] != 0
-            x, values, places = pointer(n[field.x]), pointer(n[field.values]), int64s(n[field.indices])
+            x, values, positions = pointer(n[field.x]), pointer(n[field.values]), int64s(n[field.indices])
             for item in range(begin, end):
                 given = item // inner * size * inner + item % inner
                 at = item // inner * count * inner + item % inner
                 for k in range(size):
                     value = x[given + k * inner]
                     if k < count:
-                        _rise(values, places, at, inner, k, value, k, largest)
+                        _rise(values, positions, at, inner, k, value, k, largest)
                     elif _first(value, values[at], largest):  # a later element that is equal stays out
-                        _sink(values, places, at, inner, count, value, k, largest)
+                        _sink(values, positions, at, inner, count, value, k, largest)
                 for left in range(count - 1, 0, -1):
                     end_at = at + left * inner
-                    value, place = values[end_at], places[end_at]
-                    values[end_at], places[end_at] = values[at], places[at]
-                    _sink(values, places, at, inner, left, value, place, largest)
+                    value, position = values[end_at], positions[end_at]
+                    values[end_at], positions[end_at] = values[at], positions[at]
+                    _sink(values, positions, at, inner, left, value, position, largest)
 
         return kernel
 

@@ -73,8 +73,8 @@ def _merge(builder: Any, vectors: list[Any], picks: list[tuple[int, int]]) -> An
     for number in range(1, max(2, len(vectors))):
         other = vectors[number] if number < len(vectors) else vectors[0]
         mask = []
-        for place, (which, lane) in enumerate(picks):
-            early = lane if number == 1 else place  # the first merge moves lanes to their places
+        for position, (which, lane) in enumerate(picks):
+            early = lane if number == 1 else position  # the first merge moves lanes to their positions
             mask.append(LANES + lane if which == number else early if which < number else 0)
         made = builder.shuffle_vector(made, other, ir.Constant(ir.VectorType(I32, LANES), mask))
     return made
@@ -94,11 +94,11 @@ def _interleaving(count: int, back: bool) -> Any:
             vectors = [load_at(builder, builder.gep(source, [builder.mul(k, pitches[0])])) for k in numbers]
             for index, number in enumerate(numbers):
                 if back:
-                    places = [lane * count + index for lane in range(LANES)]
-                    picks = [(place // LANES, place % LANES) for place in places]
+                    elements = [lane * count + index for lane in range(LANES)]
+                    picks = [(element // LANES, element % LANES) for element in elements]
                 else:
-                    places = [index * LANES + lane for lane in range(LANES)]
-                    picks = [(place % count, place // count) for place in places]
+                    elements = [index * LANES + lane for lane in range(LANES)]
+                    picks = [(element % count, element // count) for element in elements]
                 made = _merge(builder, vectors, picks)
                 store_at(builder, made, builder.gep(target, [builder.mul(number, pitches[1])]))
             return context.get_dummy_value()

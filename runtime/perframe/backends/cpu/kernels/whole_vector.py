@@ -41,8 +41,8 @@ class _Model(models.PrimitiveModel):  # type: ignore[misc]
 
 
 def _pointer(builder: Any, address: Any, index: Any, element: Any, kind: Any) -> Any:
-    place = builder.gep(builder.inttoptr(address, element.as_pointer()), [index])
-    return builder.bitcast(place, kind.as_pointer())
+    pointer = builder.gep(builder.inttoptr(address, element.as_pointer()), [index])
+    return builder.bitcast(pointer, kind.as_pointer())
 
 
 @intrinsic

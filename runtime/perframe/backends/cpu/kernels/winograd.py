@@ -142,14 +142,14 @@ def build() -> Any:
             count = min(tile_block, tiles - t0)
             c1 = min(columns, c0 + column_block)
             # this item's transformed tiles, (point, tile, channel)
-            place = transformed + item * POINTS * tile_block * channels * 4
+            base = transformed + item * POINTS * tile_block * channels * 4
             step = tile_block * channels
             for t in range(count):
                 top, left = (t0 + t) // across * 4 - py, (t0 + t) % across * 4 - px
                 y0, y1, x0, x1 = max(0, -top), min(6, height - top), max(0, -left), min(6, width - left)
                 inside = y0 == 0 and x0 == 0 and y1 == 6 and x1 == 6
                 at = x + ((image * height + top) * width + left) * x_pitch * 4
-                to = place + t * channels * 4
+                to = base + t * channels * 4
                 _transform(at, width * x_pitch, x_pitch, inside, y0, y1, x0, x1, channels, to, step, square)
             parts = (count + ROWS - 1) // ROWS
             for j in range(c0, c1, PANEL):
@@ -162,7 +162,7 @@ def build() -> Any:
                         rows = (count - row + parts - 1 - part) // (parts - part)
                         multiply_tile(
                             rows,
-                            place + (point * step + row * channels) * 4,
+                            base + (point * step + row * channels) * 4,
                             channels,
                             panel,
                             products + (point * tile_block + row) * PANEL * 4,

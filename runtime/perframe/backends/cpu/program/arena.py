@@ -32,24 +32,24 @@ class Arena:
 
     def __init__(self) -> None:
         self.workspaces: list[ArenaWorkspace] = []
-        self._place, self._wanted = NOWHERE, 0
+        self._block, self._wanted = NOWHERE, 0
         self.address = NOWHERE[1]  # the present block's
 
     def block(self, size: int) -> tuple[NDArray[Any], int]:
         """Return memory of at least `size` bytes, and its address. The caller must hold the memory during its run: a
         larger block may replace it meanwhile, and the arena drops it when the last plan leaves.
         """
-        place = self._place
-        if place[0].size < size or place[0].size < self._wanted:
-            place = self._place = NOWHERE  # free the old block before allocating the new one
+        block = self._block
+        if block[0].size < size or block[0].size < self._wanted:
+            block = self._block = NOWHERE  # free the old block before allocating the new one
             wanted = max(size, self._wanted)
             try:
-                place = aligned_bytes(wanted + max(ROOM, wanted))
+                block = aligned_bytes(wanted + max(ROOM, wanted))
             except BackendError:
-                place = aligned_bytes(wanted)
-            place[0][: min(4 * wanted, ROOM)] = 0  # the first write to a page waits for the system
-            self._place, self.address = place, place[1]
-        return place
+                block = aligned_bytes(wanted)
+            block[0][: min(4 * wanted, ROOM)] = 0  # the first write to a page waits for the system
+            self._block, self.address = block, block[1]
+        return block
 
     def enlarge(self, size: int) -> None:
         """Reserve at least `size` bytes for the next run. Raises InputError for more bytes than the machine has."""
@@ -68,7 +68,7 @@ class Arena:
             if workspace.size == self._wanted:
                 self._wanted = max([other.size for other in self.workspaces], default=0)
         if not self.workspaces:
-            self._place, self.address = NOWHERE, NOWHERE[1]
+            self._block, self.address = NOWHERE, NOWHERE[1]
 
 
 class ArenaStorage(HostStorage):

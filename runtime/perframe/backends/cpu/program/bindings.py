@@ -55,7 +55,7 @@ class Addresses:
         """Collect the addresses of these steps."""
         numbers: list[int] = []
         starts: list[int] = []
-        places: list[int] = []
+        in_arena: list[int] = []
         storages: list[ArenaStorage] = []
         elsewhere: dict[int, list[int]] = {}
         others: dict[int, HostStorage] = {}
@@ -65,7 +65,7 @@ class Addresses:
                 continue
             for operand in step.operands:
                 if isinstance(operand, ArenaStorage):
-                    places.append(len(numbers))
+                    in_arena.append(len(numbers))
                     storages.append(operand)
                 else:
                     elsewhere.setdefault(id(operand), []).append(len(numbers))
@@ -73,7 +73,7 @@ class Addresses:
                 numbers.append(operand.offset if isinstance(operand, ArenaStorage) else operand.address)
             numbers += step.numbers
         memories = [operand.memory for operand in others.values()]
-        return cls(numbers, starts, np.array(places, np.intp), storages, elsewhere, others, memories)
+        return cls(numbers, starts, np.array(in_arena, np.intp), storages, elsewhere, others, memories)
 
 
 class Bindings:
@@ -104,8 +104,8 @@ class Bindings:
 
     def replace(self, planned: HostStorage, new: HostStorage) -> None:
         """Make all steps use `new` instead of the planned storage."""
-        for place in self._elsewhere.get(id(planned), ()):
-            self._numbers[place] = new.address
+        for index in self._elsewhere.get(id(planned), ()):
+            self._numbers[index] = new.address
         for operands, index in self._readers.get(id(planned), ()):
             operands[index] = new
         self._bound[id(planned)] = new.memory

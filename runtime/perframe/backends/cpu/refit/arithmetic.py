@@ -19,17 +19,17 @@ from perframe.tensor.storage import address_of
 class NativeArithmetic:
     """Arithmetic of sizes that writes its first results into a block of words.
 
-    `places` has for each of these results its index in the block, and the index of an address in the block to add to
+    `targets` has for each of these results its index in the block, and the index of an address in the block to add to
     it. The first `read` results are plain numbers without an address.
     """
 
-    def __init__(self, arithmetic: SizeArithmetic, places: Sequence[tuple[int, int]], read: int) -> None:
+    def __init__(self, arithmetic: SizeArithmetic, targets: Sequence[tuple[int, int]], read: int) -> None:
         given = arithmetic.inputs + len(arithmetic.constants)
         values = np.zeros(given + len(arithmetic.rows), np.int64)
         values[arithmetic.inputs : given] = arithmetic.constants
         rows = np.array(arithmetic.rows, np.int32)
-        triples = zip(places, arithmetic.results, strict=False)
-        placed = np.array([(place, source, address) for (place, address), source in triples], np.int32)
+        triples = zip(targets, arithmetic.results, strict=False)
+        placed = np.array([(target, source, address) for (target, address), source in triples], np.int32)
         self._arrays = values, rows, placed
         self._record = (ctypes.c_int64 * words.RECORD)()  # NumPy takes twice as long to set a single number
         for word, array in ((words.VALUES, values), (words.ROWS, rows), (words.PLACED, placed)):
@@ -91,7 +91,7 @@ class CpuChooser:
                 return -1
             self._function = jit.function("arithmetic")
         dims = self._dims
-        for place, dim in enumerate([dim for shape in shapes for dim in shape]):
-            dims[place] = dim
+        for position, dim in enumerate([dim for shape in shapes for dim in shape]):
+            dims[position] = dim
         self._function(*self._arguments)
         return self._request[CHOSEN]
