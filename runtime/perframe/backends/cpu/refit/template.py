@@ -31,7 +31,7 @@ from perframe.tensor import DataType, HostStorage, Storage
 from perframe.tensor.checks import too_large
 from perframe.tensor.storage import address_of
 
-# the places of a block whose contents are added to its other words: 0, the arena's address, and storages' addresses
+# words of a block whose contents are added to other words: 0, the arena's address, and storages' addresses
 NOTHING, ARENA, STORAGES = range(3)
 
 
@@ -76,8 +76,8 @@ class CpuTemplate:
         self.words, self.numbers = self.given + len(self.results), row_begin(len(steps))
         placed = self._placed(natives)
         self._arithmetic = trace.arithmetic([*(number for _, number, _ in placed), *lengths])
-        read = sum(place < self.words for place, _, _ in placed)
-        self.native = NativeArithmetic(self._arithmetic, [(place, added) for place, _, added in placed], read)
+        read = sum(word < self.words for word, _, _ in placed)
+        self.native = NativeArithmetic(self._arithmetic, [(word, added) for word, _, added in placed], read)
 
     # --- what is made once ---
 
@@ -96,32 +96,32 @@ class CpuTemplate:
         ]
 
     def _tables_of(self, natives: Sequence[tuple[int, NativeStep]]) -> list[tuple[int, Table, list[tuple[int, int]]]]:
-        """Return (place of its address, table, pairs of argument and result) for each table that depends on sizes."""
+        """Return (index of its address, table, pairs of argument and result) for each table that depends on sizes."""
         found = []
         for index, step in natives:
-            for place, table in enumerate(step.tables, self.known.starts[index] + len(step.operands)):
+            for address, table in enumerate(step.tables, self.known.starts[index] + len(step.operands)):
                 followed = [at for at, argument in enumerate(table.arguments) if is_followed(argument)]
                 if followed:
                     noted = self._note([table.arguments[at] for at in followed])
-                    found.append((place, table, [*zip(followed, range(noted.start, noted.stop), strict=True)]))
+                    found.append((address, table, [*zip(followed, range(noted.start, noted.stop), strict=True)]))
         return found
 
     def _placed(self, natives: Sequence[tuple[int, NativeStep]]) -> list[tuple[int, int, int]]:
-        """Return (place in the block, formula, place of the address to add) for each word that depends on sizes."""
+        """Return (index in the block, arithmetic, index of the address to add) for each word that depends on sizes."""
         known, begin = self.known, self.words + self.numbers
-        found = [(place, number, NOTHING) for place, number in enumerate(self._results, self.given)]
+        found = [(word, number, NOTHING) for word, number in enumerate(self._results, self.given)]
         for index, step in natives:
             row = self.words + row_begin(index)
             found += [(row + team.ITEMS, step.items, NOTHING), (row + team.CHUNK, step.chunk, NOTHING)]
-        found += [(begin + place, number, NOTHING) for place, number in enumerate(known.numbers)]
+        found += [(begin + word, number, NOTHING) for word, number in enumerate(known.numbers)]
         found = [one for one in found if is_followed(one[1])]
         parts = _Parts(known.storages)
-        for place, root, first in zip(known.in_arena.tolist(), parts.roots, parts.firsts, strict=True):
-            found.append((begin + place, self._begins[id(root)] + first, ARENA))
+        for word, root, first in zip(known.in_arena.tolist(), parts.roots, parts.firsts, strict=True):
+            found.append((begin + word, self._begins[id(root)] + first, ARENA))
         elsewhere = _Parts([*known.others.values()])
-        for places, root, first in zip(known.elsewhere.values(), elsewhere.roots, elsewhere.firsts, strict=True):
+        for indices, root, first in zip(known.elsewhere.values(), elsewhere.roots, elsewhere.firsts, strict=True):
             if id(root) in self._slots:  # constants have no slot
-                found += [(begin + place, first, self._slots[id(root)]) for place in places]
+                found += [(begin + index, first, self._slots[id(root)]) for index in indices]
         return found
 
     @property
@@ -172,9 +172,9 @@ class CpuSizedProgram:
         table_of(own, len(template.steps))[:, team.NUMBERS] += moved
         self._in_program = own[template.numbers :]
         tables, steps = self._remade_tables(), self._remade_steps()
-        places = {id(storage): known.elsewhere.get(planned, []) for planned, storage in self.storages.items()}
+        elsewhere = {id(storage): known.elsewhere.get(planned, []) for planned, storage in self.storages.items()}
         size = self.numbers[template.size]
-        bindings = Bindings(arena, size, known, self._in_program, places)
+        bindings = Bindings(arena, size, known, self._in_program, elsewhere)
         bindings.attach(steps, base)
         memories = [*tables, *(storage.memory for storage in self.storages.values())]
         self.program = pattern.again(own, steps, bindings, memories, self.numbers[template.beyond] > 0)
@@ -183,12 +183,12 @@ class CpuSizedProgram:
     def _remade_tables(self) -> list[NDArray[Any]]:
         """Make the tables for these sizes, and write their addresses into the program's numbers."""
         made = []
-        for place, table, followed in self._template.tables:
+        for address, table, followed in self._template.tables:
             arguments = list(table.arguments)
             for at, result in followed:
                 arguments[at] = self.numbers[result]
             made.append(table.make(*arguments))
-            self._in_program[place] = address_of(made[-1])
+            self._in_program[address] = address_of(made[-1])
         return made
 
     def _remade_steps(self) -> Sequence[CpuStep]:
