@@ -76,7 +76,7 @@ class Worker:
             strict,
             self._check,
         )
-        self.parts = Parts(model, machine)
+        self.parts = Parts(model, machine)  # public for tools that look at plans
         self._outputs: dict[str, Any] | None = None
         self._runs = 0
         self._inputs = Inputs(model)

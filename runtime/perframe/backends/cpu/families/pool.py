@@ -25,7 +25,7 @@ from perframe.sizes.traced import at_least
 def compute(
     layer: LayerLike, form: Pooling | Unpooling, inputs: Sequence[Any], outputs: Sequence[Operand]
 ) -> list[Any]:
-    """Tap by tap over the whole output, or element by element to its place."""
+    """Pool tap by tap over the whole output, or put each element back at its index."""
     if isinstance(form, Unpooling):
         return [_unpool(form, inputs[0], inputs[1], outputs[0].shape)]
     return _pool(form, inputs[0])
@@ -63,9 +63,9 @@ def _pool(form: Pooling, x: Any) -> list[Any]:
             total = total + np.where(here, values, x.dtype.type(0))
             count += here
         else:
-            place = sum(g * s for g, s in zip(grid, form.index_strides, strict=True))
+            index = sum(g * s for g, s in zip(grid, form.index_strides, strict=True))
             better = here & (first | (values > total) | (values != values))
-            total, found = np.where(better, values, total), np.where(better, place, found)
+            total, found = np.where(better, values, total), np.where(better, index, found)
             first = first & ~here
     if form.kind == "average":
         if form.count_padding:
