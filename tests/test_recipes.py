@@ -115,7 +115,7 @@ def test_a_model_of_an_unknown_domain_says_how_to_declare_its_layers(tmp_path: P
 MISTAKES = [
     ("cpu", "mine/backends/cpu/families/edge_blur.py", "return [step(", "return step(", "lower() returned NativeStep"),
     (
-        "gpu_compute",
+        "gpu_pixel",
         "mine/backends/gl/families/edge_blur.py",
         '{"X":',
         '{"Y":',
