@@ -1,6 +1,7 @@
 """Draws the imports between packages: `python tools/draw_packages.py` writes them into docs/architecture.md.
 
-An arrow is left out if longer ways imply it. With --check nothing is written, and an outdated drawing exits with 1.
+An arrow is left out if longer ways imply it. With --check nothing is written, and an outdated drawing exits with 1, as
+do more than MOST_FLOORS packages on top of each other.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ PAGE = Path(__file__).resolve().parents[1] / "docs" / "architecture.md"
 BLOCK = re.compile(r"(?<=<!-- packages -->\n).*?(?=<!-- end of packages -->)", re.DOTALL)
 ROOT = "perframe"
 INNER = ("perframe.backends.cpu", "perframe.backends.gl")  # packages with their own boxes
+MOST_FLOORS = 9
 ASIDE = {"errors", "resources"}  # every package may import these
 
 Edges = Mapping[str, frozenset[str]]
@@ -40,7 +42,7 @@ def imports() -> Edges:
 
 
 def floors(edges: Edges) -> dict[str, int]:
-    """The number of packages below each, on the longest way down. Raises ValueError for a circle."""
+    """The floor of each package: one above the highest of those that it imports. Raises ValueError for a circle."""
 
     @functools.cache
     def floor(name: str, above: frozenset[str] = frozenset()) -> int:
@@ -69,7 +71,12 @@ def drawing(edges: Edges) -> str:
 def main() -> int:
     """Write the drawing, or compare it."""
     page = PAGE.read_text(encoding="utf-8")
-    made = BLOCK.sub(lambda _: drawing(imports()), page)
+    edges = imports()
+    level = floors(edges)
+    if max(level.values()) > MOST_FLOORS:
+        print(f"{max(level, key=lambda name: level[name])} lies {max(level.values())} floors high")
+        return 1
+    made = BLOCK.sub(lambda _: drawing(edges), page)
     if "--check" not in sys.argv:
         PAGE.write_text(made, encoding="utf-8")
     elif made != page:
