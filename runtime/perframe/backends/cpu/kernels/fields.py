@@ -94,6 +94,8 @@ GATHER_ERROR = Fields("", "is_wrong index size")  # a wrong index, and the size 
 GATHER = Fields("x indices out", "error is_short size inner count")
 GATHER_ELEMENTS = Fields("x indices out", "error is_short size step rank")  # then the shape, and the strides of x
 GATHER_TUPLES = Fields("x indices out", "error is_short count inner rows rank")  # then dims, and their strides in rows
+# `keys` and `kept` are scratch: a heap of candidates, and the chosen boxes in blocks
+NMS = Fields("boxes scores overlap least keys kept out", "classes box_count picks is_centered has_least")
 SOFTMAX = Fields("x out", "size inner takes_logarithm outer")
 NEIGHBOURS = Fields("x out", "parameters channels inner before after")
 QUANTIZE = Fields("x scale zero out", "elements piece")

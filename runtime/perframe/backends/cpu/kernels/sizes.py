@@ -51,3 +51,5 @@ ROW_SUMS = SUMS - 1024
 POINTS = 36
 # what a pad writes outside the input
 PAD_CONSTANT, PAD_EDGE, PAD_REFLECT, PAD_WRAP = range(4)
+# chosen boxes that a candidate meets at a time
+BOX_BLOCK = 64
