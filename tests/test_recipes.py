@@ -110,3 +110,37 @@ def test_a_model_of_an_unknown_domain_says_how_to_declare_its_layers(tmp_path: P
     write_model(tmp_path / "blur.onnx")
     with pytest.raises(pf.UnsupportedOperatorError, match=r"declare it by @pf.layer\(domain='my.domain'\)"):
         pf.load(tmp_path / "blur.onnx")
+
+
+MISTAKES = [
+    ("cpu", "mine/backends/cpu/families/edge_blur.py", "return [step(", "return step(", "lower() returned NativeStep"),
+    (
+        "gpu_compute",
+        "mine/backends/gl/families/edge_blur.py",
+        '{"X":',
+        '{"Y":',
+        "the shader edge_blur reads X, and not Y",
+    ),
+]
+
+
+@pytest.mark.parametrize(("backend", "file", "right", "wrong", "message"), MISTAKES)
+def test_a_mistake_in_lower_is_named(
+    backend: str, file: str, right: str, wrong: str, message: str, folder: Path, gl_context: object
+) -> None:
+    write_model(folder / "blur.onnx")
+    text = (folder / file).read_text(encoding="utf-8")
+    assert right in text
+    ending = text[text.index(right) :].replace(right, wrong, 1)
+    if wrong.startswith("return"):  # without the brackets of the list
+        ending = ending[: ending.rindex("]")]
+    (folder / file).write_text(text[: text.index(right)] + ending, encoding="utf-8")
+    code = (
+        "import numpy as np, perframe as pf, mine.layers.edge_blur\n"
+        "try:\n"
+        f"    pf.run('blur.onnx', {{'x': np.zeros((1, 3, 2, 2), np.float32)}}, backend='{backend}', strict=True)\n"
+        "except pf.BackendError as error:\n"
+        "    print(error)\n"
+    )
+    said = run_in(folder, "-c", code)
+    assert "layer 'blur' (my.domain::EdgeBlur) cannot be planned" in said and message in said

@@ -18,7 +18,7 @@ def resource(*parts: str, package: str = "") -> Path:
         path = root.joinpath(*parts)
         if path.exists():
             return path
-    where = package or f"this installation of perframe ({_PACKAGE})"
+    where = f"the package {package}" if package else f"this installation of perframe ({_PACKAGE})"
     raise FileNotFoundError(f"{'/'.join(parts)} is not shipped with {where}")
 
 

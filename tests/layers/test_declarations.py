@@ -13,11 +13,14 @@ import pytest
 from onnx import helper, numpy_helper
 
 import perframe as pf
+from perframe.backends.gl.program import load_kernel
 from perframe.layers import base
 from perframe.layers.base import Declaration, attributes_of, declaration, registry
 from perframe.layers.epilogue import Stage
-from perframe.layers.homes import family_at, module_of
+from perframe.layers.homes import family_at, module_of, own_kernel, own_shader
+from perframe.tensor import DataType
 from perframe.tensor.partial import PartialTensor
+from perframe.testing import Case, check
 
 
 def window(x: PartialTensor, *, kernel_shape: tuple[int, ...], strides: int | None = None) -> PartialTensor:
@@ -129,3 +132,49 @@ def test_what_a_package_on_the_way_lacks_is_said(tmp_path: Path, monkeypatch: py
     with pytest.raises(ModuleNotFoundError, match="a_package_that_is_not_installed"):
         module_of("lacking.blur", "backends.cpu.families")
     assert module_of("missing.blur", "backends.cpu.families") is None
+
+
+def test_a_kernel_that_no_one_has_is_looked_for_in_the_layers_package(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = ["shaders/own.glsl", "shaders/broken.glsl", "backends/cpu/kernels/own.py"]
+    for name in files:
+        (tmp_path / "lending" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "lending" / name).write_text("//@ parm int width\n" if "broken" in name else "")
+    monkeypatch.syspath_prepend(tmp_path)
+    for named in (own_shader, own_kernel):
+        assert [named("lending.own", name) for name in ("own", "pool", "neither")] == [
+            "lending:own",
+            "pool",
+            "lending:neither",
+        ]
+        assert named("pool", "neither") == "neither"
+    with pytest.raises(FileNotFoundError, match=r"neither\.glsl is not shipped with the package lending"):
+        load_kernel("lending:neither")
+    with pytest.raises(pf.BackendError, match=r"broken\.glsl: cannot read '//@ parm int width'"):
+        load_kernel("lending:broken")
+
+
+@pytest.mark.usefixtures("forget")
+def test_an_error_in_a_rule_names_its_line() -> None:
+    @pf.layer(domain="my.domain")
+    def Half(x: PartialTensor) -> PartialTensor:
+        return x.with_shape([x.shape[0] // 2])  # type: ignore[index,operator]
+
+    with pytest.raises(pf.InferenceError, match=r"not subscriptable \(test_declarations\.py, line \d+\)"):
+        declaration("my.domain::Half").outputs_for([PartialTensor(DataType.FLOAT32)], {})
+
+
+@pytest.mark.usefixtures("forget")
+def test_a_computed_output_that_the_rule_does_not_expect_is_an_error() -> None:
+    @pf.layer(domain="my.domain")
+    def Longer(x: PartialTensor) -> PartialTensor:
+        return x
+
+    @Longer.compute
+    def _longer(inputs: Any, outputs: Any) -> Any:
+        return [np.repeat(inputs[0], 2)]
+
+    case = Case("row", "Longer", [np.zeros(3, np.float32)], domain="my.domain")
+    with pytest.raises(pf.InferenceError, match=r"the shape rule says \(3,\), and the computed output is \(6,\)"):
+        check(case, "cpu")

@@ -11,7 +11,7 @@ import onnx.defs
 import pytest
 
 from perframe.layers.base import Declaration, registry
-from perframe.testing import Case, Draw, check
+from perframe.testing import Case, Draw, check, formula_cases
 from perframe.testing.cases import OPSET
 from perframe.testing.formulas import SHAPES as BY_ARITY
 from perframe.testing.formulas import Shapes, ranges_of, title
@@ -132,7 +132,15 @@ LIMITS = [
     *(limits("BitShift", dtype, {"direction": way}) for way in ("LEFT", "RIGHT") for dtype in _UNSIGNED),
 ]
 
-ALL = [one for name, entry in LAYERS.items() for one in cases(name, entry)] + LIMITS
+# perframe's layers that ONNX lacks: the formula with NumPy is their reference
+OTHERS = [
+    one
+    for name, entry in registry().items()
+    if entry.family == "elementwise" and not onnx.defs.has(name) and entry.origin.startswith("perframe.layers.")
+    for one in formula_cases(entry, ATTRIBUTES.get(name, [{}]))
+]
+
+ALL = [one for name, entry in LAYERS.items() for one in cases(name, entry)] + LIMITS + OTHERS
 
 
 @pytest.mark.parametrize("one", ALL, ids=str)

@@ -85,3 +85,12 @@ def test_a_formula_without_a_text_says_so() -> None:
     case = next(formula_cases(scope["Lost"]))
     with pytest.raises(pf.PerframeError, match="its text is missing; write it in a file"):
         check(case, "cpu")
+
+
+def test_cases_need_ranges() -> None:
+    @pf.elementwise(domain=DOMAIN)
+    def Unlimited(x):
+        return x + 1
+
+    with pytest.raises(pf.ModelError, match="declares no ranges to draw values from"):
+        next(formula_cases(Unlimited))

@@ -11,8 +11,10 @@ import functools
 import importlib
 import inspect
 import pkgutil
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Protocol
 
 from perframe.errors import InferenceError, ModelError, PerframeError
@@ -216,7 +218,10 @@ class Declaration:
             raise
         except Exception as error:  # a file may say anything
             said = str(error) or type(error).__name__
-            raise InferenceError(f"malformed inputs or attributes {dict(attributes)!r:.500}: {said}") from error
+            at = traceback.extract_tb(error.__traceback__)[-1]
+            where = f"{Path(at.filename).name}, line {at.lineno}"
+            given = f"{dict(attributes)!r:.500}"
+            raise InferenceError(f"malformed inputs or attributes {given}: {said} ({where})") from error
 
     def _with_entries(
         self, inputs: Sequence[PartialTensor | None], outputs: tuple[PartialTensor, ...], bound: Attributes
@@ -362,7 +367,8 @@ def declaration(name: str) -> Declaration:
     """The declaration of an operator. Raises ModelError."""
     found = find_declaration(name)
     if found is None:
-        raise ModelError(f"there is no layer {name!r}")
+        hint = ": import the file that declares it" if "::" in name else ""
+        raise ModelError(f"there is no layer {name!r}{hint}")
     return found
 
 

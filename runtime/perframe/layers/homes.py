@@ -37,24 +37,33 @@ def module_of(family: str, folder: str) -> str | None:
 
 @cache
 def own_kernel(family: str, name: str) -> str:
-    """Return "package:name" if the family's package has a CPU kernel of this name ("file" or "file.function").
+    """Return the name ("file" or "file.function") if the CPU kernel is perframe's, else "package:name".
 
-    Otherwise return the name: the kernel is perframe's.
+    A kernel that neither has is the package's: an error then names the package.
     """
-    package = family.rpartition(".")[0]
-    found = package and _existing(f"{package}.backends.cpu.kernels.{name.partition('.')[0]}")
-    return f"{package}:{name}" if found else name
+    package, file = family.rpartition(".")[0], f"backends.cpu.kernels.{name.partition('.')[0]}"
+    if not package or (not _existing(f"{package}.{file}") and _existing(f"{OWN}.{file}")):
+        return name
+    return f"{package}:{name}"
 
 
 @cache
 def own_shader(family: str, name: str) -> str:
-    """Return "package:name" if the family's package has a shader of this name, else the name: it is perframe's."""
+    """Return the name if the shader is perframe's, else "package:name".
+
+    A shader that neither has is the package's: an error then names the package.
+    """
     package = family.rpartition(".")[0]
+    if not package or (not _has_shader(name, package) and _has_shader(name)):
+        return name
+    return f"{package}:{name}"
+
+
+def _has_shader(name: str, package: str = "") -> bool:
     try:
-        found = bool(package) and resource("shaders", *f"{name}.glsl".split("/"), package=package).exists()
+        return resource("shaders", *f"{name}.glsl".split("/"), package=package).exists()
     except FileNotFoundError:
-        found = False
-    return f"{package}:{name}" if found else name
+        return False
 
 
 def _existing(module: str) -> str | None:

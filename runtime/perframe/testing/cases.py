@@ -103,7 +103,8 @@ class Case:
         if callable(self.reference):
             made = self.reference(*self.inputs)
             return [np.asarray(value) for value in (made if isinstance(made, (list, tuple)) else [made])]
-        reference = self.reference or ("onnx" if self.domain in ONNX_DOMAINS else "declaration")
+        is_onnx = self.domain in ONNX_DOMAINS and onnx.defs.has(self.op)
+        reference = self.reference or ("onnx" if is_onnx else "declaration")
         if reference == "declaration":
             names = ["" if value is None else f"x{index}" for index, value in enumerate(self.inputs)]
             layer = Layer(full_name(self.op, self.domain), "node", names, self.output_names, dict(self.attributes))

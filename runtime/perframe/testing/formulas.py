@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from perframe.errors import ModelError
 from perframe.layers.base import Declaration
 from perframe.testing.cases import Case, Draw
 
@@ -79,8 +80,13 @@ def formula_cases(
 
 
 def ranges_of(declaration: Declaration, arity: int) -> list[tuple[float, float]]:
-    """Return the range of each operand of an elementwise layer; the last range that is declared repeats."""
+    """Return the range of each operand of an elementwise layer; the last range that is declared repeats.
+
+    Raises ModelError if the layer declares none.
+    """
     declared = declaration.ranges
+    if not declared:
+        raise ModelError(f"{declaration.name} declares no ranges to draw values from: @pf.elementwise((-1, 1))")
     return [declared[min(index, len(declared) - 1)] for index in range(arity)]
 
 

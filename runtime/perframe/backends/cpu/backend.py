@@ -223,6 +223,8 @@ def _lower(
         form = reference.form_of(layer, inputs, outputs)
         try:
             native: list[NativeStep] | None = family.lower(layer, form, inputs, outputs, scratch)
+            if not isinstance(native, list | None):
+                raise TypeError(f"lower() returned {type(native).__name__}; it must return a list of steps, or None")
         except InputError:
             raise
         except Exception as error:

@@ -116,6 +116,9 @@ class GLBackend:
         with self.device.using():
             try:
                 bindings: list[Binding] = family.lower(call, tools)
+                if not isinstance(bindings, list):
+                    kind = type(bindings).__name__
+                    raise TypeError(f"lower() returned {kind}; it must return a list of bindings")
                 return [*first, *(self.bind(binding) for binding in bindings)]
             except InputError:
                 raise

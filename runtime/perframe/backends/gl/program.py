@@ -100,7 +100,9 @@ def load_kernel(name: str) -> Kernel:
     parameters = [Parameter("int", "O_size", None), Parameter("int", "O_tiles", None)]
     for line in text.splitlines():
         found = _DECLARATION.match(line)
-        if found is None:
+        if found is None and line.startswith("//@"):
+            raise BackendError(f"the shader {name}.glsl: cannot read {line!r}")
+        elif found is None:
             body.append(line)
         elif found[1] == "input":
             inputs.append(found[2])

@@ -85,10 +85,18 @@ def computation(
             if epilogue:
                 values[0] = apply(epilogue, values[0])
             return [
-                np.asarray(value, dtype).reshape(shape) for value, (dtype, shape) in zip(values, declared, strict=False)
+                _shaped(np.asarray(value, dtype), shape)
+                for value, (dtype, shape) in zip(values, declared, strict=False)
             ]
 
     return run
+
+
+def _shaped(value: Array, shape: tuple[int, ...]) -> Array:
+    """Return the value in this shape: families may return flat values."""
+    if value.size != math.prod(shape):
+        raise ModelError(f"the shape rule says {shape}, and the computed output is {value.shape}")
+    return value.reshape(shape)
 
 
 def compute(layer: LayerLike, form: Any, inputs: Sequence[Array | None], outputs: Sequence[Operand]) -> list[Array]:
