@@ -69,14 +69,14 @@ def lower(
     boxes, scores, _, overlap, least = (*inputs, None, None, None)[:5]
     if boxes is None or scores is None or not all_float32([boxes, scores, overlap, least]):
         return None
-    rows, has_least = form.batch * form.classes, least is not None and least.shape.size > 0
-    zero = Operand.stored(np.zeros(1, np.float32))
+    rows, zero = form.batch * form.classes, Operand.stored(np.zeros(1, np.float32))
+    overlap, least = (value if value is not None and value.shape.size else None for value in (overlap, least))
     blocks = -(-form.picks // BOX_BLOCK)
     operands = NMS.operands(
         boxes=boxes,
         scores=scores,
-        overlap=overlap if overlap is not None and overlap.shape.size else zero,
-        least=least if has_least else zero,
+        overlap=overlap or zero,
+        least=least or zero,
         keys=scratch((rows, form.boxes), DataType.INT64),
         kept=scratch((rows, blocks, 5, BOX_BLOCK), DataType.FLOAT32),
         out=outputs[0],
@@ -86,7 +86,7 @@ def lower(
         box_count=form.boxes,
         picks=form.picks,
         is_centered=int(form.centered),
-        has_least=int(has_least),
+        has_least=int(least is not None),
     )
     grain = sharing(rows, 64 * rows * form.boxes)  # a box costs some comparisons, and its way through the heap
     return [step(layer, "nms", operands, numbers, rows, grain=grain)]
