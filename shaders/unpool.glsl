@@ -1,31 +1,29 @@
 //@ input X
 //@ input I
-//@ input F
+//@ input S
 //@ param ivec4 shape[2]
 //@ param ivec4 whole[2]
 //@ param int rank
 //@ param int plane
 //@ param int count
-//@ param int first
-//@ param int last
-// Each output element searches the `count` input elements of its plane for its own index in a tensor of dims
-// `whole`. A pass searches some of them; F is the result of the pass before. Elements beyond `whole` are zero.
-float element(int o) {
-    int rest = o, index = 0, step_ = 1;
+// Each output element finds its own index, in a tensor of dims `whole`, among the `count` indices of its plane. S has
+// their order. Elements that no index names, and those beyond `whole`, are zero.
+O_TYPE element(int o) {
+    int index = 0, step_ = 1;
     for (int d = rank - 1; d >= 0; --d) {
-        int dim = shape[d >> 2][d & 3], size = whole[d >> 2][d & 3], c = rest % dim;
-        if (c >= size) return 0.0;
-        rest /= dim;
+        int dim = shape[d >> 2][d & 3], size = whole[d >> 2][d & 3], c = o % dim;
+        if (c >= size) return O_TYPE(0);
+        o /= dim;
         index += c * step_;
         step_ *= size;
     }
-    float value = first > 0 ? F(o) : 0.0;
-    int begin = index / plane * count + first, end = begin + last - first;
-    for (int t = begin >> 2; t * 4 < end; ++t) { // four at once
-        bvec4 here = equal(I_texel(t), ivec4(index));
-        if (!any(here)) continue;
-        for (int k = 0; k < 4; ++k)
-            if (here[k] && t * 4 + k >= begin && t * 4 + k < end) value = X(t * 4 + k);
+    int begin = index / plane * count, low = 0, high = count;
+    while (low < high) {
+        int middle = (low + high) / 2;
+        if (int(I(begin + int(S(begin + middle)))) < index) low = middle + 1;
+        else high = middle;
     }
-    return value;
+    if (low == count) return O_TYPE(0);
+    int found = begin + int(S(begin + low));
+    return int(I(found)) == index ? O_TYPE(X(found)) : O_TYPE(0);
 }

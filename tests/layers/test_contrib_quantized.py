@@ -129,6 +129,35 @@ def test_packed_weights_with_a_bias(backend: str, backend_context: Any) -> None:
     check(backend, backend_context, "MatMulNBits", inputs, attributes, constants=(1, 2, 5), tolerance=2e-4, native=True)
 
 
+def lstm_inputs(directions: int, batch: int, hidden: int, per_gate: bool, dtype: Any) -> list[Array | None]:
+    steps, depth = 5, 7
+    scales = (directions, 4 * hidden) if per_gate else (directions,)
+    weights = [small(directions, size, 4 * hidden, dtype=dtype) for size in (depth, hidden)]
+    x, bias = draw(steps, batch, depth), draw(directions, 8 * hidden)
+    states = [draw(directions, batch, hidden) for _ in range(2)]
+    zeros = [np.full(scales, 128 if dtype is np.uint8 else 0, dtype) for _ in range(2)]
+    w_scale, r_scale = (draw(*scales, low=0.001, high=0.004) for _ in range(2))
+    return [x, *weights, bias, None, *states, None, w_scale, zeros[0], r_scale, zeros[1]]
+
+
+@pytest.mark.parametrize(
+    "directions, batch, hidden, per_gate, dtype",
+    [(1, 1, 16, False, np.uint8), (2, 3, 19, True, np.int8), (1, 40, 5, False, np.int8), (2, 1, 64, False, np.uint8)],
+)
+def test_lstm(
+    directions: int, batch: int, hidden: int, per_gate: bool, dtype: Any, backend: str, backend_context: Any
+) -> None:
+    inputs = lstm_inputs(directions, batch, hidden, per_gate, dtype)
+    attributes = {"hidden_size": hidden, "direction": "bidirectional" if directions == 2 else "forward"}
+    constants = (1, 2, 3, 8, 9, 10, 11)
+    check(
+        *(backend, backend_context, "DynamicQuantizeLSTM", inputs, attributes),
+        outputs=3,
+        constants=constants,
+        tolerance=1e-4,
+    )
+
+
 def test_weights_that_are_no_constant_are_reported() -> None:
     inputs = [draw(3, 32), small(4, 2, 8), draw(8)]
     with pytest.raises(pf.UnsupportedOperatorError, match="'x1' is not a constant"):

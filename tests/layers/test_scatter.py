@@ -47,6 +47,10 @@ CASES = [
     elements((3, 5), np.zeros((0, 5))),
     elements((700,), _permuted(700)[:600]),
     elements((2, 700), np.stack([_permuted(700), _permuted(700)]), axis=1),
+    *(elements((40, 3), draw(301, 3, low=-40, high=39, dtype=np.int64), reduction=by) for by in REDUCTIONS[1:]),
+    elements((2, 5, 7), draw(2, 401, 3, low=-5, high=4, dtype=np.int64), axis=1, dtype=np.int32, reduction="add"),
+    elements((7,), draw(15_500, low=-7, high=6, dtype=np.int64), dtype=np.int32, reduction="add"),  # two passes on GL
+    tuples((6, 5, 3), draw(311, 2, low=-5, high=4, dtype=np.int64), dtype=np.int32, reduction="add"),
     *(elements((3, 5), [[1, 1, 0, 2, 2], [1, 0, 0, 1, 2]], reduction=reduction) for reduction in REDUCTIONS[1:]),
     *(
         elements((3, 5), [[1, 1, 0], [4, 4, 4]], axis=1, reduction=reduction, dtype=dtype)

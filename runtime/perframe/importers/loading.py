@@ -15,13 +15,16 @@ def load(
     source: str | Path | bytes | IO[bytes] | Any,
     optimize: bool = True,
     dims: Mapping[str, int] | None = None,
+    narrow_doubles: bool = False,
 ) -> Model:
     """Import a model from a path, bytes, a file object or an `onnx.ModelProto`.
 
-    `dims` fixes named dims to sizes. `optimize=False` leaves the layers as they are in the file. Weights in other files
-    are read from the model's own folder only, so the model must be given by its path. Raises ModelError for anything
-    that is wrong with a file. MissingFileError, a FileNotFoundError too, says that there is no such file, and
-    UnsupportedOperatorError lists every node that cannot be imported.
+    `dims` fixes named dims to sizes. `optimize=False` leaves the layers as they are in the file. `narrow_doubles=True`
+    computes in float32 what the file computes in float64, which no GPU backend has kernels for; inputs and outputs keep
+    their types, and a number beyond float32's range becomes infinite. Weights in other files are read from the model's
+    own folder only, so the model must be given by its path. Raises ModelError for anything that is wrong with a file.
+    MissingFileError, a FileNotFoundError too, says that there is no such file, and UnsupportedOperatorError lists every
+    node that cannot be imported.
     """
     from perframe.importers.onnx import load_onnx
     from perframe.passes.prepared import freeze
@@ -30,6 +33,10 @@ def load(
         model = load_onnx(source)
         if dims is not None:
             model.fix_dims(dims)
+        if narrow_doubles:
+            from perframe.passes import narrow_doubles as narrowing
+
+            narrowing.run(model, evaluator())
         if optimize:
             from perframe.passes import optimize as run_passes
 

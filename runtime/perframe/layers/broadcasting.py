@@ -53,10 +53,14 @@ class Elementwise:
     def of_entries(self, inputs: Sequence[PartialTensor | None], output: PartialTensor) -> Entries:
         """Apply the formula to the entries of the operands."""
         columns, dtypes = [], []
+        present = [inputs[index] for index in self.operands]
+        are_known = all([operand is not None and operand.value is not None for operand in present])
         for index, strides, kind in zip(self.operands, self.strides, self.kinds, strict=True):
             operand = inputs[index]
-            assert operand is not None and operand.known is not None
-            columns.append(View(self.shape, strides).of(operand.known).reshape(-1))
+            assert operand is not None
+            given = operand.value if are_known else operand.known
+            assert given is not None
+            columns.append(View(self.shape, strides).of(given).reshape(-1))
             counts = kind == "float" and not operand.dtype.is_float  # a formula of floats only gets integers as floats
             dtypes.append(np.dtype(np.float32) if counts else operand.dtype.numpy)
         numbers = dict(zip(keywords(self.formula), self.parameters, strict=True))

@@ -47,7 +47,14 @@ class Entrywise(Protocol):
 def each(
     function: Callable[..., Any], columns: Sequence[Entries], dtypes: Sequence[np.dtype[Any]], made: DataType
 ) -> Entries:
-    """Apply `function` to one entry of each column at a time. All columns and the result have the same length."""
+    """Apply `function` to one entry of each column at a time. All columns and the result have the same length.
+
+    Columns of objects may have unknown entries.
+    """
+    if all(column.dtype != object for column in columns):
+        with np.errstate(all="ignore"):
+            found = function(*[column.astype(dtype) for column, dtype in zip(columns, dtypes, strict=True)])
+            return np.broadcast_to(np.asarray(found).astype(made.numpy), columns[0].shape)
     result: Entries = np.full(columns[0].shape, None, object)
     numbers = np.array([all(map(_is_fixed, row)) for row in zip(*columns, strict=True)], bool)
     with np.errstate(all="ignore"):

@@ -22,7 +22,8 @@ class Recurrence:
 
     `activations` holds chains of formulas for each direction, one for each activation of the cell; clipping is the
     first stage of a chain. With `batch_first` the batch comes before the steps and the directions, in inputs and
-    outputs.
+    outputs. With `rounds_state` a product takes the state in whole steps: 255 of them span its range over the batch,
+    which contains 0.
     """
 
     cell: str
@@ -36,6 +37,7 @@ class Recurrence:
     batch_first: bool
     linear_before_reset: bool = False
     input_forget: bool = False
+    rounds_state: bool = False
 
 
 # --- activations: name, defaults of alpha and beta (None if it takes none), and formulas ---
@@ -112,6 +114,8 @@ class _Cell:
     states: int = 1
     inputs: int = 6
     own: str = ""
+    operator: str = ""  # where it is not the cell's name
+    rounds_state: bool = False
 
     def activations(self, given: Sequence[str] | None, directions: int) -> list[str]:
         """Return the names of all activations. Raises InferenceError if there are too few, or one is unknown."""
@@ -176,7 +180,7 @@ def _recurrent(cell: _Cell) -> Declaration:
         whole = (batch, steps, directions, hidden) if layout else (steps, directions, batch, hidden)
         return x.with_shape(whole), *(x.with_shape(last) for _ in range(cell.states))
 
-    entry = register(Declaration(cell.name, "recurrent", infer))
+    entry = register(Declaration(cell.operator or cell.name, "recurrent", infer))
     entry.inputs = entry.inputs[: cell.inputs]
     if cell.own:
         entry.add_attributes(**{cell.own: (0, Flag)})
@@ -191,7 +195,8 @@ def _recurrent(cell: _Cell) -> Declaration:
         scales = (attributes["activation_alpha"] or (), attributes["activation_beta"] or ())
         chains = _chains(names, *scales, attributes["clip"], len(reverse))
         own = {cell.own: bool(attributes[cell.own])} if cell.own else {}
-        return Recurrence(cell.name, cell.gates, steps, batch, width, r.shape[2], reverse, chains, layout, **own)
+        sizes = (cell.gates, steps, batch, width, r.shape[2])
+        return Recurrence(cell.name, *sizes, reverse, chains, layout, **own, rounds_state=cell.rounds_state)
 
     return entry
 
@@ -199,3 +204,7 @@ def _recurrent(cell: _Cell) -> Declaration:
 RNN = _recurrent(_Cell("RNN", 1, ("tanh",)))
 GRU = _recurrent(_Cell("GRU", 3, ("sigmoid", "tanh"), own="linear_before_reset"))
 LSTM = _recurrent(_Cell("LSTM", 4, ("sigmoid", "tanh", "tanh"), states=2, inputs=8, own="input_forget"))
+# of bytes, in real numbers: adapters write it
+QuantizedLSTM = _recurrent(
+    _Cell("LSTM", 4, ("sigmoid", "tanh", "tanh"), 2, 8, "input_forget", operator="QuantizedLSTM", rounds_state=True)
+)

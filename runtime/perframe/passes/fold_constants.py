@@ -55,9 +55,11 @@ def _values(
     model: Model, layer: Layer, specs: Mapping[str, PartialTensor], evaluate: Evaluate
 ) -> Sequence[Array] | None:
     """Return the outputs of a layer if they are known and not too large, else None."""
-    if all(not name or name in model.constants for name in layer.inputs):
-        given = [model.constants[name] if name else None for name in layer.inputs]
-        return None if _bytes(layer, given) > MAX_BYTES else evaluate(layer, given)
     found = [specs[name].value for name in layer.outputs if name]
     known = [value for value in found if value is not None]
-    return known if len(known) == len(layer.outputs) and not layer.epilogue else None
+    if len(known) == len(layer.outputs) and not layer.epilogue:
+        return known
+    if any(name and name not in model.constants for name in layer.inputs):
+        return None
+    given = [model.constants[name] if name else None for name in layer.inputs]
+    return None if _bytes(layer, given) > MAX_BYTES else evaluate(layer, given)

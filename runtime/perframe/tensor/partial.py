@@ -219,12 +219,14 @@ class PartialTensor:
 
     @classmethod
     def of_entries(cls, dtype: DataType, entries: Iterable[Any]) -> PartialTensor:
-        """Make a PartialTensor from an object array of entries, or from a row of entries."""
+        """Make a PartialTensor from an array of entries or of numbers, or from a row of entries."""
         if not isinstance(entries, np.ndarray):
             row = list(entries)
             entries = np.empty(len(row), object)
             entries[:] = row
         shape = DynamicTensorShape(entries.shape)
+        if entries.dtype != object:
+            return cls(dtype, shape, entries.astype(dtype.numpy))
         if all(map(is_number, entries.flat)) and not any(map(is_followed, entries.flat)):
             return cls(dtype, shape, entries.astype(dtype.numpy))
         return cls(dtype, shape, None, entries)

@@ -137,6 +137,29 @@ def _dynamic_quantize_mat_mul(node: Node, graph: Importer) -> list[Node]:
     return chain.done(chain.sum(chain("Mul", real, chain("Mul", step, b_scale)), bias))
 
 
+@adapter(f"{MICROSOFT}DynamicQuantizeLSTM")
+def _dynamic_quantize_lstm(node: Node, graph: Importer) -> list[Node]:
+    """An LSTM whose weights are bytes, (directions, depth, gates). Each product quantizes its other side by its own
+    range: all inputs at once, and the state step by step.
+    """
+    chain = Chain(node, graph)
+    x, w, r, *others = chain.inputs(12)
+    w_scale, w_zero, r_scale, r_zero = others[5:]
+    rounded = chain("DequantizeLinear", *chain.several(3, "DynamicQuantizeLinear", x))
+    weights = [_rows(chain, w, w_scale, w_zero), _rows(chain, r, r_scale, r_zero)]
+    outputs = chain.several(len(node.outputs), "QuantizedLSTM", rounded, *weights, *others[:5], **node.attributes)
+    return chain.done(*outputs)
+
+
+def _rows(chain: Chain, weights: str, scale: str, zero: str) -> str:
+    """Return weights as real numbers, (directions, gates, depth). A direction has a scale, or one for each gate."""
+    scales, zeros = (chain("Reshape", name, chain.ints(0, 1, -1)) if name else "" for name in (scale, zero))
+    whole_numbers = chain("Cast", weights, to=DataType.FLOAT32)
+    if zeros:
+        whole_numbers = chain("Sub", whole_numbers, chain("Cast", zeros, to=DataType.FLOAT32))
+    return chain("Transpose", chain("Mul", whole_numbers, scales), perm=[0, 2, 1])
+
+
 @adapter(f"{MICROSOFT}MatMulNBits")
 def _mat_mul_n_bits(node: Node, graph: Importer) -> list[Node]:
     """Unpack weights of 2, 4 or 8 bits once. Each block of them along K has a scale."""

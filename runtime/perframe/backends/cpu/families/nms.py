@@ -1,4 +1,4 @@
-"""Non-maximum suppression with NumPy."""
+"""Non-maximum suppression on the CPU."""
 
 from __future__ import annotations
 
@@ -7,9 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from perframe.backends.operand import Operand
+from perframe.backends.cpu.kernels.fields import NMS
+from perframe.backends.cpu.kernels.sizes import BOX_BLOCK
+from perframe.backends.cpu.lowering.lowering import all_float32, sharing, step
+from perframe.backends.cpu.program.program import NativeStep
+from perframe.backends.operand import Operand, Scratch
 from perframe.backends.protocol import LayerLike
 from perframe.layers.nms import Suppression
+from perframe.tensor import DataType
 
 
 def compute(layer: LayerLike, form: Suppression, inputs: Sequence[Any], outputs: Sequence[Operand]) -> list[Any]:
@@ -55,3 +60,33 @@ def _best(edges: tuple[Any, Any], order: Any, limit: int, threshold: Any) -> lis
         real = (common > 0) & (union > 0) & (area[order] > 0) & (area[best] > 0)
         order = order[~(real & (common / np.where(real, union, 1) > threshold))]
     return chosen
+
+
+def lower(
+    layer: LayerLike, form: Suppression, inputs: Sequence[Operand | None], outputs: Sequence[Operand], scratch: Scratch
+) -> list[NativeStep] | None:
+    """A native step for float32."""
+    boxes, scores, _, overlap, least = (*inputs, None, None, None)[:5]
+    if boxes is None or scores is None or not all_float32([boxes, scores, overlap, least]):
+        return None
+    rows, zero = form.batch * form.classes, Operand.stored(np.zeros(1, np.float32))
+    overlap, least = (value if value is not None and value.shape.size else None for value in (overlap, least))
+    blocks = -(-form.picks // BOX_BLOCK)
+    operands = NMS.operands(
+        boxes=boxes,
+        scores=scores,
+        overlap=overlap or zero,
+        least=least or zero,
+        keys=scratch((rows, form.boxes), DataType.INT64),
+        kept=scratch((rows, blocks, 5, BOX_BLOCK), DataType.FLOAT32),
+        out=outputs[0],
+    )
+    numbers = NMS.numbers(
+        classes=form.classes,
+        box_count=form.boxes,
+        picks=form.picks,
+        is_centered=int(form.centered),
+        has_least=int(least is not None),
+    )
+    grain = sharing(rows, 64 * rows * form.boxes)  # a box costs some comparisons, and its way through the heap
+    return [step(layer, "nms", operands, numbers, rows, grain=grain)]

@@ -19,7 +19,7 @@ from perframe.backends.operand import Operand, Scratch
 from perframe.backends.protocol import LayerLike
 from perframe.layers.epilogue import apply, parameters
 from perframe.layers.recurrent import Recurrence
-from perframe.sizes.traced import at_most
+from perframe.sizes.traced import at_least, at_most, is_less
 
 
 @dataclass
@@ -61,6 +61,14 @@ def _lstm(w: _Weights, x: Any, h: Any, c: Any) -> tuple[Any, Any]:
     return w.activate(0, out + w.peepholes[1] * c) * w.activate(2, c), c
 
 
+def _in_steps(h: Any) -> Any:
+    """Round a state to whole steps of its range, which contains 0."""
+    low, high = h.min(initial=0), h.max(initial=0)
+    step = (high - low) / h.dtype.type(255) or h.dtype.type(1)
+    zero = np.rint(np.clip(-low / step, 0, 255))
+    return (np.clip(np.rint(h / step) + zero, 0, 255) - zero) * step
+
+
 _CELLS: dict[str, Callable[[_Weights, Any, Any, Any], tuple[Any, Any]]] = {"RNN": _rnn, "GRU": _gru, "LSTM": _lstm}
 
 
@@ -73,7 +81,7 @@ def _along(w: _Weights, x: Any, h: Any, c: Any, lengths: Any, reverse: bool) -> 
     for turn in range(len(x)):
         alive = turn < lengths
         time = np.where(alive, lengths - 1 - turn if reverse else turn, 0)
-        new_h, new_c = cell(w, x[time, rows], h, c)
+        new_h, new_c = cell(w, x[time, rows], _in_steps(h) if w.form.rounds_state else h, c)
         h, c = np.where(alive[:, None], new_h, h), np.where(alive[:, None], new_c, c)
         whole[time[alive], rows[alive]] = h[alive]
     empty = lengths[:, None] == 0
@@ -126,7 +134,9 @@ def lower(
     if lengths or peepholes or form.batch_first or form.input_forget or not all_float32([*inputs, *outputs]):
         return None
     hidden, directions, gates = form.hidden, len(form.reverse), form.gates
-    space = _SPACE[form.cell] * hidden
+    space = (_SPACE[form.cell] + form.rounds_state) * hidden
+    if form.rounds_state and is_less(min(ROWS, BLOCK // at_least(space, 1)), form.batch):
+        return None  # the range is that of the whole batch
     if space > BLOCK or not form.inputs or layer.epilogue or len(set(form.activations)) != 1:
         return None
     text, parameters = _activations(form)
@@ -160,7 +170,8 @@ def lower(
     if h is None or (c is None and form.cell == "LSTM"):
         zeros = Operand.stored(np.zeros((directions, form.batch, hidden), np.float32))
         h, c = h or zeros, c or zeros
-    block = at_most(-(-form.batch // thread_count()), min(ROWS, BLOCK // space if space else ROWS))
+    shares = 1 if form.rounds_state else thread_count()
+    block = at_most(-(-form.batch // shares), min(ROWS, BLOCK // space if space else ROWS))
     ends = [*outputs[1:3], outputs[0], outputs[0]][:2]
     extents = {"steps": form.steps, "batch": form.batch, "hidden": hidden, "directions": directions, "block": block}
     numbers = RECURRENT.numbers(
@@ -170,6 +181,7 @@ def lower(
         writes_last_h=int(len(outputs) > 1),
         writes_last_c=int(len(outputs) > 2),
         resets_after=int(apart),
+        rounds_state=int(form.rounds_state),
     )
     given = {"projected": projected, "weights": matrix, "late_weights": second, "late_bias": late, "h": h, "c": c or h}
     operands = RECURRENT.operands(**given, out=outputs[0], last_h=ends[0], last_c=ends[1])

@@ -94,6 +94,8 @@ GATHER_ERROR = Fields("", "is_wrong index size")  # a wrong index, and the size 
 GATHER = Fields("x indices out", "error is_short size inner count")
 GATHER_ELEMENTS = Fields("x indices out", "error is_short size step rank")  # then the shape, and the strides of x
 GATHER_TUPLES = Fields("x indices out", "error is_short count inner rows rank")  # then dims, and their strides in rows
+# `keys` and `kept` are scratch: a heap of candidates, and the chosen boxes in blocks
+NMS = Fields("boxes scores overlap least keys kept out", "classes box_count picks is_centered has_least")
 SOFTMAX = Fields("x out", "size inner takes_logarithm outer")
 NEIGHBOURS = Fields("x out", "parameters channels inner before after")
 QUANTIZE = Fields("x scale zero out", "elements piece")
@@ -107,7 +109,8 @@ WINOGRAD = Fields(
 )
 RECURRENT = Fields(
     "projected weights late_weights late_bias h c out last_h last_c",
-    "parameters steps batch hidden directions goes_backwards block writes_last_h writes_last_c resets_after",
+    "parameters steps batch hidden directions goes_backwards block writes_last_h writes_last_c resets_after"
+    " rounds_state",
 )
 # Queries are (rows, size), keys (size, keys) and values (keys, columns). The words with names are followed by the dims
 # of the batch, and by the strides along them of query, keys, values, added, kept, dropped and out.

@@ -96,6 +96,16 @@ def add_in_any_order(typing: Any, a: Any, b: Any) -> Any:
 
 
 @intrinsic
+def product(typing: Any, a: Any, b: Any) -> Any:
+    """a * b, rounded before it is added to anything: peers do so, and thresholds depend on the last bit."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.fmul(args[0], args[1])
+
+    return types.float32(types.float32, types.float32), codegen
+
+
+@intrinsic
 def call_kernel(typing: Any, kernel: Any, numbers: Any, begin: Any, end: Any) -> Any:
     """Call the kernel at an address by Numba's own calling convention."""
 

@@ -16,7 +16,22 @@ from perframe.backends.cpu.kernels.fields import RECURRENT
 from perframe.backends.cpu.kernels.memory import floats, int64s
 from perframe.backends.cpu.kernels.sizes import LANES, PANEL
 from perframe.backends.cpu.kernels.tile import multiply_tile
-from perframe.backends.cpu.kernels.vector import add, copy_floats, load, multiply_add, splat, stack_block, store
+from perframe.backends.cpu.kernels.vector import (
+    add,
+    at_least,
+    at_most,
+    copy_floats,
+    divide,
+    load,
+    load_first,
+    multiply_add,
+    splat,
+    stack_block,
+    store,
+    store_first,
+    subtract,
+)
+from perframe.backends.cpu.kernels.whole_vector import ROUNDING, multiply
 
 field = RECURRENT.at
 
@@ -93,6 +108,22 @@ def _end(n, direction, first, rows, h, c):
 @inline
 def _matrix(matrix, direction, depth, columns):
     return matrix + direction * depth * _padded(columns) * 4
+
+
+@inline
+def _in_steps(h, count, rounded):
+    """Round a state to whole steps: 255 of them span its range, which contains 0."""
+    x, low, high = floats(h), float32(0), float32(0)
+    for i in range(count):
+        low, high = min(low, x[i]), max(high, x[i])
+    step = (high - low) / float32(255) if high != low else float32(1)
+    zero = round(min(max(-low / step, float32(0)), float32(255)))
+    rounding = splat(float32(ROUNDING))
+    steps, least, most = splat(step), splat(float32(-zero)), splat(float32(255 - zero))
+    for i in range(0, count, LANES):
+        size = min(LANES, count - i)
+        value = at_most(at_least(divide(load_first(h, i, size), steps), least), most)
+        store_first(multiply(subtract(add(value, rounding), rounding), steps), rounded, i, size)
 
 
 def rnn(first: Any) -> Any:
@@ -183,13 +214,18 @@ def lstm(first: Any, second: Any, third: Any) -> Any:
             direction, row, rows, backwards, projected = _begin(n, item, 4)
             at = (direction * batch + row) * hidden * 4
             h, gates, state = n[field.h] + at, memory, memory + 4 * rows * hidden * 4
+            rounded = state + rows * hidden * 4
             copy_floats(state, n[field.c] + at, rows * hidden)
             panels = _matrix(n[field.weights], direction, hidden, 4 * hidden)
             for step in range(steps):
                 time = steps - 1 - step if backwards else step
                 target = n[field.out] + ((time * directions + direction) * batch + row) * hidden * 4
                 given = projected + time * batch * 4 * hidden * 4
-                _multiply(rows, h, hidden, panels, gates, 4 * hidden, given, 4 * hidden)
+                seen = h
+                if n[field.rounds_state]:
+                    seen = rounded
+                    _in_steps(h, rows * hidden, rounded)
+                _multiply(rows, seen, hidden, panels, gates, 4 * hidden, given, 4 * hidden)
                 for r in range(rows):
                     g, c, out = (
                         floats(gates + r * hidden * 16),

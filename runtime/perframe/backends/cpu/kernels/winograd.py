@@ -14,7 +14,7 @@ from perframe.backends.cpu.kernels.compiler import inline
 from perframe.backends.cpu.kernels.fields import WINOGRAD
 from perframe.backends.cpu.kernels.finish import finish_rows
 from perframe.backends.cpu.kernels.memory import floats, int64s
-from perframe.backends.cpu.kernels.sizes import LANES, PANEL, POINTS, ROWS
+from perframe.backends.cpu.kernels.sizes import FAR, LANES, NEAR, PANEL, POINTS, ROWS
 from perframe.backends.cpu.kernels.tile import multiply_tile
 from perframe.backends.cpu.kernels.vector import (
     add,
@@ -32,21 +32,25 @@ from perframe.backends.cpu.kernels.vector import (
     store_first,
     subtract,
 )
+from perframe.backends.cpu.kernels.whole_vector import multiply
+
+NEAR_2, FAR_2, NEAR_3, FAR_3 = NEAR**2, FAR**2, NEAR**3, FAR**3
 
 
 @inline
 def _into(a, b, c, d, e, f):
     """Transform the input along one dim."""
-    four, five, two = splat(float32(-4)), splat(float32(-5)), splat(float32(2))
-    even, odd = multiply_add(four, c, e), multiply_add(four, b, d)
-    near, far = subtract(e, c), subtract(d, b)
+    near, far = splat(float32(-NEAR_2)), splat(float32(-FAR_2))
+    both, sum_of_both = splat(float32(NEAR_2 * FAR_2)), splat(float32(-NEAR_2 - FAR_2))
+    even, odd = multiply_add(far, c, e), multiply_add(far, b, d)
+    even_far, odd_far = multiply_add(near, c, e), multiply_add(near, b, d)
     return (
-        multiply_add(splat(float32(4)), a, multiply_add(five, c, e)),
-        add(even, odd),
-        subtract(even, odd),
-        multiply_add(two, far, near),
-        multiply_add(splat(float32(-2)), far, near),
-        multiply_add(splat(float32(4)), b, multiply_add(five, d, f)),
+        multiply_add(both, a, multiply_add(sum_of_both, c, e)),
+        multiply_add(splat(float32(NEAR)), odd, even),
+        multiply_add(splat(float32(-NEAR)), odd, even),
+        multiply_add(splat(float32(FAR)), odd_far, even_far),
+        multiply_add(splat(float32(-FAR)), odd_far, even_far),
+        multiply_add(both, b, multiply_add(sum_of_both, d, f)),
     )
 
 
@@ -56,9 +60,9 @@ def _out_of(a, b, c, d, e, f):
     near, apart, far, wide = add(b, c), subtract(b, c), add(d, e), subtract(d, e)
     return (
         add(a, add(near, far)),
-        multiply_add(splat(float32(2)), wide, apart),
-        multiply_add(splat(float32(4)), far, near),
-        add(multiply_add(splat(float32(8)), wide, apart), f),
+        multiply_add(splat(float32(FAR)), wide, multiply(splat(float32(NEAR)), apart)),
+        multiply_add(splat(float32(FAR_2)), far, multiply(splat(float32(NEAR_2)), near)),
+        multiply_add(splat(float32(FAR_3)), wide, multiply_add(splat(float32(NEAR_3)), apart, f)),
     )
 
 

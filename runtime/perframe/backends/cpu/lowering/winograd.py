@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from perframe.backends.cpu.kernels.fields import WINOGRAD
-from perframe.backends.cpu.kernels.sizes import BLOCK, LANES, PANEL, POINTS, ROWS
+from perframe.backends.cpu.kernels.sizes import BLOCK, FAR, LANES, NEAR, PANEL, POINTS, ROWS
 from perframe.backends.cpu.lowering import gemm
 from perframe.backends.cpu.lowering.lowering import step
 from perframe.backends.cpu.program.program import NativeStep
@@ -23,16 +23,15 @@ FEW_CHANNELS = 16  # with fewer channels, the transforms cost more than the prod
 FEW_TILES = 12  # with fewer tiles, reading the weights, which have four times as many elements, costs too much
 MOST_TILES = BLOCK // (POINTS * PANEL) // ROWS * ROWS  # their products for a panel of columns fit on the stack
 
-_G = np.array(
-    [
-        [1 / 4, 0, 0],
-        [-1 / 6, -1 / 6, -1 / 6],
-        [-1 / 6, 1 / 6, -1 / 6],
-        [1 / 24, 1 / 12, 1 / 6],
-        [1 / 24, -1 / 12, 1 / 6],
-        [0, 0, 1],
-    ]
-)
+
+def _powers(point: float, others: Sequence[float]) -> list[float]:
+    """A row of the weights' transform: the powers of a point over the product of its distances to the others."""
+    scale = math.prod(point - other for other in others)
+    return [1 / scale, point / scale, point**2 / scale]
+
+
+_FINITE = (0.0, NEAR, -NEAR, FAR, -FAR)
+_G = np.array([*(_powers(p, [other for other in _FINITE if other != p]) for p in _FINITE), [0, 0, 1]])
 
 
 def may_take(form: Convolution) -> bool:

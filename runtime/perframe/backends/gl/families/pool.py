@@ -7,24 +7,24 @@ from typing import Any
 
 import numpy as np
 
-from perframe.backends.gl.steps import GPU_DTYPES, ROUNDS, Binding, Call, Tools, kind_of, window_params
+from perframe.backends.gl.families.select import first_indices
+from perframe.backends.gl.steps import GPU_DTYPES, MOST_DIMS, ROUNDS, Binding, Call, Tools, kind_of, window_params
 from perframe.layers.geometry import in_dims
 from perframe.layers.pool import Pooling, Unpooling
+from perframe.layers.select import Selection
 from perframe.tensor import DataType
 
 DTYPES = (*GPU_DTYPES, DataType.INT8, DataType.UINT8)  # the largest element never overflows
 
 _KINDS = {"largest": 0, "average": 1, "norm": 2}
-_AT_ONCE = ROUNDS // 5  # elements of a plane that one pass of unpooling searches: by fours, then the ones that match
-_MOST_PASSES = 32
 
 
 def supports(call: Call[Pooling | Unpooling]) -> str | None:
-    """Supports up to three spatial dims, and planes that unpooling can search."""
+    """Supports pooling over up to three spatial dims, and unpooling of as many dims as a kernel's arrays hold."""
     form = call.form
     if isinstance(form, Unpooling):
-        fits = _count(call) <= _AT_ONCE * _MOST_PASSES and len(form.whole) <= 8
-        return None if fits else f"elements of {call.x.shape} are too many to look at for each element"
+        rank = len(form.whole)
+        return None if rank <= MOST_DIMS else f"{rank} dims are more than a kernel's {MOST_DIMS}"
     if len(form.size) > 3:
         return "pooling over more than three dims has no GL kernel"
     if kind_of(call.y.dtype) != "float" and form.kind != "largest":
@@ -56,13 +56,8 @@ def lower(call: Call[Pooling | Unpooling], tools: Tools) -> list[Binding]:
     ]
 
 
-def _count(call: Call[Any]) -> int:
-    """The number of elements of one plane of the input."""
-    return math.prod(call.x.shape[2:])
-
-
 def _unpool(call: Call[Any], form: Unpooling, tools: Tools) -> list[Binding]:
-    """Either each input element is stored among zeros, or each output element searches the inputs of its plane.
+    """Either each input element is stored among zeros, or each output element searches the sorted indices of its plane.
 
     If several elements go to one index, as from windows that overlap, they are the same element of the pooled tensor.
     """
@@ -72,12 +67,9 @@ def _unpool(call: Call[Any], form: Unpooling, tools: Tools) -> list[Binding]:
         zeros = call.copy(tools.constant(np.zeros(1, np.float32)), y, step=0)
         stores = call.bind("compute/unpool", {"X": x, "I": indices}, y, params, tiles=x.shape.size)
         return [zeros, stores] if x.shape.size else [zeros]
-    count, found, bindings = _count(call), x, list[Binding]()
+    count, order = math.prod(x.shape[2:]), tools.scratch(x.shape, DataType.INT32)
     params |= {"plane": math.prod(form.whole[2:]), "count": count}
-    for first in range(0, max(count, 1), _AT_ONCE):
-        last = min(first + _AT_ONCE, count)
-        target = y if last == count else tools.scratch(y.shape, y.dtype)
-        given = {"X": x, "I": indices, "F": found}
-        bindings.append(call.bind("unpool", given, target, params | {"first": first, "last": last}))
-        found = target
-    return bindings
+    rows = math.prod(x.shape[:2])
+    sorting = Call(call.layer, Selection("indices", rows, count, 1, count, largest=False), [indices], [order])
+    steps = first_indices(sorting, order, tools) if count else []
+    return [*steps, call.bind("unpool", {"X": x, "I": indices, "S": order}, y, params)]

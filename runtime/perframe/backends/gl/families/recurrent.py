@@ -22,6 +22,8 @@ _STEPS = 4096  # the most steps; each takes a few launches
 def supports(call: Call[Recurrence]) -> str | None:
     """Supports a limited number of steps, because each takes launches, and states that fit a shader's rounds."""
     form = call.form
+    if form.rounds_state:
+        return "the range of a state is not known before it is computed"
     if form.steps > _STEPS:
         return f"{form.steps} steps are too many launches"
     fits = 4 * max(form.hidden, form.inputs) <= ROUNDS

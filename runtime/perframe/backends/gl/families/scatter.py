@@ -1,4 +1,4 @@
-"""Scattering on GL: each output element searches for the updates whose index names it.
+"""Scattering on GL: each output element searches for the updates whose index names it. Many indices are sorted first.
 
 If an invocation may store anywhere and updates are not combined, each update is stored at its index instead.
 """
@@ -9,17 +9,19 @@ import math
 from typing import Any
 
 from perframe.backends.gl.families.gather import addresses
+from perframe.backends.gl.families.select import first_indices
 from perframe.backends.gl.steps import ALL_DTYPES, MOST_DIMS, ROUNDS, Binding, Call, Tools, wrapped
 from perframe.backends.operand import Operand
 from perframe.layers.geometry import row_major
 from perframe.layers.scatter import Rows, Scattering
+from perframe.layers.select import Selection
 from perframe.tensor import DataType
 
 DTYPES = ALL_DTYPES  # results that do not fit wrap around
 
 _AT_ONCE = ROUNDS // 4 - MOST_DIMS  # updates that one pass searches
 _MOST_PASSES = 32
-_FEW = 256  # to search up to this many updates is faster than to copy the data and store the updates
+_FEW = 32  # to search up to this many updates is faster than to sort their indices, or to store each one
 _COMBINE = {"none": "b", "add": "a + (b)", "mul": "a * (b)", "max": "maximum(a, b)", "min": "minimum(a, b)"}
 _OF_BOOLS = {"add": "max", "mul": "min"}
 
@@ -46,17 +48,38 @@ def lower(call: Call[Scattering | Rows], tools: Tools) -> list[Binding]:
     if not math.prod(form.extent) or (tools.stores_anywhere and form.reduction == "none" and count > _FEW):
         steps.append(call.copy(x, call.y))
         return [*steps, _store(call, form, at, third, call.y)] if math.prod(form.extent) else steps
+    order, defines = at, dict[str, str]()
+    if count > _FEW:
+        sorting, at, order = _sorted(call, form, at, tools)
+        steps += sorting
+        defines["SORTED"] = "1"
     reduction = form.reduction
     if call.y.dtype is DataType.BOOL:
         reduction = _OF_BOOLS.get(reduction, reduction)
     for first in range(0, count, _AT_ONCE):
         now = min(_AT_ONCE, count - first)
         y = call.y if first + now == count else tools.scratch(call.y.shape, call.y.dtype)
-        params = _geometry(form) | {"first": first, "count": now}
-        given = {"X": x, "I": at, "U": third}
-        steps.append(call.bind("scatter", given, y, params, {"COMBINE(a, b)": wrapped(_COMBINE[reduction], y.dtype)}))
+        params = _geometry(form) | {"first": first, "count": now, "total": count}
+        given = {"X": x, "I": at, "U": third, "S": order}
+        defines["COMBINE(a, b)"] = wrapped(_COMBINE[reduction], y.dtype)
+        steps.append(call.bind("scatter", given, y, params, defines))
         x = y
     return steps
+
+
+def _sorted(
+    call: Call[Any], form: Scattering, indices: Operand, tools: Tools
+) -> tuple[list[Binding], Operand, Operand]:
+    """The kernels that sort the indices of each line, the indices counted from the front, and their order."""
+    steps, at = list[Binding](), indices
+    if form.by is None:
+        at = tools.scratch(indices.shape, DataType.INT32)
+        steps.append(call.bind("from_front", {"I": indices}, at, {"size": form.shape[form.axis]}))
+    count, rank = form.extent[form.axis], len(form.extent) if form.by is None else 1
+    outer, inner = math.prod(form.extent[: form.axis]), math.prod(form.extent[form.axis + 1 : rank])
+    order = tools.scratch(at.shape, DataType.INT32)
+    selection = Selection("indices", outer, count, inner, count, largest=False)
+    return [*steps, *first_indices(Call(call.layer, selection, [at], [order]), order, tools)], at, order
 
 
 def _geometry(form: Scattering) -> dict[str, Any]:

@@ -1,0 +1,148 @@
+"""Non-maximum suppression: a heap gives the candidates in order, and each is compared with the boxes chosen so far."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numba import float32, int64
+
+from perframe.backends.cpu.kernels.compiler import inline
+from perframe.backends.cpu.kernels.fields import NMS
+from perframe.backends.cpu.kernels.memory import float_to_bits, floats, int64s, product
+from perframe.backends.cpu.kernels.sizes import BOX_BLOCK, LANES
+from perframe.backends.cpu.kernels.vector import (
+    at_least,
+    at_most,
+    largest_of,
+    load,
+    multiply_add,
+    splat,
+    subtract,
+)
+
+field = NMS.at
+
+# a block of chosen boxes: the low y of all, their low x, high y, high x, and areas
+LOW_Y, LOW_X, HIGH_Y, HIGH_X, AREA = (index * BOX_BLOCK for index in range(5))
+WORST = (1 << 31) - 1  # the index of a box is subtracted from it: of equal scores the lower index wins
+
+
+@inline
+def _key(score, index):
+    """A number that is larger for a box that comes earlier."""
+    bits = float_to_bits(score) if score != 0 else 0  # -0 equals 0
+    ordered = int64(bits if bits >= 0 else bits ^ 0x7FFFFFFF)
+    return (ordered << 32) | (WORST - index)
+
+
+@inline
+def _sink(keys, count, hole, key):
+    """Put a key into the heap, whose largest key is first: at `hole` or below."""
+    while True:
+        child = 2 * hole + 1
+        if child >= count:
+            break
+        if child + 1 < count and keys[child + 1] > keys[child]:
+            child += 1
+        if keys[child] <= key:
+            break
+        keys[hole] = keys[child]
+        hole = child
+    keys[hole] = key
+
+
+@inline
+def _candidates(scores, first, boxes, bounded, least, keys):
+    """Make a heap of the scores that are numbers and above the least. Return their number."""
+    count = 0
+    for box in range(boxes):
+        score = scores[first + box]
+        if score == score and (not bounded or score > least):
+            keys[count] = _key(score, box)
+            count += 1
+    for hole in range(count // 2 - 1, -1, -1):
+        _sink(keys, count, hole, keys[hole])
+    return count
+
+
+@inline
+def _edges(boxes, at, centered):
+    """(low y, low x, high y, high x)"""
+    a, b, c, d = boxes[at], boxes[at + 1], boxes[at + 2], boxes[at + 3]
+    if centered:
+        half_c, half_d = c / float32(2), d / float32(2)
+        return a - half_c, b - half_d, a + half_c, b + half_d
+    return min(a, c), min(b, d), max(a, c), max(b, d)
+
+
+@inline
+def _meets(kept, block, low_y, low_x, high_y, high_x):
+    """Whether a box has a common area with any box of a block."""
+    most = splat(float32(0))
+    zero = most
+    y0, x0, y1, x1 = splat(low_y), splat(low_x), splat(high_y), splat(high_x)
+    for i in range(block, block + BOX_BLOCK, LANES):
+        height = subtract(at_most(load(kept, HIGH_Y + i), y1), at_least(load(kept, LOW_Y + i), y0))
+        width = subtract(at_most(load(kept, HIGH_X + i), x1), at_least(load(kept, LOW_X + i), x0))
+        common = multiply_add(at_least(height, zero), at_least(width, zero), zero)
+        most = at_least(most, common)
+    return largest_of(most) > 0
+
+
+@inline
+def _overlaps(kept, block, count, low_y, low_x, high_y, high_x, threshold):
+    """Whether a box overlaps any of the first `count` boxes of a block by more than the threshold."""
+    area = product(high_y - low_y, high_x - low_x)
+    found = False
+    for i in range(block, block + count):
+        height = min(kept[HIGH_Y + i], high_y) - max(kept[LOW_Y + i], low_y)
+        width = min(kept[HIGH_X + i], high_x) - max(kept[LOW_X + i], low_x)
+        common = product(max(height, float32(0)), max(width, float32(0)))
+        union = area + kept[AREA + i] - common
+        real = (common > 0) & (union > 0) & (area > 0) & (kept[AREA + i] > 0)
+        found = found | (real & (common / union > threshold))
+    return found
+
+
+def build() -> Any:
+    """Items are (batch, class)."""
+
+    def kernel(numbers, begin, end):
+        n = int64s(numbers)
+        boxes, scores, out = floats(n[field.boxes]), floats(n[field.scores]), int64s(n[field.out])
+        classes, count, picks = n[field.classes], n[field.box_count], n[field.picks]
+        centered, bounded = n[field.is_centered] != 0, n[field.has_least] != 0
+        threshold, least = floats(n[field.overlap])[0], floats(n[field.least])[0]
+        block_size = AREA + BOX_BLOCK
+        room = (picks + BOX_BLOCK - 1) // BOX_BLOCK * block_size
+        for item in range(begin, end):
+            batch, label = item // classes, item % classes
+            keys, address = int64s(n[field.keys] + item * count * 8), n[field.kept] + item * room * 4
+            kept = floats(address)
+            left = _candidates(scores, item * count, count, bounded, least, keys)
+            chosen = 0
+            while left and chosen < picks:
+                box = WORST - (keys[0] & 0xFFFFFFFF)
+                left -= 1
+                _sink(keys, left, 0, keys[left])
+                low_y, low_x, high_y, high_x = _edges(boxes, (batch * count + box) * 4, centered)
+                suppressed, block = False, 0
+                for first in range(0, chosen, BOX_BLOCK):
+                    if _meets(address, block, low_y, low_x, high_y, high_x):
+                        known = min(chosen - first, BOX_BLOCK)
+                        if _overlaps(kept, block, known, low_y, low_x, high_y, high_x, threshold):
+                            suppressed = True
+                            break
+                    block += block_size
+                if suppressed:
+                    continue
+                at = chosen // BOX_BLOCK * block_size + chosen % BOX_BLOCK
+                kept[LOW_Y + at], kept[LOW_X + at], kept[HIGH_Y + at], kept[HIGH_X + at] = low_y, low_x, high_y, high_x
+                kept[AREA + at] = product(high_y - low_y, high_x - low_x)
+                row = (item * picks + chosen) * 3
+                out[row], out[row + 1], out[row + 2] = batch, label, box
+                chosen += 1
+            for i in range((item * picks + chosen) * 3, (item + 1) * picks * 3):
+                out[i] = -1
+
+    return kernel
