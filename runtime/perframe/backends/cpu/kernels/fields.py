@@ -18,6 +18,8 @@ WINDOW = "height width out_height out_width kernel_y kernel_x stride_y stride_x 
 # the same words for the dim before the last two
 WINDOW_Z = "size_z out_z kernel_z stride_z dilation_z pad_z"
 
+ENDS = "end_z end_y end_x"  # the padding at the end of each dim
+
 
 class Fields:
     """The words of a kernel in order: the addresses of its operands, then its numbers. `at` has each name's index.
@@ -51,8 +53,13 @@ def _ordered(names: Sequence[str], given: dict[str, Value]) -> list[Value]:
     return [given[name] for name in names]
 
 
-POOL = Fields("x out", f"counts_padding {WINDOW} end_y end_x")
-LINES_POOL = Fields("x out", f"counts_padding {WINDOW} end_y end_x channels x_pitch out_pitch x_offset out_offset")
+POOL = Fields(
+    "x out",
+    f"counts_padding {WINDOW} {WINDOW_Z} {ENDS} in_place line_block column_block line_items column_items",
+)
+LINES_POOL = Fields(
+    "x out", f"counts_padding {WINDOW} {WINDOW_Z} {ENDS} channels x_pitch out_pitch x_offset out_offset"
+)
 BYTE_POOL = Fields("x out", f"{WINDOW} channels")
 DEPTHWISE = Fields(
     "x weights bias out", f"limits finish parameters {WINDOW} channels x_pitch out_pitch x_offset out_offset"

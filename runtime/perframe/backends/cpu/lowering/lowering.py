@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from perframe.backends.cpu.compile import jit
-from perframe.backends.cpu.kernels.fields import MOVE, WINDOW, WINDOW_Z
+from perframe.backends.cpu.kernels.fields import ENDS, MOVE, WINDOW, WINDOW_Z
 from perframe.backends.cpu.kernels.sizes import STRIP
 from perframe.backends.cpu.program.program import NativeStep, Table
 from perframe.backends.operand import Operand
@@ -149,8 +149,8 @@ def window_reach(window: Mapping[str, int]) -> tuple[int, int]:
 
 
 def end_words(window: Window) -> dict[str, int]:
-    """The padding at the end, by name, of one or two spatial dims."""
-    return dict(zip(("end_y", "end_x"), window.in_dims(2).end, strict=True))
+    """The words of fields.ENDS for up to three spatial dims."""
+    return dict(zip(ENDS.split(), window.in_dims(3).end, strict=True))
 
 
 def epilogue_limits(stages: Sequence[Stage]) -> tuple[float, float] | None:
