@@ -80,6 +80,16 @@ OTHERS = [
     Conv((1, 40, 6, 19), 40, kernel=(3, 5), pads=(1, 4, 0, 2), strides=(2, 2), dilations=(1, 2), group=40),
     Conv((1, 5, 7, 7), 5, group=5),
     Conv((1, 18, 3, 900), 18, kernel=(9, 9), pads=(40, 1600, 40, 1600), dilations=(10, 400), group=18),
+    # taps that lie far apart
+    Conv((2, 18, 37, 41), 20, dilations=(16, 16), pads=(16, 16, 16, 16), addend=True, after="HardSwish"),
+    Conv((1, 7, 23, 50), 33, dilations=(8, 12), strides=(6, 5), pads=(9, 20, 3, 30), after="Relu"),
+    Conv((1, 8, 9, 9), 5, dilations=(64, 64), pads=(64, 64, 64, 64)),
+    Conv((1, 6, 9, 60), 4, kernel=(3, 2), dilations=(7, 65), pads=(9, 70, 9, 70), group=2, addend=True),
+    Conv((1, 3, 40, 9), 17, dilations=(5, 1), strides=(2, 1), after="Clip"),
+    Conv((1, 3, 9, 9), 17, kernel=(4, 4), dilations=(2, 2), pads=(3, 3, 3, 3)),
+    # a copy of every ninth line
+    Conv((1, 1024, 19, 23), 40, dilations=(9, 9), pads=(9, 9, 9, 9), after="Relu"),
+    Conv((1, 1024, 30, 9), 40, dilations=(6, 2), strides=(4, 2), pads=(6, 2, 7, 1), addend=True),
     Conv((1, 8, 12, 12), 16, group=8),
     Conv((1, 16, 1, 1), 10, kernel=(1, 1), pads=(0, 0, 0, 0)),
     Conv((1, 4, 3, 3), 2, kernel=(5, 5), pads=(1, 1, 1, 1)),

@@ -313,3 +313,15 @@ def test_powers_by_a_known_number(exponent: float) -> None:
         # by an array: for one number NumPy takes the root of -inf, which is no number
         wanted = np.power(x.astype(np.float64), np.full(x.shape, exponent)).astype(np.float32)
     np.testing.assert_allclose(run("Pow", x, constants={1: known}), wanted, 1e-6, 1e-37)
+
+
+@pytest.mark.parametrize("kernel", [(3, 3, 3), (3, 1, 1), (1, 3, 3), (9, 9, 1)], ids=str)
+def test_windows_over_three_spatial_dims(kernel: tuple[int, ...]) -> None:
+    x, w = draw(2, 3, 9, 10, 11), draw(5, 3, *kernel)
+    pads = [k // 2 for k in kernel] * 2
+    made = run("Conv", x, constants={1: w}, pads=pads)
+    padded = np.pad(x, [(0, 0), (0, 0), *((k // 2, k // 2) for k in kernel)])
+    windows = np.lib.stride_tricks.sliding_window_view(padded, kernel, (2, 3, 4))
+    np.testing.assert_allclose(made, np.einsum("nczyxijk,ocijk->nozyx", windows, w), rtol=1e-4, atol=1e-4)
+    pooled = run("AveragePool", x, kernel_shape=kernel, pads=pads, count_include_pad=1)
+    np.testing.assert_allclose(pooled, windows.mean((-1, -2, -3)), rtol=1e-5, atol=1e-5)

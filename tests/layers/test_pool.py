@@ -90,6 +90,28 @@ CASES = [
             {"kernel_shape": [3, 3, 3], "auto_pad": "SAME_UPPER"},
         )
     ),
+    *(
+        pool(op, shape, attributes)
+        for op in ("MaxPool", "AveragePool")
+        for shape, attributes in (
+            # several vectors in a line, and fewer than one
+            ((2, 3, 9, 67), {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1]}),
+            ((2, 3, 9, 67), {"kernel_shape": [3, 5], "pads": [0, 2, 1, 4], "strides": [1, 2], "ceil_mode": 1}),
+            ((1, 2, 7, 33), {"kernel_shape": [5, 2], "pads": [2, 0, 2, 1]}),
+            ((1, 2, 150, 97), {"kernel_shape": [2, 3], "strides": [1, 3], "pads": [1, 1, 0, 0]}),
+            ((2, 3, 5, 49), {"kernel_shape": [1, 9], "pads": [0, 4, 0, 4]}),
+            ((2, 3, 49, 5), {"kernel_shape": [9, 1], "pads": [4, 0, 4, 0], "strides": [2, 1]}),
+            ((1, 1, 3, 50_000), {"kernel_shape": [2, 3], "pads": [1, 1, 0, 1]}),
+            ((1, 2, 60_001), {"kernel_shape": [2], "strides": [2]}),
+            ((2, 3, 4, 7, 35), {"kernel_shape": [3, 3, 3], "pads": [1, 1, 1, 1, 1, 1]}),
+            ((2, 3, 5, 6, 37), {"kernel_shape": [3, 2, 3], "pads": [2, 1, 0, 1, 1, 2], "strides": [2, 1, 2]}),
+            ((2, 3, 4, 5, 6), {"kernel_shape": [1, 3, 3], "strides": [1, 2, 2], "pads": [0, 1, 1, 0, 1, 1]}),
+            ((2, 3, 6, 5, 7), {"kernel_shape": [3, 1, 1], "strides": [2, 1, 1], "pads": [1, 0, 0, 1, 0, 0]}),
+            ((2, 3, 1, 9, 1), {"kernel_shape": [1, 4, 1]}),
+        )
+    ),
+    pool("AveragePool", (2, 3, 4, 7, 35), {"kernel_shape": [3] * 3, "pads": [1] * 6, "count_include_pad": 1}),
+    pool("AveragePool", (2, 3, 9, 67), {"kernel_shape": [3, 3], "pads": [1] * 4, "count_include_pad": 1}),
     pool("MaxPool", (1, 2, 7, 5), {"kernel_shape": [3, 2], "strides": [2, 2], "pads": [1, 1, 0, 0]}, outputs=2),
     pool("MaxPool", (2, 3, 7, 5), {"kernel_shape": [2, 2], "storage_order": 1}, outputs=2),
     pool("MaxPool", (2, 3, 9), {"kernel_shape": [2], "dilations": [3]}, outputs=2),
@@ -268,3 +290,18 @@ def test_norms_of_infinite_numbers_and_nan(shape: tuple[int, ...], p: int, backe
     (made,) = pf.run(case.proto(), case.fed, backend=backend, ctx=backend_context).values()
     wanted = [(1 + 2.0**p) ** (1 / p), np.nan, np.nan, np.inf, np.inf]
     np.testing.assert_allclose(made.ravel(), wanted, rtol=1e-4)
+
+
+@pytest.mark.parametrize("op", ["MaxPool", "AveragePool"])
+@pytest.mark.parametrize("strides", [[1, 1], [1, 2], [2, 3]])
+def test_nan_and_infinities_stay_in_the_windows_that_hold_them(op: str, strides: list[int]) -> None:
+    x = draw(1, 2, 6, 75)
+    x[0, 0, 2, 40], x[0, 0, 5, 3], x[0, 1, 0, 0], x[0, 1, 3, 60] = np.nan, np.inf, -np.inf, np.nan
+    attributes = {"kernel_shape": [3, 3], "pads": [1] * 4, "strides": strides}
+    (made,) = pf.run(Case("", op, [x], attributes, opset=22).proto(), {"x0": x}, backend="cpu").values()
+    padded = np.pad(x, [(0, 0), (0, 0), (1, 1), (1, 1)], constant_values=-np.inf if op == "MaxPool" else 0)
+    windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), (2, 3))[:, :, :: strides[0], :: strides[1]]
+    wanted = windows.max((-1, -2)) if op == "MaxPool" else windows.sum((-1, -2))
+    np.testing.assert_array_equal(np.isnan(made), np.isnan(wanted))
+    np.testing.assert_array_equal(np.isposinf(made), np.isposinf(wanted))
+    np.testing.assert_array_equal(np.isneginf(made), np.isneginf(wanted))

@@ -137,6 +137,36 @@ class Window:
         kernel, strides, dilations = (in_dims(part, dims) for part in (self.kernel, self.strides, self.dilations))
         return Window(kernel, strides, dilations, in_dims(self.begin, dims, 0), in_dims(self.end, dims, 0))
 
+    def from_axis(self, axis: int) -> Window:
+        """Return the window along an axis and those after it."""
+        return Window(
+            self.kernel[axis:], self.strides[axis:], self.dilations[axis:], self.begin[axis:], self.end[axis:]
+        )
+
+    def rests(self, axis: int) -> bool:
+        """Whether the window is each single element along an axis."""
+        return self.kernel[axis] == self.strides[axis] == 1 and self.begin[axis] == self.end[axis] == 0
+
+    def merged(self, size: Sequence[int], output: Sequence[int]) -> tuple[Window, Ints, Ints]:
+        """Return an equal window over the same elements, its size and its output, with as few dims as possible.
+
+        Dims of one element are dropped, and neighbouring dims along which the window does not reach are merged.
+        """
+        kept: list[list[int]] = []
+        parts = (size, output, self.kernel, self.strides, self.dilations, self.begin, self.end)
+        resting = [1, 1, 1, 0, 0]
+        for dim, out, *along in zip(*parts, strict=True):
+            if along[0] == 1:
+                along[2] = 1  # the dilation of a single tap
+            if along[0] == 1 and along[3] == 0 and dim == 1 and out == 1:
+                continue
+            if kept and along == kept[-1][2:] == resting:
+                kept[-1][:2] = kept[-1][0] * dim, kept[-1][1] * out
+            else:
+                kept.append([dim, out, *along])
+        dims, outs, *rest = (tuple(part) for part in zip(*(kept or [[1, 1, *resting]]), strict=True))
+        return Window(*rest), dims, outs
+
     def output_dim(self, dim: int | str | None) -> int | str | None:
         """Return the output's dim for a window over one dim.
 

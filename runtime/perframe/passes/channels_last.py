@@ -40,6 +40,8 @@ class _Rewrite:
         self.available = {value.name for value in model.inputs} | set(model.constants)
         self.layers: list[Layer] = []
         self.dropped: list[Layer] = []
+        convolved = [layer for layer in model.layers if layer.op == "Conv"]
+        self.most = 5 if any(self._rank(layer.inputs[0]) == 5 for layer in convolved) else 4
 
     def run(self) -> int:
         count = 0
@@ -129,18 +131,18 @@ class _Rewrite:
         """Return the method that rewrites a layer; None if the layer wants its channels second."""
         rank = self._rank(layer.inputs[0]) if layer.inputs and layer.inputs[0] else 0
         if layer.op == "Transpose":
-            return self._transpose if rank in (3, 4) else None
+            return self._transpose if 3 <= rank <= self.most else None
         if layer.outputs[1:] and layer.op != "Split":
             return None
         if (
             layer.op in ("Conv", "ConvTranspose", "QuantizedConv")
-            and rank in (3, 4)
+            and 3 <= rank <= (5 if layer.op == "Conv" else 4)
             and self.specs[layer.inputs[0]].dtype in (DataType.FLOAT32, DataType.UINT8, DataType.INT8)
         ):
             return self._window if layer.inputs[1] in self.model.constants else None
         if not any(name in self.twins for name in layer.inputs):
             return None
-        if not 3 <= self._rank(layer.outputs[0]) <= (5 if layer.op == "Reshape" else 4):
+        if not 3 <= self._rank(layer.outputs[0]) <= (5 if layer.op == "Reshape" else self.most):
             return None
         if layer.op == "Reshape":
             return self._shuffle

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,14 @@ from perframe.backends.cpu.kernels.sizes import LANES
 from perframe.backends.cpu.lowering import gemm, winograd
 from perframe.backends.cpu.lowering.casting import accumulator
 from perframe.backends.cpu.lowering.gemm import SPLIT_FLOPS
-from perframe.backends.cpu.lowering.lowering import all_float32, epilogue, step, window_words
+from perframe.backends.cpu.lowering.lowering import (
+    all_float32,
+    epilogue,
+    plane_words,
+    step,
+    window_words,
+    window_z_words,
+)
 from perframe.backends.cpu.program.program import NativeStep
 from perframe.backends.operand import Operand, Scratch
 from perframe.backends.protocol import LayerLike
@@ -66,23 +74,32 @@ def compute(layer: LayerLike, form: Convolution, inputs: Sequence[Any], outputs:
 def lower(
     layer: LayerLike, form: Convolution, inputs: Sequence[Operand | None], outputs: Sequence[Operand], scratch: Scratch
 ) -> list[NativeStep] | None:
-    """float32, one or two spatial dims. Channels that are last make products over packed weights."""
+    """float32, up to three spatial dims. Channels that are last make products over packed weights."""
     if layer.channels_last:
-        return _channels_last(layer, form, inputs, outputs[0], scratch)
+        return _channels_last(layer, _merged(form), inputs, outputs[0], scratch)
     return lower_as("conv", layer, form, inputs, outputs)
+
+
+def _merged(form: Convolution) -> Convolution:
+    """An equal convolution over as few dims as possible, for data with the channels last."""
+    window, size, output = form.window.merged(form.size, form.output)
+    batch = form.batch
+    if len(size) > 2 and window.rests(0):
+        batch, window, size, output = batch * size[0], window.from_axis(1), size[1:], output[1:]
+    return replace(form, window=window, batch=batch, size=size, output=output)
 
 
 def _channels_last(
     layer: LayerLike, form: Convolution, inputs: Sequence[Operand | None], out: Operand, scratch: Scratch
 ) -> list[NativeStep] | None:
     x, w, b, addend, factor = (*inputs, None, None, None)[:5]
-    window = window_words(form.window, form.size, form.output)
-    if x is None or w is None or not w.is_constant or window is None or not all_float32(inputs):
+    if x is None or w is None or not w.is_constant or len(form.size) > 3 or not all_float32(inputs):
         return None
+    window = plane_words(form.window, form.size, form.output)
     if b is None:
         b = Operand.stored(np.zeros(form.outputs, np.float32))
     groups, depth, outputs = form.groups, form.depth, form.outputs // form.groups
-    if depth == outputs == 1 and groups > 1 and addend is None and factor is None:
+    if depth == outputs == 1 and groups > 1 and addend is None and factor is None and len(form.size) < 3:
         by_tap = w.derived("taps", _by_tap)
         return [depthwise(layer, form, window, x, by_tap, b, out)]
     taps = math.prod(form.window.kernel)
@@ -110,13 +127,13 @@ def _channels_last(
             addend=(outputs,),
         ),
         addend_columns=0 if addend is None or groups > 1 else addend.shape[-1],
+        window_z=window_z_words(form.window, form.size, form.output),
     )
     panels, steps_before = w.derived("panels", lambda value: gemm.pack(gemm.matrices_of(value, groups))), []
     if factor is not None:
         scaled = scratch(panels.shape, x.dtype)
         steps_before, panels = [gemm.scale_step(layer, panels, factor, scaled, depth, outputs)], scaled
-    made = gemm.multiply(layer, product, x, panels, b, addend, out)
-    return None if made is None else [*steps_before, made]
+    return [*steps_before, gemm.multiply(layer, product, x, panels, b, addend, out)]
 
 
 def _by_tap(weights: Any) -> Any:
@@ -128,7 +145,7 @@ def _by_tap(weights: Any) -> Any:
 def takes_gaps(layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand]) -> list[Operand]:
     """Data, addend and result, if the channels are last."""
     x, w, _, addend = (*inputs, None, None)[:4]
-    if not layer.channels_last or w is None or not w.is_constant or len(w.shape) > 4 or not all_float32(inputs):
+    if not layer.channels_last or w is None or not w.is_constant or len(w.shape) > 5 or not all_float32(inputs):
         return []
     return [value for value in (x, addend, outputs[0]) if value is not None]
 

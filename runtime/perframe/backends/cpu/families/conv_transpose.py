@@ -119,7 +119,7 @@ def lower(
         )
         panels = w.derived(f"panels of taps {taps} {wide}", packed)
         steps.append(gemm.multiply(layer, product, x, panels, b, None, outputs[0]))
-    return None if None in steps else [one for one in steps if one is not None]
+    return steps
 
 
 def takes_gaps(layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand]) -> list[Operand]:

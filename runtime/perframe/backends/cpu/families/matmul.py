@@ -127,7 +127,7 @@ def _over_panels(
             addend=(0,) * len(batch),
         ),
     )
-    made: list[NativeStep | None] = []
+    made: list[NativeStep] = []
     if constant:
         key = f"panels of {form.b_strides} {form.columns} {form.depth} {form.alpha}"
         packed = b.derived(key, lambda value: gemm.pack(_constant_matrices(value, form, [batch[k] for k in kept])))
@@ -135,8 +135,7 @@ def _over_panels(
         packed = scratch((math.prod(batch[k] for k in kept), size), b.dtype)
         of_batch = ([batch[axis] for axis in kept], [b_steps[axis] for axis in kept])
         made = [gemm.pack_step(layer, b, packed, form.depth, form.columns, form.b_strides[-2:], *of_batch)]
-    made.append(gemm.multiply(layer, product, a, packed, row, addend, out))
-    return [one for one in made if one is not None] if made[-1] is not None else None
+    return [*made, gemm.multiply(layer, product, a, packed, row, addend, out)]
 
 
 def _merged_rows(form: Product) -> int | None:

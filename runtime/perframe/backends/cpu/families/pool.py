@@ -6,20 +6,32 @@ import functools
 import itertools
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from perframe.backends.cpu.families.quantize import SIGNED
 from perframe.backends.cpu.kernels.fields import BYTE_POOL, LINES_POOL, POOL
+from perframe.backends.cpu.kernels.sizes import BLOCK
 from perframe.backends.cpu.lowering.casting import accumulator
 from perframe.backends.cpu.lowering.gemm import SPLIT_FLOPS
-from perframe.backends.cpu.lowering.lowering import all_float32, end_words, step, window_words
+from perframe.backends.cpu.lowering.lowering import (
+    all_float32,
+    end_words,
+    plane_words,
+    step,
+    window_reach,
+    window_words,
+    window_z_words,
+)
 from perframe.backends.cpu.program.program import NativeStep
 from perframe.backends.operand import Operand, Scratch
 from perframe.backends.protocol import LayerLike
 from perframe.layers.pool import Pooling, Unpooling
-from perframe.sizes.traced import at_least
+from perframe.sizes.traced import at_least, at_most
+
+NEAR = 8192  # elements that stay in the first cache
 
 
 def compute(
@@ -103,38 +115,78 @@ def lower(
     outputs: Sequence[Operand],
     scratch: Scratch,
 ) -> list[NativeStep] | None:
-    """float32, one or two spatial dims, no indices; the largest of bytes where the channels are last."""
+    """float32, up to three spatial dims, no indices; the largest of bytes where the channels are last."""
     x = inputs[0]
-    if not isinstance(form, Pooling) or form.kind == "norm" or len(form.size) > 2 or len(outputs) > 1:
+    if not isinstance(form, Pooling) or form.kind == "norm" or len(outputs) > 1 or x is None or not x.shape.size:
         return None
-    if x is not None and x.dtype in SIGNED and layer.channels_last and form.kind == "largest":
-        return [_of_bytes(layer, form, x, outputs[0])]
-    if x is None or not all_float32([x]) or not x.shape.size:
+    if x.dtype in SIGNED and layer.channels_last and form.kind == "largest":
+        return [_of_bytes(layer, form, x, outputs[0])] if len(form.size) < 3 else None
+    form = _merged(form, 3 if layer.channels_last else 1)
+    if not all_float32([x]) or len(form.size) > 3:
         return None
-    if layer.channels_last:
-        return [_channels_last(layer, form, x, outputs[0])]
-    window = window_words(form.window, form.size, form.output)
-    assert window is not None
-    numbers = POOL.numbers(counts_padding=int(form.count_padding), **window, **end_words(form.window))
-    return [step(layer, f"pool.{form.kind}", POOL.operands(x=x, out=outputs[0]), numbers, form.planes)]
+    return _channels_last(layer, form, x, outputs[0]) if layer.channels_last else _of_planes(layer, form, x, outputs[0])
+
+
+def _merged(form: Pooling, most: int) -> Pooling:
+    """An equal pool with as few dims as possible. While it has more dims than `most`, a first dim along which the
+    window does not reach makes more planes.
+    """
+    window, size, output = form.window.merged(form.size, form.output)
+    planes = form.planes
+    while len(size) > most and window.rests(0):
+        planes, window, size, output = planes * size[0], window.from_axis(1), size[1:], output[1:]
+    return replace(form, window=window, planes=planes, size=size, output=output)
+
+
+def _of_planes(layer: LayerLike, form: Pooling, x: Operand, out: Operand) -> list[NativeStep] | None:
+    """The step; None if the taps of a line are too many for the stack."""
+    window = plane_words(form.window, form.size, form.output)
+    window_z = window_z_words(form.window, form.size, form.output)
+    width, out_height, out_width = window["width"], window["out_height"], window["out_width"]
+    whole, reach = form.window.in_dims(3), window_reach(window)[1]
+    in_place = whole.kernel[:2] == (1, 1) and not any((*whole.begin[:2], *whole.end[:2]))
+    if not in_place and reach > BLOCK and width > BLOCK:
+        return None
+    columns = out_width
+    if not in_place:
+        columns = at_most(out_width, at_least((BLOCK - reach) // window["stride_x"] + 1, 1))
+    span = at_most(width, (columns - 1) * window["stride_x"] + reach)
+    lines = at_most(out_height, at_least(NEAR // at_least(span, 1), 1))
+    line_items, column_items = -(-out_height // lines), -(-out_width // columns)
+    numbers = POOL.numbers(
+        counts_padding=int(form.count_padding),
+        **window,
+        **window_z,
+        **end_words(form.window),
+        in_place=int(in_place),
+        line_block=lines,
+        column_block=columns,
+        line_items=line_items,
+        column_items=column_items,
+    )
+    items = form.planes * window_z["out_z"] * line_items * column_items
+    work = lines * span * (window_z["kernel_z"] * window["kernel_y"] + window["kernel_x"])
+    grain, operands = SPLIT_FLOPS // 4 // at_least(work, 1), POOL.operands(x=x, out=out)
+    return [step(layer, f"pool.{form.kind}", operands, numbers, items, grain=grain)]
 
 
 def takes_gaps(layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand]) -> list[Operand]:
     """Data and result where the channels are last."""
     x = inputs[0]
-    if x is None or not layer.channels_last or len(x.shape) > 4 or len(outputs) > 1 or not all_float32([x]):
+    if x is None or not layer.channels_last or len(x.shape) > 5 or len(outputs) > 1 or not all_float32([x]):
         return []
     form = layer.form(inputs, outputs)
     return [x, *outputs] if isinstance(form, Pooling) and form.kind != "norm" else []
 
 
-def _channels_last(layer: LayerLike, form: Pooling, x: Operand, out: Operand) -> NativeStep:
-    window = window_words(form.window, form.size, form.output)
-    assert window is not None
-    batch, channels = out.shape[0], out.shape[-1]
+def _channels_last(layer: LayerLike, form: Pooling, x: Operand, out: Operand) -> list[NativeStep]:
+    window = plane_words(form.window, form.size, form.output)
+    window_z = window_z_words(form.window, form.size, form.output)
+    channels = out.shape[-1]
     numbers = LINES_POOL.numbers(
         counts_padding=int(form.count_padding),
         **window,
+        **window_z,
         **end_words(form.window),
         channels=channels,
         x_pitch=x.pitch,
@@ -142,8 +194,9 @@ def _channels_last(layer: LayerLike, form: Pooling, x: Operand, out: Operand) ->
         x_offset=0,
         out_offset=0,
     )
-    grain, items = SPLIT_FLOPS // 4 // _row_work(window, channels), batch * window["out_height"]
-    return step(layer, f"depthwise.{form.kind}", LINES_POOL.operands(x=x, out=out), numbers, items, grain=grain)
+    grain = SPLIT_FLOPS // 4 // at_least(_row_work(window, channels) * window_z["kernel_z"], 1)
+    items = math.prod(out.shape[:-1]) // at_least(window["out_width"], 1)
+    return [step(layer, f"depthwise.{form.kind}", LINES_POOL.operands(x=x, out=out), numbers, items, grain=grain)]
 
 
 def _row_work(window: Mapping[str, int], channels: int) -> int:

@@ -159,8 +159,6 @@ def lower(
     )
     panels = w.derived("panels of a recurrent layer", lambda value: gemm.pack(value.swapaxes(1, 2)))
     projection = gemm.multiply(layer, product, x, panels, bias, None, projected)
-    if projection is None:
-        return None
     cut = 2 * hidden if form.cell == "GRU" else width
     matrix = r.derived(f"panels up to {cut}", lambda value: gemm.pack(value[:, :cut].swapaxes(1, 2)))
     second, late = matrix, bias

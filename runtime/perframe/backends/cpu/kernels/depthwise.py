@@ -32,7 +32,7 @@ from perframe.backends.cpu.kernels.vector import (
     store,
     store_first,
 )
-from perframe.backends.cpu.kernels.window import reach, window_of
+from perframe.backends.cpu.kernels.window import reach, window_of, window_z_of
 
 field = DEPTHWISE.at
 ROOM = BLOCK // LANES  # pixels of a patch on the stack, at the most
@@ -139,41 +139,48 @@ def _pool(average: bool) -> Any:
     field = LINES_POOL.at
 
     def build() -> Any:
-        """Items are (batch, output row)."""
+        """Items are (batch, z, output row)."""
 
         def kernel(numbers, begin, end):
             n = int64s(numbers)
             x, out, counting = n[field.x], n[field.out], n[field.counts_padding]
             height, width, out_height, out_width, ky, kx, sy, sx, dy, dx, py, px = window_of(n, field.height)
-            qy, qx = n[field.end_y], n[field.end_x]
+            size_z, out_z, kz, sz, dz, pz = window_z_of(n, field.size_z)
+            qz, qy, qx = n[field.end_z], n[field.end_y], n[field.end_x]
             channels, x_pitch, out_pitch = n[field.channels], n[field.x_pitch], n[field.out_pitch]
             count = min(LANES, channels)
             for item in range(begin, end):
-                top = item % out_height * sy - py
-                image = x + n[field.x_offset] * 4 + item // out_height * height * width * x_pitch * 4
+                top, rest = item % out_height * sy - py, item // out_height
+                front, batch = rest % out_z * sz - pz, rest // out_z
+                image = x + n[field.x_offset] * 4 + (batch * size_z + front) * height * width * x_pitch * 4
                 line = out + n[field.out_offset] * 4 + item * out_width * out_pitch * 4
                 i0, i1 = reach(top, ky, dy, height)
+                z0, z1 = reach(front, kz, dz, size_z)
+                lines = (z1 - z0) * (i1 - i0)
+                if counting:
+                    lines = reach(front, kz, dz, size_z + qz)[1] * reach(top, ky, dy, height + qy)[1]
                 for column in range(out_width):
                     left = column * sx - px
                     j0, j1 = reach(left, kx, dx, width)
-                    taps = (i1 - i0) * (j1 - j0)
-                    if counting:
-                        taps = reach(top, ky, dy, height + qy)[1] * reach(left, kx, dx, width + qx)[1]
-                    share = splat(float32(taps))
+                    taps = reach(left, kx, dx, width + qx)[1] if counting else j1 - j0
+                    share = splat(float32(lines * taps))
                     corner = image + (top * width + left) * x_pitch * 4
                     for block in range(0, channels, LANES):
                         c = begin_of_vector(block, channels)
                         total = splat(float32(0 if average else -math.inf))
-                        if count == LANES:
+                        for z in range(z0, z1):
                             for i in range(i0, i1):
-                                for j in range(j0, j1):
-                                    value = load(corner, (i * dy * width + j * dx) * x_pitch + c)
-                                    total = add(total, value) if average else larger_or_nan(total, value)
-                        else:
-                            for i in range(i0, i1):
-                                for j in range(j0, j1):
-                                    value = load_first(corner, (i * dy * width + j * dx) * x_pitch, count)
-                                    total = add(total, value) if average else larger_or_nan(total, value)
+                                at = ((z * dz * height + i * dy) * width + j0 * dx) * x_pitch + c
+                                if count == LANES:
+                                    for _ in range(j0, j1):
+                                        value = load(corner, at)
+                                        total = add(total, value) if average else larger_or_nan(total, value)
+                                        at += dx * x_pitch
+                                else:
+                                    for _ in range(j0, j1):
+                                        value = load_first(corner, at, count)
+                                        total = add(total, value) if average else larger_or_nan(total, value)
+                                        at += dx * x_pitch
                         if average:
                             total = divide(total, share)
                         store_first(total, line, column * out_pitch + c, count)

@@ -15,6 +15,11 @@ Value = TypeVar("Value")
 
 WINDOW = "height width out_height out_width kernel_y kernel_x stride_y stride_x dilation_y dilation_x pad_y pad_x"
 
+# the same words for the dim before the last two
+WINDOW_Z = "size_z out_z kernel_z stride_z dilation_z pad_z"
+
+ENDS = "end_z end_y end_x"  # the padding at the end of each dim
+
 
 class Fields:
     """The words of a kernel in order: the addresses of its operands, then its numbers. `at` has each name's index.
@@ -48,8 +53,13 @@ def _ordered(names: Sequence[str], given: dict[str, Value]) -> list[Value]:
     return [given[name] for name in names]
 
 
-POOL = Fields("x out", f"counts_padding {WINDOW} end_y end_x")
-LINES_POOL = Fields("x out", f"counts_padding {WINDOW} end_y end_x channels x_pitch out_pitch x_offset out_offset")
+POOL = Fields(
+    "x out",
+    f"counts_padding {WINDOW} {WINDOW_Z} {ENDS} in_place line_block column_block line_items column_items",
+)
+LINES_POOL = Fields(
+    "x out", f"counts_padding {WINDOW} {WINDOW_Z} {ENDS} channels x_pitch out_pitch x_offset out_offset"
+)
 BYTE_POOL = Fields("x out", f"{WINDOW} channels")
 DEPTHWISE = Fields(
     "x weights bias out", f"limits finish parameters {WINDOW} channels x_pitch out_pitch x_offset out_offset"
@@ -59,12 +69,12 @@ CONV = Fields("x weights bias out", f"parameters channels outputs groups {WINDOW
 # the operands of a product, in the order of their steps along a batch
 BATCH_STEPS = Fields("x weights bias out addend", "")
 # After the words with names come the dims of the batch, and the steps of BATCH_STEPS along it. An item is `line_block`
-# output lines by `pixel_block` pixels of a line by `column_block` columns.
+# output lines, `line_step` apart, by `pixel_block` pixels of a line by `column_block` columns.
 GEMM = Fields(
     "x weights bias addend out",
     "limits finish parameters images depth columns x_pitch out_pitch addend_pitch has_bias has_addend line_block"
     " pixel_block column_block channel_block line_items pixel_items column_items copies copy_pitch out_line out_image"
-    f" addend_columns {WINDOW} channels x_offset out_offset rank",
+    f" addend_columns line_step {WINDOW} {WINDOW_Z} channels x_offset out_offset rank",
 )
 PACK = Fields("b packed", "depth columns depth_step column_step panels offset rank")  # then the batch, and steps of b
 SCALE = Fields("packed factors out", "depth columns")

@@ -1,7 +1,8 @@
 """Matrix products over packed panels, and convolutions as such products.
 
-A kernel reads the rows of the left operand where they lie, if its windows stay inside the input. Otherwise, or if
-neighbouring rows would fill few sets of the cache, each item first copies its patch of the input to the stack.
+A kernel reads the rows of the left operand where they lie, and leaves out the taps outside the input. Tiles end where
+other taps come in: where that would make them small, or if neighbouring rows would fill few sets of the cache, each
+item first copies its patch of the input to the stack.
 """
 
 from __future__ import annotations
@@ -26,30 +27,28 @@ from perframe.backends.cpu.kernels.vector import (
     store,
     zero_floats,
 )
-from perframe.backends.cpu.kernels.window import window_of
+from perframe.backends.cpu.kernels.window import reach, same_reach, window_of, window_z_of
 
 field, BATCH = GEMM.at, GEMM.rest
 
 
 @inline
-def _copy_patch(n, x, block, pitch, top, left, high, wide, channels, image):
-    """Copy a patch of the input, (high, wide, channels) with pixels `pitch` apart. Outside the input it is zero."""
-    height, width, x_pitch = n[field.height], n[field.width], n[field.x_pitch]
+def _copy_patch(n, at, block, pitch, top, left, high, wide, channels):
+    """Copy a patch of the plane whose pixel (0, left) is at `at`: (high, wide, channels) with pixels `pitch` apart, and
+    lines that are `dilation_y` apart in the plane. Pixels beside the plane are zero; its lines end with it.
+    """
+    height, width, x_pitch, step = n[field.height], n[field.width], n[field.x_pitch], n[field.dilation_y]
     first = min(wide, max(0, -left))  # a patch may lie beside the input
     last = max(first, min(wide, width - left))
-    for r in range(high):
-        y = top + r
-        line = block + r * wide * pitch * 4
-        if y < 0 or y >= height:
-            zero_floats(line, wide * pitch)
-            continue
+    i0, i1 = reach(top, high, step, height)
+    for i in range(i0, i1):
+        line, source = block + i * wide * pitch * 4, at + (top + i * step) * width * x_pitch * 4
         zero_floats(line, first * pitch)
-        at = x + ((image * height + y) * width + left) * x_pitch * 4
         if channels == x_pitch and pitch == channels:
-            copy_floats(line + first * pitch * 4, at + first * x_pitch * 4, (last - first) * pitch)
+            copy_floats(line + first * pitch * 4, source + first * x_pitch * 4, (last - first) * pitch)
         else:
             for column in range(first, last):
-                copy_floats(line + column * pitch * 4, at + column * x_pitch * 4, channels)
+                copy_floats(line + column * pitch * 4, source + column * x_pitch * 4, channels)
         zero_floats(line + last * pitch * 4, (wide - last) * pitch)
 
 
@@ -62,7 +61,10 @@ def _widen(addend, pitch, square, rows, columns):
 
 
 def build() -> Any:
-    """out = finish(clip(bias + addend + x w)). Items are (batch, image, block of lines, of pixels, of columns)."""
+    """out = finish(clip(bias + addend + x w)). Items are (batch, image, z, phase, lines, pixels, columns).
+
+    A phase is all lines that are `line_step` apart: their taps lie on the same lines of the input.
+    """
 
     def kernel(numbers, begin, end):
         n = int64s(numbers)
@@ -70,88 +72,117 @@ def build() -> Any:
         limits, finish, parameters = floats(n[field.limits]), n[field.finish], n[field.parameters]
         images, depth, columns = n[field.images], n[field.depth], n[field.columns]
         x_pitch, out_pitch, addend_pitch = n[field.x_pitch], n[field.out_pitch], n[field.addend_pitch]
-        line_block, pixel_block = n[field.line_block], n[field.pixel_block]
+        line_block, pixel_block, line_step = n[field.line_block], n[field.pixel_block], n[field.line_step]
         column_block, channel_block = n[field.column_block], n[field.channel_block]
         line_items, pixel_items, column_items = n[field.line_items], n[field.pixel_items], n[field.column_items]
         height, width, out_height, out_width, ky, kx, sy, sx, dy, dx, py, px = window_of(n, field.height)
+        size_z, out_z, kz, sz, dz, pz = window_z_of(n, field.size_z)
         copies, channels, rank = n[field.copies], n[field.channels], n[field.rank]
         block, square, finish_numbers = stack_block(), stack_square(), stack_numbers()
         for item in range(begin, end):
             c0, rest = (item % column_items) * column_block, item // column_items
             ox0, rest = (rest % pixel_items) * pixel_block, rest // pixel_items
-            oy0, rest = (rest % line_items) * line_block, rest // line_items
+            oy0, rest = (rest % line_items) * line_block * line_step, rest // line_items
+            oy0, rest = oy0 + rest % line_step, rest // line_step
+            oz, rest = rest % out_z, rest // out_z
             image, rest = rest % images, rest // images
             x_at, w_at, bias_at, out_at, addend_at = batch_offsets(n, BATCH, rank, rest)
             x_at += n[field.x_offset]
             out_at += n[field.out_offset]
-            oy1, ox1 = min(out_height, oy0 + line_block), min(out_width, ox0 + pixel_block)
-            c1 = min(columns, c0 + column_block)
-            tiles = (ox1 - ox0 + ROWS - 1) // ROWS
+            lines = min(line_block, (out_height - oy0 + line_step - 1) // line_step)
+            if lines <= 0:  # a phase may have fewer lines than others
+                continue
+            ox1, c1 = min(out_width, ox0 + pixel_block), min(columns, c0 + column_block)
             top, left = oy0 * sy - py, ox0 * sx - px
-            high, wide = (oy1 - oy0 - 1) * sy + (ky - 1) * dy + 1, (ox1 - ox0 - 1) * sx + (kx - 1) * dx + 1
-            for k0 in range(0, channels, channel_block):
-                deep = min(channel_block, channels - k0)
-                last = k0 + deep == channels
-                if copies:
-                    pitch, line = n[field.copy_pitch], wide * n[field.copy_pitch]
-                    source = block
-                    _copy_patch(n, x + (x_at + k0) * 4, block, pitch, top, left, high, wide, deep, image)
-                else:
-                    pitch, line = x_pitch, width * x_pitch
-                    source = x + (x_at + ((image * height + top) * width + left) * x_pitch + k0) * 4
-                # neighbouring taps of whole pixels are one run
-                runs, run, across = kx, deep, dx * pitch
-                if dx == 1 and pitch == channels:
-                    runs, run, across = 1, deep * kx, 0
-                for j in range(c0, c1, PANEL):
-                    count = min(PANEL, columns - j)
-                    packed = (count + LANES - 1) // LANES * LANES
-                    panel = w + (w_at + j * depth + k0 * packed) * 4
-                    following = panel + depth * PANEL * 4
-                    for oy in range(oy0, oy1):
-                        ox = ox0
-                        for i in range(tiles):
-                            rows = (ox1 - ox0 + tiles - 1 - i) // tiles
-                            m = (image * out_height + oy) * out_width + ox
-                            pixel = image * n[field.out_image] + oy * n[field.out_line] + ox * out_pitch
-                            c = out + (out_at + pixel + j) * 4
-                            initial, initial_pitch, more, more_pitch = c, out_pitch, 0, addend_pitch
-                            if k0 == 0:
-                                initial, initial_pitch = bias + (bias_at + (j if n[field.has_bias] else 0)) * 4, 0
-                                if n[field.has_addend] and j < n[field.addend_columns]:
-                                    more = addend + (addend_at + m * addend_pitch + j) * 4
-                                    if n[field.addend_columns] - j < count:
-                                        _widen(more, addend_pitch, square, rows, n[field.addend_columns] - j)
-                                        more, more_pitch = square, PANEL
-                            multiply_tile(
-                                rows,
-                                source + ((oy - oy0) * sy * line + (ox - ox0) * sx * pitch) * 4,
-                                sx * pitch,
-                                panel,
-                                c,
-                                out_pitch,
-                                run,
-                                ky,
-                                dy * line,
-                                runs,
-                                across,
-                                (channels - deep) * packed,
-                                initial,
-                                initial_pitch,
-                                more,
-                                more_pitch,
-                                limits[0] if last else limits[2],
-                                limits[1] if last else limits[3],
-                                following,
-                                count,
-                            )
-                            following += depth * packed
-                            if last and finish:
-                                lines, long = rows, count
-                                if count == out_pitch:
-                                    lines, long = 1, rows * count
-                                finish_rows(finish, finish_numbers, c, out_pitch, long, parameters, lines)
-                            ox += rows
+            rise, wide = line_step * sy // dy, (ox1 - ox0 - 1) * sx + (kx - 1) * dx + 1
+            plane = image * out_z + oz
+            front = oz * sz - pz
+            z0, z1 = reach(front, kz, dz, size_z)
+            for z in range(z0, max(z1, z0 + 1)):
+                plane_at = (image * size_z + front + z * dz) * height
+                for k0 in range(0, channels, channel_block):
+                    deep = min(channel_block, channels - k0)
+                    is_first, is_last = z == z0 and k0 == 0, z + 1 >= z1 and k0 + deep == channels
+                    if copies:
+                        pitch, down = n[field.copy_pitch], wide * n[field.copy_pitch]
+                        source, up = block, rise * down
+                        if z < z1:
+                            at = x + (x_at + (plane_at * width + left) * x_pitch + k0) * 4
+                            _copy_patch(n, at, block, pitch, top, left, (lines - 1) * rise + ky, wide, deep)
+                    else:
+                        pitch, down, up = x_pitch, dy * width * x_pitch, line_step * sy * width * x_pitch
+                        source = x + (x_at + ((plane_at + top) * width + left) * x_pitch + k0) * 4
+                    for j in range(c0, c1, PANEL):
+                        count = min(PANEL, columns - j)
+                        packed = (count + LANES - 1) // LANES * LANES
+                        tap_step = channels * packed
+                        panel = w + (w_at + j * depth + z * ky * kx * tap_step + k0 * packed) * 4
+                        following = panel + depth * PANEL * 4
+                        start = bias + (bias_at + (j if n[field.has_bias] else 0)) * 4
+                        adds = n[field.has_addend] and j < n[field.addend_columns]
+                        for line in range(lines):
+                            oy, ox = oy0 + line * line_step, ox0
+                            i0, i1 = reach(oy * sy - py, ky, dy, height)
+                            if z >= z1:
+                                i1 = i0
+                            while ox < ox1:
+                                j0, j1, same = 0, kx, ox1 - ox
+                                if not copies and (ox * sx < px or (ox1 - 1) * sx - px + (kx - 1) * dx >= width):
+                                    j0, j1 = reach(ox * sx - px, kx, dx, width)
+                                    same = same_reach(ox * sx - px, j0, j1, dx, sx, width, same)
+                                tiles = (same + ROWS - 1) // ROWS
+                                rows = (same + tiles - 1) // tiles
+                                # neighbouring taps of whole pixels are one run
+                                runs, run, across = j1 - j0, deep, dx * pitch
+                                if dx == 1 and pitch == channels == deep:
+                                    runs, run, across = 1, deep * (j1 - j0), 0
+                                # where only some of the taps across are inside, each line of taps is by itself
+                                high = i1 - i0 if j1 - j0 == kx else 1
+                                if i1 == i0 or j1 == j0:
+                                    high, runs, run = 1, 1, 0
+                                m = (plane * out_height + oy) * out_width + ox
+                                pixel = plane * n[field.out_image] + oy * n[field.out_line] + ox * out_pitch
+                                c = out + (out_at + pixel + j) * 4
+                                for i in range(i0, max(i1, i0 + 1), high):
+                                    initial, initial_pitch, more, more_pitch = c, out_pitch, 0, addend_pitch
+                                    if is_first and i == i0:
+                                        initial, initial_pitch = start, 0
+                                        if adds:
+                                            more = addend + (addend_at + m * addend_pitch + j) * 4
+                                            if n[field.addend_columns] - j < count:
+                                                _widen(more, addend_pitch, square, rows, n[field.addend_columns] - j)
+                                                more, more_pitch = square, PANEL
+                                    ends = is_last and i + high >= i1
+                                    from_tap = ((ox - ox0) * sx + j0 * dx) * pitch
+                                    multiply_tile(
+                                        rows,
+                                        source + (line * up + i * down + from_tap) * 4,
+                                        sx * pitch,
+                                        panel + (i * kx + j0) * tap_step * 4,
+                                        c,
+                                        out_pitch,
+                                        run,
+                                        high,
+                                        down,
+                                        runs,
+                                        across,
+                                        (channels - deep) * packed,
+                                        initial,
+                                        initial_pitch,
+                                        more,
+                                        more_pitch,
+                                        limits[0] if ends else limits[2],
+                                        limits[1] if ends else limits[3],
+                                        following,
+                                        count,
+                                    )
+                                    following += depth * packed
+                                if is_last and finish:
+                                    pieces, long = rows, count
+                                    if count == out_pitch:
+                                        pieces, long = 1, rows * count
+                                    finish_rows(finish, finish_numbers, c, out_pitch, long, parameters, pieces)
+                                ox += rows
 
     return kernel
 

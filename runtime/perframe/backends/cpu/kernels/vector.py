@@ -106,6 +106,22 @@ def load(typing: Any, address: Any, index: Any) -> Any:
 
 
 @intrinsic
+def load_even(typing: Any, address: Any, index: Any) -> Any:
+    """Every second of 2 * LANES elements, from `index` on."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        kind = ir.VectorType(F32, 2 * LANES)
+        pointer = builder.bitcast(pointer_at(builder, args[0], args[1]), kind.as_pointer())
+        both, even = (
+            builder.load(pointer, align=4),
+            ir.Constant(ir.VectorType(I32, LANES), list(range(0, 2 * LANES, 2))),
+        )
+        return builder.shuffle_vector(both, ir.Constant(kind, ir.Undefined), even)
+
+    return vector(types.int64, types.int64), codegen
+
+
+@intrinsic
 def load_first(typing: Any, address: Any, index: Any, count: Any) -> Any:
     """The first `count` of LANES elements, and zeros."""
 

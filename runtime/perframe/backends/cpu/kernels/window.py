@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from perframe.backends.cpu.kernels.compiler import inline
-from perframe.backends.cpu.kernels.fields import WINDOW, Fields
+from perframe.backends.cpu.kernels.fields import WINDOW, WINDOW_Z, Fields
 
-field = Fields("", WINDOW).at
+field, field_z = Fields("", WINDOW).at, Fields("", WINDOW_Z).at
 
 
 @inline
@@ -28,6 +28,19 @@ def window_of(n, first):
 
 
 @inline
+def window_z_of(n, first):
+    """The six words of fields.WINDOW_Z in their order. They begin at n[first]."""
+    return (
+        n[first + field_z.size_z],
+        n[first + field_z.out_z],
+        n[first + field_z.kernel_z],
+        n[first + field_z.stride_z],
+        n[first + field_z.dilation_z],
+        n[first + field_z.pad_z],
+    )
+
+
+@inline
 def reach(start, kernel, dilation, size):
     """(first tap inside the input, one past the last). A window may be far larger than its input."""
     first, past = 0, kernel
@@ -35,3 +48,15 @@ def reach(start, kernel, dilation, size):
         first = (-start + dilation - 1) // dilation if start < 0 else 0
         past = max(first, min(kernel, (size - start + dilation - 1) // dilation))
     return first, past
+
+
+@inline
+def same_reach(start, first, past, dilation, stride, size, most):
+    """The number of windows from this one on, up to `most`, with the same taps inside the input; `first` and `past`
+    are those of `reach`.
+    """
+    if first > 0:  # until another tap comes in
+        most = min(most, (-start - (first - 1) * dilation + stride - 1) // stride)
+    if past > 0:  # until the last tap goes out
+        most = min(most, (size - start - (past - 1) * dilation + stride - 1) // stride)
+    return most

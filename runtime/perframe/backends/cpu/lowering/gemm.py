@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from perframe.backends.cpu.compile import jit
-from perframe.backends.cpu.kernels.fields import GEMM, PACK, SCALE
+from perframe.backends.cpu.kernels.fields import GEMM, PACK, SCALE, WINDOW_Z
 from perframe.backends.cpu.kernels.sizes import BLOCK, LANES, PANEL, ROWS
 from perframe.backends.cpu.lowering.lowering import epilogue_limits, float_array, step, window_reach, window_words
 from perframe.backends.cpu.program.program import NativeStep
@@ -46,13 +46,16 @@ def pack(matrix: NDArray[Any]) -> Floats:
     return packed.reshape(-1)
 
 
+PLANE = dict(zip(WINDOW_Z.split(), (1, 1, 1, 1, 1, 0), strict=True))  # the words of a window within one plane
+
+
 @dataclass(frozen=True)
 class Multiplication:
     """Pixels by packed columns, for each matrix of a batch.
 
     A pixel's row of the left operand is its window of `channels`. The rows of a matrix are the pixels of one line.
-    `window` has the words of fields.WINDOW. `steps` are those of fields.BATCH_STEPS, in elements, each for all dims of
-    the batch.
+    `window` has the words of fields.WINDOW, and `window_z` those of fields.WINDOW_Z. `steps` are those of
+    fields.BATCH_STEPS, in elements, each for all dims of the batch.
     """
 
     images: int
@@ -69,16 +72,22 @@ class Multiplication:
     out_line: int = 0  # elements between two lines of output pixels; 0 for lines without gaps
     out_image: int = 0
     addend_columns: int = 0  # the columns that have an addend; 0 for all
+    window_z: Mapping[str, int] = field(default_factory=lambda: PLANE)
 
     @property
     def depth(self) -> int:
         """The elements of a row."""
-        return self.window["kernel_y"] * self.window["kernel_x"] * self.channels
+        return self.window_z["kernel_z"] * self.window["kernel_y"] * self.window["kernel_x"] * self.channels
+
+    @property
+    def planes(self) -> int:
+        """The planes of output pixels."""
+        return self.images * self.window_z["out_z"]
 
     @property
     def pixels(self) -> int:
         """The rows of each matrix."""
-        return self.images * self.window["out_height"] * self.window["out_width"]
+        return self.planes * self.window["out_height"] * self.window["out_width"]
 
     @property
     def words(self) -> dict[str, int]:
@@ -110,12 +119,20 @@ class Multiplication:
         return seen["height"] == seen["out_height"] and seen["width"] == seen["out_width"]
 
     @property
-    def leaves(self) -> bool:
-        """Whether the window reaches beyond the input."""
-        seen, (reach_y, reach_x) = self.window, window_reach(self.window)
-        bottom = (seen["out_height"] - 1) * seen["stride_y"] - seen["pad_y"] + reach_y
+    def leaves_lines(self) -> bool:
+        """Whether the window reaches beyond the ends of the input's lines."""
+        seen, (_, reach_x) = self.window, window_reach(self.window)
         right = (seen["out_width"] - 1) * seen["stride_x"] - seen["pad_x"] + reach_x
-        return seen["pad_y"] > 0 or seen["pad_x"] > 0 or bottom > seen["height"] or right > seen["width"]
+        return seen["pad_x"] > 0 or right > seen["width"]
+
+    @property
+    def line_step(self) -> int:
+        """The distance of the output lines whose taps lie on the same lines of the input. It is more than 1 where the
+        window is dilated: taking such lines together reads less of the input.
+        """
+        spread = self.window["dilation_y"]
+        step = spread // math.gcd(spread, self.window["stride_y"])
+        return 1 if step == 1 else at_most(step, at_least(self.window["out_height"], 1))
 
 
 @dataclass(frozen=True)
@@ -158,19 +175,22 @@ def _blocks(form: Multiplication, copies: bool) -> _Blocks | None:
     Returns None if the copy of a window is too large for the stack.
     """
     out_height, out_width, channels = form.window["out_height"], form.window["out_width"], form.channels
-    sy, sx, (reach_y, reach_x) = form.window["stride_y"], form.window["stride_x"], window_reach(form.window)
-    batches, wanted = form.images * math.prod(form.batch), 4 * thread_count()
+    out_height = -(-out_height // form.line_step)  # an item takes lines of one phase
+    spread, taps = form.window["dilation_y"], form.window["kernel_y"]
+    sy, sx, (_, reach_x) = form.window["stride_y"], form.window["stride_x"], window_reach(form.window)
+    sy //= math.gcd(spread, sy)  # in lines of a copy, which leaves out the lines between taps
+    batches, wanted = form.planes * form.line_step * math.prod(form.batch), 4 * thread_count()
     panels = -(-form.columns // PANEL)
     pixels = -(-out_width // -(-out_width // (8 * ROWS)))  # blocks of one size
     choices: list[int] = []
     if copies:
-        choices = _channel_blocks(channels, BLOCK // (reach_y * reach_x) - LANES)
+        choices = _channel_blocks(channels, BLOCK // (taps * reach_x) - LANES)
         if not choices:
             return None
-        most = (BLOCK // (reach_y * (choices[-1] + LANES)) - reach_x) // sx + 1
+        most = (BLOCK // (taps * (choices[-1] + LANES)) - reach_x) // sx + 1
         pixels = at_most(pixels, most // ROWS * ROWS if most > ROWS else most)
     # copies of neighbouring blocks overlap: taller blocks copy less
-    lines = at_most(out_height, at_least((32 if copies and form.window["kernel_y"] > sy else 8) * ROWS // pixels, 1))
+    lines = at_most(out_height, at_least((32 if copies and taps > sy else 8) * ROWS // pixels, 1))
     # a few items for each thread: first by columns, since such items read the weights only once
     column_items = at_most(panels, -(-wanted // (-(-out_height // lines) * -(-out_width // pixels) * batches)))
     line_items = -(-wanted // (panels * batches * -(-out_width // pixels)))
@@ -180,13 +200,13 @@ def _blocks(form: Multiplication, copies: bool) -> _Blocks | None:
     if copies:
         pitches = [choice + (LANES if choice * sx % CROWDED == 0 else 0) for choice in choices]
         block, pitch = choices[-1], pitches[-1]
-        room = ((lines - 1) * sy + reach_y) * ((pixels - 1) * sx + reach_x)
+        room = ((lines - 1) * sy + taps) * ((pixels - 1) * sx + reach_x)
         for larger, smaller in zip(range(len(choices)), range(1, len(choices)), strict=False):
             fits = is_less(room * (choices[larger] + LANES), BLOCK + 1)
             block += fits * (choices[larger] - choices[smaller])
             pitch += fits * (pitches[larger] - pitches[smaller])
         across = ((pixels - 1) * sx + reach_x) * (block + LANES)
-        lines = at_most(lines, at_least((BLOCK // across - reach_y) // sy + 1, 1))
+        lines = at_most(lines, at_least((BLOCK // across - taps) // sy + 1, 1))
     lines = -(-out_height // -(-out_height // lines))
     share = -(-out_width // -(-wanted // (panels * batches * -(-out_height // lines))))
     pixels = at_most(pixels, -(-share // ROWS) * ROWS)
@@ -224,18 +244,20 @@ def multiply(
     bias: Operand | None,
     addend: Operand | None,
     out: Operand,
-) -> NativeStep | None:
-    """Return the step of a product, or None if the window is too large for the stack."""
-    out_height, out_width = form.window["out_height"], form.window["out_width"]
+) -> NativeStep:
+    """Return the step of a product."""
+    out_height, out_width, line_step = form.window["out_height"], form.window["out_width"], form.line_step
     many = is_followed(form.pixels) or form.pixels > ROWS
     crowded = form.x_pitch * form.window["stride_x"] % CROWDED == 0 and many and form.columns > PANEL
-    copies = form.leaves or crowded
+    # where taps lie far apart, the tiles at the ends of lines are large enough without a copy
+    copies = crowded or (form.window["dilation_x"] < ROWS // 2 and form.leaves_lines)
     blocks = _blocks(form, copies)
     if blocks is None:
-        return None
-    line_items, pixel_items = -(-out_height // blocks.lines), -(-out_width // blocks.pixels)
+        copies, blocks = False, _blocks(form, False)
+        assert blocks is not None
+    line_items, pixel_items = -(-out_height // (blocks.lines * line_step)), -(-out_width // blocks.pixels)
     column_items = -(-form.columns // blocks.columns)
-    items = line_items * pixel_items * column_items * form.images * math.prod(form.batch)
+    items = line_items * line_step * pixel_items * column_items * form.planes * math.prod(form.batch)
     flops = 2 * form.pixels * form.columns * form.depth * math.prod(form.batch)
     ends, keep = finishing(layer)
     zeros = Operand.stored(np.zeros(PANEL, np.float32))
@@ -243,7 +265,9 @@ def multiply(
     numbers = GEMM.numbers(
         **ends,
         **form.words,
+        **form.window_z,
         images=form.images,
+        line_step=line_step,
         addend_pitch=form.addend_pitch,
         has_bias=int(bias is not None),
         has_addend=int(addend is not None),

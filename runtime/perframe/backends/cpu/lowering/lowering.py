@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from perframe.backends.cpu.compile import jit
-from perframe.backends.cpu.kernels.fields import MOVE, WINDOW
+from perframe.backends.cpu.kernels.fields import ENDS, MOVE, WINDOW, WINDOW_Z
 from perframe.backends.cpu.kernels.sizes import STRIP
 from perframe.backends.cpu.program.program import NativeStep, Table
 from perframe.backends.operand import Operand
@@ -125,11 +125,21 @@ def _in_rows(elements: int) -> int:
 
 def window_words(window: Window, size: Sequence[int], output: Sequence[int]) -> dict[str, int] | None:
     """The words of fields.WINDOW for one or two spatial dims; None for more."""
-    if len(size) > 2:
-        return None
-    plane = window.in_dims(2)
-    parts = (in_dims(size, 2), in_dims(output, 2), plane.kernel, plane.strides, plane.dilations, plane.begin)
-    return dict(zip(WINDOW.split(), itertools.chain(*parts), strict=True))
+    return None if len(size) > 2 else plane_words(window, size, output)
+
+
+def plane_words(window: Window, size: Sequence[int], output: Sequence[int]) -> dict[str, int]:
+    """The words of fields.WINDOW for the last two of up to three spatial dims."""
+    plane = window.in_dims(3)
+    parts = (in_dims(size, 3), in_dims(output, 3), plane.kernel, plane.strides, plane.dilations, plane.begin)
+    return dict(zip(WINDOW.split(), itertools.chain(*(part[1:] for part in parts)), strict=True))
+
+
+def window_z_words(window: Window, size: Sequence[int], output: Sequence[int]) -> dict[str, int]:
+    """The words of fields.WINDOW_Z for the first of up to three spatial dims."""
+    whole = window.in_dims(3)
+    parts = (in_dims(size, 3), in_dims(output, 3), whole.kernel, whole.strides, whole.dilations, whole.begin)
+    return dict(zip(WINDOW_Z.split(), [part[0] for part in parts], strict=True))
 
 
 def window_reach(window: Mapping[str, int]) -> tuple[int, int]:
@@ -139,8 +149,8 @@ def window_reach(window: Mapping[str, int]) -> tuple[int, int]:
 
 
 def end_words(window: Window) -> dict[str, int]:
-    """The padding at the end, by name, of one or two spatial dims."""
-    return dict(zip(("end_y", "end_x"), window.in_dims(2).end, strict=True))
+    """The words of fields.ENDS for up to three spatial dims."""
+    return dict(zip(ENDS.split(), window.in_dims(3).end, strict=True))
 
 
 def epilogue_limits(stages: Sequence[Stage]) -> tuple[float, float] | None:

@@ -49,8 +49,9 @@ def pays(form: Convolution) -> bool:
 
 def pack(weights: Any) -> Any:
     """Pack weights (outputs, channels, 3, 3) as panels for each of the 36 points."""
-    transformed = np.einsum("pi,ocij,qj->pqco", _G, weights.astype(np.float64), _G)
     outputs, channels = weights.shape[:2]
+    kernels = weights.astype(np.float64).reshape(outputs, channels, 3, 3)  # the kernel may have dims of 1
+    transformed = np.einsum("pi,ocij,qj->pqco", _G, kernels, _G)
     return gemm.pack(transformed.reshape(POINTS, channels, outputs).astype(np.float32))
 
 
