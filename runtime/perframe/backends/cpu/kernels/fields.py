@@ -80,6 +80,12 @@ MOVE = Fields("x out", "x_offset out_offset rank")  # then the shape, and the st
 REDUCE = Fields("x out", "kept_rank reduced_rank")  # then shape and strides of the kept dims, and of the reduced ones
 REDUCE_COLUMNS = Fields("x out", "rows pitch columns group_step")
 RESIZE = Fields("x out", "size inner outputs taps", tables="indices weights")
+RESIZE_PLANES = Fields(
+    "x out",
+    "height width out_height out_width row_taps column_taps blocks",
+    tables="rows row_weights columns column_weights",
+)
+REPEAT = Fields("x out", "height width out_height out_width inner", tables="rows columns times")
 STANDARDIZE = Fields(
     "x scale bias out", "epsilon size is_centered has_bias scale_inner scale_count bias_inner bias_count"
 )

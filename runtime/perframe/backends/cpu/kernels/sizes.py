@@ -32,6 +32,8 @@ PANEL = 2 * LANES
 ROWS = min(14, (REGISTERS - 3) // 2)
 # elements of the input that a kernel copies to its stack: 192 KiB
 BLOCK = 49152
+# lines that a resampling keeps on the stack, and columns of a line
+SLOTS, COLUMNS = 16, BLOCK // 16
 # dims of a strided copy, after mergeable neighbours are merged
 MAX_RANK = 16
 # columns of a reduction in one item
