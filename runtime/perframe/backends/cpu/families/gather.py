@@ -73,16 +73,7 @@ def lower(
     kernel = mover(_KERNELS[type(form)], x)
     if kernel is None:
         return None
-    error, wrong = np.zeros(len(GATHER_ERROR.at), np.int64), GATHER_ERROR.at
-
-    def check() -> None:
-        if error[wrong.is_wrong]:
-            error[wrong.is_wrong] = 0
-            raise BackendError(
-                f"layer {layer.name!r} ({layer.op}) failed: index {error[wrong.index]} reaches beyond "
-                f"{error[wrong.size]} elements"
-            )
-
+    error, check = index_check(layer)
     known = {"error": error.ctypes.data, "is_short": int(indices.dtype is DataType.INT32)}
     if isinstance(form, Indexing):
         items, elements = form.outer * form.count, form.outer * form.count * form.inner
@@ -98,3 +89,18 @@ def lower(
         numbers = [*GATHER_TUPLES.numbers(**known, **sizes), *form.dims, *row_major(form.dims)]
     operands, grain = GATHER.operands(x=x, indices=indices, out=outputs[0]), sharing(items, elements)
     return [step(layer, kernel, operands, numbers, items, keep=[error], grain=grain, check=check)]
+
+
+def index_check(layer: LayerLike) -> tuple[Any, Callable[[], None]]:
+    """Return memory in which a kernel notes a wrong index, and the step's check, which then raises BackendError."""
+    error, wrong = np.zeros(len(GATHER_ERROR.at), np.int64), GATHER_ERROR.at
+
+    def check() -> None:
+        if error[wrong.is_wrong]:
+            error[wrong.is_wrong] = 0
+            raise BackendError(
+                f"layer {layer.name!r} ({layer.op}) failed: index {error[wrong.index]} reaches beyond "
+                f"{error[wrong.size]} elements"
+            )
+
+    return error, check

@@ -100,6 +100,9 @@ GATHER_ERROR = Fields("", "is_wrong index size")  # a wrong index, and the size 
 GATHER = Fields("x indices out", "error is_short size inner count")
 GATHER_ELEMENTS = Fields("x indices out", "error is_short size step rank")  # then the shape, and the strides of x
 GATHER_TUPLES = Fields("x indices out", "error is_short count inner rows rank")  # then dims, and their strides in rows
+# then dims without the axis and the last, their strides in the data, and in the updates
+SCATTER_ELEMENTS = Fields("indices updates out", "error is_short size step count update_step inner blocks rank")
+SCATTER_TUPLES = Fields("indices updates out", "error is_short count inner rank")  # as for GATHER_TUPLES
 SOFTMAX = Fields("x out", "size inner takes_logarithm outer")
 NEIGHBOURS = Fields("x out", "parameters channels inner before after")
 QUANTIZE = Fields("x scale zero out", "elements piece")
