@@ -13,6 +13,7 @@ from perframe.backends.cpu.compile import jit
 from perframe.backends.cpu.lowering import reference
 from perframe.backends.cpu.lowering.recipes import Recipes
 from perframe.backends.cpu.lowering.rows import array_of, extent
+from perframe.backends.cpu.lowering.widening import widened
 from perframe.backends.cpu.program.arena import Arena, ArenaStorage, ArenaWorkspace
 from perframe.backends.cpu.program.late_program import LateProgram
 from perframe.backends.cpu.program.program import CpuProgram, CpuStep, NativeStep, PythonStep
@@ -220,9 +221,14 @@ def _lower(
 ) -> Sequence[CpuStep]:
     family = reference.family_of(layer)
     if hasattr(family, "lower") and outputs[0].shape.size:
-        form = reference.form_of(layer, inputs, outputs)
+
+        def lower(given: Sequence[Operand | None], made: Sequence[Operand], scratch: Scratch) -> Any:
+            return family.lower(layer, reference.form_of(layer, given, made), given, made, scratch)
+
         try:
-            native: list[NativeStep] | None = family.lower(layer, form, inputs, outputs, scratch)
+            native: list[NativeStep] | None = lower(inputs, outputs, scratch)
+            if native is None and getattr(family, "WIDENS", False):
+                native = widened(layer, inputs, outputs, scratch, lower)
         except InputError:
             raise
         except Exception as error:

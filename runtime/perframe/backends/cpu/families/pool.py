@@ -21,6 +21,8 @@ from perframe.backends.protocol import LayerLike
 from perframe.layers.pool import Pooling, Unpooling
 from perframe.sizes.traced import at_least
 
+WIDENS = True  # float16 is computed in float32
+
 
 def compute(
     layer: LayerLike, form: Pooling | Unpooling, inputs: Sequence[Any], outputs: Sequence[Operand]

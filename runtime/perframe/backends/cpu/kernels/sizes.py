@@ -25,6 +25,14 @@ def _host() -> tuple[int, int]:
     return 4, 16
 
 
+@functools.cache
+def has_halves() -> bool:
+    """Whether this CPU converts float16. Elsewhere LLVM would call functions that the program may lack."""
+    import llvmlite.binding as llvm
+
+    return "aarch64" in llvm.get_process_triple() or bool(llvm.get_host_cpu_features().get("f16c"))
+
+
 LANES, REGISTERS = _host()
 # columns in a packed panel: two vectors
 PANEL = 2 * LANES
