@@ -86,3 +86,21 @@ def test_an_index_outside_is_refused() -> None:
     for op, at in (("GatherElements", np.array([[0, 5]])), ("GatherND", np.array([[1, -6]]))):
         with pytest.raises(pf.BackendError, match="reaches beyond"):
             run(op, x, at, **({"axis": 1} if op == "GatherElements" else {}))
+
+
+@pytest.mark.parametrize("dtype", [np.bool_, np.uint8, np.float16, np.float32, np.int64])
+@pytest.mark.parametrize("times", [(1, 2), (2, 2), (3, 1), (5, 3), (2, 4)])
+@pytest.mark.parametrize("shape", [(1, 1, 1, 1), (2, 3, 5, 7), (1, 2, 3, 33)])
+def test_nearest_repeats_elements(shape: tuple[int, ...], times: tuple[int, int], dtype: Any) -> None:
+    x = draw(*shape, low=0, high=9, dtype=np.int64).astype(dtype)
+    scales = {1: np.zeros(0, np.float32), 2: np.array([1, 1, *times], np.float32)}
+    attributes = {"mode": "nearest", "nearest_mode": "floor", "coordinate_transformation_mode": "asymmetric"}
+    made = run("Resize", x, constants=scales, **attributes)
+    np.testing.assert_array_equal(made, x.repeat(times[0], 2).repeat(times[1], 3))
+
+
+def test_a_weight_of_zero_hides_infinity() -> None:
+    x = np.array([[[[1, np.inf, 2], [3, 4, np.nan]]]], np.float32)
+    scales = {1: np.zeros(0, np.float32), 2: np.array([1, 1, 2, 2], np.float32)}
+    made = run("Resize", x, constants=scales, mode="linear", coordinate_transformation_mode="asymmetric")
+    assert made[0, 0, 0, :2].tolist() == [1, np.inf] and made[0, 0, 2, 0] == 3 and np.isnan(made[0, 0, 2, 3:]).all()

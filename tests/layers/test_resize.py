@@ -111,6 +111,18 @@ CASES = [
         mode="linear",
         coordinate_transformation_mode="tf_crop_and_resize",
     ),
+    *(  # wider than the lines that a CPU kernel keeps, and with more taps than it keeps lines
+        resize((2, 1, 3, width), scales=[1, 1, 2, 2], mode=mode, reference="onnxruntime")
+        for width in (15, 16, 17, 33, 1601)
+        for mode in ("nearest", "linear")
+    ),
+    resize((1, 1, 3, 3100), sizes=[1, 1, 3, 3080], mode="linear"),
+    resize((1, 2, 67, 50), sizes=[1, 2, 5, 4], mode="linear", antialias=1),
+    resize((1, 2, 3, 5), scales=[1, 1, 1, 3], mode="linear"),
+    resize((1, 2, 3, 5), scales=[1, 1, 3, 1], mode="linear"),
+    resize((3, 2, 3, 5), scales=[1, 2, 3, 1], mode="nearest"),
+    resize((2, 0, 3, 5), scales=[1, 1, 3, 2], mode="nearest"),
+    resize((2, 0, 3, 5), scales=[1, 1, 3, 2], mode="linear"),
     resize(scales=[1, 1, 2, 2], mode="nearest", dtype=np.uint8),
     resize(scales=[1, 1, 2, 2], mode="nearest", dtype=np.int32),
     resize(scales=[1, 1, 2, 2], mode="nearest", dtype=np.int64),

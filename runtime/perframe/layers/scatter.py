@@ -5,13 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
 
 from perframe.errors import InferenceError
 from perframe.layers.base import Known, layer, normalize_axis
 from perframe.layers.bounds import Bounds
 from perframe.layers.gather import Tuples, check_extent, tuples
-from perframe.layers.geometry import Ints, row_major
+from perframe.layers.geometry import Ints, View, row_major
 from perframe.tensor.partial import DynamicTensorShape, PartialTensor
 
 Reduction = Literal["none", "add", "mul", "max", "min"]
@@ -23,7 +26,7 @@ class Scattering:
 
     The data has dims of `shape`; the index for c is at sum(c * steps). With `by` indices are tuples, and the data has
     two dims, the first of which counts the rows that tuples name. `reduction` says how an update and the old element
-    are combined.
+    are combined. If known tuples name a slice, the updates replace the elements of the view `slice`.
     """
 
     reduction: str
@@ -32,6 +35,7 @@ class Scattering:
     steps: Ints
     axis: int
     by: Tuples | None = None
+    slice: View | None = None
 
     @property
     def bounds(self) -> tuple[Bounds, ...]:
@@ -94,8 +98,37 @@ def ScatterND(
 
 @ScatterND.form
 def _scatter_nd(inputs: Sequence[Known], outputs: Sequence[Known], *, reduction: str) -> Scattering:
-    by = tuples(inputs[0].shape, inputs[1].shape)
-    return Scattering(reduction, (by.rows, by.inner), (by.count, by.inner), (1, 0), 0, by)
+    by, known = tuples(inputs[0].shape, inputs[1].shape), inputs[1].value
+    found = None if known is None or reduction != "none" else _slice(known, by)
+    return Scattering(reduction, (by.rows, by.inner), (by.count, by.inner), (1, 0), 0, by, found)
+
+
+def _slice(indices: NDArray[Any], by: Tuples) -> View | None:
+    """Return the view that tuples of indices name. None unless every index grows evenly, and along one axis at most:
+    then no two tuples name the same row.
+    """
+    *shape, depth = indices.shape
+    if not indices.size:
+        return None
+    first, growth = indices[(0,) * len(shape)], np.zeros((len(shape), depth), np.int64)
+    for axis, dim in enumerate(shape):
+        if dim > 1:
+            growth[axis] = indices[(0,) * axis + (1,) + (0,) * (len(shape) - axis - 1)] - first
+            if not growth[axis].any():
+                return None
+    coordinates = np.indices(shape, sparse=True)
+    even = sum((at[..., None] * by_one for at, by_one in zip(coordinates, growth, strict=True)), start=first)
+    if np.count_nonzero(growth, axis=0).max() > 1 or not np.array_equal(indices, even):
+        return None
+    columns = indices.reshape(-1, depth)
+    strides, offset = [stride * by.inner for stride in row_major(by.dims)], 0
+    for begin, low, high, dim, stride in zip(first, columns.min(0), columns.max(0), by.dims, strides, strict=True):
+        end = dim if high < 0 else 0  # negative indices count from the end
+        if low + end < 0 or high + end >= dim:
+            return None
+        offset += (int(begin) + end) * stride
+    steps = [sum(int(by_one) * stride for by_one, stride in zip(row, strides, strict=True)) for row in growth]
+    return View((*shape, by.inner), (*steps, 1), offset)
 
 
 @layer()

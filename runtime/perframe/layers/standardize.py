@@ -36,8 +36,8 @@ class Standardization:
             return 1, 1
         dims, (steps,) = collapse(self.view, (broadcast_strides(shape, self.view),))
         walked = [axis for axis, step in enumerate(steps) if step]
-        if not walked:
-            return 1, 1
+        if not walked:  # one factor for all elements
+            return math.prod(dims), 1
         if len(walked) > 1 or steps[walked[0]] != 1:
             return None
         return math.prod(dims[walked[0] + 1 :]), dims[walked[0]]

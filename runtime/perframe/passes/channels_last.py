@@ -22,6 +22,7 @@ from perframe.tensor.partial import DynamicTensorShape
 POOLS = ("MaxPool", "AveragePool")
 GLOBAL = {"GlobalAveragePool": "ReduceMean", "GlobalMaxPool": "ReduceMax"}
 REDUCTIONS = ("ReduceMean", "ReduceSum", "ReduceMax", "ReduceMin")
+DTYPES = (DataType.FLOAT32, DataType.FLOAT16, DataType.UINT8, DataType.INT8)  # of a convolution
 
 
 def run(model: Model, evaluate: Evaluate) -> int:
@@ -137,7 +138,7 @@ class _Rewrite:
         if (
             layer.op in ("Conv", "ConvTranspose", "QuantizedConv")
             and 3 <= rank <= (5 if layer.op == "Conv" else 4)
-            and self.specs[layer.inputs[0]].dtype in (DataType.FLOAT32, DataType.UINT8, DataType.INT8)
+            and self.specs[layer.inputs[0]].dtype in DTYPES
         ):
             return self._window if layer.inputs[1] in self.model.constants else None
         if not any(name in self.twins for name in layer.inputs):

@@ -13,6 +13,7 @@ from perframe.backends.cpu.compile import jit
 from perframe.backends.cpu.lowering import reference
 from perframe.backends.cpu.lowering.recipes import Recipes
 from perframe.backends.cpu.lowering.rows import array_of, extent
+from perframe.backends.cpu.lowering.widening import widened
 from perframe.backends.cpu.program.arena import Arena, ArenaStorage, ArenaWorkspace
 from perframe.backends.cpu.program.late_program import LateProgram
 from perframe.backends.cpu.program.program import CpuProgram, CpuStep, NativeStep, PythonStep
@@ -221,8 +222,14 @@ def _lower(
     family = reference.family_of(layer)
     if hasattr(family, "lower") and outputs[0].shape.size:
         form = reference.form_of(layer, inputs, outputs)
+
+        def lower(given: Sequence[Operand | None], made: Sequence[Operand], scratch: Scratch) -> Any:
+            return family.lower(layer, reference.form_of(layer, given, made), given, made, scratch)
+
         try:
             native: list[NativeStep] | None = family.lower(layer, form, inputs, outputs, scratch)
+            if native is None and getattr(family, "WIDENS", False):
+                native = widened(layer, inputs, outputs, scratch, lower)
             if not isinstance(native, list | None):
                 raise TypeError(f"lower() returned {type(native).__name__}; it must return a list of steps, or None")
         except InputError:

@@ -21,6 +21,8 @@ from perframe.layers.attention import Attention, LinearState
 from perframe.layers.geometry import View, row_major
 from perframe.sizes.traced import at_least, at_most
 
+WIDENS = True  # float16 is computed in float32
+
 AXES = ("row", "column")
 FEW_ROWS = 4  # queries of a head: packing its keys pays only for more
 

@@ -30,6 +30,8 @@ from perframe.backends.protocol import LayerLike
 from perframe.layers.conv import Convolution
 from perframe.sizes.traced import at_least
 
+WIDENS = True  # float16 is computed in float32
+
 ADDEND = 3  # the input that is added
 
 

@@ -21,6 +21,8 @@ from perframe.backends.protocol import LayerLike
 from perframe.layers.conv import Convolution
 from perframe.layers.geometry import Window
 
+WIDENS = True  # float16 is computed in float32
+
 
 def compute(layer: LayerLike, form: Convolution, inputs: Sequence[Any], outputs: Sequence[Operand]) -> list[Any]:
     """Each tap of the window scatters the whole input into the output."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from perframe.backends.cpu.compile import jit
 from perframe.backends.cpu.kernels import fields
-from perframe.backends.cpu.kernels.sizes import MAX_RANK
+from perframe.backends.cpu.kernels.sizes import MAX_RANK, has_halves
 from perframe.backends.cpu.lowering.casting import convert, is_native
 from perframe.backends.cpu.lowering.lowering import float_array, sharing, step, strided_copy
 from perframe.backends.cpu.lowering.rows import walk
@@ -106,6 +106,8 @@ def _written(layer: LayerLike, form: Elementwise, operands: Sequence[Operand], o
     """The formula's text with the dtypes of its kernel; None if no kernel takes these dtypes or agrees with NumPy."""
     dtypes = {value.dtype for value in operands}
     known = dtypes | {out.dtype} <= _FLOATS | _WHOLE | {DataType.BOOL, DataType.FLOAT64}
+    if {DataType.FLOAT16, DataType.FLOAT64} <= dtypes | {out.dtype}:  # two roundings
+        return None
     if form.conversion is not None:
         # when floats lie outside the range of small integers, NumPy's result depends on its compiler
         narrow = dtypes & {*_FLOATS, DataType.FLOAT64} and out.dtype in _WHOLE - {DataType.INT32, DataType.INT64}
@@ -128,7 +130,7 @@ def _written(layer: LayerLike, form: Elementwise, operands: Sequence[Operand], o
     return f"operands, result = {described}, {out.dtype.value!r}\n{text}"
 
 
-_FLOATS = {DataType.FLOAT32}
+_FLOATS = {DataType.FLOAT32, *([DataType.FLOAT16] if has_halves() else [])}  # the kernels compute in float32
 _WHOLE = {
     *(DataType.INT8, DataType.INT16, DataType.INT32, DataType.INT64),
     *(DataType.UINT8, DataType.UINT16, DataType.UINT32),  # the kernels compute in int64

@@ -43,6 +43,9 @@ def _tuples(form: Tuples, x: Any, indices: Any) -> Any:
 _COMPUTE: dict[type, Callable[[Any, Any, Any], Any]] = {Indexing: _rows, Elements: _elements, Tuples: _tuples}
 
 
+_KERNELS: dict[type, str] = {Indexing: "gather", Elements: "gather.elements", Tuples: "gather.tuples"}
+
+
 def wrapped(indices: Any, size: int) -> Any:
     """Return valid indices counted from the front: a negative index counts from the end of `size` elements."""
     wide = indices.astype(np.int64)
@@ -67,9 +70,29 @@ def lower(
     x, indices = inputs[0], inputs[1]
     if x is None or indices is None or indices.dtype not in (DataType.INT64, DataType.INT32) or layer.epilogue:
         return None
-    kernel = mover("gather", x)
+    kernel = mover(_KERNELS[type(form)], x)
     if kernel is None:
         return None
+    error, check = index_check(layer)
+    known = {"error": error.ctypes.data, "is_short": int(indices.dtype is DataType.INT32)}
+    if isinstance(form, Indexing):
+        items, elements = form.outer * form.count, form.outer * form.count * form.inner
+        numbers = GATHER.numbers(**known, size=form.size, inner=form.inner, count=form.count)
+    elif isinstance(form, Elements):
+        items, elements = math.prod(form.shape[:-1]), 2 * math.prod(form.shape)
+        fixed = GATHER_ELEMENTS.numbers(**known, size=form.size, step=form.step, rank=len(form.shape))
+        numbers = [*fixed, *form.shape, *form.strides]
+    else:
+        items = form.batch * form.count
+        elements = items * (form.inner + 2 * len(form.dims))
+        sizes = {"count": form.count, "inner": form.inner, "rows": form.rows, "rank": len(form.dims)}
+        numbers = [*GATHER_TUPLES.numbers(**known, **sizes), *form.dims, *row_major(form.dims)]
+    operands, grain = GATHER.operands(x=x, indices=indices, out=outputs[0]), sharing(items, elements)
+    return [step(layer, kernel, operands, numbers, items, keep=[error], grain=grain, check=check)]
+
+
+def index_check(layer: LayerLike) -> tuple[Any, Callable[[], None]]:
+    """Return memory in which a kernel notes a wrong index, and the step's check, which then raises BackendError."""
     error, wrong = np.zeros(len(GATHER_ERROR.at), np.int64), GATHER_ERROR.at
 
     def check() -> None:
@@ -80,26 +103,4 @@ def lower(
                 f"{error[wrong.size]} elements"
             )
 
-    known = {"error": error.ctypes.data, "is_short": int(indices.dtype is DataType.INT32)}
-    if isinstance(form, Indexing):
-        items, elements = form.outer * form.count, form.outer * form.count * form.inner
-        numbers = GATHER.numbers(**known, size=form.size, inner=form.inner, count=form.count)
-    elif isinstance(form, Elements):
-        kernel = _named(kernel, "elements")
-        items, elements = math.prod(form.shape[:-1]), 2 * math.prod(form.shape)
-        fixed = GATHER_ELEMENTS.numbers(**known, size=form.size, step=form.step, rank=len(form.shape))
-        numbers = [*fixed, *form.shape, *form.strides]
-    else:
-        kernel = _named(kernel, "tuples")
-        items = form.batch * form.count
-        elements = items * (form.inner + 2 * len(form.dims))
-        sizes = {"count": form.count, "inner": form.inner, "rows": form.rows, "rank": len(form.dims)}
-        numbers = [*GATHER_TUPLES.numbers(**known, **sizes), *form.dims, *row_major(form.dims)]
-    operands, grain = GATHER.operands(x=x, indices=indices, out=outputs[0]), sharing(items, elements)
-    return [step(layer, kernel, operands, numbers, items, keep=[error], grain=grain, check=check)]
-
-
-def _named(kernel: str, function: str) -> str:
-    """Name this variant of another function: "gather.of_bytes" and "elements" give "gather.elements_of_bytes"."""
-    _, _, variant = kernel.partition(".")
-    return f"gather.{function}_{variant}" if variant else f"gather.{function}"
+    return error, check

@@ -19,6 +19,8 @@ from perframe.backends.protocol import LayerLike
 from perframe.layers.geometry import row_major
 from perframe.layers.matmul import Product
 
+WIDENS = True  # float16 is computed in float32
+
 FEW_ROWS = 4  # of a product whose right operand is no constant: packing that would cost more than it saves
 
 

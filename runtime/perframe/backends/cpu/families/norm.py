@@ -16,6 +16,8 @@ from perframe.backends.operand import Operand, Scratch
 from perframe.backends.protocol import LayerLike
 from perframe.layers.norm import Neighbours, Softmaxing
 
+WIDENS = True  # float16 is computed in float32
+
 # ONNX rounds every step of a softmax to the tensor's own dtype; over longer rows the sum would lose too many digits
 ROUNDED_ROW = 64
 

@@ -33,6 +33,8 @@ from perframe.sizes.traced import at_least, at_most
 
 NEAR = 8192  # elements that stay in the first cache
 
+WIDENS = True  # float16 is computed in float32
+
 
 def compute(
     layer: LayerLike, form: Pooling | Unpooling, inputs: Sequence[Any], outputs: Sequence[Operand]

@@ -21,6 +21,8 @@ from perframe.layers.epilogue import apply, parameters
 from perframe.layers.recurrent import Recurrence
 from perframe.sizes.traced import at_least, at_most, is_less
 
+WIDENS = True  # float16 is computed in float32
+
 
 @dataclass
 class _Weights:

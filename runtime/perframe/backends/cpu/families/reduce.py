@@ -18,6 +18,8 @@ from perframe.backends.protocol import LayerLike
 from perframe.layers.formula import translate
 from perframe.layers.reduce import Reduction
 
+WIDENS = True  # float16 is computed in float32
+
 _COMBINE: dict[str, Any] = {"sum": np.add, "product": np.multiply, "largest": np.maximum, "smallest": np.minimum}
 _EMPTY = {"sum": 0, "product": 1, "largest": -math.inf, "smallest": math.inf, "log_sum_exp": -math.inf}
 

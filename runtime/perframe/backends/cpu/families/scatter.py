@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from perframe.backends.cpu.families.gather import addresses, wrapped
-from perframe.backends.operand import Operand
+from perframe.backends.cpu.families.gather import addresses, index_check, wrapped
+from perframe.backends.cpu.kernels.fields import SCATTER_ELEMENTS, SCATTER_TUPLES
+from perframe.backends.cpu.kernels.sizes import MAX_RANK, RUN
+from perframe.backends.cpu.lowering.lowering import element_size, sharing, step, strided_copy
+from perframe.backends.cpu.program.program import NativeStep
+from perframe.backends.operand import Operand, Scratch
 from perframe.backends.protocol import LayerLike
-from perframe.layers.geometry import row_major
+from perframe.layers.geometry import collapse, row_major
 from perframe.layers.scatter import Rows, Scattering
+from perframe.tensor import DataType
 
 _REDUCTIONS: dict[str, Any] = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
 
@@ -57,3 +63,79 @@ def _rows(form: Rows, inputs: Sequence[Any]) -> Any:
 
 
 _COMPUTE: dict[type, Callable[[Any, Sequence[Any]], Any]] = {Scattering: _scatter, Rows: _rows}
+
+
+def overwrites(layer: LayerLike) -> int | None:
+    """The data: all but the replaced elements stay."""
+    return 0
+
+
+def lower(
+    layer: LayerLike,
+    form: Scattering | Rows,
+    inputs: Sequence[Operand | None],
+    outputs: Sequence[Operand],
+    scratch: Scratch,
+) -> list[NativeStep] | None:
+    """Native steps: a copy of the data, unless the updates overwrite it, and the updates in their order."""
+    x, indices, updates = inputs[:3]
+    if isinstance(form, Rows) or x is None or indices is None or updates is None or not x.shape.size or layer.epilogue:
+        return None
+    dtype = _MOVED.get(element_size(x)) if form.reduction == "none" else _COMBINED.get(x.dtype)
+    if dtype is None or indices.dtype not in (DataType.INT64, DataType.INT32):
+        return None
+    y, size = outputs[0], x.shape.size
+    copy = [] if y.lies_in(x, 0) else [strided_copy(layer, x, y, (size,), (1,), (1,))]
+    if form.slice is not None:
+        shape, strides = form.slice.shape, form.slice.strides
+        if len(collapse(shape, (strides, row_major(shape)))[0]) <= MAX_RANK:
+            return [*copy, strided_copy(layer, updates, y, shape, row_major(shape), strides, 0, form.slice.offset)]
+    text = f"dtype = {dtype!r}\n@inline\ndef combine(old, new):\n    return {_FORMULAS[form.reduction]}\n"
+    error, check = index_check(layer)
+    known = {"error": error.ctypes.data, "is_short": int(indices.dtype is DataType.INT32)}
+    operands = SCATTER_ELEMENTS.operands(indices=indices, updates=updates, out=y)
+    if form.by is None:
+        kernel, (numbers, items) = "scatter.elements", _of_elements(form, known)
+    else:
+        kernel, items = "scatter.tuples", -(-form.by.inner // RUN)
+        sizes = {"count": form.by.count, "inner": form.by.inner, "rank": len(form.by.dims)}
+        numbers = [*SCATTER_TUPLES.numbers(**known, **sizes), *form.by.dims, *row_major(form.by.dims)]
+    grain = sharing(items, 2 * math.prod(form.extent))
+    return [*copy, step(layer, kernel, operands, numbers, items, text, [error], grain=grain, check=check)]
+
+
+def _of_elements(form: Scattering, known: dict[str, int]) -> tuple[list[int], int]:
+    """The numbers and the items of the kernel for elements. Updates of different items go to different elements."""
+    last, axis = len(form.shape) - 1, form.axis
+    strides, update_strides = row_major(form.shape), row_major(form.extent)
+    others = [at for at in range(last) if at != axis]
+    inner = 1 if axis == last else form.extent[last]
+    blocks = -(-inner // RUN)
+    numbers = SCATTER_ELEMENTS.numbers(
+        **known,
+        size=form.shape[axis],
+        step=strides[axis],
+        count=form.extent[axis],
+        update_step=update_strides[axis],
+        inner=inner,
+        blocks=blocks,
+        rank=len(others),
+    )
+    dims = [form.extent[at] for at in others]
+    numbers += [*dims, *(strides[at] for at in others), *(update_strides[at] for at in others)]
+    return numbers, math.prod(dims) * blocks
+
+
+_FORMULAS = {
+    "none": "new",
+    "add": "old + new",
+    "mul": "old * new",
+    "max": "maximum(old, new)",
+    "min": "minimum(old, new)",
+}
+# the dtypes as which kernels move elements of so many bytes, and in which they combine elements
+_MOVED = {1: "uint8", 2: "uint16", 4: "int32", 8: "int64"}
+_COMBINED = {
+    DataType(dtype): dtype
+    for dtype in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "float32", "float64")
+}

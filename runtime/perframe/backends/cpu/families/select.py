@@ -17,6 +17,8 @@ from perframe.backends.protocol import LayerLike
 from perframe.layers.select import Selection
 from perframe.tensor import DataType
 
+WIDENS = True  # float16 is computed in float32
+
 _ARG = {DataType.FLOAT32: "select", DataType.INT32: "select.of_int32", DataType.INT64: "select.of_int64"}
 _TOP = {DataType.FLOAT32: "select.top", DataType.INT32: "select.top_of_int32", DataType.INT64: "select.top_of_int64"}
 

@@ -9,7 +9,7 @@ from numba import types, uint8
 
 from perframe.backends.cpu.kernels import fields
 from perframe.backends.cpu.kernels.compiler import inline
-from perframe.backends.cpu.kernels.memory import POINTERS
+from perframe.backends.cpu.kernels.memory import POINTERS, float_to_half, half_to_float
 from perframe.backends.cpu.kernels.vector import stack_numbers
 
 _TEMPLATE = """
@@ -59,6 +59,8 @@ def _read(operand: str, at: str) -> str:
     dtype, kind = operand.split()
     if dtype == "bool":
         return f"({at} != 0)"
+    if dtype == "float16":
+        return f"half_to_float({at})"
     return f"float32({at})" if kind == "float" and not dtype.startswith("float") else at
 
 
@@ -68,6 +70,8 @@ def _loop(strides: tuple[str, ...], operands: list[str], result: str, condition:
     value = f"formula({reads}, p)"
     if result == "float32":
         value = f"epilogue(float32({value}), p)"
+    elif result == "float16":
+        value = f"float_to_half(float32({value}))"
     else:
         value = f"{'truth' if result == 'bool' else result}({value})"
     return f"""\
@@ -124,6 +128,7 @@ def build(formula: Any, epilogue: Any, operands: list[str], result: str) -> Any:
     namespace |= {dtype: getattr(types, dtype) for dtype in POINTERS if dtype != "bool"}
     words = fields.elementwise(len(operands))
     namespace |= {"field": words.at, "shape": words.rest}
+    namespace |= {"half_to_float": half_to_float, "float_to_half": float_to_half}
     namespace |= {"formula": formula, "epilogue": epilogue, "truth": _truth}
     exec(compile(_text(operands, result), "<elementwise>", "exec"), namespace)
     return namespace["kernel"]

@@ -90,6 +90,12 @@ MOVE = Fields("x out", "x_offset out_offset rank")  # then the shape, and the st
 REDUCE = Fields("x out", "kept_rank reduced_rank")  # then shape and strides of the kept dims, and of the reduced ones
 REDUCE_COLUMNS = Fields("x out", "rows pitch columns group_step")
 RESIZE = Fields("x out", "size inner outputs taps", tables="indices weights")
+RESIZE_PLANES = Fields(
+    "x out",
+    "height width out_height out_width row_taps column_taps blocks",
+    tables="rows row_weights columns column_weights",
+)
+REPEAT = Fields("x out", "height width out_height out_width inner", tables="rows columns times")
 STANDARDIZE = Fields(
     "x scale bias out", "epsilon size is_centered has_bias scale_inner scale_count bias_inner bias_count"
 )
@@ -106,6 +112,9 @@ GATHER_ELEMENTS = Fields("x indices out", "error is_short size step rank")  # th
 GATHER_TUPLES = Fields("x indices out", "error is_short count inner rows rank")  # then dims, and their strides in rows
 # `keys` and `kept` are scratch: a heap of candidates, and the chosen boxes in blocks
 NMS = Fields("boxes scores overlap least keys kept out", "classes box_count picks is_centered has_least")
+# then dims without the axis and the last, their strides in the data, and in the updates
+SCATTER_ELEMENTS = Fields("indices updates out", "error is_short size step count update_step inner blocks rank")
+SCATTER_TUPLES = Fields("indices updates out", "error is_short count inner rank")  # as for GATHER_TUPLES
 SOFTMAX = Fields("x out", "size inner takes_logarithm outer")
 NEIGHBOURS = Fields("x out", "parameters channels inner before after")
 QUANTIZE = Fields("x scale zero out", "elements piece")

@@ -14,13 +14,13 @@ field, wrong = GATHER.at, GATHER_ERROR.at
 
 
 @inline
-def _indices(n):
-    """(indices as int64 and as int32, whether they are int32, the error), for `_find`."""
-    return int64s(n[field.indices]), int32s(n[field.indices]), n[field.is_short], int64s(n[field.error])
+def read_indices(address, is_short, error):
+    """(indices as int64 and as int32, whether they are int32, the error), for `find`."""
+    return int64s(address), int32s(address), is_short, int64s(error)
 
 
 @inline
-def _find(indices, at, size):
+def find(indices, at, size):
     """An index, counted from the front. For a wrong index it is -1, and the error says which index."""
     wide, narrow, is_short, error = indices
     index = narrow[at] if is_short else wide[at]
@@ -29,6 +29,11 @@ def _find(indices, at, size):
         error[wrong.size], error[wrong.index], error[wrong.is_wrong] = size, index, 1
         return -1
     return found
+
+
+@inline
+def _indices(n):
+    return read_indices(n[field.indices], n[field.is_short], n[field.error])
 
 
 def _gather(pointer: Any, size: int) -> Any:
@@ -42,7 +47,7 @@ def _gather(pointer: Any, size: int) -> Any:
             x, out, indices = pointer(n[field.x]), pointer(n[field.out]), _indices(n)
             size, inner, count = n[field.size], n[field.inner], n[field.count]
             for item in range(begin, end):
-                found = _find(indices, item % count, size)
+                found = find(indices, item % count, size)
                 if found < 0:
                     continue
                 at = (item // count * size + found) * inner
@@ -74,7 +79,7 @@ def _elements(pointer: Any) -> Any:
             for item in range(begin, end):
                 base = offset_of(n, rest, rest + rank, rank - 1, item)
                 for i in range(count):
-                    found = _find(indices, item * count + i, size)
+                    found = find(indices, item * count + i, size)
                     if found >= 0:
                         out[item * count + i] = x[base + i * across + found * step]
 
@@ -96,7 +101,7 @@ def _tuples(pointer: Any) -> Any:
             for item in range(begin, end):
                 row, inside = item // count * rows, True
                 for axis in range(rank):
-                    found = _find(indices, item * rank + axis, n[rest + axis])
+                    found = find(indices, item * rank + axis, n[rest + axis])
                     inside = inside and found >= 0
                     row += found * n[rest + rank + axis]
                 if inside:

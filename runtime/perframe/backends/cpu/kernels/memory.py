@@ -38,9 +38,30 @@ POINTERS = {
     "uint32": _pointer(types.uint32, ir.IntType(32)),
     "int32": int32s,
     "int64": int64s,
+    "float16": shorts,  # their bits, for `half_to_float`
     "float32": floats,
     "float64": doubles,
 }
+
+
+@intrinsic
+def half_to_float(typing: Any, bits: Any) -> Any:
+    """The float32 equal to the float16 with these bits."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.fpext(builder.bitcast(args[0], ir.HalfType()), ir.FloatType())
+
+    return types.float32(types.uint16), codegen
+
+
+@intrinsic
+def float_to_half(typing: Any, value: Any) -> Any:
+    """The bits of the nearest float16."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.bitcast(builder.fptrunc(args[0], ir.HalfType()), ir.IntType(16))
+
+    return types.uint16(types.float32), codegen
 
 
 @intrinsic

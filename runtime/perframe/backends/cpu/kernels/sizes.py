@@ -25,6 +25,14 @@ def _host() -> tuple[int, int]:
     return 4, 16
 
 
+@functools.cache
+def has_halves() -> bool:
+    """Whether this CPU converts float16. Elsewhere LLVM would call functions that the program may lack."""
+    import llvmlite.binding as llvm
+
+    return "aarch64" in llvm.get_process_triple() or bool(llvm.get_host_cpu_features().get("f16c"))
+
+
 LANES, REGISTERS = _host()
 # columns in a packed panel: two vectors
 PANEL = 2 * LANES
@@ -32,6 +40,8 @@ PANEL = 2 * LANES
 ROWS = min(14, (REGISTERS - 3) // 2)
 # elements of the input that a kernel copies to its stack: 192 KiB
 BLOCK = 49152
+# lines that a resampling keeps on the stack, and columns of a line
+SLOTS, COLUMNS = 16, BLOCK // 16
 # dims of a strided copy, after mergeable neighbours are merged
 MAX_RANK = 16
 # columns of a reduction in one item

@@ -13,11 +13,22 @@ from numba.extending import intrinsic, models, register_model
 from perframe.backends.cpu.kernels.compiler import inline
 from perframe.backends.cpu.kernels.memory import POINTERS, bools
 from perframe.backends.cpu.kernels.sizes import LANES
-from perframe.backends.cpu.kernels.vector import I32, I64, VECTOR, declare, mask_of, splat_of, vector
+from perframe.backends.cpu.kernels.vector import (
+    F32,
+    I32,
+    I64,
+    MASK,
+    UNALIGNED,
+    VECTOR,
+    declare,
+    mask_of,
+    splat_of,
+    vector,
+)
 
 I8 = ir.IntType(8)
 _signed = POINTERS["int8"]
-INTS, BYTES = ir.VectorType(I32, LANES), ir.VectorType(I8, LANES)
+INTS, BYTES, OFFSETS = (ir.VectorType(kind, LANES) for kind in (I32, I8, I64))
 # Added to a float32 of magnitude below 2^22, it leaves the nearest whole number, halves to even, in the lowest bits.
 ROUNDING = 1.5 * 2**23
 CHUNK = 4 * LANES  # bytes in a register
@@ -66,6 +77,23 @@ def load_whole_first(typing: Any, address: Any, index: Any, count: Any) -> Any:
         return builder.call(function, [where, ir.Constant(I32, 4), mask, ir.Constant(INTS, None)])
 
     return whole_vector(types.int64, types.int64, types.int64), codegen
+
+
+@intrinsic
+def gather(typing: Any, address: Any, indices: Any) -> Any:
+    """The float32 at these indices."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        base, offsets = builder.inttoptr(args[0], F32.as_pointer()), builder.sext(args[1], OFFSETS)
+        where = ir.instructions.GEPInstr(builder.block, base, [offsets], False, "", source_etype=F32)
+        where.type = ir.VectorType(base.type, LANES)
+        builder._insert(where)
+        kinds = [where.type, I32, MASK, VECTOR]
+        function = declare(builder.module, f"llvm.masked.gather.v{LANES}f32.v{LANES}p0", VECTOR, kinds)
+        every, none = ir.Constant(MASK, [1] * LANES), ir.Constant(VECTOR, ir.Undefined)
+        return builder.call(function, [where, UNALIGNED, every, none])
+
+    return vector(types.int64, whole_vector), codegen
 
 
 def _load_bytes(signed: bool) -> Any:
@@ -146,6 +174,17 @@ def multiply(typing: Any, a: Any, b: Any) -> Any:
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.fmul(*args)
+
+    return vector(vector, vector), codegen
+
+
+@intrinsic
+def weighted(typing: Any, value: Any, weight: Any) -> Any:
+    """value * weight, and 0 for a weight of 0, even if the value is infinite or NaN."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        none = ir.Constant(VECTOR, None)
+        return builder.select(builder.fcmp_unordered("une", args[1], none), builder.fmul(*args), none)
 
     return vector(vector, vector), codegen
 

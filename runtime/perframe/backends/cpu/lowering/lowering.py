@@ -34,11 +34,17 @@ def mover(kernel: str, *values: Operand) -> str | None:
     """The variant of a kernel that moves elements of these operands' size, or None. It may move any dtype of that
     size.
     """
-    sizes = {0 if value.dtype is DataType.STRING else value.dtype.numpy.itemsize for value in values}
-    return None if len(sizes) != 1 else _MOVERS.get(sizes.pop(), "").format(kernel) or None
+    sizes = {element_size(value) for value in values}
+    name = None if len(sizes) != 1 else _MOVERS.get(sizes.pop())
+    return name and name.format(kernel, "_" if "." in kernel else ".")
 
 
-_MOVERS = {1: "{}.of_bytes", 2: "{}.of_shorts", 4: "{}", 8: "{}.of_words"}
+_MOVERS = {1: "{0}{1}of_bytes", 2: "{0}{1}of_shorts", 4: "{0}", 8: "{0}{1}of_words"}
+
+
+def element_size(value: Operand) -> int:
+    """The bytes of an element; 0 for strings."""
+    return 0 if value.dtype is DataType.STRING else value.dtype.numpy.itemsize
 
 
 def float_array(values: Sequence[float]) -> Any:

@@ -1,0 +1,67 @@
+"""Scattering: updates replace elements of the output, or are combined with them, in the order of the updates."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numba import types
+
+from perframe.backends.cpu.kernels.fields import SCATTER_ELEMENTS, SCATTER_TUPLES
+from perframe.backends.cpu.kernels.gather import find, read_indices
+from perframe.backends.cpu.kernels.memory import POINTERS, int64s
+from perframe.backends.cpu.kernels.sizes import RUN
+from perframe.backends.cpu.kernels.strides import offset_of
+
+
+def elements(dtype: str, combine: Any) -> Any:
+    """Each element has its own index along one axis. Items are blocks of the last dim, in rows of the others."""
+    field, rest = SCATTER_ELEMENTS.at, SCATTER_ELEMENTS.rest
+    pointer, kind = POINTERS[dtype], getattr(types, dtype)
+
+    def kernel(numbers, begin, end):
+        n = int64s(numbers)
+        indices = read_indices(n[field.indices], n[field.is_short], n[field.error])
+        updates, out = pointer(n[field.updates]), pointer(n[field.out])
+        size, step, count, update_step = n[field.size], n[field.step], n[field.count], n[field.update_step]
+        inner, blocks, rank = n[field.inner], n[field.blocks], n[field.rank]
+        for item in range(begin, end):
+            row, first = item // blocks, item % blocks * RUN
+            wide = min(RUN, inner - first)
+            to = first + offset_of(n, rest, rest + rank, rank, row)
+            start = first + offset_of(n, rest, rest + 2 * rank, rank, row)
+            for k in range(count):
+                for i in range(wide):
+                    at = start + k * update_step + i
+                    found = find(indices, at, size)
+                    if found >= 0:
+                        target = to + found * step + i
+                        out[target] = kind(combine(out[target], updates[at]))
+
+    return kernel
+
+
+def tuples(dtype: str, combine: Any) -> Any:
+    """Each row has a tuple of indices. Items are blocks of columns."""
+    field, rest = SCATTER_TUPLES.at, SCATTER_TUPLES.rest
+    pointer, kind = POINTERS[dtype], getattr(types, dtype)
+
+    def kernel(numbers, begin, end):
+        n = int64s(numbers)
+        indices = read_indices(n[field.indices], n[field.is_short], n[field.error])
+        updates, out = pointer(n[field.updates]), pointer(n[field.out])
+        count, inner, rank = n[field.count], n[field.inner], n[field.rank]
+        for item in range(begin, end):
+            first = item * RUN
+            wide = min(RUN, inner - first)
+            for k in range(count):
+                row, inside = 0, True
+                for axis in range(rank):
+                    found = find(indices, k * rank + axis, n[rest + axis])
+                    inside = inside and found >= 0
+                    row += found * n[rest + rank + axis]
+                if inside:
+                    to, start = row * inner + first, k * inner + first
+                    for i in range(wide):
+                        out[to + i] = kind(combine(out[to + i], updates[start + i]))
+
+    return kernel
