@@ -8,7 +8,6 @@ goes on where it was.
 from __future__ import annotations
 
 import json
-import math
 import sys
 import tempfile
 import time
@@ -25,14 +24,13 @@ from rich.table import Table
 from rich.text import Text
 
 import perframe.errors
-from perframe.command_line.bench import machine_facts, relative_difference
+from perframe.command_line.agreement import agree, relative_differences
+from perframe.command_line.bench import machine_facts
 from perframe.command_line.contest import Clock, Contestant, Limits, Process, Task
 from perframe.command_line.sources import parse_dims
 from perframe.command_line.units import bytes_text, seconds_text
 from perframe.errors import BackendError, PerframeError
 
-TOLERANCE = 1e-4  # of the largest output
-NOISE_FACTOR = 2  # or so many times what onnxruntime's own optimizations change
 ROUNDS_SECONDS = 30  # a slow model has fewer rounds
 SLOW = 0.7  # a ratio below this is listed with the operators that take most
 PEER = "onnxruntime"
@@ -83,11 +81,9 @@ def examine(file: Path, backends: Sequence[str], settings: Settings, say: Say) -
             say(PEER)
             if not peer.attempt(peer.prepare):
                 return {"peer": failure(peer.timing.error), "sides": {}}
-            wanted, noise = peer.outputs(Path(folder)), None
+            wanted = peer.outputs(Path(folder))
             say(f"{PEER}, not optimized")
-            plain = outputs_without_optimization(task, folder, settings)
-            if plain is not None:
-                noise = [difference(a, b) for a, b in zip(plain, wanted, strict=True)]
+            noise = optimization_noise(task, wanted, folder, settings)
             sides = {}
             for backend in backends:
                 say(backend)
@@ -124,12 +120,12 @@ def opening_error(file: Path, settings: Settings) -> str | None:
         peer.close()
 
 
-def outputs_without_optimization(task: Task, folder: str, settings: Settings) -> list[Any] | None:
-    """The peer's outputs without its own optimizations; None if it fails without them."""
+def optimization_noise(task: Task, wanted: Sequence[Any], folder: str, settings: Settings) -> list[float] | None:
+    """What the peer's own optimizations change, output by output; None if it fails without them."""
     plain = Contestant(task, PEER, settings.threads, limits=settings.limits)
     try:
         plain.ask("open", side=PEER, model=str(task.peers), threads=settings.threads, optimize=False)
-        return plain.outputs(Path(folder))
+        return relative_differences(plain.outputs(Path(folder)), wanted)
     except PerframeError:
         return None
     finally:
@@ -180,20 +176,11 @@ def race(ours: Contestant, peer: Contestant, rounds: int) -> float | None:
 
 def compared(got: Sequence[Any], wanted: Sequence[Any], noise: Sequence[float] | None) -> Result:
     """The largest difference, and whether every output agrees."""
-    if len(got) != len(wanted):
-        return {"difference": None, "agrees": False, "error": f"{len(got)} outputs, the peer has {len(wanted)}"}
-    apart = [difference(a, b) for a, b in zip(got, wanted, strict=True)]
-    allowed = [max(TOLERANCE, NOISE_FACTOR * one) for one in noise or [0.0] * len(apart)]
-    agrees = all(one <= most for one, most in zip(apart, allowed, strict=True))
-    return {"difference": max(apart, default=0.0), "agrees": agrees}
-
-
-def difference(got: Any, wanted: Any) -> float:
-    """The relative difference; infinite if the shapes differ."""
     try:
-        return relative_difference(got, wanted)
-    except BackendError:
-        return math.inf
+        apart = relative_differences(got, wanted)
+    except BackendError as error:
+        return {"difference": None, "agrees": False, "error": f"outputs cannot be compared: {error}"}
+    return {"difference": max(apart, default=0.0), "agrees": agree(apart, noise)}
 
 
 def failure(error: object) -> Result:

@@ -16,7 +16,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from perframe.command_line.bench import relative_difference
+from perframe.command_line.agreement import agree, relative_difference, relative_differences
 from perframe.command_line.contest import Limits, Process
 from perframe.command_line.sources import likely_arrays, likely_dims
 from perframe.errors import BackendError
@@ -178,3 +178,11 @@ def test_token_ids_are_rows_of_the_table_that_the_model_shows() -> None:
 )
 def test_differences_are_relative_to_the_largest_finite_value(got: Any, wanted: Any, apart: float) -> None:
     assert relative_difference(np.array(got), np.array(wanted)) == pytest.approx(apart)
+
+
+def test_outputs_agree_within_the_tolerance_or_twice_the_noise() -> None:
+    assert agree([1e-5, 9e-5]) and not agree([1e-5, 2e-4])
+    assert agree([1e-5, 2e-4], [0, 1e-4]) and not agree([1e-5, 2e-4], [1e-4, 0])
+    for others in ([], [np.ones(2)]):
+        with pytest.raises(BackendError):
+            relative_differences([np.ones(1)], others)

@@ -19,10 +19,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from perframe.command_line.agreement import relative_differences
 from perframe.command_line.contest import Contestant, Task, Timing
 from perframe.command_line.sources import likely_arrays, likely_dims, named_model
 from perframe.command_line.units import bytes_text, seconds_text
-from perframe.errors import BackendError, MissingExtraError, PerframeError
+from perframe.errors import MissingExtraError, PerframeError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -142,27 +143,10 @@ def _compared(contestant: Contestant, peer: Contestant, folder: Path) -> Timing:
     }
     timing = replace(timing, ratio=ratio, peer=theirs.side)
     try:
-        pairs = zip(contestant.outputs(folder), peer.outputs(folder), strict=True)
-        return replace(timing, difference=max(relative_difference(a, b) for a, b in pairs))
-    except (PerframeError, ValueError) as error:
+        apart = relative_differences(contestant.outputs(folder), peer.outputs(folder))
+        return replace(timing, difference=max(apart, default=0.0))
+    except PerframeError as error:
         return replace(timing, error=f"outputs cannot be compared: {error}")
-
-
-def relative_difference(ours: Any, theirs: Any) -> float:
-    """The largest difference between two outputs, relative to the largest of theirs.
-
-    Equal infinities do not differ, and NaN in one of the outputs alone is an infinite difference. Raises BackendError
-    if the shapes differ.
-    """
-    if ours.shape != theirs.shape:
-        raise BackendError(f"shape {ours.shape}, the peer's {theirs.shape}")
-    a, b = ours.astype(float), theirs.astype(float)
-    differs = ~((a == b) | (np.isnan(a) & np.isnan(b)))
-    if not differs.any():
-        return 0.0
-    apart = np.abs(a[differs] - b[differs])
-    largest = float(np.max(np.abs(b[np.isfinite(b)]), initial=0))
-    return float(np.max(apart)) / (largest or 1) if np.isfinite(apart).all() else float("inf")
 
 
 def machine_facts() -> dict[str, Any]:

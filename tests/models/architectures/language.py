@@ -47,7 +47,8 @@ def sequence(name: str, kind: str, inputs: Callable[[], Tensors], exporter: Expo
     """A model of tokens with an open batch and length. `kind` is its class without "Model", or the whole of it."""
     model, _, config = kind.partition("/")
     make = from_config(model, config or model.removesuffix("Model") + "Config", **values)
-    return Architecture(name, make, inputs, exporter, {key: {0: "batch", 1: "sequence"} for key in inputs()})
+    lengths = {key: "target_sequence" if key.startswith("decoder") else "sequence" for key in inputs()}
+    return Architecture(name, make, inputs, exporter, {key: {0: "batch", 1: lengths[key]} for key in lengths})
 
 
 def encoder(name: str, kind: str, exporter: Exporter = "tracing", **values: Any) -> Architecture:

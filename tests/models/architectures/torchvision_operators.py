@@ -1,8 +1,8 @@
 """torchvision without its compiled operators, which load only beside the PyTorch that they were built with.
 
-torchvision's wheel asks for one build of PyTorch, often the one for CUDA. `library` imports torchvision, or a library
-that imports it, after it has defined in Python the operators that torchvision's models call while they are exported.
-Exporters write them as ONNX's NonMaxSuppression and RoiAlign.
+PyPI has torchvision for CUDA alone, and beside a PyTorch for the CPU it cannot be imported. `library` imports it, or a
+library that imports it, after it has defined in Python the operators that torchvision's models call while they are
+exported. Exporters write them as ONNX's NonMaxSuppression and RoiAlign.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -27,15 +28,20 @@ SCHEMAS = {
 
 def suppress_overlaps(boxes: Tensor, scores: Tensor, iou_threshold: float) -> Tensor:
     """The indices of the boxes that no kept box with a higher score overlaps by more than the threshold."""
-    areas = (boxes[:, 2] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 1])
-    order, kept = scores.argsort(descending=True, stable=True), []
-    while order.numel():
-        best, others = order[0], order[1:]
-        kept.append(best)
-        low, high = boxes[others, :2].maximum(boxes[best, :2]), boxes[others, 2:].minimum(boxes[best, 2:])
-        common = (high - low).clamp(min=0).prod(1)
-        order = others[common <= iou_threshold * (areas[others] + areas[best] - common)]
-    return torch.stack(kept) if kept else torch.empty(0, dtype=torch.int64)
+    order = np.argsort(-scores.numpy(), kind="stable")
+    low_x, low_y, high_x, high_y = boxes.numpy()[order].T
+    areas = (high_x - low_x) * (high_y - low_y)
+    alive, kept = np.ones(len(order), bool), []
+    for index in range(len(order)):
+        if not alive[index]:
+            continue
+        kept.append(order[index])
+        rest = slice(index + 1, None)
+        width = np.minimum(high_x[rest], high_x[index]) - np.maximum(low_x[rest], low_x[index])
+        height = np.minimum(high_y[rest], high_y[index]) - np.maximum(low_y[rest], low_y[index])
+        common = width.clip(0) * height.clip(0)
+        alive[rest] &= common <= iou_threshold * (areas[rest] + areas[index] - common)
+    return torch.tensor(kept, dtype=torch.int64)
 
 
 def operators_are_loaded() -> bool:
@@ -47,7 +53,12 @@ def operators_are_loaded() -> bool:
 def library(name: str) -> Any:
     """torchvision, or a library that imports it where it is installed."""
     if "torchvision" not in sys.modules and find_spec("torchvision"):
-        define_operators()
+        try:
+            import_module("torchvision")
+        except RuntimeError:  # an operator does not exist
+            for module in [module for module in sys.modules if module.partition(".")[0] == "torchvision"]:
+                del sys.modules[module]
+            define_operators()
     return import_module(name)
 
 
