@@ -5,11 +5,12 @@ export PYTHON
 BIN := .venv/bin
 SETUP := pyproject.toml tools/setup.py
 JOBS ?= 2
+FOLDER ?= output/models
 
 # Mesa without compute shaders: what a GL 3.3 driver, or macOS, leaves to the pixel backend.
 GL33 := MESA_GL_VERSION_OVERRIDE=3.3 MESA_GLSL_VERSION_OVERRIDE=330 PERFRAME_BACKENDS=gpu_pixel
 
-.PHONY: help demo test lint pytest test-gl33 test-guarded fuzz soak check-wheel bench wheel clean
+.PHONY: help demo test lint pytest test-gl33 test-guarded fuzz soak check-wheel bench models sweep wheel clean
 
 help: ## what can be made
 	@grep -E '^[a-z0-9-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 14
@@ -38,7 +39,13 @@ test-guarded: .venv/.dev ## the CPU's tests of layers, and mutated models, with 
 fuzz: .venv/.dev ## mutated models, and what becomes of them; N=100000 SEED=1 ARGS="--backend gpu_pixel --save FOLDER"
 	$(BIN)/python -m tests.fuzz --count $(or $(N),10000) --seed $(or $(SEED),0) --jobs $(JOBS) $(ARGS)
 
-check-wheel: .venv/.dev ## the wheel, in a clean environment
+check-models: .venv/.zoo ## the tests' architectures as ONNX files in FOLDER (output/models); ARGS="bert resnet"
+	PYTHONPATH=tests $(BIN)/python -m models.architectures.exporting $(FOLDER) $(ARGS)
+
+sweep: .venv/.dev ## all models of FOLDER on all backends against onnxruntime; ARGS="--backend cpu"
+	$(BIN)/python tools/sweep.py $(FOLDER) $(ARGS)
+
+wheel: .venv/.dev ## the wheel, in a clean environment
 	$(BIN)/pytest -m wheel
 
 bench: .venv/.dev ## perframe and onnxruntime side by side; ARGS="mnist-12 --rounds 20"
@@ -46,6 +53,12 @@ bench: .venv/.dev ## perframe and onnxruntime side by side; ARGS="mnist-12 --rou
 
 soak: .venv/.dev ## ten thousand frames, hundreds of workers and shapes, and what they leave; ARGS="-k frames"
 	PERFRAME_SOAK=full $(BIN)/pytest tests/soak -rP $(ARGS)
+
+models: .venv/.zoo ## the tests' architectures as ONNX files in FOLDER (output/models); ARGS="bert resnet"
+	PYTHONPATH=tests $(BIN)/python -m models.architectures.exporting $(FOLDER) $(ARGS)
+
+sweep: .venv/.dev ## all models of FOLDER on all backends against onnxruntime; ARGS="--backend cpu"
+	$(BIN)/python tools/sweep.py $(FOLDER) $(ARGS)
 
 wheel: .venv/.dev ## dist/perframe-*.whl
 	$(BIN)/python -m build --wheel
@@ -61,3 +74,6 @@ clean: ## all that was made, the environment too
 .venv/.dev: $(SETUP)
 	@python=$$(sh tools/find_python.sh) && "$$python" tools/setup.py dev && touch $@
 	@touch .venv/.demo
+
+.venv/.zoo: $(SETUP) .venv/.dev
+	@python=$$(sh tools/find_python.sh) && "$$python" tools/setup.py zoo && touch $@

@@ -33,14 +33,23 @@ settings.register_profile("ci", derandomize=True)
 if os.environ.get("CI"):
     settings.load_profile("ci")
 
-# exports are made with PyTorch, an extra of its own because it is large; CI has it
+# exports are made with PyTorch and with libraries on it, extras of their own because they are large; CI has them
 WITHOUT_TORCH = find_spec("torch") is None and not os.environ.get("CI")
-collect_ignore = ["models/test_torch.py", "layers/test_contrib_models.py"] if WITHOUT_TORCH else []
+WITHOUT_ZOO = any(find_spec(name) is None for name in ("timm", "torchvision", "transformers")) and not os.environ.get(
+    "CI"
+)
+collect_ignore = [
+    *(["models/test_torch.py", "layers/test_contrib_models.py"] if WITHOUT_TORCH else []),
+    *(["models/test_architectures.py"] if WITHOUT_ZOO else []),
+]
 
 
 def pytest_report_header() -> list[str]:
     """Report tests that are left out, and how to run them."""
-    return ["PyTorch's exports are left out: pip install -e '.[torch]'"] if WITHOUT_TORCH else []
+    left_out = {"PyTorch's exports": ("torch", WITHOUT_TORCH), "architectures of libraries": ("zoo", WITHOUT_ZOO)}
+    return [
+        f"{what} are left out: pip install -e '.[{extra}]'" for what, (extra, without) in left_out.items() if without
+    ]
 
 
 @pytest.hookimpl(tryfirst=True)  # before -m selects

@@ -4,6 +4,10 @@
 {"do": "run", "feed": "x.npz", "times": 10}            → {"samples": [0.01, ...]}
 {"do": "save", "feed": "x.npz", "path": "y.npz"}       → {}
 {"do": "memory"}                                       → {"peak": 104857600}
+{"do": "warnings"}                                     → {"warnings": ["layer 'a' (NonZero) runs on the CPU ..."]}
+{"do": "costs", "repeats": 3}                          → {"seconds": {"Conv": 0.01, ...}}
+{"do": "limit", "memory": 1073741824}                  → {}
+{"do": "task", "model": "m.onnx", "folder": "f"}       → {"name": "m.onnx", "ours": "m.onnx", "peers": ..., ...}
 
 A side is a perframe backend, "onnxruntime" or "openvino". The answer to a request that fails is {"error": ...}.
 """
@@ -11,6 +15,7 @@ A side is a perframe backend, "onnxruntime" or "openvino". The answer to a reque
 from __future__ import annotations
 
 import json
+import logging
 import os
 import sys
 import time
@@ -36,26 +41,28 @@ class Side(Protocol):
 class PerframeSide:
     """perframe on one backend. Uploads and readbacks are part of a run."""
 
-    def __init__(self, model: str, backend: str, strict: bool) -> None:
+    def __init__(self, model: str, backend: str, strict: bool = False) -> None:
         import perframe as pf
 
-        self._worker = pf.Worker(pf.load(model), pf.BackendType(backend), strict=strict)
+        self.worker = pf.Worker(pf.load(model), pf.BackendType(backend), strict=strict)
 
     def run(self, feed: Arrays) -> dict[str, Any]:
         """One inference."""
-        self._worker.schedule(dict(feed))
-        requests = {name: self._worker.peek_output(name).readback_request() for name in self._worker.model.output_names}
+        self.worker.schedule(dict(feed))
+        requests = {name: self.worker.peek_output(name).readback_request() for name in self.worker.model.output_names}
         return {name: request.result(wait=True) for name, request in requests.items()}
 
 
 class OnnxruntimeSide:
     """onnxruntime on the CPU with a fixed number of threads."""
 
-    def __init__(self, model: str, threads: int) -> None:
+    def __init__(self, model: str, threads: int, optimize: bool = True) -> None:
         import onnxruntime
 
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = threads
+        if not optimize:
+            options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
         options.log_severity_level = 3
         self._session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
         self._outputs = [value.name for value in self._session.get_outputs()]
@@ -86,7 +93,7 @@ class OpenvinoSide:
         return {name: np.array(made[index]) for index, name in enumerate(self._outputs)}
 
 
-PEERS: dict[str, Callable[[str, int], Side]] = {"onnxruntime": OnnxruntimeSide, "openvino": OpenvinoSide}
+PEERS: dict[str, Callable[..., Side]] = {"onnxruntime": OnnxruntimeSide, "openvino": OpenvinoSide}
 
 
 def peak_memory() -> int | None:
@@ -111,11 +118,25 @@ def load_feed(path: str) -> Arrays:
         return dict(arrays)
 
 
+class Warnings(logging.Handler):
+    """Keeps the warnings of a log."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.texts: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep one."""
+        self.texts.append(record.getMessage())
+
+
 class Answers:
     """The answers to requests: one method for each request."""
 
     def __init__(self) -> None:
         self._side: Side | None = None
+        self._warnings = Warnings()
+        logging.getLogger("perframe").addHandler(self._warnings)
 
     @property
     def side(self) -> Side:
@@ -123,19 +144,20 @@ class Answers:
         assert self._side is not None, "open first"
         return self._side
 
-    def open(self, side: str, model: str, threads: int = 1, strict: bool = False) -> dict[str, Any]:
+    def open(self, side: str, model: str, **options: Any) -> dict[str, Any]:
         """Load the model, and return the seconds that it took, the runtime's import included."""
         start = time.perf_counter()
-        self._side = PEERS[side](model, threads) if side in PEERS else PerframeSide(model, side, strict)
+        self._side = PEERS[side](model, **options) if side in PEERS else PerframeSide(model, side, **options)
         return {"seconds": time.perf_counter() - start}
 
-    def run(self, feed: str, times: int) -> dict[str, Any]:
-        """Time inferences, one by one."""
+    def run(self, feed: str, times: int, clock: str = "wall") -> dict[str, Any]:
+        """Time inferences, one by one: by the clock on the wall, or by the time of all threads on the CPU."""
         arrays, samples = load_feed(feed), []
+        now = {"wall": time.perf_counter, "cpu": time.process_time}[clock]
         for _ in range(times):
-            start = time.perf_counter()
+            start = now()
             self.side.run(arrays)
-            samples.append(time.perf_counter() - start)
+            samples.append(now() - start)
         return {"samples": samples}
 
     def save(self, feed: str, path: str) -> dict[str, Any]:
@@ -149,6 +171,33 @@ class Answers:
     def memory(self) -> dict[str, Any]:
         """Return the peak memory of the process so far."""
         return {"peak": peak_memory()}
+
+    def warnings(self) -> dict[str, Any]:
+        """Return what perframe warned of so far."""
+        return {"warnings": self._warnings.texts}
+
+    def costs(self, repeats: int) -> dict[str, Any]:
+        """Return the seconds that perframe's steps on the CPU take, by operator; the last run has made a plan."""
+        seconds: dict[str, float] = {}
+        if isinstance(self._side, PerframeSide):
+            for step in self._side.worker.report(repeats):
+                seconds[step.operator] = seconds.get(step.operator, 0.0) + (step.seconds or 0.0)
+        return {"seconds": seconds}
+
+    def limit(self, memory: int) -> dict[str, Any]:
+        """Let allocations beyond so many bytes fail, where the system can do that."""
+        if sys.platform != "win32":
+            import resource
+
+            resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))
+        return {}
+
+    def task(self, model: str, folder: str, dims: Mapping[str, int], seed: int) -> dict[str, Any]:
+        """Make a benchmark's task: a process of its own survives a file that ends this one."""
+        from perframe.command_line.bench import make_task
+
+        made = make_task(model, Path(folder), dims, seed)
+        return {name: str(value) for name, value in vars(made).items() if value is not None}
 
 
 def serve(requests: TextIO, replies: TextIO) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,12 @@ from numpy.typing import NDArray
 from perframe.errors import InputError, ModelError
 from perframe.tensor import DataType
 
+if TYPE_CHECKING:
+    from perframe.model import Model
+
 Array = NDArray[Any]
+LIKELY_SIZES = {"batch": 1, "seq": 128, "len": 128, "height": 224, "width": 224}  # by a part of a dim's name
+INDEX_KEEPERS = {"Cast", "Identity", "Reshape", "Squeeze", "Unsqueeze", "Flatten"}
 FILES = (".npy", ".png", ".jpg", ".jpeg", ".webp", ".bmp")
 
 
@@ -86,6 +91,42 @@ def input_arrays(
         wanted.name: _array(values.get(wanted.name, "random"), wanted, dims or {}, random)  # one stream, in order
         for wanted in inputs
     }
+
+
+def likely_dims(inputs: Sequence[Input]) -> dict[str, int]:
+    """A size for each named dim of a model's inputs, by its name: a picture, a text or one."""
+    sizes = {}
+    for wanted in inputs:
+        for dim in wanted.shape or ():
+            if isinstance(dim, str):
+                sizes[dim] = next((size for part, size in LIKELY_SIZES.items() if part in dim.lower()), 1)
+    return sizes
+
+
+def likely_arrays(model: Model, dims: Mapping[str, int], seed: int = 0) -> dict[str, Array]:
+    """An array for each input of a model: ones for masks, indices that a table has, else random values.
+
+    A table is the constant of a Gather that reads the input. Unknown dims are 1 unless `dims` names them.
+    """
+    arrays = input_arrays(model.inputs, (), dims, seed)
+    random = np.random.default_rng(seed)
+    for name, array in arrays.items():
+        if "mask" in name.lower():
+            arrays[name] = np.ones_like(array)
+        elif array.dtype.kind in "iu":
+            arrays[name] = random.integers(0, _table_length(model, name), array.shape, array.dtype)
+    return arrays
+
+
+def _table_length(model: Model, name: str) -> int:
+    """The length of the shortest table in which an input's values are indices; 2 if they are none."""
+    lengths, same = [], {name}
+    for layer in model.layers:
+        if layer.op in INDEX_KEEPERS and layer.inputs[0] in same:
+            same.update(layer.outputs)
+        if layer.op == "Gather" and layer.inputs[1] in same and layer.inputs[0] in model.constants:
+            lengths.append(model.constants[layer.inputs[0]].shape[layer.attributes.get("axis", 0)])
+    return min(lengths, default=2)
 
 
 def random_array(random: np.random.Generator, shape: Sequence[int], dtype: DataType) -> Array:

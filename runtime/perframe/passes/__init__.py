@@ -28,6 +28,7 @@ _SPELLED = ("spell_out", "fold_weights", "fuse_bias", "fuse_activation")
 # further passes for the kernels of one backend; they change a copy of the model, which the worker keeps
 PREPARATIONS = {
     "cpu": (
+        "einsum_products",
         "fuse_quantized",
         "keep_quantized",
         "fuse_attention",

@@ -1,0 +1,201 @@
+"""Contestants: a side and a model, measured in a process of its own that may take only so much time and memory.
+
+The idle threads of some runtimes spin, which slows everything else in their process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from statistics import median
+from threading import Timer
+from typing import Any, Literal
+
+import numpy as np
+
+from perframe.errors import BackendError, PerframeError
+
+Clock = Literal["wall", "cpu"]
+
+WARM_UP_SECONDS = 0.5
+BURST_SECONDS = 0.1
+PAUSE_SECONDS = 0.02  # lets the threads of the side before fall asleep
+
+
+@dataclass(frozen=True)
+class Timing:
+    """The times of one side for one model, in seconds, and the peak memory of its process, in bytes.
+
+    `load` includes the runtime's import. `first` is the first inference. `new_shape` is the first inference with other
+    input shapes when everything else is warm; None if the model has no open dims. `steady` is the median of the rounds.
+    `difference` is the largest deviation from the peer's outputs, relative to the largest of them. `ratio` is peer /
+    ours, of times and of memory: above 1, perframe is better. `peer` is the fastest peer, to which the others are
+    compared.
+    """
+
+    model: str
+    side: str
+    threads: int | None = None
+    load: float | None = None
+    first: float | None = None
+    new_shape: float | None = None
+    steady: float | None = None
+    rounds: tuple[float, ...] = ()
+    memory: int | None = None
+    difference: float | None = None
+    peer: str | None = None
+    ratio: Mapping[str, float] = field(default_factory=dict)
+    error: str | None = None
+
+
+@dataclass(frozen=True)
+class Task:
+    """A model to measure: files for both sides, inputs, and inputs of another shape if the model has open dims."""
+
+    name: str
+    ours: Path
+    peers: Path
+    feed: Path
+    new_feed: Path | None
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What the process of a side may take; None for no limit."""
+
+    seconds: float | None = None  # for an answer
+    memory: int | None = None  # bytes
+
+
+class Process:
+    """A side in its own process. See bench_side.py for its requests and answers."""
+
+    def __init__(self, side: str, limits: Limits | None = None, environment: Mapping[str, str] | None = None) -> None:
+        self.side, self._limits = side, limits or Limits()
+        self._errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 (close() closes it)
+        self._child = subprocess.Popen(
+            [sys.executable, "-m", "perframe.command_line.bench_side"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            text=True,
+            env={**os.environ, **(environment or {})},
+        )
+        if self._limits.memory:
+            self.ask("limit", memory=self._limits.memory)
+
+    def ask(self, do: str, **request: Any) -> dict[str, Any]:
+        """Send a request, and block until the answer comes. Raises BackendError. A process that takes too long ends."""
+        assert self._child.stdin and self._child.stdout
+        start, seconds = time.monotonic(), self._limits.seconds
+        killer = Timer(seconds, self._child.kill) if seconds else None
+        if killer:
+            killer.start()
+        try:
+            print(json.dumps({"do": do, **request}), file=self._child.stdin, flush=True)
+            line = self._child.stdout.readline()
+        except BrokenPipeError:
+            line = ""
+        finally:
+            if killer:
+                killer.cancel()
+        if not line:
+            if seconds and time.monotonic() - start >= seconds:
+                raise BackendError(f"{self.side} took more than {seconds:g} s when asked to {do}")
+            status = self._child.wait()
+            self._errors.seek(0)
+            last = (self._errors.read().strip().splitlines() or ["nothing was printed"])[-1]
+            raise BackendError(f"{self.side} ended with exit status {status} when asked to {do}: {last}")
+        answer: dict[str, Any] = json.loads(line)
+        if "error" in answer:
+            raise BackendError(answer["error"])
+        return answer
+
+    def close(self) -> None:
+        """End the process. May be called twice."""
+        self._child.kill()
+        with contextlib.suppress(BrokenPipeError), self._child:
+            pass
+        self._errors.close()
+
+
+class Contestant:
+    """A side, and its measurements so far."""
+
+    def __init__(
+        self,
+        task: Task,
+        side: str,
+        threads: int | None = None,
+        strict: bool = False,
+        limits: Limits | None = None,
+        environment: Mapping[str, str] | None = None,
+        clock: Clock = "wall",
+    ) -> None:
+        self.timing = Timing(task.name, side, threads)
+        self._task, self._process, self._clock = task, Process(side, limits, environment), clock
+        self._options = {"strict": strict} if threads is None else {"threads": threads}
+        self._burst = 1
+        self._rounds: list[float] = []
+
+    def prepare(self) -> None:
+        """Open the model, measure the load, the first inference and the first with a new shape, and warm up."""
+        task, ask = self._task, self._process.ask
+        path = task.ours if self.timing.threads is None else task.peers
+        load = ask("open", side=self.timing.side, model=str(path), **self._options)["seconds"]
+        (first,) = self._run(task.feed, 1)
+        samples, begin = self._run(task.feed, 2), time.perf_counter()
+        while time.perf_counter() - begin < WARM_UP_SECONDS:
+            samples = self._run(task.feed, 3)
+        new_shape = self._run(task.new_feed, 1)[0] if task.new_feed else None
+        self._burst = max(1, min(200, round(BURST_SECONDS / median(samples))))
+        self.timing = replace(self.timing, load=load, first=first, new_shape=new_shape, steady=median(samples))
+
+    def round(self) -> None:
+        """Run one burst of inferences."""
+        time.sleep(PAUSE_SECONDS)
+        self._rounds.append(median(self._run(self._task.feed, self._burst)))
+        self.timing = replace(self.timing, rounds=tuple(self._rounds), steady=median(self._rounds))
+
+    def finish(self) -> None:
+        """Measure the peak memory."""
+        self.timing = replace(self.timing, memory=self._process.ask("memory")["peak"])
+
+    def outputs(self, folder: Path) -> list[Any]:
+        """Return the outputs for the task's inputs."""
+        path = folder / f"{self.timing.side}.npz"
+        self._process.ask("save", feed=str(self._task.feed), path=str(path))
+        with np.load(path) as arrays:
+            return list(arrays.values())
+
+    def ask(self, do: str, **request: Any) -> dict[str, Any]:
+        """Ask the process for more. Raises BackendError."""
+        return self._process.ask(do, **request)
+
+    def attempt(self, step: Callable[[], None]) -> bool:
+        """Run a step, and return whether the side is still without error. A failed step ends the process, and its error
+        becomes the result.
+        """
+        if self.timing.error is None:
+            try:
+                step()
+            except PerframeError as error:
+                self.timing = Timing(self.timing.model, self.timing.side, self.timing.threads, error=str(error))
+                self.close()
+        return self.timing.error is None
+
+    def close(self) -> None:
+        """End the process."""
+        self._process.close()
+
+    def _run(self, feed: Path, times: int) -> list[float]:
+        samples: list[float] = self._process.ask("run", feed=str(feed), times=times, clock=self._clock)["samples"]
+        return samples

@@ -1,0 +1,121 @@
+"""An Einsum of two operands that is a matrix product becomes one, between transpositions: the CPU has kernels for them.
+
+An index of both operands and of the output counts matrices, an index of one operand and of the output counts rows or
+columns, and an index of both operands alone is summed over. Several rows, columns or sums become one dim, if their
+sizes are known.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perframe.layers.einsum import Term, parse
+from perframe.model import Evaluate, Layer, Model, Names
+from perframe.passes.match import Graph
+from perframe.tensor.partial import Dim
+
+
+def run(model: Model, evaluate: Evaluate) -> int:
+    """Replace, and return the number of replaced layers."""
+    if not any(layer.op == "Einsum" for layer in model.layers):
+        return 0
+    graph, names, replaced, layers = Graph(model), model.names, 0, list[Layer]()
+    for layer in model.layers:
+        product = _product(graph, names, layer) if layer.op == "Einsum" and len(layer.inputs) == 2 else None
+        made = product.layers() if product is not None and product.is_possible() else [layer]
+        replaced += made != [layer]
+        layers += made
+    model.layers = layers
+    return replaced
+
+
+def _product(graph: Graph, names: Names, layer: Layer) -> _Product | None:
+    """The layer as a product; None if it has a diagonal, a sum over one operand, or sums of sizes that may differ."""
+    shapes = [graph.specs[name].shape for name in layer.inputs]
+    known = [tuple(shape) for shape in shapes if shape is not None]
+    if layer.epilogue or len(known) < 2 or not graph.all_float32(layer):
+        return None
+    terms = parse(layer.attributes["equation"], [len(shape) for shape in known])
+    if any(len(set(term)) < len(term) for term in terms):
+        return None
+    dims: dict[str, list[Dim]] = {}
+    for term, shape in zip(terms[:2], known, strict=True):
+        for index, dim in zip(term, shape, strict=True):
+            dims.setdefault(index, []).append(dim)
+    summed = [found for index, found in dims.items() if index not in terms[2]]
+    if not summed or any(len(found) == 1 or found[0] != found[1] or found[0] is None for found in summed):
+        return None
+    return _Product(graph.model, names, layer, terms, {index: found[0] for index, found in dims.items()})
+
+
+class _Product:
+    """An Einsum as a product of batches of matrices: two operands, and their indices in groups. A group is one dim."""
+
+    def __init__(
+        self, model: Model, names: Names, layer: Layer, terms: Sequence[Term], sizes: Mapping[str, Dim]
+    ) -> None:
+        self._model, self._names, self._layer, self._sizes = model, names, layer, sizes
+        self._made: list[Layer] = []
+        (*operands, self._output) = terms
+        given = list(zip(layer.inputs, operands, strict=True))
+        if self._output and self._output[-1] not in operands[1]:  # columns are those of the second operand
+            given.reverse()
+        (self._x, self._x_term), (self._y, self._y_term) = given
+        batch = [[index] for index in self._output if index in self._x_term and index in self._y_term]
+        rows = [index for index in self._output if index not in self._y_term]
+        columns = [index for index in self._output if index not in self._x_term]
+        depth = [index for index in self._x_term if index not in self._output]
+        row_groups = [rows] if batch else [[index] for index in rows]  # without a batch, rows may have several dims
+        self._x_groups = [*batch, *row_groups, depth]
+        self._y_groups = [*batch, depth, columns]
+        self._groups = [*batch, *row_groups, columns]
+
+    def is_possible(self) -> bool:
+        """Whether all sizes are known that layers would need: those from the first group on that is not one dim."""
+        for groups in (self._x_groups, self._y_groups, self._groups):
+            changed = next((k for k, group in enumerate(groups) if len(group) != 1), len(groups))
+            if not all(isinstance(self._sizes[index], int) for group in groups[changed:] for index in group):
+                return False
+        return True
+
+    def layers(self) -> list[Layer]:
+        """The layers that take the Einsum's place."""
+        x = self._arranged(self._x, self._x_term, self._x_groups)
+        y = self._arranged(self._y, self._y_term, self._y_groups)
+        value = self._then("MatMul", x, y)
+        if any(len(group) != 1 for group in self._groups):
+            value = self._then("Reshape", value, self._constant("shape", self._shape(self._groups, merged=False)))
+        order = [index for group in self._groups for index in group]
+        if order != list(self._output):
+            self._then("Transpose", value, perm=[order.index(index) for index in self._output])
+        self._made[-1].outputs[0] = self._layer.outputs[0]
+        return self._made
+
+    def _arranged(self, name: str, term: Term, groups: Sequence[Sequence[str]]) -> str:
+        """An operand with its indices in another order, and a dim for each group of them."""
+        perm = [term.index(index) for group in groups for index in group]
+        if perm != sorted(perm):
+            name = self._then("Transpose", name, perm=perm)
+        if any(len(group) != 1 for group in groups):
+            name = self._then("Reshape", name, self._constant("shape", self._shape(groups, merged=True)))
+        return name
+
+    def _shape(self, groups: Sequence[Sequence[str]], merged: bool) -> NDArray[np.int64]:
+        """The shape for a Reshape. Dims before the first group that is not one dim stay as they are, which 0 means."""
+        changed = next(k for k, group in enumerate(groups) if len(group) != 1)
+        sizes = [[dim for dim in map(self._sizes.get, group) if isinstance(dim, int)] for group in groups[changed:]]
+        new = [math.prod(group) for group in sizes] if merged else [dim for group in sizes for dim in group]
+        return np.array([0] * changed + new, np.int64)
+
+    def _constant(self, what: str, value: NDArray[np.int64]) -> str:
+        return self._model.add_constant(f"{what} of {self._layer.name}", value)
+
+    def _then(self, op: str, *inputs: str, **attributes: Any) -> str:
+        name = f"{self._layer.name}/{len(self._made)}"
+        self._made.append(Layer(op, name, list(inputs), [self._names.free(name)], attributes))
+        return self._made[-1].outputs[0]
