@@ -39,13 +39,7 @@ test-guarded: .venv/.dev ## the CPU's tests of layers, and mutated models, with 
 fuzz: .venv/.dev ## mutated models, and what becomes of them; N=100000 SEED=1 ARGS="--backend gpu_pixel --save FOLDER"
 	$(BIN)/python -m tests.fuzz --count $(or $(N),10000) --seed $(or $(SEED),0) --jobs $(JOBS) $(ARGS)
 
-check-models: .venv/.zoo ## the tests' architectures as ONNX files in FOLDER (output/models); ARGS="bert resnet"
-	PYTHONPATH=tests $(BIN)/python -m models.architectures.exporting $(FOLDER) $(ARGS)
-
-sweep: .venv/.dev ## all models of FOLDER on all backends against onnxruntime; ARGS="--backend cpu"
-	$(BIN)/python tools/sweep.py $(FOLDER) $(ARGS)
-
-wheel: .venv/.dev ## the wheel, in a clean environment
+check-wheel: .venv/.dev ## the wheel, in a clean environment
 	$(BIN)/pytest -m wheel
 
 bench: .venv/.dev ## perframe and onnxruntime side by side; ARGS="mnist-12 --rounds 20"
