@@ -219,3 +219,12 @@ def test_infinities_and_nan_stay() -> None:
     want = expected(case, given)
     np.testing.assert_array_equal(np.isnan(actual), np.isnan(want))
     np.testing.assert_array_equal(np.isposinf(actual), np.isposinf(want))
+
+
+def test_small_products_do_not_vanish_beside_a_large_addend() -> None:
+    """They are summed before they are added to it. Where each were added, the error would be that of many roundings."""
+    case = Conv((1, 64, 9, 10), 8, addend=True)
+    given = arrays(case)
+    given["z"] += np.float32(1000)
+    actual = pf.run(model(case, given), {"x": given["x"], "z": given["z"]})["y"]
+    assert np.abs(actual - expected(case, given)).max() <= np.spacing(np.float32(1000))

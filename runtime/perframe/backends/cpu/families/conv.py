@@ -153,7 +153,7 @@ def takes_gaps(layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequ
 
 
 def overwrites(layer: LayerLike) -> int | None:
-    """The addend, if the channels are last: sums begin with it."""
+    """The addend, if the channels are last: each tile of the result reads its own part of it before it writes."""
     return ADDEND if layer.channels_last else None
 
 

@@ -61,7 +61,7 @@ def _widen(addend, pitch, square, rows, columns):
 
 
 def build() -> Any:
-    """out = finish(clip(bias + addend + x w)). Items are (batch, image, z, phase, lines, pixels, columns).
+    """out = finish(clip(bias + x w + addend)). Items are (batch, image, z, phase, lines, pixels, columns).
 
     A phase is all lines that are `line_step` apart: their taps lie on the same lines of the input.
     """

@@ -67,24 +67,24 @@ class _Tile(Emitter):
         a, pitch, b, c, c_pitch, depth, taps_down, down, taps_across, across, skip, *others = arguments
         initial, initial_pitch, addend, addend_pitch, low, high, ahead, columns = others
         mask = mask_of(builder, builder.sub(columns, number((self.vectors - 1) * LANES)))
-        start = self._load_rows(initial, initial_pitch, mask)
-        entry = builder.block
+        sums = self._load_rows(initial, initial_pitch, mask)
+        self._row_pointers = [self.at(a, builder.mul(pitch, number(row))) for row in range(self.rows)]
+        self._ahead = ahead
+        sums = self._taps(sums, b, depth, (taps_down, down), (taps_across, across), skip)
+        # at the end: to add small products one by one to a large addend would round each time
+        taps_end = builder.block
         add, ready = builder.append_basic_block("add"), builder.append_basic_block("ready")
         builder.cbranch(builder.icmp_unsigned("!=", builder.ptrtoint(addend, I64), number(0)), add, ready)
         builder.position_at_end(add)
         more = self._load_rows(addend, addend_pitch, mask)
-        added = [builder.fadd(x, y) for x, y in zip(start, more, strict=True)]
+        added = [builder.fadd(x, y) for x, y in zip(sums, more, strict=True)]
         builder.branch(ready)
         builder.position_at_end(ready)
-        sums = []
-        for before, after in zip(start, added, strict=True):
+        for index, (before, after) in enumerate(zip(sums, added, strict=True)):
             phi = builder.phi(VECTOR)
-            phi.add_incoming(before, entry)
+            phi.add_incoming(before, taps_end)
             phi.add_incoming(after, add)
-            sums.append(phi)
-        self._row_pointers = [self.at(a, builder.mul(pitch, number(row))) for row in range(self.rows)]
-        self._ahead = ahead
-        sums = self._taps(sums, b, depth, (taps_down, down), (taps_across, across), skip)
+            sums[index] = phi
         floor, ceiling = splat_of(builder, low), splat_of(builder, high)
         for index, (value, pointer) in enumerate(zip(sums, self._rows_of(c, c_pitch), strict=True)):
             value = smaller(builder, ceiling, larger(builder, floor, value))
@@ -227,7 +227,7 @@ def multiply_tile(
     ahead: Any,
     columns: Any,
 ) -> Any:
-    """c = clip(initial + addend + a b) for up to ROWS rows and up to PANEL columns; addresses as int64.
+    """c = clip(initial + a b + addend) for up to ROWS rows and up to PANEL columns; addresses as int64.
 
     `addend` may be 0. If initial's pitch is 0, all rows begin with its one row. `depth` is that of a run, and b has
     `skip` elements between two runs. The tile fetches elements from the address `ahead` into the cache.
