@@ -15,10 +15,10 @@ PADDINGS = ("zeros", "border", "reflection")
 
 def sample(size: tuple[int, ...], points: tuple[int, ...], opset: int = 24, **attributes: Any) -> Case:
     dtype, reach = attributes.pop("dtype", np.float32), attributes.pop("reach", 1.6)
-    reference = attributes.pop("reference", "onnx")
-    x = draw(2, 3, *size, low=-9, high=9, dtype=dtype)
+    reference, channels = attributes.pop("reference", "onnx"), attributes.pop("channels", 3)
+    x = draw(2, channels, *size, low=-9, high=9, dtype=dtype)
     grid = draw(2, *points, len(size), low=-reach, high=reach)
-    name = f"{size} at {points} {np.dtype(dtype)} opset {opset} {' '.join(f'{k}={v}' for k, v in attributes.items())}"
+    name = f"{channels} of {size} at {points} {np.dtype(dtype)} opset {opset} {' '.join(f'{k}={v}' for k, v in attributes.items())}"
     options: dict[str, Any] = {"rtol": 1e-4, "atol": 1e-4, "opset": opset, "reference": reference}
     return Case(name, "GridSample", [x, grid], attributes, **options)
 
@@ -36,6 +36,14 @@ CASES = [
         for padding in PADDINGS
         for align in (0, 1)
     ),
+    *(  # more points than an item has, and channels by vectors
+        sample((5, 6), (1, 131), channels=channels, mode=mode, padding_mode=padding)
+        for channels, mode, padding in (
+            *((3, "linear", "zeros"), (17, "linear", "zeros"), (33, "cubic", "reflection"), (16, "nearest", "border")),
+            (40, "nearest", "zeros"),
+        )
+    ),
+    sample((2, 3, 4), (1, 2, 2), mode="linear", channels=37),
     sample((2, 3, 4), (1, 2, 2), mode="cubic"),
     sample((7,), (5,), mode="linear"),
     sample((1, 5), (3, 3), mode="linear", padding_mode="border"),

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from perframe.backends.operand import Operand
+from perframe.backends.cpu.kernels.fields import GRID
+from perframe.backends.cpu.kernels.sizes import LANES, POINT_BLOCK
+from perframe.backends.cpu.lowering.lowering import all_float32, sharing, step, strided_copy
+from perframe.backends.cpu.program.program import NativeStep
+from perframe.backends.operand import Operand, Scratch
 from perframe.backends.protocol import LayerLike
-from perframe.layers.grid import AffineMap, Sampling
+from perframe.layers.geometry import in_dims, row_major
+from perframe.layers.grid import MODES, PADDINGS, AffineMap, Sampling
 
+WIDENS = True  # float16 is computed in float32
 _FAR = 2.0**30  # a coordinate beyond this samples like an infinite one, and still fits into an int64
 
 
@@ -107,3 +114,44 @@ def _coordinates(size: int, align_corners: bool) -> Any:
 
 
 _COMPUTE: dict[type, Callable[[Any, Sequence[Any]], Any]] = {Sampling: _sample, AffineMap: _affine}
+
+
+def lower(
+    layer: LayerLike,
+    form: Sampling | AffineMap,
+    inputs: Sequence[Operand | None],
+    outputs: Sequence[Operand],
+    scratch: Scratch,
+) -> list[NativeStep] | None:
+    """Native steps for float32 and up to three dims."""
+    x, grid = inputs[:2]
+    if not isinstance(form, Sampling) or x is None or grid is None or not all_float32([x, grid]):
+        return None
+    dims, volume = len(form.size), math.prod(form.size)
+    if dims > 3 or not x.shape.size or layer.epilogue:
+        return None
+    depth, height, width = in_dims(form.size, 3)
+    mode, out, before, after = MODES.index(form.mode), outputs[0], list[NativeStep](), list[NativeStep]()
+    kernel = "grid" if form.channels < LANES else "grid.pixels"
+    if kernel == "grid.pixels":  # a vector of channels takes less time than as many single elements
+        whole, channels, points = x, form.channels, form.points
+        x, out = (scratch((form.batch, size, channels), whole.dtype) for size in (volume, points))
+        shape, steps = (form.batch, volume, channels), (channels * volume, 1, volume)
+        before.append(strided_copy(layer, whole, x, shape, steps, row_major(shape)))
+        shape, steps = (form.batch, channels, points), (channels * points, 1, channels)
+        after.append(strided_copy(layer, out, outputs[0], shape, steps, row_major(shape)))
+    numbers = GRID.numbers(
+        mode=mode,
+        padding=PADDINGS.index(form.padding),
+        align_corners=int(form.align_corners),
+        channels=form.channels,
+        points=form.points,
+        dims=dims,
+        depth=depth,
+        height=height,
+        width=width,
+    )
+    items = form.batch * -(-form.points // POINT_BLOCK)
+    work = form.batch * form.points * (form.channels * (1, 2, 4)[mode] ** dims + 16)  # taps, and finding them
+    operands = GRID.operands(x=x, grid=grid, out=out)
+    return [*before, step(layer, kernel, operands, numbers, items, grain=sharing(items, work)), *after]

@@ -115,6 +115,7 @@ NMS = Fields("boxes scores overlap least keys kept out", "classes box_count pick
 # then dims without the axis and the last, their strides in the data, and in the updates
 SCATTER_ELEMENTS = Fields("indices updates out", "error is_short size step count update_step inner blocks rank")
 SCATTER_TUPLES = Fields("indices updates out", "error is_short count inner rank")  # as for GATHER_TUPLES
+GRID = Fields("x grid out", "mode padding align_corners channels points dims depth height width")
 SOFTMAX = Fields("x out", "size inner takes_logarithm outer")
 NEIGHBOURS = Fields("x out", "parameters channels inner before after")
 QUANTIZE = Fields("x scale zero out", "elements piece")

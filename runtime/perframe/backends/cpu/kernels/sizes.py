@@ -66,3 +66,7 @@ NEAR, FAR = 5 / 8, 11 / 8
 PAD_CONSTANT, PAD_EDGE, PAD_REFLECT, PAD_WRAP = range(4)
 # chosen boxes that a candidate meets at a time
 BOX_BLOCK = 64
+# sampling at the points of a grid: the modes and paddings of layers/grid.py, in their order, and points in an item
+NEAREST, LINEAR, CUBIC = range(3)
+ZEROS, BORDER, REFLECTION = range(3)
+POINT_BLOCK = 128
