@@ -18,9 +18,10 @@ def sample(size: tuple[int, ...], points: tuple[int, ...], opset: int = 24, **at
     reference, channels = attributes.pop("reference", "onnx"), attributes.pop("channels", 3)
     x = draw(2, channels, *size, low=-9, high=9, dtype=dtype)
     grid = draw(2, *points, len(size), low=-reach, high=reach)
-    name = f"{channels} of {size} at {points} {np.dtype(dtype)} opset {opset} {' '.join(f'{k}={v}' for k, v in attributes.items())}"
-    options: dict[str, Any] = {"rtol": 1e-4, "atol": 1e-4, "opset": opset, "reference": reference}
-    return Case(name, "GridSample", [x, grid], attributes, **options)
+    options = " ".join(f"{key}={value}" for key, value in attributes.items())
+    name = f"{channels} of {size} at {points} {np.dtype(dtype)} opset {opset} {options}"
+    loose: dict[str, Any] = {"rtol": 1e-4, "atol": 1e-4, "opset": opset, "reference": reference}
+    return Case(name, "GridSample", [x, grid], attributes, **loose)
 
 
 CASES = [
