@@ -77,7 +77,8 @@ def lower(
     """float32, up to three spatial dims. Channels that are last make products over packed weights."""
     if layer.channels_last:
         return _channels_last(layer, _merged(form), inputs, outputs[0], scratch)
-    return lower_as("conv", layer, form, inputs, outputs)
+    rows = form.batch * form.outputs * math.prod(form.output[:-1])
+    return lower_as("conv", layer, form, inputs, outputs, rows)
 
 
 def _merged(form: Convolution) -> Convolution:
@@ -183,7 +184,12 @@ def depthwise(
 
 
 def lower_as(
-    kernel: str, layer: LayerLike, form: Convolution, inputs: Sequence[Operand | None], outputs: Sequence[Operand]
+    kernel: str,
+    layer: LayerLike,
+    form: Convolution,
+    inputs: Sequence[Operand | None],
+    outputs: Sequence[Operand],
+    items: int,
 ) -> list[NativeStep] | None:
     """Return the step of a kernel with the words of CONV, or None if the kernel does not take these operands."""
     x, w, b = (*inputs, None)[:3]
@@ -196,4 +202,5 @@ def lower_as(
     operands = CONV.operands(x=x, weights=w, bias=b, out=outputs[0])
     sizes = {"channels": form.channels, "outputs": form.outputs, "groups": form.groups}
     numbers = CONV.numbers(parameters=parameters.ctypes.data, **sizes, **window)
-    return [step(layer, kernel, operands, numbers, form.batch * form.outputs, text, [parameters])]
+    grain = items * SPLIT_FLOPS // at_least(8 * form.operations, 1)  # these kernels are slower than products
+    return [step(layer, kernel, operands, numbers, items, text, [parameters], grain=grain)]
