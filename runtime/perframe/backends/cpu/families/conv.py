@@ -100,7 +100,7 @@ def _channels_last(
     if b is None:
         b = Operand.stored(np.zeros(form.outputs, np.float32))
     groups, depth, outputs = form.groups, form.depth, form.outputs // form.groups
-    if depth == outputs == 1 and groups > 1 and addend is None and factor is None and len(form.size) < 3:
+    if depth == outputs == 1 and groups > 1 and addend is None and factor is None:
         by_tap = w.derived("taps", _by_tap)
         return [depthwise(layer, form, window, x, by_tap, b, out)]
     taps = math.prod(form.window.kernel)
@@ -167,12 +167,14 @@ def depthwise(
 ) -> NativeStep:
     """Return the step that convolves each channel by itself."""
     ends, keep = gemm.finishing(layer)
-    rows = form.batch * window["out_height"]
-    row_flops = 2 * window["out_width"] * window["kernel_y"] * window["kernel_x"] * form.channels
+    window_z = window_z_words(form.window, form.size, form.output)
+    rows = form.batch * window_z["out_z"] * window["out_height"]
+    row_flops = 2 * window["out_width"] * math.prod(form.window.kernel) * form.channels
     operands = DEPTHWISE.operands(x=x, weights=by_tap, bias=bias, out=out)
     numbers = DEPTHWISE.numbers(
         **ends,
         **window,
+        **window_z,
         channels=form.channels,
         x_pitch=x.pitch,
         out_pitch=out.pitch,
