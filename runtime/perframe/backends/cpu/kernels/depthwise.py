@@ -99,15 +99,12 @@ def build() -> Any:
                         if wide * rows > ROOM:
                             _pixel_by_pixel(n, image + c * 4, line + c * 4, c, column, pixels, first, last, z0, z1)
                             continue
-                        to, planes = block, dz * height * width * x_pitch
+                        if before + after:
+                            zero_floats(block, rows * wide * LANES)
                         for z in range(z1 - z0):
-                            zero_floats(to, before * wide * LANES)
-                            to += before * wide * LANES * 4
-                            source = image + (z * planes + c) * 4
+                            to = block + (z * ky + before) * wide * LANES * 4
+                            source = image + (z * dz * height * width * x_pitch + c) * 4
                             _copy_patch(to, source, left, down, width, x_pitch, last - first, wide, count)
-                            to += (last - first) * wide * LANES * 4
-                            zero_floats(to, after * wide * LANES)
-                            to += after * wide * LANES * 4
                         at, step, across, stride = block, sx * LANES, dx * LANES, wide * LANES
                     depthwise_tile(
                         at,
