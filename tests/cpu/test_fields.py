@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from perframe.backends.cpu.kernels.fields import POOL, WINDOW, Fields
+from perframe.backends.cpu.kernels.fields import POOL, WINDOW, WINDOW_Z, Fields
 
 
 def test_words_are_ordered_by_name() -> None:
@@ -20,5 +20,6 @@ def test_missing_and_unknown_words(given: dict[str, int]) -> None:
         Fields("x out", "rows columns").numbers(**given)
 
 
-def test_a_window_is_twelve_words() -> None:
-    assert len(WINDOW.split()) == 12 == POOL.at.end_y - POOL.at.height
+def test_a_window_is_twelve_words_and_six_for_a_third_dim() -> None:
+    assert len(WINDOW.split()) == 12 == POOL.at.size_z - POOL.at.height
+    assert len(WINDOW_Z.split()) == 6 == POOL.at.end_z - POOL.at.size_z

@@ -71,6 +71,10 @@ CONVOLUTIONS = [
     conv((1, 4, 4, 5, 3), (4, 2, 2, 2, 2), group=2, dilations=[1, 2, 1]),
     conv((2, 6, 5, 3, 4), (3, 2, 3, 2, 1), group=3, bias=False, auto_pad="SAME_UPPER", strides=[2, 1, 1]),
     conv((1, 4, 4, 5, 3), (4, 1, 2, 2, 2), group=4, pads=[1, 0, 1, 0, 1, 1]),
+    conv((2, 5, 6, 7, 21), (5, 1, 3, 3, 3), group=5, pads=[1, 1, 1, 1, 1, 1]),
+    conv((1, 19, 5, 9, 11), (19, 1, 3, 2, 3), group=19, strides=[2, 1, 2], dilations=[2, 3, 1], pads=[2, 4, 1] * 2),
+    conv((1, 2, 3, 4, 5), (2, 1, 2, 2, 2), group=2, pads=[4, 0, 0, 3, 0, 0]),  # planes that no tap reaches
+    conv((1, 3, 2, 3, 5), (3, 1, 3, 5, 20), group=3, pads=[1, 2, 240] * 2, dilations=[1, 1, 25]),
     conv((1, 35, 5, 3, 19), (17, 35, 3, 3, 3), pads=[1, 1, 1, 1, 1, 1]),
     conv((2, 3, 7, 9, 20), (5, 3, 3, 2, 3), strides=[2, 1, 2], dilations=[2, 3, 8], pads=[2, 1, 9, 3, 3, 8]),
     conv((1, 2, 2, 3, 4), (3, 2, 2, 2, 2), pads=[4, 0, 0, 3, 0, 0]),  # planes that no tap reaches
@@ -83,6 +87,10 @@ CONVOLUTIONS = [
     conv((1, 5, 37, 1), (7, 5, 5, 1), strides=[2, 1], pads=[2, 0, 1, 0]),
     conv((2, 5, 1, 1), (7, 5, 1, 1)),
     conv((1, 5, 6, 1), (7, 5, 2, 3), pads=[0, 1, 0, 1]),
+    # few planes
+    conv((2, 3, 9, 37), (3, 3, 3, 3), pads=[1, 1, 1, 1]),
+    conv((1, 3, 9, 37), (3, 1, 5, 3), group=3, pads=[2, 1, 1, 2], dilations=[2, 3]),
+    conv((2, 1, 41), (2, 1, 4), pads=[9, 2]),
     conv((1, 3, 11, 13), (5, 3, 3, 3), constants=()),
     conv((1, 6, 7, 7), (6, 1, 3, 3), constants=(2,), group=6, pads=[1, 1, 1, 1]),
     conv((1, 67, 6, 5), (35, 67, 3, 3), pads=[1, 1, 1, 1]),

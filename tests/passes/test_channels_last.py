@@ -145,6 +145,19 @@ def test_a_picture_of_one_channel_is_only_reshaped() -> None:
     check_against_peer(model, {"x": random(2, 1, 5, 5)})
 
 
+def test_a_picture_of_three_colours_stays_in_planes() -> None:
+    weights = {"w": random(3, 3, 3, 3, seed=1), "v": random(8, 3, 3, 3, seed=2), "u": random(3, 8, 1, 1, seed=3)}
+    model = graph([node("Conv", "x w", "a"), node("Conv", "a w", "y")], {"x": [2, 3, 7, 9]}, weights)
+    assert ops(prepared(model)) == ["Conv", "Conv"]
+    check_against_peer(model, {"x": random(2, 3, 7, 9)})
+    # unless its channels are last already
+    model = graph(
+        [node("Conv", "x v", "a"), node("Conv", "a u", "b"), node("Conv", "b w", "y")], {"x": [2, 3, 7, 9]}, weights
+    )
+    assert [layer.channels_last for layer in prepared(model).layers if layer.op == "Conv"] == [True] * 3
+    check_against_peer(model, {"x": random(2, 3, 7, 9)})
+
+
 def test_products_and_sums_of_rank_4_stay() -> None:
     model = graph(
         [node("Add", "x z", "a"), node("MatMul", "a m", "y")], {"x": [2, 3, 4, 5], "z": [5]}, {"m": random(5, 7)}

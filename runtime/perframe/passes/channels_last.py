@@ -21,6 +21,7 @@ from perframe.tensor.partial import DynamicTensorShape
 
 POOLS = ("MaxPool", "AveragePool")
 GLOBAL = {"GlobalAveragePool": "ReduceMean", "GlobalMaxPool": "ReduceMax"}
+COLOURS = 3  # the most channels of a picture that stays in planes
 REDUCTIONS = ("ReduceMean", "ReduceSum", "ReduceMax", "ReduceMin")
 DTYPES = (DataType.FLOAT32, DataType.FLOAT16, DataType.UINT8, DataType.INT8)  # of a convolution
 
@@ -140,7 +141,7 @@ class _Rewrite:
             and 3 <= rank <= (5 if layer.op == "Conv" else 4)
             and self.specs[layer.inputs[0]].dtype in DTYPES
         ):
-            return self._window if layer.inputs[1] in self.model.constants else None
+            return self._window if layer.inputs[1] in self.model.constants and not self._of_colours(layer) else None
         if not any(name in self.twins for name in layer.inputs):
             return None
         if not 3 <= self._rank(layer.outputs[0]) <= (5 if layer.op == "Reshape" else self.most):
@@ -166,6 +167,16 @@ class _Rewrite:
         if layer.family == "elementwise" and layer.op != "BatchNormalization":
             return self._elementwise
         return None
+
+    def _of_colours(self, layer: Layer) -> bool:
+        """Whether a convolution makes a few planes from a few planes. They would fill a small part of each vector with
+        their channels last, while vectors along the lines are full.
+        """
+        if layer.op != "Conv" or layer.inputs[0] in self.twins or self._rank(layer.inputs[0]) > 4:
+            return False
+        outputs, depth = self.model.constants[layer.inputs[1]].shape[:2]
+        few = max(outputs, depth * layer.attributes.get("group", 1)) <= COLOURS
+        return few and max(layer.attributes.get("strides") or (1,)) == 1
 
     def _window(self, layer: Layer) -> bool:
         layer.channels_last = True

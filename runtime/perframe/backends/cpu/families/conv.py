@@ -79,7 +79,8 @@ def lower(
     """float32, up to three spatial dims. Channels that are last make products over packed weights."""
     if layer.channels_last:
         return _channels_last(layer, _merged(form), inputs, outputs[0], scratch)
-    return lower_as("conv", layer, form, inputs, outputs)
+    rows = form.batch * form.outputs * math.prod(form.output[:-1])
+    return lower_as("conv", layer, form, inputs, outputs, rows)
 
 
 def _merged(form: Convolution) -> Convolution:
@@ -101,7 +102,7 @@ def _channels_last(
     if b is None:
         b = Operand.stored(np.zeros(form.outputs, np.float32))
     groups, depth, outputs = form.groups, form.depth, form.outputs // form.groups
-    if depth == outputs == 1 and groups > 1 and addend is None and factor is None and len(form.size) < 3:
+    if depth == outputs == 1 and groups > 1 and addend is None and factor is None:
         by_tap = w.derived("taps", _by_tap)
         return [depthwise(layer, form, window, x, by_tap, b, out)]
     taps = math.prod(form.window.kernel)
@@ -168,12 +169,14 @@ def depthwise(
 ) -> NativeStep:
     """Return the step that convolves each channel by itself."""
     ends, keep = gemm.finishing(layer)
-    rows = form.batch * window["out_height"]
-    row_flops = 2 * window["out_width"] * window["kernel_y"] * window["kernel_x"] * form.channels
+    window_z = window_z_words(form.window, form.size, form.output)
+    rows = form.batch * window_z["out_z"] * window["out_height"]
+    row_flops = 2 * window["out_width"] * math.prod(form.window.kernel) * form.channels
     operands = DEPTHWISE.operands(x=x, weights=by_tap, bias=bias, out=out)
     numbers = DEPTHWISE.numbers(
         **ends,
         **window,
+        **window_z,
         channels=form.channels,
         x_pitch=x.pitch,
         out_pitch=out.pitch,
@@ -185,7 +188,12 @@ def depthwise(
 
 
 def lower_as(
-    kernel: str, layer: LayerLike, form: Convolution, inputs: Sequence[Operand | None], outputs: Sequence[Operand]
+    kernel: str,
+    layer: LayerLike,
+    form: Convolution,
+    inputs: Sequence[Operand | None],
+    outputs: Sequence[Operand],
+    items: int,
 ) -> list[NativeStep] | None:
     """Return the step of a kernel with the words of CONV, or None if the kernel does not take these operands."""
     x, w, b = (*inputs, None)[:3]
@@ -198,4 +206,5 @@ def lower_as(
     operands = CONV.operands(x=x, weights=w, bias=b, out=outputs[0])
     sizes = {"channels": form.channels, "outputs": form.outputs, "groups": form.groups}
     numbers = CONV.numbers(parameters=parameters.ctypes.data, **sizes, **window)
-    return [step(layer, kernel, operands, numbers, form.batch * form.outputs, text, [parameters])]
+    grain = items * SPLIT_FLOPS // at_least(8 * form.operations, 1)  # these kernels are slower than products
+    return [step(layer, kernel, operands, numbers, items, text, [parameters], grain=grain)]

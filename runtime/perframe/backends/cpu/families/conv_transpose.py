@@ -60,7 +60,7 @@ def lower(
     a kernel gathers.
     """
     if not layer.channels_last:
-        return conv.lower_as("conv.transpose", layer, form, inputs, outputs)
+        return conv.lower_as("conv.transpose", layer, form, inputs, outputs, form.batch * form.outputs)
     x, w, b = (*inputs, None)[:3]
     window = window_words(form.window, form.size, form.output)
     if x is None or w is None or not w.is_constant or window is None or not all_float32(inputs) or inputs[3:]:

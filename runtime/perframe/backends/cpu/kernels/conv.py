@@ -35,7 +35,7 @@ def _last(pad, offset, stride, size, columns):
 
 
 def build(epilogue: Any) -> Any:
-    """Items are (batch, output channel) planes."""
+    """Items are (batch, output channel, row)."""
 
     def kernel(numbers, begin, end):
         n = int64s(numbers)
@@ -44,31 +44,31 @@ def build(epilogue: Any) -> Any:
         height, width, rows, columns, ky, kx, sy, sx, dy, dx, py, px = window_of(n, field.height)
         depth = channels // groups
         for item in range(begin, end):
-            batch, output = item // outputs, item % outputs
+            row, rest = item % rows, item // rows
+            batch, output = rest // outputs, rest % outputs
             group = output // (outputs // groups)
             plane = (batch * channels + group * depth) * height * width
-            for row in range(rows):
-                o = (item * rows + row) * columns
-                for i in range(columns):
-                    out[o + i] = b[output]
-                for c in range(depth):
-                    for i in range(ky):
-                        y = row * sy - py + i * dy
-                        if y < 0 or y >= height:
-                            continue
-                        line = plane + (c * height + y) * width
-                        for j in range(kx):
-                            weight = w[((output * depth + c) * ky + i) * kx + j]
-                            first, last = _first(px, j * dx, sx), _last(px, j * dx, sx, width, columns)
-                            at = line - px + j * dx
-                            if sx == 1:
-                                for q in range(first, last):
-                                    out[o + q] += weight * x[at + q]
-                            else:
-                                for q in range(first, last):
-                                    out[o + q] += weight * x[at + q * sx]
-                for i in range(columns):
-                    out[o + i] = epilogue(out[o + i], p)
+            o = item * columns
+            for i in range(columns):
+                out[o + i] = b[output]
+            for c in range(depth):
+                for i in range(ky):
+                    y = row * sy - py + i * dy
+                    if y < 0 or y >= height:
+                        continue
+                    line = plane + (c * height + y) * width
+                    for j in range(kx):
+                        weight = w[((output * depth + c) * ky + i) * kx + j]
+                        first, last = _first(px, j * dx, sx), _last(px, j * dx, sx, width, columns)
+                        at = line - px + j * dx
+                        if sx == 1:
+                            for q in range(first, last):
+                                out[o + q] += weight * x[at + q]
+                        else:
+                            for q in range(first, last):
+                                out[o + q] += weight * x[at + q * sx]
+            for i in range(columns):
+                out[o + i] = epilogue(out[o + i], p)
 
     return kernel
 

@@ -31,6 +31,7 @@ from perframe.backends.cpu.kernels.vector import (
     stack_numbers,
     store,
     store_first,
+    zero_floats,
 )
 from perframe.backends.cpu.kernels.window import reach, window_of, window_z_of
 
@@ -59,13 +60,14 @@ def _copy_patch(block, line, left, step, width, pitch, rows, wide, count):
 
 
 def build() -> Any:
-    """Items are (batch, output row)."""
+    """Items are (batch, z, output row)."""
 
     def kernel(numbers, begin, end):
         n = int64s(numbers)
         x, w, bias, out, limits = n[field.x], n[field.weights], n[field.bias], n[field.out], floats(n[field.limits])
         finish, parameters = n[field.finish], n[field.parameters]
         height, width, out_height, out_width, ky, kx, sy, sx, dy, dx, py, px = window_of(n, field.height)
+        size_z, out_z, kz, sz, dz, pz = window_z_of(n, field.size_z)
         channels, x_pitch, out_pitch = n[field.channels], n[field.x_pitch], n[field.out_pitch]
         low, high = limits[0], limits[1]
         count, w_pitch = min(LANES, channels), max(LANES, channels)
@@ -76,10 +78,15 @@ def build() -> Any:
         wide = (TILE - 1) * sx + (kx - 1) * dx + 1
         block, finish_numbers = stack_block(), stack_numbers()
         for item in range(begin, end):
-            top = item % out_height * sy - py
-            first = (-top + dy - 1) // dy if top < 0 else 0
-            last = max(first, min(ky, (height - top + dy - 1) // dy))
-            image = x + n[field.x_offset] * 4 + (item // out_height * height + top + first * dy) * width * x_pitch * 4
+            top, rest = item % out_height * sy - py, item // out_height
+            front = rest % out_z * sz - pz
+            first, last = reach(top, ky, dy, height)
+            z0, z1 = reach(front, kz, dz, size_z)
+            # a patch of several planes has all rows of taps, so that the weights of all planes are one run
+            before, after = (0, 0) if kz == 1 else (first, ky - last)
+            rows, from_tap = (z1 - z0) * (last - first + before + after), (z0 * ky + first - before) * kx
+            plane = (rest // out_z * size_z + front + z0 * dz) * height
+            image = x + n[field.x_offset] * 4 + (plane + top + first * dy) * width * x_pitch * 4
             line = out + n[field.out_offset] * 4 + item * out_width * out_pitch * 4
             for channel in range(0, channels, LANES):
                 c = begin_of_vector(channel, channels)
@@ -88,20 +95,25 @@ def build() -> Any:
                     column = min(tile, out_width - pixels)
                     left = column * sx - px
                     at, step, across, stride = image + (left * x_pitch + c) * 4, sx * x_pitch, dx * x_pitch, down
-                    if column < inside or column + TILE > outside or count < LANES:
-                        if wide * (last - first) > ROOM:
-                            _pixel_by_pixel(n, image + c * 4, line + c * 4, c, column, pixels, first, last)
+                    if column < inside or column + TILE > outside or count < LANES or kz > 1:
+                        if wide * rows > ROOM:
+                            _pixel_by_pixel(n, image + c * 4, line + c * 4, c, column, pixels, first, last, z0, z1)
                             continue
-                        _copy_patch(block, image + c * 4, left, down, width, x_pitch, last - first, wide, count)
+                        if before + after:
+                            zero_floats(block, rows * wide * LANES)
+                        for z in range(z1 - z0):
+                            to = block + (z * ky + before) * wide * LANES * 4
+                            source = image + (z * dz * height * width * x_pitch + c) * 4
+                            _copy_patch(to, source, left, down, width, x_pitch, last - first, wide, count)
                         at, step, across, stride = block, sx * LANES, dx * LANES, wide * LANES
                     depthwise_tile(
                         at,
                         step,
                         across,
                         stride,
-                        last - first,
+                        rows,
                         kx,
-                        w + (first * kx * w_pitch + c) * 4,
+                        w + (from_tap * w_pitch + c) * 4,
                         w_pitch,
                         bias + c * 4,
                         low,
@@ -118,19 +130,22 @@ def build() -> Any:
 
 
 @inline
-def _pixel_by_pixel(n, x, out, c, begin, pixels, first, last):
-    """Compute a few pixels at the edge of a line whose taps reach too far for a patch."""
-    _, width, _, _, _, kx, _, sx, dy, dx, _, px = window_of(n, field.height)
+def _pixel_by_pixel(n, x, out, c, begin, pixels, first, last, z0, z1):
+    """Compute a few pixels of a line whose taps reach too far for a patch."""
+    height, width, _, _, ky, kx, _, sx, dy, dx, _, px = window_of(n, field.height)
+    planes = n[field.dilation_z] * height * width
     channels, pitch = n[field.channels], n[field.x_pitch]
     count, w_pitch, limits = min(LANES, channels), max(LANES, channels), floats(n[field.limits])
     for column in range(begin, begin + pixels):
         total = load_first(n[field.bias], c, count)
-        for i in range(first, last):
-            for j in range(kx):
-                at = column * sx - px + j * dx
-                if at >= 0 and at < width:
-                    value = load_first(x, ((i - first) * dy * width + at) * pitch, count)
-                    total = multiply_add(load(n[field.weights], (i * kx + j) * w_pitch + c), value, total)
+        for z in range(z0, z1):
+            for i in range(first, last):
+                for j in range(kx):
+                    at = column * sx - px + j * dx
+                    if at >= 0 and at < width:
+                        value = load_first(x, ((z - z0) * planes + (i - first) * dy * width + at) * pitch, count)
+                        weight = load(n[field.weights], ((z * ky + i) * kx + j) * w_pitch + c)
+                        total = multiply_add(weight, value, total)
         total = at_most(at_least(total, splat(limits[0])), splat(limits[1]))
         store_first(total, out, column * n[field.out_pitch], count)
 

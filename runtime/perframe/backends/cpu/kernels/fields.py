@@ -62,7 +62,8 @@ LINES_POOL = Fields(
 )
 BYTE_POOL = Fields("x out", f"{WINDOW} channels")
 DEPTHWISE = Fields(
-    "x weights bias out", f"limits finish parameters {WINDOW} channels x_pitch out_pitch x_offset out_offset"
+    "x weights bias out",
+    f"limits finish parameters {WINDOW} {WINDOW_Z} channels x_pitch out_pitch x_offset out_offset",
 )
 BYTE_DEPTHWISE = Fields("x weights bias factors offsets x_zero y_zero out", f"limits band {WINDOW} channels")
 CONV = Fields("x weights bias out", f"parameters channels outputs groups {WINDOW}")
