@@ -221,14 +221,11 @@ def _lower(
 ) -> Sequence[CpuStep]:
     family = reference.family_of(layer)
     if hasattr(family, "lower") and outputs[0].shape.size:
-
-        def lower(given: Sequence[Operand | None], made: Sequence[Operand], scratch: Scratch) -> Any:
-            return family.lower(layer, reference.form_of(layer, given, made), given, made, scratch)
-
+        form = reference.form_of(layer, inputs, outputs)
         try:
-            native: list[NativeStep] | None = lower(inputs, outputs, scratch)
+            native: list[NativeStep] | None = family.lower(layer, form, inputs, outputs, scratch)
             if native is None and getattr(family, "WIDENS", False):
-                native = widened(layer, inputs, outputs, scratch, lower)
+                native = widened(layer, inputs, outputs, scratch, partial(_lower_family, family, layer))
         except InputError:
             raise
         except Exception as error:
@@ -238,6 +235,18 @@ def _lower(
     given = [value for value in inputs if value is not None]
     shapes = [(*value.shape, value.pitch) for value in (*given, *outputs)]
     return [_python_step(layer, inputs, outputs, shapes, [value.storage for value in (*given, *outputs)])]
+
+
+def _lower_family(
+    family: Any,
+    layer: LayerLike,
+    inputs: Sequence[Operand | None],
+    outputs: Sequence[Operand],
+    scratch: Scratch,
+) -> list[NativeStep] | None:
+    made: list[NativeStep] | None
+    made = family.lower(layer, reference.form_of(layer, inputs, outputs), inputs, outputs, scratch)
+    return made
 
 
 def _rebind(program: Program, rebinds: Sequence[tuple[Storage, Storage]]) -> None:

@@ -40,8 +40,9 @@ def widened(
         elif value.is_constant:
             given.append(_constant(value))
         else:
-            given.append(scratch(value.shape, WIDE))
-            before.append(_conversion(layer, value, given[-1]))
+            wide = scratch(value.shape, WIDE)
+            given.append(wide)
+            before.append(_conversion(layer, value, wide))
     for value in outputs:
         if value.dtype is NARROW:
             made.append(scratch(value.shape, WIDE))
