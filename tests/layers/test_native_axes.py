@@ -71,3 +71,38 @@ def test_an_element_outside_is_an_error(kind: Any) -> None:
         at[2, 31] = wrong
         with pytest.raises(pf.PerframeError, match=f"index {wrong} reaches beyond 40 elements"):
             run("GatherElements", x, at, axis=1)
+
+
+REDUCED = [((7,), (0,)), ((3, 5), (0,)), ((3, 5), (1,)), ((2, 9, 257), (1,)), ((2, 3, 65), (0, 2)), ((3, 4), (0, 1))]
+
+
+def anywhere(shape: tuple[int, ...], dtype: Any) -> Any:
+    info = np.iinfo(dtype)
+    return draw(*shape, low=info.min // 2, high=info.max // 2, dtype=np.int64).astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int32, np.int64, np.uint8])
+@pytest.mark.parametrize(("shape", "axes"), REDUCED)
+def test_extremes_of_whole_numbers(shape: tuple[int, ...], axes: tuple[int, ...], dtype: Any) -> None:
+    x, given = anywhere(shape, dtype), {1: np.array(axes)}
+    np.testing.assert_array_equal(run("ReduceMax", x, constants=given), x.max(axes, keepdims=True))
+    np.testing.assert_array_equal(run("ReduceMin", x, constants=given), x.min(axes, keepdims=True))
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+@pytest.mark.parametrize(("shape", "axes"), REDUCED)
+def test_sums_of_whole_numbers_wrap_around(shape: tuple[int, ...], axes: tuple[int, ...], dtype: Any) -> None:
+    x, given = anywhere(shape, dtype), {1: np.array(axes)}
+    np.testing.assert_array_equal(run("ReduceSum", x, constants=given), x.sum(axes, dtype, keepdims=True))
+    np.testing.assert_array_equal(run("ReduceProd", x, constants=given), x.prod(axes, dtype, keepdims=True))
+    few = draw(*shape, low=-9, high=9, dtype=dtype)
+    total = few.sum(axes, np.int64, keepdims=True)
+    mean = np.trunc(total / (x.size // total.size)).astype(dtype)
+    np.testing.assert_array_equal(run("ReduceMean", few, constants=given), mean)
+
+
+@pytest.mark.parametrize(("shape", "axes"), REDUCED)
+def test_extremes_of_truth_values(shape: tuple[int, ...], axes: tuple[int, ...]) -> None:
+    x = draw(*shape, low=0, high=3, dtype=np.int64) == 0
+    np.testing.assert_array_equal(run("ReduceMax", x, constants={1: np.array(axes)}), x.any(axes, keepdims=True))
+    np.testing.assert_array_equal(run("ReduceMin", x, constants={1: np.array(axes)}), x.all(axes, keepdims=True))
