@@ -90,6 +90,7 @@ STANDARDIZE = Fields(
     "x scale bias out", "epsilon size is_centered has_bias scale_inner scale_count bias_inner bias_count"
 )
 ARG = Fields("x out", "size inner outer takes_largest takes_last")
+SORT = Fields("x values indices keys", "size inner count takes_largest")
 MARKS = Fields("positions out", "size inner")
 CUMULATE = Fields("x out", "size inner is_exclusive is_reverse")
 TOP = Fields("x values indices", "size inner count takes_largest")
