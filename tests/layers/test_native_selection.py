@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import perframe as pf
-from layers.test_native import only_native, run
+from layers.test_native import ends, only_native, run
 from perframe.testing import Draw
 
 __all__ = ["only_native"]
@@ -86,6 +86,15 @@ def test_an_index_outside_is_refused() -> None:
     for op, at in (("GatherElements", np.array([[0, 5]])), ("GatherND", np.array([[1, -6]]))):
         with pytest.raises(pf.BackendError, match="reaches beyond"):
             run(op, x, at, **({"axis": 1} if op == "GatherElements" else {}))
+
+
+@pytest.mark.parametrize("largest", [0, 1])
+def test_a_sort_of_special_values(largest: int) -> None:
+    special = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, -np.nan, 1e-45, -1e-45, 3.4e38, -3.4e38], np.float32)
+    for x in (np.tile(special, (3, 7)), np.zeros((2, 50), np.float32), ends(np.int32).repeat(5)[None]):
+        size = x.shape[1]
+        made = run("TopK", x, constants={1: np.array([size])}, outputs=2, axis=1, largest=largest)
+        np.testing.assert_array_equal(made[1], ordered(x, 1, bool(largest)))
 
 
 @pytest.mark.parametrize("dtype", [np.bool_, np.uint8, np.float16, np.float32, np.int64])

@@ -35,7 +35,8 @@ def keep(total: Any, count: Any) -> Any:
     return total
 
 
-def _average(total: Any, count: Any) -> Any:
+def average(total: Any, count: Any) -> Any:
+    """Return the mean."""
     return total / count
 
 
@@ -133,7 +134,7 @@ def _declare(
 
 
 _declare("ReduceSum", "sum")
-_declare("ReduceMean", "sum", finish=_average)
+_declare("ReduceMean", "sum", finish=average)
 _declare("ReduceMax", "largest")
 _declare("ReduceMin", "smallest")
 _declare("ReduceProd", "product")
@@ -156,8 +157,8 @@ def GlobalAveragePool(x: PartialTensor) -> PartialTensor:
 
 
 @GlobalAveragePool.form
-def _global_average(inputs: Sequence[Known], outputs: Sequence[Known]) -> Reduction:
-    return _reduction(inputs[0].shape, tuple(range(2, len(inputs[0].shape))), "sum", identity, _average)
+def _globalaverage(inputs: Sequence[Known], outputs: Sequence[Known]) -> Reduction:
+    return _reduction(inputs[0].shape, tuple(range(2, len(inputs[0].shape))), "sum", identity, average)
 
 
 @layer()

@@ -222,14 +222,10 @@ def _lower(
     family = reference.family_of(layer)
     if hasattr(family, "lower") and outputs[0].shape.size:
         form = reference.form_of(layer, inputs, outputs)
-
-        def lower(given: Sequence[Operand | None], made: Sequence[Operand], scratch: Scratch) -> Any:
-            return family.lower(layer, reference.form_of(layer, given, made), given, made, scratch)
-
         try:
             native: list[NativeStep] | None = family.lower(layer, form, inputs, outputs, scratch)
             if native is None and getattr(family, "WIDENS", False):
-                native = widened(layer, inputs, outputs, scratch, lower)
+                native = widened(layer, inputs, outputs, scratch, partial(_lower_family, family, layer))
             if not isinstance(native, list | None):
                 raise TypeError(f"lower() returned {type(native).__name__}; it must return a list of steps, or None")
         except InputError:
@@ -241,6 +237,18 @@ def _lower(
     given = [value for value in inputs if value is not None]
     shapes = [(*value.shape, value.pitch) for value in (*given, *outputs)]
     return [_python_step(layer, inputs, outputs, shapes, [value.storage for value in (*given, *outputs)])]
+
+
+def _lower_family(
+    family: Any,
+    layer: LayerLike,
+    inputs: Sequence[Operand | None],
+    outputs: Sequence[Operand],
+    scratch: Scratch,
+) -> list[NativeStep] | None:
+    made: list[NativeStep] | None
+    made = family.lower(layer, reference.form_of(layer, inputs, outputs), inputs, outputs, scratch)
+    return made
 
 
 def _rebind(program: Program, rebinds: Sequence[tuple[Storage, Storage]]) -> None:

@@ -7,14 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from perframe.backends.cpu.kernels.fields import EXTENT, OWN_RANGE, QUANTIZE
+from perframe.backends.cpu.kernels.fields import EXTENT, OWN_RANGE, QUANTIZE, QUANTIZE_COLUMNS
 from perframe.backends.cpu.kernels.sizes import LANES
 from perframe.backends.cpu.lowering.casting import convert
-from perframe.backends.cpu.lowering.lowering import SPLIT_ELEMENTS, step
+from perframe.backends.cpu.lowering.lowering import SPLIT_ELEMENTS, sharing, step
 from perframe.backends.cpu.program.program import NativeStep
 from perframe.backends.operand import Operand, Scratch
 from perframe.backends.protocol import LayerLike
 from perframe.layers.quantize import WHOLE_RANGES, OwnRange, Scaling
+from perframe.sizes.traced import at_least
 from perframe.tensor import DataType
 
 PIECE = 8192  # elements that one core takes at a time
@@ -47,7 +48,7 @@ def lower(
     outputs: Sequence[Operand],
     scratch: Scratch,
 ) -> list[NativeStep] | None:
-    """Native steps between bytes and float32, with one scale for the whole tensor."""
+    """Native steps between bytes and float32, with a scale for the tensor or for each index of an axis."""
     x, scale, zero = (*inputs, None, None)[:3]
     assert x is not None
     elements = x.shape.size
@@ -64,21 +65,32 @@ def lower(
             _scale(layer, "quantize", QUANTIZE.operands(x=x, scale=own, zero=own_zero, out=y), False),
         ]
     small, large = (outputs[0], x) if form.quantizes else (x, outputs[0])
-    if scale is None or any(form.steps) or small.dtype not in SIGNED:
+    if scale is None or form.block != 1 or small.dtype not in SIGNED or form.steps not in ((0, 0, 0), (0, 1, 0)):
         return None
     if {large.dtype, scale.dtype, form.precision} != {DataType.FLOAT32}:
         return None
-    zero = zero or Operand.stored(np.zeros(1, small.dtype.numpy))
+    zero = zero or Operand.stored(np.zeros(scale.shape.size, small.dtype.numpy))
     kernel = "quantize" if form.quantizes else "dequantize"
     operands = QUANTIZE.operands(x=x, scale=scale, zero=zero, out=outputs[0])
-    return [_scale(layer, kernel, operands, SIGNED[small.dtype])]
+    if any(form.steps) and form.inner == 1:
+        text, grain = f"signed = {SIGNED[small.dtype]}", sharing(form.outer, elements)
+        numbers = QUANTIZE_COLUMNS.numbers(size=form.size)
+        return [step(layer, f"quantize.{kernel}_columns", operands, numbers, form.outer, text, grain=grain)]
+    size = form.size if any(form.steps) else 1
+    return [_scale(layer, kernel, operands, SIGNED[small.dtype], form.outer * size, size)]
 
 
-def _scale(layer: LayerLike, kernel: str, operands: Sequence[Operand], signed: bool) -> NativeStep:
+def _scale(
+    layer: LayerLike, kernel: str, operands: Sequence[Operand], signed: bool, rows: int = 1, size: int = 1
+) -> NativeStep:
+    """The step for rows, each with the next of `size` scales."""
     elements = operands[0].shape.size
-    items, grain = -(-elements // PIECE), max(1, SPLIT_ELEMENTS // PIECE)
-    numbers = QUANTIZE.numbers(elements=elements, piece=PIECE)
-    return step(layer, f"quantize.{kernel}", operands, numbers, items, f"signed = {signed}", grain=grain)
+    inner = elements // at_least(rows, 1)
+    pieces = -(-inner // PIECE)
+    items = rows * pieces
+    numbers = QUANTIZE.numbers(inner=inner, size=size, pieces=pieces, piece=PIECE)
+    text, grain = f"signed = {signed}", sharing(items, elements)
+    return step(layer, f"quantize.{kernel}", operands, numbers, items, text, grain=grain)
 
 
 def _spread(form: Scaling, values: Any) -> Any:

@@ -11,12 +11,13 @@ import numpy as np
 from perframe.backends.cpu.kernels.fields import REDUCE, REDUCE_COLUMNS
 from perframe.backends.cpu.kernels.sizes import RUN
 from perframe.backends.cpu.lowering.casting import accumulator
-from perframe.backends.cpu.lowering.lowering import all_float32, sharing, step
+from perframe.backends.cpu.lowering.lowering import sharing, step
 from perframe.backends.cpu.program.program import NativeStep
 from perframe.backends.operand import Operand, Scratch
 from perframe.backends.protocol import LayerLike
 from perframe.layers.formula import translate
-from perframe.layers.reduce import Reduction
+from perframe.layers.reduce import Reduction, average, identity, keep
+from perframe.tensor import DataType
 
 WIDENS = True  # float16 is computed in float32
 
@@ -62,9 +63,12 @@ def _log_sum_exp(x: Any, axes: Sequence[int]) -> Any:
 def lower(
     layer: LayerLike, form: Reduction, inputs: Sequence[Operand | None], outputs: Sequence[Operand], scratch: Scratch
 ) -> list[NativeStep] | None:
-    """float32 reductions of at least one element."""
+    """Reductions of at least one element: float32, and sums, means, products and extremes of whole numbers."""
     x = inputs[0]
-    if x is None or not all_float32([x, outputs[0]]) or not x.shape.size:
+    if x is None or x.dtype is not outputs[0].dtype or not x.shape.size:
+        return None
+    whole = _whole(form, x.dtype)
+    if x.dtype is not DataType.FLOAT32 and (whole is None or layer.epilogue):
         return None
     numbers = REDUCE.numbers(kept_rank=len(form.kept), reduced_rank=len(form.reduced))
     numbers += [*form.kept, *form.kept_strides, *form.reduced, *form.reduced_strides]
@@ -72,13 +76,8 @@ def lower(
     if form.combine == "log_sum_exp":
         grain = sharing(items, 4 * x.shape.size)  # an exponential is some four copies
         return [step(layer, "reduce.log_sum_exp", operands, numbers, items, grain=grain)]
-    prepare, _ = translate(form.prepare, ["float"], "python")
-    finish, _ = translate(form.finish, ["float", "float"], "python")
-    text = (
-        f"{prepare}\n@inline\ndef formula(x):\n    return {form.prepare.__name__}(x)\n"
-        f"{finish}\n@inline\ndef epilogue(x, count):\n    return {form.finish.__name__}(x, count)\n"
-    )
-    kernel, by_columns = kernels = f"reduce.{form.combine}", f"reduce.{form.combine}_columns"
+    text = _formulas(form) if whole is None else whole
+    kernel, by_columns = kernels = _kernels(form.combine, whole is not None)
     if _combines_rows(form):
         groups, group_step = (form.kept[0], form.kept_strides[0]) if len(form.kept) == 2 else (1, 0)
         rows, pitch, columns = form.reduced[0], form.reduced_strides[0], form.kept[-1]
@@ -92,3 +91,35 @@ def _combines_rows(form: Reduction) -> bool:
     """Whether whole rows are combined into one, in each of some groups."""
     is_one_dim = len(form.reduced) == 1 and 1 <= len(form.kept) <= 2
     return is_one_dim and form.kept_strides[-1] == 1 and form.kept[-1] != 1
+
+
+def _kernels(combine: str, is_whole: bool) -> tuple[str, str]:
+    """The kernel that reduces elements, and the one that reduces rows."""
+    return ("reduce_whole", "reduce_whole.columns") if is_whole else (f"reduce.{combine}", f"reduce.{combine}_columns")
+
+
+def _formulas(form: Reduction) -> str:
+    """The text of the formulas before and after a reduction of floats."""
+    prepare, _ = translate(form.prepare, ["float"], "python")
+    finish, _ = translate(form.finish, ["float", "float"], "python")
+    return (
+        f"{prepare}\n@inline\ndef formula(x):\n    return {form.prepare.__name__}(x)\n"
+        f"{finish}\n@inline\ndef epilogue(x, count):\n    return {form.finish.__name__}(x, count)\n"
+    )
+
+
+def _whole(form: Reduction, dtype: DataType) -> str | None:
+    """The text of a reduction of whole numbers or truth values; None if no kernel has it."""
+    formula = _WHOLE.get(form.combine)
+    plain = form.prepare is identity and form.finish in (keep, average)
+    is_bool, is_extreme = dtype is DataType.BOOL, form.combine in ("largest", "smallest")
+    if formula is None or not plain or (is_bool and not is_extreme) or not (is_bool or dtype in _INTEGERS):
+        return None
+    kind = DataType.UINT8 if is_bool else dtype  # a truth value is a byte
+    start, averages = int(_empty(form.combine, kind.numpy)), form.finish is average
+    head = f"dtype, start, averages = {kind.value!r}, {start}, {averages}"
+    return f"{head}\n@inline\ndef combine(a, b):\n    return {formula}\n"
+
+
+_WHOLE = {"sum": "a + b", "product": "a * b", "largest": "a if a > b else b", "smallest": "a if a < b else b"}
+_INTEGERS = (DataType.INT8, DataType.INT16, DataType.INT32, DataType.INT64, DataType.UINT8, DataType.UINT16)

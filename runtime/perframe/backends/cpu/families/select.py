@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from perframe.backends.cpu.kernels.fields import ARG, TOP
-from perframe.backends.cpu.kernels.sizes import RUN
+from perframe.backends.cpu.kernels.fields import ARG, MARKS, SORT, TOP
+from perframe.backends.cpu.kernels.sizes import FEW_ELEMENTS, ROWS_TOGETHER, RUN
 from perframe.backends.cpu.lowering.casting import is_native
 from perframe.backends.cpu.lowering.lowering import sharing, step
 from perframe.backends.cpu.program.program import NativeStep
@@ -20,7 +20,13 @@ from perframe.tensor import DataType
 WIDENS = True  # float16 is computed in float32
 
 _ARG = {DataType.FLOAT32: "select", DataType.INT32: "select.of_int32", DataType.INT64: "select.of_int64"}
-_TOP = {DataType.FLOAT32: "select.top", DataType.INT32: "select.top_of_int32", DataType.INT64: "select.top_of_int64"}
+# the kernel that keeps the first few, and the one that sorts whole rows
+_TOP: dict[DataType, tuple[str, ...]] = {
+    DataType.FLOAT32: ("select.top", "sort"),
+    DataType.INT32: ("select.top_of_int32", "sort.of_int32"),
+    DataType.INT64: ("select.top_of_int64",),
+}
+LONG = 32  # a row of so many elements is sorted by digits, if most of it is wanted
 
 
 def _positions(rows: Any, form: Selection) -> Any:
@@ -76,15 +82,32 @@ def lower(
         return None
     elements = 2 * form.outer * form.size * form.inner  # a comparison costs some two copies
     if form.result == "indices":
-        items = form.outer * (1 if form.inner == 1 else -(-form.inner // RUN))
-        sizes = {"size": form.size, "inner": form.inner}
-        numbers = ARG.numbers(**sizes, takes_largest=int(form.largest), takes_last=int(form.last))
-        operands = ARG.operands(x=x, out=outputs[0])
-        return [step(layer, _ARG[x.dtype], operands, numbers, items, grain=sharing(items, elements))]
+        return [_position_step(layer, form, x, outputs[0])]
+    if form.result == "marks" and outputs[0].dtype is DataType.FLOAT32:
+        positions, items = scratch((form.outer, form.inner), DataType.INT64), form.outer * form.size
+        operands = MARKS.operands(positions=positions, out=outputs[0])
+        numbers, grain = MARKS.numbers(size=form.size, inner=form.inner), sharing(items, elements)
+        marks = step(layer, "select.marks", operands, numbers, items, grain=grain)
+        return [_position_step(layer, form, x, positions), marks]
     if form.result == "elements" and len(outputs) == 2:
         items = form.outer * form.inner
-        sizes = {"size": form.size, "inner": form.inner, "count": form.count}
-        numbers = TOP.numbers(**sizes, takes_largest=int(form.largest))
-        operands = TOP.operands(x=x, values=outputs[0], indices=outputs[1])
-        return [step(layer, _TOP[x.dtype], operands, numbers, items, grain=sharing(items, 2 * elements))]
+        sizes = {"size": form.size, "inner": form.inner, "count": form.count, "takes_largest": int(form.largest)}
+        chosen = {"x": x, "values": outputs[0], "indices": outputs[1]}
+        kernels, grain = _TOP[x.dtype], sharing(items, 2 * elements)
+        if len(kernels) > 1 and form.size >= LONG and form.size <= 4 * form.count:
+            operands = SORT.operands(**chosen, keys=scratch((items, 2, form.size), DataType.INT64))
+            numbers = SORT.numbers(**sizes)
+            return [step(layer, kernels[1], operands, numbers, items, grain=grain, beside=kernels)]
+        numbers = TOP.numbers(**sizes)
+        return [step(layer, kernels[0], TOP.operands(**chosen), numbers, items, grain=grain, beside=kernels)]
     return None
+
+
+def _position_step(layer: LayerLike, form: Selection, x: Operand, out: Operand) -> NativeStep:
+    """The step that finds the positions."""
+    rows = ROWS_TOGETHER if x.dtype is not DataType.INT64 and form.size <= FEW_ELEMENTS else 1
+    items = -(-form.outer // rows) if form.inner == 1 else form.outer * -(-form.inner // RUN)
+    flags = {"takes_largest": int(form.largest), "takes_last": int(form.last)}
+    numbers = ARG.numbers(size=form.size, inner=form.inner, outer=form.outer, **flags)
+    grain = sharing(items, 2 * form.outer * form.size * form.inner)
+    return step(layer, _ARG[x.dtype], ARG.operands(x=x, out=out), numbers, items, grain=grain)

@@ -100,7 +100,10 @@ REPEAT = Fields("x out", "height width out_height out_width inner", tables="rows
 STANDARDIZE = Fields(
     "x scale bias out", "epsilon size is_centered has_bias scale_inner scale_count bias_inner bias_count"
 )
-ARG = Fields("x out", "size inner takes_largest takes_last")
+ARG = Fields("x out", "size inner outer takes_largest takes_last")
+SORT = Fields("x values indices keys", "size inner count takes_largest")
+MARKS = Fields("positions out", "size inner")
+CUMULATE = Fields("x out", "size inner is_exclusive is_reverse")
 TOP = Fields("x values indices", "size inner count takes_largest")
 BYTE_ADD = Fields("a b out", "factors zeros limits elements piece")
 BYTE_TABLE = Fields("x table out", "elements piece")
@@ -119,7 +122,8 @@ SCATTER_TUPLES = Fields("indices updates out", "error is_short count inner rank"
 GRID = Fields("x grid out", "mode padding align_corners channels points dims depth height width")
 SOFTMAX = Fields("x out", "size inner takes_logarithm outer")
 NEIGHBOURS = Fields("x out", "parameters channels inner before after")
-QUANTIZE = Fields("x scale zero out", "elements piece")
+QUANTIZE = Fields("x scale zero out", "inner size pieces piece")
+QUANTIZE_COLUMNS = Fields("x scale zero out", "size")
 EXTENT = Fields("x pairs", "elements piece")
 OWN_RANGE = Fields("pairs scale zero", "pieces")
 MATMUL = Fields("a b bias out", "parameters scales has_bias rows columns depth rank")  # then the batch, and strides

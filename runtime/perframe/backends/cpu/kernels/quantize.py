@@ -1,16 +1,16 @@
-"""Floats to bytes and back, with one scale for a tensor; and the scale that follows from a tensor's own range.
-
-Items are pieces of `piece` elements.
+"""Floats to bytes and back, with a scale for the tensor, for each row or for each column; and the scale that follows
+from a tensor's own range.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from numba import float32
+from numba import float32, int64
 
-from perframe.backends.cpu.kernels.fields import EXTENT, OWN_RANGE, QUANTIZE
-from perframe.backends.cpu.kernels.memory import bools, floats, int64s
+from perframe.backends.cpu.kernels.compiler import inline
+from perframe.backends.cpu.kernels.fields import EXTENT, OWN_RANGE, QUANTIZE, QUANTIZE_COLUMNS
+from perframe.backends.cpu.kernels.memory import POINTERS, bools, floats, int64s
 from perframe.backends.cpu.kernels.sizes import LANES
 from perframe.backends.cpu.kernels.vector import (
     at_least,
@@ -21,6 +21,7 @@ from perframe.backends.cpu.kernels.vector import (
     splat,
     store,
     store_first,
+    subtract,
 )
 from perframe.backends.cpu.kernels.whole_vector import (
     add_whole,
@@ -36,45 +37,96 @@ from perframe.backends.cpu.kernels.whole_vector import (
 
 
 def quantize(signed: bool) -> Any:
-    """Items are pieces of `piece` elements."""
+    """A number for each row. Items are pieces of rows."""
     field = QUANTIZE.at
     low, high = (-128, 127) if signed else (0, 255)
-    shift = 256 if signed else 0
+    read_zero = _reader(signed)
 
     def kernel(numbers, begin, end):
         n = int64s(numbers)
-        x, out, elements, piece = n[field.x], n[field.out], n[field.elements], n[field.piece]
-        zero = int(bools(n[field.zero])[0])
-        if zero > high:
-            zero -= shift
-        scale, zeros = splat(floats(n[field.scale])[0]), splat_whole(zero)
-        least, most = splat(float32(low - zero)), splat(float32(high - zero))
-        for i in range(begin * piece, min(elements, end * piece), LANES):
-            count = min(LANES, elements - i)
-            value = between(divide(load_first(x, i, count), scale), least, most)
-            store_bytes(add_whole(nearest(value), zeros), out, i, count)
+        x, out, inner = n[field.x], n[field.out], n[field.inner]
+        pieces, piece = n[field.pieces], n[field.piece]
+        for item in range(begin, end):
+            row, first = item // pieces, item % pieces * piece
+            zero = read_zero(n[field.zero], row % n[field.size])
+            scale, zeros = splat(floats(n[field.scale])[row % n[field.size]]), splat_whole(zero)
+            least, most = splat(float32(low - zero)), splat(float32(high - zero))
+            for i in range(row * inner + first, row * inner + min(inner, first + piece), LANES):
+                count = min(LANES, (row + 1) * inner - i)
+                value = between(divide(load_first(x, i, count), scale), least, most)
+                store_bytes(add_whole(nearest(value), zeros), out, i, count)
+
+    return kernel
+
+
+def quantize_columns(signed: bool) -> Any:
+    """A number for each column. Items are rows."""
+    field = QUANTIZE_COLUMNS.at
+    least, most = (-128, 127) if signed else (0, 255)
+    load_bytes = byte_loader(signed)
+
+    def kernel(numbers, begin, end):
+        n = int64s(numbers)
+        x, out, size = n[field.x], n[field.out], n[field.size]
+        low, high = splat(float32(least)), splat(float32(most))
+        for row in range(begin, end):
+            for i in range(0, size, LANES):
+                count = min(LANES, size - i)
+                zeros = load_bytes(n[field.zero], i, count)
+                scale = load_first(n[field.scale], i, count)
+                quotient = divide(load_first(x, row * size + i, count), scale)
+                value = between(quotient, subtract(low, real(zeros)), subtract(high, real(zeros)))
+                store_bytes(add_whole(nearest(value), zeros), out, row * size + i, count)
 
     return kernel
 
 
 def dequantize(signed: bool) -> Any:
-    """Items are pieces of `piece` elements."""
+    """A number for each row. Items are pieces of rows."""
     field = QUANTIZE.at
-    load_bytes, shift = byte_loader(signed), 256 if signed else 0
+    load_bytes, read_zero = byte_loader(signed), _reader(signed)
 
     def kernel(numbers, begin, end):
         n = int64s(numbers)
-        x, out, elements, piece = n[field.x], n[field.out], n[field.elements], n[field.piece]
-        zero = int(bools(n[field.zero])[0])
-        if zero > 127:
-            zero -= shift
-        scale, zeros = splat(floats(n[field.scale])[0]), splat_whole(zero)
-        for i in range(begin * piece, min(elements, end * piece), LANES):
-            count = min(LANES, elements - i)
-            whole = subtract_whole(load_bytes(x, i, count), zeros)
-            store_first(multiply(real(whole), scale), out, i, count)
+        x, out, inner = n[field.x], n[field.out], n[field.inner]
+        pieces, piece = n[field.pieces], n[field.piece]
+        for item in range(begin, end):
+            row, first = item // pieces, item % pieces * piece
+            zeros = splat_whole(read_zero(n[field.zero], row % n[field.size]))
+            scale = splat(floats(n[field.scale])[row % n[field.size]])
+            for i in range(row * inner + first, row * inner + min(inner, first + piece), LANES):
+                count = min(LANES, (row + 1) * inner - i)
+                whole = subtract_whole(load_bytes(x, i, count), zeros)
+                store_first(multiply(real(whole), scale), out, i, count)
 
     return kernel
+
+
+def dequantize_columns(signed: bool) -> Any:
+    """A number for each column. Items are rows."""
+    field = QUANTIZE_COLUMNS.at
+    load_bytes = byte_loader(signed)
+
+    def kernel(numbers, begin, end):
+        n = int64s(numbers)
+        x, out, size = n[field.x], n[field.out], n[field.size]
+        for row in range(begin, end):
+            for i in range(0, size, LANES):
+                count = min(LANES, size - i)
+                whole = subtract_whole(load_bytes(x, row * size + i, count), load_bytes(n[field.zero], i, count))
+                store_first(multiply(real(whole), load_first(n[field.scale], i, count)), out, row * size + i, count)
+
+    return kernel
+
+
+def _reader(signed: bool) -> Any:
+    pointer = POINTERS["int8" if signed else "uint8"]
+
+    @inline
+    def read(address, index):
+        return int64(pointer(address)[index])
+
+    return read
 
 
 def extent() -> Any:

@@ -33,21 +33,21 @@ def _times(a, b):
 
 
 @inline
-def _first(n, item):
+def first_of(n, item):
     """The offset of the first element of an output element."""
     kept = n[field.kept_rank]
     return offset_of(n, KEPT, KEPT + kept, kept, item)
 
 
 @inline
-def _row(n, row):
+def row_of(n, row):
     """The offset of a row of the reduced dims."""
     dims, rank = KEPT + 2 * n[field.kept_rank], n[field.reduced_rank]
     return offset_of(n, dims, dims + rank, rank - 1, row)
 
 
 @inline
-def _reduced(n):
+def reduced(n):
     """(elements of the reduced dims, their rows, a row's size, its stride)."""
     dims, rank = KEPT + 2 * n[field.kept_rank], n[field.reduced_rank]
     count = 1
@@ -79,7 +79,7 @@ def _reduction(combine: str) -> Any:
             for k in range(WIDE):
                 parts[k] = start
             for row in range(rows):
-                at, done = first + _row(n, row), 0
+                at, done = first + row_of(n, row), 0
                 while done < inner:
                     if added >= FEW:
                         total = _fold(parts, total)
@@ -102,16 +102,16 @@ def _reduction(combine: str) -> Any:
         def kernel(numbers, begin, end):
             n = int64s(numbers)
             x, out = floats(n[field.x]), floats(n[field.out])
-            count, rows, inner, step = _reduced(n)
+            count, rows, inner, step = reduced(n)
             parts = floats(stack_block())
             for item in range(begin, end):
-                first = _first(n, item)
+                first = first_of(n, item)
                 total = start
                 if step == 1 and count >= 2 * WIDE:
                     total = _beside(n, first, rows, inner, parts)
                 else:
                     for row in range(rows):
-                        at, part = first + _row(n, row), start
+                        at, part = first + row_of(n, row), start
                         for i in range(inner):
                             part = join(part, formula(x[at + i * step]))
                         total = join(total, part)
@@ -128,14 +128,14 @@ def log_sum_exp() -> Any:
     def kernel(numbers, begin, end):
         n = int64s(numbers)
         x, out = floats(n[field.x]), floats(n[field.out])
-        _, rows, inner, step = _reduced(n)
+        _, rows, inner, step = reduced(n)
         parts = floats(stack_block())
         for item in range(begin, end):
-            first = _first(n, item)
+            first = first_of(n, item)
             for k in range(WIDE):
                 parts[k] = float32(-math.inf)
             for row in range(rows):
-                at = first + _row(n, row)
+                at = first + row_of(n, row)
                 for i in range(0, inner, WIDE):
                     for k in range(min(WIDE, inner - i)):
                         parts[k] = maximum(parts[k], x[at + (i + k) * step])
@@ -145,7 +145,7 @@ def log_sum_exp() -> Any:
             shift = float32(0) if is_inf(largest) else largest
             total = float32(0)
             for row in range(rows):
-                at = first + _row(n, row)
+                at = first + row_of(n, row)
                 part = float32(0)
                 for i in range(0, inner, WIDE):
                     many = min(WIDE, inner - i)

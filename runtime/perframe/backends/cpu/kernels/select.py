@@ -6,11 +6,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from numba import float32
+
 from perframe.backends.cpu.kernels.compiler import inline
-from perframe.backends.cpu.kernels.fields import ARG, TOP
-from perframe.backends.cpu.kernels.memory import POINTERS, int64s
-from perframe.backends.cpu.kernels.sizes import RUN
-from perframe.backends.cpu.kernels.vector import stack_block
+from perframe.backends.cpu.kernels.fields import ARG, MARKS, TOP
+from perframe.backends.cpu.kernels.memory import POINTERS, floats, int64s
+from perframe.backends.cpu.kernels.sizes import FEW_ELEMENTS, ROWS_TOGETHER, RUN
+from perframe.backends.cpu.kernels.transpose import transpose
+from perframe.backends.cpu.kernels.vector import stack_block, zero_floats
 
 BESIDE = 64  # elements of a row that are compared side by side
 
@@ -29,6 +32,22 @@ def _first(a, b, largest):
 def _arg(dtype: str) -> Any:
     field = ARG.at
     pointer = POINTERS[dtype]
+    width = 8 if dtype == "int64" else 4
+    few = FEW_ELEMENTS if dtype != "int64" else 0  # elements have the size of those that `transpose` takes
+
+    @inline
+    def _columns(source, pitch, target, size, wide, memory, largest, last):
+        """The positions in `wide` adjacent columns. The memory takes the best elements."""
+        x, out, best = pointer(source), int64s(target), pointer(memory)
+        for i in range(wide):
+            best[i] = x[i]
+            out[i] = 0
+        for k in range(1, size):
+            for i in range(wide):
+                value, found = x[k * pitch + i], best[i]
+                takes = _first(value, found, largest) | (last & (not _first(found, value, largest)))
+                best[i] = value if takes else found
+                out[i] = k if takes else out[i]
 
     def build() -> Any:
         """Items are rows if `inner` is 1, else (outer, run of columns)."""
@@ -41,6 +60,13 @@ def _arg(dtype: str) -> Any:
             memory = stack_block()
             best, positions = pointer(memory), int64s(memory + RUN * 8)
             runs = (inner + RUN - 1) // RUN
+            if inner == 1 and size <= few:
+                begin, end = begin * ROWS_TOGETHER, min(end * ROWS_TOGETHER, n[field.outer])
+                for row in range(begin, end, ROWS_TOGETHER):
+                    rows, turned = min(ROWS_TOGETHER, end - row), memory + RUN * 4
+                    transpose(n[field.x] + row * size * 4, size, turned, ROWS_TOGETHER, rows, size)
+                    _columns(turned, ROWS_TOGETHER, n[field.out] + row * 8, size, rows, memory, largest, last)
+                return
             for item in range(begin, end):
                 if inner == 1:
                     at, wide = item * size, min(BESIDE, size)  # the best of interleaved runs, then of these
@@ -61,17 +87,9 @@ def _arg(dtype: str) -> Any:
                     out[item] = position
                 else:
                     first = item % runs * RUN
-                    wide, at = min(RUN, inner - first), item // runs * size * inner + first
-                    to = item // runs * inner + first
-                    for i in range(wide):
-                        best[i] = x[at + i]
-                        out[to + i] = 0
-                    for k in range(1, size):
-                        for i in range(wide):
-                            value, found = x[at + k * inner + i], best[i]
-                            takes = _first(value, found, largest) | (last & (not _first(found, value, largest)))
-                            best[i] = value if takes else found
-                            out[to + i] = k if takes else out[to + i]
+                    source = n[field.x] + (item // runs * size * inner + first) * width
+                    target = n[field.out] + (item // runs * inner + first) * 8
+                    _columns(source, inner, target, size, min(RUN, inner - first), memory, largest, last)
 
         return kernel
 
@@ -130,12 +148,20 @@ def _top(dtype: str) -> Any:
             for item in range(begin, end):
                 given = item // inner * size * inner + item % inner
                 at = item // inner * count * inner + item % inner
-                for k in range(size):
-                    value = x[given + k * inner]
-                    if k < count:
-                        _rise(values, positions, at, inner, k, value, k, largest)
-                    elif _first(value, values[at], largest):  # a later element that is equal stays out
-                        _sink(values, positions, at, inner, count, value, k, largest)
+                for k in range(count):
+                    _rise(values, positions, at, inner, k, x[given + k * inner], k, largest)
+                for block in range(count, size, BESIDE):
+                    stop = min(size, block + BESIDE)
+                    if inner == 1:  # most blocks have no element that enters the heap
+                        last, entering = values[at], 0
+                        for k in range(block, stop):
+                            entering += 1 if _first(x[given + k], last, largest) else 0
+                        if entering == 0:
+                            continue
+                    for k in range(block, stop):
+                        value = x[given + k * inner]
+                        if _first(value, values[at], largest):  # a later element that is equal stays out
+                            _sink(values, positions, at, inner, count, value, k, largest)
                 for left in range(count - 1, 0, -1):
                     end_at = at + left * inner
                     value, position = values[end_at], positions[end_at]
@@ -148,3 +174,25 @@ def _top(dtype: str) -> Any:
 
 
 top, top_of_int32, top_of_int64 = _top("float32"), _top("int32"), _top("int64")
+
+
+def marks() -> Any:
+    """1 at the positions, and 0 elsewhere. Items are (outer, index)."""
+    field = MARKS.at
+
+    def kernel(numbers, begin, end):
+        n = int64s(numbers)
+        positions, out, size, inner = int64s(n[field.positions]), floats(n[field.out]), n[field.size], n[field.inner]
+        if inner == 1:
+            zero_floats(n[field.out] + begin * 4, end - begin)
+            for row in range(begin // size, (end + size - 1) // size):
+                at = row * size + positions[row]
+                if begin <= at and at < end:
+                    out[at] = float32(1)
+            return
+        for item in range(begin, end):
+            row, index = item // size * inner, item % size
+            for i in range(inner):
+                out[item * inner + i] = float32(1 if positions[row + i] == index else 0)
+
+    return kernel

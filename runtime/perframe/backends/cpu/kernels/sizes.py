@@ -50,6 +50,8 @@ RUN = 256
 STRIP = 16 * LANES
 # a softmax takes rows of fewer elements than SHORT_ROW together, ROWS_TOGETHER at a time
 SHORT_ROW, ROWS_TOGETHER = 2 * LANES, 64
+# a search for the largest element takes rows of so few elements together
+FEW_ELEMENTS = 128
 # the most queries that an item of attention takes at a time; elements for their scores, and for the queries themselves
 ATTENTION_ROWS, SCORES, QUERIES = 5 * ROWS, 24576, 20480
 # products of bytes: products that one instruction adds up, such groups in a register of AMX, and rows of that register
