@@ -224,7 +224,8 @@ def _lower(
         form = reference.form_of(layer, inputs, outputs)
         try:
             native: list[NativeStep] | None = family.lower(layer, form, inputs, outputs, scratch)
-            if native is None and getattr(family, "WIDENS", False):
+            widens = getattr(family, "WIDENS", False)
+            if native is None and (widens(form) if callable(widens) else widens):
                 native = widened(layer, inputs, outputs, scratch, partial(_lower_family, family, layer))
             if not isinstance(native, list | None):
                 raise TypeError(f"lower() returned {type(native).__name__}; it must return a list of steps, or None")

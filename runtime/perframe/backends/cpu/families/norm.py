@@ -16,10 +16,13 @@ from perframe.backends.operand import Operand, Scratch
 from perframe.backends.protocol import LayerLike
 from perframe.layers.norm import Neighbours, Softmaxing
 
-WIDENS = True  # float16 is computed in float32
-
 # ONNX rounds every step of a softmax to the tensor's own dtype; over longer rows the sum would lose too many digits
 ROUNDED_ROW = 64
+
+
+def WIDENS(form: Softmaxing | Neighbours) -> bool:
+    """Whether float16 is computed in float32."""
+    return not isinstance(form, Softmaxing) or form.size > ROUNDED_ROW
 
 
 def compute(
