@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+import perframe as pf
 from perframe.testing import Case, Draw, check, ints
+from small import load, node
 
 draw = Draw(19)
 PADDINGS = ("zeros", "border", "reflection")
@@ -16,9 +18,11 @@ PADDINGS = ("zeros", "border", "reflection")
 def sample(size: tuple[int, ...], points: tuple[int, ...], opset: int = 24, **attributes: Any) -> Case:
     dtype, reach = attributes.pop("dtype", np.float32), attributes.pop("reach", 1.6)
     reference = attributes.pop("reference", "onnx")
-    x = draw(2, 3, *size, low=-9, high=9, dtype=dtype)
-    grid = draw(2, *points, len(size), low=-reach, high=reach)
-    name = f"{size} at {points} {np.dtype(dtype)} opset {opset} {' '.join(f'{k}={v}' for k, v in attributes.items())}"
+    batch, channels = attributes.pop("planes", (2, 3))
+    x = draw(batch, channels, *size, low=-9, high=9, dtype=dtype)
+    grid = draw(batch, *points, len(size), low=-reach, high=reach)
+    options = " ".join(f"{k}={v}" for k, v in attributes.items())
+    name = f"{batch} x {channels} x {size} at {points} {np.dtype(dtype)} opset {opset} {options}"
     options: dict[str, Any] = {"rtol": 1e-4, "atol": 1e-4, "opset": opset, "reference": reference}
     return Case(name, "GridSample", [x, grid], attributes, **options)
 
@@ -36,7 +40,20 @@ CASES = [
         for padding in PADDINGS
         for align in (0, 1)
     ),
+    *(
+        sample(size, points, mode=mode, planes=planes)  # planes are sampled four at a time
+        for mode in ("nearest", "linear")
+        for size, points, planes in (
+            ((1, 1), (1, 1), (1, 1)),
+            ((5, 3), (3, 7), (1, 4)),
+            ((5, 3), (1, 13), (2, 5)),
+            ((3, 17), (3, 1), (3, 7)),
+            ((3, 4), (2, 2), (2, 8)),
+            ((3, 4), (2, 2), (2, 13)),
+        )
+    ),
     sample((2, 3, 4), (1, 2, 2), mode="cubic"),
+    sample((3, 4), (2, 0), reference="onnxruntime"),
     sample((7,), (5,), mode="linear"),
     sample((1, 5), (3, 3), mode="linear", padding_mode="border"),
     sample((4, 5), (3, 3), mode="linear", padding_mode="reflection", reach=9),
@@ -67,3 +84,17 @@ def test_points_that_are_no_numbers_lie_outside(backend: str, backend_context: A
     grid[0, 0, 1] = np.inf
     case = Case("", "GridSample", [draw(1, 1, 3, 3), grid], reference=lambda x, g: np.zeros((1, 1, 1, 2), np.float32))
     check(case, backend, backend_context)
+
+
+@pytest.mark.parametrize("mode", ["nearest", "linear"])
+def test_elements_that_are_no_neighbours_of_a_point_do_not_count(mode: str) -> None:
+    """Outside of the picture there are zeros, and neither NaN nor an infinity of the picture."""
+    x = np.full((1, 5, 2, 2), np.inf, np.float32)
+    x[:, :, 0, 0] = 1
+    grid = np.array([[[[9, 9], [-9, 0], [np.nan, 0], [np.inf, -np.inf], [-0.5, -0.5], [0.5, 0.5]]]], np.float32)
+    model = load([node("GridSample", "x g", "y", mode=mode)], {"x": [1, 5, 2, 2], "g": [1, 1, 6, 2]})
+    (y,) = pf.run(model, {"x": x, "g": grid}).values()
+    wanted = [0, 0, 0, 0, 1, np.inf]
+    if mode == "linear":  # weights of 0 times infinities
+        wanted[4] = np.nan
+    np.testing.assert_array_equal(y, np.broadcast_to(np.array(wanted, np.float32), (1, 5, 1, 6)))

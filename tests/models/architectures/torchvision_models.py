@@ -106,6 +106,6 @@ ARCHITECTURES = [
     model("video.r3d_18", clip(8, 64)),
     model("video.mc3_18", clip(8, 64)),
     model("video.r2plus1d_18", clip(8, 64)),
-    model("video.s3d", clip(16, 96)),
+    model("video.s3d", clip(16, 224)),
     model("video.swin3d_t", clip(8, 96)),
 ]

@@ -8,9 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from perframe.backends.operand import Operand
+from perframe.backends.cpu.kernels.fields import GRID, GRID_TAPS
+from perframe.backends.cpu.lowering.lowering import all_float32, sharing, step
+from perframe.backends.cpu.program.program import NativeStep
+from perframe.backends.operand import Operand, Scratch
 from perframe.backends.protocol import LayerLike
-from perframe.layers.grid import AffineMap, Sampling
+from perframe.layers.grid import PADDINGS, AffineMap, Sampling
+from perframe.tensor import DataType
 
 _FAR = 2.0**30  # a coordinate beyond this samples like an infinite one, and still fits into an int64
 
@@ -18,6 +22,38 @@ _FAR = 2.0**30  # a coordinate beyond this samples like an infinite one, and sti
 def compute(layer: LayerLike, form: Any, inputs: Sequence[Any], outputs: Sequence[Operand]) -> list[Any]:
     """Compute by the layer's form."""
     return [_COMPUTE[type(form)](form, inputs)]
+
+
+def lower(
+    layer: LayerLike, form: Any, inputs: Sequence[Operand | None], outputs: Sequence[Operand], scratch: Scratch
+) -> list[NativeStep] | None:
+    """Native steps for pictures of float32: one finds the taps of the points, one adds them up plane by plane. The
+    kernels know no cubic taps.
+    """
+    x, grid, *_ = *inputs, None
+    if not isinstance(form, Sampling) or form.mode == "cubic" or len(form.size) != 2 or not all_float32(inputs):
+        return None
+    height, width = form.size
+    if x is None or grid is None or not x.shape.size or height * width >= 2**31:  # indices are int32
+        return None
+    is_nearest = form.mode == "nearest"
+    count, points, planes = 1 if is_nearest else 4, form.batch * form.points, form.batch * form.channels
+    indices = scratch((form.batch, count, form.points), DataType.INT32)
+    weights = scratch((form.batch, count, form.points), DataType.FLOAT32)
+    numbers = GRID_TAPS.numbers(
+        is_nearest=is_nearest,
+        padding=PADDINGS.index(form.padding),
+        align_corners=form.align_corners,
+        height=height,
+        width=width,
+        points=form.points,
+    )
+    operands, grain = GRID_TAPS.operands(grid=grid, indices=indices, weights=weights), sharing(points, 16 * points)
+    found = step(layer, "grid.taps", operands, numbers, points, grain=grain)
+    numbers = GRID.numbers(size=height * width, points=form.points, channels=form.channels, taps=count)
+    operands = GRID.operands(x=x, indices=indices, weights=weights, out=outputs[0])
+    grain = sharing(planes, 8 * planes * form.points)
+    return [found, step(layer, "grid", operands, numbers, planes, grain=grain)]
 
 
 def _sample(form: Sampling, inputs: Sequence[Any]) -> Any:

@@ -80,6 +80,8 @@ MOVE = Fields("x out", "x_offset out_offset rank")  # then the shape, and the st
 REDUCE = Fields("x out", "kept_rank reduced_rank")  # then shape and strides of the kept dims, and of the reduced ones
 REDUCE_COLUMNS = Fields("x out", "rows pitch columns group_step")
 RESIZE = Fields("x out", "size inner outputs taps", tables="indices weights")
+GRID_TAPS = Fields("grid indices weights", "is_nearest padding align_corners height width points")
+GRID = Fields("x indices weights out", "size points channels taps")
 STANDARDIZE = Fields(
     "x scale bias out", "epsilon size is_centered has_bias scale_inner scale_count bias_inner bias_count"
 )
