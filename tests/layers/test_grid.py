@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from small import load, node
 
+import perframe as pf
 from perframe.testing import Case, Draw, check, ints
 
 draw = Draw(19)
@@ -76,3 +78,17 @@ def test_points_that_are_no_numbers_lie_outside(backend: str, backend_context: A
     grid[0, 0, 1] = np.inf
     case = Case("", "GridSample", [draw(1, 1, 3, 3), grid], reference=lambda x, g: np.zeros((1, 1, 1, 2), np.float32))
     check(case, backend, backend_context)
+
+
+@pytest.mark.parametrize("mode", ["nearest", "linear"])
+def test_elements_that_are_no_neighbours_of_a_point_do_not_count(mode: str) -> None:
+    """Outside of the picture there are zeros, and neither NaN nor an infinity of the picture."""
+    x = np.full((1, 5, 2, 2), np.inf, np.float32)
+    x[:, :, 0, 0] = 1
+    grid = np.array([[[[9, 9], [-9, 0], [np.nan, 0], [np.inf, -np.inf], [-0.5, -0.5], [0.5, 0.5]]]], np.float32)
+    model = load([node("GridSample", "x g", "y", mode=mode)], {"x": [1, 5, 2, 2], "g": [1, 1, 6, 2]})
+    (y,) = pf.run(model, {"x": x, "g": grid}).values()
+    wanted = [0, 0, 0, 0, 1, np.inf]
+    if mode == "linear":  # weights of 0 times infinities
+        wanted[4] = np.nan
+    np.testing.assert_array_equal(y, np.broadcast_to(np.array(wanted, np.float32), (1, 5, 1, 6)))

@@ -31,7 +31,7 @@ class Architecture:
     def module(self) -> Named:
         """The module, ready to infer, with the same random weights each time."""
         torch.manual_seed(self.seed)
-        module = Named(self.make().eval().float(), tuple(self.inputs()))
+        module = Named(self.make().eval().float().requires_grad_(False), tuple(self.inputs()))
         randomize_constant_weights(module)
         settle_batch_norms(module, self.example())
         with torch.inference_mode():

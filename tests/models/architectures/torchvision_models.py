@@ -67,9 +67,10 @@ def pair(height: int, width: int) -> Callable[[], Tensors]:
 
 
 def detector(name: str, size: int = 320, **options: Any) -> Architecture:
-    """A detector that resizes nothing and keeps few boxes, so that it is small."""
+    """A detector of pictures of one size. It keeps boxes whose scores are as low as those of random weights."""
     sizes = {} if "ssd" in name else {"min_size": size, "max_size": size}
-    return model(f"detection.{name}", size, wrap=Batch, **sizes, **options)
+    least = {"box_score_thresh": 0.005} if "rcnn" in name else {"score_thresh": 0.001}
+    return model(f"detection.{name}", size, wrap=Batch, **sizes, **least, **options)
 
 
 ARCHITECTURES = [
@@ -92,7 +93,7 @@ ARCHITECTURES = [
     model("maxvit_t", 224),
     model("vit_b_32", 224),
     model("segmentation.deeplabv3_mobilenet_v3_large", 192),
-    model("segmentation.lraspp_mobilenet_v3_large", 192),
+    model("segmentation.lraspp_mobilenet_v3_large", pictures(192, name="input")),
     model("segmentation.fcn_resnet50", 128),
     detector("ssdlite320_mobilenet_v3_large"),
     detector("ssd300_vgg16", 300),
@@ -105,6 +106,6 @@ ARCHITECTURES = [
     model("video.r3d_18", clip(8, 64)),
     model("video.mc3_18", clip(8, 64)),
     model("video.r2plus1d_18", clip(8, 64)),
-    model("video.s3d", clip(16, 96)),
+    model("video.s3d", clip(16, 224)),
     model("video.swin3d_t", clip(8, 96)),
 ]

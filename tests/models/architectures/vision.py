@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -160,14 +161,16 @@ ARCHITECTURES = [
     picture("cvt", "CvtModel", embed_dim=[32, 64, 128], depth=[1, 2, 3], num_heads=[1, 2, 4]),
     picture("pvt", "PvtModel", image_size=128, hidden_sizes=[32, 64, 128, 160], num_attention_heads=[1, 2, 4, 5]),
     picture("glpn", "GLPNForDepthEstimation/GLPNConfig", decoder_hidden_size=32, hidden_sizes=[32, 64, 160, 256]),
-    picture("superpoint", "SuperPointForKeypointDetection/SuperPointConfig", 96),
     transformer("yolos", "YolosForObjectDetection/YolosConfig", image_size=[128, 128], num_detection_tokens=20),
-    transformer(
-        "dpt",
-        "DPTForDepthEstimation/DPTConfig",
-        backbone_out_indices=[0, 1, 2, 3],
-        neck_hidden_sizes=[32, 64, 128, 128],
-        fusion_hidden_size=64,
+    replace(
+        transformer(
+            "dpt",
+            "DPTForDepthEstimation/DPTConfig",
+            backbone_out_indices=[0, 1, 2, 3],
+            neck_hidden_sizes=[32, 64, 128, 128],
+            fusion_hidden_size=64,
+        ),
+        seed=7,
     ),
     Architecture(
         "depth_anything",
@@ -181,6 +184,7 @@ ARCHITECTURES = [
             patch_size=14,
         ),
         pictures(126, name="pixel_values"),
+        seed=6,
     ),
     Architecture(
         "detr",
@@ -234,6 +238,7 @@ ARCHITECTURES = [
             num_attention_heads=4,
         ),
         pictures(128, name="pixel_values"),
+        "dynamo",
     ),
     Architecture(
         "upernet",
