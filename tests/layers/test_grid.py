@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from small import load, node
 
 import perframe as pf
 from perframe.testing import Case, Draw, check, ints
+from small import load, node
 
 draw = Draw(19)
 PADDINGS = ("zeros", "border", "reflection")
