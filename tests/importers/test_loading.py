@@ -368,3 +368,14 @@ def test_an_unread_sequence_or_optional_input_needs_no_storage(backend: str, bac
     proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
     made = pf.run(proto, {"x": np.float32([-1, 2]), "o": None, "s": []}, backend=backend, ctx=backend_context)
     assert made["y"].tolist() == [0, 2]
+
+
+def test_a_load_reports_its_progress() -> None:
+    names = ["x", *(f"v{index}" for index in range(199)), "y"]
+    nodes = [helper.make_node("Sin", [one], [other]) for one, other in zip(names, names[1:], strict=False)]
+    seen: list[tuple[str, float]] = []
+    pf.load(model(*nodes).SerializeToString(), progress=lambda what, done: seen.append((what, done)))
+    steps = list(dict.fromkeys(what.partition(":")[0] for what, _ in seen))
+    assert steps[:3] == ["reads the file", "imports 200 nodes", "optimizes 200 layers"]
+    assert [done for what, done in seen if what == steps[1]] == [0, 0.32, 0.64, 0.96]
+    assert all(0 <= done < 1 for _, done in seen)

@@ -11,7 +11,7 @@ import json
 import os
 import platform
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib import metadata, util
 from pathlib import Path
@@ -21,14 +21,13 @@ import numpy as np
 
 from perframe.command_line.agreement import relative_differences
 from perframe.command_line.contest import Contestant, Task, Timing
+from perframe.command_line.progress import Progress
 from perframe.command_line.sources import likely_arrays, likely_dims, named_model
 from perframe.command_line.units import bytes_text, seconds_text
 from perframe.errors import MissingExtraError, PerframeError
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-Progress = Callable[[str, float], None]
 
 
 def measure(

@@ -57,11 +57,11 @@ def run(
     """Run a model once and show its outputs."""
     import perframe as pf
     from perframe.command_line.run_report import save_outputs, show, summary
-    from perframe.command_line.sources import input_arrays, named_model, parse_dims
+    from perframe.command_line.sources import input_arrays, loaded_model, parse_dims
 
     _check_backends([backend])
     start = time.perf_counter()
-    loaded = pf.load(named_model(model, seed))
+    loaded = loaded_model(model, seed)
     arrays = input_arrays(loaded.inputs, given or (), parse_dims(dims), seed)
     begin = time.perf_counter()
     outputs = pf.run(loaded, arrays, backend=backend, strict=strict)
@@ -87,11 +87,11 @@ def compare(
     from dataclasses import asdict
 
     import perframe as pf
-    from perframe.command_line.sources import input_arrays, named_model, parse_dims
+    from perframe.command_line.sources import input_arrays, loaded_model, parse_dims
     from perframe.execution.comparison import show
 
     _check_backends([backend])
-    loaded = pf.load(named_model(model, seed))
+    loaded = loaded_model(model, seed)
     found = pf.compare(loaded, input_arrays(loaded.inputs, given or (), parse_dims(dims), seed), backend)
     typer.echo(json.dumps([asdict(one) for one in found], indent=2)) if as_json else show(found, _console())
     if not all(one.agrees for one in found):
@@ -134,10 +134,9 @@ def bench(
     dims: Dims = "",
 ) -> None:
     """Time backends and other runtimes. The ratio compares a backend with the fastest of the other runtimes."""
-    from rich.progress import Progress
-
     from perframe.command_line.bench import as_json, measure, show
     from perframe.command_line.bench_side import PEERS
+    from perframe.command_line.progress import progress_bar
     from perframe.command_line.sources import parse_dims
 
     backends = _check_backends(backend.split(","))
@@ -146,12 +145,7 @@ def bench(
         if peer not in PEERS:
             raise typer.BadParameter(f"{peer!r} is none of {', '.join(PEERS)}", param_hint="--against")
     timings = []
-    with Progress(console=_console(stderr=True), transient=True) as bar:
-        shown = bar.add_task("", total=1)
-
-        def step(what: str, done: float) -> None:
-            bar.update(shown, description=what, completed=done)
-
+    with progress_bar() as step:
         for measured in measure(models, backends, peers, rounds, parse_dims(dims), seed, strict, step):
             timings += measured
     if json_file:

@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from perframe.command_line.sources import input_arrays, named_model
+from perframe.command_line.sources import input_arrays, loaded_model
 from perframe.command_line.units import bytes_text
 
 if TYPE_CHECKING:
@@ -61,10 +61,8 @@ class ModelFacts:
 
 def examine(name: str, optimize: bool = True, dims: dict[str, int] | None = None) -> ModelFacts:
     """Load a model by path or name, and report on it. Raises ModelError."""
-    import perframe as pf
-
-    as_filed = pf.load(named_model(name), optimize=False, dims=dims)
-    model = pf.load(named_model(name), dims=dims) if optimize else as_filed
+    as_filed = loaded_model(name, optimize=False, dims=dims)
+    model = loaded_model(name, dims=dims) if optimize else as_filed
     constants = model.constants
     known = model.infer()
 
@@ -114,7 +112,7 @@ def examine_memory(name: str, dims: dict[str, int] | None = None) -> MemoryFacts
     """Load a model and run it once on the CPU. Open dims are 1 unless `dims` has them. Raises ModelError."""
     import perframe as pf
 
-    model = pf.load(named_model(name))
+    model = loaded_model(name)
     with pf.Worker(model) as worker:
         worker.schedule(input_arrays(model.inputs, (), dims)).peek_output()
         parts = worker.memory_use

@@ -65,6 +65,15 @@ def named_model(name: str, seed: int = 0) -> Path | bytes:
     raise ModelError(f"there is no model {name!r}; looked for {paths}. light_NAME names a model of the onnx package")
 
 
+def loaded_model(name: str, seed: int = 0, optimize: bool = True, dims: Mapping[str, int] | None = None) -> Model:
+    """Find a model by name and load it, with a bar on a terminal. Raises ModelError."""
+    from perframe.command_line.progress import progress_bar
+    from perframe.importers.loading import load
+
+    with progress_bar() as progress:
+        return load(named_model(name, seed), optimize, dims, progress=progress)
+
+
 def parse_dims(text: str) -> dict[str, int]:
     """Parse dims such as "batch=1,height=240" into a dict. Raises InputError."""
     dims = {}

@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from perframe.backends import compiled_kernels, settle_kernels
-from perframe.command_line.sources import input_arrays, named_model
+from perframe.command_line.sources import input_arrays, loaded_model
 from perframe.execution.worker import run
-from perframe.importers.loading import load
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -33,7 +32,7 @@ def warm_up(model: str, dims: Mapping[str, int], seed: int = 0) -> Warmth:
     """
     _, compiled = compiled_kernels()
     before, start = len(compiled), time.perf_counter()
-    loaded = load(named_model(model, seed))
+    loaded = loaded_model(model, seed)
     run(loaded, input_arrays(loaded.inputs, (), dims, seed))
     settle_kernels()
     return Warmth(model, time.perf_counter() - start, [text.split()[0] for text in compiled[before:]])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import IO, Any
 
@@ -16,12 +16,14 @@ def load(
     optimize: bool = True,
     dims: Mapping[str, int] | None = None,
     narrow_doubles: bool = False,
+    progress: Callable[[str, float], None] | None = None,
 ) -> Model:
     """Import a model from a path, bytes, a file object or an `onnx.ModelProto`.
 
     `dims` fixes named dims to sizes. `optimize=False` leaves the layers as they are in the file. `narrow_doubles=True`
     computes in float32 what the file computes in float64, which no GPU backend has kernels for; inputs and outputs keep
-    their types, and a number beyond float32's range becomes infinite. Weights in other files are read from the model's
+    their types, and a number beyond float32's range becomes infinite. `progress(what, done)` is called on the way, with
+    the present step and the fraction of it that is done. Weights in other files are read from the model's
     own folder only, so the model must be given by its path. Raises ModelError for anything that is wrong with a file.
     MissingFileError, a FileNotFoundError too, says that there is no such file, and UnsupportedOperatorError lists every
     node that cannot be imported.
@@ -29,8 +31,9 @@ def load(
     from perframe.importers.onnx import load_onnx
     from perframe.passes.prepared import freeze
 
+    report = progress or (lambda _what, _done: None)
     try:
-        model = load_onnx(source)
+        model = load_onnx(source, report)
         if dims is not None:
             model.fix_dims(dims)
         if narrow_doubles:
@@ -40,7 +43,7 @@ def load(
         if optimize:
             from perframe.passes import optimize as run_passes
 
-            run_passes(model, evaluator())
+            run_passes(model, evaluator(), report)
         freeze(model)
     except RecursionError:
         raise ModelError("the model's graphs and functions lie too deep within each other") from None

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -27,14 +28,20 @@ from perframe.tensor.partial import DynamicTensorShape, PartialTensor
 
 Array = NDArray[Any]
 
+REPORTED = 64  # nodes between two reports of progress
 TRAINING = "it is for training, and perframe runs inference only: export the model without it"
 
 
-def load_onnx(source: str | Path | bytes | IO[bytes] | onnx.ModelProto) -> Model:
+def load_onnx(
+    source: str | Path | bytes | IO[bytes] | onnx.ModelProto,
+    progress: Callable[[str, float], None] = lambda _what, _done: None,
+) -> Model:
     """Import an ONNX model. Raises ModelError; UnsupportedOperatorError lists all nodes that cannot be imported."""
+    progress("reads the file", 0)
     file = read(source)
     try:
-        return Importer(file.proto, file.name, Names(file.values), file.weights).run()
+        importer = Importer(file.proto, file.name, Names(file.values), file.weights)
+        return importer.run(partial(progress, f"imports {len(file.proto.graph.node)} nodes"))
     except InferenceError as error:
         raise InferenceError(f"{file.name}: {error}") from None
 
@@ -88,7 +95,7 @@ class Importer:
         """Return a free name for a value between two nodes that replace one."""
         return self.names.free(like)
 
-    def run(self) -> Model:
+    def run(self, progress: Callable[[float], None] = lambda _done: None) -> Model:
         """Import the graph and return the model. Raises ModelError."""
         if not self.opsets:
             raise ModelError(f"{self.name}: the model does not say which opset it uses")
@@ -110,6 +117,8 @@ class Importer:
                 raise ModelError(f"{self.name}: two inputs are called {value.name!r}, or one has no name")
             self.specs[value.name] = value.spec
         for index, proto in enumerate(self.graph.node):
+            if index % REPORTED == 0:
+                progress(index / len(self.graph.node))
             self.add(self._node(proto, proto.name or f"{proto.op_type}_{index}", self.opsets))
         if self.problems:
             raise UnsupportedOperatorError(self.name, self.problems)

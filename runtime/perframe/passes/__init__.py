@@ -78,7 +78,9 @@ def prepare(model: Model, evaluate: Evaluate, backend_type: str) -> Model:
     return prepared
 
 
-def optimize(model: Model, evaluate: Evaluate) -> dict[str, int]:
+def optimize(
+    model: Model, evaluate: Evaluate, progress: Callable[[str, float], None] = lambda _what, _done: None
+) -> dict[str, int]:
     """Run all passes until none changes the model, and verify it after each change.
 
     Returns the number of changes by pass.
@@ -90,7 +92,8 @@ def optimize(model: Model, evaluate: Evaluate) -> dict[str, int]:
     with model.remembering():
         while True:
             before = sum(changes.values())
-            for name in PASSES:
+            for index, name in enumerate(PASSES):
+                progress(f"optimizes {len(model.layers)} layers: {name}", index / len(PASSES))
                 count = load_pass(name)(model, evaluate)
                 if count:
                     changes[name] += count
