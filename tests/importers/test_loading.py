@@ -6,6 +6,7 @@ import io
 import subprocess
 import sys
 from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -372,7 +373,7 @@ def test_an_unread_sequence_or_optional_input_needs_no_storage(backend: str, bac
 
 def test_a_load_reports_its_progress() -> None:
     names = ["x", *(f"v{index}" for index in range(199)), "y"]
-    nodes = [helper.make_node("Sin", [one], [other]) for one, other in zip(names, names[1:], strict=False)]
+    nodes = [helper.make_node("Sin", [one], [other]) for one, other in pairwise(names)]
     seen: list[tuple[str, float]] = []
     pf.load(model(*nodes).SerializeToString(), progress=lambda what, done: seen.append((what, done)))
     steps = list(dict.fromkeys(what.partition(":")[0] for what, _ in seen))
