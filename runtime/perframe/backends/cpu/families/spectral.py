@@ -17,9 +17,10 @@ def _fourier(form: Transform, inputs: Sequence[Any], outputs: Sequence[Operand])
     if not outputs[0].shape.size:
         return np.zeros(outputs[0].shape)
     x, window = inputs[0], inputs[2] if form.windowed else None
-    wide = np.float64 if x.dtype == np.float64 else np.float32
-    lines = x.astype(wide).reshape(form.outer, form.size, form.inner, form.parts)
-    signal = lines[..., 0] + 1j * lines[..., 1] if form.parts == 2 else lines[..., 0]
+    wide = np.dtype(np.float64 if x.dtype == np.float64 else np.float32)
+    lines = x.astype(wide, copy=False).reshape(form.outer, form.size, form.inner, form.parts)
+    pairs = np.dtype(f"c{2 * wide.itemsize}")  # two floats as one complex number, without a copy
+    signal = lines.view(pairs)[..., 0] if form.parts == 2 else lines[..., 0]
     frames = np.stack([signal[:, f * form.step : f * form.step + form.available] for f in range(form.frames)], axis=1)
     if window is not None:
         frames = frames * window.astype(wide)[:, None]
@@ -27,7 +28,7 @@ def _fourier(form: Transform, inputs: Sequence[Any], outputs: Sequence[Operand])
         return np.fft.irfft(frames, form.length, axis=2)[..., None]
     transform = np.fft.ifft if form.inverse else np.fft.fft
     result = transform(frames, form.length, axis=2)[:, :, : form.bins]
-    return np.stack([result.real, result.imag], axis=-1)
+    return np.ascontiguousarray(result)[..., None].view(wide)
 
 
 def _hertz_to_mel(frequency: float) -> float:
