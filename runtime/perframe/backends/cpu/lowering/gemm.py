@@ -25,7 +25,8 @@ from perframe.sizes.traced import at_least, at_most, is_followed, is_less
 
 Floats = NDArray[np.float32]
 
-SPLIT_FLOPS = 2_000_000  # some 10 µs on one core: less work is not worth sharing
+WEIGHTY = 2**17  # weights: to read so many once more takes a core as long as a few rows of pixels from another core
+SPLIT_FLOPS = 500_000  # some 3 µs on one core: less work is not worth sharing
 CROWDED = 1024  # rows share one set of the first cache, if their pitch is a multiple of this
 
 
@@ -191,6 +192,14 @@ def _blocks(form: Multiplication, copies: bool) -> _Blocks | None:
         pixels = at_most(pixels, most // ROWS * ROWS if most > ROWS else most)
     # copies of neighbouring blocks overlap: taller blocks copy less
     lines = at_most(out_height, at_least((32 if copies and taps > sy else 8) * ROWS // pixels, 1))
+    # each thread gets pixels of its own: it finds them in its cache, and would wait long for those of another core
+    least = at_least(ROWS * form.depth * form.columns // WEIGHTY, ROWS // 2)
+    parts = -(-thread_count() // batches)
+    line_items = -(-out_height // (lines * parts)) * parts
+    lines = at_most(lines, at_least(-(-out_height // line_items), -(-least // pixels)))
+    parts = -(-parts // -(-out_height // lines))
+    pixel_items = -(-out_width // (pixels * parts)) * parts
+    pixels = at_most(pixels, at_least(-(-out_width // pixel_items), least))
     # a few items for each thread: first by columns, since such items read the weights only once
     column_items = at_most(panels, -(-wanted // (-(-out_height // lines) * -(-out_width // pixels) * batches)))
     line_items = -(-wanted // (panels * batches * -(-out_width // pixels)))
