@@ -129,3 +129,31 @@ def test_branches_of_different_types() -> None:
     graph = helper.make_graph([node], "g", [info("c", TensorProto.BOOL, []), info("x", shape=[2])], [info("y")])
     with pytest.raises(pf.ModelError, match=r"'choice'.*different types"):
         pf.load(helper.make_model(graph, ir_version=10))
+
+
+@pytest.mark.parametrize("grows", [True, False])
+def test_a_state_grows_beyond_the_shape_that_its_body_declares(grows: bool, backend: str, backend_context: Any) -> None:
+    """PyTorch's exporter declares a list that grows with the rows that it has at first."""
+    nodes = [
+        helper.make_node("Identity", ["going"], ["on"]),
+        helper.make_node("Concat" if grows else "Sum", ["rows", "x"], ["more"], **({"axis": 0} if grows else {})),
+        helper.make_node("Mul", ["more", "x"], ["twice"], name="product"),
+    ]
+    first = 0 if grows else 1
+    given = [info("i", TensorProto.INT64, []), info("going", TensorProto.BOOL, []), info("rows", shape=[first, 3])]
+    body = helper.make_graph(nodes, "body", given, [info("on", TensorProto.BOOL, []), info("twice")])
+    node = helper.make_node("Loop", ["n", "", "start"], ["y"], body=body)
+    start = helper.make_tensor("start", TensorProto.FLOAT, [first, 3], np.ones(3 * first))
+    inputs = [info("n", TensorProto.INT64, []), info("x", shape=[1, 3])]
+    graph = helper.make_graph([node], "g", inputs, [info("y")], [start])
+    model = pf.load(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10))
+    loop_layer = next(layer for layer in model.layers if layer.op == "Loop")
+    bodies = loop_layer.attributes["bodies"]["body"]
+    assert str(bodies.inputs[2].shape) == ("(?, 3)" if grows else "(1, 3)")
+    assert "product" in [layer.name for layer in bodies.layers]
+    x = np.array([[1, 2, 3]], np.float32)
+    made = pf.run(model, {"n": np.array(3), "x": x}, backend=backend, ctx=backend_context)["y"]
+    rows = np.zeros((0, 3)) if grows else np.ones((1, 3))
+    for _ in range(3):
+        rows = (np.concatenate([rows, x]) if grows else rows + x) * x
+    np.testing.assert_allclose(made, rows, 1e-5)

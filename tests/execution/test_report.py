@@ -83,3 +83,12 @@ def test_bodies_have_steps(backend: str, backend_context: Any) -> None:
     with pf.Worker(pf.load(parser.parse_model(text)), backend, backend_context) as worker:
         worker.schedule({"c": np.array(True), "x": np.ones(3, np.float32)})
         assert [step.operator for step in worker.report() if step.operator] == ["Exp"]
+
+
+def test_a_shape_that_depends_on_an_input_is_not_known() -> None:
+    nodes = [node("Slice", "x zero n", "a"), node("Concat", "a x", "b", axis=0), node("Neg", "b", "y")]
+    model = load(nodes, {"x": [4], "n": [1]}, constants={"zero": np.array([0])}, dtypes={"n": "int64"})
+    with pf.Worker(model) as worker:
+        worker.schedule({"x": np.ones(4, np.float32), "n": np.array([3])})
+        steps = {step.operator: step for step in worker.report()}
+        assert steps["Concat"].inputs == (None, (4,)) and steps["Concat"].operations is None

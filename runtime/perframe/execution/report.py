@@ -100,7 +100,8 @@ def _step(
     outputs = [_operand(value, known[value]) for value in layer.outputs if value]
     reads, writes = ([None if value is None else value.shape for value in values] for values in (inputs, outputs))
     size = sum(value.shape.size * value.dtype.numpy.itemsize for value in (*inputs, *outputs) if value is not None)
-    has_form = layer.declaration.form_of is not None and None not in outputs
+    given = [value for value, read in zip(inputs, layer.inputs, strict=True) if read]
+    has_form = layer.declaration.form_of is not None and None not in (*given, *outputs)
     form = layer.form(inputs, outputs) if has_form else None
     operations = getattr(form, "operations", None)
     return StepReport(name, layer.op, backend, tuple(reads), tuple(writes), size, operations, seconds)

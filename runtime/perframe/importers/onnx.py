@@ -18,6 +18,7 @@ from perframe.importers.adapters import IGNORED_ATTRIBUTES, adapters
 from perframe.importers.onnx_attributes import odd_attribute
 from perframe.importers.onnx_file import read
 from perframe.importers.onnx_functions import Calls, Key, inline, standard_body
+from perframe.importers.onnx_loops import inputs_of_body, loosened
 from perframe.importers.onnx_schema import MAX_OPSET, fault, misfit, schema_of
 from perframe.importers.onnx_values import declared
 from perframe.importers.onnx_walk import MAX_DEPTH
@@ -160,16 +161,6 @@ class Importer:
             raise ModelError(f"{self.name}: input {name!r} has no type")
         return Value(name, spec.dtype, spec.shape, spec.kind, spec.element_kind)
 
-    def _formal(self, node: Node) -> list[PartialTensor | None]:
-        """Return the specs of the inputs of a loop's or a scan's body."""
-        given = [self.find(name) if name else None for name in node.inputs]
-        if node.op == "Loop":
-            count, going = PartialTensor(DataType.INT64, DynamicTensorShape(())), PartialTensor(DataType.BOOL)
-            return [count, going, *(None if s is None else s.with_shape(None) for s in given[2:])]
-        scanned = node.attributes.get("num_scan_inputs", 0)
-        states, inputs = given[: len(given) - scanned], given[len(given) - scanned :]
-        return [*states, *(None if s is None else s.with_shape(None) for s in inputs)]
-
     def _bodies(self, node: Node) -> bool:
         """Import a node's graphs. The values of this graph that they read become inputs of the node.
 
@@ -186,17 +177,27 @@ class Importer:
             name = f"{self.name}, {attribute} of {node.name!r}"
             if len(self._open) >= MAX_DEPTH:
                 raise ModelError(f"{self.name}: graphs and calls lie more than {MAX_DEPTH} deep within each other")
-            inner = Importer(onnx.ModelProto(graph=graph), name, self.names)
-            inner.outer, inner.opsets, inner.calls, inner.titles = self, self.opsets, self.calls, self.titles
-            inner.formal, inner._open = self._formal(node), [*self._open, None]
             try:
-                bodies[attribute] = inner.run()
+                bodies[attribute] = body = self._body(node, graph, name, captures)
+                if node.op == "Loop" and (other := loosened(graph, body)) is not None:
+                    self.titles.release(layer.name for layer in body.layers)
+                    bodies[attribute] = self._body(node, other, name, captures)
             except UnsupportedOperatorError as error:
                 self.problems += error.problems
-            captures |= dict.fromkeys(inner.captures)
         node.attributes |= {"bodies": bodies, "captures": tuple(captures)}
         node.inputs += captures
         return len(self.problems) == before
+
+    def _body(self, node: Node, graph: onnx.GraphProto, name: str, captures: dict[str, None]) -> Model:
+        """Import one of a node's graphs, and add the names of outer values that it reads to `captures`."""
+        inner = Importer(onnx.ModelProto(graph=graph), name, self.names)
+        inner.outer, inner.opsets, inner.calls, inner.titles = self, self.opsets, self.calls, self.titles
+        given = [self.find(name) if name else None for name in node.inputs]
+        inner.formal = inputs_of_body(node.op, given, node.attributes.get("num_scan_inputs", 0))
+        inner._open = [*self._open, None]
+        made = inner.run()
+        captures |= dict.fromkeys(inner.captures)
+        return made
 
     def _node(self, proto: onnx.NodeProto, name: str, opsets: Mapping[str, int]) -> Node:
         attributes = {a.name: self._attribute(a) for a in proto.attribute if a.name not in IGNORED_ATTRIBUTES}

@@ -139,6 +139,10 @@ class Names:
         self._taken.add(name)
         return name
 
+    def release(self, names: Iterable[str]) -> None:
+        """Make names free again."""
+        self._taken.difference_update(names)
+
 
 @dataclass(frozen=True)
 class _Inferred:

@@ -1,0 +1,54 @@
+"""States of loops and scans: what their bodies are given, and what they declare."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import onnx
+
+from perframe.model import Model
+from perframe.tensor import DataType
+from perframe.tensor.partial import DynamicTensorShape, PartialTensor
+
+
+def inputs_of_body(op: str, given: Sequence[PartialTensor | None], scanned: int) -> list[PartialTensor | None]:
+    """Return the specs of the inputs of a loop's or a scan's body. A state may change its shape, and the last `scanned`
+    inputs of a scan are given row by row.
+    """
+    if op == "Loop":
+        count, going = PartialTensor(DataType.INT64, DynamicTensorShape(())), PartialTensor(DataType.BOOL)
+        return [count, going, *(None if s is None else s.with_shape(None) for s in given[2:])]
+    states, rows = given[: len(given) - scanned], given[len(given) - scanned :]
+    return [*states, *(None if s is None else s.with_shape(None) for s in rows)]
+
+
+def loosened(graph: onnx.GraphProto, body: Model) -> onnx.GraphProto | None:
+    """Return a loop's graph without the declared dims of states that the body gives back with another size, or None if
+    there are none. Exporters declare the shape that a state has at first: a list that grows has no rows.
+    """
+    changed: dict[str, list[int] | None] = {}  # the axes of each state; None for another rank
+    states = body.inputs[2 : len(graph.input)]
+    for given, made in zip(states, body.outputs[1:], strict=False):
+        if given.shape is None or made.shape is None:
+            continue
+        pairs = list(zip(given.shape, made.shape, strict=False))
+        axes = [axis for axis, (one, other) in enumerate(pairs) if _differ(one, other)]
+        if len(given.shape) != len(made.shape):
+            changed[given.name] = None
+        elif axes:
+            changed[given.name] = axes
+    if not changed:
+        return None
+    other = onnx.GraphProto()
+    other.CopyFrom(graph)
+    for info in other.input:
+        axes_or_all = changed.get(info.name, [])
+        if axes_or_all is None:
+            info.type.tensor_type.ClearField("shape")
+        for axis in axes_or_all or ():
+            info.type.tensor_type.shape.dim[axis].Clear()
+    return other
+
+
+def _differ(one: int | str | None, other: int | str | None) -> bool:
+    return isinstance(one, int) and isinstance(other, int) and one != other
