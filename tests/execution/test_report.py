@@ -86,9 +86,10 @@ def test_bodies_have_steps(backend: str, backend_context: Any) -> None:
 
 
 def test_a_shape_that_depends_on_an_input_is_not_known() -> None:
-    nodes = [node("Slice", "x zero n", "a"), node("Concat", "a x", "b", axis=0), node("Neg", "b", "y")]
-    model = load(nodes, {"x": [4], "n": [1]}, constants={"zero": np.array([0])}, dtypes={"n": "int64"})
+    nodes = [node("Slice", "x zero n one", "a"), node("Concat", "a x", "b", axis=0), node("Neg", "b", "y")]
+    constants = {"zero": np.array([0]), "one": np.array([1])}
+    model = load(nodes, {"x": [2, 4], "n": [1]}, constants=constants, dtypes={"n": "int64"})
     with pf.Worker(model) as worker:
-        worker.schedule({"x": np.ones(4, np.float32), "n": np.array([3])})
+        worker.schedule({"x": np.ones((2, 4), np.float32), "n": np.array([4])})
         steps = {step.operator: step for step in worker.report()}
-        assert steps["Concat"].inputs == (None, (4,)) and steps["Concat"].operations is None
+        assert steps["Concat"].inputs == (None, (2, 4)) and steps["Concat"].outputs == ((4, 4),)
