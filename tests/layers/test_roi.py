@@ -15,9 +15,10 @@ ROIS = np.array([[0, 0, 9, 7], [1.5, 2.5, 4, 3], [-3, -2, 12, 11], [5, 5, 5, 5],
 
 
 def align(opset: int = 24, reference: str = "onnx", dtype: Any = np.float32, **attributes: Any) -> Case:
-    x, pictures = draw(2, 3, 7, 9, dtype=dtype), np.array([0, 1, 0, 1, 1])
+    channels = attributes.pop("channels", 3)
+    x, pictures = draw(2, channels, 7, 9, dtype=dtype), np.array([0, 1, 0, 1, 1])
     attributes = {"output_height": 3, "output_width": 2, **attributes}
-    name = f"opset {opset} {np.dtype(dtype)} {' '.join(f'{k}={v}' for k, v in attributes.items())}"
+    name = f"opset {opset} {np.dtype(dtype)} {channels} channels {' '.join(f'{k}={v}' for k, v in attributes.items())}"
     options: dict[str, Any] = {"rtol": 1e-4, "atol": 1e-5, "opset": opset, "reference": reference}
     return Case(name, "RoiAlign", [x, ROIS.astype(dtype), pictures], attributes, **options)
 
@@ -29,6 +30,7 @@ CASES = [
         for coordinates in ("half_pixel", "output_half_pixel")
         for samples in (0, 1, 3)
     ),
+    *(align(mode=mode, channels=channels) for mode in ("avg", "max") for channels in (1, 69)),
     align(spatial_scale=0.5),
     align(output_height=1, output_width=5, spatial_scale=1.7),
     align(dtype=np.float64),
@@ -64,3 +66,15 @@ def test_more_samples_than_fit_in_memory_are_refused() -> None:
     case = Case("", "RoiAlign", [draw(1, 1, 5, 6), ROIS[:1], np.zeros(1, np.int64)], {"sampling_ratio": 2**31 - 1})
     with pytest.raises(pf.BackendError, match=r"'node' .*samples of a region"):
         pf.run(case.proto(), case.fed)
+
+
+@pytest.mark.parametrize(("region", "picture", "said"), [(np.nan, 0, "region 1 must be finite"), (1, 2, "index 2 ")])
+def test_wrong_regions(region: float, picture: int, said: str) -> None:
+    rois = np.array([[0, 0, 2, 2], [0, region, 2, 2]], np.float32)
+    case = Case("", "RoiAlign", [draw(2, 1, 5, 6), rois, np.array([0, picture])], {})
+    with pf.Worker(pf.load(case.proto())) as worker:
+        worker.schedule(case.fed)
+        with pytest.raises(pf.PerframeError, match=rf"'node' .*{said}"):
+            worker.peek_output().download_to_array()
+        worker.schedule(case.inputs[0], rois[[0, 0]], np.zeros(2, np.int64))
+        assert np.isfinite(worker.peek_output().download_to_array()).all()

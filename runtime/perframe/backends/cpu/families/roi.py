@@ -4,16 +4,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from perframe.backends.operand import Operand
+from perframe.backends.cpu.kernels.fields import GATHER_ERROR, ROI
+from perframe.backends.cpu.kernels.sizes import BLOCK, NOT_FINITE
+from perframe.backends.cpu.lowering.lowering import all_float32, float_array, sharing, step, strided_copy
+from perframe.backends.cpu.program.program import NativeStep
+from perframe.backends.operand import Operand, Scratch
 from perframe.backends.protocol import LayerLike
-from perframe.errors import InputError
+from perframe.errors import BackendError, InputError
+from perframe.layers.geometry import row_major
 from perframe.layers.roi import Regions
 from perframe.tensor import DataType
 from perframe.tensor.checks import too_large
+
+wrong = GATHER_ERROR.at
+MOST_SAMPLES = 64  # of an element's side, for the kernel
+WIDENS = True  # float16 is computed in float32
 
 
 def compute(layer: LayerLike, form: Regions, inputs: Sequence[Any], outputs: Sequence[Operand]) -> list[Any]:
@@ -33,6 +43,59 @@ def compute(layer: LayerLike, form: Regions, inputs: Sequence[Any], outputs: Seq
         if all(taps):
             result[index] = _pooled(form, x[int(picture)].astype(wide), [(_coordinates(a), a.samples) for a in axes])
     return [result]
+
+
+def lower(
+    layer: LayerLike, form: Regions, inputs: Sequence[Operand | None], outputs: Sequence[Operand], scratch: Scratch
+) -> list[NativeStep] | None:
+    """Native steps for float32. They move the channels to the end, and back."""
+    x, regions, pictures = inputs
+    if x is None or regions is None or pictures is None or not all_float32([x, regions]) or not x.shape.size:
+        return None
+    if pictures.dtype is not DataType.INT64 or form.samples > MOST_SAMPLES or layer.epilogue:
+        return None
+    if max(form.size) > BLOCK // 2:  # the weights of an axis do not fit into the stack's block
+        return None
+    area, elements = math.prod(form.size), math.prod(form.output)
+    last = scratch((form.pictures, area, form.channels), x.dtype)
+    made = scratch((form.count, elements, form.channels), x.dtype)
+    scale, error = float_array([form.scale]), np.zeros(len(GATHER_ERROR.at), np.int64)
+    numbers = ROI.numbers(
+        scale=scale.ctypes.data,
+        error=error.ctypes.data,
+        count=form.pictures,
+        channels=form.channels,
+        height=form.size[0],
+        width=form.size[1],
+        out_height=form.output[0],
+        out_width=form.output[1],
+        samples=form.samples,
+        is_half_pixel=int(form.half_pixel),
+    )
+    items, work = form.count * form.output[0], 16 * made.shape.size  # some taps for each element
+    operands = ROI.operands(x=last, regions=regions, pictures=pictures, out=made)
+    kernel, check = "roi" if form.mode == "avg" else "roi.largest", partial(_check, layer, error)
+    return [
+        _turned(layer, x, last, form.pictures, area, form.channels),
+        step(layer, kernel, operands, numbers, items, keep=[scale, error], grain=sharing(items, work), check=check),
+        _turned(layer, made, outputs[0], form.count, form.channels, elements),
+    ]
+
+
+def _turned(layer: LayerLike, x: Operand, out: Operand, count: int, rows: int, columns: int) -> NativeStep:
+    """The step that transposes `count` matrices of (columns, rows)."""
+    shape = (count, rows, columns)
+    return strided_copy(layer, x, out, shape, (rows * columns, 1, rows), row_major(shape))
+
+
+def _check(layer: LayerLike, error: Any) -> None:
+    """Raise the error that the kernel has noted."""
+    kind, error[wrong.is_wrong] = int(error[wrong.is_wrong]), 0
+    where = f"layer {layer.name!r} ({layer.op}) failed"
+    if kind == NOT_FINITE:
+        raise InputError(f"{where}: the numbers of region {error[wrong.index]} must be finite")
+    if kind:
+        raise BackendError(f"{where}: index {error[wrong.index]} reaches beyond {error[wrong.size]} elements")
 
 
 class _Axis(NamedTuple):

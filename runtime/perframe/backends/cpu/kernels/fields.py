@@ -120,6 +120,10 @@ NMS = Fields("boxes scores overlap least keys kept out", "classes box_count pick
 SCATTER_ELEMENTS = Fields("indices updates out", "error is_short size step count update_step inner blocks rank")
 SCATTER_TUPLES = Fields("indices updates out", "error is_short count inner rank")  # as for GATHER_TUPLES
 GRID = Fields("x grid out", "mode padding align_corners channels points dims depth height width")
+ROI = Fields(
+    "x regions pictures out",
+    "scale error count channels height width out_height out_width samples is_half_pixel",
+)
 SOFTMAX = Fields("x out", "size inner takes_logarithm outer")
 NEIGHBOURS = Fields("x out", "parameters channels inner before after")
 QUANTIZE = Fields("x scale zero out", "inner size pieces piece")

@@ -72,3 +72,5 @@ BOX_BLOCK = 64
 NEAREST, LINEAR, CUBIC = range(3)
 ZEROS, BORDER, REFLECTION = range(3)
 POINT_BLOCK = 128
+# what the kernel of regions notes as an error: 1 for a wrong index, or this for a region that is not finite
+NOT_FINITE = 2

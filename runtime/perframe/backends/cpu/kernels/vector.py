@@ -181,6 +181,7 @@ larger_or_nan = _binary(
 )
 add = _binary(lambda builder, a, b: builder.fadd(a, b))
 subtract = _binary(lambda builder, a, b: builder.fsub(a, b))
+multiply = _binary(lambda builder, a, b: builder.fmul(a, b))
 divide = _binary(lambda builder, a, b: builder.fdiv(a, b))
 
 
