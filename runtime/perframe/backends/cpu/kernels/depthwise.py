@@ -152,6 +152,7 @@ def _pixel_by_pixel(n, x, out, c, begin, pixels, first, last, z0, z1):
 
 def _pool(average: bool) -> Any:
     field = LINES_POOL.at
+    join, nothing = add if average else larger_or_nan, float32(0 if average else -math.inf)
 
     def build() -> Any:
         """Items are (batch, z, output row)."""
@@ -163,7 +164,6 @@ def _pool(average: bool) -> Any:
             size_z, out_z, kz, sz, dz, pz = window_z_of(n, field.size_z)
             qz, qy, qx = n[field.end_z], n[field.end_y], n[field.end_x]
             channels, x_pitch, out_pitch = n[field.channels], n[field.x_pitch], n[field.out_pitch]
-            count = min(LANES, channels)
             for item in range(begin, end):
                 top, rest = item % out_height * sy - py, item // out_height
                 front, batch = rest % out_z * sz - pz, rest // out_z
@@ -180,25 +180,27 @@ def _pool(average: bool) -> Any:
                     taps = reach(left, kx, dx, width + qx)[1] if counting else j1 - j0
                     share = splat(float32(lines * taps))
                     corner = image + (top * width + left) * x_pitch * 4
-                    for block in range(0, channels, LANES):
-                        c = begin_of_vector(block, channels)
-                        total = splat(float32(0 if average else -math.inf))
+                    for c in range(0, channels, 2 * LANES):
+                        at, beside = min(c, channels - LANES), min(c + LANES, channels - LANES)
+                        total, other = splat(nothing), splat(nothing)
                         for z in range(z0, z1):
                             for i in range(i0, i1):
-                                at = ((z * dz * height + i * dy) * width + j0 * dx) * x_pitch + c
-                                if count == LANES:
+                                tap = corner + ((z * dz * height + i * dy) * width + j0 * dx) * x_pitch * 4
+                                if channels >= LANES:
                                     for _ in range(j0, j1):
-                                        value = load(corner, at)
-                                        total = add(total, value) if average else larger_or_nan(total, value)
-                                        at += dx * x_pitch
+                                        total, other = join(total, load(tap, at)), join(other, load(tap, beside))
+                                        tap += dx * x_pitch * 4
                                 else:
                                     for _ in range(j0, j1):
-                                        value = load_first(corner, at, count)
-                                        total = add(total, value) if average else larger_or_nan(total, value)
-                                        at += dx * x_pitch
+                                        total = join(total, load_first(tap, 0, channels))
+                                        tap += dx * x_pitch * 4
                         if average:
-                            total = divide(total, share)
-                        store_first(total, line, column * out_pitch + c, count)
+                            total, other = divide(total, share), divide(other, share)
+                        if channels >= LANES:
+                            store(total, line, column * out_pitch + at)
+                            store(other, line, column * out_pitch + beside)
+                        else:
+                            store_first(total, line, column * out_pitch, channels)
 
         return kernel
 

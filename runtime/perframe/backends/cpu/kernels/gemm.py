@@ -95,6 +95,7 @@ def build() -> Any:
             ox1, c1 = min(out_width, ox0 + pixel_block), min(columns, c0 + column_block)
             top, left = oy0 * sy - py, ox0 * sx - px
             rise, wide = line_step * sy // dy, (ox1 - ox0 - 1) * sx + (kx - 1) * dx + 1
+            leaves_lines = not copies and (left < 0 or left + wide > width)
             plane = image * out_z + oz
             front = oz * sz - pz
             z0, z1 = reach(front, kz, dz, size_z)
@@ -112,6 +113,10 @@ def build() -> Any:
                     else:
                         pitch, down, up = x_pitch, dy * width * x_pitch, line_step * sy * width * x_pitch
                         source = x + (x_at + ((plane_at + top) * width + left) * x_pitch + k0) * 4
+                    # neighbouring taps of whole pixels are one run
+                    all_runs, all_run, across = kx, deep, dx * pitch
+                    if dx == 1 and pitch == channels == deep:
+                        all_runs, all_run, across = 1, deep * kx, 0
                     for j in range(c0, c1, PANEL):
                         count = min(PANEL, columns - j)
                         packed = (count + LANES - 1) // LANES * LANES
@@ -125,30 +130,30 @@ def build() -> Any:
                             i0, i1 = reach(oy * sy - py, ky, dy, height)
                             if z >= z1:
                                 i1 = i0
+                            pixel = plane * n[field.out_image] + oy * n[field.out_line] + ox * out_pitch
+                            c = out + (out_at + pixel + j) * 4
+                            m = (plane * out_height + oy) * out_width + ox
+                            added = addend + (addend_at + m * addend_pitch + j) * 4
                             while ox < ox1:
-                                j0, j1, same = 0, kx, ox1 - ox
-                                if not copies and (ox * sx < px or (ox1 - 1) * sx - px + (kx - 1) * dx >= width):
+                                j0, j1, same, high, runs, run = 0, kx, ox1 - ox, i1 - i0, all_runs, all_run
+                                if leaves_lines:
                                     j0, j1 = reach(ox * sx - px, kx, dx, width)
                                     same = same_reach(ox * sx - px, j0, j1, dx, sx, width, same)
-                                tiles = (same + ROWS - 1) // ROWS
-                                rows = (same + tiles - 1) // tiles
-                                # neighbouring taps of whole pixels are one run
-                                runs, run, across = j1 - j0, deep, dx * pitch
-                                if dx == 1 and pitch == channels == deep:
-                                    runs, run, across = 1, deep * (j1 - j0), 0
-                                # where only some of the taps across are inside, each line of taps is by itself
-                                high = i1 - i0 if j1 - j0 == kx else 1
+                                    if j1 - j0 < kx:  # each line of taps is by itself
+                                        high, runs, run = 1, j1 - j0, deep
+                                        if not across:
+                                            runs, run = 1, deep * (j1 - j0)
                                 if i1 == i0 or j1 == j0:
                                     high, runs, run = 1, 1, 0
-                                m = (plane * out_height + oy) * out_width + ox
-                                pixel = plane * n[field.out_image] + oy * n[field.out_line] + ox * out_pitch
-                                c = out + (out_at + pixel + j) * 4
-                                for i in range(i0, max(i1, i0 + 1), high):
+                                tiles = (same + ROWS - 1) // ROWS
+                                rows = (same + tiles - 1) // tiles
+                                i = i0
+                                while i < max(i1, i0 + 1):  # a range would divide by its step
                                     initial, initial_pitch, more, more_pitch = c, out_pitch, 0, addend_pitch
                                     if is_first and i == i0:
                                         initial, initial_pitch = start, 0
                                         if adds:
-                                            more = addend + (addend_at + m * addend_pitch + j) * 4
+                                            more = added
                                             if n[field.addend_columns] - j < count:
                                                 _widen(more, addend_pitch, square, rows, n[field.addend_columns] - j)
                                                 more, more_pitch = square, PANEL
@@ -177,12 +182,15 @@ def build() -> Any:
                                         count,
                                     )
                                     following += depth * packed
+                                    i += high
                                 if is_last and finish:
                                     pieces, long = rows, count
                                     if count == out_pitch:
                                         pieces, long = 1, rows * count
                                     finish_rows(finish, finish_numbers, c, out_pitch, long, parameters, pieces)
                                 ox += rows
+                                c += rows * out_pitch * 4
+                                added += rows * addend_pitch * 4
 
     return kernel
 
