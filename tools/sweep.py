@@ -242,6 +242,34 @@ def show(models: Mapping[str, Result], console: Console) -> None:
         )
 
 
+def markdown(models: Mapping[str, Result]) -> str:
+    """The table of docs/models.md."""
+    rows = ["| model | CPU | onnxruntime / ours | differs | noise | gpu_compute | gpu_pixel |", "|" + "---|" * 7]
+    for name, model in models.items():
+        sides, noise = model["sides"], model.get("noise")
+        cpu = sides.get("cpu", {})
+        facts = ["–"] * 3
+        if "agrees" in cpu:
+            ratio = "–" if cpu["ratio"] is None else f"{cpu['ratio']:.2f}"
+            facts = [seconds_text(cpu["steady"]), ratio, _power(cpu["difference"])]
+        gl = [_state(sides.get(backend)) for backend in ("gpu_compute", "gpu_pixel")]
+        rows.append(f"| {' | '.join([name.removesuffix('.onnx'), *facts, _power(noise), *gl])} |")
+    return "\n".join(rows)
+
+
+def _power(value: float | None) -> str:
+    return "–" if value is None else f"{value:.0e}"
+
+
+def _state(facts: Result | None) -> str:
+    """How a model runs on a GPU backend."""
+    if facts is None:
+        return "–"
+    if "agrees" not in facts:
+        return "error"
+    return ("" if facts["agrees"] else "differs, ") + ("strict" if facts["strict"] else "falls back")
+
+
 def cells(model: Result, facts: Result) -> Iterator[Text]:
     """One side's row."""
     if "agrees" not in facts:
@@ -302,6 +330,7 @@ def main(
     seconds: Annotated[float, typer.Option(help="Limit for each answer of a side.")] = 300,
     memory: Annotated[float, typer.Option(help="Limit for each side, in GiB.")] = 8,
     json_file: Annotated[Path | None, typer.Option("--json", help="Results; FOLDER/sweep.json without it.")] = None,
+    as_markdown: Annotated[bool, typer.Option("--markdown", help="Print the table of docs/models.md.")] = False,
     again: Annotated[bool, typer.Option("--again", help="Run models that have results, too.")] = False,
 ) -> None:
     """All models of a folder through all backends, against onnxruntime."""
@@ -311,7 +340,10 @@ def main(
     columns = ("{task.description}", BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         models = sweep(folder, backend.split(","), json_file or folder / "sweep.json", settings, again, progress)
-    show(models, console)
+    if as_markdown:
+        print(markdown(models))
+    else:
+        show(models, console)
     sound = all(
         model["sides"] and all(facts.get("agrees") for facts in model["sides"].values()) for model in models.values()
     )

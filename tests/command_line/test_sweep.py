@@ -80,6 +80,10 @@ def test_a_sweep_compares_all_models_of_a_folder(tmp_path: Path, backend: str) -
         assert found["strict"] == (backend == "cpu" or name != "doubles.onnx")
     assert models["a.onnx"]["sides"]["cpu"] == first["a.onnx"]["sides"]["cpu"], "a result was not left alone"
     assert ("'s' (Sin) runs on the CPU instead of" in shown) == (backend != "cpu")
+    _, _, table = sweep(tmp_path, "--backend", f"cpu,{backend}", "--dims", "batch=3", "--markdown")
+    rows = {cells[0]: cells[5:] for line in table.splitlines()[2:] if (cells := line.strip("| ").split(" | "))}
+    for name, state in (("deeper/b", "strict"), ("doubles", "falls back")):
+        assert rows[name] == [state if backend == one else "–" for one in ("gpu_compute", "gpu_pixel")]
 
 
 def test_a_broken_file_is_an_error_and_the_sweep_goes_on(tmp_path: Path) -> None:
