@@ -64,6 +64,14 @@ WINOGRAD = [
     Conv((1, 512, 16, 16), 32, pads=(2, 1, 0, 3)),
     Conv((1, 16, 150, 150), 48, after="HardSwish"),
 ]
+# tiles of eight pixels that begin or end beyond a line, or are wider than it, by taps, strides and dilations
+ENDS = [
+    Conv((1, 21, 4, width), 21, (3, taps), (1, before, 1, after), (1, stride), (1, spread), 21)
+    for taps, before, after in ((3, 1, 1), (3, 0, 5), (5, 2, 0), (5, 7, 2), (7, 3, 3), (4, 1, 2))
+    for stride, spread in ((1, 1), (2, 1), (2, 2), (3, 1), (4, 2))
+    for width in (1, 7, 8, 17, 30)
+    if width + before + after > spread * (taps - 1)
+]
 OTHERS = [
     Conv((1, 3, 31, 33), 16, kernel=(7, 7), pads=(3, 3, 3, 3), strides=(2, 2), after="Relu"),
     Conv((2, 1, 28, 28), 8, kernel=(5, 5), pads=(2, 2, 2, 2)),
@@ -182,7 +190,7 @@ def expected(case: Conv, given: dict[str, Any]) -> Any:
     return AFTER[case.after](result + given["z"] if case.addend else result)
 
 
-@pytest.mark.parametrize("case", [*WINOGRAD, *OTHERS], ids=str)
+@pytest.mark.parametrize("case", [*WINOGRAD, *ENDS, *OTHERS], ids=str)
 def test_convolutions(case: Conv) -> None:
     given = arrays(case)
     fed = {name: value for name, value in given.items() if name in ("x", "z")}

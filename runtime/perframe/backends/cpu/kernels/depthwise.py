@@ -11,7 +11,7 @@ from typing import Any
 from numba import float32
 
 from perframe.backends.cpu.kernels.compiler import inline
-from perframe.backends.cpu.kernels.depthwise_tile import TILE, depthwise_tile
+from perframe.backends.cpu.kernels.depthwise_tile import TILE, depthwise_tile, kind_of
 from perframe.backends.cpu.kernels.fields import DEPTHWISE, LINES_POOL
 from perframe.backends.cpu.kernels.finish import finish_rows
 from perframe.backends.cpu.kernels.memory import floats, int64s
@@ -77,6 +77,7 @@ def build() -> Any:
         pixels, down = min(TILE, out_width), dy * width * x_pitch
         wide = (TILE - 1) * sx + (kx - 1) * dx + 1
         block, finish_numbers = stack_block(), stack_numbers()
+        shared = kind_of(kx, sx, dx)
         for item in range(begin, end):
             top, rest = item % out_height * sy - py, item // out_height
             front = rest % out_z * sz - pz
@@ -95,7 +96,10 @@ def build() -> Any:
                     column = min(tile, out_width - pixels)
                     left = column * sx - px
                     at, step, across, stride = image + (left * x_pitch + c) * 4, sx * x_pitch, dx * x_pitch, down
-                    if column < inside or column + TILE > outside or count < LANES or kz > 1:
+                    kind, at_end = shared, column < inside or column + TILE > outside
+                    if shared and at_end and count == LANES and kz == 1:
+                        kind = shared + 1
+                    elif at_end or count < LANES or kz > 1:
                         if wide * rows > ROOM:
                             _pixel_by_pixel(n, image + c * 4, line + c * 4, c, column, pixels, first, last, z0, z1)
                             continue
@@ -122,6 +126,10 @@ def build() -> Any:
                         out_pitch,
                         pixels,
                         count,
+                        left,
+                        dx,
+                        width,
+                        kind,
                     )
             if finish:
                 finish_rows(finish, finish_numbers, line, out_pitch, channels, parameters, out_width)

@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
+from perframe.backends.cpu.kernels.compiler import inline
 from perframe.backends.cpu.kernels.emit import POINTER, Emitter, as_arguments, function_of, numba_kinds, number
 from perframe.backends.cpu.kernels.sizes import LANES, REGISTERS
 from perframe.backends.cpu.kernels.vector import (
@@ -27,24 +29,40 @@ from perframe.backends.cpu.kernels.vector import (
 )
 
 TILE = 8  # output pixels whose sums are in registers at once
-# numbers of taps across for which neighbouring pixels share inputs, if the CPU has enough registers
-SHARED = (3, 5) if REGISTERS >= 32 else ()
+# numbers of taps across for which neighbouring pixels share inputs, if the CPU has enough registers; pixels lie one or
+# two taps apart
+SHARES = REGISTERS >= 32
+SHARED = (3, 5, 7) if SHARES else ()
+STRIDES = (1, 2)
 
 # the arguments of depthwise_tile
-_ARGUMENTS = [POINTER, I64, I64, I64, I64, I64, POINTER, I64, POINTER, F32, F32, POINTER, I64, I64, I64]
+_ARGUMENTS = [
+    *(POINTER, I64, I64, I64, I64, I64, POINTER, I64, POINTER, F32, F32, POINTER, I64, I64, I64),
+    *(I64, I64, I64),
+]
 
 
 class _Tile(Emitter):
-    """Emits the function for a number of taps across, or for any (0)."""
+    """Emits the function for a number of taps across, or for any (0), and for pixels that lie `stride` taps apart. With
+    `ends`, what lies beyond the ends of a line counts as zero, and is not read.
+    """
 
-    def __init__(self, taps: int) -> None:
-        self.taps = taps
+    def __init__(self, taps: int, stride: int = 1, ends: bool = False) -> None:
+        self.taps, self.stride, self.ends = taps, stride, ends
 
     def emit(self, builder: Any, arguments: Sequence[Any]) -> None:
         """Write the function's body."""
         self.builder = builder
-        x, step, across, down, rows, count, w, pitch, bias, low, high, out, out_pitch, pixels, channels = arguments
+        x, step, across, down, rows, count, w, pitch, bias, low, high, out, out_pitch, pixels, channels, *more = (
+            arguments
+        )
         self._step, self._across, self._pitch, self._count = step, across, pitch, count
+        if self.ends:
+            left, spread, width = more
+            self._zeros = builder.alloca(VECTOR)
+            builder.store(ir.Constant(VECTOR, [0.0] * LANES), self._zeros)
+            places = [builder.add(left, builder.mul(spread, number(column))) for column in range(self._columns)]
+            self._inside = [builder.icmp_unsigned("<", place, width) for place in places]
         mask = mask_of(builder, channels)
         start = load_at(builder, bias, mask)
         before = builder.block
@@ -90,17 +108,26 @@ class _Tile(Emitter):
         builder.position_at_end(done)
 
     def _shared(self, line: Any, weights: Any, sums: list[Any]) -> tuple[list[Any], Any]:
-        """Add a row of taps that lie as far apart as pixels: the tile reads each input once."""
+        """Add a row of taps: the tile reads each input once."""
         builder, running, kernel = self.builder, list(sums), []
         for _ in range(self.taps):
             kernel.append(load_at(builder, weights))
             weights = self.at(weights, self._pitch)
-        for column in range(TILE + self.taps - 1):
-            value = load_at(builder, self.at(line, builder.mul(self._step, number(column))))
+        for column in range(self._columns):
+            source = self.at(line, builder.mul(self._across, number(column)))
+            if self.ends:
+                source = builder.select(self._inside[column], source, builder.bitcast(self._zeros, POINTER))
+            value = load_at(builder, source)
             for tap, weight in enumerate(kernel):
-                if 0 <= column - tap < TILE:
-                    running[column - tap] = multiply_add_of(builder, weight, value, running[column - tap])
+                pixel, rest = divmod(column - tap, self.stride)
+                if not rest and 0 <= pixel < TILE:
+                    running[pixel] = multiply_add_of(builder, weight, value, running[pixel])
         return running, weights
+
+    @property
+    def _columns(self) -> int:
+        """The inputs across that the taps of a tile read."""
+        return (TILE - 1) * self.stride + self.taps
 
     def _any(self, line: Any, weights: Any, sums: list[Any]) -> tuple[list[Any], Any]:
         """Add a row of any number of taps."""
@@ -142,26 +169,47 @@ def depthwise_tile(
     out_pitch: Any,
     pixels: Any,
     channels: Any,
+    left: Any,
+    spread: Any,
+    width: Any,
+    kind: Any,
 ) -> Any:
     """out = clip(bias + taps of x by w) for up to TILE pixels and up to LANES channels; addresses as int64.
 
     In x, `step` leads to the next pixel, `across` to the next tap and `down` to the next line. The tile reads all of
-    TILE pixels and LANES channels of x and of w.
+    TILE pixels and LANES channels of x and of w. `kind` says how, as `kind_of` gives it. If it minds the ends of lines,
+    the first tap lies at `left` of a line of `width`, and the taps are `spread` pixels apart.
     """
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        values = as_arguments(builder, args, _ARGUMENTS)
+        values = as_arguments(builder, args[:-1], _ARGUMENTS)
         done, otherwise = builder.append_basic_block("tile_done"), builder.append_basic_block("tile_any")
-        shares = builder.icmp_signed("==", values[1], values[2])
-        choice = builder.switch(builder.select(shares, values[5], number(0)), otherwise)
-        for count, block in [*((taps, builder.append_basic_block(f"tile_{taps}")) for taps in SHARED), (0, otherwise)]:
-            if count:
-                choice.add_case(number(count), block)
+        choice = builder.switch(args[-1], otherwise)
+        for taps, stride, ends in [*_KINDS, (0, 1, False)]:
+            block = otherwise
+            if taps:
+                block = builder.append_basic_block(f"tile_{taps}_{stride}_{ends}")
+                choice.add_case(number(_number_of(taps, stride, ends)), block)
             builder.position_at_end(block)
-            tile = function_of(builder.module, f"perframe_depthwise_{count}", _ARGUMENTS, _Tile(count).emit)
-            builder.call(tile, values)
+            emit, name = _Tile(taps, stride, ends).emit, f"perframe_depthwise_{taps}_{stride}_{int(ends)}"
+            builder.call(function_of(builder.module, name, _ARGUMENTS, emit), values)
             builder.branch(done)
         builder.position_at_end(done)
         return context.get_dummy_value()
 
-    return types.void(*numba_kinds(_ARGUMENTS)), codegen
+    return types.void(*numba_kinds(_ARGUMENTS), types.int64), codegen
+
+
+_KINDS = [(taps, stride, ends) for taps in SHARED for stride in STRIDES for ends in (False, True)]
+
+
+def _number_of(taps: int, stride: int, ends: Any) -> Any:
+    return 4 * taps + 2 * (stride - 1) + ends
+
+
+@inline
+def kind_of(taps, stride, dilation):
+    """The kind of tile whose neighbouring pixels share inputs, or 0. The next number minds the ends of lines."""
+    if SHARES and (taps == 3 or taps == 5 or taps == 7) and (stride == dilation or stride == 2 * dilation):
+        return 4 * taps + (0 if stride == dilation else 2)
+    return 0
