@@ -29,11 +29,10 @@ from perframe.backends.cpu.kernels.vector import (
 )
 
 TILE = 8  # output pixels whose sums are in registers at once
-# numbers of taps across for which neighbouring pixels share inputs, if the CPU has enough registers; pixels lie one or
-# two taps apart
+# numbers of taps across, and of taps between pixels, for which neighbouring pixels share inputs, if the CPU has enough
+# registers
 SHARES = REGISTERS >= 32
-SHARED = (3, 5, 7) if SHARES else ()
-STRIDES = (1, 2)
+SHARED = ((3, 1), (3, 2), (5, 1), (5, 2), (7, 1)) if SHARES else ()
 
 # the arguments of depthwise_tile
 _ARGUMENTS = [
@@ -200,7 +199,7 @@ def depthwise_tile(
     return types.void(*numba_kinds(_ARGUMENTS), types.int64), codegen
 
 
-_KINDS = [(taps, stride, ends) for taps in SHARED for stride in STRIDES for ends in (False, True)]
+_KINDS = [(taps, stride, ends) for taps, stride in SHARED for ends in (False, True)]
 
 
 def _number_of(taps: int, stride: int, ends: Any) -> Any:
@@ -210,6 +209,8 @@ def _number_of(taps: int, stride: int, ends: Any) -> Any:
 @inline
 def kind_of(taps, stride, dilation):
     """The kind of tile whose neighbouring pixels share inputs, or 0. The next number minds the ends of lines."""
-    if SHARES and (taps == 3 or taps == 5 or taps == 7) and (stride == dilation or stride == 2 * dilation):
-        return 4 * taps + (0 if stride == dilation else 2)
+    if SHARES and stride == dilation and (taps == 3 or taps == 5 or taps == 7):
+        return 4 * taps
+    if SHARES and stride == 2 * dilation and (taps == 3 or taps == 5):
+        return 4 * taps + 2
     return 0
