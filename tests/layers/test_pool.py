@@ -63,7 +63,16 @@ def _norms(attributes: dict[str, Any]) -> Any:
     return reference
 
 
+# windows that reach far beyond the picture
+WIDE: list[dict[str, Any]] = [
+    {"kernel_shape": [1280, 1280], "strides": [1280, 1280], "ceil_mode": 1},
+    {"kernel_shape": [40, 17], "strides": [40, 17], "ceil_mode": 1, "pads": [2, 3, 1, 0]},
+    {"kernel_shape": [18, 3], "strides": [18, 2], "ceil_mode": 1, "dilations": [1, 2]},
+]
+
 CASES = [
+    *(pool(op, PICTURE, attributes) for op in ("MaxPool", "AveragePool") for attributes in WIDE),
+    *(pool("AveragePool", PICTURE, attributes | {"count_include_pad": 1}) for attributes in WIDE),
     *(pool("MaxPool", PICTURE, attributes) for attributes in windows()),
     *(pool("AveragePool", PICTURE, attributes) for attributes in windows()),
     *(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 Ints = tuple[int, ...]
 MAX_PADDING = 2**30  # keeps indices into a padded input within int32, which kernels on a GPU use
+FEW_TAPS = 16  # windows of so few elements are cheap
 NOT_SET = ("NOTSET", "")  # the values of auto_pad with which `pads` counts
 
 
@@ -146,6 +147,17 @@ class Window:
     def rests(self, axis: int) -> bool:
         """Whether the window is each single element along an axis."""
         return self.kernel[axis] == self.strides[axis] == 1 and self.begin[axis] == self.end[axis] == 0
+
+    def within(self, size: Sequence[int]) -> Window:
+        """Return an equal window without taps that lie beyond the input and its padding at every position. Exporters
+        write averages of whole pictures as windows of a thousand elements. Windows of a few elements stay as they are.
+        """
+        kernel = list(self.kernel)
+        for axis, (dim, taps) in enumerate(zip(size, self.kernel, strict=True)):
+            last = dim + self.begin[axis] + self.end[axis] - 1
+            if taps > FEW_TAPS and last < (taps - 1) * self.dilations[axis]:
+                kernel[axis] = last // self.dilations[axis] + 1
+        return replace(self, kernel=tuple(kernel))
 
     def merged(self, size: Sequence[int], output: Sequence[int]) -> tuple[Window, Ints, Ints]:
         """Return an equal window over the same elements, its size and its output, with as few dims as possible.

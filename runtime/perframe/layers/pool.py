@@ -107,7 +107,8 @@ def _form(kind: str) -> Callable[..., Pooling]:
         p = float(attributes.get("p", 2))
         planes = x.shape[0] * x.shape[1]
         by_columns = bool(attributes.get("storage_order", 0))
-        return Pooling(kind, chosen, planes, tuple(x.shape[2:]), tuple(y.shape[2:]), counting, p, by_columns)
+        size = tuple(x.shape[2:])
+        return Pooling(kind, chosen.within(size), planes, size, tuple(y.shape[2:]), counting, p, by_columns)
 
     return form
 
