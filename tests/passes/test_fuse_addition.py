@@ -33,7 +33,11 @@ FUSED = {
     "then relu": residual(node("Conv", "a w", "c", **PADS), node("Add", "a c", "d"), node("Relu", "d", "y")),
     "then sigmoid": residual(node("Conv", "a w", "c", **PADS), node("Add", "a c", "d"), node("Sigmoid", "d", "y")),
     "of two convolutions": residual(
-        node("Conv", "a w", "c", **PADS), node("Conv", "a v", "d"), node("Add", "c d", "e"), node("Relu", "e", "y")
+        node("Conv", "a w", "c", **PADS),
+        node("Tanh", "a", "t"),
+        node("Conv", "t v", "d"),
+        node("Add", "c d", "e"),
+        node("Relu", "e", "y"),
     ),
 }
 NARROW = {

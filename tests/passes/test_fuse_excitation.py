@@ -43,7 +43,7 @@ LEFT = {
     "a depthwise convolution": block(node("Mul", "a f", "m"), node("Conv", "m deep", "y", group=20)),
     "more outputs than pixels": block(node("Mul", "a f", "m"), node("Conv", "m many", "y")),
     "a product that is read twice": block(
-        node("Mul", "a f", "m"), node("Conv", "m v", "c"), node("Conv", "m v b", "d"), node("Add", "c d", "y")
+        node("Mul", "a f", "m"), node("Conv", "m v", "c"), node("Conv", "m v b", "d"), node("Sub", "c d", "y")
     ),
     "a product that is an output": block(node("Mul", "a f", "m"), node("Conv", "m v", "y"), outputs="m y"),
 }

@@ -19,6 +19,7 @@ PASSES = (
     "fuse_affine",
     "fuse_bias",
     "merge_affine",
+    "merge_branches",
     "fuse_activation",
     "fuse_gate",
     "remove_unused",

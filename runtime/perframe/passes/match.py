@@ -73,6 +73,13 @@ class Graph:
         self._read(absorbed, ())
         self.learn(kept)
 
+    def remove(self, layer: Layer) -> None:
+        """Remove a layer whose output no layer needs any more."""
+        self.model.layers.remove(layer)
+        for name in layer.outputs:
+            self.producers.pop(name, None)
+        self._read(layer, ())
+
     def _read(self, layer: Layer, names: Sequence[str]) -> None:
         """Note that the layer now reads these values and no others. Constants without a reader are dropped."""
         before = dict.fromkeys(self._reads.get(id(layer), ()))

@@ -1,0 +1,137 @@
+"""A sum of convolutions of one value becomes one convolution, whose weights are the sums. A scale and a shift of each
+channel counts as a convolution of one tap. Networks that are trained in branches (RepVGG, MobileOne) have such sums.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perframe.layers.geometry import NOT_SET, Ints
+from perframe.model import Evaluate, Layer, Model
+from perframe.passes.match import Graph, channel_affine
+
+Array = NDArray[Any]
+AFFINE = ("BatchNormalization", "MultiplyAdd", "Mul")
+
+
+@dataclass(frozen=True)
+class _Branch:
+    """A convolution of constants. `weights` (outputs, channels of a group, *kernel) and `bias` are float64."""
+
+    layer: Layer
+    weights: Array
+    bias: Array
+    strides: Ints
+    dilations: Ints
+    group: int
+    begin: Ints
+    end: Ints
+
+
+def run(model: Model, evaluate: Evaluate) -> int:
+    """Merge, and return the number of layers that were removed."""
+    graph, merged = Graph(model), 0
+    for layer in list(model.layers):
+        if layer.op == "Add" and not layer.epilogue and layer.inputs[0] != layer.inputs[1]:
+            merged += 2 * _merge(graph, layer)
+    return merged
+
+
+def _merge(graph: Graph, add: Layer) -> bool:
+    makers = [graph.producers.get(name) for name in add.inputs]
+    if any(maker is None or graph.only_user(maker.outputs[0]) is not add for maker in makers):
+        return False
+    first, second = (maker for maker in makers if maker is not None)
+    if first.op != "Conv":
+        first, second = second, first
+    if first.inputs[0] != second.inputs[0]:
+        return False
+    one = _convolution(graph, first)
+    other = None if one is None else _convolution(graph, second) or _affine(graph, second, one)
+    if one is None or other is None:
+        return False
+    if math.prod(one.weights.shape) < math.prod(other.weights.shape):
+        one, other = other, one
+    at = _offset(one, other)
+    if at is None:
+        return False
+    weights = one.weights.copy()
+    weights[(slice(None), slice(None), *map(slice, at, np.add(at, other.weights.shape[2:])))] += other.weights
+    kept, model = one.layer, graph.model
+    kept.inputs = [
+        kept.inputs[0],
+        model.add_constant(f"{kept.name}+{other.layer.name} weights", weights.astype(np.float32)),
+        model.add_constant(f"{kept.name}+{other.layer.name} bias", (one.bias + other.bias).astype(np.float32)),
+    ]
+    graph.remove(other.layer)
+    graph.absorb(kept, add)
+    return True
+
+
+def _convolution(graph: Graph, layer: Layer) -> _Branch | None:
+    attributes = layer.attributes
+    if layer.op != "Conv" or layer.epilogue or len(layer.inputs) > 3 or layer.channels_last:
+        return None
+    weights = graph.constant(layer.inputs[1])
+    bias = graph.constant(layer.inputs[2]) if len(layer.inputs) > 2 and layer.inputs[2] else None
+    if weights is None or weights.dtype != np.float32 or attributes.get("auto_pad", "NOTSET") not in NOT_SET:
+        return None
+    if bias is None and len(layer.inputs) > 2 and layer.inputs[2]:
+        return None
+    rank = weights.ndim - 2
+    pads, ones = tuple(attributes.get("pads") or (0,) * 2 * rank), (1,) * rank
+    return _Branch(
+        layer,
+        weights.astype(np.float64),
+        np.zeros(len(weights)) if bias is None else bias.astype(np.float64),
+        tuple(attributes.get("strides") or ones),
+        tuple(attributes.get("dilations") or ones),
+        attributes.get("group", 1),
+        pads[:rank],
+        pads[rank:],
+    )
+
+
+def _affine(graph: Graph, layer: Layer, beside: _Branch) -> _Branch | None:
+    """A scale and a shift of each channel as a convolution like the one beside it, with one tap."""
+    outputs, depth, *kernel = beside.weights.shape
+    if layer.op not in AFFINE or layer.epilogue or depth * beside.group != outputs:
+        return None
+    found = channel_affine(graph, layer, layer.inputs[0], outputs, len(kernel) + 2)
+    if found is None:
+        return None
+    scale, shift = found
+    weights = np.zeros((outputs, depth))
+    weights[np.arange(outputs), np.arange(outputs) % depth] = scale
+    ones, zeros = (1,) * len(kernel), (0,) * len(kernel)
+    return replace(
+        beside,
+        layer=layer,
+        weights=weights.reshape(outputs, depth, *ones),
+        bias=shift,
+        strides=ones,
+        begin=zeros,
+        end=zeros,
+    )
+
+
+def _offset(one: _Branch, other: _Branch) -> list[int] | None:
+    """The index of the tap of `one` at which those of `other` begin, along each axis; None if they do not fit."""
+    if one.strides != other.strides or one.group != other.group or len(one.weights) != len(other.weights):
+        return None
+    found = []
+    for axis, (taps, fewer) in enumerate(zip(one.weights.shape[2:], other.weights.shape[2:], strict=True)):
+        spread = one.dilations[axis]
+        if fewer > 1 and other.dilations[axis] != spread:
+            return None
+        before, rest = divmod(one.begin[axis] - other.begin[axis], spread)
+        behind = (taps - fewer) * spread - (one.begin[axis] - other.begin[axis])
+        if rest or before < 0 or behind < 0 or one.end[axis] - other.end[axis] != behind:
+            return None
+        found.append(before)
+    return found
