@@ -310,3 +310,10 @@ def test_light_models_have_seeded_weights_of_their_own() -> None:
 def test_figures_have_three_digits() -> None:
     assert [seconds_text(value) for value in (None, 2.5, 0.0123, 4.56e-5)] == ["–", "2.50 s", "12.3 ms", "45.6 µs"]
     assert [bytes_text(value) for value in (12, 1536, 5 << 30)] == ["12 B", "1.5 KiB", "5.0 GiB"]
+
+
+def test_a_bar_is_for_terminals(perframe: Command, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert perframe("inspect", model).err == ""
+    monkeypatch.setenv("FORCE_COLOR", "1")  # as on a terminal
+    shown = perframe("inspect", model).err
+    assert "imports 4 nodes" in shown and "optimizes" in shown

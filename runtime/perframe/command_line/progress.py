@@ -14,7 +14,8 @@ def progress_bar() -> Iterator[Progress]:
     from rich.console import Console
     from rich.progress import Progress as Bar
 
-    with Bar(console=Console(stderr=True), transient=True) as bar:
+    console = Console(stderr=True)
+    with Bar(console=console, transient=True, disable=not console.is_terminal) as bar:
         shown = bar.add_task("", total=1)
 
         def report(what: str, done: float) -> None:
