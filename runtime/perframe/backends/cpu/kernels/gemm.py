@@ -83,18 +83,25 @@ def build() -> Any:
             c0, rest = (item % column_items) * column_block, item // column_items
             ox0, rest = (rest % pixel_items) * pixel_block, rest // pixel_items
             oy0, rest = (rest % line_items) * line_block * line_step, rest // line_items
-            oy0, rest = oy0 + rest % line_step, rest // line_step
-            oz, rest = rest % out_z, rest // out_z
+            oz, rise = 0, sy
+            if line_step > 1:  # divisions take longer than the tiles of a small product
+                oy0, rest = oy0 + rest % line_step, rest // line_step
+            if out_z > 1:
+                oz, rest = rest % out_z, rest // out_z
+            if dy > 1:
+                rise = line_step * sy // dy
             image, rest = rest % images, rest // images
             x_at, w_at, bias_at, out_at, addend_at = batch_offsets(n, BATCH, rank, rest)
             x_at += n[field.x_offset]
             out_at += n[field.out_offset]
-            lines = min(line_block, (out_height - oy0 + line_step - 1) // line_step)
+            lines = min(line_block, out_height - oy0)
+            if line_step > 1:
+                lines = min(line_block, (out_height - oy0 + line_step - 1) // line_step)
             if lines <= 0:  # a phase may have fewer lines than others
                 continue
             ox1, c1 = min(out_width, ox0 + pixel_block), min(columns, c0 + column_block)
             top, left = oy0 * sy - py, ox0 * sx - px
-            rise, wide = line_step * sy // dy, (ox1 - ox0 - 1) * sx + (kx - 1) * dx + 1
+            wide = (ox1 - ox0 - 1) * sx + (kx - 1) * dx + 1
             leaves_lines = not copies and (left < 0 or left + wide > width)
             plane = image * out_z + oz
             front = oz * sz - pz

@@ -150,6 +150,7 @@ class CpuProgram:
         """Begin without a measured run. `splits` says whether any step is for more than one thread."""
         self.nanoseconds: int | None = None
         self._splits = self._wants_helpers = splits
+        self._helped: int | None = None  # the time of a run with helpers, once runs without them were tried
 
     def again(
         self,
@@ -240,8 +241,14 @@ class CpuProgram:
         if known is not None:
             elapsed = known + (elapsed - known if elapsed < 2 * known else known) // 4
         self.nanoseconds = now = elapsed
-        if self._splits and (now > LONG or now < LONG // 2):
-            self._wants_helpers = now > LONG  # unchanged in between, since helpers themselves make runs shorter
+        if not self._splits:
+            return
+        if now > LONG or now < LONG // 2:
+            self._wants_helpers = now > LONG
+        elif self._wants_helpers and self._helped is None:  # in between helpers may help, or hold the run up
+            self._helped, self._wants_helpers = now, False
+        elif self._helped is not None and now > self._helped:
+            self._wants_helpers = True
 
 
 def _ends_of_native_runs(steps: Sequence[CpuStep]) -> list[int]:
