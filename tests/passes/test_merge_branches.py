@@ -45,7 +45,10 @@ FIRES: dict[str, Any] = {
     "a scale": model(conv("w33", "a", 1), node("Mul", "x scale", "b"), ADD),
 }
 
+NOISE = node("RandomNormal", "", "b", shape=[2, 6, 9, 8])
+NOISE.ClearField("input")
 STAYS: dict[str, Any] = {
+    "a value without inputs": model(conv("w33", "a", 1), NOISE, ADD),
     "other values": model(node("Neg", "x", "n"), conv("w33", "a", 1), conv("w11", "b", source="n"), ADD),
     "another reader": model(conv("w33", "a", 1), conv("w11", "b"), ADD, node("Neg", "b", "z"), outputs="y z"),
     "an output": model(conv("w33", "a", 1), conv("w11", "b"), ADD, outputs="y b"),

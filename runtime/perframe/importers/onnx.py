@@ -29,6 +29,7 @@ from perframe.tensor.partial import DynamicTensorShape, PartialTensor
 
 Array = NDArray[Any]
 
+MAX_TWICE = 4  # a body in so many others is imported once: each level doubles the imports of those within it
 REPORTED = 64  # nodes between two reports of progress
 TRAINING = "it is for training, and perframe runs inference only: export the model without it"
 
@@ -179,7 +180,8 @@ class Importer:
                 raise ModelError(f"{self.name}: graphs and calls lie more than {MAX_DEPTH} deep within each other")
             try:
                 bodies[attribute] = body = self._body(node, graph, name, captures)
-                if node.op == "Loop" and (other := loosened(graph, body)) is not None:
+                deep = len(self._open) >= MAX_TWICE
+                if node.op == "Loop" and not deep and (other := loosened(graph, body)) is not None:
                     self.titles.release(layer.name for layer in body.layers)
                     bodies[attribute] = self._body(node, other, name, captures)
             except UnsupportedOperatorError as error:

@@ -157,7 +157,7 @@ def GlobalAveragePool(x: PartialTensor) -> PartialTensor:
 
 
 @GlobalAveragePool.form
-def _globalaverage(inputs: Sequence[Known], outputs: Sequence[Known]) -> Reduction:
+def _global_average(inputs: Sequence[Known], outputs: Sequence[Known]) -> Reduction:
     return _reduction(inputs[0].shape, tuple(range(2, len(inputs[0].shape))), "sum", identity, average)
 
 

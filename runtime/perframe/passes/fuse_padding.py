@@ -56,6 +56,8 @@ def _takes(graph: Graph, reader: Layer, layer: Layer, pads: list[int]) -> bool:
         return False
     value = (*layer.inputs, "", "")[2]
     constant = graph.constant(value) if value else None
+    if constant is not None and constant.size != 1:
+        return False
     if (value and constant is None) or (0.0 if constant is None else float(constant.reshape(()))) != OUTSIDE[reader.op]:
         return False
     if reader.op == "Conv":

@@ -49,7 +49,7 @@ def _merge(graph: Graph, add: Layer) -> bool:
     first, second = (maker for maker in makers if maker is not None)
     if first.op != "Conv":
         first, second = second, first
-    if first.inputs[0] != second.inputs[0]:
+    if first.op != "Conv" or second.op not in ("Conv", *AFFINE) or first.inputs[0] != second.inputs[0]:
         return False
     one = _convolution(graph, first)
     other = None if one is None else _convolution(graph, second) or _affine(graph, second, one)

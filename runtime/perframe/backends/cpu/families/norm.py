@@ -20,9 +20,11 @@ from perframe.layers.norm import Neighbours, Softmaxing
 ROUNDED_ROW = 64
 
 
-def WIDENS(form: Softmaxing | Neighbours) -> bool:
-    """Whether float16 is computed in float32."""
+def _rounds_once(form: Softmaxing | Neighbours) -> bool:
     return not isinstance(form, Softmaxing) or form.size > ROUNDED_ROW
+
+
+WIDENS = _rounds_once  # float16 is computed in float32, save in short rows of a softmax
 
 
 def compute(
