@@ -33,7 +33,7 @@ def load(
     MissingFileError, a FileNotFoundError too, says that there is no such file, and UnsupportedOperatorError lists every
     node that cannot be imported.
     """
-    from perframe.importers.onnx import load_onnx
+    from perframe.importers.onnx_loading import load_onnx
     from perframe.passes.prepared import freeze
 
     report = progress or (lambda _what, _done: None)
