@@ -185,6 +185,7 @@ class Model:
         self.outputs = list(outputs)
         self.layers = list(layers)
         self.constants = dict(constants)
+        self.optimized = False  # whether all passes have run; who changes the layers by hand sets it back
         self._inferred: dict[Hashable, tuple[PartialTensor, ...]] = {}  # outputs by `inference_key`
         self._remembers = False
         self._before: dict[int, _Inferred] = {}  # the last inference of each layer, by its id

@@ -102,5 +102,6 @@ def optimize(
                     model.verify()
             if sum(changes.values()) == before:
                 break
+    model.optimized = True
     log.debug("%s: passes changed %s", model.name, changes)
     return changes
