@@ -23,6 +23,7 @@ LEAST_OPSET = 21  # what later opsets changed are types and new operators, and n
 _DOMAINS = {"LabelEncoder": CLASSICAL, "TreeEnsemble": CLASSICAL}  # of layers whose names say no domain
 _RENAMED = {"LabelEncoder": {"keys": "keys_tensor", "values": "values_tensor", "default": "default_tensor"}}
 _KINDS = onnx.AttributeProto
+_FLOAT_MODULO = 28  # the opset from which a remainder of floats may have the sign of the divisor
 
 
 def operator_of(layer: Layer) -> tuple[str, str]:
@@ -79,8 +80,13 @@ def least_opset(
     if domain not in ("", CLASSICAL):
         return 1
     newest = onnx.defs.onnx_opset_version() if domain == "" else onnx.defs.onnx_ml_opset_version()
+    first = LEAST_OPSET if domain == "" else 1
+    if op == "Mod" and given[0] is not None and given[0].dtype.is_float and not layer.attributes.get("fmod"):
+        first = _FLOAT_MODULO
+    if op == "Optional" and not node.input:
+        raise ModelError("ONNX wants the type of an empty optional, and the model does not keep it")
     reason = "ONNX has no such operator"
-    for opset in range(LEAST_OPSET if domain == "" else 1, newest + 1):
+    for opset in range(first, newest + 1):
         schema = schema_of(op, opset, domain)
         if schema is None or schema.deprecated:
             continue

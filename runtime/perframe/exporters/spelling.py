@@ -152,34 +152,67 @@ def _sum(layer: Layer, conv: Layer, addend: str, graph: Graph) -> list[Layer]:
 def _conv_of_bytes(layer: Layer, graph: Graph) -> list[Layer]:
     """ONNX convolves bytes, less a number, to whole numbers; the importer made int32 of them."""
     x, w = (_bytes(name, graph) for name in layer.inputs[:2])
-    if x is None or w is None or any(layer.inputs[2:]):
+    if x is None or w is None:
         return [layer]
-    return [Layer("ConvInteger", layer.name, [x[0], w[0], x[1], w[1]], layer.outputs, layer.attributes)]
+    conv = replace(layer, op="ConvInteger", inputs=[x[0], w[0], x[1], w[1]])
+    if not any(layer.inputs[2:]):
+        return [conv]
+    rank = len(graph.spec(layer.inputs[0]).shape or ())
+    conv.outputs, column = [graph.free(layer.outputs[0])], graph.free(layer.inputs[2])
+    shape = graph.constant(np.array([-1, *(1,) * (rank - 2)], np.int64), column)
+    return [
+        conv,
+        Layer("Reshape", f"{layer.name}/Reshape", [layer.inputs[2], shape], [column]),
+        Layer("Add", f"{layer.name}/Add", [conv.outputs[0], column], layer.outputs),
+    ]
 
 
 def _bytes(name: str, graph: Graph) -> tuple[str, str] | None:
     """Return the names of bytes and of one number whose difference a value is; None if there are none."""
-    value = graph.value(name)
+    value = _known(name, graph)
     if value is not None:
         least = int(value.min(initial=0))
         if int(value.max(initial=0)) - least > 255:
             return None
-        zero = np.array(-least, np.uint8)
-        return graph.constant((value - least).astype(np.uint8), name), graph.constant(zero, name)
-    maker = graph.maker(name)
-    zero_name = ""
+        return (
+            graph.constant((value - least).astype(np.uint8), name),
+            graph.constant(np.array(-least, np.uint8), name),
+        )
+    maker, zero = graph.maker(name), ""
     if maker is not None and maker.op == "Sub":
-        zeros = graph.value(maker.inputs[1])
-        if zeros is not None and zeros.size == 1:
-            zero_name, maker = maker.inputs[1], graph.maker(maker.inputs[0])
+        zero, maker = maker.inputs[1], graph.maker(maker.inputs[0])
     if maker is None or maker.op != "Cast":
         return None
     dtype = graph.spec(maker.inputs[0]).dtype
     if dtype not in (DataType.UINT8, DataType.INT8):
         return None
-    zeros = graph.value(zero_name) if zero_name else np.zeros((), np.int32)
-    assert zeros is not None
-    return maker.inputs[0], graph.constant(zeros.reshape(()).astype(dtype.numpy), name)
+    zeros = _known(zero, graph) if zero else np.zeros((), np.int32)
+    if zeros is not None and zeros.size == 1:
+        return maker.inputs[0], graph.constant(zeros.reshape(()).astype(dtype.numpy), name)
+    cast = graph.maker(zero)
+    if cast is not None and cast.op == "Reshape":
+        cast = graph.maker(cast.inputs[0])
+    if cast is None or cast.op != "Cast" or graph.spec(cast.inputs[0]).dtype is not dtype:
+        return None
+    shape = graph.spec(cast.inputs[0]).shape
+    return (maker.inputs[0], cast.inputs[0]) if shape is not None and shape.size == 1 else None
+
+
+def _known(name: str, graph: Graph) -> Array | None:
+    """Return a value of bytes that are known: a model that is not optimised casts, shifts and reshapes its weights."""
+    value, maker = graph.value(name), graph.maker(name)
+    if value is not None or maker is None or maker.op not in ("Cast", "Sub", "Reshape"):
+        return value
+    given = [_known(other, graph) for other in maker.inputs]
+    if any(other is None for other in given):
+        return None
+    first, *others = (other for other in given if other is not None)
+    match maker.op:
+        case "Cast":
+            return first.astype(maker.attributes["to"].numpy)
+        case "Sub":
+            return first - others[0]
+    return first.reshape(others[0])
 
 
 @rule("MatMul")
