@@ -15,7 +15,8 @@ from perframe.errors import ModelError
 from perframe.exporters.nodes import LEAST_OPSET, element_type, least_opset, node_of, operator_of, tensor_of, value_info
 from perframe.exporters.spelling import spelled
 from perframe.files.tensors import Buffer, encoded
-from perframe.model import Layer, Model, Names
+from perframe.layers.base import find_declaration
+from perframe.model import Layer, Model, Names, Value
 from perframe.tensor import DataType
 from perframe.tensor.partial import PartialTensor
 
@@ -171,9 +172,13 @@ class _Graph:
             self.nodes,
             name,
             [value_info(v, self._said(v.name)) for v in self.model.inputs if v.name not in self._captured],
-            [value_info(v, said) for v, said in zip(self.model.outputs, self._outputs, strict=True)],
+            [value_info(self._shaped(v), said) for v, said in zip(self.model.outputs, self._outputs, strict=True)],
             list(tensors),
         )
+
+    def _shaped(self, value: Value) -> Value:
+        """Return an output with the inferred shape if it declares none; ONNX wants all that is known."""
+        return replace(value, shape=self._specs[value.name].shape) if value.shape is None else value
 
     def _define(self, name: str, value: Array) -> None:
         self._specs[name] = PartialTensor.of(value)
@@ -209,6 +214,8 @@ class _Graph:
         parts = spelled(layer, self)
         if len(parts) != 1 or parts[0] is not layer:
             for part in parts:
+                if find_declaration(part.op) is None:  # no shape rule; it makes what the layer made
+                    self._specs |= {name: self._specs[layer.outputs[0]] for name in part.outputs}
                 self._add(part)
             return
         given = [self._specs[name] if name else None for name in layer.inputs]
