@@ -15,6 +15,7 @@ from perframe.layers.base import Declaration, Known, declaration
 from perframe.layers.channels_last import Seen, channels_last_outputs, is_data
 from perframe.layers.epilogue import Stage
 from perframe.layers.twins import inference_key, signature
+from perframe.model.report import OptimizationReport
 from perframe.tensor import DataType
 from perframe.tensor.partial import DynamicTensorShape, PartialTensor
 
@@ -186,6 +187,7 @@ class Model:
         self.layers = list(layers)
         self.constants = dict(constants)
         self.optimized = False  # whether all passes have run; who changes the layers by hand sets it back
+        self.report: OptimizationReport | None = None  # of the passes; None if they did not run
         self._inferred: dict[Hashable, tuple[PartialTensor, ...]] = {}  # outputs by `inference_key`
         self._remembers = False
         self._before: dict[int, _Inferred] = {}  # the last inference of each layer, by its id
