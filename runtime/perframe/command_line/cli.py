@@ -99,6 +99,60 @@ def compare(
 
 
 @app.command()
+def optimize(
+    model: ModelName,
+    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the result: .perframe, or .onnx.")] = None,
+    explain: Annotated[bool, typer.Option("--explain", help="Show what each pass did, and what it refused.")] = False,
+    stop_after: Annotated[
+        int | None, typer.Option(min=0, metavar="N", help="Let so many passes change it: to find one that is at fault.")
+    ] = None,
+    as_json: AsJson = False,
+    seed: Seed = 0,
+    dims: Dims = "",
+) -> None:
+    """Make a model smaller and faster without changing what it computes, and say how."""
+    import perframe as pf
+    from perframe.command_line.optimize import report_of, show
+    from perframe.command_line.sources import loaded_model, parse_dims
+
+    loaded = loaded_model(model, seed, dims=parse_dims(dims), stop_after=stop_after)
+    report = report_of(loaded)
+    if out is not None:
+        pf.save(loaded, out)
+    if as_json:
+        typer.echo(json.dumps(report.as_json(), indent=2))
+    else:
+        show(loaded.name, report, _console(), explain)
+
+
+@app.command()
+def check(
+    model: ModelName,
+    given: GivenInputs = None,
+    backend: Annotated[str, typer.Option(metavar="NAME,...", help=f"Of {', '.join(BACKENDS)}.")] = ",".join(BACKENDS),
+    strict: Strict = False,
+    as_json: AsJson = False,
+    seed: Seed = 0,
+    dims: Dims = "",
+) -> None:
+    """Say whether a model runs here: on which backends, what falls back to the CPU, and what memory it takes.
+
+    Exit status 1 if one of the backends cannot run it, or with --strict if a layer falls back.
+    """
+    from perframe.command_line.check import as_json as to_json
+    from perframe.command_line.check import examine, passes, show
+    from perframe.command_line.sources import parse_dims
+
+    found = examine(model, _check_backends(backend.split(",")), given or (), parse_dims(dims), seed)
+    if as_json:
+        typer.echo(to_json(found))
+    else:
+        show(model, found, _console())
+    if not passes(found, strict):
+        raise typer.Exit(1)
+
+
+@app.command()
 def inspect(
     model: ModelName,
     as_json: AsJson = False,

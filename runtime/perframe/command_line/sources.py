@@ -65,13 +65,19 @@ def named_model(name: str, seed: int = 0) -> Path | bytes:
     raise ModelError(f"there is no model {name!r}; looked for {paths}. light_NAME names a model of the onnx package")
 
 
-def loaded_model(name: str, seed: int = 0, optimize: bool = True, dims: Mapping[str, int] | None = None) -> Model:
+def loaded_model(
+    name: str,
+    seed: int = 0,
+    optimize: bool = True,
+    dims: Mapping[str, int] | None = None,
+    stop_after: int | None = None,
+) -> Model:
     """Find a model by name and load it, with a bar on a terminal. Raises ModelError."""
     from perframe.command_line.progress import progress_bar
     from perframe.importers.loading import load
 
     with progress_bar() as progress:
-        return load(named_model(name, seed), optimize, dims, progress=progress)
+        return load(named_model(name, seed), optimize, dims, progress=progress, stop_after=stop_after)
 
 
 def parse_dims(text: str) -> dict[str, int]:

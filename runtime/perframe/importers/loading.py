@@ -3,26 +3,31 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
 from perframe.backends import evaluator
 from perframe.errors import ModelError
 from perframe.model import Model
+from perframe.passes import remove_unused
 
 
 def load(
     source: str | Path | bytes | IO[bytes] | Any,
     optimize: bool = True,
     dims: Mapping[str, int] | None = None,
+    outputs: Sequence[str] | None = None,
     narrow_doubles: bool = False,
     progress: Callable[[str, float], None] | None = None,
+    stop_after: int | None = None,
     key: str | bytes | None = None,
 ) -> Model:
     """Load a model from a path, bytes, a file object or an `onnx.ModelProto`: a file of ONNX, or of `perframe.save`.
 
-    `dims` fixes named dims to sizes. `optimize=False` leaves the layers as they are in the file. `narrow_doubles=True`
+    `dims` fixes named dims to sizes. `outputs` chooses the outputs by name, from all values that layers make; layers
+    that they do not need are dropped. `optimize=False` leaves the layers as they are in the file, and `stop_after` lets
+    only so many passes change the model, to find one that is at fault. `narrow_doubles=True`
     computes in float32 what the file computes in float64, which no GPU backend has kernels for; inputs and outputs keep
     their types, and a number beyond float32's range becomes infinite. `progress(what, done)` is called on the way, with
     the present step and the fraction of it that is done. Weights in other files are read from the model's
@@ -38,16 +43,18 @@ def load(
         model = _imported(source, report, key)
         if dims is not None:
             model.fix_dims(dims)
-            model.optimized = False
+        if outputs is not None:
+            model.keep_outputs(outputs)
+            remove_unused.run(model, evaluator())
         if narrow_doubles:
             from perframe.passes import narrow_doubles as narrowing
 
             narrowing.run(model, evaluator())
-            model.optimized = False
-        if optimize and not model.optimized:
+        done = model.optimized and dims is None and outputs is None and not narrow_doubles and stop_after is None
+        if optimize and not done:
             from perframe.passes import optimize as run_passes
 
-            run_passes(model, evaluator(), report)
+            run_passes(model, evaluator(), report, stop_after)
         freeze(model)
     except RecursionError:
         raise ModelError("the model's graphs and functions lie too deep within each other") from None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -255,6 +256,27 @@ class Model:
             values[:] = [
                 Value(v.name, v.dtype, v.shape.with_dims(dims) if v.shape is not None else None) for v in values
             ]
+
+    def keep_outputs(self, names: Sequence[str]) -> None:
+        """Make these values the outputs, in this order: outputs, or values that a layer makes on the way. The layers
+        that no output needs go with the next pass. Raises ModelError for a name that is none of these.
+        """
+        if isinstance(names, str) or not names or not all(isinstance(name, str) for name in names):
+            raise ModelError(f"outputs are names of values, such as ['scores'], and not {names!r}")
+        declared, made = {value.name: value for value in self.outputs}, self.producers()
+        unknown = [name for name in names if name not in declared and name not in made]
+        if unknown:
+            close = get_close_matches(unknown[0], [*declared, *made], 3)
+            raise ModelError(
+                f"{self.name} makes no value named {', '.join(map(repr, unknown))}; "
+                f"{'close are ' + ', '.join(map(repr, close)) if close else 'its outputs are ' + ', '.join(declared)}"
+            )
+        if len(set(names)) < len(names):
+            raise ModelError(f"an output is named twice: {', '.join(names)}")
+        known = self.infer() if any(name not in declared for name in names) else {}
+        specs = {name: known[name] for name in names if name not in declared}
+        declared |= {name: Value(name, s.dtype, s.shape, s.kind, s.element_kind) for name, s in specs.items()}
+        self.outputs = [declared[name] for name in names]
 
     def infer(self, inputs: Mapping[str, PartialTensor] | None = None) -> dict[str, PartialTensor]:
         """Return every value as a partial tensor. `inputs` may say more about the inputs than the model declares.
