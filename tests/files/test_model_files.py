@@ -24,13 +24,13 @@ SMALL = [entry for entry in ZOO if entry.small]
 
 
 def facts(model: pf.Model) -> Any:
-    """All that a file keeps of a model, with the values of its arrays in place of their keys."""
+    """All that a file keeps of a model but its name, with the values of its arrays in place of their keys."""
 
     def key_of(_name: str, array: Any) -> Any:
         values = array.tolist() if array.dtype == object else np.ascontiguousarray(array).tobytes()
         return DataType.of(array.dtype), array.shape, values
 
-    return described(model, key_of)
+    return described(model, key_of) | {"name": ""}
 
 
 def small() -> pf.Model:

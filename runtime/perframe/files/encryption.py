@@ -72,7 +72,10 @@ def decrypted(data: memoryview, key: Key | None, file: str) -> memoryview:
     Raises ModelError if the key is missing or wrong, or if anything was changed, cut, moved or added.
     """
     if key is None:
-        raise ModelError(f"{file} is encrypted: load it with key=, a pass phrase or a key of {_KEY} bytes")
+        raise ModelError(
+            f"{file} is encrypted: load it with key=, a pass phrase or a key of {_KEY} bytes; on the command line with "
+            "--key-file or --passphrase-env"
+        )
     check_key(key)
     try:
         header, begin, body = _parsed(data)

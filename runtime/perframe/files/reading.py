@@ -13,6 +13,11 @@ from perframe.model import Model
 HEAD = 256  # bytes that tell what a file is
 
 
+def is_own(begin: bytes) -> bool:
+    """Whether a file with these first bytes, at least HEAD of them, is one of perframe's."""
+    return is_encrypted(begin) or is_model_file(begin)
+
+
 def read_file(path: Path, key: Key | None = None) -> Model | None:
     """Return the model in a file; None if the file is not one of perframe's, or cannot be read. Raises ModelError.
 
@@ -25,7 +30,7 @@ def read_file(path: Path, key: Key | None = None) -> Model | None:
             return None
         with path.open("rb") as file:
             head = file.read(HEAD)
-            if not (is_encrypted(head) or is_model_file(head)):
+            if not is_own(head):
                 _refuse_key(key, path.name)
                 return None
             data = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
@@ -33,21 +38,21 @@ def read_file(path: Path, key: Key | None = None) -> Model | None:
         if isinstance(error, InputError):
             raise
         return None  # the importer of ONNX files says why
-    return read_bytes(data, path.name, key)
+    found = read_bytes(data, path.name, key)
+    if found is not None:
+        found.name = path.name  # as models from other files are called in messages
+    return found
 
 
 def read_bytes(data: memoryview, name: str, key: Key | None = None) -> Model | None:
     """Return the model in these bytes; None if they are not a file of perframe's. Raises ModelError."""
     head = bytes(data[:HEAD])
-    if is_encrypted(head):
-        data = decrypted(data, key, name)
-        if not is_model_file(bytes(data[:HEAD])):
-            raise ModelError(f"{name} is encrypted, and what is in it is no model of perframe's")
-    elif is_model_file(head):
+    if not is_encrypted(head):
         _refuse_key(key, name)
-    else:
-        _refuse_key(key, name)
-        return None
+        return read(data, name) if is_model_file(head) else None
+    data = decrypted(data, key, name)
+    if not is_model_file(bytes(data[:HEAD])):
+        raise ModelError(f"{name} is encrypted, and what is in it is no model of perframe's")
     return read(data, name)
 
 

@@ -50,7 +50,7 @@ def load(
             from perframe.passes import narrow_doubles as narrowing
 
             narrowing.run(model, evaluator())
-        done = model.optimized and dims is None and outputs is None and not narrow_doubles and stop_after is None
+        done = model.optimized and not dims and outputs is None and not narrow_doubles and stop_after is None
         if optimize and not done:
             from perframe.passes import optimize as run_passes
 
