@@ -23,6 +23,7 @@ _HOME = {
     "Model": "model",
     "Value": "model",
     "load": "importers.loading",
+    "save": "exporters.saving",
     "elementwise": "layers.broadcasting",
     "layer": "layers.base",
     "Worker": "execution.worker",
@@ -71,6 +72,7 @@ if TYPE_CHECKING:
     from perframe.execution.worker import Worker as Worker
     from perframe.execution.worker import compare as compare
     from perframe.execution.worker import run as run
+    from perframe.exporters.saving import save as save
     from perframe.host import App as App
     from perframe.host import Frame as Frame
     from perframe.host import Script as Script

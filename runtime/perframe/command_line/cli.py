@@ -1,4 +1,4 @@
-"""The command line: `perframe run | compare | inspect | bench | warmup | operators | doctor | demo`.
+"""The command line: `perframe run | compare | inspect | optimize | save | bench | ...`.
 
 Exit status: 0 for success, 1 if something failed, 2 if the command was not understood. Each command imports its modules
 in its function, so that `perframe --help` answers at once.
@@ -14,6 +14,7 @@ from typing import Annotated, Any
 
 import typer
 
+from perframe.command_line.keys import KeyFile, PassphraseEnv, takes_key
 from perframe.errors import PerframeError
 
 BACKENDS = ("cpu", "gpu_compute", "gpu_pixel")
@@ -35,7 +36,7 @@ GivenInputs = Annotated[
     typer.Option("--input", metavar="NAME=VALUE", help=".npy, picture, number, random (the default), or random:2x3."),
 ]
 BackendName = Annotated[str, typer.Option(metavar="|".join(BACKENDS))]
-ModelName = Annotated[str, typer.Argument(help="An ONNX file, or the name of a known model.")]
+ModelName = Annotated[str, typer.Argument(help="A model file, or the name of a known model.")]
 
 
 @app.callback()
@@ -44,6 +45,7 @@ def options(debug: Annotated[bool, typer.Option("--debug", help="Show the traceb
 
 
 @app.command()
+@takes_key
 def run(
     model: ModelName,
     given: GivenInputs = None,
@@ -75,6 +77,7 @@ def run(
 
 
 @app.command()
+@takes_key
 def compare(
     model: ModelName,
     given: GivenInputs = None,
@@ -99,6 +102,7 @@ def compare(
 
 
 @app.command()
+@takes_key
 def optimize(
     model: ModelName,
     out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the result: .perframe, or .onnx.")] = None,
@@ -126,6 +130,33 @@ def optimize(
 
 
 @app.command()
+def save(
+    model: ModelName,
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="m.perframe, or m.onnx.")],
+    key_file: KeyFile = None,
+    passphrase_env: PassphraseEnv = None,
+    no_optimize: Annotated[
+        bool, typer.Option("--no-optimize", help="Save the layers as they are in the file.")
+    ] = False,
+    seed: Seed = 0,
+    dims: Dims = "",
+) -> None:
+    """Save a model, optimised, in another file; encrypted if there is a key.
+
+    A model that is itself encrypted is read with the key that PERFRAME_KEY_FILE or PERFRAME_PASSPHRASE_ENV names.
+    """
+    import perframe as pf
+    from perframe.command_line.keys import read_key
+    from perframe.command_line.sources import loaded_model, parse_dims
+
+    key = read_key(key_file, passphrase_env)
+    loaded = loaded_model(model, seed, not no_optimize, parse_dims(dims))
+    pf.save(loaded, out, key)
+    typer.echo(f"{out}: {out.stat().st_size:,} bytes, {len(loaded.layers)} layers{', encrypted' if key else ''}")
+
+
+@app.command()
+@takes_key
 def check(
     model: ModelName,
     given: GivenInputs = None,
@@ -153,6 +184,7 @@ def check(
 
 
 @app.command()
+@takes_key
 def inspect(
     model: ModelName,
     as_json: AsJson = False,
@@ -177,8 +209,9 @@ def inspect(
 
 
 @app.command()
+@takes_key
 def bench(
-    models: Annotated[list[str], typer.Argument(help="ONNX files, or names of known models.")],
+    models: Annotated[list[str], typer.Argument(help="Model files, or names of known models.")],
     backend: Annotated[str, typer.Option(metavar="NAME,...", help=f"Of {', '.join(BACKENDS)}.")] = "cpu",
     against: Annotated[str, typer.Option(metavar="PEER,...", help="Of onnxruntime, openvino.")] = "",
     rounds: Annotated[int, typer.Option(min=1, help="Rounds in which all sides take turns.")] = 15,
@@ -212,8 +245,9 @@ def bench(
 
 
 @app.command()
+@takes_key
 def warmup(
-    models: Annotated[list[str], typer.Argument(help="ONNX files, or names of known models.")],
+    models: Annotated[list[str], typer.Argument(help="Model files, or names of known models.")],
     as_json: AsJson = False,
     seed: Seed = 0,
     dims: Dims = "",

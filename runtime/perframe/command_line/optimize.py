@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from perframe.backends import evaluator
 from perframe.command_line.units import bytes_text
 from perframe.model.report import OptimizationReport, Size
+from perframe.passes import optimize
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -18,10 +20,7 @@ REFUSALS = 8  # of one pass, on the screen
 
 def report_of(model: Model) -> OptimizationReport:
     """The report of a model's passes."""
-    report = model.report
-    if report is None:
-        raise AssertionError("the model was loaded without its passes")
-    return report
+    return model.report or optimize(model, evaluator())  # a file of an optimised model is loaded without passes
 
 
 def show(name: str, report: OptimizationReport, console: Console, explain: bool) -> None:

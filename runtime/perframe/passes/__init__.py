@@ -126,6 +126,7 @@ def optimize(
                     changed, number, after = True, number + 1, sizes.measure()
                 runs.append(PassReport(number if changes else 0, name, changes, size, after, tuple(refusals)))
                 size = after
+    model.optimized = number != stop_after
     model.report = OptimizationReport(before, size, tuple(_last_refusals(runs)))
     log.debug("%s: %s", model.name, model.report)
     return model.report
