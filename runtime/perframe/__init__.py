@@ -23,6 +23,8 @@ _HOME = {
     "Model": "model",
     "Value": "model",
     "load": "importers.loading",
+    "FunctionalGraph": "functional.graph",
+    "FunctionalTensor": "functional.tensor",
     "elementwise": "layers.broadcasting",
     "layer": "layers.base",
     "Worker": "execution.worker",
@@ -49,11 +51,12 @@ _HOME = {
     "MissingFileError": "errors",
 }
 
-_MODULES = ("jobs",)
+_MODULES = ("functional", "jobs")
 
 __all__ = [*_HOME, *_MODULES, "__version__"]
 
 if TYPE_CHECKING:
+    from perframe import functional as functional
     from perframe import jobs as jobs
     from perframe.errors import BackendError as BackendError
     from perframe.errors import ClosedError as ClosedError
@@ -71,6 +74,8 @@ if TYPE_CHECKING:
     from perframe.execution.worker import Worker as Worker
     from perframe.execution.worker import compare as compare
     from perframe.execution.worker import run as run
+    from perframe.functional.graph import FunctionalGraph as FunctionalGraph
+    from perframe.functional.tensor import FunctionalTensor as FunctionalTensor
     from perframe.host import App as App
     from perframe.host import Frame as Frame
     from perframe.host import Script as Script
