@@ -696,7 +696,7 @@ def lp_pool1d(
     stride: Extent | None = None,
     ceil_mode: builtins.bool = False,
 ) -> FunctionalTensor:
-    """Return the p-norm of each window in signals."""
+    """Return the p-norm of each window in signals, of absolute values (PyTorch: with their signs)."""
 
 def lp_pool2d(
     input: Given,
@@ -705,7 +705,7 @@ def lp_pool2d(
     stride: Extent | None = None,
     ceil_mode: builtins.bool = False,
 ) -> FunctionalTensor:
-    """Return the p-norm of each window in pictures."""
+    """Return the p-norm of each window in pictures, of absolute values (PyTorch: with their signs)."""
 
 def lp_pool3d(
     input: Given,
@@ -714,7 +714,7 @@ def lp_pool3d(
     stride: Extent | None = None,
     ceil_mode: builtins.bool = False,
 ) -> FunctionalTensor:
-    """Return the p-norm of each window in volumes."""
+    """Return the p-norm of each window in volumes, of absolute values (PyTorch: with their signs)."""
 
 def lt(input: Given, other: Given) -> FunctionalTensor:
     """Return for each element whether `input` is less than `other`."""

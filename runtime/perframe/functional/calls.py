@@ -142,7 +142,7 @@ def axes_of(x: FunctionalTensor, dim: int | Sequence[int] | None) -> tuple[int, 
     """Return dims counted from the front; all dims for None. Raises InputError for a dim that x does not have."""
     if dim is None:
         return tuple(range(x.ndim))
-    listed = tuple(dim) if isinstance(dim, (tuple, list)) else (dim,)
+    listed = (dim,) if isinstance(dim, (int, np.integer)) else tuple(dim)
     found = tuple(axis_of(x, one) for one in listed)
     if len(set(found)) != len(found):
         raise InputError(f"a dim appears twice in {tuple(listed)}")

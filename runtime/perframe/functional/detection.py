@@ -73,7 +73,7 @@ def roi_align(
 ) -> FunctionalTensor:
     """Resample regions of pictures to one size. `boxes` is (n, 5): the picture's index in the batch, and the box."""
     x, rows = in_floats(input), in_floats(boxes)
-    if rows.ndim != 2 or rows.shape[1] not in (5, None):
+    if rows.ndim != 2 or not rows.shape.may_be((rows.shape[0], 5)):
         raise InputError(f"boxes are (n, 5), and not {rows.spec}")
     height, width = each(output_size, 2, "output_size")
     return apply(

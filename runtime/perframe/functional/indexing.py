@@ -103,6 +103,11 @@ def _bounds(item: int | slice, axis: int, x: FunctionalTensor) -> tuple[Any, Any
     return start, (last if item.stop is None else _whole(item.stop)), step
 
 
+def _is_whole_dim(item: Any) -> bool:
+    """Whether an item is `:`. Slices cannot be compared: their bounds may be tensors."""
+    return isinstance(item, slice) and item.start is None and item.stop is None and item.step is None
+
+
 def _whole(bound: Any) -> Any:
     """Return the bound of a slice: a number, or a tensor of one number."""
     if isinstance(bound, FunctionalTensor):
@@ -116,7 +121,7 @@ def _whole(bound: Any) -> Any:
 def _basic(x: FunctionalTensor, items: Sequence[Any]) -> FunctionalTensor:
     """Index with numbers, slices and None."""
     parts = [item for item in items if item is not None]
-    cuts = [(axis, *_bounds(item, axis, x)) for axis, item in enumerate(parts) if item != slice(None)]
+    cuts = [(axis, *_bounds(item, axis, x)) for axis, item in enumerate(parts) if not _is_whole_dim(item)]
     if cuts:
         axes, starts, ends, steps = zip(*cuts, strict=True)
         x = apply("Slice", x, row_of(starts), row_of(ends), ints(*axes), ints(*steps))

@@ -139,7 +139,8 @@ def eye(n: int, m: int | None = None, *, dtype: DType = DataType.FLOAT32) -> Fun
 @function
 def meshgrid(*tensors: Any, indexing: Literal["ij", "xy"] = "ij") -> tuple[FunctionalTensor, ...]:
     """Return the coordinates of a grid, one tensor for each row of coordinates."""
-    given = [to_tensor(row) for row in (listed(tensors) if len(tensors) == 1 else tensors)]
+    several = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)) else tensors
+    given = [to_tensor(row) for row in several]
     if indexing not in ("ij", "xy"):
         raise InputError(f"indexing is 'ij' or 'xy', and not {indexing!r}")
     if any(row.ndim > 1 for row in given):

@@ -631,7 +631,7 @@ class Methods:
         stride: Extent | None = None,
         ceil_mode: builtins.bool = False,
     ) -> FunctionalTensor:
-        """Return the p-norm of each window in signals."""
+        """Return the p-norm of each window in signals, of absolute values (PyTorch: with their signs)."""
 
     def lp_pool2d(
         self,
@@ -640,7 +640,7 @@ class Methods:
         stride: Extent | None = None,
         ceil_mode: builtins.bool = False,
     ) -> FunctionalTensor:
-        """Return the p-norm of each window in pictures."""
+        """Return the p-norm of each window in pictures, of absolute values (PyTorch: with their signs)."""
 
     def lp_pool3d(
         self,
@@ -649,7 +649,7 @@ class Methods:
         stride: Extent | None = None,
         ceil_mode: builtins.bool = False,
     ) -> FunctionalTensor:
-        """Return the p-norm of each window in volumes."""
+        """Return the p-norm of each window in volumes, of absolute values (PyTorch: with their signs)."""
 
     def lt(self, other: Given) -> FunctionalTensor:
         """Return for each element whether `input` is less than `other`."""

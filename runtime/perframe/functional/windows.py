@@ -295,7 +295,10 @@ _FAMILIES: dict[str, tuple[Callable[[int], Callable[..., Any]], str]] = {
     "conv_transpose{}d": (_conv_transpose, "Convolve {} transposed: `weight` is (inputs, outputs / groups, kernel)."),
     "max_pool{}d": (_max_pool, "Return the largest element of each window in {}, and its index in its plane if asked."),
     "avg_pool{}d": (_avg_pool, "Return the mean of each window in {}."),
-    "lp_pool{}d": (_lp_pool, "Return the p-norm of each window in {}."),
+    "lp_pool{}d": (
+        _lp_pool,
+        "Return the p-norm of each window in {}, of absolute values (PyTorch: with their signs).",
+    ),
     "adaptive_avg_pool{}d": (
         lambda rank: _adaptive(rank, "GlobalAveragePool", mean),
         "Return means of as many windows in {} as `output_size` says; None keeps a dim.",
