@@ -190,7 +190,7 @@ def broadcast_to(input: Given, shape: Sizes) -> FunctionalTensor:
         if ahead < 0:
             raise InputError(f"{x.spec} has more dims than the shape {tuple(shape)}")
         shape = [
-            1 if size == -1 and at >= ahead else size for at, size in enumerate(shape)
+            1 if isinstance(size, int) and size == -1 and at >= ahead else size for at, size in enumerate(shape)
         ]  # Expand keeps a dim for a size of 1
     return apply("Expand", x, row_of(shape, x))
 
