@@ -184,6 +184,8 @@ def wrong_uses() -> dict[str, tuple[Callable[[pf.FunctionalTensor], Any], str]]:
         "huge fill": (lambda x: F.zeros(10**6, 10**6, 10**6), "too large"),
         "training": (lambda x: F.dropout(x, training=True), "do not train"),
         "bits": (lambda x: x & 1, "functional.bitwise_and.*those of float32"),
+        "types": (lambda x: F.pad(x, "ab"), "functional.pad.*pad='ab'.: malformed arguments"),
+        "text for a dim": (lambda x: x.sum("a"), "a dim is a whole number, and not 'a'"),
         "repeat": (lambda x: F.repeat(x, 2), "1 counts are fewer than the dims"),
     }
 
@@ -194,6 +196,12 @@ def test_wrong_use_raises_at_the_call(what: str) -> None:
     x = pf.FunctionalGraph().add_input(F32, (2, 3), "x")
     with pytest.raises((InputError, InferenceError), match=said):
         call(x)
+
+
+def test_unknown_parameters_are_pythons_own_error() -> None:
+    x = pf.FunctionalGraph().add_input(F32, (2, 3), "x")
+    with pytest.raises(TypeError, match="unexpected keyword argument"):
+        F.softmax(x, axis=1)
 
 
 def test_wrong_graphs() -> None:

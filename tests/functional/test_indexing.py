@@ -106,6 +106,35 @@ def test_masks(what: str, known: bool) -> None:
     check(array, index, arrays=arrays)
 
 
+@settings(deadline=None, max_examples=60)
+@given(st.one_of(views(), selections()), st.booleans())
+def test_items_may_be_set(case: tuple[Array, Any], fixed: bool) -> None:
+    """x[index] = value gives other values from then on; what was made of x before stays."""
+    array, index = case
+    graph = pf.FunctionalGraph()
+    dims = array.shape if fixed else [f"d{axis}" for axis in range(array.ndim)]
+    x = graph.add_input("float32", dims, "x")
+    before, same = x + 0, x.clone()
+    x[index] = -1
+    got = pf.run(graph.compile(after=x, before=before, same=same, optimize=False), {"x": array})
+    want = array.copy()
+    want[index] = -1
+    np.testing.assert_array_equal(got["after"], want)
+    np.testing.assert_array_equal(got["before"], array)
+    np.testing.assert_array_equal(got["same"], array)
+
+
+def test_set_items_broadcast() -> None:
+    graph = pf.FunctionalGraph()
+    x = graph.add_input("float32", ("n", 3), "x")
+    x[1:, ::2] = np.array([5.0, 7.0])
+    x[:, 1] *= 10
+    got = pf.run(graph.compile(y=x), {"x": np.ones((3, 3), np.float32)})["y"]
+    np.testing.assert_array_equal(got, [[1, 10, 1], [5, 10, 7], [5, 10, 7]])
+    with pytest.raises(InputError, match="do not broadcast"):
+        graph.inputs[0][:, 0:2] = np.zeros(3)
+
+
 def test_bounds_may_be_tensors() -> None:
     graph = pf.FunctionalGraph()
     x = graph.add_input("float32", ("n", 3), "x")

@@ -35,11 +35,13 @@ def function(body: Callable[P, R]) -> Callable[P, R]:
             return body(*given, **named)
         token = _calling.set(name)
         try:
-            return body(*given, **named)
+            made = body(*given, **named)
+            # some return their input; it may get other items later, and the result may not
+            return made.fixed() if isinstance(made, FunctionalTensor) else made  # type: ignore[return-value]
         except (InferenceError, InputError) as error:
-            bound = names.bind(*given, **named).arguments
-            said = ", ".join(f"{key}={_shown(value)}" for key, value in bound.items())
-            raise type(error)(f"pf.functional.{name}({said}): {error}") from None
+            raise type(error)(f"{_call(name, names, given, named)}: {error}") from None
+        except (TypeError, ValueError, OverflowError) as error:  # an argument of another type
+            raise InputError(f"{_call(name, names, given, named)}: malformed arguments: {error}") from error
         finally:
             _calling.reset(token)
 
@@ -51,6 +53,12 @@ def function(body: Callable[P, R]) -> Callable[P, R]:
 def alias(name: str, called: Callable[..., Any]) -> None:
     """Make a public function known by a second name."""
     FUNCTIONS[name] = called
+
+
+def _call(name: str, names: inspect.Signature, given: tuple[Any, ...], named: dict[str, Any]) -> str:
+    """Return a call as text. Raises TypeError if the function has no such parameters."""
+    bound = names.bind(*given, **named).arguments
+    return f"pf.functional.{name}({', '.join(f'{key}={_shown(value)}' for key, value in bound.items())})"
 
 
 def _shown(value: Any) -> str:
@@ -71,7 +79,7 @@ def apply_all(op: str, inputs: Sequence[Given | None], count: int, **attributes:
     specs = declaration(op).outputs_for([None if value is None else value.spec for value in given], attributes)
     title = _calling.get() or op.lower()
     hints = (title, *(f"{title}_{index}" for index in range(1, count)))
-    node = Node(op, title, tuple(given), hints, attributes)
+    node = Node(op, title, tuple([None if value is None else value.fixed() for value in given]), hints, attributes)
     graph = graph_of([value for value in given if value is not None])
     return tuple(FunctionalTensor(spec, node, index, graph) for index, spec in enumerate(specs[:count]))
 

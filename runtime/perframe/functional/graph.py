@@ -39,7 +39,7 @@ class FunctionalGraph:
     @property
     def inputs(self) -> tuple[FunctionalTensor, ...]:
         """The inputs, in the order in which they were added."""
-        return tuple(self._inputs)
+        return tuple(tensor.fixed() for tensor in self._inputs)
 
     def add_input(
         self, dtype: DataType | str, shape: Sequence[Dim] | None, name: str | None = None
@@ -61,7 +61,7 @@ class FunctionalGraph:
         chosen = self._free_output(tensor) if name is None else _checked(name)
         if chosen in self._outputs or any(chosen == tensor.name for tensor in self._inputs):
             raise InputError(f"there already is an input or an output {chosen!r}: choose another name")
-        self._outputs[chosen] = tensor
+        self._outputs[chosen] = tensor.fixed()
 
     def add_outputs(self, *outputs: Given, **named: Given) -> None:
         """Add several outputs: unnamed ones, then those that arguments name."""
@@ -95,7 +95,7 @@ class FunctionalGraph:
             raise InputError(f"there already is an input or an output {value.name!r}: choose another name")
         tensor = FunctionalTensor(value.spec, graph=self, name=_checked(value.name))
         self._inputs.append(tensor)
-        return tensor
+        return tensor.fixed()
 
     def _own(self, output: Given) -> FunctionalTensor:
         tensor = to_tensor(output)

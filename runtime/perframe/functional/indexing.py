@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from perframe.errors import InputError
+from perframe.errors import InputError, PerframeError
 from perframe.functional.calls import apply, cast, ints
-from perframe.functional.moving import movedim
+from perframe.functional.making import arange
+from perframe.functional.moving import movedim, numel, ravel
 from perframe.functional.pieces import END
 from perframe.functional.sizes import row_of, sizes_of
 from perframe.functional.tensor import FunctionalTensor, of_array, to_tensor
@@ -30,6 +31,19 @@ def getitem(x: FunctionalTensor, index: Any) -> FunctionalTensor:
         return _advanced(x, items) if any(isinstance(item, FunctionalTensor) for item in items) else _basic(x, items)
     except InputError as error:
         raise InputError(f"{x}[{_shown(index)}]: {error}") from None
+
+
+def with_items(x: FunctionalTensor, index: Any, value: FunctionalTensor) -> FunctionalTensor:
+    """Return x with x[index] replaced by a value, which broadcasts. If items come twice, one of the values counts."""
+    places = getitem(apply("Reshape", arange(numel(x)), sizes_of(x), allowzero=1), index)
+    try:
+        updates = apply("Expand", cast(value, x.dtype), sizes_of(places))
+        if not updates.shape.may_be(places.shape):
+            raise InputError(f"{value.spec} does not fit the {places.shape} items")
+    except PerframeError as error:
+        raise InputError(f"{x}[{_shown(index)}] = {value.spec}: {error}") from None
+    made = apply("ScatterElements", ravel(x), ravel(places), ravel(updates), axis=0)
+    return apply("Reshape", made, sizes_of(x), allowzero=1)
 
 
 def _shown(index: Any) -> str:

@@ -58,7 +58,7 @@ def _output(tensor: FunctionalTensor | None, value: Value) -> FunctionalTensor:
     if tensor.spec.shape is None and value.shape is not None and tensor.spec.kind == "tensor":
         spec = PartialTensor(tensor.dtype, value.shape)
         return FunctionalTensor(spec, tensor.node, tensor.index, tensor.graph, tensor.name)
-    return tensor
+    return tensor.fixed()
 
 
 def _by_name(model: Model, inputs: Sequence[Any], named: Mapping[str, Given]) -> dict[str, FunctionalTensor]:
@@ -79,7 +79,7 @@ def _by_name(model: Model, inputs: Sequence[Any], named: Mapping[str, Given]) ->
     missing = [str(value) for value in model.inputs if value.name not in given]
     if missing:
         raise InputError(f"{model.name} still needs the input(s) {', '.join(missing)}")
-    return {value.name: _checked(model, value, to_tensor(given[value.name])) for value in model.inputs}
+    return {value.name: _checked(model, value, to_tensor(given[value.name]).fixed()) for value in model.inputs}
 
 
 def _checked(model: Model, value: Value, tensor: FunctionalTensor) -> FunctionalTensor:

@@ -105,6 +105,16 @@ class FunctionalTensor(Methods):
 
         return getitem(self, index)
 
+    def __setitem__(self, index: Any, value: Given) -> None:
+        from perframe.functional.indexing import with_items
+
+        made = with_items(self, index, to_tensor(value))
+        self.spec, self.node, self.index, self.graph, self.name = made.spec, made.node, made.index, made.graph, ""
+
+    def fixed(self) -> FunctionalTensor:
+        """Return a tensor that stays what this one is now, even if items of this one are set."""
+        return FunctionalTensor(self.spec, self.node, self.index, self.graph, self.name, self.is_number)
+
     def __repr__(self) -> str:
         return f"FunctionalTensor({f'{self.name}: ' if self.name else ''}{self.spec})"
 
