@@ -18,7 +18,9 @@ def load(
     narrow_doubles: bool = False,
     progress: Callable[[str, float], None] | None = None,
 ) -> Model:
-    """Import a model from a path, bytes, a file object or an `onnx.ModelProto`.
+    """Import an ONNX or LiteRT model from a path, bytes, a file object or an `onnx.ModelProto`.
+
+    The content of a file decides which format it has. LiteRT needs the extra `litert`.
 
     `dims` fixes named dims to sizes. `optimize=False` leaves the layers as they are in the file. `narrow_doubles=True`
     computes in float32 what the file computes in float64, which no GPU backend has kernels for; inputs and outputs keep
@@ -28,12 +30,20 @@ def load(
     MissingFileError, a FileNotFoundError too, says that there is no such file, and UnsupportedOperatorError lists every
     node that cannot be imported.
     """
+    from perframe.importers.formats import is_litert, named_bytes
     from perframe.importers.onnx import load_onnx
     from perframe.passes.prepared import freeze
 
     report = progress or (lambda _what, _done: None)
     try:
-        model = load_onnx(source, report)
+        found = named_bytes(source, is_litert)
+        if isinstance(found, tuple):
+            from perframe.importers.litert.graph import load_litert
+
+            report("reads the file", 0)
+            model = load_litert(*found)
+        else:
+            model = load_onnx(found, report)
         if dims is not None:
             model.fix_dims(dims)
         if narrow_doubles:
