@@ -1,4 +1,4 @@
-"""Recognition of a file's format by its first bytes; for a file that cannot be loaded, advice how to get one that can."""
+"""Recognition of a file's format by its first bytes, and advice about a file that cannot be loaded."""
 
 from __future__ import annotations
 

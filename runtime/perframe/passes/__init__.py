@@ -15,6 +15,7 @@ PASSES = (
     "fold_constants",
     "fix_reshapes",
     "remove_noops",
+    "move_channels",
     "fuse_padding",
     "fuse_affine",
     "fuse_bias",

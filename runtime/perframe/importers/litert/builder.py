@@ -39,7 +39,9 @@ class Builder:
             self.made[key] = name
         return name
 
-    def layer(self, op: str, name: str, inputs: list[str], count: int, like: str, attributes: dict[str, Any]) -> list[str]:
+    def layer(
+        self, op: str, name: str, inputs: list[str], count: int, like: str, attributes: dict[str, Any]
+    ) -> list[str]:
         """Add a layer, and return the names of its outputs. Raises InferenceError."""
         outputs = [self.names.free(like) for _ in range(count)]
         while inputs and not inputs[-1]:
@@ -51,7 +53,7 @@ class Builder:
         return outputs
 
     def find(self, name: str) -> PartialTensor:
-        """Return the spec of a value. A value of an outer model becomes an input of this one; a constant, a constant."""
+        """Return the spec of a value. One of an outer model becomes an input of this one, or a constant of it."""
         if name in self.specs:
             return self.specs[name]
         assert self.outer is not None, name

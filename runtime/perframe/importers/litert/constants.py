@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
@@ -24,7 +25,9 @@ def data_type(tensor: TensorInfo, file: str) -> DataType:
     try:
         return DataType(_KINDS.get(tensor.kind, tensor.kind.lower()))
     except ValueError:
-        raise ModelError(f"{file}: tensor {tensor.name!r} is of type {tensor.kind}, which perframe does not have") from None
+        raise ModelError(
+            f"{file}: tensor {tensor.name!r} is of type {tensor.kind}, which perframe does not have"
+        ) from None
 
 
 def constant_of(tensor: TensorInfo, dtype: DataType, file: str) -> Array | None:
@@ -82,5 +85,5 @@ def _texts(data: NDArray[np.uint8]) -> Array:
         raise ValueError("texts outside of their bytes")
     whole = data.tobytes()
     made = np.empty(count, object)
-    made[:] = [whole[a:b].decode("utf-8", "replace") for a, b in zip(ends[:-1], ends[1:], strict=True)]
+    made[:] = [whole[a:b].decode("utf-8", "replace") for a, b in itertools.pairwise(ends)]
     return made

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import math
 import struct
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -235,10 +235,11 @@ class _Reader:
             data = self.vector(operator, "CustomOptions", np.uint8).tobytes()
         return Operation(code, custom, version, inputs, outputs, options, data)
 
-    def options(self, table: Any) -> Iterator[tuple[str, Any]]:
+    def options(self, table: Any) -> dict[str, Any]:
         """Return the fields of a table of options by name."""
         found: dict[str, Any] = {}
-        for field, is_vector in _fields(type(table)):
+        kind: Any = type(table)
+        for field, is_vector in _fields(kind):
             if is_vector:
                 found[field] = self.numbers(table, field)
                 continue
@@ -247,7 +248,7 @@ class _Reader:
                 value = self.text(value)
             if value is None or isinstance(value, (bool, int, float, str)):
                 found[field] = value
-        return found  # type: ignore[return-value]
+        return found
 
     def signature(self, model: Any, graph: GraphInfo) -> tuple[dict[int, str], dict[int, str]]:
         """Return the names of the inputs and outputs, by tensor: those of the first graph's first signature."""
@@ -255,10 +256,7 @@ class _Reader:
             signature = model.SignatureDefs(index)
             if signature.SubgraphIndex() == 0:
                 given, made = (
-                    {
-                        entry(i).TensorIndex(): self.text(entry(i).Name())
-                        for i in self.indices(length)
-                    }
+                    {entry(i).TensorIndex(): self.text(entry(i).Name()) for i in self.indices(length)}
                     for entry, length in (
                         (signature.Inputs, signature.InputsLength()),
                         (signature.Outputs, signature.OutputsLength()),
@@ -307,15 +305,15 @@ class _Reader:
 
 
 @functools.cache
-def _names(kinds: type) -> dict[int, str]:
+def _names(kinds: Any) -> dict[int, str]:
     """Return the names of an enumeration by number."""
     return {number: name for name, number in vars(kinds).items() if isinstance(number, int)}
 
 
 @functools.cache
-def _fields(kind: type) -> tuple[tuple[str, bool], ...]:
+def _fields(kind: Any) -> tuple[tuple[str, bool], ...]:
     """Return the fields of a table as (name, whether it is a vector)."""
-    methods = [name for name, method in vars(kind).items() if isinstance(method, Callable) and name[0].isupper()]  # type: ignore[arg-type]
+    methods = [name for name, method in vars(kind).items() if callable(method) and name[0].isupper()]
     vectors = {name.removesuffix("Length") for name in methods if name.endswith("Length")}
     own = (name for name in methods if not name.endswith(("Length", "IsNone", "AsNumpy")))
     return tuple((name, name in vectors) for name in own if name != "Init")

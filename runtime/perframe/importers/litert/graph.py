@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from perframe.errors import InferenceError, ModelError, PerframeError, Problem, UnsupportedOperatorError
 from perframe.importers.litert.builder import Builder
 from perframe.importers.litert.constants import constant_of, data_type
+from perframe.importers.litert.dilated import with_dilations
 from perframe.importers.litert.file import GraphInfo, LiteRTFile, Operation, Quantization, read
-from perframe.importers.litert.node import Node
+from perframe.importers.litert.node import Node, plain_name
 from perframe.importers.litert.table import Entry, table
 from perframe.model import Model, Value
 from perframe.tensor import DataType
@@ -26,7 +27,7 @@ QUANTIZED = (DataType.INT8, DataType.UINT8, DataType.INT16, DataType.INT32)
 
 
 def load_litert(data: bytes, name: str) -> Model:
-    """Import a LiteRT model. Raises ModelError; UnsupportedOperatorError lists all operators that cannot be imported."""
+    """Import a LiteRT model. Raises ModelError; UnsupportedOperatorError lists all that cannot be imported."""
     file = read(data, name)
     try:
         return _Import(file).run()
@@ -83,7 +84,9 @@ class Scope:
 
     def __init__(self, around: _Import, index: int, builder: Builder) -> None:
         if index in around.open or len(around.open) >= MAX_DEPTH:
-            raise ModelError(f"{around.file.name}: subgraph {index} contains itself, or lies more than {MAX_DEPTH} deep")
+            raise ModelError(
+                f"{around.file.name}: subgraph {index} contains itself, or lies more than {MAX_DEPTH} deep"
+            )
         if not 0 <= index < len(around.file.graphs):
             raise ModelError(f"{around.file.name}: there is no subgraph {index}")
         self.around, self.index, self.builder = around, index, builder
@@ -93,7 +96,7 @@ class Scope:
     def run(self) -> None:
         """Import all operators of the graph."""
         self.around.open.append(self.index)
-        for number, operation in enumerate(self.graph.operations):
+        for number, operation in enumerate(with_dilations(self.graph, self._constant)):
             self.around.operations += 1
             if self.around.operations > MAX_OPERATIONS:
                 raise ModelError(f"{self.around.file.name}: its subgraphs call each other too often")
@@ -105,7 +108,8 @@ class Scope:
         inner = Scope(self.around, index, builder or self.builder)
         if len(inner.graph.inputs) != len(inputs) or -1 in (*inner.graph.inputs, *inner.graph.outputs):
             raise ModelError(
-                f"{self.around.file.name}: subgraph {index} takes {len(inner.graph.inputs)} inputs, and gets {len(inputs)}"
+                f"{self.around.file.name}: subgraph {index} takes {len(inner.graph.inputs)} inputs, and gets "
+                f"{len(inputs)}"
             )
         inner.values.update(zip(inner.graph.inputs, inputs, strict=True))
         inner.run()
@@ -145,13 +149,15 @@ class Scope:
         node = Node(self, operation, entry.moves and self._is_exact(operation))
         results = entry.adapter(node)
         listed = [results] if isinstance(results, str) else list(results)
+        if entry.family not in ("recurrent", "control"):  # there the activation lies within
+            listed[:1] = [node.activated(name) for name in listed[:1]]
         if len(listed) < len(operation.outputs):
             raise NotImplementedError(f"it has {len(operation.outputs)} outputs, and {len(listed)} are expected")
         for tensor, made in zip(operation.outputs, listed, strict=False):
             if tensor in self.values or (tensor >= 0 and self.graph.tensors[tensor].data is not None):
                 raise ModelError(f"{self.around.file.name}: {self.graph.tensors[tensor].name!r} is made twice")
             if tensor >= 0:
-                self.values[tensor] = self._kept(node, tensor, node.activated(made) if tensor == operation.outputs[0] else made)
+                self.values[tensor] = self._kept(node, tensor, made)
 
     def _kept(self, node: Node, tensor: int, name: str) -> str:
         """Return the stored form of an operator's result: quantized if the tensor is, and of its dtype."""
@@ -184,7 +190,9 @@ class Scope:
         if not found or made[0] is None:
             return not found
         return all(
-            one.scale.size == 1 and np.array_equal(one.scale, found[0].scale) and np.array_equal(one.zero, found[0].zero)
+            one.scale.size == 1
+            and np.array_equal(one.scale, found[0].scale)
+            and np.array_equal(one.zero, found[0].zero)
             for one in found
         )
 
@@ -198,6 +206,9 @@ class Scope:
             self.around.arrays[key] = found
         return self.around.arrays[key]
 
+    def _constant(self, tensor: int) -> Array | None:
+        return self.array(tensor) if tensor >= 0 else None
+
     def stored(self, tensor: int) -> str:
         """Return the name of a tensor's value as the file stores it. Raises ModelError if nothing makes it."""
         name = self.values.get(tensor)
@@ -205,14 +216,16 @@ class Scope:
             value, info = self.array(tensor), self.graph.tensors[tensor]
             if value is None:
                 raise ModelError(f"{self.around.file.name}: {info.name!r} is read, and no earlier operator makes it")
-            name = self.values[tensor] = self.builder.constant(value, like=info.name or "constant")
+            name = self.values[tensor] = self.builder.constant(value, like=plain_name(info.name) or "constant")
         self.builder.find(name)
         return name
 
     def real(self, tensor: int) -> str:
         """Return the name of a tensor's real numbers."""
         info, scales = self.graph.tensors[tensor], self.quantization(tensor)
-        return self.stored(tensor) if scales is None else self._dequantized(self.stored(tensor), info.name, scales, tensor)
+        return (
+            self.stored(tensor) if scales is None else self._dequantized(self.stored(tensor), info.name, scales, tensor)
+        )
 
     def arranged(self, tensor: int, perm: tuple[int, ...]) -> str:
         """Return the name of a tensor's real numbers with its dims in another order."""
@@ -226,9 +239,11 @@ class Scope:
         key = ("arranged", self.index, tensor, perm)
         if key not in self.builder.made:
             moved = np.ascontiguousarray(value.transpose(perm))
-            name = self.builder.constant(moved, like=info.name or "constant")
+            name = self.builder.constant(moved, like=plain_name(info.name) or "constant")
             if scales is not None:
-                turned = Quantization(scales.scale, scales.zero, perm.index(scales.axis) if scales.scale.size > 1 else 0)
+                turned = Quantization(
+                    scales.scale, scales.zero, perm.index(scales.axis) if scales.scale.size > 1 else 0
+                )
                 name = self._dequantized(name, info.name, turned, tensor)
             self.builder.made[key] = name
         return self.builder.made[key]
@@ -237,7 +252,8 @@ class Scope:
         key = ("real", name, scales.scale.tobytes(), scales.zero.tobytes(), scales.axis)
         if key not in self.builder.made:
             inputs = [name, self._scale(scales), self._zero(scales, tensor)]
-            made = self.builder.layer("DequantizeLinear", f"{like}/real", inputs, 1, f"{like}:real", {"axis": scales.axis})
+            name = f"{plain_name(like)}:real"
+            made = self.builder.layer("DequantizeLinear", name, inputs, 1, name, {"axis": scales.axis})
             self.builder.made[key] = made[0]
         return self.builder.made[key]
 

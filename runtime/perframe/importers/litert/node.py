@@ -20,6 +20,11 @@ ACTIVATIONS = {1: (0.0, None), 2: (-1.0, 1.0), 3: (0.0, 6.0)}  # RELU, RELU_N1_T
 TANH = 4
 
 
+def plain_name(name: str) -> str:
+    """Return a name for layers and values: the converter joins the names of all operators that it fused by ";"."""
+    return name.partition(";")[0]
+
+
 class Node:
     """One operator within a scope. With `exact` its adapter gets quantized numbers as they are."""
 
@@ -27,7 +32,8 @@ class Node:
         self.scope, self.operation, self.exact = scope, operation, exact
         self.builder = scope.builder
         outputs = [index for index in operation.outputs if index >= 0]
-        self.like = (scope.graph.tensors[outputs[0]].name if outputs else "") or operation.name
+        named = scope.graph.tensors[outputs[0]].name if outputs else ""
+        self.like = plain_name(named) or operation.name
 
     # --- layers ---
 

@@ -44,7 +44,11 @@ def rows(layers: Mapping[str, str], adapter: Callable[[Node, str], Results], fam
     """Declare operators that differ in one layer only: `layers` gives the layer by the operator's name."""
     for name, layer in layers.items():
         assert name not in _TABLE, f"{name} is declared twice"
-        _TABLE[name] = Entry(functools.partial(adapter, layer=layer), family.rpartition(".")[2], moves)
+        _TABLE[name] = Entry(_with(adapter, layer), family.rpartition(".")[2], moves)
+
+
+def _with(adapter: Callable[[Node, str], Results], layer: str) -> Adapter:
+    return lambda node: adapter(node, layer)
 
 
 @functools.cache

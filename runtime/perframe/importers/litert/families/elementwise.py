@@ -128,9 +128,9 @@ def _not_equal(node: Node) -> str:
 
 @operator("STABLEHLO_COMPARE")
 def _compare(node: Node) -> str:
-    name = COMPARISONS[{0: 0, 1: 1, 2: 2, 3: 3, 4: 4, 5: 5}[node.option("ComparisonDirection")]]
+    name = COMPARISONS[node.option("ComparisonDirection")]
     if name == "NotEqual":
-        return _not_equal(node)
+        return node("Not", node("Equal", node.x(0), node.x(1)))
     return node(name, node.x(0), node.x(1))
 
 

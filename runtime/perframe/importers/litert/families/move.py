@@ -17,7 +17,7 @@ def _reshape(node: Node) -> str:
         shape = node.long(node.raw(1))
     else:
         wanted = node.option("NewShape", ()) or node.output_shape()
-        shape = node.ints(*(-1 if dim is None else dim for dim in wanted))
+        shape = node.ints(*(-1 if dim is None else int(dim) for dim in wanted))
     known = node.known(shape)
     return node("Reshape", node.x(0), shape, allowzero=int(known is None or -1 not in known))
 
@@ -129,7 +129,7 @@ def _cut(
     bounds = []
     for name, bound, mask in (("begin", begin, masks["Begin"]), ("end", end, masks["End"])):
         known = node.known(bound)
-        parts = []
+        parts: list[int | None] = []
         for entry, _ in chosen:
             backward, shrinks = steps[entry] < 0, masks["ShrinkAxis"] >> entry & 1
             if shrinks and name == "end":  # one element, wherever it begins
@@ -157,7 +157,9 @@ def _cut(
 @operator("STABLEHLO_SLICE", moves=True)
 def _stablehlo_slice(node: Node) -> str:
     starts, ends, steps = (node.option(name, ()) for name in ("StartIndices", "LimitIndices", "Strides"))
-    return node("Slice", node.x(0), node.ints(*starts), node.ints(*ends), node.ints(*range(len(starts))), node.ints(*steps))
+    return node(
+        "Slice", node.x(0), node.ints(*starts), node.ints(*ends), node.ints(*range(len(starts))), node.ints(*steps)
+    )
 
 
 @operator("TILE", moves=True)
@@ -178,7 +180,7 @@ def _broadcast_in_dim(node: Node) -> str:
     sizes = [1] * len(wanted)
     for axis, size in zip(axes, node.sizes(node.x(0), *range(len(axes))), strict=True):
         sizes[axis] = size
-    return node("Expand", node("Reshape", node.x(0), node.ints(*sizes)), node.ints(*(dim or 0 for dim in wanted)))
+    return node("Expand", node("Reshape", node.x(0), node.ints(*sizes)), node.ints(*(int(dim or 0) for dim in wanted)))
 
 
 @operator("PAD", "PADV2", moves=True)
@@ -215,7 +217,9 @@ def _mirror_pad(node: Node) -> str:
 
 @operator("STABLEHLO_PAD")
 def _stablehlo_pad(node: Node) -> str:
-    low, high, inner = (node.option(f"{name}Padding{end}", ()) for name, end in (("Edge", "Low"), ("Edge", "High"), ("Interior", "")))
+    low, high, inner = (
+        node.option(f"{name}Padding{end}", ()) for name, end in (("Edge", "Low"), ("Edge", "High"), ("Interior", ""))
+    )
     if any(inner) or min((*low, *high), default=0) < 0:
         raise NotImplementedError(f"pads {low} and {high} with {inner} between elements are not supported")
     return node("Pad", node.x(0), node.ints(*low, *high), node("Reshape", node.x(1), node.ints()))
@@ -275,7 +279,7 @@ def _iota(node: Node) -> str:
     shape, axis = node.output_shape(), int(node.option("IotaDimension"))
     if None in shape:
         raise NotImplementedError(f"its output's shape {shape} is not known")
-    sizes = [dim or 0 for dim in shape]
+    sizes = [int(dim or 0) for dim in shape]
     line = np.arange(sizes[axis], dtype=np.int64).reshape([-1 if at == axis else 1 for at in range(len(sizes))])
     return node.cast(node("Expand", node.constant(line, np.int64), node.ints(*sizes)), node.output_dtype())
 
@@ -287,7 +291,8 @@ def _broadcast_args(node: Node) -> str:
     (first,), (second,) = node.sizes(a, 0), node.sizes(b, 0)
     rank, one = max(first, second), node.constant(1, np.int64)
     a, b = (
-        name if size == rank else node("Pad", name, node.ints(rank - size, 0), one) for name, size in ((a, first), (b, second))
+        name if size == rank else node("Pad", name, node.ints(rank - size, 0), one)
+        for name, size in ((a, first), (b, second))
     )
     return node.cast(node("Where", node("Equal", a, one), b, a), node.output_dtype())
 
@@ -299,7 +304,9 @@ def _space_to_batch(node: Node) -> str:
     rank = node.rank(x)
     around = np.zeros((rank, 2), np.int64)
     around[1 : 1 + count] = pads
-    zero = "" if not node.exact or node.quantization(0) is None else node.constant(_zero(node), node.spec(x).dtype.numpy)
+    zero = (
+        "" if not node.exact or node.quantization(0) is None else node.constant(_zero(node), node.spec(x).dtype.numpy)
+    )
     x = node("Pad", x, node.ints(*around.T.reshape(-1)), zero)
     sizes = node.sizes(x, *range(1, rank))
     parts = [number for size, block in zip(sizes, blocks, strict=False) for number in (size // block, block)]

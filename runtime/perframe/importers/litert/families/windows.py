@@ -23,6 +23,8 @@ def _numbers(node: Node, prefix: str, rank: int, default: int = 1) -> tuple[int,
 
 
 def _windows(node: Node, rank: int) -> dict[str, object]:
+    if "Pads" in node.operation.options:  # of a dilated convolution, see dilated.py
+        return {"pads": node.option("Pads"), "strides": _numbers(node, "Stride", rank)}
     padding = PADDINGS.get(node.option("Padding"))
     if padding is None:
         raise NotImplementedError(f"the padding {node.option('Padding')} is not known")
