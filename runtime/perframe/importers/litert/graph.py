@@ -23,7 +23,7 @@ Array = NDArray[Any]
 
 MAX_DEPTH = 32  # subgraphs within subgraphs
 MAX_OPERATIONS = 100_000  # operators after subgraphs that are called several times are written out
-QUANTIZED = (DataType.INT8, DataType.UINT8, DataType.INT16, DataType.INT32)
+QUANTIZED = (DataType.INT8, DataType.UINT8, DataType.INT16, DataType.INT32, DataType.INT64)
 
 
 def load_litert(data: bytes, name: str) -> Model:

@@ -159,4 +159,4 @@ def _svdf(node: Node) -> str:
     made = node("Mul", node("Gemm", x, features, transB=1), newest)
     parts = node("Reshape", made, node.ints(-1, filters // rank, rank))
     made = node("ReduceSum", parts, node.ints(2), keepdims=0)
-    return node("Add", made, node.x(3)) if node.has(3) else made
+    return node.activated(node("Add", made, node.x(3)) if node.has(3) else made)
