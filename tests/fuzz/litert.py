@@ -51,6 +51,8 @@ def mutated(data: bytes, rng: Random) -> tuple[bytes, list[str]]:
 
 
 def _bytes(data: bytes, rng: Random) -> tuple[bytes, str]:
+    if len(data) < 16:
+        return data, "nothing is left to change"
     changed, how, at = bytearray(data), int(rng.integers(5)), int(rng.integers(4, len(data)))
     if how == 0:
         return bytes(changed[:at]), f"cut at {at}"

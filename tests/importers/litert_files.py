@@ -180,5 +180,6 @@ def interpreted(data: bytes, inputs: Sequence[Array]) -> list[Array]:
     interpreter.allocate_tensors()
     for detail, value in zip(given, inputs, strict=True):
         interpreter.set_tensor(detail["index"], value)
+    interpreter.reset_all_variables()  # their memory is not cleared before
     interpreter.invoke()
     return [interpreter.get_tensor(detail["index"]) for detail in interpreter.get_output_details()]

@@ -94,22 +94,22 @@ def test_cells_that_may_be_clipped_are_refused() -> None:
         pf.load(data)
 
 
-@pytest.mark.parametrize("merge", [True, False])
-def test_lstm_in_both_directions(merge: bool) -> None:
-    file = File()
-    graph, units = file.graph, 4
-    x = graph.input("x", (2, 5, 3))
-    inputs = [x, *gates(graph, 3, units, False, False, 3), *gates(graph, 3, units, False, False, 50)]
-    inputs += [state(graph, 2, units) for _ in range(4)] + [-1] * 9
-    options = {"fusedActivationFunction": TANH, "mergeOutputs": merge, "timeMajor": False}
-    made = graph.op(
-        "BIDIRECTIONAL_SEQUENCE_LSTM",
-        inputs,
-        options,
-        (F,) if merge else (F, F),
-        kind="BidirectionalSequenceLSTMOptions",
-    )
-    check(file.data(*([made] if merge else made)), real(2, 5, 3))
+def test_lstm_in_both_directions() -> None:
+    """The interpreter's own joined outputs differ from run to run, so ours are compared with the separate ones."""
+    made = []
+    for merge in (False, True):
+        file = File()
+        graph, units = file.graph, 4
+        inputs = [graph.input("x", (2, 5, 3)), *gates(graph, 3, units, False, False, 3)]
+        inputs += [*gates(graph, 3, units, False, False, 50), *(state(graph, 2, units) for _ in range(4)), *[-1] * 9]
+        options = {"fusedActivationFunction": TANH, "mergeOutputs": merge, "timeMajor": False}
+        kind, outputs = "BidirectionalSequenceLSTMOptions", (F,) if merge else (F, F)
+        found = graph.op("BIDIRECTIONAL_SEQUENCE_LSTM", inputs, options, outputs, kind=kind)
+        if merge:
+            made.append(list(pf.run(file.data(found), {"x": real(2, 5, 3)}).values()))
+        else:
+            made.append(check(file.data(*found), real(2, 5, 3)))
+    np.testing.assert_array_equal(np.concatenate(made[0], -1), made[1][0])
 
 
 @pytest.mark.parametrize("activation", [1, TANH])

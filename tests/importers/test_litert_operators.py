@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ pytest.importorskip("ai_edge_litert", reason="needs ai-edge-litert, the peer of 
 pytest.importorskip("tflite", reason="needs the extra litert")
 
 from importers.litert_files import File, interpreted
+from perframe.importers.litert.operators import markdown, operators
 
 Array = np.ndarray[Any, Any]
 F, INT = "float32", "int32"
@@ -336,6 +338,12 @@ def check(data: bytes, fed: Sequence[Array], tolerance: float, backend: str = "c
         assert got.dtype == want.dtype
         assert got.shape == want.shape
         np.testing.assert_allclose(got, want, tolerance, tolerance)
+
+
+def test_the_documentation_lists_the_operators() -> None:
+    page = Path(__file__).resolve().parents[2] / "docs" / "litert-operators.md"
+    assert page.read_text() == markdown(operators()), "perframe operators --format litert --markdown"
+    assert {case.code for case in CASES} <= {row.name for row in operators() if row.supported}
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)

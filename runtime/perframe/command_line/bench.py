@@ -29,6 +29,8 @@ from perframe.errors import MissingExtraError, PerframeError
 if TYPE_CHECKING:
     from rich.console import Console
 
+PACKAGES = {"litert": "ai_edge_litert"}  # of peers whose package has another name
+
 
 def measure(
     models: Sequence[str],
@@ -45,8 +47,8 @@ def measure(
     Raises MissingExtraError if a peer is not installed.
     """
     for peer in against:
-        if not util.find_spec(peer):
-            raise MissingExtraError(peer, "bench", f"a benchmark against {peer}")
+        if not util.find_spec(PACKAGES.get(peer, peer)):
+            raise MissingExtraError(PACKAGES.get(peer, peer), "bench", f"a benchmark against {peer}")
     for name in models:
         with tempfile.TemporaryDirectory(prefix="perframe-bench-") as folder:
             progress(f"{name}: reading", 0)
@@ -61,6 +63,7 @@ def measure(
 def make_task(name: str, folder: Path, dims: Mapping[str, int], seed: int) -> Task:
     """Put the model and its inputs into `folder`. Raises ModelError."""
     import perframe as pf
+    from perframe.importers.formats import HEAD, is_litert
     from perframe.importers.light import for_other_runtimes
 
     source = named_model(name, seed)
@@ -70,7 +73,9 @@ def make_task(name: str, folder: Path, dims: Mapping[str, int], seed: int) -> Ta
         ours = folder / "model.onnx"
         ours.write_bytes(source)
     model = pf.load(ours, optimize=False)
-    peers, changed = ours, for_other_runtimes(ours)
+    with ours.open("rb") as begun:
+        other = is_litert(begun.read(HEAD))
+    peers, changed = ours, None if other else for_other_runtimes(ours)
     if changed is not None:
         peers = folder / "peers.onnx"
         peers.write_bytes(changed)

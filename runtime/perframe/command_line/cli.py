@@ -17,6 +17,7 @@ import typer
 from perframe.errors import PerframeError
 
 BACKENDS = ("cpu", "gpu_compute", "gpu_pixel")
+FORMATS = ("onnx", "litert")
 
 app = typer.Typer(
     help="Neural networks inside a frame loop.",
@@ -35,7 +36,7 @@ GivenInputs = Annotated[
     typer.Option("--input", metavar="NAME=VALUE", help=".npy, picture, number, random (the default), or random:2x3."),
 ]
 BackendName = Annotated[str, typer.Option(metavar="|".join(BACKENDS))]
-ModelName = Annotated[str, typer.Argument(help="An ONNX file, or the name of a known model.")]
+ModelName = Annotated[str, typer.Argument(help="An ONNX or LiteRT file, or the name of a known model.")]
 
 
 @app.callback()
@@ -124,9 +125,9 @@ def inspect(
 
 @app.command()
 def bench(
-    models: Annotated[list[str], typer.Argument(help="ONNX files, or names of known models.")],
+    models: Annotated[list[str], typer.Argument(help="ONNX or LiteRT files, or names of known models.")],
     backend: Annotated[str, typer.Option(metavar="NAME,...", help=f"Of {', '.join(BACKENDS)}.")] = "cpu",
-    against: Annotated[str, typer.Option(metavar="PEER,...", help="Of onnxruntime, openvino.")] = "",
+    against: Annotated[str, typer.Option(metavar="PEER,...", help="Of onnxruntime, openvino, litert.")] = "",
     rounds: Annotated[int, typer.Option(min=1, help="Rounds in which all sides take turns.")] = 15,
     strict: Strict = False,
     json_file: Annotated[Path | None, typer.Option("--json", metavar="OUT", help="Write JSON; - for stdout.")] = None,
@@ -159,7 +160,7 @@ def bench(
 
 @app.command()
 def warmup(
-    models: Annotated[list[str], typer.Argument(help="ONNX files, or names of known models.")],
+    models: Annotated[list[str], typer.Argument(help="ONNX or LiteRT files, or names of known models.")],
     as_json: AsJson = False,
     seed: Seed = 0,
     dims: Dims = "",
@@ -179,25 +180,29 @@ def warmup(
 @app.command()
 def operators(
     as_json: AsJson = False,
-    as_markdown: Annotated[bool, typer.Option("--markdown", help="Print docs/operators.md.")] = False,
+    as_markdown: Annotated[bool, typer.Option("--markdown", help="Print the table of the documentation.")] = False,
+    file_format: Annotated[str, typer.Option("--format", metavar="|".join(FORMATS))] = "onnx",
 ) -> None:
-    """Show which of ONNX's operators perframe has, and where they run."""
+    """Show which of ONNX's or LiteRT's operators perframe has, and where they run."""
     import json
     from dataclasses import asdict
 
     from rich.table import Table
 
     from perframe.backends import gl_dtypes
-    from perframe.importers.operators import HEADERS, markdown
-    from perframe.importers.operators import operators as all_operators
+    from perframe.importers import operators as onnx
+    from perframe.importers.litert import operators as litert
 
-    rows = all_operators(gl_dtypes)
+    if file_format not in FORMATS:
+        raise typer.BadParameter(f"{file_format!r} is none of {', '.join(FORMATS)}", param_hint="--format")
+    rows: list[Any] = onnx.operators(gl_dtypes) if file_format == "onnx" else litert.operators()
+    listing: Any = onnx if file_format == "onnx" else litert
     if as_json:
         typer.echo(json.dumps([asdict(row) for row in rows], indent=1))
     elif as_markdown:
-        typer.echo(markdown(rows), nl=False)
+        typer.echo(listing.markdown(rows), nl=False)
     else:
-        table = Table(*HEADERS)
+        table = Table(*listing.HEADERS)
         for row in rows:
             table.add_row(*row.row)
         _console().print(table)

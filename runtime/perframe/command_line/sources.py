@@ -57,7 +57,8 @@ def named_model(name: str, seed: int = 0) -> Path | bytes:
         from perframe.importers.light import light_model
 
         return light_model(name, seed)
-    looked = [folder / f"{name.removesuffix('.onnx')}.onnx" for folder in model_folders()]
+    file = name if name.endswith(".tflite") else f"{name.removesuffix('.onnx')}.onnx"
+    looked = [folder / file for folder in model_folders()]
     for path in looked:
         if path.is_file():
             return path

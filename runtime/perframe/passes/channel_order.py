@@ -76,16 +76,23 @@ class Rewrite:
 
         One of them is the value `plain`, and the other is its twin.
         """
-        dims, rank = self.specs[plain].shape, self._rank(plain)
-        perm, name = list(order(range(rank))), f"{target} in order"
-        given = None if dims is None else list(dims if order is self.to else self.to(dims))
-        moved = [axis for axis in perm if given is None or given[axis] != 1]
-        if given is not None and dims is not None and dims.is_static and moved == sorted(moved):
-            shape = np.array(order(given), np.int64)
-            constant = self._constant(f"shape of {target}", shape)
-            self._add(Layer("Reshape", name, [source, constant], [target], {"allowzero": 1}))
+        shape, name = self._reshaped(plain, order), f"{target} in order"
+        if shape is not None:
+            constant = self._constant(f"shape of {target}", np.array(shape, np.int64))
+            self._add(Layer("Reshape", name, [source, constant], [target], {"allowzero": int(shape[0] != 0)}))
         else:
-            self._add(Layer("Transpose", name, [source], [target], {"perm": perm}))
+            self._add(Layer("Transpose", name, [source], [target], {"perm": list(order(range(self._rank(plain))))}))
+
+    def _reshaped(self, plain: str, order: Order) -> list[int] | None:
+        """Return the shape in an order that leaves the data as it is, None if data would move. A batch of 0 is kept."""
+        dims = self.specs[plain].shape
+        if dims is None or not all(isinstance(dim, int) for dim in dims[1:]) or (0 in dims and not dims.is_static):
+            return None
+        given = list(dims if order is self.to else self.to(dims))
+        moved = [axis for axis in order(range(len(given))) if given[axis] != 1]
+        if moved != sorted(moved):
+            return None
+        return [dim if isinstance(dim, int) else 0 for dim in order(given)]
 
     def _constant(self, name: str, value: NDArray[Any]) -> str:
         added = self.names.free(name)
@@ -236,7 +243,8 @@ class Rewrite:
         if perm == list(self.back(range(rank))):
             self.twins[target] = self._plain(source)
             return True
-        if perm == list(self.to(range(rank))) and source in self.twins:
+        if perm == list(self.to(range(rank))) and (source in self.twins or self._reshaped(source, self.to)):
+            self._twin(source)
             self._name(source, target)
             return True
         return False

@@ -97,12 +97,9 @@ class LiteRTFile:
 
 def read(data: bytes, name: str) -> LiteRTFile:
     """Read a file. Raises ModelError if it is cut, damaged or hostile, and MissingExtraError without `tflite`."""
+    schema = _schema(f"{name}: a LiteRT (TensorFlow Lite) model")
     try:
-        import tflite
-    except ImportError:
-        raise MissingExtraError("tflite", "litert", f"{name}: a LiteRT (TensorFlow Lite) model") from None
-    try:
-        return _Reader(tflite, data, name).file()
+        return _Reader(schema, data, name).file()
     except ModelError:
         raise
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, struct.error) as error:
@@ -110,6 +107,19 @@ def read(data: bytes, name: str) -> LiteRTFile:
             f"{name}: not a whole LiteRT file: a table or a vector lies outside of its {len(data)} bytes, or is "
             f"malformed ({error}); copy or convert the model again"
         ) from None
+
+
+def builtin_operators() -> list[str]:
+    """Return the names of the operators in the schema. Raises MissingExtraError without `tflite`."""
+    return list(_names(_schema("the list of LiteRT's operators").BuiltinOperator).values())
+
+
+def _schema(purpose: str) -> Any:
+    try:
+        import tflite
+    except ImportError:
+        raise MissingExtraError("tflite", "litert", purpose) from None
+    return tflite
 
 
 class _Reader:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from perframe.importers.litert.file import Operation, Quantization
 from perframe.tensor import DataType
+from perframe.tensor.checks import too_large
 from perframe.tensor.partial import Dim, PartialTensor
 
 if TYPE_CHECKING:
@@ -167,9 +168,26 @@ class Node:
             raise NotImplementedError(f"its input {index} ({self.raw(index)!r}) is not a constant")
         return found
 
+    def entries(self, index: int) -> list[int]:
+        """Return the entries of an input that is a shape, 0 for an unknown first one: a batch.
+
+        Raises NotImplementedError if another entry is not known.
+        """
+        spec = self.spec(self.raw(index))
+        found = spec.elements if spec.value is None else tuple(int(entry) for entry in spec.value.reshape(-1))
+        if found is None or not all(isinstance(entry, int) for entry in found[1:]):
+            raise NotImplementedError(f"not all entries of its input {index} ({self.raw(index)!r}) are known")
+        return [entry if isinstance(entry, int) else 0 for entry in found]
+
     def axes(self, index: int) -> list[int]:
         """Return the value of an input that lists whole numbers. Raises NotImplementedError if it is not known."""
         return [int(number) for number in self.value(index).reshape(-1)]
+
+    def check_room(self, *shape: int) -> None:
+        """Raise ValueError if a constant of this shape, which the adapter is about to make, would be too large."""
+        reason = too_large(shape, DataType.INT64)
+        if reason:
+            raise ValueError(f"it needs a constant for its sizes: {reason}")
 
     def refuse(self, *options: str) -> None:
         """Raise NotImplementedError if one of these options is set."""

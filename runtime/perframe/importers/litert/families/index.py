@@ -74,6 +74,7 @@ def _dynamic_update_slice(node: Node) -> str:
     sizes, whole = node.sizes(update, *range(rank)), node.sizes(x, *range(rank))
     last = node.ints(*(all_ - size for all_, size in zip(whole, sizes, strict=True)))
     begin = node("Min", node("Max", node.long(starts[0]), node.ints(*(0 for _ in range(rank)))), last)
+    node.check_room(*sizes, 2 * rank)
     grid = np.stack(np.meshgrid(*map(np.arange, sizes), indexing="ij"), -1).astype(np.int64)
     return node("ScatterND", x, node("Add", node.constant(grid, np.int64), begin), update)
 
@@ -160,6 +161,7 @@ def _segments(node: Node, count: str, reduction: str) -> str:
 def _matrix_diag(node: Node) -> str:
     x = node.x(0)
     (size,) = node.sizes(x, -1)
+    node.check_room(size, size)
     eye = node.constant(np.eye(size, dtype=bool), np.bool_)
     return node("Where", eye, node("Unsqueeze", x, node.ints(-1)), node.number(0, x))
 
@@ -168,6 +170,7 @@ def _matrix_diag(node: Node) -> str:
 def _matrix_set_diag(node: Node) -> str:
     x = node.x(0)
     rows, columns = node.sizes(x, -2, -1)
+    node.check_room(rows, columns)
     eye = node.constant(np.eye(rows, columns, dtype=bool), np.bool_)
     along = -1 if rows <= columns else -2  # the diagonal has as many entries as the shorter side
     return node("Where", eye, node("Unsqueeze", node.x(1), node.ints(along)), x)

@@ -211,6 +211,9 @@ def _mirror_pad(node: Node) -> str:
     for axis, (before, after) in enumerate(node.value(1).reshape(-1, 2).tolist()):
         if before or after:
             (size,) = node.sizes(x, axis)
+            if not 0 <= min(before, after) <= max(before, after) <= size:
+                raise ValueError(f"pads of {before} and {after} on a dim of {size}")
+            node.check_room(size + before + after)
             x = node("Gather", x, node.ints(*np.pad(np.arange(size), (before, after), "symmetric")), axis=axis)
     return x
 
@@ -280,6 +283,7 @@ def _iota(node: Node) -> str:
     if None in shape:
         raise NotImplementedError(f"its output's shape {shape} is not known")
     sizes = [int(dim or 0) for dim in shape]
+    node.check_room(sizes[axis])
     line = np.arange(sizes[axis], dtype=np.int64).reshape([-1 if at == axis else 1 for at in range(len(sizes))])
     return node.cast(node("Expand", node.constant(line, np.int64), node.ints(*sizes)), node.output_dtype())
 

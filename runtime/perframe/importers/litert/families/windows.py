@@ -62,7 +62,7 @@ def _transpose_conv(node: Node) -> str:
     rank = 2 if node.operation.code == "TRANSPOSE_CONV" else 3
     # (outputs, height, width, depth), or (depth, height, width, outputs, channels)
     weights = node.weights(1, (3, 0, 1, 2) if rank == 2 else (4, 3, 0, 1, 2))
-    x, wanted = node.x(2), node.axes(0)[1:-1]
+    x, wanted = node.x(2), node.entries(0)[1:-1]
     strides, kernel = _numbers(node, "Stride", rank), node.sizes(weights, *range(2, 2 + rank))
     dilations = tuple(int(node.option(f"Dilation{axis}Factor", 1)) for axis in AXES[3 - rank :])
     same = _windows(node, rank)["auto_pad"] == "SAME_UPPER"
