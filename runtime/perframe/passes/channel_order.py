@@ -187,7 +187,8 @@ class Rewrite:
         if listed is not None:
             return self._make(layer, inputs + layer.inputs[1:], axes=tuple(self._moved(axis, rank) for axis in listed))
         if layer.op == "Slice" or (layer.op == "Pad" and len(given) > 2 and given[2] is not None):
-            axes = given[2] if len(given) > 2 and given[2] is not None else np.arange(len(given[0] or ()))
+            every = np.arange(0 if given[0] is None else len(given[0]))
+            axes = given[2] if len(given) > 2 and given[2] is not None else every
             names = [*layer.inputs[1:], "", "", ""][:4]
             moved = np.array([self._moved(int(axis), rank) for axis in axes], np.int64)
             names[2] = self._constant(f"axes of {layer.name}", moved)
