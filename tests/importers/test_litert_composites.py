@@ -122,6 +122,15 @@ def test_rnn(activation: int) -> None:
     check(file.data(graph.op("UNIDIRECTIONAL_SEQUENCE_RNN", inputs, options, kind="SequenceRNNOptions")), real(2, 6, 3))
 
 
+def test_lstm_step() -> None:
+    file = File()
+    graph = file.graph
+    x = graph.input("x", (2, 3))
+    inputs = [x, *gates(graph, 3, 5, False, True, 3), state(graph, 2, 5), state(graph, 2, 5)]
+    options = {"fusedActivationFunction": TANH, "cellClip": 3.0}
+    check(file.data(graph.op("LSTM", inputs, options, kind="LSTMOptions")), real(2, 3))
+
+
 def test_rnn_step_and_filter() -> None:
     file = File()
     graph = file.graph

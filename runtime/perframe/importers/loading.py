@@ -40,8 +40,7 @@ def load(
         if isinstance(found, tuple):
             from perframe.importers.litert.graph import load_litert
 
-            report("reads the file", 0)
-            model = load_litert(*found)
+            model = load_litert(*found, report)
         else:
             model = load_onnx(found, report)
         if dims is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,16 +21,18 @@ from perframe.tensor.partial import DynamicTensorShape, PartialTensor
 
 Array = NDArray[Any]
 
+REPORTED = 64  # operators between two reports of progress
 MAX_DEPTH = 32  # subgraphs within subgraphs
 MAX_OPERATIONS = 100_000  # operators after subgraphs that are called several times are written out
 QUANTIZED = (DataType.INT8, DataType.UINT8, DataType.INT16, DataType.INT32, DataType.INT64)
 
 
-def load_litert(data: bytes, name: str) -> Model:
+def load_litert(data: bytes, name: str, progress: Callable[[str, float], None] = lambda _what, _done: None) -> Model:
     """Import a LiteRT model. Raises ModelError; UnsupportedOperatorError lists all that cannot be imported."""
+    progress("reads the file", 0)
     file = read(data, name)
     try:
-        return _Import(file).run()
+        return _Import(file, progress).run()
     except InferenceError as error:
         raise InferenceError(f"{name}: {error}") from None
 
@@ -38,8 +40,8 @@ def load_litert(data: bytes, name: str) -> Model:
 class _Import:
     """The import of one file, and what its scopes share."""
 
-    def __init__(self, file: LiteRTFile) -> None:
-        self.file = file
+    def __init__(self, file: LiteRTFile, progress: Callable[[str, float], None]) -> None:
+        self.file, self.progress = file, progress
         self.problems: list[Problem] = []
         self.open: list[int] = []  # the subgraphs that are being imported, from the outside in
         self.operations = 0
@@ -96,8 +98,11 @@ class Scope:
     def run(self) -> None:
         """Import all operators of the graph."""
         self.around.open.append(self.index)
-        for number, operation in enumerate(with_dilations(self.graph, self._constant)):
+        listed = with_dilations(self.graph, self._constant)
+        for number, operation in enumerate(listed):
             self.around.operations += 1
+            if number % REPORTED == 0 and len(self.around.open) == 1:
+                self.around.progress(f"imports {len(listed)} operators", number / len(listed))
             if self.around.operations > MAX_OPERATIONS:
                 raise ModelError(f"{self.around.file.name}: its subgraphs call each other too often")
             self._add(operation, f"{operation.name}_{number}")

@@ -98,6 +98,15 @@ def _affine(name: str, alpha: float) -> dict[str, object]:
     return {"activations": names, "activation_alpha": (0.0, alpha, alpha), "activation_beta": (0.0, 0.0, 0.0)}
 
 
+@operator("LSTM")
+def _lstm_step(node: Node) -> str:
+    """One step, from states of zeros. Its inputs are those of a sequence."""
+    if node.option("KernelType") or len(node.operation.outputs) != 1:
+        raise NotImplementedError("an LSTM with five inputs and four outputs (a basic kernel) is not supported")
+    made = _lstm(node, node("Unsqueeze", node.x(0), node.ints(0)), True, 0, False)
+    return node("Squeeze", made, node.ints(0))
+
+
 @operator("UNIDIRECTIONAL_SEQUENCE_RNN")
 def _sequence_rnn(node: Node) -> str:
     return _rnn(node, node.x(0), bool(node.option("TimeMajor")), (1, 2, 3), False)
