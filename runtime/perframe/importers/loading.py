@@ -87,7 +87,8 @@ def _of_other_programs(source: Any, report: Callable[[str, float], None]) -> Mod
     if isinstance(found, tuple):
         from perframe.importers.litert.graph import load_litert
 
-        return load_litert(*found, report)
+        data, name = found
+        return load_litert(data, name, report)
     from perframe.importers.onnx_loading import load_onnx
 
     return load_onnx(found, report)
