@@ -1,7 +1,7 @@
 "use strict";
 // The drawn graph of a view: boxes for layers, collapsed blocks, inputs and outputs, and the edges between them.
 
-const BOX = { width: 176, height: 50, block: 62, end: 34 };
+const BOX = { width: 196, height: 50, block: 62, end: 34 };
 
 function shapeText(shape) {
   return shape === null ? "?" : "(" + shape.map(dim => (dim === null ? "?" : dim)).join(", ") + ")";
@@ -33,6 +33,7 @@ class Graph {
   // The boxes and edges under the present choice of expanded blocks.
   build() {
     const { view } = this;
+    this.size = null; // until the layout is known, nothing is drawn
     this.boxes = [];
     this.boxOfLayer = new Array(view.layers.length);
     const boxOfBlock = new Map();
@@ -44,7 +45,7 @@ class Graph {
       if (which >= 0 && !this.expanded.has(which)) {
         if (!boxOfBlock.has(which)) {
           const block = view.blocks[which];
-          boxOfBlock.set(which, add({ kind: "block", which, block, title: block.title, text: `${block.length} layers` }));
+          boxOfBlock.set(which, add({ kind: "block", which, block, title: block.title, text: this.within(block) }));
         }
         this.boxOfLayer[index] = boxOfBlock.get(which);
       } else {
@@ -77,6 +78,12 @@ class Graph {
       box.height = box.kind === "layer" ? BOX.height : box.kind === "block" ? BOX.block : BOX.end + 8;
     }
     this.edges = [...edges.values()];
+  }
+
+  // What a collapsed block holds: the number of its layers, and the shape that they make.
+  within(block) {
+    const layers = this.view.layers.slice(block.first, block.first + block.length);
+    return `${block.length} layers, to ${shapeText(layers[layers.length - 1].shapes[0] ?? null)}`;
   }
 
   layersOf(box) {
