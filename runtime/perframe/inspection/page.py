@@ -21,7 +21,7 @@ from perframe.model import Array, Model
 from perframe.tensor import DataType
 
 _FOLDER = Path(__file__).parent / "page"
-SCRIPTS = ("graph.js", "colours.js", "pane.js", "panel.js", "page.js")
+SCRIPTS = ("graph.js", "layout.js", "colours.js", "pane.js", "panel.js", "page.js")
 
 
 @dataclass(frozen=True)
