@@ -140,10 +140,11 @@ def doubled() -> Model:
     return load(nodes, {"x": ["n", 3], "b": ["n", 3]}, constants={"two": row(2)})
 
 
-def test_inputs_by_position_by_name_and_by_dict() -> None:
+def test_inputs_by_position_by_name_by_list_and_by_dict() -> None:
     graph, model = pf.FunctionalGraph(), doubled()
     x, b = graph.add_input("float32", ("n", 3), "x"), graph.add_input("float32", ("n", 3), "b")
     calls = [
+        F.forward(model, [x, b]),
         F.forward(model, x, b),
         F.forward(model, x=x, b=b),
         F.forward(model, {"b": b, "x": x}),

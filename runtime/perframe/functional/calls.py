@@ -12,7 +12,7 @@ import numpy as np
 
 from perframe.errors import InferenceError, InputError, PerframeError
 from perframe.functional.promotion import category, common_dtype
-from perframe.functional.tensor import FunctionalTensor, Given, Node, of_array, to_tensor
+from perframe.functional.tensor import FunctionalTensor, Given, Origin, of_array, to_tensor
 from perframe.layers.base import declaration
 from perframe.tensor import DataType
 
@@ -53,7 +53,7 @@ def function(body: Callable[P, R]) -> Callable[P, R]:
     return call
 
 
-def alias(name: str, called: Callable[..., Any]) -> None:
+def second_name(name: str, called: Callable[..., Any]) -> None:
     """Make a public function known by a second name."""
     FUNCTIONS[name] = called
 
@@ -82,9 +82,9 @@ def apply_all(op: str, inputs: Sequence[Given | None], count: int, **attributes:
     specs = declaration(op).outputs_for([None if value is None else value.spec for value in given], attributes)
     title = _calling.get() or op.lower()
     hints = (title, *(f"{title}_{index}" for index in range(1, count)))
-    node = Node(op, title, tuple([None if value is None else value.fixed() for value in given]), hints, attributes)
+    origin = Origin(op, title, tuple([None if value is None else value.fixed() for value in given]), hints, attributes)
     graph = graph_of([value for value in given if value is not None])
-    return tuple(FunctionalTensor(spec, node, index, graph) for index, spec in enumerate(specs[:count]))
+    return tuple(FunctionalTensor(spec, origin, index, graph) for index, spec in enumerate(specs[:count]))
 
 
 def apply(op: str, *inputs: Given | None, **attributes: Any) -> FunctionalTensor:

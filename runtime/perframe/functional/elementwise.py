@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Literal
 
 from perframe.errors import InputError
-from perframe.functional.calls import FUNCTIONS, alias, apply, function, in_floats, number, together
+from perframe.functional.calls import FUNCTIONS, apply, function, in_floats, number, second_name, together
 from perframe.functional.promotion import category
 from perframe.functional.tensor import FunctionalTensor, Given, to_tensor
 from perframe.tensor import DataType
@@ -105,7 +105,7 @@ for _name, _first in {
     "less": "lt",
     "less_equal": "le",
 }.items():
-    alias(_name, FUNCTIONS[_first])
+    second_name(_name, FUNCTIONS[_first])
 
 
 # --- arithmetic ---
@@ -348,4 +348,4 @@ for _name, _first in {
     "subtract": "sub",
     "true_divide": "div",
 }.items():
-    alias(_name, FUNCTIONS[_first])
+    second_name(_name, FUNCTIONS[_first])

@@ -10,7 +10,6 @@ import numpy as np
 
 from perframe.errors import InputError
 from perframe.functional.calls import (
-    alias,
     apply,
     apply_all,
     axes_of,
@@ -20,6 +19,7 @@ from perframe.functional.calls import (
     ints,
     known_size,
     number,
+    second_name,
     together,
 )
 from perframe.functional.moving import flatten, movedim, ravel, reshape
@@ -175,7 +175,7 @@ def stack(tensors: Sequence[Given], dim: int = 0) -> FunctionalTensor:
 
 
 for _name in ("concat", "concatenate"):
-    alias(_name, cat)
+    second_name(_name, cat)
 
 
 # --- the same elements, otherwise ---

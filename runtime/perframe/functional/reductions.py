@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 from perframe.errors import InputError
 from perframe.functional.calls import (
     FUNCTIONS,
-    alias,
     apply,
     apply_all,
     axes_of,
@@ -20,6 +19,7 @@ from perframe.functional.calls import (
     ints,
     known_size,
     number,
+    second_name,
 )
 from perframe.functional.elementwise import clamp, div, eq_zero, mul, pow_, sub
 from perframe.functional.moving import ravel, reshape
@@ -90,7 +90,7 @@ for _name, _first in {
     "reduce_prod": "prod",
     "reduce_log_sum_exp": "logsumexp",
 }.items():
-    alias(_name, FUNCTIONS[_first])
+    second_name(_name, FUNCTIONS[_first])
 
 mean: Callable[..., FunctionalTensor] = FUNCTIONS["mean"]
 total: Callable[..., FunctionalTensor] = FUNCTIONS["sum"]
