@@ -34,8 +34,7 @@ from typing import Any, Literal
 from perframe.functional.calls import FUNCTIONS as FUNCTIONS
 from perframe.functional.calls import METHOD_OF as METHOD_OF
 from perframe.functional.drawing import Seed
-from perframe.functional.making import DType
-from perframe.functional.reductions import Dims, ValuesAndIndices
+from perframe.functional.reductions import Dims, DType, ValuesAndIndices
 from perframe.functional.sizes import Size, Sizes
 from perframe.functional.tensor import FunctionalTensor, Given
 from perframe.functional.windows import Extent

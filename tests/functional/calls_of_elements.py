@@ -133,3 +133,14 @@ each("topk", case(F(2, 7), 3), case(F(7, 2), 2, 0, False), case(N(-99, 99, 9), 4
 each("sort", case(F(2, 7), fixed=True), case(F(7, 2), 0, True, fixed=True))
 each("argsort", case(F(2, 7), fixed=True), case(F(7), descending=True, fixed=True))
 each("cumsum cumprod", case(F(2, 5), 1), case(F(2, 5), 0), case(N(1, 4, 5), -1))
+
+for _name, _args in {"sum": (1,), "mean": (0,), "prod": (), "cumsum": (1,), "cumprod": (0,), "softmax": (1,)}.items():
+    each(
+        _name,
+        case(
+            N(-3, 4, 2, 3),
+            *_args,
+            dtype="float64",
+            reference=lambda torch, *all, of=_name, dtype: getattr(torch, of)(*all, dtype=torch.float64),
+        ),
+    )

@@ -7,8 +7,7 @@ from typing import Any, Literal
 from perframe.functional.calls import FUNCTIONS as FUNCTIONS
 from perframe.functional.calls import METHOD_OF as METHOD_OF
 from perframe.functional.drawing import Seed
-from perframe.functional.making import DType
-from perframe.functional.reductions import Dims, ValuesAndIndices
+from perframe.functional.reductions import Dims, DType, ValuesAndIndices
 from perframe.functional.sizes import Size, Sizes
 from perframe.functional.tensor import FunctionalTensor, Given
 from perframe.functional.windows import Extent
@@ -364,10 +363,10 @@ def count_nonzero(input: Given, dim: Dims = None, keepdim: builtins.bool = False
     PyTorch's).
     """
 
-def cumprod(input: Given, dim: builtins.int) -> FunctionalTensor:
+def cumprod(input: Given, dim: builtins.int, *, dtype: DType = None) -> FunctionalTensor:
     """Return running products along a dim."""
 
-def cumsum(input: Given, dim: builtins.int) -> FunctionalTensor:
+def cumsum(input: Given, dim: builtins.int, *, dtype: DType = None) -> FunctionalTensor:
     """Return running sums along a dim."""
 
 def deg2rad(input: Given) -> FunctionalTensor:
@@ -394,7 +393,7 @@ def double(input: Given) -> FunctionalTensor:
     """Return the input in float64."""
 
 def dropout(input: Given, p: builtins.float = 0.5, training: builtins.bool = False) -> FunctionalTensor:
-    """Return the input: models here do not train. Raises InputError for training=True."""
+    """Return the input: models here do not train, so `training` is False unless given, and True is an error."""
 
 def einsum(equation: str, *operands: Any) -> FunctionalTensor:
     """Return sums of products by Einstein's notation, as in einsum("bij,bjk->bik", x, y)."""
@@ -660,7 +659,7 @@ def log1p(input: Given) -> FunctionalTensor:
 def log2(input: Given) -> FunctionalTensor:
     """Return the logarithm of each element to base 2."""
 
-def log_softmax(input: Given, dim: builtins.int = -1) -> FunctionalTensor:
+def log_softmax(input: Given, dim: builtins.int = -1, *, dtype: DType = None) -> FunctionalTensor:
     """Return the logarithm of softmax along a dim."""
 
 def logaddexp(input: Given, other: Given) -> FunctionalTensor:
@@ -805,7 +804,7 @@ def max_unpool3d(
 def maximum(input: Given, other: Given) -> FunctionalTensor:
     """Return the larger one of each two elements."""
 
-def mean(input: Given, dim: Dims = None, keepdim: builtins.bool = False) -> FunctionalTensor:
+def mean(input: Given, dim: Dims = None, keepdim: builtins.bool = False, *, dtype: DType = None) -> FunctionalTensor:
     """Return the mean along dims (None: all)."""
 
 def meshgrid(*tensors: Any, indexing: Literal["ij", "xy"] = "ij") -> tuple[FunctionalTensor, ...]:
@@ -945,7 +944,7 @@ def pow(input: Given, exponent: Given) -> FunctionalTensor:
 def prelu(input: Given, weight: Given) -> FunctionalTensor:
     """Return x, and weight * x for negative x. `weight` has one number, or one for each channel (dim 1)."""
 
-def prod(input: Given, dim: Dims = None, keepdim: builtins.bool = False) -> FunctionalTensor:
+def prod(input: Given, dim: Dims = None, keepdim: builtins.bool = False, *, dtype: DType = None) -> FunctionalTensor:
     """Return the product along dims (None: all). Integers and bools give int64."""
 
 def rad2deg(input: Given) -> FunctionalTensor:
@@ -999,16 +998,22 @@ def reduce_log_sum_exp(input: Given, dim: Dims = None, keepdim: builtins.bool = 
 def reduce_max(input: Given, dim: Dims = None, keepdim: builtins.bool = False) -> FunctionalTensor:
     """Return the largest element along dims (None: all)."""
 
-def reduce_mean(input: Given, dim: Dims = None, keepdim: builtins.bool = False) -> FunctionalTensor:
+def reduce_mean(
+    input: Given, dim: Dims = None, keepdim: builtins.bool = False, *, dtype: DType = None
+) -> FunctionalTensor:
     """Return the mean along dims (None: all)."""
 
 def reduce_min(input: Given, dim: Dims = None, keepdim: builtins.bool = False) -> FunctionalTensor:
     """Return the smallest element along dims (None: all)."""
 
-def reduce_prod(input: Given, dim: Dims = None, keepdim: builtins.bool = False) -> FunctionalTensor:
+def reduce_prod(
+    input: Given, dim: Dims = None, keepdim: builtins.bool = False, *, dtype: DType = None
+) -> FunctionalTensor:
     """Return the product along dims (None: all). Integers and bools give int64."""
 
-def reduce_sum(input: Given, dim: Dims = None, keepdim: builtins.bool = False) -> FunctionalTensor:
+def reduce_sum(
+    input: Given, dim: Dims = None, keepdim: builtins.bool = False, *, dtype: DType = None
+) -> FunctionalTensor:
     """Return the sum along dims (None: all). Integers and bools give int64."""
 
 def reduce_sum_square(input: Given, dim: Dims = None, keepdim: builtins.bool = False) -> FunctionalTensor:
@@ -1142,7 +1147,7 @@ def slice_scatter(
 ) -> FunctionalTensor:
     """Replace the elements start..end of a dim, `step` apart, by those of `src`."""
 
-def softmax(input: Given, dim: builtins.int = -1) -> FunctionalTensor:
+def softmax(input: Given, dim: builtins.int = -1, *, dtype: DType = None) -> FunctionalTensor:
     """Return exp(x) / sum(exp(x)) along a dim."""
 
 def softmin(input: Given, dim: builtins.int = -1) -> FunctionalTensor:
@@ -1211,7 +1216,7 @@ def sub(input: Given, other: Given, *, alpha: builtins.float = 1) -> FunctionalT
 def subtract(input: Given, other: Given, *, alpha: builtins.float = 1) -> FunctionalTensor:
     """Return input - alpha * other."""
 
-def sum(input: Given, dim: Dims = None, keepdim: builtins.bool = False) -> FunctionalTensor:
+def sum(input: Given, dim: Dims = None, keepdim: builtins.bool = False, *, dtype: DType = None) -> FunctionalTensor:
     """Return the sum along dims (None: all). Integers and bools give int64."""
 
 def swapaxes(input: Given, dim0: builtins.int, dim1: builtins.int) -> FunctionalTensor:

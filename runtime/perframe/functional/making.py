@@ -10,12 +10,12 @@ import numpy as np
 
 from perframe.errors import InputError
 from perframe.functional.calls import apply, cast, function, ints, second_name
+from perframe.functional.reductions import DType
 from perframe.functional.sizes import Size, Sizes, listed, row_of, sizes_of
 from perframe.functional.tensor import FunctionalTensor, Given, of_array, to_tensor
 from perframe.tensor import DataType
 from perframe.tensor.checks import too_large
 
-DType = DataType | str | None
 _SMALL = 1024  # elements; larger constants stay layers until the model is optimised
 
 

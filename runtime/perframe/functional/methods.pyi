@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from perframe.functional.drawing import Seed
-from perframe.functional.making import DType
-from perframe.functional.reductions import Dims, ValuesAndIndices
+from perframe.functional.reductions import Dims, DType, ValuesAndIndices
 from perframe.functional.sizes import Size, Sizes
 from perframe.functional.tensor import FunctionalTensor, Given
 from perframe.functional.windows import Extent
@@ -350,10 +349,10 @@ class Methods:
         PyTorch's).
         """
 
-    def cumprod(self, dim: builtins.int) -> FunctionalTensor:
+    def cumprod(self, dim: builtins.int, *, dtype: DType = None) -> FunctionalTensor:
         """Return running products along a dim."""
 
-    def cumsum(self, dim: builtins.int) -> FunctionalTensor:
+    def cumsum(self, dim: builtins.int, *, dtype: DType = None) -> FunctionalTensor:
         """Return running sums along a dim."""
 
     def deg2rad(self) -> FunctionalTensor:
@@ -378,7 +377,7 @@ class Methods:
         """Return the input in float64."""
 
     def dropout(self, p: builtins.float = 0.5, training: builtins.bool = False) -> FunctionalTensor:
-        """Return the input: models here do not train. Raises InputError for training=True."""
+        """Return the input: models here do not train, so `training` is False unless given, and True is an error."""
 
     def elu(self, alpha: builtins.float = 1.0) -> FunctionalTensor:
         """Return x, and alpha * (exp(x) - 1) for negative x."""
@@ -602,7 +601,7 @@ class Methods:
     def log2(self) -> FunctionalTensor:
         """Return the logarithm of each element to base 2."""
 
-    def log_softmax(self, dim: builtins.int = -1) -> FunctionalTensor:
+    def log_softmax(self, dim: builtins.int = -1, *, dtype: DType = None) -> FunctionalTensor:
         """Return the logarithm of softmax along a dim."""
 
     def logaddexp(self, other: Given) -> FunctionalTensor:
@@ -737,7 +736,7 @@ class Methods:
     def maximum(self, other: Given) -> FunctionalTensor:
         """Return the larger one of each two elements."""
 
-    def mean(self, dim: Dims = None, keepdim: builtins.bool = False) -> FunctionalTensor:
+    def mean(self, dim: Dims = None, keepdim: builtins.bool = False, *, dtype: DType = None) -> FunctionalTensor:
         """Return the mean along dims (None: all)."""
 
     def min(self, dim: builtins.int | Given | None = None, keepdim: builtins.bool = False) -> Any:
@@ -848,7 +847,7 @@ class Methods:
     def prelu(self, weight: Given) -> FunctionalTensor:
         """Return x, and weight * x for negative x. `weight` has one number, or one for each channel (dim 1)."""
 
-    def prod(self, dim: Dims = None, keepdim: builtins.bool = False) -> FunctionalTensor:
+    def prod(self, dim: Dims = None, keepdim: builtins.bool = False, *, dtype: DType = None) -> FunctionalTensor:
         """Return the product along dims (None: all). Integers and bools give int64."""
 
     def rad2deg(self) -> FunctionalTensor:
@@ -886,16 +885,16 @@ class Methods:
     def reduce_max(self, dim: Dims = None, keepdim: builtins.bool = False) -> FunctionalTensor:
         """Return the largest element along dims (None: all)."""
 
-    def reduce_mean(self, dim: Dims = None, keepdim: builtins.bool = False) -> FunctionalTensor:
+    def reduce_mean(self, dim: Dims = None, keepdim: builtins.bool = False, *, dtype: DType = None) -> FunctionalTensor:
         """Return the mean along dims (None: all)."""
 
     def reduce_min(self, dim: Dims = None, keepdim: builtins.bool = False) -> FunctionalTensor:
         """Return the smallest element along dims (None: all)."""
 
-    def reduce_prod(self, dim: Dims = None, keepdim: builtins.bool = False) -> FunctionalTensor:
+    def reduce_prod(self, dim: Dims = None, keepdim: builtins.bool = False, *, dtype: DType = None) -> FunctionalTensor:
         """Return the product along dims (None: all). Integers and bools give int64."""
 
-    def reduce_sum(self, dim: Dims = None, keepdim: builtins.bool = False) -> FunctionalTensor:
+    def reduce_sum(self, dim: Dims = None, keepdim: builtins.bool = False, *, dtype: DType = None) -> FunctionalTensor:
         """Return the sum along dims (None: all). Integers and bools give int64."""
 
     def reduce_sum_square(self, dim: Dims = None, keepdim: builtins.bool = False) -> FunctionalTensor:
@@ -1015,7 +1014,7 @@ class Methods:
     ) -> FunctionalTensor:
         """Replace the elements start..end of a dim, `step` apart, by those of `src`."""
 
-    def softmax(self, dim: builtins.int = -1) -> FunctionalTensor:
+    def softmax(self, dim: builtins.int = -1, *, dtype: DType = None) -> FunctionalTensor:
         """Return exp(x) / sum(exp(x)) along a dim."""
 
     def softmin(self, dim: builtins.int = -1) -> FunctionalTensor:
@@ -1081,7 +1080,7 @@ class Methods:
     def subtract(self, other: Given, *, alpha: builtins.float = 1) -> FunctionalTensor:
         """Return input - alpha * other."""
 
-    def sum(self, dim: Dims = None, keepdim: builtins.bool = False) -> FunctionalTensor:
+    def sum(self, dim: Dims = None, keepdim: builtins.bool = False, *, dtype: DType = None) -> FunctionalTensor:
         """Return the sum along dims (None: all). Integers and bools give int64."""
 
     def swapaxes(self, dim0: builtins.int, dim1: builtins.int) -> FunctionalTensor:

@@ -77,6 +77,12 @@ class FunctionalTensor(Methods):
         return len(self.shape)
 
     @property
+    def T(self) -> FunctionalTensor:
+        """The tensor with its dims in reverse order."""
+        made: FunctionalTensor = self.permute(*range(self.ndim)[::-1])
+        return made
+
+    @property
     def is_constant(self) -> bool:
         """Whether its values are given, and not computed by a layer."""
         return self.origin is None and self.spec.value is not None
