@@ -42,6 +42,7 @@ each("div", *(case(*one.args, rounding_mode=mode) for one in DIVISORS for mode i
 each("floor_divide remainder fmod", *DIVISORS)
 each("floor_divide", case(R(1.0, -1.0, 5.0), R(0.1, 0.1, 0.0)))
 each("pow float_power", case(U(0.1, 3, 2, 3), F(3)), case(F(3), 2), case(2.0, F(3)))
+each("float_power", case(F(3).astype(np.float16), 2))
 each("pow", case(N(1, 4, 3), 2))
 CASES["float_power"] = [
     case(*one.args, reference=lambda torch, a, b: torch.float_power(a, b).float()) for one in CASES["float_power"]
@@ -81,7 +82,7 @@ each("leaky_relu", case(F(5)), case(F(5), 0.3))
 each("prelu", case(F(2, 3, 4), F(3)), case(F(2, 3), F(1)), case(F(2, 3, 2, 2), F(3)))
 each("gelu", case(F(5), approximate="tanh"))
 each("softplus", case(F(5) * 9, 2.0, 3.0))
-each("hardtanh", case(F(5)), case(F(5), -0.3, 0.4))
+each("hardtanh", case(N(-3, 4, 9, dtype=np.int32)), case(F(5)), case(F(5), -0.3, 0.4))
 each("hardshrink softshrink", case(F(9)), case(F(9), 0.2))
 each("threshold", case(F(9), 0.1, -7.0))
 each("glu", case(F(3, 4), fixed=True), case(F(4, 3), 0, fixed=True))
@@ -144,3 +145,4 @@ for _name, _args in {"sum": (1,), "mean": (0,), "prod": (), "cumsum": (1,), "cum
             reference=lambda torch, *all, of=_name, dtype: getattr(torch, of)(*all, dtype=torch.float64),
         ),
     )
+each("square", case(B(3)))

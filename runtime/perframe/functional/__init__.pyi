@@ -1176,7 +1176,7 @@ def sqrt(input: Given) -> FunctionalTensor:
     """Return the square root of each element."""
 
 def square(input: Given) -> FunctionalTensor:
-    """Return x * x of each element."""
+    """Return x * x of each element; bools give int64."""
 
 def squeeze(input: Given, dim: builtins.int | Sequence[builtins.int] | None = None) -> FunctionalTensor:
     """Remove the dims of size 1, or those among the given dims."""

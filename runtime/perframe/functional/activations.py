@@ -98,7 +98,8 @@ def hardsigmoid(input: Given) -> FunctionalTensor:
 @function
 def hardtanh(input: Given, min_val: float = -1.0, max_val: float = 1.0) -> FunctionalTensor:
     """Limit each element to min_val..max_val."""
-    return clamp(in_floats(input), min_val, max_val)
+    x = to_tensor(input)
+    return clamp(x, number(min_val, x), number(max_val, x))
 
 
 @function

@@ -1043,7 +1043,7 @@ class Methods:
         """Return the square root of each element."""
 
     def square(self) -> FunctionalTensor:
-        """Return x * x of each element."""
+        """Return x * x of each element; bools give int64."""
 
     def squeeze(self, dim: builtins.int | Sequence[builtins.int] | None = None) -> FunctionalTensor:
         """Remove the dims of size 1, or those among the given dims."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from perframe.errors import InputError
-from perframe.functional.calls import apply, apply_all, cast, function, ints, known_size, number, together
+from perframe.functional.calls import apply, apply_all, cast, function, in_floats, ints, known_size, number, together
 from perframe.functional.elementwise import mul
 from perframe.functional.moving import flatten, unflatten
 from perframe.functional.pieces import cat, cut, limited
@@ -226,7 +226,7 @@ def _lp_pool(rank: int) -> Callable[..., FunctionalTensor]:
         input: Given, norm_type: float, kernel_size: Extent, stride: Extent | None = None, ceil_mode: bool = False
     ) -> FunctionalTensor:
         how = {"ceil_mode": int(bool(ceil_mode)), "p": float(norm_type)}
-        made, added, _ = _pool("LpPool", rank, input, kernel_size, stride, 0, **how)
+        made, added, _ = _pool("LpPool", rank, in_floats(input), kernel_size, stride, 0, **how)
         return unbatched(made, added)
 
     return body
