@@ -23,13 +23,15 @@ _HOME = {
     "Model": "model",
     "Value": "model",
     "load": "importers.loading",
+    "save": "exporters.saving",
     "FunctionalGraph": "functional.graph",
     "FunctionalTensor": "functional.tensor",
     "elementwise": "layers.broadcasting",
     "layer": "layers.base",
     "Worker": "execution.worker",
     "run": "execution.worker",
-    "compare": "execution.worker",
+    "compare": "inspection.comparing",
+    "inspect": "inspection.facts",
     "TextureConverter": "textures.converter",
     "TextureTransform": "textures.transform",
     "App": "host",
@@ -72,8 +74,8 @@ if TYPE_CHECKING:
     from perframe.errors import UnsupportedOperatorError as UnsupportedOperatorError
     from perframe.execution.command_buffer import CommandBuffer as CommandBuffer
     from perframe.execution.worker import Worker as Worker
-    from perframe.execution.worker import compare as compare
     from perframe.execution.worker import run as run
+    from perframe.exporters.saving import save as save
     from perframe.functional.graph import FunctionalGraph as FunctionalGraph
     from perframe.functional.tensor import FunctionalTensor as FunctionalTensor
     from perframe.host import App as App
@@ -82,6 +84,8 @@ if TYPE_CHECKING:
     from perframe.host import next_frame as next_frame
     from perframe.host import seconds as seconds
     from perframe.importers.loading import load as load
+    from perframe.inspection.comparing import compare as compare
+    from perframe.inspection.facts import inspect as inspect
     from perframe.layers.base import layer as layer
     from perframe.layers.broadcasting import elementwise as elementwise
     from perframe.model import Layer as Layer

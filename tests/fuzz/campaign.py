@@ -29,12 +29,13 @@ PATIENCE = 5.0  # seconds for onnxruntime, after perframe has run a case
 
 @dataclass
 class Settings:
-    """A campaign's number and backend, and when a case has taken too long."""
+    """A campaign's number, backend and format of files, and when a case has taken too long."""
 
     campaign: int = 0
     backend: str = "cpu"
     seconds: float = 60.0
     environment: dict[str, str] = field(default_factory=dict)
+    format: str = "onnx"
 
 
 class Child:
@@ -199,7 +200,7 @@ def campaign(
     report = Report()
     with tempfile.TemporaryDirectory() as folder:
         stored = Path(folder) / "seeds"
-        seeds.write(stored)
+        seeds.write(stored, settings.format)
         known = seeds.read(stored)
         for number, outcome in results(range(first, first + count), settings, stored, jobs):
             report.counts[outcome.kind] += 1

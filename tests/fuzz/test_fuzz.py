@@ -23,6 +23,15 @@ def test_mutated_models_run_or_are_refused() -> None:
     assert not told, "\n".join(told)
 
 
+@pytest.mark.slow
+def test_mutated_litert_files_run_or_are_refused() -> None:
+    pytest.importorskip("ai_edge_litert", reason="needs ai-edge-litert, which writes the files")
+    report = campaign(COUNT // 2, Settings(campaign=12, format="litert"))
+    assert report.counts.total() == COUNT // 2 and report.counts["ran"] > COUNT // 20
+    told = [f"{outcome.kind} {case.name}: {outcome.detail} {case.done}" for case, outcome in report.failures]
+    assert not told, "\n".join(told)
+
+
 def test_what_once_failed(tmp_path: Path) -> None:
     (tmp_path / "seeds").write_bytes(b"\x80\x04].")  # an empty list, pickled
     ended = dict(results(map(str, CASES), Settings(), tmp_path / "seeds"))
