@@ -40,7 +40,8 @@ def load(
         if isinstance(found, tuple):
             from perframe.importers.litert.graph import load_litert
 
-            model = load_litert(*found, report)
+            data, name = found
+            model = load_litert(data, name, report)
         else:
             model = load_onnx(found, report)
         if dims is not None:
