@@ -23,7 +23,7 @@ Array = NDArray[Any]
 
 REPORTED = 64  # operators between two reports of progress
 MAX_DEPTH = 32  # subgraphs within subgraphs
-MAX_OPERATIONS = 100_000  # operators after subgraphs that are called several times are written out
+MAX_OPERATIONS = 50_000  # operators after subgraphs that are called several times are written out
 QUANTIZED = (DataType.INT8, DataType.UINT8, DataType.INT16, DataType.INT32, DataType.INT64)
 
 

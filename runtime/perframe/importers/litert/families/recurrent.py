@@ -26,7 +26,13 @@ def _joined(node: Node, names: list[str]) -> str:
 
 @operator("UNIDIRECTIONAL_SEQUENCE_LSTM")
 def _sequence_lstm(node: Node) -> str:
+    _refuse_normalization(node)
     return _lstm(node, node.x(0), bool(node.option("TimeMajor")), 0, False)
+
+
+def _refuse_normalization(node: Node) -> None:
+    if any(node.has(index) for index in LAYER_NORMALIZATION):
+        raise NotImplementedError("layer normalization within an LSTM is not supported")
 
 
 @operator("BIDIRECTIONAL_SEQUENCE_LSTM")
@@ -42,9 +48,6 @@ def _both_lstm(node: Node) -> list[str] | str:
 
 def _lstm(node: Node, x: str, time_major: bool, offset: int, backward: bool) -> str:
     """ONNX lists the gates as input, output, forget, cell; the file as input, forget, cell, output."""
-    last = 48 if offset else len(node.operation.inputs)
-    if any(node.has(index) for index in LAYER_NORMALIZATION if index < last) and not _is_both(node):
-        raise NotImplementedError("layer normalization within an LSTM is not supported")
     if node.has(16 + offset):
         raise NotImplementedError("a projection within an LSTM is not supported")
     order = (0, 3, 1, 2)
@@ -118,15 +121,12 @@ def _by_steps(node: Node, x: str, weights: tuple[str, ...], hidden: int, clip: f
     return found[2]
 
 
-def _is_both(node: Node) -> bool:
-    return node.operation.code.startswith("BIDIRECTIONAL")
-
-
 @operator("LSTM")
 def _lstm_step(node: Node) -> str:
     """One step, from states of zeros. Its inputs are those of a sequence."""
     if node.option("KernelType") or len(node.operation.outputs) != 1:
         raise NotImplementedError("an LSTM with five inputs and four outputs (a basic kernel) is not supported")
+    _refuse_normalization(node)
     made = _lstm(node, node("Unsqueeze", node.x(0), node.ints(0)), True, 0, False)
     return node("Squeeze", made, node.ints(0))
 
