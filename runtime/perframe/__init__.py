@@ -23,11 +23,15 @@ _HOME = {
     "Model": "model",
     "Value": "model",
     "load": "importers.loading",
+    "save": "exporters.saving",
+    "FunctionalGraph": "functional.graph",
+    "FunctionalTensor": "functional.tensor",
     "elementwise": "layers.broadcasting",
     "layer": "layers.base",
     "Worker": "execution.worker",
     "run": "execution.worker",
-    "compare": "execution.worker",
+    "compare": "inspection.comparing",
+    "inspect": "inspection.facts",
     "TextureConverter": "textures.converter",
     "TextureTransform": "textures.transform",
     "App": "host",
@@ -49,11 +53,12 @@ _HOME = {
     "MissingFileError": "errors",
 }
 
-_MODULES = ("jobs",)
+_MODULES = ("functional", "jobs")
 
 __all__ = [*_HOME, *_MODULES, "__version__"]
 
 if TYPE_CHECKING:
+    from perframe import functional as functional
     from perframe import jobs as jobs
     from perframe.errors import BackendError as BackendError
     from perframe.errors import ClosedError as ClosedError
@@ -69,14 +74,18 @@ if TYPE_CHECKING:
     from perframe.errors import UnsupportedOperatorError as UnsupportedOperatorError
     from perframe.execution.command_buffer import CommandBuffer as CommandBuffer
     from perframe.execution.worker import Worker as Worker
-    from perframe.execution.worker import compare as compare
     from perframe.execution.worker import run as run
+    from perframe.exporters.saving import save as save
+    from perframe.functional.graph import FunctionalGraph as FunctionalGraph
+    from perframe.functional.tensor import FunctionalTensor as FunctionalTensor
     from perframe.host import App as App
     from perframe.host import Frame as Frame
     from perframe.host import Script as Script
     from perframe.host import next_frame as next_frame
     from perframe.host import seconds as seconds
     from perframe.importers.loading import load as load
+    from perframe.inspection.comparing import compare as compare
+    from perframe.inspection.facts import inspect as inspect
     from perframe.layers.base import layer as layer
     from perframe.layers.broadcasting import elementwise as elementwise
     from perframe.model import Layer as Layer

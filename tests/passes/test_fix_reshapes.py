@@ -44,7 +44,7 @@ def target(model: Any) -> list[int] | None:
         (["batch", "tokens", 12], "b rest", [0, -1]),
         (["batch", 5, 12], "b rest", [0, 60]),
         (["batch", "tokens", 12], "s b rest", None),  # two dims that are copied from other places
-        ([None, None, 12], "b s rest", None),
+        ([None, None, 12], "b s rest", [0, 0, -1]),  # by where the numbers come from
         ([3, 5, 12], "b s rest", [3, 5, 12]),
     ],
     ids=str,

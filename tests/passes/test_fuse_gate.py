@@ -55,7 +55,7 @@ FUSED = {
 }
 LEFT = {
     "a value that is read elsewhere": picture(
-        node("Sigmoid", "a", "b"), node("Mul", "a b", "c"), node("Add", "a c", "y")
+        node("Tanh", "a", "b"), node("Mul", "a b", "c"), node("GlobalMaxPool", "a", "d"), node("Add", "c d", "y")
     ),
     "a value that is an output": picture(node("Sigmoid", "a", "b"), node("Mul", "a b", "y"), outputs="a y"),
     "a gate that is an output": picture(node("Sigmoid", "a", "b"), node("Mul", "a b", "y"), outputs="b y"),

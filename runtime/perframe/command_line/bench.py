@@ -63,6 +63,8 @@ def measure(
 def make_task(name: str, folder: Path, dims: Mapping[str, int], seed: int) -> Task:
     """Put the model and its inputs into `folder`. Raises ModelError."""
     import perframe as pf
+    from perframe.command_line.keys import given_key
+    from perframe.files.reading import is_own
     from perframe.importers.formats import HEAD, is_litert
     from perframe.importers.light import for_other_runtimes
 
@@ -72,13 +74,17 @@ def make_task(name: str, folder: Path, dims: Mapping[str, int], seed: int) -> Ta
     else:
         ours = folder / "model.onnx"
         ours.write_bytes(source)
-    model = pf.load(ours, optimize=False)
-    with ours.open("rb") as begun:
-        other = is_litert(begun.read(HEAD))
-    peers, changed = ours, None if other else for_other_runtimes(ours)
-    if changed is not None:
-        peers = folder / "peers.onnx"
+    key = given_key()
+    model = pf.load(ours, optimize=False, key=key)
+    peers = folder / "peers.onnx"
+    with ours.open("rb") as opened:
+        head = opened.read(HEAD)
+    if is_own(head) and key is None:
+        pf.save(model, peers)
+    elif not is_own(head) and not is_litert(head) and (changed := for_other_runtimes(ours)) is not None:
         peers.write_bytes(changed)
+    else:  # nobody writes an encrypted model for the others: their error says that they cannot read it
+        peers = ours
     sizes = {**likely_dims(model.inputs), **dims}
     names = {dim for value in model.inputs for dim in value.shape or () if isinstance(dim, str)}
     doubled = {dim: 2 * sizes[dim] for dim in names}

@@ -43,8 +43,9 @@ class PerframeSide:
 
     def __init__(self, model: str, backend: str, strict: bool = False) -> None:
         import perframe as pf
+        from perframe.command_line.keys import given_key
 
-        self.worker = pf.Worker(pf.load(model), pf.BackendType(backend), strict=strict)
+        self.worker = pf.Worker(pf.load(model, key=given_key()), pf.BackendType(backend), strict=strict)
 
     def run(self, feed: Arrays) -> dict[str, Any]:
         """One inference."""

@@ -1,4 +1,4 @@
-"""The command line: `perframe run | compare | inspect | bench | warmup | operators | doctor | demo`.
+"""The command line: `perframe run | compare | inspect | optimize | save | bench | ...`.
 
 Exit status: 0 for success, 1 if something failed, 2 if the command was not understood. Each command imports its modules
 in its function, so that `perframe --help` answers at once.
@@ -14,6 +14,7 @@ from typing import Annotated, Any
 
 import typer
 
+from perframe.command_line.keys import KeyFile, PassphraseEnv, takes_key
 from perframe.errors import PerframeError
 
 BACKENDS = ("cpu", "gpu_compute", "gpu_pixel")
@@ -35,8 +36,9 @@ GivenInputs = Annotated[
     list[str] | None,
     typer.Option("--input", metavar="NAME=VALUE", help=".npy, picture, number, random (the default), or random:2x3."),
 ]
+HtmlPage = Annotated[Path | None, typer.Option("--html", metavar="OUT.html", help="Draw the graph on a page.")]
 BackendName = Annotated[str, typer.Option(metavar="|".join(BACKENDS))]
-ModelName = Annotated[str, typer.Argument(help="An ONNX or LiteRT file, or the name of a known model.")]
+ModelName = Annotated[str, typer.Argument(help="A model file, or the name of a known model.")]
 
 
 @app.callback()
@@ -45,6 +47,7 @@ def options(debug: Annotated[bool, typer.Option("--debug", help="Show the traceb
 
 
 @app.command()
+@takes_key
 def run(
     model: ModelName,
     given: GivenInputs = None,
@@ -76,45 +79,140 @@ def run(
 
 
 @app.command()
+@takes_key
 def compare(
     model: ModelName,
     given: GivenInputs = None,
     backend: BackendName = "cpu",
+    against: Annotated[
+        str, typer.Option(metavar="onnxruntime|unoptimized|MODEL", help="Compare with its values, and not definitions.")
+    ] = "",
+    html: HtmlPage = None,
     as_json: AsJson = False,
     seed: Seed = 0,
     dims: Dims = "",
 ) -> None:
-    """Run a model layer by layer, and compare each layer with its definition; exit status 1 if one differs."""
-    from dataclasses import asdict
-
-    import perframe as pf
-    from perframe.command_line.sources import input_arrays, loaded_model, parse_dims
-    from perframe.execution.comparison import show
+    """Run a model layer by layer, and compare each layer with its definition, or with another model that has the same
+    values; exit status 1 if one differs.
+    """
+    from perframe.command_line.compare import as_json as to_json
+    from perframe.command_line.compare import examine, show, write
+    from perframe.command_line.sources import parse_dims
 
     _check_backends([backend])
-    loaded = loaded_model(model, seed)
-    found = pf.compare(loaded, input_arrays(loaded.inputs, given or (), parse_dims(dims), seed), backend)
-    typer.echo(json.dumps([asdict(one) for one in found], indent=2)) if as_json else show(found, _console())
-    if not all(one.agrees for one in found):
+    found = examine(model, against, given or (), backend, parse_dims(dims), seed)
+    if html is not None:
+        write(html, found)
+    typer.echo(to_json(found)) if as_json else show(found, _console())
+    if not found.agrees:
         raise typer.Exit(1)
 
 
 @app.command()
+@takes_key
+def optimize(
+    model: ModelName,
+    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the result: .perframe, or .onnx.")] = None,
+    explain: Annotated[bool, typer.Option("--explain", help="Show what each pass did, and what it refused.")] = False,
+    stop_after: Annotated[
+        int | None, typer.Option(min=0, metavar="N", help="Let so many passes change it: to find one that is at fault.")
+    ] = None,
+    as_json: AsJson = False,
+    seed: Seed = 0,
+    dims: Dims = "",
+) -> None:
+    """Make a model smaller and faster without changing what it computes, and say how."""
+    import perframe as pf
+    from perframe.command_line.optimize import report_of, show
+    from perframe.command_line.sources import loaded_model, parse_dims
+
+    loaded = loaded_model(model, seed, dims=parse_dims(dims), stop_after=stop_after)
+    report = report_of(loaded)
+    if out is not None:
+        pf.save(loaded, out)
+    if as_json:
+        typer.echo(json.dumps(report.as_json(), indent=2))
+    else:
+        show(loaded.name, report, _console(), explain)
+
+
+@app.command()
+def save(
+    model: ModelName,
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="m.perframe, or m.onnx.")],
+    key_file: KeyFile = None,
+    passphrase_env: PassphraseEnv = None,
+    no_optimize: Annotated[
+        bool, typer.Option("--no-optimize", help="Save the layers as they are in the file.")
+    ] = False,
+    seed: Seed = 0,
+    dims: Dims = "",
+) -> None:
+    """Save a model, optimised, in another file; encrypted if there is a key.
+
+    A model that is itself encrypted is read with the key that PERFRAME_KEY_FILE or PERFRAME_PASSPHRASE_ENV names.
+    """
+    import perframe as pf
+    from perframe.command_line.keys import read_key
+    from perframe.command_line.sources import loaded_model, parse_dims
+
+    key = read_key(key_file, passphrase_env)
+    loaded = loaded_model(model, seed, not no_optimize, parse_dims(dims))
+    pf.save(loaded, out, key)
+    typer.echo(f"{out}: {out.stat().st_size:,} bytes, {len(loaded.layers)} layers{', encrypted' if key else ''}")
+
+
+@app.command()
+@takes_key
+def check(
+    model: ModelName,
+    given: GivenInputs = None,
+    backend: Annotated[str, typer.Option(metavar="NAME,...", help=f"Of {', '.join(BACKENDS)}.")] = ",".join(BACKENDS),
+    strict: Strict = False,
+    as_json: AsJson = False,
+    seed: Seed = 0,
+    dims: Dims = "",
+) -> None:
+    """Say whether a model runs here: on which backends, what falls back to the CPU, and what memory it takes.
+
+    Exit status 1 if one of the backends cannot run it, or with --strict if a layer falls back.
+    """
+    from perframe.command_line.check import as_json as to_json
+    from perframe.command_line.check import examine, passes, show
+    from perframe.command_line.sources import parse_dims
+
+    found = examine(model, _check_backends(backend.split(",")), given or (), parse_dims(dims), seed)
+    if as_json:
+        typer.echo(to_json(found))
+    else:
+        show(model, found, _console())
+    if not passes(found, strict):
+        raise typer.Exit(1)
+
+
+@app.command()
+@takes_key
 def inspect(
     model: ModelName,
     as_json: AsJson = False,
     no_optimize: Annotated[bool, typer.Option("--no-optimize", help="Show the model as it is in the file.")] = False,
     memory: Annotated[bool, typer.Option("--memory", help="Run it once, and show its memory.")] = False,
+    html: HtmlPage = None,
+    profile: Annotated[bool, typer.Option("--profile", help="With --html: time the layers on the CPU.")] = False,
     dims: Dims = "",
 ) -> None:
     """Show a model's layers and the effect of the passes; with --memory, its weights and the peak within a run."""
     from perframe.command_line.inspect import as_json as to_json
-    from perframe.command_line.inspect import examine, examine_memory, show, show_memory
+    from perframe.command_line.inspect import examine, examine_memory, show, show_memory, write_graph
     from perframe.command_line.sources import parse_dims
 
     if memory:
         used = examine_memory(model, parse_dims(dims))
         typer.echo(to_json(used)) if as_json else show_memory(used, _console())
+        return
+    if html is not None:
+        write_graph(html, model, not no_optimize, parse_dims(dims), profile)
+        typer.echo(f"{html}: {html.stat().st_size:,} bytes; open it in a browser")
         return
     facts = examine(model, not no_optimize, parse_dims(dims))
     if as_json:
@@ -124,8 +222,9 @@ def inspect(
 
 
 @app.command()
+@takes_key
 def bench(
-    models: Annotated[list[str], typer.Argument(help="ONNX or LiteRT files, or names of known models.")],
+    models: Annotated[list[str], typer.Argument(help="Model files, or names of known models.")],
     backend: Annotated[str, typer.Option(metavar="NAME,...", help=f"Of {', '.join(BACKENDS)}.")] = "cpu",
     against: Annotated[str, typer.Option(metavar="PEER,...", help="Of onnxruntime, openvino, litert.")] = "",
     rounds: Annotated[int, typer.Option(min=1, help="Rounds in which all sides take turns.")] = 15,
@@ -159,8 +258,9 @@ def bench(
 
 
 @app.command()
+@takes_key
 def warmup(
-    models: Annotated[list[str], typer.Argument(help="ONNX or LiteRT files, or names of known models.")],
+    models: Annotated[list[str], typer.Argument(help="Model files, or names of known models.")],
     as_json: AsJson = False,
     seed: Seed = 0,
     dims: Dims = "",

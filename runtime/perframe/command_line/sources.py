@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 Array = NDArray[Any]
 LIKELY_SIZES = {"batch": 1, "seq": 128, "len": 128, "height": 224, "width": 224}  # by a part of a dim's name
 INDEX_KEEPERS = {"Cast", "Identity", "Reshape", "Squeeze", "Unsqueeze", "Flatten"}
+SUFFIXES = (".onnx", ".perframe")  # of models
 FILES = (".npy", ".png", ".jpg", ".jpeg", ".webp", ".bmp")
 
 
@@ -57,8 +58,7 @@ def named_model(name: str, seed: int = 0) -> Path | bytes:
         from perframe.importers.light import light_model
 
         return light_model(name, seed)
-    file = name if name.endswith(".tflite") else f"{name.removesuffix('.onnx')}.onnx"
-    looked = [folder / file for folder in model_folders()]
+    looked = [folder / file for folder in model_folders() for file in _files(name)]
     for path in looked:
         if path.is_file():
             return path
@@ -66,13 +66,25 @@ def named_model(name: str, seed: int = 0) -> Path | bytes:
     raise ModelError(f"there is no model {name!r}; looked for {paths}. light_NAME names a model of the onnx package")
 
 
-def loaded_model(name: str, seed: int = 0, optimize: bool = True, dims: Mapping[str, int] | None = None) -> Model:
+def _files(name: str) -> list[str]:
+    """The names of files that a model's name may stand for."""
+    return [name] if name.endswith(SUFFIXES) else [name + suffix for suffix in SUFFIXES]
+
+
+def loaded_model(
+    name: str,
+    seed: int = 0,
+    optimize: bool = True,
+    dims: Mapping[str, int] | None = None,
+    stop_after: int | None = None,
+) -> Model:
     """Find a model by name and load it, with a bar on a terminal. Raises ModelError."""
+    from perframe.command_line.keys import given_key
     from perframe.command_line.progress import progress_bar
     from perframe.importers.loading import load
 
     with progress_bar() as progress:
-        return load(named_model(name, seed), optimize, dims, progress=progress)
+        return load(named_model(name, seed), optimize, dims, progress=progress, stop_after=stop_after, key=given_key())
 
 
 def parse_dims(text: str) -> dict[str, int]:

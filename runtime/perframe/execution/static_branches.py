@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from perframe.errors import InferenceError
 from perframe.model import Evaluate, Layer, Model
+from perframe.passes.inline_branches import inlined_body
 from perframe.sizes.arithmetic import SizeArithmetic
 from perframe.sizes.open_dims import OpenDims, Shapes
 from perframe.sizes.traced import Trace
@@ -92,7 +93,7 @@ def settled(model: Model, shapes: Mapping[str, Sequence[int]], evaluate: Evaluat
     }
     walk = _Walk(model, known, evaluate)
     try:
-        walk.add(model.layers, {})
+        walk.add(model.layers)
     except InferenceError:  # planning raises it again, with the layer's name
         return (), model
     if not walk.decided:
@@ -112,12 +113,10 @@ class _Walk:
         self._known = {value.name: value.spec for value in model.inputs}
         self._known |= {name: PartialTensor.of(value) for name, value in model.constants.items()} | known
 
-    def add(self, layers: Sequence[Layer], names: Mapping[str, str]) -> None:
-        """Add layers. `names` maps a value's name in these layers to its name in the collected model."""
+    def add(self, layers: Sequence[Layer]) -> None:
+        """Add layers."""
         for layer in layers:
-            inputs = [names.get(name, name) for name in layer.inputs]
-            outputs = [names.get(name, name) for name in layer.outputs]
-            given = [self._known[name] if name else None for name in inputs]
+            given = [self._known[name] if name else None for name in layer.inputs]
             body_for = layer.declaration.body_for
             if (
                 body_for is not None
@@ -127,29 +126,20 @@ class _Walk:
             ):
                 which = body_for(given[0].value)
                 self.decided.append((layer.name, which))
-                self._enter(layer, layer.attributes["bodies"][which], inputs, outputs)
+                self._enter(layer, layer.attributes["bodies"][which])
                 continue
-            self.layers.append(replace(layer, inputs=inputs, outputs=outputs))
+            self.layers.append(replace(layer))
             values = [None if spec is None else spec.value for spec in given]
             whole = all(value is not None or spec is None for value, spec in zip(values, given, strict=True))
             if whole and layer.declaration.pure and not layer.declaration.on_host:
                 results = [PartialTensor.of(value) for value in self._evaluate(layer, values)]
             else:
                 results = list(layer.infer(given))
-            self._known.update((name, spec) for name, spec in zip(outputs, results, strict=False) if name)
+            self._known.update((name, spec) for name, spec in zip(layer.outputs, results, strict=False) if name)
 
-    def _enter(self, layer: Layer, body: Model, inputs: Sequence[str], outputs: Sequence[str]) -> None:
+    def _enter(self, layer: Layer, body: Model) -> None:
         """Add the layers of a body, and give its outputs the names of the branch's outputs."""
-        captures = layer.attributes.get("captures", ())
-        names = dict(zip(captures, inputs[len(inputs) - len(captures) :], strict=True))
-        for name in (*body.constants, *(name for inner in body.layers for name in inner.outputs if name)):
-            names[name] = self._names.free(name)
-        for name, value in body.constants.items():
-            self.constants[names[name]], self._known[names[name]] = value, PartialTensor.of(value)
-        self.add(body.layers, names)
-        for name, output in zip(body.output_names, outputs, strict=False):
-            if output:
-                inner = names.get(name, name)
-                op = "Identity" if self._known[inner].kind == "tensor" else "Pass"
-                self.layers.append(Layer(op, f"{layer.name} gives {output}", [inner], [output]))
-                self._known[output] = self._known[inner]
+        layers, constants = inlined_body(layer, body, self._names)
+        self.constants |= constants
+        self._known |= {name: PartialTensor.of(value) for name, value in constants.items()}
+        self.add(layers)

@@ -22,6 +22,7 @@ from perframe.execution.report import MemoryUse, StepReport
 from perframe.importers.loading import load
 from perframe.model import Model
 from perframe.passes.prepared import prepared
+from perframe.plan.plan import Fallback
 from perframe.tensor import BackendType, Tensor, checks
 from perframe.tensor.locks import new_lock
 from perframe.tensor.partial import DynamicTensorShape
@@ -197,6 +198,15 @@ class Worker:
         """The memory of each part of the model, with the plans made so far; most models are one part."""
         self._check_open()
         return self.parts.memory_use
+
+    @property
+    def fallbacks(self) -> list[Fallback]:
+        """The layers of the last run that ran on the CPU instead of this worker's backend, each with the reason. Shape
+        arithmetic, which always runs there, is not among them.
+        """
+        self._check_open()
+        plans = [part.latest_plan for part in self.parts.planned_parts()]
+        return [found for plan in plans if plan is not None for found in plan.fallbacks]
 
     def report(self, repeats: int = 0) -> list[StepReport]:
         """The steps that the last run ran, each with its layer, shapes, bytes and operations.

@@ -2,59 +2,109 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import io
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
 from perframe.backends import evaluator
 from perframe.errors import ModelError
 from perframe.model import Model
+from perframe.passes import remove_unused
 
 
 def load(
     source: str | Path | bytes | IO[bytes] | Any,
     optimize: bool = True,
     dims: Mapping[str, int] | None = None,
+    outputs: Sequence[str] | None = None,
     narrow_doubles: bool = False,
     progress: Callable[[str, float], None] | None = None,
+    stop_after: int | None = None,
+    key: str | bytes | None = None,
 ) -> Model:
-    """Import an ONNX or LiteRT model from a path, bytes, a file object or an `onnx.ModelProto`.
+    """Load a model from a path, bytes, a file object or an `onnx.ModelProto`.
 
-    The content of a file decides which format it has. LiteRT needs the extra `litert`.
+    The content of a file decides its format: ONNX, LiteRT (with the extra `litert`), or that of `perframe.save`.
 
-    `dims` fixes named dims to sizes. `optimize=False` leaves the layers as they are in the file. `narrow_doubles=True`
+    `dims` fixes named dims to sizes. `outputs` chooses the outputs by name, from all values that layers make; layers
+    that they do not need are dropped. `optimize=False` leaves the layers as they are in the file, and `stop_after` lets
+    only so many passes change the model, to find one that is at fault. `narrow_doubles=True`
     computes in float32 what the file computes in float64, which no GPU backend has kernels for; inputs and outputs keep
     their types, and a number beyond float32's range becomes infinite. `progress(what, done)` is called on the way, with
     the present step and the fraction of it that is done. Weights in other files are read from the model's
-    own folder only, so the model must be given by its path. Raises ModelError for anything that is wrong with a file.
+    own folder only, so the model must be given by its path. `key`, a pass phrase or 32 bytes, decrypts a file of
+    `perframe.save`. Raises ModelError for anything that is wrong with a file.
     MissingFileError, a FileNotFoundError too, says that there is no such file, and UnsupportedOperatorError lists every
     node that cannot be imported.
     """
-    from perframe.importers.formats import is_litert, named_bytes
-    from perframe.importers.onnx import load_onnx
     from perframe.passes.prepared import freeze
 
     report = progress or (lambda _what, _done: None)
     try:
-        found = named_bytes(source, is_litert)
-        if isinstance(found, tuple):
-            from perframe.importers.litert.graph import load_litert
-
-            data, name = found
-            model = load_litert(data, name, report)
-        else:
-            model = load_onnx(found, report)
+        model = _imported(source, report, key)
         if dims is not None:
             model.fix_dims(dims)
+        if outputs is not None:
+            model.keep_outputs(outputs)
+            remove_unused.run(model, evaluator())
         if narrow_doubles:
             from perframe.passes import narrow_doubles as narrowing
 
             narrowing.run(model, evaluator())
-        if optimize:
+        done = model.optimized and not dims and outputs is None and not narrow_doubles and stop_after is None
+        if optimize and not done:
             from perframe.passes import optimize as run_passes
 
-            run_passes(model, evaluator(), report)
+            run_passes(model, evaluator(), report, stop_after)
         freeze(model)
     except RecursionError:
         raise ModelError("the model's graphs and functions lie too deep within each other") from None
     return model
+
+
+def _imported(source: Any, report: Callable[[str, float], None], key: str | bytes | None) -> Model:
+    """Return the model as it is in the file. The file's first bytes tell its format."""
+    from perframe.files.reading import read_bytes, read_file
+
+    found: Model | None = None
+    if isinstance(source, (str, Path)):
+        found = read_file(Path(source), key)
+    elif isinstance(source, (bytes, bytearray, memoryview)):
+        found = read_bytes(memoryview(source).toreadonly(), "bytes", key)
+    elif hasattr(source, "read"):
+        source = _whole(source)
+        found = read_bytes(source.getbuffer().toreadonly(), source.name, key)
+    if found is None:
+        return _of_other_programs(source, report)
+    return found
+
+
+def _of_other_programs(source: Any, report: Callable[[str, float], None]) -> Model:
+    from perframe.importers.formats import is_litert, named_bytes
+
+    found = named_bytes(source, is_litert)
+    if isinstance(found, tuple):
+        from perframe.importers.litert.graph import load_litert
+
+        data, name = found
+        return load_litert(data, name, report)
+    from perframe.importers.onnx_loading import load_onnx
+
+    return load_onnx(found, report)
+
+
+class _Whole(io.BytesIO):
+    """A file object's bytes, with the name that messages give to it."""
+
+    name = "file object"
+
+
+def _whole(file: Any) -> _Whole:
+    """Read a file object. Raises ModelError if it gives text."""
+    name, data = str(getattr(file, "name", _Whole.name)), file.read()
+    if not isinstance(data, bytes):
+        raise ModelError(f"{name}: read() gave {type(data).__name__} and not bytes: open the file with mode 'rb'")
+    whole = _Whole(data)
+    whole.name = name
+    return whole

@@ -16,6 +16,8 @@ from perframe.tensor.partial import PartialTensor
 
 T = TypeVar("T")
 
+FAMILIES = ("conv", "conv_transpose", "pool", "quantized", "requantize")  # their kernels know layers of either order
+
 
 def is_data(declaration: Declaration, index: int) -> bool:
     """Whether input `index` of a layer is data. Weights, biases and scales are not: they keep their dims."""

@@ -48,13 +48,20 @@ def _check_depth(a: PartialTensor, b: PartialTensor, columns: Dim, rows: Dim) ->
         raise InferenceError(f"{a} and {b} cannot be multiplied: {columns} columns and {rows} rows")
 
 
+def _turned(shape: Sequence[Dim], turns: int) -> tuple[Dim, ...]:
+    """The shape with its last two dims exchanged, if it has two and `turns` is set."""
+    return (*shape[:-2], shape[-1], shape[-2]) if turns and len(shape) > 1 else tuple(shape)
+
+
 @layer()
-def MatMul(a: PartialTensor, b: PartialTensor, bias: PartialTensor | None = None) -> PartialTensor:
+def MatMul(
+    a: PartialTensor, b: PartialTensor, bias: PartialTensor | None = None, *, transA: Flag = 0, transB: Flag = 0
+) -> PartialTensor:
     if a.shape is None or b.shape is None:
         return a.with_shape(None)
     if not a.shape or not b.shape:
         raise InferenceError(f"MatMul takes no scalars: {a} and {b}")
-    left, right = a.shape, b.shape
+    left, right = _turned(a.shape, transA), _turned(b.shape, transB)
     _check_depth(a, b, left[-1], right[-2] if len(right) > 1 else right[0])
     batch = broadcast(DynamicTensorShape(left[:-2]), DynamicTensorShape(right[:-2])) or ()
     rows, columns = left[-2:-1], right[-1:] if len(right) > 1 else ()
@@ -62,21 +69,24 @@ def MatMul(a: PartialTensor, b: PartialTensor, bias: PartialTensor | None = None
 
 
 @MatMul.form
-def _matmul(inputs: Sequence[Known | None], outputs: Sequence[Known]) -> Product:
+def _matmul(inputs: Sequence[Known | None], outputs: Sequence[Known], *, transA: int = 0, transB: int = 0) -> Product:
     a, b, bias = (*inputs, None)[:3]
     assert a is not None and b is not None
     left = (1, *a.shape) if len(a.shape) == 1 else tuple(a.shape)
     right = (*b.shape, 1) if len(b.shape) == 1 else tuple(b.shape)
     rank = max(len(left), len(right)) - 2
     shapes = [(1,) * (rank + 2 - len(shape)) + shape for shape in (left, right)]
+    turns = (transA and len(a.shape) > 1, transB and len(b.shape) > 1)
     batch = tuple(x if y == 1 else y for x, y in zip(shapes[0][:-2], shapes[1][:-2], strict=True))
     strides = []
-    for shape in shapes:
+    for shape, turned in zip(shapes, turns, strict=True):
         plane = shape[-2] * shape[-1]
         steps = tuple(step * plane for step in broadcast_strides(shape[:-2], batch))
-        strides.append((*steps, *row_major(shape)[-2:]))
-    rows, columns = left[-2], right[-1]
-    return Product(batch, rows, columns, left[-1], strides[0], strides[1], _bias_strides(bias, rows, columns))
+        last = row_major(shape)[-2:]
+        strides.append((*steps, *(last[::-1] if turned else last)))
+    rows, depth = (left[-1], left[-2]) if turns[0] else (left[-2], left[-1])
+    columns = right[-2] if turns[1] else right[-1]
+    return Product(batch, rows, columns, depth, strides[0], strides[1], _bias_strides(bias, rows, columns))
 
 
 def _bias_strides(bias: Known | None, rows: int, columns: int) -> Ints:

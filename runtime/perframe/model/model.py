@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from perframe.layers.base import Declaration, Known, declaration
 from perframe.layers.channels_last import Seen, channels_last_outputs, is_data
 from perframe.layers.epilogue import Stage
 from perframe.layers.twins import inference_key, signature
+from perframe.model.report import OptimizationReport
 from perframe.tensor import DataType
 from perframe.tensor.partial import DynamicTensorShape, PartialTensor
 
@@ -185,6 +187,10 @@ class Model:
         self.outputs = list(outputs)
         self.layers = list(layers)
         self.constants = dict(constants)
+        self.producer = ""  # the program that made the file, with its version
+        self.opsets: dict[str, int] = {}  # of the file, by domain
+        self.optimized = False  # whether all passes have run; who changes the layers by hand sets it back
+        self.report: OptimizationReport | None = None  # of the passes; None if they did not run
         self._inferred: dict[Hashable, tuple[PartialTensor, ...]] = {}  # outputs by `inference_key`
         self._remembers = False
         self._before: dict[int, _Inferred] = {}  # the last inference of each layer, by its id
@@ -252,6 +258,27 @@ class Model:
             values[:] = [
                 Value(v.name, v.dtype, v.shape.with_dims(dims) if v.shape is not None else None) for v in values
             ]
+
+    def keep_outputs(self, names: Sequence[str]) -> None:
+        """Make these values the outputs, in this order: outputs, or values that a layer makes on the way. The layers
+        that no output needs go with the next pass. Raises ModelError for a name that is none of these.
+        """
+        if isinstance(names, str) or not names or not all(isinstance(name, str) for name in names):
+            raise ModelError(f"outputs are names of values, such as ['scores'], and not {names!r}")
+        declared, made = {value.name: value for value in self.outputs}, self.producers()
+        unknown = [name for name in names if name not in declared and name not in made]
+        if unknown:
+            close = get_close_matches(unknown[0], [*declared, *made], 3)
+            raise ModelError(
+                f"{self.name} makes no value named {', '.join(map(repr, unknown))}; "
+                f"{'close are ' + ', '.join(map(repr, close)) if close else 'its outputs are ' + ', '.join(declared)}"
+            )
+        if len(set(names)) < len(names):
+            raise ModelError(f"an output is named twice: {', '.join(names)}")
+        known = self.infer() if any(name not in declared for name in names) else {}
+        specs = {name: known[name] for name in names if name not in declared}
+        declared |= {name: Value(name, s.dtype, s.shape, s.kind, s.element_kind) for name, s in specs.items()}
+        self.outputs = [declared[name] for name in names]
 
     def infer(self, inputs: Mapping[str, PartialTensor] | None = None) -> dict[str, PartialTensor]:
         """Return every value as a partial tensor. `inputs` may say more about the inputs than the model declares.

@@ -3,24 +3,37 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from importlib import import_module
 
 from perframe.model import Evaluate, Model
+from perframe.model.report import OptimizationReport, PassReport, noting
+from perframe.passes.work import Sizes
 
 log = logging.getLogger("perframe")
 
 PASSES = (
+    "inline_branches",
     "fold_constants",
     "fix_reshapes",
     "remove_noops",
+    "merge_duplicates",
+    "merge_moves",
+    "merge_slices",
+    "simplify_dft",
+    "recognise_shuffles",
+    "recognise_functions",
+    "recognise_norms",
     "move_channels",
     "fuse_padding",
     "fuse_affine",
     "fuse_bias",
     "merge_affine",
     "merge_branches",
+    "merge_products",
+    "fuse_transposes",
+    "fuse_scale",
     "fuse_activation",
     "fuse_gate",
     "remove_unused",
@@ -82,26 +95,45 @@ def prepare(model: Model, evaluate: Evaluate, backend_type: str) -> Model:
 
 
 def optimize(
-    model: Model, evaluate: Evaluate, progress: Callable[[str, float], None] = lambda _what, _done: None
-) -> dict[str, int]:
+    model: Model,
+    evaluate: Evaluate,
+    progress: Callable[[str, float], None] = lambda _what, _done: None,
+    stop_after: int | None = None,
+) -> OptimizationReport:
     """Run all passes until none changes the model, and verify it after each change.
 
-    Returns the number of changes by pass.
+    Each pass runs at least once. With `stop_after`, only so many runs of passes change the model: to halve that number
+    again and again finds a pass that is at fault. Returns the report, which `model.report` keeps.
     """
-    changes = dict.fromkeys(PASSES, 0)
     for layer in model.layers:
         for body in layer.attributes.get("bodies", {}).values():
             optimize(body, evaluate)
-    with model.remembering():
-        while True:
-            before = sum(changes.values())
+    runs: list[PassReport] = []
+    number, sizes = 0, Sizes(model)
+    with model.remembering(), sizes.remembering():
+        before = size = sizes.measure()
+        changed = True
+        while changed:
+            changed = False
             for index, name in enumerate(PASSES):
+                if number == stop_after:
+                    break
                 progress(f"optimizes {len(model.layers)} layers: {name}", index / len(PASSES))
-                count = load_pass(name)(model, evaluate)
-                if count:
-                    changes[name] += count
+                with noting() as refusals:
+                    changes = load_pass(name)(model, evaluate)
+                after = size
+                if changes:
                     model.verify()
-            if sum(changes.values()) == before:
-                break
-    log.debug("%s: passes changed %s", model.name, changes)
-    return changes
+                    changed, number, after = True, number + 1, sizes.measure()
+                runs.append(PassReport(number if changes else 0, name, changes, size, after, tuple(refusals)))
+                size = after
+    model.optimized = number != stop_after
+    model.report = OptimizationReport(before, size, tuple(_last_refusals(runs)))
+    log.debug("%s: %s", model.name, model.report)
+    return model.report
+
+
+def _last_refusals(runs: Sequence[PassReport]) -> list[PassReport]:
+    """The runs, with the refusals of each pass's last run only: a later run may do what an earlier one refused."""
+    last = {run.name: index for index, run in enumerate(runs)}
+    return [run if last[run.name] == index else replace(run, refusals=()) for index, run in enumerate(runs)]

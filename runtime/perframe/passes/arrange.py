@@ -174,10 +174,13 @@ _MOVES: dict[str, Callable[[Graph, Layer, Moved], Moved | None]] = {
 }
 
 
-def origin(graph: Graph, name: str, rank: int, *, scales: bool = False) -> tuple[str, Arrangement, float]:
+def origin(
+    graph: Graph, name: str, rank: int, *, scales: bool = False, turns: bool = False
+) -> tuple[str, Arrangement, float]:
     """Return the furthest source of a value as (its name, the arrangement, a factor).
 
     The value is the arrangement of the source, of this rank, times the factor. The factor is 1 unless `scales` is set.
+    With `turns` the last two dims of the value are exchanged.
     """
     path: list[tuple[Layer, str]] = []
     shape = graph.specs[name].shape
@@ -199,7 +202,7 @@ def origin(graph: Graph, name: str, rank: int, *, scales: bool = False) -> tuple
         arrangement = _followed(graph, path, Moved.of(shape), rank)
         if arrangement is not None:
             best = source, arrangement, factor
-    return best
+    return (best[0], best[1].swapped(), best[2]) if turns else best
 
 
 def _followed(graph: Graph, path: Sequence[tuple[Layer, str]], moved: Moved, rank: int) -> Arrangement | None:

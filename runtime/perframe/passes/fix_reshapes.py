@@ -6,11 +6,36 @@ the number may not fit, and that is an error.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+
 import numpy as np
 
+from perframe.layers.base import normalize_axis
 from perframe.layers.entries import listed
 from perframe.model import Evaluate, Layer, Model
+from perframe.model.report import refuse
 from perframe.passes.match import Graph
+from perframe.tensor.partial import Dim
+
+Entry = int | tuple[str, int] | None  # a number, the dim of a value along an axis, or unknown
+SAME_SHAPE = ("Identity", "Cast", "LayerNormalization", "RMSNormalization", "Softmax", "Dropout")
+
+
+def run(model: Model, evaluate: Evaluate) -> int:
+    """Replace, and return the number of replaced shapes."""
+    graph, replaced = Graph(model), 0
+    for layer in model.layers:
+        if layer.op != "Reshape" or graph.constant(layer.inputs[1]) is not None:
+            continue
+        target = _target(graph, layer) or _copied(graph, layer)
+        if target is not None:
+            layer.inputs[1] = model.add_constant(f"shape of {layer.outputs[0]}", np.array(target, np.int64))
+            layer.attributes.pop("allowzero", None)
+            replaced += 1
+        else:
+            refuse(layer, "its shape has a number that is neither known nor a dim of the input")
+    return replaced
 
 
 def _target(graph: Graph, layer: Layer) -> list[int] | None:
@@ -32,15 +57,74 @@ def _target(graph: Graph, layer: Layer) -> list[int] | None:
     return target
 
 
-def run(model: Model, evaluate: Evaluate) -> int:
-    """Replace, and return the number of replaced shapes."""
-    graph, replaced = Graph(model), 0
-    for layer in model.layers:
-        if layer.op != "Reshape" or graph.constant(layer.inputs[1]) is not None:
-            continue
-        target = _target(graph, layer)
-        if target is not None:
-            layer.inputs[1] = model.add_constant(f"shape of {layer.outputs[0]}", np.array(target, np.int64))
-            layer.attributes.pop("allowzero", None)
-            replaced += 1
-    return replaced
+def _copied(graph: Graph, layer: Layer) -> list[int] | None:
+    """Return the constant shape if each entry is a number or a dim of the input by its origin. One of these dims may
+    move to another axis, as the rest: the others then have as many elements as the input's other dims.
+    """
+    given = graph.specs[layer.inputs[0]].shape
+    entries = _entries(graph, layer.inputs[1])
+    if given is None or entries is None or layer.attributes.get("allowzero"):
+        return None
+    source, kept = _same_shape(graph, layer.inputs[0]), set[int]()
+    target: list[int] = []
+    for axis, entry in enumerate(entries):
+        if isinstance(entry, int):
+            target.append(entry)
+        elif entry is None or entry[0] != source or entry[1] in kept:
+            return None
+        else:
+            kept.add(entry[1])
+            target.append(0 if entry[1] == axis else -1)
+    numbers = [number for number in target if number > 0]
+    others: list[Dim] = [dim for axis, dim in enumerate(given) if axis not in kept]
+    if any(number < -1 for number in target) or target.count(-1) > 1 or not kept or 0 in others:
+        return None
+    if 0 in entries:
+        return None
+    if -1 in entries:  # the rest by the file's own word: the other entries mean what they meant
+        return target
+    known = [dim for dim in others if isinstance(dim, int)]
+    fits = len(known) == len(others) and math.prod(numbers) == math.prod(known)
+    return target if fits else None
+
+
+def _entries(graph: Graph, name: str) -> Sequence[Entry] | None:
+    """Where the elements of a vector or a number come from; None if a layer on the way is of another kind."""
+    known = graph.constant(name)
+    if known is not None:
+        return [int(number) for number in known.reshape(-1)] if known.dtype.kind in "iu" and known.ndim < 2 else None
+    layer = graph.producers.get(name)
+    if layer is None or layer.epilogue:
+        return None
+    if layer.op == "Shape":
+        shape = graph.specs[layer.inputs[0]].shape
+        if shape is None:
+            return None
+        first, end, _ = slice(layer.attributes.get("start", 0), layer.attributes.get("end")).indices(len(shape))
+        source = _same_shape(graph, layer.inputs[0])
+        return [dim if isinstance(dim, int) else (source, axis) for axis, dim in enumerate(shape)][first:end]
+    if layer.op in ("Unsqueeze", "Squeeze", "Identity"):
+        return _entries(graph, layer.inputs[0])
+    if layer.op == "Concat":
+        parts = [_entries(graph, part) for part in layer.inputs]
+        return None if None in parts else [entry for part in parts if part is not None for entry in part]
+    if layer.op == "Gather":
+        values, indices = _entries(graph, layer.inputs[0]), graph.constant(layer.inputs[1])
+        if (
+            values is None
+            or indices is None
+            or indices.ndim > 1
+            or (indices.size and abs(indices).max() >= len(values))
+        ):
+            return None
+        return [values[normalize_axis(int(index), len(values))] for index in indices.reshape(-1)]
+    return None
+
+
+def _same_shape(graph: Graph, name: str) -> str:
+    """The first value on the way to this one that has its shape for certain."""
+    layer = graph.producers.get(name)
+    while layer is not None and layer.outputs[0] == name and layer.op in SAME_SHAPE:
+        name = layer.inputs[0]
+        layer = graph.producers.get(name)
+    return name

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from perframe.layers.epilogue import Stage, parameters
+from perframe.layers.epilogue import FAMILIES, Stage, parameters
 from perframe.model import Evaluate, Layer, Model
 from perframe.passes.match import Graph, scalar
 from perframe.tensor import DataType
 
-# families whose kernels apply an epilogue
-FAMILIES = ("conv", "conv_transpose", "matmul", "elementwise", "quantized")
 MAX_STAGES = 4
 MAX_NUMBERS = 16  # of a layer's own formula and its epilogue together; kernels take any number
 

@@ -43,7 +43,7 @@ def run(model: Model, evaluate: Evaluate) -> int:
 
 
 def _fuse(graph: Graph, layer: Layer) -> bool:
-    if not _is_product(graph, layer):
+    if not _is_product(graph, layer) or layer.attributes.get("transA"):
         return False
     weights, dropped = _weights(graph, layer.inputs[0])
     if weights is None:
@@ -59,7 +59,11 @@ def _fuse(graph: Graph, layer: Layer) -> bool:
         return False
     if any((shape := graph.specs[name].shape) is None or len(shape) > rank for name in masks):
         return False
-    found = [origin(graph, name, rank, scales=index < 2) for index, name in enumerate(names)]
+    turns = [*(first.attributes.get(flag, 0) for flag in ("transA", "transB")), layer.attributes.get("transB", 0)]
+    found = [
+        origin(graph, name, rank, scales=index < 2, turns=bool(turned))
+        for index, (name, turned) in enumerate(zip(names, turns, strict=True))
+    ]
     position = graph.model.layers.index(layer)
     while len(scores.added) > 1:
         one, other, *rest = scores.added

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from perframe.layers.epilogue import Stage
+from perframe.layers.epilogue import FAMILIES, Stage
 from perframe.model import Evaluate, Layer, Model
-from perframe.passes.fuse_activation import FAMILIES, extended, stage_of
+from perframe.passes.fuse_activation import extended, stage_of
 from perframe.passes.match import Graph
 
 

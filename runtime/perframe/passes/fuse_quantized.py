@@ -100,7 +100,7 @@ def _real_operands(graph: Graph, layer: Layer) -> _Operands | None:
     axis = _column_axis(layer, w)
     if axis is None or (scale.size > 1 and weights.attributes.get("axis", 1) % w.ndim != axis):
         return None
-    if layer.op == "Gemm" and axis == 0:
+    if layer.op != "Conv" and axis == 0:
         w = np.ascontiguousarray(w.T)
     scale = scale.reshape(-1) if scale.size > 1 else scale.reshape(())
     operands, columns = _Operands(x, w, zero, scale), w.shape[0 if layer.op == "Conv" else 1]

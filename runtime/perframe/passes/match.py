@@ -80,6 +80,15 @@ class Graph:
             self.producers.pop(name, None)
         self._read(layer, ())
 
+    def add(self, layer: Layer) -> None:
+        """Note a new layer of the model. Its outputs have the specs that they had, or are inferred now."""
+        self.producers.update((name, layer) for name in layer.outputs if name)
+        self._read(layer, layer.inputs)
+        self.learn(layer)
+        if self._specs is not None and any(name and name not in self._specs for name in layer.outputs):
+            made = layer.infer([self._specs[name] if name else None for name in layer.inputs])
+            self._specs.update((name, spec) for name, spec in zip(layer.outputs, made, strict=False) if name)
+
     def _read(self, layer: Layer, names: Sequence[str]) -> None:
         """Note that the layer now reads these values and no others. Constants without a reader are dropped."""
         before = dict.fromkeys(self._reads.get(id(layer), ()))

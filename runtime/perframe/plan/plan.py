@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from perframe.backends.operand import Operand
 from perframe.backends.protocol import Backend, Workspace
@@ -11,6 +12,16 @@ from perframe.tensor import HostStorage, Storage, Tensor, TensorShape
 
 # the number of runs of one plan that may be under way before an upload waits: three, or more while inputs are small
 MIN_IN_FLIGHT, MAX_IN_FLIGHT, SMALL_INPUTS = 3, 64, 64 << 20
+
+
+@dataclass(frozen=True)
+class Fallback:
+    """A layer that runs on the CPU because another backend cannot run it, the reason, and the elements that cross."""
+
+    layer: str
+    operator: str
+    reason: str
+    elements: int
 
 
 class Plan:
@@ -36,6 +47,7 @@ class Plan:
         self.bound = {name: operand.storage for name, operand in inputs.items() if operand.has_storage}
         self.workspaces, self.owned, self._homes = workspaces, owned, homes
         self.nanoseconds = 0  # the time that planning took
+        self.fallbacks: Sequence[Fallback] = ()
         self._rings = {name: [_private(storage)] for name, storage in self.bound.items()}
 
     @property

@@ -17,7 +17,7 @@ from perframe.errors import FallbackError
 from perframe.model import Layer, Model
 from perframe.plan.constants import ConstantPool
 from perframe.plan.inferred import Outline
-from perframe.plan.plan import Plan
+from perframe.plan.plan import Fallback, Plan
 from perframe.plan.segments import Segment, Transfer
 from perframe.plan.sharing import Sharing
 from perframe.tensor import DataType, Storage, Tensor
@@ -53,6 +53,7 @@ class Planner:
         self._segments: list[Segment | Transfer] = []
         self._inputs: dict[str, Operand] = {}
         self._live: list[tuple[str, int]] = []
+        self._fallbacks: list[Fallback] = []
         self._homes: dict[str, Backend] = {}
 
     def plan(self) -> Plan:
@@ -249,9 +250,10 @@ class Planner:
             raise FallbackError(
                 f"layer {layer.name!r} ({layer.op}) cannot run on {where}: {reason}; without strict it runs on the CPU"
             )
+        size = sum(self._outline.shape(name).size for name in layer.outputs)
+        self._fallbacks.append(Fallback(layer.name, layer.op, reason, size))
         if (layer.name, where) not in _reported:
             _reported.add((layer.name, where))
-            size = sum(self._outline.shape(name).size for name in layer.outputs)
             log.warning(
                 "layer %r (%s) runs on the CPU instead of %s: %s; the frame waits while its %d elements cross over",
                 layer.name,
@@ -317,4 +319,6 @@ class Planner:
                 segment.program = segment.backend.program(segment.steps)
                 segment.access.reads = bound
                 segment.access.writes = [s for s in shared if s.backend_type == where and s not in bound]
-        return Plan(self._segments, self._inputs, self._homes, outputs, self._owned, workspaces, lambda: self._live)
+        plan = Plan(self._segments, self._inputs, self._homes, outputs, self._owned, workspaces, lambda: self._live)
+        plan.fallbacks = self._fallbacks
+        return plan

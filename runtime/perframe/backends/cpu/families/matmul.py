@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from perframe.backends.cpu.compile import jit
 from perframe.backends.cpu.kernels.fields import BATCH_STEPS, MATMUL
 from perframe.backends.cpu.lowering import gemm
 from perframe.backends.cpu.lowering.casting import accumulator
-from perframe.backends.cpu.lowering.lowering import all_float32, epilogue, float_array, step
+from perframe.backends.cpu.lowering.lowering import all_float32, epilogue, float_array, step, strided_copy
 from perframe.backends.cpu.program.program import NativeStep
 from perframe.backends.operand import Operand, Scratch
 from perframe.backends.protocol import LayerLike
@@ -64,13 +65,36 @@ def lower(
     a, b, bias = (*inputs, None)[:3]
     if a is None or b is None or not all_float32(inputs):
         return None
-    packed = _over_panels(layer, form, (a, b, bias), outputs[0], scratch)
+    copied: list[NativeStep] = []
+    if form.a_strides[-1] != 1 and form.depth and form.rows > FEW_ROWS and form.columns > 1:
+        a_in_rows, form_in_rows, copied = _in_rows(layer, form, a, scratch)
+        packed = _over_panels(layer, form_in_rows, (a_in_rows, b, bias), outputs[0], scratch)
+    else:
+        packed = _over_panels(layer, form, (a, b, bias), outputs[0], scratch)
     if not b.is_constant:  # the number of rows decides, and another shape may have another
         jit.kernel("matmul", jit.epilogue_text(layer.epilogue))
         gemm.finishing(layer)
         for name in ("gemm", "gemm.pack"):
             jit.kernel(name)
-    return packed or [_by_rows(layer, form, a, b, bias, outputs[0])]
+    if packed:
+        return [*copied, *packed]
+    return [_by_rows(layer, form, a, b, bias, outputs[0])]
+
+
+def _in_rows(
+    layer: LayerLike, form: Product, a: Operand, scratch: Scratch
+) -> tuple[Operand, Product, list[NativeStep]]:
+    """A copy of a transposed left operand with contiguous rows, the product of it, and the step that copies."""
+    *steps, row, element = form.a_strides
+    kept = [axis for axis, stride in enumerate(steps) if stride]
+    shape = (*(form.batch[axis] for axis in kept), form.rows, form.depth)
+    made = row_major(shape)
+    batch = [0] * len(steps)
+    for axis, stride in zip(kept, made, strict=False):
+        batch[axis] = stride
+    copy = scratch((math.prod(shape),), a.dtype)
+    step_of_copy = strided_copy(layer, a, copy, shape, (*(steps[axis] for axis in kept), row, element), made)
+    return copy, replace(form, a_strides=(*batch, *made[-2:])), [step_of_copy]
 
 
 def _by_rows(layer: LayerLike, form: Product, a: Operand, b: Operand, bias: Operand | None, out: Operand) -> NativeStep:

@@ -1,0 +1,121 @@
+"""`perframe check`: whether a model runs here, where, what falls back to the CPU, and what memory it takes."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perframe.command_line.sources import input_arrays, likely_arrays, likely_dims, loaded_model
+from perframe.command_line.units import bytes_text, seconds_text
+from perframe.errors import PerframeError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from perframe.model import Model
+    from perframe.plan.plan import Fallback
+
+
+@dataclass(frozen=True)
+class BackendCheck:
+    """How a model ran on one backend with random inputs.
+
+    `error` is None if it ran. `weights` are the bytes of its constants, and `workspace` those of all values within a
+    run. `layers` counts the layers that ran, by where they ran. `first` is the time of the first run in seconds.
+    """
+
+    backend: str
+    error: str | None = None
+    fallbacks: Sequence[Fallback] = ()
+    layers: Mapping[str, int] = field(default_factory=dict)
+    weights: int = 0
+    workspace: int = 0
+    first: float | None = None
+    finite: bool = True
+
+
+def examine(
+    name: str, backends: Sequence[str], given: Sequence[str], dims: Mapping[str, int], seed: int = 0
+) -> list[BackendCheck]:
+    """Load a model and run it once on each backend. `given` has items NAME=VALUE as `run` takes them; the other inputs
+    are random, and open dims that `dims` does not name get a likely size.
+
+    Raises ModelError if it cannot be loaded, and InputError for a wrong item of `given`.
+    """
+    model = loaded_model(name, seed)
+    sizes = likely_dims(model.inputs) | dict(dims)
+    arrays = likely_arrays(model, sizes, seed)
+    chosen = input_arrays(model.inputs, given, sizes, seed)
+    arrays |= {item.partition("=")[0]: chosen[item.partition("=")[0]] for item in given}
+    return [_check(model, backend, arrays) for backend in backends]
+
+
+def _check(model: Model, backend: str, arrays: Mapping[str, NDArray[Any]]) -> BackendCheck:
+    from perframe.execution.worker import Worker
+
+    try:
+        with Worker(model, backend) as worker:
+            begin = time.perf_counter()
+            worker.schedule(dict(arrays))
+            outputs = [worker.peek_output(name) for name in model.output_names]
+            values = [output.download_to_array() for output in outputs if hasattr(output, "download_to_array")]
+            first = time.perf_counter() - begin
+            uses, steps = [part.memory_use for part in worker.parts.planned_parts()], worker.report()
+            ran = {(step.layer, str(step.backend)) for step in steps if step.operator}
+            return BackendCheck(
+                backend,
+                None,
+                tuple(worker.fallbacks),
+                dict(Counter(where for _, where in ran)),
+                _weights(model),
+                max((use.workspace for use in uses), default=0),
+                first,
+                all(bool(np.isfinite(value).all()) for value in values if value.dtype.kind == "f"),
+            )
+    except PerframeError as error:
+        return BackendCheck(backend, str(error))
+
+
+def _weights(model: Model) -> int:
+    """The bytes of a model's constants, those of its bodies too."""
+    bodies = [body for layer in model.layers for body in layer.attributes.get("bodies", {}).values()]
+    return sum(value.nbytes for value in model.constants.values()) + sum(map(_weights, bodies))
+
+
+def passes(found: Sequence[BackendCheck], strict: bool) -> bool:
+    """Whether the model ran on all backends; with `strict` also whether no layer fell back."""
+    return all(one.error is None and not (strict and one.fallbacks) for one in found)
+
+
+def as_json(found: Sequence[BackendCheck]) -> str:
+    """The report for a machine."""
+    return json.dumps([asdict(one) for one in found], indent=2)
+
+
+def show(name: str, found: Sequence[BackendCheck], console: Console) -> None:
+    """Print the report for a person."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table("backend", "runs", "layers", "weights", "workspace", "first run", box=None, header_style="dim")
+    for one in found:
+        if one.error is not None:
+            table.add_row(one.backend, Text("no", "red"))
+            continue
+        where = ", ".join(f"{count} on {place}" for place, count in sorted(one.layers.items()))
+        sizes = (bytes_text(one.weights), bytes_text(one.workspace), seconds_text(one.first))
+        table.add_row(one.backend, "yes" if one.finite else Text("yes, to NaN or infinity", "yellow"), where, *sizes)
+    console.print(Text(name, "bold"), table, sep="\n")
+    for one in found:
+        if one.error is not None:
+            console.print(Text(f"{one.backend} cannot run it: {one.error}"))
+        for fallback in one.fallbacks:
+            text = f"{one.backend}: {fallback.layer} ({fallback.operator}) runs on the CPU: {fallback.reason}"
+            console.print(Text(f"{text}; {fallback.elements:,} elements cross over"))

@@ -1,0 +1,69 @@
+"""`perframe optimize`: what each pass did to a model, and what it refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from perframe.backends import evaluator
+from perframe.command_line.units import bytes_text
+from perframe.model.report import OptimizationReport, Size
+from perframe.passes import optimize
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from perframe.model import Model
+
+REFUSALS = 8  # of one pass, on the screen
+
+
+def report_of(model: Model) -> OptimizationReport:
+    """The report of a model's passes."""
+    return model.report or optimize(model, evaluator())  # a file of an optimised model is loaded without passes
+
+
+def show(name: str, report: OptimizationReport, console: Console, explain: bool) -> None:
+    """Print the report for a person: the sums, and with `explain` each pass with what it did and refused."""
+    from rich.table import Table
+    from rich.text import Text
+
+    console.print(Text(name, "bold"))
+    console.print(f"  {_sizes(report.before)}\n  {_sizes(report.after)} after the passes")
+    if not explain:
+        return
+    table = Table(box=None, header_style="dim", padding=(0, 2, 0, 0))
+    for title in ("#", "pass"):
+        table.add_column(title)
+    for title in ("changes", "layers", "constants", "multiply-adds"):
+        table.add_column(title, justify="right")
+    for one in report.passes:
+        if one.changes:
+            before, after = one.before, one.after
+            table.add_row(
+                str(one.number),
+                one.name,
+                str(one.changes),
+                _difference(before.layers, after.layers),
+                _difference(before.bytes, after.bytes, bytes_text),
+                _difference(before.multiply_adds, after.multiply_adds),
+            )
+    console.print()
+    console.print(table)
+    for name, refusals in report.refusals.items():
+        console.print(f"\n{name} refused {len(refusals)} layer{'s' if len(refusals) > 1 else ''}", style="dim")
+        for refusal in refusals[:REFUSALS]:
+            console.print(Text(f"  {refusal}"))
+        if len(refusals) > REFUSALS:
+            console.print(f"  and {len(refusals) - REFUSALS} more: --json lists all")
+
+
+def _sizes(size: Size) -> str:
+    work = "" if size.multiply_adds is None else f", {size.multiply_adds:,} multiply-adds"
+    return f"{size.layers:,} layers, {bytes_text(size.bytes)} of constants{work}"
+
+
+def _difference(before: int | None, after: int | None, text: Callable[[int], str] = "{:,}".format) -> str:
+    if before is None or after is None or before == after:
+        return ""
+    return f"{'+' if after > before else '−'}{text(abs(after - before))}"

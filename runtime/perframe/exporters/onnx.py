@@ -1,0 +1,248 @@
+"""Export of models to ONNX: layers that ONNX lacks are spelled out, and bodies become graphs within their nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import onnx
+from numpy.typing import NDArray
+from onnx import helper
+
+from perframe import __version__
+from perframe.errors import ModelError
+from perframe.exporters.nodes import LEAST_OPSET, element_type, least_opset, node_of, operator_of, tensor_of, value_info
+from perframe.exporters.spelling import spelled
+from perframe.files.tensors import Buffer, encoded
+from perframe.layers.base import find_declaration
+from perframe.model import Layer, Model, Names, Value
+from perframe.tensor import DataType
+from perframe.tensor.partial import PartialTensor
+
+Array = NDArray[Any]
+
+MAX_INSIDE = (1 << 31) - (1 << 26)  # bytes of weights in a file; protobuf reads no message of 2 GB
+_LARGE = 1024  # bytes; smaller weights stay in the file
+_ALIGNMENT = 4096  # bytes; a page, so that weights can be mapped
+
+
+@dataclass
+class _File:
+    """The parts of a file that all its graphs share. No two graphs have a value or a node of one name."""
+
+    names: Names
+    used: set[str] = field(default_factory=set)
+    titles: Names = field(default_factory=Names)  # of nodes
+    opsets: dict[str, int] = field(default_factory=lambda: {"": LEAST_OPSET})
+    problems: list[str] = field(default_factory=list)
+
+
+def to_onnx(model: Model, beside: str = "") -> tuple[onnx.ModelProto, list[Buffer]]:
+    """Return a model as an ONNX model, and the bytes of the file `beside` it, where large weights lie.
+
+    Weights of up to MAX_INSIDE bytes lie in the model itself, and there is no other file. Raises ModelError that lists
+    every layer that ONNX cannot express, and ModelError if weights need another file, and `beside` does not name one.
+    """
+    model.verify()
+    file = _File(Names(_all_names(model)))
+    graph = _Graph(model, file)
+    graph.export()
+    if file.problems:
+        raise ModelError(
+            f"{model.name}: ONNX cannot express {len(file.problems)} layer(s):\n  " + "\n  ".join(file.problems)
+        )
+    outside = _outside(graph.arrays)
+    if outside and not beside:
+        raise ModelError(
+            f"{model.name} has {sum(graph.arrays[name].nbytes for name in outside)} bytes of weights, and an ONNX file "
+            f"holds {MAX_INSIDE}: save it to a path, so that a second file can lie beside it"
+        )
+    tensors, data = [], list[Buffer]()
+    for name, array in graph.arrays.items():
+        if name in outside:
+            tensors.append(_reference(name, array, beside, data))
+        else:
+            tensors.append(tensor_of(array, name))
+    proto = helper.make_model(
+        graph.proto("model", tensors),
+        producer_name="perframe",
+        producer_version=__version__,
+        opset_imports=[helper.make_opsetid(domain, version) for domain, version in sorted(file.opsets.items())],
+    )
+    proto.ir_version = helper.find_min_ir_version_for(list(proto.opset_import), ignore_unknown=True)
+    return proto, data
+
+
+def _all_names(model: Model) -> set[str]:
+    """Return the names of all values of a model and of its bodies."""
+    names = {*model.producers(), *model.constants, *(value.name for value in model.inputs)}
+    for layer in model.layers:
+        for body in _bodies(layer).values():
+            names |= _all_names(body)
+    return names
+
+
+def _bodies(layer: Layer) -> Mapping[str, Model]:
+    found: Mapping[str, Model] = layer.attributes.get("bodies", {})
+    return found
+
+
+def _outside(arrays: Mapping[str, Array]) -> set[str]:
+    """Return the names of the weights that must lie in another file."""
+    if sum(array.nbytes for array in arrays.values()) <= MAX_INSIDE:
+        return set()
+    return {name for name, array in arrays.items() if array.nbytes >= _LARGE and array.dtype != object}
+
+
+def _reference(name: str, array: Array, beside: str, data: list[Buffer]) -> onnx.TensorProto:
+    """Add the bytes of an array to the other file, and return the tensor that points to them."""
+    at = sum(map(len, data))
+    data.append(bytes(-at % _ALIGNMENT))
+    at += len(data[-1])
+    written = DataType.of(array.dtype)
+    tensor = onnx.TensorProto(name=name, dims=array.shape, data_type=element_type(written))
+    data.append(encoded(array, name))
+    tensor.data_location = onnx.TensorProto.EXTERNAL
+    for key, value in (("location", beside), ("offset", at), ("length", len(data[-1]))):
+        tensor.external_data.add(key=key, value=str(value))
+    return tensor
+
+
+class _Graph:
+    """One graph of a file. Rules of `spelling` get it. `called` holds the names in the file of outer values."""
+
+    def __init__(
+        self, model: Model, file: _File, outer: _Graph | None = None, called: Mapping[str, str] | None = None
+    ) -> None:
+        self.model, self._file, self._outer = model, file, outer
+        self._makers, self._specs = model.producers(), model.infer()
+        self._captured = set(called or {})
+        self._called = dict(called or {})  # the names in the file, by those in the model
+        self._shared: dict[int, str] = {} if outer is None else dict(outer._shared)  # initializers, by the array's id
+        self.arrays: dict[str, Array] = {}  # the initializers of this graph, by their names in the file
+        self.nodes: list[onnx.NodeProto] = []
+
+    # --- what rules ask ---
+
+    def spec(self, name: str) -> PartialTensor:
+        """What is known of a value that is made before the layer."""
+        return self._specs[name]
+
+    def constant(self, value: Array, like: str) -> str:
+        """Add a constant, and return its name."""
+        name = self.free(like)
+        self._define(name, value)
+        return name
+
+    def free(self, like: str) -> str:
+        """Return a free name for a value."""
+        return self._file.names.free(like)
+
+    def maker(self, name: str) -> Layer | None:
+        """The layer of the model that makes a value."""
+        return self._makers.get(name)
+
+    def value(self, name: str) -> Array | None:
+        """The value of a constant of the model; None if the name is not that of a constant."""
+        return self.model.constants.get(name)
+
+    # --- the export ---
+
+    def export(self) -> None:
+        """Make the nodes of all layers, and for outputs that no layer makes."""
+        if self._outer is None:  # the names of its inputs and outputs are the file's
+            self._called |= {name: self._taken(name) for name in (v.name for v in self.model.inputs)}
+            self._called |= {name: name for name in self.model.output_names}
+            self._file.used |= self._called.keys()
+        for name, value in self.model.constants.items():
+            if id(value) in self._shared and name not in self.model.output_names:
+                self._called[name] = self._shared[id(value)]
+            else:
+                self._define(name, value)
+        for layer in self.model.layers:
+            self._add(layer)
+        self._outputs = [self._output(name, index) for index, name in enumerate(self.model.output_names)]
+
+    def proto(self, name: str, tensors: Iterable[onnx.TensorProto] | None = None) -> onnx.GraphProto:
+        """Return the graph. `tensors` are its initializers, by default those of `arrays`."""
+        if tensors is None:
+            tensors = [tensor_of(array, name) for name, array in self.arrays.items()]
+        return helper.make_graph(
+            self.nodes,
+            name,
+            [value_info(v, self._said(v.name)) for v in self.model.inputs if v.name not in self._captured],
+            [value_info(self._shaped(v), said) for v, said in zip(self.model.outputs, self._outputs, strict=True)],
+            list(tensors),
+        )
+
+    def _shaped(self, value: Value) -> Value:
+        """Return an output with the inferred shape if it declares none; ONNX wants all that is known."""
+        return replace(value, shape=self._specs[value.name].shape) if value.shape is None else value
+
+    def _define(self, name: str, value: Array) -> None:
+        self._specs[name] = PartialTensor.of(value)
+        said = self._said(name)
+        if self._outer is None and name in self.model.output_names:  # an output that is an initializer is unusual
+            said, target = self.free(name), said
+            self.nodes.append(helper.make_node("Identity", [said], [target], name=self._file.titles.free(target)))
+        self.arrays[said], self._shared[id(value)] = value, said
+
+    def _output(self, name: str, index: int) -> str:
+        """Return the name of an output. A body's own layer makes each of its outputs, and none is there twice."""
+        said = self._said(name)
+        if self._outer is None:
+            return said
+        if name in self._makers and name not in self.model.output_names[:index]:
+            return said
+        target = self.free(name)
+        self.nodes.append(helper.make_node("Identity", [said], [target], name=self._file.titles.free(target)))
+        return target
+
+    def _said(self, name: str) -> str:
+        """Return the name that a value has in the file."""
+        if name and name not in self._called:
+            self._called[name] = self._taken(name)
+        return self._called[name] if name else ""
+
+    def _taken(self, name: str) -> str:
+        said = self.free(name) if name in self._file.used else name
+        self._file.used.add(said)
+        return said
+
+    def _add(self, layer: Layer) -> None:
+        parts = spelled(layer, self)
+        if len(parts) != 1 or parts[0] is not layer:
+            for part in parts:
+                if find_declaration(part.op) is None:  # no shape rule; it makes what the layer made
+                    self._specs |= {name: self._specs[layer.outputs[0]] for name in part.outputs}
+                self._add(part)
+            return
+        given = [self._specs[name] if name else None for name in layer.inputs]
+        try:
+            if any([name and name not in self._specs for name in layer.outputs]):
+                self._specs |= zip(layer.outputs, layer.infer(given), strict=False)
+            self.nodes.append(self._node(layer, given))
+        except ModelError as error:
+            self._file.problems.append(f"{layer.name!r} ({layer.op}): {error}")
+            self._specs |= {name: PartialTensor(DataType.FLOAT32) for name in layer.outputs if name not in self._specs}
+
+    def _node(self, layer: Layer, given: Sequence[PartialTensor | None]) -> onnx.NodeProto:
+        own = len(layer.inputs) - len(layer.attributes.get("captures", ()))
+        inputs = list(map(self._said, layer.inputs[:own]))
+        while inputs and not inputs[-1]:
+            inputs.pop()
+        graphs = {name: self._body(body, layer, own, name) for name, body in _bodies(layer).items()}
+        made = [self._specs[name] if name else None for name in layer.outputs]
+        title = self._file.titles.free(layer.name)
+        node = node_of(replace(layer, name=title, inputs=inputs, outputs=list(map(self._said, layer.outputs))), graphs)
+        domain, opset = operator_of(layer)[0], least_opset(layer, node, given[: len(inputs)], made)
+        self._file.opsets[domain] = max(opset, self._file.opsets.get(domain, 0))
+        return node
+
+    def _body(self, body: Model, layer: Layer, own: int, name: str) -> onnx.GraphProto:
+        """Return a body as a graph. It reads captured values by the names that they have in this graph."""
+        outer = zip(layer.attributes.get("captures", ()), layer.inputs[own:], strict=True)
+        graph = _Graph(body, self._file, self, {inner: self._said(around) for inner, around in outer})
+        graph.export()
+        return graph.proto(f"{name} of {layer.name}")

@@ -1,0 +1,52 @@
+"""`save` keeps a model in a file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import IO
+
+from perframe.errors import InputError
+from perframe.files.encryption import Key, check_key, encrypted
+from perframe.files.model_file import pieces
+from perframe.files.tensors import Buffer
+from perframe.files.writing import write
+from perframe.model import Model
+
+
+def save(model: Model, target: str | Path | IO[bytes], key: Key | None = None) -> None:
+    """Save a model as it stands, optimised or not, to a path or a file object.
+
+    A name that ends with ".onnx" gives an ONNX file; weights beyond 2 GB lie in a file beside it. Any other name gives
+    a file of perframe's own (docs/saving.md). `key` encrypts such a file: a pass phrase (str), or 32 bytes. A file at
+    the path is replaced when the new one is whole.
+
+    Raises ModelError for a model that cannot be saved or a path that cannot be written, InputError for a wrong key or
+    target, and MissingExtraError if `key` is given and the extra `encryption` is not installed.
+    """
+    if isinstance(target, (str, Path)):
+        path = Path(target)
+        name = path.name
+    elif hasattr(target, "write"):
+        path, name = None, str(getattr(target, "name", ""))
+    else:
+        raise InputError(f"cannot save a model to {type(target).__name__}: give a path or a file object")
+    if key is not None:
+        check_key(key)
+    files: Mapping[str, Iterable[Buffer]]  # by their names; the first one is the model's
+    if name.lower().endswith(".onnx"):
+        from perframe.exporters.onnx import to_onnx
+
+        if key is not None:
+            raise InputError("an ONNX file cannot be encrypted: save the model under a name that ends with .perframe")
+        beside = "" if path is None else f"{name}.data"
+        proto, data = to_onnx(model, beside)
+        files = {name: [proto.SerializeToString()]} | ({beside: data} if data else {})
+    else:
+        files = {name: pieces(model) if key is None else encrypted(pieces(model), key)}
+    if path is not None:
+        write({path.with_name(other): made for other, made in reversed([*files.items()])})
+    else:
+        assert not isinstance(target, (str, Path))
+        for piece in files[name]:
+            target.write(piece)

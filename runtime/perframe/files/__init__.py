@@ -1,0 +1,1 @@
+"""Perframe's own model files: safetensors files with the graph in their header, and encrypted files."""

@@ -1,0 +1,54 @@
+"""Checks of a model that a file describes. An importer makes them node by node."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from perframe.errors import ModelError
+from perframe.layers import channels_last, epilogue
+from perframe.layers.base import find_declaration
+from perframe.layers.epilogue import Stage
+from perframe.model import Layer, Model
+
+
+def check(model: Model) -> None:
+    """Raise ModelError unless each value is made once and before it is read, and each layer fits its inputs."""
+    names = [value.name for value in model.inputs]
+    for name in names:
+        if not name or names.count(name) > 1 or name in model.constants:
+            raise ModelError(f"{model.name}: two values are called {name!r:.200}, or an input has no name")
+    if "" in model.constants:
+        raise ModelError(f"{model.name}: a constant has no name")
+    model.verify()
+    for layer in model.layers:
+        for body in layer.attributes.get("bodies", {}).values():
+            check(body)
+        _check_form(layer)
+    specs = model.infer()
+    for value in model.outputs:
+        made = specs[value.name]
+        fits = value.shape is None or made.shape is None or value.shape.may_be(made.shape)
+        if (value.dtype, value.kind) != (made.dtype, made.kind) or not fits:
+            raise ModelError(f"{model.name}: the output {value} would be {made}")
+
+
+def _check_form(layer: Layer) -> None:
+    where = f"layer {layer.name!r} ({layer.op})"
+    if layer.epilogue and (layer.family not in epilogue.FAMILIES or layer.outputs[1:]):
+        raise ModelError(f"{where} has an epilogue, and its kernels apply none")
+    if layer.channels_last and layer.family not in channels_last.FAMILIES:
+        raise ModelError(f"{where} has its channels last, and its kernels want them second")
+    _check_stages(layer.epilogue, where)
+
+
+def _check_stages(stages: Sequence[Stage], where: str) -> None:
+    for stage in stages:
+        entry = find_declaration(stage.op)
+        if entry is None or entry.family != "elementwise" or len(entry.inputs) != len(stage.operands):
+            raise ModelError(f"{where}: {stage.op!r:.200} with {len(stage.operands)} operands cannot be in an epilogue")
+        entry.with_defaults(dict(stage.attributes))
+        for operand in stage.operands:
+            if isinstance(operand, tuple):
+                _check_stages(operand, where)
+            elif operand is not None and type(operand) not in (int, float):
+                raise ModelError(f"{where}: an operand of {stage.op} in its epilogue is {operand!r:.200}")

@@ -1,0 +1,128 @@
+"""A model as one safetensors file, with the graph as JSON under `__metadata__` (docs/saving.md)."""
+
+from __future__ import annotations
+
+import json
+import math
+import zlib
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from numpy.typing import NDArray
+
+from perframe.errors import InferenceError, ModelError, UnsupportedOperatorError
+from perframe.files import container
+from perframe.files.checks import check
+from perframe.files.container import Entry
+from perframe.files.graph import Builder, described, read_dtype
+from perframe.files.tensors import Buffer, checksum, decoded, encoded, stored_bytes, stored_form
+from perframe.layers.base import MAX_RANK
+from perframe.model import Model, Names
+from perframe.tensor import DataType
+from perframe.tensor.checks import too_large
+
+Array = NDArray[Any]
+VERSION = 1
+_SIGN = b'"perframe"'  # in the metadata, which come first
+
+
+def is_model_file(begin: bytes) -> bool:
+    """Whether a file with these first bytes is a safetensors file with a graph of ours."""
+    return container.looks_like(begin) and _SIGN in begin
+
+
+def pieces(model: Model) -> Iterator[Buffer]:
+    """Yield the bytes of a file, piece by piece. Raises ModelError before the first piece.
+
+    Each tensor begins at a multiple of the largest power of two, up to 64, that divides its size: the order is that of
+    these powers. So the weights that count lie on lines of the cache, and nothing is between the tensors.
+    """
+    model.verify()
+    arrays: dict[str, Array] = {}
+    keys: dict[int, str] = {}
+    names = Names([container.METADATA])
+
+    def key_of(name: str, array: Array) -> str:
+        if id(array) not in keys:
+            keys[id(array)] = names.free(name)
+            arrays[keys[id(array)]] = array
+        return keys[id(array)]
+
+    graph = described(model, key_of)
+    data = {key: encoded(array, f"tensor {key!r}") for key, array in arrays.items()}
+    order = sorted(data, key=lambda key: -math.gcd(len(data[key]), container.ALIGNMENT))
+    entries: dict[str, Entry] = {}
+    tensors: dict[str, list[Any]] = {}
+    at = 0
+    for key in order:
+        array, size = arrays[key], len(data[key])
+        dtype = DataType.of(array.dtype)
+        entries[key] = Entry(*stored_form(dtype, array.shape, size), at, at + size)
+        tensors[key] = [dtype.value, list(array.shape), checksum(data[key])]
+        at += size
+    text = json.dumps(
+        {"optimized": model.optimized, "model": graph, "tensors": tensors}, separators=(",", ":"), allow_nan=False
+    )
+    metadata = {"perframe": str(VERSION), "checksum": f"{zlib.crc32(text.encode()):08x}", "graph": text}
+    yield container.composed(metadata, entries)
+    yield from (data[key] for key in order)
+
+
+def read(data: memoryview, file: str) -> Model:
+    """Return the model in a file's bytes. Its constants are read-only views of them. Raises ModelError."""
+    try:
+        metadata, entries, body = container.parsed(data)
+        graph = _graph(metadata)
+        arrays = _arrays(graph.get("tensors"), entries, body)
+        builder = Builder(arrays)
+        model = builder.model(graph.get("model"))
+        if builder.problems:
+            raise UnsupportedOperatorError(file, builder.problems)
+        check(model)
+    except UnsupportedOperatorError:
+        raise
+    except InferenceError as error:
+        raise InferenceError(f"{file}: {error}") from None
+    except ModelError as error:
+        raise ModelError(f"{file}: {error}") from None
+    model.optimized = graph.get("optimized") is True
+    return model
+
+
+def _graph(metadata: Mapping[str, str]) -> dict[str, Any]:
+    version, text = metadata.get("perframe", ""), metadata.get("graph", "")
+    if version != str(VERSION):
+        raise ModelError(
+            f"it is of version {version!r:.80} of the format, and this perframe reads version {VERSION}: save it again "
+            "with this perframe, or install the one that wrote it"
+        )
+    if metadata.get("checksum") != f"{zlib.crc32(text.encode('utf-8', 'replace')):08x}":
+        raise ModelError("its graph is damaged: the checksum differs; copy or save the file again")
+    return container.parsed_json(text, "its graph")
+
+
+def _arrays(tensors: Any, entries: Mapping[str, Entry], body: memoryview) -> dict[str, Array]:
+    if not isinstance(tensors, dict) or tensors.keys() != entries.keys():
+        raise ModelError("its graph and its header list different tensors")
+    return {key: _array(key, tensors[key], entry, body) for key, entry in entries.items()}
+
+
+def _array(key: str, said: Any, entry: Entry, body: memoryview) -> Array:
+    """Return a tensor. Its size is compared with the file, and its checksum with the bytes. Raises ModelError."""
+    where = f"tensor {key!r:.200}"
+    match said:
+        case [str(name), list(shape), int(wanted)] if all([type(dim) is int and dim >= 0 for dim in shape]):
+            dtype = read_dtype(name, where)
+        case _:
+            raise ModelError(f"{where} has no dtype, shape and checksum: {said!r:.200}")
+    if len(shape) > MAX_RANK:
+        raise ModelError(f"{where} has {len(shape)} dims, and at most {MAX_RANK} are possible")
+    if reason := too_large(shape, dtype):
+        raise ModelError(f"{where} is too large: {reason}")
+    size = entry.end - entry.begin
+    if stored_bytes(dtype, shape) not in (size, None) or (entry.dtype, entry.shape) != stored_form(dtype, shape, size):
+        raise ModelError(f"{where} is {dtype} of shape {tuple(shape)} in the graph, and not in the header")
+    data = body[entry.begin : entry.end]
+    if checksum(data) != wanted:
+        raise ModelError(f"{where} is damaged: the checksum differs; copy or save the file again")
+    return decoded(data, dtype, shape, where)

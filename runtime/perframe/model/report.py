@@ -1,0 +1,108 @@
+"""What passes did to a model: its layers, bytes and multiply-adds before and after each, and what they refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Size:
+    """The size of a model: its layers, the bytes of its constants, and the multiply-adds of one run.
+
+    Open dims count as 1. Multiply-adds are those of products and convolutions, or None if shapes depend on values.
+    """
+
+    layers: int
+    bytes: int
+    multiply_adds: int | None
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A layer that a pass matched and did not change, and the reason."""
+
+    layer: str
+    operator: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.layer} ({self.operator}): {self.reason}"
+
+
+@dataclass(frozen=True)
+class PassReport:
+    """One run of a pass. `number` counts the runs that changed the model, from 1; it is 0 for a run without changes."""
+
+    number: int
+    name: str
+    changes: int
+    before: Size
+    after: Size
+    refusals: tuple[Refusal, ...] = ()
+
+
+@dataclass(frozen=True)
+class OptimizationReport:
+    """What `optimize` did to a model. `str(report)` is a table."""
+
+    before: Size
+    after: Size
+    passes: tuple[PassReport, ...] = field(default=())
+
+    @property
+    def refusals(self) -> dict[str, tuple[Refusal, ...]]:
+        """What each pass refused in its last run, by the name of the pass."""
+        return {one.name: one.refusals for one in self.passes if one.refusals}
+
+    def as_json(self) -> dict[str, Any]:
+        """Return numbers and texts that `json` takes."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        """A line for the whole, a line for each pass that changed something, and a line for each refusal."""
+        lines = [f"{'pass':28}{'changes':>8}  layers, bytes of constants, multiply-adds"]
+        for one in self.passes:
+            if one.changes:
+                lines.append(f"{one.number:3} {one.name:24}{one.changes:8}  {change(one.before, one.after)}")
+        lines.append(f"{'together':36}  {change(self.before, self.after, complete=True)}")
+        lines += [f"{name} refused {refusal}" for name, refused in self.refusals.items() for refusal in refused]
+        return "\n".join(lines)
+
+
+def change(before: Size, after: Size, complete: bool = False) -> str:
+    """Two sizes as text: the layers, and what else changed; or everything."""
+    pairs = [
+        ("layers", before.layers, after.layers),
+        ("bytes", before.bytes, after.bytes),
+        ("multiply-adds", before.multiply_adds, after.multiply_adds),
+    ]
+    return ", ".join(
+        f"{was:,} → {now:,} {what}"
+        for what, was, now in pairs
+        if was is not None and now is not None and (was != now or what == "layers" or complete)
+    )
+
+
+_refusals: ContextVar[dict[Refusal, None] | None] = ContextVar("refusals", default=None)
+
+
+@contextmanager
+def noting() -> Iterator[dict[Refusal, None]]:
+    """Collect the refusals within the `with` block, each once."""
+    collected: dict[Refusal, None] = {}
+    token = _refusals.set(collected)
+    try:
+        yield collected
+    finally:
+        _refusals.reset(token)
+
+
+def refuse(layer: Any, reason: str) -> None:
+    """Note why a pass leaves a layer as it is. Call it for a layer that looks like a match, and fails a check."""
+    collected = _refusals.get()
+    if collected is not None:
+        collected[Refusal(layer.name, layer.op, reason)] = None

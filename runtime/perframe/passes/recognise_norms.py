@@ -1,0 +1,124 @@
+"""Layers that standardise the last dim become a LayerNormalization or an RMSNormalization, however they are spelled.
+
+A scale and a bias of constants after them become the layer's. What the layers compute on probes decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from perframe.layers.base import normalize_axis
+from perframe.model import Array, Evaluate, Layer, Model
+from perframe.passes.match import Graph, channel_vector, scalar
+from perframe.passes.regions import Region, agree, is_plain_formula, regions, replace_region
+from perframe.tensor import DataType
+
+MAX_EPSILON = 0.1
+TOLERANCE = 1e-5  # of values around 1: the sums of a row round differently
+KINDS = ("LayerNormalization", "RMSNormalization")
+ROWS, COLUMNS = 24, 48  # of the probes
+LAST = " last axis"  # a name that no value of a model has
+
+
+@cache
+def _probes() -> Array:
+    """Rows of all sizes, around zero and around another number."""
+    random = np.random.default_rng(0)
+    rows = random.standard_normal((ROWS, COLUMNS)) * np.logspace(-4, 3, ROWS)[:, None]
+    return np.concatenate([rows, rows + np.abs(rows).max(1, keepdims=True) / 2, np.zeros((1, COLUMNS))]).astype("f4")
+
+
+def run(model: Model, evaluate: Evaluate) -> int:
+    """Replace, and return the number of layers that were removed."""
+    if not any(layer.op == "ReduceMean" for layer in model.layers):
+        return 0
+    graph, removed = Graph(model), 0
+    known: dict[Hashable, tuple[str, float] | None] = {}
+    for region in regions(graph, model, _belongs, fewest=4):
+        if not any(layer.op == "ReduceMean" for layer in region.layers):
+            continue
+        key = region.key(graph)
+        if key not in known:
+            known[key] = _norm(graph, region, evaluate)
+        found = known[key]
+        if found is not None:
+            before = len(model.layers)
+            _replace(graph, region, *found)
+            removed += before - len(model.layers)
+    return removed
+
+
+def _belongs(graph: Graph, layer: Layer) -> bool:
+    """Whether a layer is elementwise, or the mean of rows that keeps its dim."""
+    if layer.op != "ReduceMean":
+        return is_plain_formula(graph, layer)
+    shape = graph.specs[layer.inputs[0]].shape
+    axes = graph.constant(layer.inputs[1]) if len(layer.inputs) > 1 and layer.inputs[1] else None
+    given = graph.specs[layer.inputs[0]].dtype
+    if shape is None or axes is None or axes.size != 1 or layer.epilogue or given is not DataType.FLOAT32:
+        return False
+    last = normalize_axis(int(axes.reshape(())), len(shape)) == len(shape) - 1
+    return last and bool(layer.attributes.get("keepdims", 1))
+
+
+def _numbers(graph: Graph, layers: Sequence[Layer]) -> Iterator[float]:
+    """Each positive number that may be an epsilon, once."""
+    found = {scalar(graph.constant(name)) for layer in layers for name in layer.inputs if name}
+    yield from (number for number in found if number is not None and 0 < number <= MAX_EPSILON)
+
+
+def _norm(graph: Graph, region: Region, evaluate: Evaluate) -> tuple[str, float] | None:
+    layers = tuple(map(_of_probes, region.layers))
+    given = {region.source: _probes(), LAST: np.array([-1], np.int64)}
+    values = Region(region.source, region.root, layers).values(graph, evaluate, given)
+    if values is None or values.shape != _probes().shape:
+        return None
+    ones = np.ones(COLUMNS, np.float32)
+    for epsilon in _numbers(graph, region.layers):
+        for op in KINDS:
+            layer = Layer(op, op, ["x", "scale"], ["y"], {"epsilon": epsilon})
+            if agree(values, evaluate(layer, [_probes(), ones])[0], TOLERANCE):
+                return op, epsilon
+    return None
+
+
+def _of_probes(layer: Layer) -> Layer:
+    """The layer for probes, which have two dims: a mean of the last dim by a negative axis."""
+    return replace(layer, inputs=[layer.inputs[0], LAST]) if layer.op == "ReduceMean" else layer
+
+
+def _replace(graph: Graph, region: Region, op: str, epsilon: float) -> None:
+    model, root = graph.model, region.root
+    shape = graph.specs[region.source].shape
+    assert shape is not None
+    size = shape[-1]
+    factors: list[Array | None] = [None, None]
+    if isinstance(size, int):
+        region, factors[0] = _followed(graph, region, "Mul", size)
+        if op == "LayerNormalization":
+            region, factors[1] = _followed(graph, region, "Add", size)
+    scale = np.ones(size if isinstance(size, int) else 1, np.float32) if factors[0] is None else factors[0]
+    names = [model.add_constant(f"{root.name} scale", scale)]
+    if factors[1] is not None:
+        names.append(model.add_constant(f"{root.name} bias", factors[1]))
+    attributes: dict[str, Any] = {"axis": -1, "epsilon": epsilon}
+    made = Layer(op, root.name, [region.source, *names], list(region.root.outputs), attributes)
+    replace_region(graph, region, [made])
+
+
+def _followed(graph: Graph, region: Region, op: str, size: int) -> tuple[Region, Array | None]:
+    """The region with the layer behind it, and that layer's constant, if it is this operator with a number a column."""
+    output = region.root.outputs[0]
+    user, shape = graph.only_user(output), graph.specs[output].shape
+    if user is None or user.op != op or user.epilogue or shape is None or user.inputs.count(output) > 1:
+        return region, None
+    other = user.inputs[1] if user.inputs[0] == output else user.inputs[0]
+    vector = channel_vector(graph.constant(other), size, len(shape), len(shape) - 1)
+    if vector is None:
+        return region, None
+    return Region(region.source, user, (*region.layers, user)), np.ascontiguousarray(vector)

@@ -1,0 +1,141 @@
+"""`perframe optimize` and `perframe check`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import onnx
+import pytest
+from onnx import TensorProto, helper
+from typer.testing import CliRunner
+
+import perframe as pf
+from passes.graphs import graph, node, random
+from perframe.command_line.cli import app
+from perframe.command_line.optimize import report_of
+
+RUNNER = CliRunner()
+
+
+def picture() -> onnx.ModelProto:
+    """Two convolutions, with an activation that one of them takes, and a copy that is dropped."""
+    return graph(
+        [
+            node("Conv", "x w", "a", pads=[1, 1, 1, 1]),
+            node("Relu", "a", "b"),
+            node("Identity", "b", "c"),
+            node("Conv", "c v", "d"),
+            node("Add", "d b0", "y"),
+        ],
+        {"x": [1, 3, 8, 8]},
+        {"w": random(4, 3, 3, 3), "v": random(4, 4, 1, 1), "b0": random(4, 1, 1)},
+    )
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    onnx.save(picture(), tmp_path / "picture.onnx")
+    return tmp_path / "picture.onnx"
+
+
+def test_a_report_tells_layers_bytes_and_multiply_adds() -> None:
+    report = report_of(pf.load(picture()))
+    assert (report.before.layers, report.after.layers) == (5, 2)
+    assert report.before.multiply_adds == 8 * 8 * 4 * (3 * 9 + 4)
+    assert report.after.multiply_adds == report.before.multiply_adds
+    assert report.before.bytes == 4 * (4 * 3 * 9 + 4 * 4 + 4)
+    changes = {one.name: one.changes for one in report.passes if one.changes}
+    assert changes["remove_noops"] == changes["fuse_bias"] == changes["fuse_activation"] == 1
+    assert [one.number for one in report.passes if one.changes] == [*range(1, 1 + len(changes))]
+
+
+def test_open_dims_count_as_one() -> None:
+    def report(batch: int | str) -> int | None:
+        model = graph([node("MatMul", "x w", "y")], {"x": [batch, 6]}, {"w": random(6, 5)})
+        return report_of(pf.load(model)).after.multiply_adds
+
+    assert report("batch") == report(1) == 30
+
+
+def test_a_report_tells_what_was_refused_and_why() -> None:
+    model = graph(
+        [node("Transpose", "x", "t", perm=[1, 0]), node("MatMul", "w t", "y"), node("Relu", "t", "z")],
+        {"x": [7, 6]},
+        {"w": random(5, 6)},
+        "y z",
+    )
+    refusals = report_of(pf.load(model)).refusals
+    assert [str(refusal) for refusal in refusals["fuse_transposes"]] == [
+        "t (Transpose): other layers read the transposed value too"
+    ]
+
+
+@pytest.mark.parametrize("count", range(5))
+def test_passes_stop_after_a_number_of_changes(count: int) -> None:
+    report = report_of(pf.load(picture(), stop_after=count))
+    assert len([one for one in report.passes if one.changes]) == min(count, 3)
+
+
+def test_optimize_explains_itself(path: Path) -> None:
+    result = RUNNER.invoke(app, ["optimize", str(path), "--explain"])
+    assert result.exit_code == 0, result.output
+    assert "5 layers" in result.output and "2 layers" in result.output and "after the passes" in result.output
+    assert "fuse_bias" in result.output
+
+
+def test_optimize_speaks_json(path: Path) -> None:
+    result = RUNNER.invoke(app, ["optimize", str(path), "--json", "--stop-after", "1"])
+    report = json.loads(result.output)
+    assert report["before"]["layers"] == 5
+    assert [one["name"] for one in report["passes"] if one["changes"]] == ["remove_noops"]
+
+
+def test_check_tells_where_a_model_runs(path: Path) -> None:
+    result = RUNNER.invoke(app, ["check", str(path), "--backend", "cpu", "--json"])
+    (found,) = json.loads(result.output)
+    assert result.exit_code == 0
+    assert found["error"] is None and set(found["layers"]) == {"cpu"} and not found["fallbacks"]
+    assert found["weights"] == 4 * (4 * 3 * 9 + 4 * 4 + 4)
+
+
+def test_check_tells_what_falls_back(tmp_path: Path) -> None:
+    node_of_doubles = helper.make_node("Erf", ["x"], ["y"], "erf")
+    doubles = helper.make_graph(
+        [node_of_doubles],
+        "doubles",
+        [helper.make_tensor_value_info("x", TensorProto.DOUBLE, [3])],
+        [helper.make_tensor_value_info("y", TensorProto.DOUBLE, [3])],
+    )
+    onnx.save(
+        helper.make_model(doubles, opset_imports=[helper.make_opsetid("", 21)], ir_version=10), tmp_path / "d.onnx"
+    )
+    call = ["check", str(tmp_path / "d.onnx"), "--backend", "gpu_compute"]
+    result = RUNNER.invoke(app, call)
+    assert result.exit_code == 0 and "erf (Erf) runs on the CPU" in result.output.replace("\n", " ")
+    assert RUNNER.invoke(app, [*call, "--strict"]).exit_code == 1
+
+
+def test_check_fails_for_a_model_that_does_not_run(tmp_path: Path) -> None:
+    model = graph([node("Conv", "x w", "y")], {"x": [1, 3, "height", 8]}, {"w": random(4, 3, 5, 5)})
+    onnx.save(model, tmp_path / "small.onnx")
+    call = ["check", str(tmp_path / "small.onnx"), "--backend", "cpu"]
+    failed = RUNNER.invoke(app, [*call, "--dims", "height=2"])
+    assert failed.exit_code == 1 and "cpu cannot run it" in failed.output
+    assert RUNNER.invoke(app, [*call, "--input", "x=random:1x3x9x8"]).exit_code == 0
+
+
+def test_outputs_are_chosen_by_name() -> None:
+    model = pf.load(picture(), outputs=["b"])
+    assert model.output_names == ["b"] and len(model.layers) == 1
+    assert "w" in next(iter(model.constants)) or len(model.constants) == 1
+    with pytest.raises(pf.ModelError, match="makes no value named 'nothing'"):
+        pf.load(picture(), outputs=["nothing"])
+    with pytest.raises(pf.ModelError, match="outputs are names"):
+        pf.load(picture(), outputs="b")
+
+
+def test_a_real_model_ends_with_fewer_layers(shared: Path) -> None:
+    report = report_of(pf.load(shared / "models" / "ultraface_rfb_320.onnx"))
+    assert report.after.layers < report.before.layers / 2
+    assert report.after.multiply_adds == report.before.multiply_adds == 100_418_560
