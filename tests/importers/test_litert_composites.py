@@ -140,6 +140,19 @@ def test_lstm_step() -> None:
     check(file.data(graph.op("LSTM", inputs, options, kind="LSTMOptions")), real(2, 3))
 
 
+def test_rnn_in_both_directions() -> None:
+    file = File()
+    graph = file.graph
+    x = graph.input("x", (2, 6, 3))
+    inputs = [x]
+    for seed in (1, 7):
+        weights = (real(4, 3, seed=seed), real(4, 4, seed=seed), real(4, seed=seed))
+        inputs += [*map(graph.constant, weights), state(graph, 2, 4)]
+    options = {"fusedActivationFunction": TANH, "timeMajor": False, "mergeOutputs": True}
+    kind = "BidirectionalSequenceRNNOptions"
+    check(file.data(graph.op("BIDIRECTIONAL_SEQUENCE_RNN", [*inputs, -1, -1, -1], options, kind=kind)), real(2, 6, 3))
+
+
 def test_rnn_step_and_filter() -> None:
     file = File()
     graph = file.graph
@@ -208,6 +221,15 @@ def test_fourier_transforms() -> None:
     waves = graph.op("RFFT2D", [x, graph.constant(np.int32([4, 8]))], {}, ("complex64",), kind="Rfft2dOptions")
     made = [graph.op(code, [waves]) for code in ("REAL", "IMAG", "COMPLEX_ABS")]
     check(file.data(*made), real(3, 4, 8))
+
+
+def test_drawn_classes_are_the_likely_ones() -> None:
+    file = File()
+    graph = file.graph
+    logits, count = graph.input("logits", (2, 3)), graph.constant(np.int32(50))
+    made = graph.op("MULTINOMIAL", [logits, count], {"seed": 3}, ("int64",), kind="RandomOptions", shapes=[(2, 50)])
+    fed = np.float32([[-99, 99, -99], [99, -99, -99]])
+    np.testing.assert_array_equal(*pf.run(file.data(made), {"logits": fed}).values(), [[1] * 50, [0] * 50])
 
 
 def test_random_numbers_have_their_distribution() -> None:
