@@ -19,6 +19,7 @@ from typing import Any
 
 from fuzz import cases, seeds
 from fuzz.outcome import FAILURES, OUTCOMES, Outcome
+from fuzz.own_files import case_of
 
 TESTS = Path(__file__).resolve().parents[1]
 ADDRESSES = 8 << 30  # bytes that a child may map
@@ -34,6 +35,7 @@ class Settings:
     campaign: int = 0
     backend: str = "cpu"
     seconds: float = 60.0
+    form: str = "onnx"  # or one of `own_files.FORMS`
     environment: dict[str, str] = field(default_factory=dict)
 
 
@@ -201,12 +203,13 @@ def campaign(
         stored = Path(folder) / "seeds"
         seeds.write(stored)
         known = seeds.read(stored)
-        for number, outcome in results(range(first, first + count), settings, stored, jobs):
+        words = (str(n) if settings.form == "onnx" else f"{settings.form}:{n}" for n in range(first, first + count))
+        for word, outcome in results(words, settings, stored, jobs):
             report.counts[outcome.kind] += 1
             if outcome.kind == "explained":
                 report.explained[outcome.detail.partition(" | ")[0]] += 1
             if outcome.kind in FAILURES:
-                case = cases.make(known, settings.campaign, number)
+                case = case_of(known, settings.campaign, word)
                 report.failures.append((case, outcome))
                 if save is not None:
                     path = case.save(save)

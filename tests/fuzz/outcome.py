@@ -35,9 +35,9 @@ def run(case: Case, backend: str, ctx: Any) -> tuple[Outcome, list[tuple[dict[st
     runs: list[tuple[dict[str, Any], dict[str, Any]]] = []
     try:
         with case.source() as source:
-            model = pf.load(source, optimize=case.optimize)
+            model = pf.load(source, optimize=case.optimize, key=case.key)
         with pf.Worker(model, backend, ctx) as worker:
-            by_chance = any(word in _operators(case) for word in RANDOM)
+            by_chance = any(word in op for word in RANDOM for op in _layers(model))
             for inputs in feeds(model, case.inputs):
                 for _ in range(2):
                     made = outputs(worker, model, inputs)
@@ -54,6 +54,14 @@ def run(case: Case, backend: str, ctx: Any) -> tuple[Outcome, list[tuple[dict[st
     except Exception as error:
         return Outcome("other", _where(error)), []
     return Outcome("ran"), runs
+
+
+def _layers(model: pf.Model) -> Iterator[str]:
+    """The operators of a model and its bodies."""
+    for layer in model.layers:
+        yield layer.op
+        for body in layer.attributes.get("bodies", {}).values():
+            yield from _layers(body)
 
 
 def outputs(worker: Any, model: Any, inputs: dict[str, Any]) -> dict[str, Any]:
