@@ -39,7 +39,11 @@ WITHOUT_ZOO = any(find_spec(name) is None for name in ("timm", "torchvision", "t
     "CI"
 )
 collect_ignore = [
-    *(["models/test_torch.py", "layers/test_contrib_models.py"] if WITHOUT_TORCH else []),
+    *(
+        ["functional/test_with_torch.py", "models/test_torch.py", "layers/test_contrib_models.py"]
+        if WITHOUT_TORCH
+        else []
+    ),
     *(["models/test_architectures.py"] if WITHOUT_ZOO else []),
 ]
 

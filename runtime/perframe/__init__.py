@@ -24,6 +24,8 @@ _HOME = {
     "Value": "model",
     "load": "importers.loading",
     "save": "exporters.saving",
+    "FunctionalGraph": "functional.graph",
+    "FunctionalTensor": "functional.tensor",
     "elementwise": "layers.broadcasting",
     "layer": "layers.base",
     "Worker": "execution.worker",
@@ -50,11 +52,12 @@ _HOME = {
     "MissingFileError": "errors",
 }
 
-_MODULES = ("jobs",)
+_MODULES = ("functional", "jobs")
 
 __all__ = [*_HOME, *_MODULES, "__version__"]
 
 if TYPE_CHECKING:
+    from perframe import functional as functional
     from perframe import jobs as jobs
     from perframe.errors import BackendError as BackendError
     from perframe.errors import ClosedError as ClosedError
@@ -73,6 +76,8 @@ if TYPE_CHECKING:
     from perframe.execution.worker import compare as compare
     from perframe.execution.worker import run as run
     from perframe.exporters.saving import save as save
+    from perframe.functional.graph import FunctionalGraph as FunctionalGraph
+    from perframe.functional.tensor import FunctionalTensor as FunctionalTensor
     from perframe.host import App as App
     from perframe.host import Frame as Frame
     from perframe.host import Script as Script

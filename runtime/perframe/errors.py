@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -32,17 +33,18 @@ class Problem(NamedTuple):
 class UnsupportedOperatorError(ModelError):
     """A model uses operators that perframe does not have. The error lists all of them."""
 
-    def __init__(self, file: str, problems: Sequence[Problem]) -> None:
+    def __init__(self, file: str, problems: Sequence[Problem], version: str = "opset") -> None:
         self.file = file
         self.problems = tuple(problems)
         lines = [
-            f"  {p.domain or 'ai.onnx'}::{p.operator} (opset {p.opset}), node {p.node!r}: {p.reason}"
+            f"  {p.domain or 'ai.onnx'}::{p.operator} ({version} {p.opset}), node {p.node!r}: {p.reason}"
             + (f" [inputs {p.inputs}]" if p.inputs else "")
             for p in self.problems
         ]
-        kinds = len({(p.domain, p.operator) for p in self.problems})
+        kinds = Counter(p.operator for p in self.problems)
+        counted = ", ".join(f"{name} × {count}" for name, count in kinds.items())
         super().__init__(
-            f"{file}: {len(self.problems)} node(s) of {kinds} kind(s) are not supported:\n"
+            f"{file}: {len(self.problems)} node(s) of {len(kinds)} kind(s) are not supported: {counted}\n"
             + "\n".join(lines)
             + "\nExport the model without these operators, or declare them: see docs/recipes/a-layer-of-your-own.md."
         )

@@ -19,7 +19,7 @@ from typing import Any
 
 from fuzz import cases, seeds
 from fuzz.outcome import FAILURES, OUTCOMES, Outcome
-from fuzz.own_files import case_of
+from fuzz.own_files import FORMATS, case_of
 
 TESTS = Path(__file__).resolve().parents[1]
 ADDRESSES = 8 << 30  # bytes that a child may map
@@ -30,13 +30,13 @@ PATIENCE = 5.0  # seconds for onnxruntime, after perframe has run a case
 
 @dataclass
 class Settings:
-    """A campaign's number and backend, and when a case has taken too long."""
+    """A campaign's number, backend and format of files, and when a case has taken too long."""
 
     campaign: int = 0
     backend: str = "cpu"
     seconds: float = 60.0
-    form: str = "onnx"  # or one of `own_files.FORMS`
     environment: dict[str, str] = field(default_factory=dict)
+    format: str = "onnx"  # or litert, or one of `own_files.FORMATS`
 
 
 class Child:
@@ -201,9 +201,10 @@ def campaign(
     report = Report()
     with tempfile.TemporaryDirectory() as folder:
         stored = Path(folder) / "seeds"
-        seeds.write(stored)
+        own = settings.format in FORMATS  # made of ONNX models
+        seeds.write(stored, "onnx" if own else settings.format)
         known = seeds.read(stored)
-        words = (str(n) if settings.form == "onnx" else f"{settings.form}:{n}" for n in range(first, first + count))
+        words = (f"{settings.format}:{n}" if own else str(n) for n in range(first, first + count))
         for word, outcome in results(words, settings, stored, jobs):
             report.counts[outcome.kind] += 1
             if outcome.kind == "explained":

@@ -24,7 +24,7 @@ def main(seeds: str, campaign: int, backend: str, memory: int) -> None:
     warnings.simplefilter("ignore")
     from fuzz import seeds as stored
     from fuzz.outcome import compared, run
-    from fuzz.own_files import FORMS, case_of
+    from fuzz.own_files import case_of
 
     found, ctx = stored.read(Path(seeds)), _context(backend)
     resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
@@ -33,7 +33,7 @@ def main(seeds: str, campaign: int, backend: str, memory: int) -> None:
         word = line.strip()
         case = case_of(found, campaign, word)
         outcome, runs = run(case, backend, ctx)
-        final = outcome.kind != "ran" or word.startswith(FORMS) or word.endswith(FORMS)  # no other runtime reads these
+        final = outcome.kind != "ran"
         print(json.dumps([outcome.kind, outcome.detail, final]), file=answers)
         if not final:
             outcome = compared(case, runs)

@@ -21,24 +21,24 @@ from perframe.files import encryption
 from perframe.files.encryption import MAGIC
 from perframe.layers.base import registry
 
-FORMS = ("perframe", "encrypted")
+FORMATS = ("perframe", "encrypted")
 ODD = (None, True, 0, -1, 1.5, "", [], {}, [[]], {"tensor": "w"}, {"float": "nan"}, {"list": [1]})
 CHUNK = 512  # bytes; a small file has many
 SLOW = (b"Loop", b"Random", b"Multinomial", b"Bernoulli", b"Dropout")  # a model may say that it has no end
 
 
 def case_of(seeds: Sequence[Seed], campaign: int, word: str) -> Case:
-    """The case that a word names: a number, a form and a number, or a path."""
-    form, _, number = word.partition(":")
-    if form in FORMS:
-        return make(seeds, form, campaign, int(number))
+    """The case that a word names: a number, a format and a number, or a path."""
+    format, _, number = word.partition(":")
+    if format in FORMATS:
+        return make(seeds, format, campaign, int(number))
     return cases.make(seeds, campaign, int(word)) if word.isdecimal() else cases.saved(Path(word))
 
 
-def make(seeds: Sequence[Seed], form: str, campaign: int, number: int) -> Case:
+def make(seeds: Sequence[Seed], format: str, campaign: int, number: int) -> Case:
     """The case of this number: a saved model, changed in one to three ways."""
     for attempt in itertools.count():
-        rng = np.random.default_rng([FORMS.index(form), campaign, number, attempt])
+        rng = np.random.default_rng([FORMATS.index(format), campaign, number, attempt])
         seed = pick(rng, seeds)
         if any(word in seed.data for word in SLOW):
             continue
@@ -47,15 +47,15 @@ def make(seeds: Sequence[Seed], form: str, campaign: int, number: int) -> Case:
         except pf.PerframeError:
             continue
         data, done = saved(model), list[str]()
-        if form == "perframe" or rng.random() < 0.2:
+        if format == "perframe" or rng.random() < 0.2:
             data = _changed(data, rng, done)
-        if form == "encrypted":
+        if format == "encrypted":
             encryption.CHUNK = CHUNK
             data = saved_again(data)
             for _ in range(1 + int(rng.random() < 0.3)) if rng.random() < 0.9 else ():
                 data = _encrypted(data, rng, done)
-        name = f"{campaign}-{form}-{number}-{seed.name}"
-        key = KEY if form == "encrypted" else None
+        name = f"{campaign}-{format}-{number}-{seed.name}"
+        key = KEY if format == "encrypted" else None
         return Case(name, tuple(done), data, dict(seed.inputs), {}, bool(rng.random() < 0.5), key)
     raise AssertionError("no seed can be saved")
 
@@ -86,7 +86,8 @@ def _places(tree: Any) -> Iterator[tuple[Any, Any]]:
 
 def _said(parts: Parts, rng: Random) -> str:
     """Something in the graph is something else, mostly of its type; is gone, or is there twice."""
-    places = list(_places(parts.graph["model"] if "model" in parts.graph and rng.random() < 0.9 else parts.graph))
+    model = parts.graph.get("model")
+    places = list(_places(model if isinstance(model, dict) and rng.random() < 0.9 else parts.graph))
     if not places:
         return ""
     tree, key = pick(rng, places)
@@ -112,7 +113,8 @@ def _said(parts: Parts, rng: Random) -> str:
 
 def _operator(parts: Parts, rng: Random) -> str:
     """A layer has another operator, or says more of itself."""
-    layers = parts.graph.get("model", {}).get("layers") if isinstance(parts.graph.get("model"), dict) else None
+    model = parts.graph.get("model")
+    layers = model.get("layers") if isinstance(model, dict) else None
     layer = pick(rng, layers) if isinstance(layers, list) else None
     if not isinstance(layer, dict):
         return ""

@@ -25,11 +25,16 @@ class Seed:
     own: bool = False  # of the project, and not of ONNX
 
 
-def write(path: Path) -> int:
-    """Collect all seeds into a file, which a child reads in no time; returns how many."""
-    from fuzz.graphs import graphs
+def write(path: Path, kind: str = "onnx") -> int:
+    """Collect all seeds of a format into a file, which a child reads in no time; returns how many."""
+    if kind == "litert":
+        from fuzz.litert import litert_seeds
 
-    seeds = [*graphs(), *onnx_cases()]
+        seeds = list(litert_seeds())
+    else:
+        from fuzz.graphs import graphs
+
+        seeds = [*graphs(), *onnx_cases()]
     path.write_bytes(pickle.dumps(seeds))
     return len(seeds)
 

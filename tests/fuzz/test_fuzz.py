@@ -9,7 +9,7 @@ import pytest
 from fuzz import cases, seeds
 from fuzz.campaign import Settings, campaign, results
 from fuzz.outcome import FAILURES, Outcome, explained, known_differences
-from fuzz.own_files import FORMS
+from fuzz.own_files import FORMATS
 
 COUNT = 1000
 FILES = 150  # of each form
@@ -26,10 +26,19 @@ def test_mutated_models_run_or_are_refused() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("form", FORMS)
-def test_mutated_files_run_or_are_refused(form: str) -> None:
-    report = campaign(FILES, Settings(campaign=4, form=form))
+@pytest.mark.parametrize("format", FORMATS)
+def test_mutated_files_of_our_own_run_or_are_refused(format: str) -> None:
+    report = campaign(FILES, Settings(campaign=4, format=format))
     assert report.counts.total() == FILES and report.counts["ran"] > FILES // 20 and report.counts["typed"] > FILES // 3
+    told = [f"{outcome.kind} {case.name}: {outcome.detail} {case.done}" for case, outcome in report.failures]
+    assert not told, "\n".join(told)
+
+
+@pytest.mark.slow
+def test_mutated_litert_files_run_or_are_refused() -> None:
+    pytest.importorskip("ai_edge_litert", reason="needs ai-edge-litert, which writes the files")
+    report = campaign(COUNT // 2, Settings(campaign=12, format="litert"))
+    assert report.counts.total() == COUNT // 2 and report.counts["ran"] > COUNT // 20
     told = [f"{outcome.kind} {case.name}: {outcome.detail} {case.done}" for case, outcome in report.failures]
     assert not told, "\n".join(told)
 

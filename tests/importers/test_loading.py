@@ -56,7 +56,7 @@ def test_no_file_is_named(tmp_path: Path) -> None:
         (b"\x80\x02}q\x00", "pickle"),
         (b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n", "git lfs pull"),
         (b"<!DOCTYPE html><html>not found</html>", "download"),
-        (b"\x1c\x00\x00\x00TFL3" + bytes(20), "tf2onnx"),
+        (b"\x1c\x00\x00\x00TFL3" + bytes(20), "LiteRT"),
         (b"a model, or so they said\n", "text"),
     ],
 )

@@ -12,6 +12,7 @@ from perframe.errors import InputError
 from perframe.tensor import BackendType, DataType
 
 if TYPE_CHECKING:
+    from perframe.backends.operand import Operand
     from perframe.backends.protocol import Backend, LayerLike
 
 _HOMES = {
@@ -92,6 +93,16 @@ def gl_families() -> frozenset[str]:
     package = import_module("perframe.backends.gl.families")
     names = [module.name for module in pkgutil.iter_modules(package.__path__)]
     return frozenset(name for name in names if hasattr(import_module(f"{package.__name__}.{name}"), "lower"))
+
+
+def unsupported_on_gl(
+    layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand], max_elements: int = 1 << 30
+) -> str | None:
+    """Return the reason why the GL backends cannot run a layer, or None. It needs no context."""
+    reason: str | None = import_module("perframe.backends.gl.backend").reason_against(
+        layer, inputs, outputs, max_elements
+    )
+    return reason
 
 
 def texture_passes(ctx: Any) -> Any:

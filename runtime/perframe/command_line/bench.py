@@ -29,6 +29,8 @@ from perframe.errors import MissingExtraError, PerframeError
 if TYPE_CHECKING:
     from rich.console import Console
 
+PACKAGES = {"litert": "ai_edge_litert"}  # of peers whose package has another name
+
 
 def measure(
     models: Sequence[str],
@@ -45,8 +47,8 @@ def measure(
     Raises MissingExtraError if a peer is not installed.
     """
     for peer in against:
-        if not util.find_spec(peer):
-            raise MissingExtraError(peer, "bench", f"a benchmark against {peer}")
+        if not util.find_spec(PACKAGES.get(peer, peer)):
+            raise MissingExtraError(PACKAGES.get(peer, peer), "bench", f"a benchmark against {peer}")
     for name in models:
         with tempfile.TemporaryDirectory(prefix="perframe-bench-") as folder:
             progress(f"{name}: reading", 0)
@@ -62,7 +64,8 @@ def make_task(name: str, folder: Path, dims: Mapping[str, int], seed: int) -> Ta
     """Put the model and its inputs into `folder`. Raises ModelError."""
     import perframe as pf
     from perframe.command_line.keys import given_key
-    from perframe.files.reading import HEAD, is_own
+    from perframe.files.reading import is_own
+    from perframe.importers.formats import HEAD, is_litert
     from perframe.importers.light import for_other_runtimes
 
     source = named_model(name, seed)
@@ -75,10 +78,10 @@ def make_task(name: str, folder: Path, dims: Mapping[str, int], seed: int) -> Ta
     model = pf.load(ours, optimize=False, key=key)
     peers = folder / "peers.onnx"
     with ours.open("rb") as opened:
-        own = is_own(opened.read(HEAD))
-    if own and key is None:
+        head = opened.read(HEAD)
+    if is_own(head) and key is None:
         pf.save(model, peers)
-    elif not own and (changed := for_other_runtimes(ours)) is not None:
+    elif not is_own(head) and not is_litert(head) and (changed := for_other_runtimes(ours)) is not None:
         peers.write_bytes(changed)
     else:  # nobody writes an encrypted model for the others: their error says that they cannot read it
         peers = ours

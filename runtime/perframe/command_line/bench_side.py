@@ -9,7 +9,7 @@
 {"do": "limit", "memory": 1073741824}                  → {}
 {"do": "task", "model": "m.onnx", "folder": "f"}       → {"name": "m.onnx", "ours": "m.onnx", "peers": ..., ...}
 
-A side is a perframe backend, "onnxruntime" or "openvino". The answer to a request that fails is {"error": ...}.
+A side is a perframe backend or a key of PEERS. The answer to a request that fails is {"error": ...}.
 """
 
 from __future__ import annotations
@@ -94,7 +94,35 @@ class OpenvinoSide:
         return {name: np.array(made[index]) for index, name in enumerate(self._outputs)}
 
 
-PEERS: dict[str, Callable[..., Side]] = {"onnxruntime": OnnxruntimeSide, "openvino": OpenvinoSide}
+class LitertSide:
+    """LiteRT's interpreter on the CPU with a fixed number of threads, for LiteRT files. Dims are those of the feed."""
+
+    def __init__(self, model: str, threads: int) -> None:
+        from ai_edge_litert.interpreter import Interpreter
+
+        self._interpreter = Interpreter(model, num_threads=threads)
+        self._given: dict[int, tuple[int, ...]] = {}  # the shape of each input, by its index
+
+    def run(self, feed: Arrays) -> dict[str, Any]:
+        """Run one inference. Inputs are taken in the order of the file. The result arrays are copies."""
+        runs = self._interpreter
+        shapes = {detail["index"]: x.shape for detail, x in zip(runs.get_input_details(), feed.values(), strict=True)}
+        if shapes != self._given:
+            for index, shape in shapes.items():
+                runs.resize_tensor_input(index, shape)
+            runs.allocate_tensors()
+            self._given = shapes
+        for index, value in zip(shapes, feed.values(), strict=True):
+            runs.set_tensor(index, value)
+        runs.invoke()
+        return {detail["name"]: runs.get_tensor(detail["index"]) for detail in runs.get_output_details()}
+
+
+PEERS: dict[str, Callable[..., Side]] = {
+    "onnxruntime": OnnxruntimeSide,
+    "openvino": OpenvinoSide,
+    "litert": LitertSide,
+}
 
 
 def peak_memory() -> int | None:

@@ -18,6 +18,7 @@ from perframe.command_line.keys import KeyFile, PassphraseEnv, takes_key
 from perframe.errors import PerframeError
 
 BACKENDS = ("cpu", "gpu_compute", "gpu_pixel")
+FORMATS = ("onnx", "litert")
 
 app = typer.Typer(
     help="Neural networks inside a frame loop.",
@@ -213,7 +214,7 @@ def inspect(
 def bench(
     models: Annotated[list[str], typer.Argument(help="Model files, or names of known models.")],
     backend: Annotated[str, typer.Option(metavar="NAME,...", help=f"Of {', '.join(BACKENDS)}.")] = "cpu",
-    against: Annotated[str, typer.Option(metavar="PEER,...", help="Of onnxruntime, openvino.")] = "",
+    against: Annotated[str, typer.Option(metavar="PEER,...", help="Of onnxruntime, openvino, litert.")] = "",
     rounds: Annotated[int, typer.Option(min=1, help="Rounds in which all sides take turns.")] = 15,
     strict: Strict = False,
     json_file: Annotated[Path | None, typer.Option("--json", metavar="OUT", help="Write JSON; - for stdout.")] = None,
@@ -267,25 +268,29 @@ def warmup(
 @app.command()
 def operators(
     as_json: AsJson = False,
-    as_markdown: Annotated[bool, typer.Option("--markdown", help="Print docs/operators.md.")] = False,
+    as_markdown: Annotated[bool, typer.Option("--markdown", help="Print the table of the documentation.")] = False,
+    file_format: Annotated[str, typer.Option("--format", metavar="|".join(FORMATS))] = "onnx",
 ) -> None:
-    """Show which of ONNX's operators perframe has, and where they run."""
+    """Show which of ONNX's or LiteRT's operators perframe has, and where they run."""
     import json
     from dataclasses import asdict
 
     from rich.table import Table
 
     from perframe.backends import gl_dtypes
-    from perframe.importers.operators import HEADERS, markdown
-    from perframe.importers.operators import operators as all_operators
+    from perframe.importers import operators as onnx
+    from perframe.importers.litert import operators as litert
 
-    rows = all_operators(gl_dtypes)
+    if file_format not in FORMATS:
+        raise typer.BadParameter(f"{file_format!r} is none of {', '.join(FORMATS)}", param_hint="--format")
+    rows: list[Any] = onnx.operators(gl_dtypes) if file_format == "onnx" else litert.operators()
+    listing: Any = onnx if file_format == "onnx" else litert
     if as_json:
         typer.echo(json.dumps([asdict(row) for row in rows], indent=1))
     elif as_markdown:
-        typer.echo(markdown(rows), nl=False)
+        typer.echo(listing.markdown(rows), nl=False)
     else:
-        table = Table(*HEADERS)
+        table = Table(*listing.HEADERS)
         for row in rows:
             table.add_row(*row.row)
         _console().print(table)

@@ -3,95 +3,26 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from perframe.command_line.sources import input_arrays, loaded_model
 from perframe.command_line.units import bytes_text
+from perframe.inspection import ModelFacts, inspect
+from perframe.inspection.placement import HOST
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from perframe.model import Model
-
-Dims = list[int | str | None] | None
+    from perframe.inspection.facts import Dims, LayerFacts
 
 FULLEST = 10  # layers that the report on memory lists
-
-
-@dataclass(frozen=True)
-class ValueFacts:
-    """An input, an output or a constant."""
-
-    name: str
-    dtype: str
-    shape: Dims
-
-
-@dataclass(frozen=True)
-class LayerFacts:
-    """One layer. `shapes` are those of its outputs; None if a shape cannot be inferred. `parameters` counts the values
-    of its constant inputs. `epilogue` names the operators that were fused into it.
-    """
-
-    name: str
-    op: str
-    epilogue: list[str]
-    inputs: list[str]
-    outputs: list[str]
-    shapes: list[Dims]
-    attributes: dict[str, str]
-    parameters: int
-
-
-@dataclass(frozen=True)
-class ModelFacts:
-    """The report of `inspect`. `operators` counts layers by operator, before the passes (in the file) and after."""
-
-    name: str
-    inputs: list[ValueFacts]
-    outputs: list[ValueFacts]
-    layers: list[LayerFacts]
-    constants: list[ValueFacts]
-    parameters: int
-    constant_bytes: int
-    operators: dict[str, list[int]]
 
 
 def examine(name: str, optimize: bool = True, dims: dict[str, int] | None = None) -> ModelFacts:
     """Load a model by path or name, and report on it. Raises ModelError."""
     as_filed = loaded_model(name, optimize=False, dims=dims)
-    model = loaded_model(name, dims=dims) if optimize else as_filed
-    constants = model.constants
-    known = model.infer()
-
-    def shape_of(value: str) -> Dims:
-        partial = known.get(value)
-        return None if partial is None or partial.shape is None else list(partial.shape)
-
-    return ModelFacts(
-        name=name,
-        inputs=_values(model.inputs),
-        outputs=_values(model.outputs),
-        layers=[
-            LayerFacts(
-                name=layer.name,
-                op=layer.op,
-                epilogue=[stage.op for stage in layer.epilogue],
-                inputs=list(layer.inputs),
-                outputs=list(layer.outputs),
-                shapes=[shape_of(value) for value in layer.outputs],
-                attributes={key: str(value) for key, value in layer.attributes.items()},
-                parameters=sum(constants[value].size for value in layer.inputs if value in constants),
-            )
-            for layer in model.layers
-        ],
-        constants=[ValueFacts(key, str(value.dtype), list(value.shape)) for key, value in constants.items()],
-        parameters=sum(value.size for value in constants.values()),
-        constant_bytes=sum(value.nbytes for value in constants.values()),
-        operators=_operators(as_filed, model),
-    )
+    return inspect(loaded_model(name, dims=dims) if optimize else as_filed, as_filed)
 
 
 @dataclass(frozen=True)
@@ -149,19 +80,26 @@ def show(facts: ModelFacts, console: Console) -> None:
     from rich.text import Text
 
     console.print(Text(facts.name, "bold"))
+    if facts.producer or facts.opsets:
+        opsets = ", ".join(f"{domain} {version}" for domain, version in facts.opsets.items())
+        console.print(Text(f"  made by {facts.producer or 'an unknown program'}, opset {opsets}"))
     for title, values in (("in", facts.inputs), ("out", facts.outputs)):
         for value in values:
             console.print(Text(f"  {title:4}{value.name}  {value.dtype} {shape_text(value.shape)}"))
     console.print(
         f"  {len(facts.layers)} layers, {len(facts.constants)} constants with {facts.parameters:,} values "
-        f"({bytes_text(facts.constant_bytes)})\n"
+        f"({bytes_text(facts.constant_bytes)})"
+        + ("\n" if facts.multiply_adds is None else f", {facts.multiply_adds:,} multiply-adds\n")
     )
     table = Table("layer", "operator", "output", box=None, header_style="dim", padding=(0, 2, 0, 0))
-    table.add_column("parameters", justify="right")
+    for title in ("parameters", "multiply-adds"):
+        table.add_column(title, justify="right")
+    table.add_column("on a GPU")
     for layer in facts.layers:
         shapes = "  ".join(shape_text(shape) for shape in layer.shapes)
         operators = " + ".join([layer.op, *layer.epilogue])
-        table.add_row(Text(layer.name), operators, shapes, f"{layer.parameters:,}" if layer.parameters else "")
+        numbers = [f"{number:,}" if number else "" for number in (layer.parameters, layer.multiply_adds)]
+        table.add_row(Text(layer.name), operators, shapes, *numbers, _on_gpu(layer))
     console.print(table)
     _show_passes(facts, console)
 
@@ -171,6 +109,12 @@ def shape_text(shape: Dims) -> str:
     return "?" if shape is None else f"({', '.join('?' if dim is None else str(dim) for dim in shape)})"
 
 
+def _on_gpu(layer: LayerFacts) -> str:
+    """Where a layer runs if the backend is a GPU, as a word."""
+    reason = layer.backends["gpu_compute"]
+    return "host" if reason.startswith(HOST) else {"": "yes", "?": "?"}.get(reason, "on the CPU")
+
+
 def _show_passes(facts: ModelFacts, console: Console) -> None:
     before, after = (sum(counts[when] for counts in facts.operators.values()) for when in (0, 1))
     changed = {op: counts for op, counts in facts.operators.items() if counts[0] != counts[1]}
@@ -178,12 +122,3 @@ def _show_passes(facts: ModelFacts, console: Console) -> None:
         return
     listed = ", ".join(f"{op} {was} → {now}" for op, (was, now) in changed.items())
     console.print(f"\nThe passes made {after} layers of {before}: {listed}")
-
-
-def _values(values: Any) -> list[ValueFacts]:
-    return [ValueFacts(v.name, str(v.dtype), None if v.shape is None else list(v.shape)) for v in values]
-
-
-def _operators(before: Model, after: Model) -> dict[str, list[int]]:
-    was, now = (Counter(layer.op for layer in model.layers) for model in (before, after))
-    return {op: [was[op], now[op]] for op in sorted({*was, *now})}

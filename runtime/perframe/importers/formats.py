@@ -1,6 +1,13 @@
-"""Recognition of files that are not ONNX files, by their first bytes, with advice how to get an ONNX file."""
+"""Recognition of a file's format by its first bytes, and advice about a file that cannot be loaded."""
 
 from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+HEAD = 64  # bytes that tell a format
 
 _TORCH = "export the network with torch.onnx.export(model, inputs, 'model.onnx')"
 _SIGNS: tuple[tuple[int, bytes, str, str], ...] = (
@@ -11,7 +18,7 @@ _SIGNS: tuple[tuple[int, bytes, str, str], ...] = (
     (0, b"\x80\x04", "a Python pickle", _TORCH),
     (0, b"\x80\x05", "a Python pickle", _TORCH),
     (0, b"\x89HDF\r\n", "an HDF5 file, as Keras writes its models", "convert it with tf2onnx"),
-    (4, b"TFL3", "a TensorFlow Lite model", "convert it: python -m tf2onnx.convert --tflite FILE --output model.onnx"),
+    (4, b"TFL3", "the beginning of a LiteRT (TensorFlow Lite) model", "copy or convert it again"),
     (4, b"ORTM", "a model in onnxruntime's own format", "take the .onnx file that it was made of"),
     (0, b"GGUF", "a GGUF file", "export the network to ONNX"),
     (8, b'{"', "a safetensors file, which has weights and no network", "export the network to ONNX"),
@@ -32,3 +39,42 @@ def what_it_is(data: bytes) -> str:
     if begin and all(9 <= byte < 127 for byte in begin):
         return "it is text: ONNX files are binary; fetch or export the model again"
     return "it is truncated or of another format; copy or export it again"
+
+
+def is_litert(head: bytes) -> bool:
+    """Whether a file that begins with these bytes is a LiteRT (TensorFlow Lite) model."""
+    return head[4:8] == b"TFL3"
+
+
+def named_bytes(source: Any, wanted: Callable[[bytes], bool]) -> tuple[bytes, str] | Any:
+    """Return the bytes of a source and its name, if its first bytes are those that are wanted; else the source.
+
+    A source is a path, bytes or a file object. A file object can be read once only: one with its content replaces it.
+    A path that cannot be read is returned too, for whoever explains this.
+    """
+    if isinstance(source, (str, Path)):
+        try:
+            with Path(source).open("rb") as file:
+                head = file.read(HEAD) if Path(source).is_file() else b""
+                return (head + file.read(), Path(source).name) if wanted(head) else source
+        except (OSError, ValueError):  # ValueError: a NUL in the path
+            return source
+    if isinstance(source, (bytes, bytearray, memoryview)):
+        return (bytes(source), "bytes") if wanted(bytes(source[:HEAD])) else source
+    if not hasattr(source, "read"):
+        return source
+    whole, name = source.read(), str(getattr(source, "name", "file object"))
+    if isinstance(whole, bytes) and wanted(whole[:HEAD]):
+        return whole, name
+    return _Read(whole, name)
+
+
+class _Read(io.RawIOBase):
+    """A file object whose content was read already."""
+
+    def __init__(self, content: Any, name: str) -> None:
+        self.content, self.name = content, name
+
+    def read(self, size: int = -1) -> Any:
+        """Return the whole content."""
+        return self.content

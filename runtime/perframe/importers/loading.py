@@ -23,7 +23,9 @@ def load(
     stop_after: int | None = None,
     key: str | bytes | None = None,
 ) -> Model:
-    """Load a model from a path, bytes, a file object or an `onnx.ModelProto`: a file of ONNX, or of `perframe.save`.
+    """Load a model from a path, bytes, a file object or an `onnx.ModelProto`.
+
+    The content of a file decides its format: ONNX, LiteRT (with the extra `litert`), or that of `perframe.save`.
 
     `dims` fixes named dims to sizes. `outputs` chooses the outputs by name, from all values that layers make; layers
     that they do not need are dropped. `optimize=False` leaves the layers as they are in the file, and `stop_after` lets
@@ -74,10 +76,22 @@ def _imported(source: Any, report: Callable[[str, float], None], key: str | byte
         source = _whole(source)
         found = read_bytes(source.getbuffer().toreadonly(), source.name, key)
     if found is None:
-        from perframe.importers.onnx import load_onnx
-
-        found = load_onnx(source, report)
+        return _of_other_programs(source, report)
     return found
+
+
+def _of_other_programs(source: Any, report: Callable[[str, float], None]) -> Model:
+    from perframe.importers.formats import is_litert, named_bytes
+
+    found = named_bytes(source, is_litert)
+    if isinstance(found, tuple):
+        from perframe.importers.litert.graph import load_litert
+
+        data, name = found
+        return load_litert(data, name, report)
+    from perframe.importers.onnx_loading import load_onnx
+
+    return load_onnx(found, report)
 
 
 class _Whole(io.BytesIO):

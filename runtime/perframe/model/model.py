@@ -187,6 +187,8 @@ class Model:
         self.outputs = list(outputs)
         self.layers = list(layers)
         self.constants = dict(constants)
+        self.producer = ""  # the program that made the file, with its version
+        self.opsets: dict[str, int] = {}  # of the file, by domain
         self.optimized = False  # whether all passes have run; who changes the layers by hand sets it back
         self.report: OptimizationReport | None = None  # of the passes; None if they did not run
         self._inferred: dict[Hashable, tuple[PartialTensor, ...]] = {}  # outputs by `inference_key`

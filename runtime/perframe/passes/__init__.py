@@ -25,6 +25,7 @@ PASSES = (
     "recognise_shuffles",
     "recognise_functions",
     "recognise_norms",
+    "move_channels",
     "fuse_padding",
     "fuse_affine",
     "fuse_bias",

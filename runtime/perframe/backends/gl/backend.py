@@ -31,6 +31,36 @@ from perframe.tensor import BackendType, DataType, Storage
 FAMILIES = "backends.gl.families"
 
 
+def reason_against(
+    layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand], max_elements: int
+) -> str | None:
+    """Return None if a backend whose tensors have at most so many elements can run the layer, else the reason why it
+    cannot.
+    """
+    name = module_of(layer.family, FAMILIES)
+    if name is None:
+        return unsupported(layer, inputs, outputs) or f"the family {layer.family!r} has no GL kernels"
+    family = import_module(name)
+    reason = unsupported(layer, inputs, outputs, getattr(family, "DTYPES", GPU_DTYPES))
+    if reason:
+        return reason
+    largest = max((v.shape.size for v in (*inputs, *outputs) if v is not None), default=0)
+    if largest > max_elements:
+        return f"{largest} elements are more than this driver's {max_elements}"
+    if layer.declaration.form_of is None:
+        return f"{layer.op} has no GL kernel"
+    ranks = [len(value.shape) for value in (*inputs, *outputs) if value is not None]
+    many = hasattr(family, "dims") and 2 * max(ranks) > MOST_DIMS  # a repeated dim counts twice
+    if not many and not hasattr(family, "supports"):
+        return None
+    call = Call(layer, layer.form(inputs, outputs), inputs, outputs)
+    most = max(map(len, family.dims(call.form)), default=0) if many else 0
+    if most > MOST_DIMS:
+        return f"{most} dims are more than a kernel's {MOST_DIMS}"
+    found: str | None = family.supports(call) if hasattr(family, "supports") else None
+    return found
+
+
 class GLBackend:
     """A backend over one device. Subclasses define the storage and the launch of a kernel."""
 
@@ -73,28 +103,7 @@ class GLBackend:
 
     def supports(self, layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand]) -> str | None:
         """Return None if this backend can run the layer, and otherwise the reason why it cannot."""
-        name = module_of(layer.family, FAMILIES)
-        if name is None:
-            return unsupported(layer, inputs, outputs) or f"the family {layer.family!r} has no GL kernels"
-        family = import_module(name)
-        reason = unsupported(layer, inputs, outputs, getattr(family, "DTYPES", GPU_DTYPES))
-        if reason:
-            return reason
-        largest = max((v.shape.size for v in (*inputs, *outputs) if v is not None), default=0)
-        if largest > self.max_elements:
-            return f"{largest} elements are more than this driver's {self.max_elements}"
-        if layer.declaration.form_of is None:
-            return f"{layer.op} has no GL kernel"
-        ranks = [len(value.shape) for value in (*inputs, *outputs) if value is not None]
-        many = hasattr(family, "dims") and 2 * max(ranks) > MOST_DIMS  # a repeated dim counts twice
-        if not many and not hasattr(family, "supports"):
-            return None
-        call = Call(layer, layer.form(inputs, outputs), inputs, outputs)
-        most = max(map(len, family.dims(call.form)), default=0) if many else 0
-        if most > MOST_DIMS:
-            return f"{most} dims are more than a kernel's {MOST_DIMS}"
-        found: str | None = family.supports(call) if hasattr(family, "supports") else None
-        return found
+        return reason_against(layer, inputs, outputs, self.max_elements)
 
     def lower(
         self, layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand], scratch: Scratch

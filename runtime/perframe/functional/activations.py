@@ -1,0 +1,182 @@
+"""Activations of torch.nn.functional."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+from perframe.errors import InputError
+from perframe.functional.calls import apply, axis_of, function, in_floats, number, together
+from perframe.functional.elementwise import clamp
+from perframe.functional.moving import reshape
+from perframe.functional.pieces import chunk
+from perframe.functional.tensor import FunctionalTensor, Given, to_tensor
+
+
+def _activation(op: str, name: str, sentence: str) -> None:
+    def body(input: Given) -> FunctionalTensor:
+        return apply(op, in_floats(input))
+
+    body.__name__, body.__doc__ = name, sentence
+    function(body)
+
+
+for _name, (_op, _sentence) in {
+    "hardswish": ("HardSwish", "Return x * clamp(x / 6 + 0.5, 0, 1) of each element."),
+    "mish": ("Mish", "Return x * tanh(softplus(x)) of each element."),
+    "selu": ("Selu", "Return the scaled exponential linear unit of each element."),
+    "silu": ("Swish", "Return x * sigmoid(x) of each element."),
+    "softsign": ("Softsign", "Return x / (1 + |x|) of each element."),
+}.items():
+    _activation(_op, _name, _sentence)
+
+
+@function
+def relu(input: Given) -> FunctionalTensor:
+    """Return each element, and 0 for negative ones."""
+    return apply("Relu", to_tensor(input))
+
+
+@function
+def relu6(input: Given) -> FunctionalTensor:
+    """Return each element limited to 0..6."""
+    return clamp(input, 0, 6)
+
+
+@function
+def elu(input: Given, alpha: float = 1.0) -> FunctionalTensor:
+    """Return x, and alpha * (exp(x) - 1) for negative x."""
+    return apply("Elu", in_floats(input), alpha=float(alpha))
+
+
+@function
+def celu(input: Given, alpha: float = 1.0) -> FunctionalTensor:
+    """Return max(x, 0) + min(alpha * (exp(x / alpha) - 1), 0)."""
+    return apply("Celu", in_floats(input), alpha=float(alpha))
+
+
+@function
+def leaky_relu(input: Given, negative_slope: float = 0.01) -> FunctionalTensor:
+    """Return x, and negative_slope * x for negative x."""
+    return apply("LeakyRelu", in_floats(input), alpha=float(negative_slope))
+
+
+@function
+def prelu(input: Given, weight: Given) -> FunctionalTensor:
+    """Return x, and weight * x for negative x. `weight` has one number, or one for each channel (dim 1)."""
+    x, slope = together(in_floats(input), weight)
+    if slope.ndim == 1 and slope.shape[0] != 1 and x.ndim > 2:
+        slope = reshape(slope, (-1, *(1,) * (x.ndim - 2)))
+    return apply("PRelu", x, slope)
+
+
+@function
+def gelu(input: Given, approximate: Literal["none", "tanh"] = "none") -> FunctionalTensor:
+    """Return x * the normal distribution's share below x."""
+    return apply("Gelu", in_floats(input), approximate=approximate)
+
+
+@function
+def softplus(input: Given, beta: float = 1.0, threshold: float = 20.0) -> FunctionalTensor:
+    """Return log(1 + exp(beta * x)) / beta, and x where beta * x is above the threshold."""
+    x = in_floats(input)
+    if beta == 1:
+        return apply("Where", apply("Greater", x, number(threshold, x)), x, apply("Softplus", x))
+    scaled = apply("Mul", x, number(beta, x))
+    soft = apply("Div", apply("Softplus", scaled), number(beta, x))
+    return apply("Where", apply("Greater", scaled, number(threshold, x)), x, soft)
+
+
+@function
+def hardsigmoid(input: Given) -> FunctionalTensor:
+    """Return clamp(x / 6 + 0.5, 0, 1) of each element."""
+    return apply("HardSigmoid", in_floats(input), alpha=1 / 6, beta=0.5)
+
+
+@function
+def hardtanh(input: Given, min_val: float = -1.0, max_val: float = 1.0) -> FunctionalTensor:
+    """Limit each element to min_val..max_val."""
+    return clamp(in_floats(input), min_val, max_val)
+
+
+@function
+def hardshrink(input: Given, lambd: float = 0.5) -> FunctionalTensor:
+    """Return x, and 0 for x from -lambd to lambd."""
+    return apply("Shrink", in_floats(input), lambd=float(lambd), bias=0.0)
+
+
+@function
+def softshrink(input: Given, lambd: float = 0.5) -> FunctionalTensor:
+    """Return x moved by lambd towards 0, and 0 for x from -lambd to lambd."""
+    return apply("Shrink", in_floats(input), lambd=float(lambd), bias=float(lambd))
+
+
+@function
+def tanhshrink(input: Given) -> FunctionalTensor:
+    """Return x - tanh(x) of each element."""
+    x = in_floats(input)
+    return apply("Sub", x, apply("Tanh", x))
+
+
+@function
+def threshold(input: Given, threshold: float, value: float) -> FunctionalTensor:
+    """Return each element above the threshold, and `value` for the others."""
+    x = to_tensor(input)
+    return apply("Where", apply("Greater", x, number(threshold, x)), x, number(value, x))
+
+
+@function
+def logsigmoid(input: Given) -> FunctionalTensor:
+    """Return log(sigmoid(x)) of each element."""
+    return apply("Neg", apply("Softplus", apply("Neg", in_floats(input))))
+
+
+@function
+def glu(input: Given, dim: int = -1) -> FunctionalTensor:
+    """Return the first half of a dim times the sigmoid of its second half."""
+    value, gate = chunk(in_floats(input), 2, dim)
+    return apply("Mul", value, apply("Sigmoid", gate))
+
+
+def _along(op: str) -> Callable[[Given, int], FunctionalTensor]:
+    def made(input: Given, dim: int) -> FunctionalTensor:
+        x = to_tensor(input)
+        return apply(op, x, axis=axis_of(x, dim))
+
+    return made
+
+
+_softmax, _log_softmax = _along("Softmax"), _along("LogSoftmax")
+
+
+@function
+def softmax(input: Given, dim: int = -1) -> FunctionalTensor:
+    """Return exp(x) / sum(exp(x)) along a dim."""
+    return _softmax(_floats(input), dim)
+
+
+@function
+def log_softmax(input: Given, dim: int = -1) -> FunctionalTensor:
+    """Return the logarithm of softmax along a dim."""
+    return _log_softmax(_floats(input), dim)
+
+
+@function
+def softmin(input: Given, dim: int = -1) -> FunctionalTensor:
+    """Return softmax of -x along a dim."""
+    return _softmax(apply("Neg", _floats(input)), dim)
+
+
+def _floats(input: Given) -> FunctionalTensor:
+    x = to_tensor(input)
+    if not x.dtype.is_float:
+        raise InputError(f"floats are expected, and not {x.dtype}: convert them by x.float()")
+    return x
+
+
+@function
+def dropout(input: Given, p: float = 0.5, training: bool = False) -> FunctionalTensor:
+    """Return the input: models here do not train. Raises InputError for training=True."""
+    if training:
+        raise InputError("models here do not train, so dropout has nothing to drop: pass training=False")
+    return to_tensor(input)

@@ -1,0 +1,167 @@
+"""Calls of functions: each makes layers, and each error names the function and what it was called with."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from contextvars import ContextVar
+from typing import Any, ParamSpec, TypeVar
+
+import numpy as np
+
+from perframe.errors import InferenceError, InputError
+from perframe.functional.promotion import category, common_dtype
+from perframe.functional.tensor import FunctionalTensor, Given, Node, of_array, to_tensor
+from perframe.layers.base import declaration
+from perframe.tensor import DataType
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {}  # the public functions by name
+METHOD_OF = "input"  # a function whose first parameter has this name is a method too
+_calling: ContextVar[str] = ContextVar("calling", default="")
+
+
+def function(body: Callable[P, R]) -> Callable[P, R]:
+    """Make a function public under its name; a "_" at the end, for names that Python has already, does not count."""
+    name = body.__name__.removesuffix("_")
+    names = inspect.signature(body)
+
+    @functools.wraps(body)
+    def call(*given: P.args, **named: P.kwargs) -> R:
+        if _calling.get():
+            return body(*given, **named)
+        token = _calling.set(name)
+        try:
+            made = body(*given, **named)
+            # some return their input; it may get other items later, and the result may not
+            return made.fixed() if isinstance(made, FunctionalTensor) else made  # type: ignore[return-value]
+        except (InferenceError, InputError) as error:
+            raise type(error)(f"{_call(name, names, given, named)}: {error}") from None
+        except (TypeError, ValueError, OverflowError) as error:  # an argument of another type
+            raise InputError(f"{_call(name, names, given, named)}: malformed arguments: {error}") from error
+        finally:
+            _calling.reset(token)
+
+    call.__name__ = call.__qualname__ = name
+    FUNCTIONS[name] = call
+    return call
+
+
+def alias(name: str, called: Callable[..., Any]) -> None:
+    """Make a public function known by a second name."""
+    FUNCTIONS[name] = called
+
+
+def _call(name: str, names: inspect.Signature, given: tuple[Any, ...], named: dict[str, Any]) -> str:
+    """Return a call as text. Raises TypeError if the function has no such parameters."""
+    bound = names.bind(*given, **named).arguments
+    return f"pf.functional.{name}({', '.join(f'{key}={_shown(value)}' for key, value in bound.items())})"
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, FunctionalTensor):
+        return str(value.spec)
+    if isinstance(value, np.ndarray):
+        return f"{value.dtype} array {value.shape}"
+    if isinstance(value, (list, tuple)):
+        return f"({', '.join(map(_shown, value))})"
+    return f"{value!r:.100}"
+
+
+def apply_all(op: str, inputs: Sequence[Given | None], count: int, **attributes: Any) -> tuple[FunctionalTensor, ...]:
+    """Return the first `count` outputs of a new layer. Raises InferenceError if the inputs do not fit."""
+    given = [None if value is None else to_tensor(value) for value in inputs]
+    while given and given[-1] is None:
+        given.pop()
+    specs = declaration(op).outputs_for([None if value is None else value.spec for value in given], attributes)
+    title = _calling.get() or op.lower()
+    hints = (title, *(f"{title}_{index}" for index in range(1, count)))
+    node = Node(op, title, tuple([None if value is None else value.fixed() for value in given]), hints, attributes)
+    graph = graph_of([value for value in given if value is not None])
+    return tuple(FunctionalTensor(spec, node, index, graph) for index, spec in enumerate(specs[:count]))
+
+
+def apply(op: str, *inputs: Given | None, **attributes: Any) -> FunctionalTensor:
+    """Return the first output of a new layer. Raises InferenceError if the inputs do not fit."""
+    return apply_all(op, inputs, 1, **attributes)[0]
+
+
+def graph_of(tensors: Sequence[FunctionalTensor]) -> Any:
+    """Return the graph of tensors; None if all are constants. Raises InputError if they are of two graphs."""
+    found = None
+    for tensor in tensors:
+        if found is not None and tensor.graph is not None and tensor.graph is not found:
+            raise InputError(
+                f"{tensor} is of another graph than the other tensors: build all of a model with one FunctionalGraph; "
+                "a model that is compiled becomes part of another graph by forward(model, ...)"
+            )
+        found = found or tensor.graph
+    return found
+
+
+def cast(value: Given, dtype: DataType) -> FunctionalTensor:
+    """Return a value in a dtype; a constant is converted at once."""
+    x = to_tensor(value)
+    if x.dtype is dtype:
+        return x
+    if x.is_constant and x.spec.value is not None:
+        with np.errstate(all="ignore"):
+            return of_array(np.asarray(x.spec.value).astype(dtype.numpy), x.is_number)
+    return apply("Cast", x, to=dtype)
+
+
+def together(*values: Given) -> list[FunctionalTensor]:
+    """Return values in the dtype in which an operation combines them."""
+    tensors = [to_tensor(value) for value in values]
+    dtype = common_dtype(tensors)
+    return [cast(tensor, dtype) for tensor in tensors]
+
+
+def in_floats(value: Given) -> FunctionalTensor:
+    """Return floats as they are, and other numbers as float32."""
+    x = to_tensor(value)
+    return cast(x, DataType.FLOAT32) if category(x.dtype) < 2 else x
+
+
+def number(value: float, like: FunctionalTensor) -> FunctionalTensor:
+    """Return a number as a constant without dims, in the dtype of a tensor."""
+    return of_array(np.array(value, like.dtype.numpy), is_number=True)
+
+
+def ints(*values: int) -> FunctionalTensor:
+    """Return a constant row of int64."""
+    return of_array(np.array(values, np.int64))
+
+
+def axis_of(x: FunctionalTensor, dim: int, more: int = 0) -> int:
+    """Return a dim counted from the front. Raises InputError for a dim that x (with `more` dims) does not have."""
+    rank = x.ndim + more
+    if isinstance(dim, bool) or not isinstance(dim, (int, np.integer)):
+        raise InputError(f"a dim is a whole number, and not {dim!r}")
+    if not -max(rank, 1) <= dim < max(rank, 1):
+        raise InputError(f"there is no dim {dim}: dims go from {-rank} to {rank - 1}")
+    return int(dim) % rank if rank else 0
+
+
+def axes_of(x: FunctionalTensor, dim: int | Sequence[int] | None) -> tuple[int, ...]:
+    """Return dims counted from the front; all dims for None. Raises InputError for a dim that x does not have."""
+    if dim is None:
+        return tuple(range(x.ndim))
+    listed = (dim,) if isinstance(dim, (int, np.integer)) else tuple(dim)
+    found = tuple(axis_of(x, one) for one in listed)
+    if len(set(found)) != len(found):
+        raise InputError(f"a dim appears twice in {tuple(listed)}")
+    return found
+
+
+def known_size(x: FunctionalTensor, axis: int, purpose: str) -> int:
+    """Return the size of a dim. Raises InputError if it is not a known number."""
+    size = x.shape[axis]
+    if not isinstance(size, int):
+        raise InputError(
+            f"{purpose} needs dim {axis} of {x.spec} to be a known number: fix it where the input is added"
+        )
+    return size

@@ -1,0 +1,183 @@
+"""Functions that make tensors from numbers and shapes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from perframe.errors import InputError
+from perframe.functional.calls import alias, apply, cast, function, ints
+from perframe.functional.sizes import Size, Sizes, listed, row_of, sizes_of
+from perframe.functional.tensor import FunctionalTensor, Given, of_array, to_tensor
+from perframe.tensor import DataType
+from perframe.tensor.checks import too_large
+
+DType = DataType | str | None
+_SMALL = 1024  # elements; larger constants stay layers until the model is optimised
+
+
+@function
+def constant(values: Given, dtype: DType = None) -> FunctionalTensor:
+    """Return numbers, a list or an array as a tensor. Floats in lists are float32, and integers int64."""
+    made = to_tensor(values)
+    made = made if dtype is None else cast(made, DataType.of(dtype))
+    return FunctionalTensor(made.spec, made.node, made.index, made.graph, made.name)
+
+
+for _name in ("tensor", "as_tensor"):
+    alias(_name, constant)
+
+
+def filled(sizes: FunctionalTensor, value: Any, dtype: DataType) -> FunctionalTensor:
+    """Return a tensor of one value."""
+    try:
+        filler = np.array([value]).astype(dtype.numpy)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InputError(f"{value!r:.100} cannot fill a tensor of {dtype}: {error}") from None
+    shape = sizes.spec.ints()
+    if shape is not None and min(shape, default=0) >= 0 and math.prod(shape) <= _SMALL:
+        return of_array(np.full(shape, filler[0]))
+    return apply("ConstantOfShape", sizes, value=filler)
+
+
+def _dtype_of(value: Any, dtype: DType) -> DataType:
+    return to_tensor(value).dtype if dtype is None else DataType.of(dtype)
+
+
+@function
+def full(size: Sizes, fill_value: float | int | bool, *, dtype: DType = None) -> FunctionalTensor:
+    """Return a tensor of one value. The dtype is that of the value: float32, int64 or bool."""
+    return filled(row_of(size), fill_value, _dtype_of(fill_value, dtype))
+
+
+@function
+def zeros(*size: Any, dtype: DType = DataType.FLOAT32) -> FunctionalTensor:
+    """Return a tensor of zeros."""
+    return filled(row_of(listed(size)), 0, DataType.of(dtype))
+
+
+@function
+def ones(*size: Any, dtype: DType = DataType.FLOAT32) -> FunctionalTensor:
+    """Return a tensor of ones."""
+    return filled(row_of(listed(size)), 1, DataType.of(dtype))
+
+
+def _like(input: Given, value: Any, dtype: DType) -> FunctionalTensor:
+    x = to_tensor(input)
+    return filled(sizes_of(x), value, x.dtype if dtype is None else DataType.of(dtype))
+
+
+@function
+def full_like(input: Given, fill_value: float | int | bool, *, dtype: DType = None) -> FunctionalTensor:
+    """Return a tensor of one value, in the shape and the dtype of the input."""
+    return _like(input, fill_value, dtype)
+
+
+@function
+def zeros_like(input: Given, *, dtype: DType = None) -> FunctionalTensor:
+    """Return zeros in the shape and the dtype of the input."""
+    return _like(input, 0, dtype)
+
+
+@function
+def ones_like(input: Given, *, dtype: DType = None) -> FunctionalTensor:
+    """Return ones in the shape and the dtype of the input."""
+    return _like(input, 1, dtype)
+
+
+@function
+def arange(start: Size, end: Size | None = None, step: int | float = 1, *, dtype: DType = None) -> FunctionalTensor:
+    """Return start, start + step, ... below end; with one argument from 0. int64, or float32 if a number is a float."""
+    first, last = (0, start) if end is None else (start, end)
+    if step == 0:
+        raise InputError("step is 0: the numbers would never reach the end")
+    bounds = [to_tensor(value) for value in (first, last, step)]
+    floats = any(bound.dtype.is_float for bound in bounds)
+    wanted = (DataType.FLOAT32 if floats else DataType.INT64) if dtype is None else DataType.of(dtype)
+    if all(bound.is_constant for bound in bounds):
+        count = max(0, math.ceil((last - first) / step))  # type: ignore[operator, arg-type]
+        reason = too_large((count,), wanted)
+        if reason:
+            raise InputError(f"the result would be too large: {reason}")
+        return of_array((np.arange(count) * step + first).astype(wanted.numpy))  # type: ignore[operator]
+    scalars = [apply("Reshape", cast(bound, wanted), ints()) for bound in bounds]
+    return apply("Range", *scalars)
+
+
+def _steps(steps: int) -> int:
+    if isinstance(steps, bool) or not isinstance(steps, (int, np.integer)) or steps < 0:
+        raise InputError(f"steps is a number from 0, and not {steps!r}")
+    reason = too_large((int(steps),), DataType.FLOAT64)
+    if reason:
+        raise InputError(f"the result would be too large: {reason}")
+    return int(steps)
+
+
+@function
+def linspace(start: float, end: float, steps: int, *, dtype: DType = DataType.FLOAT32) -> FunctionalTensor:
+    """Return `steps` numbers from start to end, both included, evenly spaced."""
+    return of_array(np.linspace(start, end, _steps(steps)).astype(DataType.of(dtype).numpy))
+
+
+@function
+def logspace(
+    start: float, end: float, steps: int, base: float = 10.0, *, dtype: DType = DataType.FLOAT32
+) -> FunctionalTensor:
+    """Return `steps` powers of a base, with exponents from start to end, evenly spaced."""
+    return of_array(np.logspace(start, end, _steps(steps), base=base).astype(DataType.of(dtype).numpy))
+
+
+@function
+def eye(n: int, m: int | None = None, *, dtype: DType = DataType.FLOAT32) -> FunctionalTensor:
+    """Return a matrix with ones on the diagonal."""
+    return apply("EyeLike", filled(ints(n, n if m is None else m), 0, DataType.of(dtype)), dtype=DataType.of(dtype))
+
+
+@function
+def meshgrid(*tensors: Any, indexing: Literal["ij", "xy"] = "ij") -> tuple[FunctionalTensor, ...]:
+    """Return the coordinates of a grid, one tensor for each row of coordinates."""
+    several = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)) else tensors
+    given = [to_tensor(row) for row in several]
+    if indexing not in ("ij", "xy"):
+        raise InputError(f"indexing is 'ij' or 'xy', and not {indexing!r}")
+    if any(row.ndim > 1 for row in given):
+        raise InputError("the coordinates of a grid are rows")
+    order = list(range(len(given)))
+    if indexing == "xy" and len(given) > 1:
+        order[:2] = [1, 0]
+    shaped = [
+        apply("Reshape", row, ints(*(-1 if at == place else 1 for at in range(len(given)))))
+        for row, place in zip(given, order, strict=True)
+    ]
+    sizes = [sizes_of(shaped[order.index(at)], at, at + 1) for at in range(len(given))]
+    shape = apply("Concat", *sizes, axis=0) if sizes else ints()
+    return tuple(apply("Expand", one, shape) for one in shaped)
+
+
+# --- windows of signals ---
+
+
+def _window(factors: Sequence[float]) -> Callable[..., FunctionalTensor]:
+    def body(window_length: int, periodic: bool = True, *, dtype: DType = DataType.FLOAT32) -> FunctionalTensor:
+        count = _steps(window_length)
+        turns = 2 * np.pi * np.arange(count) / max(count if periodic else count - 1, 1)
+        values = sum(factor * np.cos(at * turns) for at, factor in enumerate(factors))
+        return of_array(np.asarray(values if count > 1 else np.ones(count)).astype(DataType.of(dtype).numpy))
+
+    return body
+
+
+for _name, _factors in {
+    "hann_window": (0.5, -0.5),
+    "hamming_window": (0.54, -0.46),
+    "blackman_window": (0.42, -0.5, 0.08),
+}.items():
+    _body = _window(_factors)
+    _body.__name__ = _name
+    _body.__doc__ = (
+        f"Return a {_name.partition('_')[0].capitalize()} window; a periodic one leaves out its last number."
+    )
+    function(_body)

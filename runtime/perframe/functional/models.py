@@ -1,0 +1,108 @@
+"""A model inside of another: its layers become layers of the graph."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from perframe.errors import InputError
+from perframe.functional.calls import function, graph_of
+from perframe.functional.tensor import FunctionalTensor, Given, Node, to_tensor
+from perframe.model import Array, Model, Value
+from perframe.tensor.partial import PartialTensor
+
+
+@function
+def forward(model: Model, *inputs: Given | Mapping[str, Given], **named: Given) -> tuple[FunctionalTensor, ...]:
+    """Return the outputs of a model for inputs by position, by name, or as a dict by name.
+
+    The model's layers become part of the graph, and its constants are shared; the model stays as it is. Raises
+    InputError for an input that is missing, unknown, or of a wrong dtype or shape.
+    """
+    given = _by_name(model, inputs, named)
+    _check_dims(model, given)
+    graph = graph_of(list(given.values()))
+    values: dict[str, FunctionalTensor | None] = {"": None, **given}
+    for name, constant in model.constants.items():
+        values[name] = FunctionalTensor(_spec(constant), name=name)
+    for layer in model.layers:
+        operands = tuple(values[name] for name in layer.inputs)
+        results = layer.infer([None if value is None else value.spec for value in operands])
+        node = Node(
+            layer.op,
+            layer.name,
+            operands,
+            tuple(layer.outputs),
+            dict(layer.attributes),
+            layer.epilogue,
+            layer.on_host,
+            layer.channels_last,
+        )
+        for index, (name, spec) in enumerate(zip(layer.outputs, results, strict=False)):
+            if name:
+                values[name] = FunctionalTensor(spec, node, index, graph, name)
+    return tuple(_output(values[value.name], value) for value in model.outputs)
+
+
+def _spec(constant: Array) -> PartialTensor:
+    """Return a constant that this graph cannot change, over the same memory."""
+    if constant.flags.writeable:
+        constant = constant.view()
+        constant.flags.writeable = False
+    return PartialTensor.of(constant)
+
+
+def _output(tensor: FunctionalTensor | None, value: Value) -> FunctionalTensor:
+    """Return an output. Where a dim is unknown here, the dim that the model declares counts."""
+    assert tensor is not None
+    if tensor.spec.shape is None and value.shape is not None and tensor.spec.kind == "tensor":
+        spec = PartialTensor(tensor.dtype, value.shape)
+        return FunctionalTensor(spec, tensor.node, tensor.index, tensor.graph, tensor.name)
+    return tensor.fixed()
+
+
+def _by_name(model: Model, inputs: Sequence[Any], named: Mapping[str, Given]) -> dict[str, FunctionalTensor]:
+    """Return the inputs by name. Raises InputError unless each is given once, with its dtype and shape."""
+    names = [value.name for value in model.inputs]
+    listed = ", ".join(map(str, model.inputs)) or "none"
+    if len(inputs) == 1 and isinstance(inputs[0], Mapping):
+        named, inputs = {**inputs[0], **named}, []
+    if len(inputs) > len(names):
+        raise InputError(f"{model.name} takes {len(names)} input(s), and got {len(inputs)}; its inputs are {listed}")
+    given: dict[str, Any] = dict(zip(names, inputs, strict=False))
+    for name, value in named.items():
+        if name not in names:
+            raise InputError(f"{model.name} has no input {name!r}; its inputs are {listed}")
+        if name in given:
+            raise InputError(f"{model.name}: the input {name!r} is given by position and by name")
+        given[name] = value
+    missing = [str(value) for value in model.inputs if value.name not in given]
+    if missing:
+        raise InputError(f"{model.name} still needs the input(s) {', '.join(missing)}")
+    return {value.name: _checked(model, value, to_tensor(given[value.name]).fixed()) for value in model.inputs}
+
+
+def _checked(model: Model, value: Value, tensor: FunctionalTensor) -> FunctionalTensor:
+    where = f"{model.name}: input {value.name!r}"
+    if tensor.spec.kind != value.kind:
+        raise InputError(f"{where} is a {value.kind}, and got a {tensor.spec.kind}")
+    if tensor.dtype is not value.dtype:
+        raise InputError(f"{where} is {value.dtype}, and got {tensor.spec}: convert it by .to('{value.dtype}')")
+    if value.shape is not None and tensor.spec.shape is not None and not value.shape.may_be(tensor.spec.shape):
+        raise InputError(f"{where} has the shape {value.shape}, and got {tensor.spec.shape}")
+    return tensor
+
+
+def _check_dims(model: Model, given: Mapping[str, FunctionalTensor]) -> None:
+    """Raise InputError where one named dim would have two sizes."""
+    sizes: dict[str, tuple[str, int]] = {}
+    for value in model.inputs:
+        shape = given[value.name].spec.shape
+        for dim, size in zip(value.shape or (), shape or (), strict=False):
+            if isinstance(dim, str) and isinstance(size, int):
+                first, before = sizes.setdefault(dim, (value.name, size))
+                if before != size:
+                    raise InputError(
+                        f"{model.name}: the dim {dim!r} is {before} in the input {first!r}, and {size} in "
+                        f"{value.name!r}"
+                    )

@@ -1,0 +1,157 @@
+"""Functional tensors: values of a model that does not exist yet. Their shapes and dtypes are known at once."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perframe.errors import InputError
+from perframe.functional.methods import Methods
+from perframe.layers.epilogue import Stage
+from perframe.tensor import DataType, Tensor
+from perframe.tensor.partial import DynamicTensorShape, PartialTensor
+
+if TYPE_CHECKING:
+    from perframe.functional.graph import FunctionalGraph
+
+_numbers = itertools.count()
+
+
+@dataclass(eq=False)
+class Node:
+    """A layer to be. `hints` are the names that its outputs would like to have; "" is an output that nobody reads."""
+
+    op: str
+    title: str
+    inputs: tuple[FunctionalTensor | None, ...]
+    hints: tuple[str, ...]
+    attributes: dict[str, Any]
+    epilogue: tuple[Stage, ...] = ()
+    on_host: bool = False
+    channels_last: bool = False
+    number: int = field(default_factory=lambda: next(_numbers))  # later nodes read earlier ones
+
+
+class FunctionalTensor(Methods):
+    """A value of a model that is being built: an input, a constant, or an output of a layer.
+
+    Python's operators, indexing and the functions of `pf.functional` make further tensors from it. `shape` and `dtype`
+    are known at once; a dim is a number, a name, or None if it is unknown. Values exist when a worker runs the model.
+    """
+
+    __array_ufunc__ = None  # so that `array + tensor` is left to the tensor
+    __hash__ = object.__hash__
+
+    def __init__(
+        self,
+        spec: PartialTensor,
+        node: Node | None = None,
+        index: int = 0,
+        graph: FunctionalGraph | None = None,
+        name: str = "",
+        is_number: bool = False,
+    ) -> None:
+        self.spec, self.node, self.index, self.graph, self.name = spec, node, index, graph, name
+        self.is_number = is_number  # a Python number gives way to a tensor's dtype
+
+    @property
+    def dtype(self) -> DataType:
+        """The data type."""
+        return self.spec.dtype
+
+    @property
+    def shape(self) -> DynamicTensorShape:
+        """The shape: numbers, names and None. Raises InputError if not even the number of dims is known."""
+        if self.spec.shape is None:
+            raise InputError(f"{self}: the number of its dims is not known before the model runs")
+        return self.spec.shape
+
+    @property
+    def ndim(self) -> int:
+        """The number of dims."""
+        return len(self.shape)
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether its values are given, and not computed by a layer."""
+        return self.node is None and self.spec.value is not None
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise InputError(f"{self} has no dims, and so no length")
+        if not isinstance(self.shape[0], int):
+            raise InputError(f"{self} has no known length: dim 0 is {self.shape[0] or 'unknown'}; see size(x, 0)")
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[FunctionalTensor]:
+        return (self[index] for index in range(len(self)))
+
+    def __bool__(self) -> bool:
+        raise InputError(
+            f"{self} has no truth yet: its values exist when a worker runs the model. Use where(condition, a, b) in "
+            "place of `if`, logical_and(a, b) or a & b in place of `and`, and a.any() or a.all() for one bool"
+        )
+
+    def __array__(self, *_args: Any, **_options: Any) -> NDArray[Any]:
+        raise InputError(f"{self} has no values yet: compile the graph, and run the model with a worker")
+
+    def __getitem__(self, index: Any) -> FunctionalTensor:
+        from perframe.functional.indexing import getitem
+
+        return getitem(self, index)
+
+    def __setitem__(self, index: Any, value: Given) -> None:
+        from perframe.functional.indexing import with_items
+
+        made = with_items(self, index, to_tensor(value))
+        self.spec, self.node, self.index, self.graph, self.name = made.spec, made.node, made.index, made.graph, ""
+
+    def fixed(self) -> FunctionalTensor:
+        """Return a tensor that stays what this one is now, even if items of this one are set."""
+        return FunctionalTensor(self.spec, self.node, self.index, self.graph, self.name, self.is_number)
+
+    def __repr__(self) -> str:
+        return f"FunctionalTensor({f'{self.name}: ' if self.name else ''}{self.spec})"
+
+
+Given = FunctionalTensor | Tensor | NDArray[Any] | Sequence[Any] | float | int | bool  # all that becomes a tensor
+
+
+def of_array(array: NDArray[Any], is_number: bool = False) -> FunctionalTensor:
+    """Return a constant over an array, which is not copied."""
+    return FunctionalTensor(PartialTensor.of(array), is_number=is_number)
+
+
+def to_tensor(value: Given) -> FunctionalTensor:
+    """Return a tensor as it is, and anything else as a constant: lists and numbers of Python as PyTorch reads them.
+
+    Raises InputError for a value that no tensor can hold.
+    """
+    if isinstance(value, FunctionalTensor):
+        return value
+    if isinstance(value, Tensor):
+        value = value.download_to_array()
+    is_number = isinstance(value, (bool, int, float, np.number, np.bool_))
+    plain = is_number or isinstance(value, (list, tuple))
+    if isinstance(value, (list, tuple)) and any(isinstance(item, FunctionalTensor) for item in value):
+        raise InputError("a list of functional tensors is no tensor: join them by stack(...) or cat(...)")
+    try:
+        array = np.array(value)
+    except (ValueError, TypeError) as error:
+        raise InputError(f"{value!r:.200} cannot become a tensor: {error}") from None
+    if plain and array.dtype.kind in "f" and not isinstance(value, np.number):
+        array = array.astype(np.float32)
+    elif plain and array.dtype.kind in "iu" and not isinstance(value, np.number):
+        array = array.astype(np.int64)
+    elif array.dtype.kind in "US":
+        array = array.astype(object)
+    if array.dtype == object and not all(isinstance(item, str) for item in array.flat):
+        raise InputError(f"{value!r:.200} of type {type(value).__name__} cannot become a tensor")
+    DataType.of(array.dtype)
+    array.flags.writeable = False
+    return of_array(array, is_number)

@@ -1,0 +1,1 @@
+"""The adapters of LiteRT's operators, a file for each group."""

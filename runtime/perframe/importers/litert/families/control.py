@@ -1,0 +1,103 @@
+"""Branches, loops and calls: their bodies are other graphs of the file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from perframe.errors import ModelError
+from perframe.importers.litert.builder import Builder
+from perframe.importers.litert.node import Node
+from perframe.importers.litert.table import operator
+from perframe.model import Model, Value
+from perframe.tensor import DataType
+from perframe.tensor.partial import DynamicTensorShape, PartialTensor
+
+
+def _body(node: Node, inner: Builder, outputs: Sequence[str], own: Sequence[str] = ()) -> Model:
+    """Return a body of these outputs. Its inputs are its own, and the values of outer graphs that it reads."""
+    made: list[str] = []
+    for name in outputs:  # each output is the result of a layer of the body, and only once
+        inner.find(name)
+        made += inner.layer("Identity", "output", [name], 1, f"{name}:out", {})
+    inputs = [*own, *inner.captures]
+    values = [Value(name, inner.specs[name].dtype, inner.specs[name].shape) for name in inputs]
+    results = [Value(name, inner.specs[name].dtype, inner.specs[name].shape) for name in made]
+    return Model(values, results, inner.layers, inner.constants, f"{node.like}, a body")
+
+
+def _with_captures(node: Node, bodies: Sequence[Builder]) -> tuple[str, ...]:
+    captures = tuple(dict.fromkeys(name for body in bodies for name in body.captures))
+    for name in captures:
+        node.builder.find(name)
+    return captures
+
+
+@operator("IF")
+def _if(node: Node) -> list[str]:
+    given = [node.raw(index) for index in range(1, len(node.operation.inputs))]
+    inner = {name: Builder(node.builder) for name in ("then_branch", "else_branch")}
+    bodies = {}
+    for name, option in (("then_branch", "ThenSubgraphIndex"), ("else_branch", "ElseSubgraphIndex")):
+        outputs = node.scope.inline(int(node.option(option)), given, inner[name])
+        bodies[name] = _body(node, inner[name], outputs)
+    captures = _with_captures(node, list(inner.values()))
+    condition = node.raw(0)
+    count = len(node.operation.outputs)
+    return node.several(count, "If", condition, *captures, bodies=bodies, captures=captures)
+
+
+@operator("WHILE", "STABLEHLO_WHILE")
+def _while(node: Node) -> list[str]:
+    """A loop whose body computes the next states, and then the condition. The first condition stands before it."""
+    condition, body = (int(node.option(f"{name}SubgraphIndex")) for name in ("Cond", "Body"))
+    given = [node.raw(index) for index in range(len(node.operation.inputs))]
+    inner = Builder(node.builder)
+    count = inner.input("iteration", DataType.INT64, DynamicTensorShape(()))
+    going = inner.input("going", DataType.BOOL, None)
+    declared = node.scope.around.file.graphs[body].tensors
+    inputs = node.scope.around.file.graphs[body].inputs
+    if len(inputs) != len(given):
+        raise ModelError(f"a loop carries {len(given)} states, and its body takes {len(inputs)}")
+    states = []
+    for index, name in zip(inputs, given, strict=True):
+        spec = node.spec(name)
+        shape = None if spec.shape is None else _loosened(spec, declared[index].shape)
+        states.append(inner.input("state", spec.dtype, shape))
+    first = node.scope.inline(condition, given)[0]
+    made = node.scope.inline(body, states, inner)
+    again = node.scope.inline(condition, made, inner)[0]
+    model = _body(node, inner, [again, *made], [count, going, *states])
+    captures = _with_captures(node, [inner])
+    bodies = {"body": model}
+    shape = node.spec(first).shape
+    if shape is not None and len(shape):
+        first = node("Reshape", first, node.constant((), np.int64))
+    return node.several(len(given), "Loop", "", first, *given, *captures, bodies=bodies, captures=captures)
+
+
+def _loosened(spec: PartialTensor, declared: Sequence[int | None]) -> DynamicTensorShape | None:
+    """Return the dims of a state that the file declares too: it may have others in later runs of the body."""
+    if spec.shape is None or len(spec.shape) != len(declared):
+        return None
+    return DynamicTensorShape(one if one == other else None for one, other in zip(spec.shape, declared, strict=True))
+
+
+@operator("CALL")
+def _call(node: Node) -> list[str]:
+    given = [node.raw(index) for index in range(len(node.operation.inputs))]
+    return node.scope.inline(int(node.option("Subgraph")), given)
+
+
+@operator("STABLEHLO_COMPOSITE")
+def _composite(node: Node) -> list[str]:
+    """A composite names a graph that computes it from simpler operators."""
+    given = [node.raw(index) for index in range(len(node.operation.inputs))]
+    return node.scope.inline(int(node.option("DecompositionSubgraphIndex")), given)
+
+
+@operator("CALL_ONCE")
+def _call_once(node: Node) -> list[str]:
+    """A graph that prepares variables. Those operators are not supported, so there is nothing to prepare."""
+    return []

@@ -1,0 +1,244 @@
+"""Operators that compute each element by itself: arithmetic, activations, comparisons, conversions."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from perframe.importers.litert.node import Node
+from perframe.importers.litert.table import operator, rows
+from perframe.tensor import DataType
+
+UNARY = {
+    "ABS": "Abs",
+    "CEIL": "Ceil",
+    "COS": "Cos",
+    "ELU": "Elu",
+    "EXP": "Exp",
+    "FLOOR": "Floor",
+    "HARD_SWISH": "HardSwish",
+    "LOG": "Log",
+    "LOGICAL_NOT": "Not",
+    "LOGISTIC": "Sigmoid",
+    "NEG": "Neg",
+    "RELU": "Relu",
+    "ROUND": "Round",
+    "SIGN": "Sign",
+    "SIN": "Sin",
+    "SQRT": "Sqrt",
+    "TANH": "Tanh",
+    "STABLEHLO_ABS": "Abs",
+    "STABLEHLO_COSINE": "Cos",
+    "STABLEHLO_EXPONENTIAL": "Exp",
+    "STABLEHLO_FLOOR": "Floor",
+    "STABLEHLO_LOG": "Log",
+    "STABLEHLO_LOGISTIC": "Sigmoid",
+    "STABLEHLO_NEGATE": "Neg",
+    "STABLEHLO_TANH": "Tanh",
+}
+BINARY = {
+    "ADD": "Add",
+    "DIV": "Div",
+    "EQUAL": "Equal",
+    "GREATER": "Greater",
+    "GREATER_EQUAL": "GreaterOrEqual",
+    "LESS": "Less",
+    "LESS_EQUAL": "LessOrEqual",
+    "LOGICAL_AND": "And",
+    "LOGICAL_OR": "Or",
+    "MAXIMUM": "Max",
+    "MINIMUM": "Min",
+    "MUL": "Mul",
+    "POW": "Pow",
+    "PRELU": "PRelu",
+    "SUB": "Sub",
+    "STABLEHLO_ADD": "Add",
+    "STABLEHLO_DIVIDE": "Div",
+    "STABLEHLO_MAXIMUM": "Max",
+    "STABLEHLO_MINIMUM": "Min",
+    "STABLEHLO_MULTIPLY": "Mul",
+    "STABLEHLO_POWER": "Pow",
+    "STABLEHLO_SUBTRACT": "Sub",
+}
+LIMITS = {"RELU6": (0.0, 6.0), "RELU_N1_TO_1": (-1.0, 1.0), "RELU_0_TO_1": (0.0, 1.0)}
+COMPARISONS = ("Equal", "NotEqual", "GreaterOrEqual", "Greater", "LessOrEqual", "Less")  # by StableHLO's numbers
+
+
+def _unary(node: Node, layer: str) -> str:
+    return node(layer, node.x(0))
+
+
+def _binary(node: Node, layer: str) -> str:
+    return node(layer, node.x(0), node.x(1))
+
+
+rows(UNARY, _unary, __name__)
+rows(BINARY, _binary, __name__)
+
+
+@operator(*LIMITS)
+def _limits(node: Node) -> str:
+    return node.clipped(node.x(0), *LIMITS[node.operation.code])
+
+
+@operator("LEAKY_RELU")
+def _leaky_relu(node: Node) -> str:
+    return node("LeakyRelu", node.x(0), alpha=float(node.option("Alpha", 0.0)))
+
+
+@operator("GELU")
+def _gelu(node: Node) -> str:
+    return node("Gelu", node.x(0), approximate="tanh" if node.option("Approximate") else "none")
+
+
+@operator("ADD_N")
+def _add_n(node: Node) -> str:
+    total, *rest = node.all()
+    for other in rest:
+        total = node("Add", total, other)
+    return total
+
+
+@operator("SQUARE")
+def _square(node: Node) -> str:
+    return node("Mul", node.x(0), node.x(0))
+
+
+@operator("SQUARED_DIFFERENCE")
+def _squared_difference(node: Node) -> str:
+    difference = node("Sub", node.x(0), node.x(1))
+    return node("Mul", difference, difference)
+
+
+@operator("RSQRT", "STABLEHLO_RSQRT")
+def _rsqrt(node: Node) -> str:
+    return node("Reciprocal", node("Sqrt", node.x(0)))
+
+
+@operator("STABLEHLO_CBRT")
+def _cube_root(node: Node) -> str:
+    x = node.x(0)
+    root = node("Pow", node("Abs", x), node.number(1 / 3, x))
+    return node("Mul", node("Sign", x), root)
+
+
+@operator("NOT_EQUAL")
+def _not_equal(node: Node) -> str:
+    return node("Not", node("Equal", node.x(0), node.x(1)))
+
+
+@operator("STABLEHLO_COMPARE")
+def _compare(node: Node) -> str:
+    name = COMPARISONS[node.option("ComparisonDirection")]
+    if name == "NotEqual":
+        return node("Not", node("Equal", node.x(0), node.x(1)))
+    return node(name, node.x(0), node.x(1))
+
+
+@operator("FLOOR_DIV")
+def _floor_div(node: Node) -> str:
+    a, b = node.x(0), node.x(1)
+    if node.spec(a).dtype.is_float:
+        return node("Floor", node("Div", a, b))
+    return node("Div", node("Sub", a, node("Mod", a, b)), b)
+
+
+@operator("FLOOR_MOD")
+def _floor_mod(node: Node) -> str:
+    a, b = node.x(0), node.x(1)
+    if not node.spec(a).dtype.is_float:
+        return node("Mod", a, b)
+    return node("Sub", a, node("Mul", node("Floor", node("Div", a, b)), b))
+
+
+@operator("STABLEHLO_REMAINDER")
+def _remainder(node: Node) -> str:
+    return node("Mod", node.x(0), node.x(1), fmod=1)
+
+
+@operator("ATAN2")
+def _atan2(node: Node) -> str:
+    """The quotient of the smaller by the larger number, so that it is at most 1 and never of a zero by a zero."""
+    y, x = node.x(0), node.x(1)
+    zero, one, half_turn, turn = (node.number(value, x) for value in (0.0, 1.0, np.pi / 2, np.pi))
+    flat = node("GreaterOrEqual", node("Abs", x), node("Abs", y))
+    below = node("Where", flat, x, y)
+    below = node("Where", node("Equal", below, zero), one, below)
+    angle = node("Atan", node("Div", node("Where", flat, y, x), below))
+    side = node("Where", node("Less", y, zero), node("Neg", turn), turn)
+    beyond = node("Where", node("Less", x, zero), side, zero)
+    steep = node("Where", node("Less", y, zero), node("Neg", half_turn), half_turn)
+    return node("Where", flat, node("Add", angle, beyond), node("Sub", steep, angle))
+
+
+@operator("BITWISE_XOR")
+def _bitwise_xor(node: Node) -> str:
+    x = node.x(0)
+    return node("Xor" if node.spec(x).dtype is DataType.BOOL else "BitwiseXor", x, node.x(1))
+
+
+@operator("STABLEHLO_AND")
+def _and(node: Node) -> str:
+    x = node.x(0)
+    return node("And" if node.spec(x).dtype is DataType.BOOL else "BitwiseAnd", x, node.x(1))
+
+
+@operator("STABLEHLO_OR")
+def _or(node: Node) -> str:
+    x = node.x(0)
+    return node("Or" if node.spec(x).dtype is DataType.BOOL else "BitwiseOr", x, node.x(1))
+
+
+@operator("RIGHT_SHIFT")
+def _right_shift(node: Node) -> str:
+    return node("BitShift", node.x(0), node.x(1), direction="RIGHT")
+
+
+@operator("STABLEHLO_SHIFT_LEFT")
+def _left_shift(node: Node) -> str:
+    return node("BitShift", node.x(0), node.x(1), direction="LEFT")
+
+
+@operator("SELECT", "SELECT_V2", "STABLEHLO_SELECT")
+def _select(node: Node) -> str:
+    condition, a, b = node.x(0), node.x(1), node.x(2)
+    rank = node.rank(a)
+    if node.operation.code == "SELECT" and node.rank(condition) == 1 < rank:  # it chooses rows
+        condition = node("Unsqueeze", condition, node.ints(*range(1, rank)))
+    return node("Where", condition, a, b)
+
+
+@operator("STABLEHLO_CLAMP")
+def _clamp(node: Node) -> str:
+    return node("Min", node("Max", node.x(1), node.x(0)), node.x(2))
+
+
+@operator("CAST", "STABLEHLO_CONVERT")
+def _cast(node: Node) -> str:
+    return node.cast(node.raw(0), node.scope.dtype(node.operation.outputs[0]))
+
+
+@operator("BITCAST")
+def _bitcast(node: Node) -> str:
+    return node("BitCast", node.raw(0), to=node.output_dtype())
+
+
+@operator("DEQUANTIZE", "QUANTIZE", "DENSIFY")
+def _as_it_is(node: Node) -> str:
+    """The numbers stay; the scales of the input and the output say how they are stored."""
+    return node.x(0)
+
+
+@operator("FAKE_QUANT")
+def _fake_quant(node: Node) -> str:
+    """Round to the numbers that a quantization would keep. The range is moved so that zero is one of them."""
+    x, low, high = node.x(0), float(node.option("Min", 0.0)), float(node.option("Max", 0.0))
+    levels = 2 ** int(node.option("NumBits", 8)) - 1
+    least = 1 if node.option("NarrowRange") else 0
+    scale = (high - low) / (levels - least)
+    if not scale > 0:
+        raise NotImplementedError(f"its range from {low} to {high} is empty")
+    zero = min(max(round(least - low / scale), least), levels)
+    bottom, top = (least - zero) * scale, (levels - zero) * scale
+    steps = node("Div", node("Sub", node.clipped(x, bottom, top), node.number(bottom, x)), node.number(scale, x))
+    whole = node("Floor", node("Add", steps, node.number(0.5, x)))
+    return node("Add", node("Mul", whole, node.number(scale, x)), node.number(bottom, x))

@@ -1,0 +1,171 @@
+"""Recurrent layers. A state that the file keeps between two runs begins with zeros in each run."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from perframe.importers.litert.node import ACTIVATIONS, TANH, Node
+from perframe.importers.litert.table import operator
+
+NAMES = {0: ("Affine", 1.0), 1: ("Relu", None), TANH: ("Tanh", None), 6: ("Sigmoid", None)}
+LAYER_NORMALIZATION = (20, 21, 22, 23)
+
+
+def _joined(node: Node, names: list[str]) -> str:
+    """Return the weights of the gates, one below the other, for one direction."""
+    whole = names[0] if len(names) == 1 else node("Concat", *names, axis=0)
+    return node("Unsqueeze", whole, node.ints(0))
+
+
+def _diagonal(node: Node, index: int) -> str:
+    return node.x(index)
+
+
+@operator("UNIDIRECTIONAL_SEQUENCE_LSTM")
+def _sequence_lstm(node: Node) -> str:
+    return _lstm(node, node.x(0), bool(node.option("TimeMajor")), 0, False)
+
+
+@operator("BIDIRECTIONAL_SEQUENCE_LSTM")
+def _both_lstm(node: Node) -> list[str] | str:
+    """The weights of the backward direction lie 17 inputs behind those of the forward one."""
+    if any(node.has(index) for index in range(39, 48)):
+        raise NotImplementedError("auxiliary inputs are not supported")
+    major = bool(node.option("TimeMajor"))
+    forward = _lstm(node, node.x(0), major, 0, False)
+    backward = _lstm(node, node.x(0), major, 17, True)
+    return node("Concat", forward, backward, axis=-1) if node.option("MergeOutputs") else [forward, backward]
+
+
+def _lstm(node: Node, x: str, time_major: bool, offset: int, backward: bool) -> str:
+    """ONNX lists the gates as input, output, forget, cell; the file as input, forget, cell, output."""
+    last = 48 if offset else len(node.operation.inputs)
+    if any(node.has(index) for index in LAYER_NORMALIZATION if index < last) and not _is_both(node):
+        raise NotImplementedError("layer normalization within an LSTM is not supported")
+    if node.has(16 + offset):
+        raise NotImplementedError("a projection within an LSTM is not supported")
+    steps = node.shape(x)[0 if time_major else 1]
+    clip = float(node.option("CellClip", 0.0) or 0.0)
+    if clip > 0 and not (isinstance(steps, int) and steps <= clip):  # a cell grows by at most 1 a step
+        raise NotImplementedError(
+            f"cells that are clipped at {clip} within {steps or 'unknown'} steps are not supported"
+        )
+    order = (0, 3, 1, 2)
+    if node.has(1 + offset):
+        w, r, b = ([node.x(base + gate + offset) for gate in order] for base in (1, 5, 12))
+    else:  # the input gate is what the forget gate leaves: 1 - sigmoid(x) = sigmoid(-x)
+        w, r, b = ([node.x(base + gate + offset) for gate in order[1:]] for base in (1, 5, 12))
+        for gates in (w, r, b):
+            gates.insert(0, node("Neg", gates[1]))
+    (hidden,) = node.sizes(r[0], 1)
+    bias = node("Concat", *b, node.constant(np.zeros(4 * hidden, np.float32), np.float32), axis=0)
+    peepholes = [node.x(index + offset) for index in (9, 11, 10) if node.has(index + offset)]
+    if peepholes and len(peepholes) < 3:
+        raise NotImplementedError("peepholes without one for the input gate are not supported")
+    name, alpha = NAMES.get(node.option("FusedActivationFunction"), ("", None))
+    if not name:
+        raise NotImplementedError(f"the activation {node.option('FusedActivationFunction')} is not supported")
+    attributes = {"activations": ("Sigmoid", name, name)} if alpha is None else _affine(name, alpha)
+    given = x if time_major else node("Transpose", x, perm=(1, 0, 2))
+    weights = (node("Unsqueeze", bias, node.ints(0)),)
+    p = _joined(node, peepholes) if peepholes else ""
+    direction = "reverse" if backward else "forward"
+    made = node.several(
+        3,
+        "LSTM",
+        given,
+        _joined(node, w),
+        _joined(node, r),
+        *weights,
+        "",
+        "",
+        "",
+        p,
+        hidden_size=hidden,
+        direction=direction,
+        **attributes,
+    )[0]
+    made = node("Squeeze", made, node.ints(1))
+    return made if time_major else node("Transpose", made, perm=(1, 0, 2))
+
+
+def _is_both(node: Node) -> bool:
+    return node.operation.code.startswith("BIDIRECTIONAL")
+
+
+def _affine(name: str, alpha: float) -> dict[str, object]:
+    names = ("Sigmoid", name, name)
+    return {"activations": names, "activation_alpha": (0.0, alpha, alpha), "activation_beta": (0.0, 0.0, 0.0)}
+
+
+@operator("LSTM")
+def _lstm_step(node: Node) -> str:
+    """One step, from states of zeros. Its inputs are those of a sequence."""
+    if node.option("KernelType") or len(node.operation.outputs) != 1:
+        raise NotImplementedError("an LSTM with five inputs and four outputs (a basic kernel) is not supported")
+    made = _lstm(node, node("Unsqueeze", node.x(0), node.ints(0)), True, 0, False)
+    return node("Squeeze", made, node.ints(0))
+
+
+@operator("UNIDIRECTIONAL_SEQUENCE_RNN")
+def _sequence_rnn(node: Node) -> str:
+    return _rnn(node, node.x(0), bool(node.option("TimeMajor")), (1, 2, 3), False)
+
+
+@operator("BIDIRECTIONAL_SEQUENCE_RNN")
+def _both_rnn(node: Node) -> list[str] | str:
+    if any(node.has(index) for index in range(9, 12)):
+        raise NotImplementedError("auxiliary inputs are not supported")
+    major = bool(node.option("TimeMajor"))
+    forward = _rnn(node, node.x(0), major, (1, 2, 3), False)
+    backward = _rnn(node, node.x(0), major, (5, 6, 7), True)
+    return node("Concat", forward, backward, axis=-1) if node.option("MergeOutputs") else [forward, backward]
+
+
+@operator("RNN")
+def _rnn_step(node: Node) -> str:
+    """One step, from a state of zeros."""
+    made = _rnn(node, node("Unsqueeze", node.x(0), node.ints(0)), True, (1, 2, 3), False)
+    return node("Squeeze", made, node.ints(0))
+
+
+def _rnn(node: Node, x: str, time_major: bool, indices: tuple[int, int, int], backward: bool) -> str:
+    """The activation follows the layer in a file, and lies within the recurrence."""
+    w, r, b = (node.x(index) for index in indices)
+    (hidden,) = node.sizes(r, 1)
+    kind = node.option("FusedActivationFunction")
+    name, alpha = NAMES.get(kind, ("", None))
+    if not name or (kind in ACTIVATIONS and kind != 1):
+        raise NotImplementedError(f"the activation {kind} is not supported")
+    extra = {} if alpha is None else {"activation_alpha": (alpha,), "activation_beta": (0.0,)}
+    bias = node("Concat", b, node.constant(np.zeros(hidden, np.float32), np.float32), axis=0)
+    given = x if time_major else node("Transpose", x, perm=(1, 0, 2))
+    made = node.several(
+        2,
+        "RNN",
+        given,
+        _joined(node, [w]),
+        _joined(node, [r]),
+        node("Unsqueeze", bias, node.ints(0)),
+        hidden_size=hidden,
+        activations=(name,),
+        direction="reverse" if backward else "forward",
+        **extra,
+    )[0]
+    made = node("Squeeze", made, node.ints(1))
+    return made if time_major else node("Transpose", made, perm=(1, 0, 2))
+
+
+@operator("SVDF")
+def _svdf(node: Node) -> str:
+    """One step of a filter of low rank, from a memory of zeros: only the newest entry of the memory counts."""
+    x, features, time = node.x(0), node.x(1), node.x(2)
+    rank = int(node.option("Rank"))
+    filters, memory = node.sizes(time, 0, 1)
+    if rank < 1 or filters % rank:
+        raise ValueError(f"{filters} filters of rank {rank}")
+    newest = node("Gather", time, node.constant(memory - 1, np.int64), axis=1)
+    made = node("Mul", node("Gemm", x, features, transB=1), newest)
+    parts = node("Reshape", made, node.ints(-1, filters // rank, rank))
+    made = node("ReduceSum", parts, node.ints(2), keepdims=0)
+    return node.activated(node("Add", made, node.x(3)) if node.has(3) else made)

@@ -1,0 +1,214 @@
+"""An operator on its way to layers: what its adapter asks for, and adds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perframe.importers.litert.file import Operation, Quantization
+from perframe.tensor import DataType
+from perframe.tensor.checks import too_large
+from perframe.tensor.partial import Dim, PartialTensor
+
+if TYPE_CHECKING:
+    from perframe.importers.litert.graph import Scope
+
+Array = NDArray[Any]
+
+ACTIVATIONS = {1: (0.0, None), 2: (-1.0, 1.0), 3: (0.0, 6.0)}  # RELU, RELU_N1_TO_1, RELU6
+TANH = 4
+
+
+def plain_name(name: str) -> str:
+    """Return a name for layers and values: the converter joins the names of all operators that it fused by ";"."""
+    return name.partition(";")[0]
+
+
+class Node:
+    """One operator within a scope. With `exact` its adapter gets quantized numbers as they are."""
+
+    def __init__(self, scope: Scope, operation: Operation, exact: bool) -> None:
+        self.scope, self.operation, self.exact = scope, operation, exact
+        self.builder = scope.builder
+        outputs = [index for index in operation.outputs if index >= 0]
+        named = scope.graph.tensors[outputs[0]].name if outputs else ""
+        self.like = plain_name(named) or operation.name
+
+    # --- layers ---
+
+    def __call__(self, op: str, *inputs: str, **attributes: Any) -> str:
+        """Add a layer, and return the name of its output."""
+        return self.several(1, op, *inputs, **attributes)[0]
+
+    def several(self, count: int, op: str, *inputs: str, **attributes: Any) -> list[str]:
+        """Add a layer with `count` outputs, and return their names."""
+        return self.builder.layer(op, self.like, list(inputs), count, self.like, attributes)
+
+    def constant(self, value: Any, dtype: Any) -> str:
+        """Add a constant, and return its name."""
+        return self.builder.constant(value, dtype)
+
+    def ints(self, *values: int) -> str:
+        """Add a constant vector of int64."""
+        return self.constant(values, np.int64)
+
+    def number(self, value: float, like: str) -> str:
+        """Add a constant number of the dtype of another value."""
+        return self.constant(value, self.spec(like).dtype.numpy)
+
+    def first(self, name: str) -> str:
+        """Return a value with its last dim as the second."""
+        rank = self.rank(name)
+        return self("Transpose", name, perm=(0, rank - 1, *range(1, rank - 1)))
+
+    def last(self, name: str) -> str:
+        """Return a value with its second dim as the last."""
+        return self("Transpose", name, perm=(0, *range(2, self.rank(name)), 1))
+
+    def cast(self, name: str, dtype: DataType) -> str:
+        """Return a value in a dtype."""
+        if self.spec(name).dtype is dtype:
+            return name
+        value = self.known(name)
+        if value is not None:
+            return self.constant(value, dtype.numpy)
+        return self("Cast", name, to=dtype)
+
+    def long(self, name: str) -> str:
+        """Return a value as int64, the dtype of shapes and indices in layers."""
+        return self.cast(name, DataType.INT64)
+
+    # --- inputs and outputs ---
+
+    def has(self, index: int) -> bool:
+        """Whether the operator has this input."""
+        return index < len(self.operation.inputs) and self.operation.inputs[index] >= 0
+
+    def x(self, index: int) -> str:
+        """Return the name of an input: of real numbers, unless the adapter gets quantized ones as they are."""
+        return self.raw(index) if self.exact else self.scope.real(self._tensor(index))
+
+    def raw(self, index: int) -> str:
+        """Return the name of an input as it is stored."""
+        return self.scope.stored(self._tensor(index))
+
+    def all(self) -> list[str]:
+        """Return the names of all inputs."""
+        return [self.x(index) for index in range(len(self.operation.inputs))]
+
+    def optional(self, index: int) -> str:
+        """Return the name of an input, or "" if it is absent."""
+        return self.x(index) if self.has(index) else ""
+
+    def weights(self, index: int, perm: tuple[int, ...]) -> str:
+        """Return an input with its dims in another order, and with its quantization."""
+        return self.scope.arranged(self._tensor(index), perm)
+
+    def _tensor(self, index: int) -> int:
+        if not self.has(index):
+            raise NotImplementedError(f"it has no input {index}")
+        return self.operation.inputs[index]
+
+    def quantization(self, index: int) -> Quantization | None:
+        """Return the quantization of an output."""
+        return self.scope.quantization(self.operation.outputs[index])
+
+    def output_dtype(self, index: int = 0) -> DataType:
+        """Return the dtype that the file declares for an output. Quantized outputs are real at first."""
+        tensor = self.operation.outputs[index]
+        if self.scope.quantization(tensor) is not None and not self.exact:
+            return DataType.FLOAT32
+        return self.scope.dtype(tensor)
+
+    def output_shape(self, index: int = 0) -> tuple[Dim, ...]:
+        """Return the shape that the file declares for an output."""
+        return self.scope.graph.tensors[self.operation.outputs[index]].shape
+
+    # --- facts ---
+
+    def option(self, name: str, default: Any = 0) -> Any:
+        """Return an option by its name in the schema."""
+        return self.operation.options.get(name, default)
+
+    def spec(self, name: str) -> PartialTensor:
+        """Return the spec of a value."""
+        return self.builder.find(name)
+
+    def rank(self, name: str) -> int:
+        """Return the rank of a value. Raises NotImplementedError if it is unknown."""
+        return len(self.shape(name))
+
+    def shape(self, name: str) -> tuple[Dim, ...]:
+        """Return the dims of a value. Raises NotImplementedError if its rank is unknown."""
+        shape = self.spec(name).shape
+        if shape is None:
+            raise NotImplementedError(f"the rank of its input {name!r} is unknown")
+        return tuple(shape)
+
+    def sizes(self, name: str, *axes: int) -> list[int]:
+        """Return dims of a value. Raises NotImplementedError if one is unknown."""
+        shape = self.shape(name)
+        found = [shape[axis] for axis in axes]
+        if not all(isinstance(dim, int) for dim in found):
+            raise NotImplementedError(f"dims {axes} of its input {name!r} of shape {shape} are not all known")
+        return [int(dim) for dim in found if isinstance(dim, int)]
+
+    def known(self, name: str) -> Array | None:
+        """Return the value of a constant, or of arithmetic with shapes; None if it is not known."""
+        if name in self.builder.constants:
+            return self.builder.constants[name]
+        return self.spec(name).value
+
+    def value(self, index: int) -> Array:
+        """Return the value of an input. Raises NotImplementedError if it is not known."""
+        found = self.known(self.raw(index))
+        if found is None:
+            raise NotImplementedError(f"its input {index} ({self.raw(index)!r}) is not a constant")
+        return found
+
+    def entries(self, index: int) -> list[int]:
+        """Return the entries of an input that is a shape, 0 for an unknown first one: a batch.
+
+        Raises NotImplementedError if another entry is not known.
+        """
+        spec = self.spec(self.raw(index))
+        found = spec.elements if spec.value is None else tuple(int(entry) for entry in spec.value.reshape(-1))
+        if found is None or not all(isinstance(entry, int) for entry in found[1:]):
+            raise NotImplementedError(f"not all entries of its input {index} ({self.raw(index)!r}) are known")
+        return [entry if isinstance(entry, int) else 0 for entry in found]
+
+    def axes(self, index: int) -> list[int]:
+        """Return the value of an input that lists whole numbers. Raises NotImplementedError if it is not known."""
+        return [int(number) for number in self.value(index).reshape(-1)]
+
+    def check_room(self, *shape: int) -> None:
+        """Raise ValueError if a constant of this shape, which the adapter is about to make, would be too large."""
+        reason = too_large(shape, DataType.INT64)
+        if reason:
+            raise ValueError(f"it needs a constant for its sizes: {reason}")
+
+    def refuse(self, *options: str) -> None:
+        """Raise NotImplementedError if one of these options is set."""
+        for name in options:
+            if self.option(name):
+                raise NotImplementedError(f"its option {name}={self.option(name)!r} is not supported")
+
+    def activated(self, name: str) -> str:
+        """Return a value after the activation that the operator's options fuse."""
+        kind = self.option("FusedActivationFunction")
+        if kind in ACTIVATIONS:
+            return self.clipped(name, *ACTIVATIONS[kind])
+        if kind == TANH:
+            return self("Tanh", name)
+        if kind:
+            raise NotImplementedError(f"the fused activation {kind} is not supported")
+        return name
+
+    def clipped(self, name: str, low: float | None, high: float | None) -> str:
+        """Return a value within limits."""
+        if (low, high) == (0.0, None):
+            return self("Relu", name)
+        bounds = ["" if limit is None else self.number(limit, name) for limit in (low, high)]
+        return self("Clip", name, *bounds)

@@ -1,0 +1,53 @@
+"""The list of LiteRT's operators, made from the table and the schema: it cannot drift."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from perframe.importers.litert.table import table
+
+HEADERS = ("operator", "support", "group", "takes quantized numbers as they are")
+# operators that the schema lists and that stand for no computation
+_NONE = ("CUSTOM", "DELEGATE", "PLACEHOLDER_FOR_GREATER_OP_CODES")
+
+
+@dataclass(frozen=True)
+class Operator:
+    """One operator of the format. `group` is the file of its adapter in importers/litert/families."""
+
+    name: str
+    supported: bool
+    group: str = ""
+    quantized: bool = False
+
+    @property
+    def row(self) -> tuple[str, ...]:
+        """Its row of the table."""
+        return self.name, "yes" if self.supported else "no", self.group, "yes" if self.quantized else ""
+
+
+def operators() -> list[Operator]:
+    """Return the operators of the schema and the custom ones that are known, by name. Raises MissingExtraError."""
+    from perframe.importers.litert.file import builtin_operators
+
+    known = table()
+    missing = [name for name in builtin_operators() if name not in known and name not in _NONE]
+    found = [Operator(name, True, entry.family, entry.moves) for name, entry in known.items()]
+    return sorted([*found, *(Operator(name, False) for name in missing)], key=lambda row: row.name)
+
+
+def markdown(rows: list[Operator]) -> str:
+    """Return the table of docs/litert-operators.md."""
+    have = sum(row.supported for row in rows)
+    lines = [
+        "# LiteRT operators",
+        "",
+        f"perframe imports {have} of the {len(rows)} operators of LiteRT (TensorFlow Lite). This table is made by",
+        "`perframe operators --format litert --markdown`. Of custom operators `TFLite_Detection_PostProcess` is known.",
+        "A quantized tensor is dequantized before an operator and quantized after it, unless the operator",
+        "only moves elements. Passes then let layers compute with the quantized numbers themselves.",
+        "",
+        "| " + " | ".join(HEADERS) + " |",
+        "|" + "---|" * len(HEADERS),
+    ]
+    return "\n".join([*lines, *("| " + " | ".join(row.row) + " |" for row in rows), ""])

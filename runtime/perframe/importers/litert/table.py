@@ -1,0 +1,61 @@
+"""The table of LiteRT's operators: an adapter each. Each file of `families` adds those of a group."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import pkgutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from perframe.importers.litert.node import Node
+
+Results = str | Sequence[str]
+Adapter = Callable[["Node"], Results]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """How an operator is imported. With `moves` it only moves or chooses elements, and so takes quantized numbers."""
+
+    adapter: Adapter
+    family: str
+    moves: bool
+
+
+_TABLE: dict[str, Entry] = {}
+
+
+def operator(*names: str, moves: bool = False) -> Callable[[Adapter], Adapter]:
+    """Declare the adapter of these operators: it adds layers, and returns the names of its results."""
+
+    def declare(adapter: Adapter) -> Adapter:
+        for name in names:
+            assert name not in _TABLE, f"{name} is declared twice"
+            _TABLE[name] = Entry(adapter, adapter.__module__.rpartition(".")[2], moves)
+        return adapter
+
+    return declare
+
+
+def rows(layers: Mapping[str, str], adapter: Callable[[Node, str], Results], family: str, moves: bool = False) -> None:
+    """Declare operators that differ in one layer only: `layers` gives the layer by the operator's name."""
+    for name, layer in layers.items():
+        assert name not in _TABLE, f"{name} is declared twice"
+        _TABLE[name] = Entry(_with(adapter, layer), family.rpartition(".")[2], moves)
+
+
+def _with(adapter: Callable[[Node, str], Results], layer: str) -> Adapter:
+    return lambda node: adapter(node, layer)
+
+
+@functools.cache
+def table() -> Mapping[str, Entry]:
+    """All entries, by the operator's name in the schema, or the name of a custom operator."""
+    from perframe.importers.litert import families
+
+    for module in pkgutil.iter_modules(families.__path__):
+        importlib.import_module(f"{families.__name__}.{module.name}")
+    return _TABLE

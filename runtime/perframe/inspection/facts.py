@@ -1,0 +1,170 @@
+"""Facts about a model: its layers with shapes, costs and backends, its values and its constants."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from perframe.errors import PerframeError
+from perframe.inspection.placement import placements
+from perframe.model import Layer, Model
+from perframe.model.report import OptimizationReport
+from perframe.tensor.partial import DynamicTensorShape, PartialTensor
+
+Dims = list[int | str | None] | None
+
+
+@dataclass(frozen=True)
+class ValueFacts:
+    """An input, an output or a constant."""
+
+    name: str
+    dtype: str
+    shape: Dims
+
+
+@dataclass(frozen=True)
+class LayerFacts:
+    """One layer. `shapes` are those of its outputs; None if a shape cannot be inferred. `parameters` counts the values
+    of its constant inputs. `epilogue` names the operators that were fused into it.
+
+    `multiply_adds` are those of a product or a convolution, and `bytes` the size of all inputs and outputs, with open
+    dims as 1; None where they are not known. `backends` says for each backend why the layer runs elsewhere: "" if it
+    runs there, and "?" if that depends on a shape which is not known.
+    """
+
+    name: str
+    op: str
+    family: str
+    epilogue: list[str]
+    inputs: list[str]
+    outputs: list[str]
+    shapes: list[Dims]
+    dtypes: list[str]
+    attributes: dict[str, str]
+    parameters: int
+    multiply_adds: int | None
+    bytes: int | None
+    backends: dict[str, str]
+    on_host: bool
+
+
+@dataclass(frozen=True)
+class ModelFacts:
+    """What `inspect` found. `operators` counts layers by operator, before the passes (in the file) and after."""
+
+    name: str
+    producer: str
+    opsets: dict[str, int]
+    inputs: list[ValueFacts]
+    outputs: list[ValueFacts]
+    layers: list[LayerFacts]
+    constants: list[ValueFacts]
+    parameters: int
+    constant_bytes: int
+    multiply_adds: int | None
+    operators: dict[str, list[int]] = field(default_factory=dict)
+    report: OptimizationReport | None = None
+
+
+def inspect(model: Model, as_filed: Model | None = None, dims: Mapping[str, int] | None = None) -> ModelFacts:
+    """Return the facts about a model. `as_filed` is the model before the passes, if that is to be compared. Open dims
+    count as 1, unless `dims` has them.
+
+    Raises InferenceError if a layer does not fit its inputs.
+    """
+    constants, known = model.constants, model.infer()
+    closed = _closed(model, dims or {})
+    layers = [_layer(model, layer, known, closed) for layer in model.layers]
+    counted = [layer.multiply_adds for layer in layers if layer.multiply_adds is not None]
+    return ModelFacts(
+        name=model.name,
+        producer=model.producer,
+        opsets=dict(model.opsets),
+        inputs=_values(model.inputs),
+        outputs=_values(model.outputs),
+        layers=layers,
+        constants=[ValueFacts(key, str(value.dtype), list(value.shape)) for key, value in constants.items()],
+        parameters=sum(value.size for value in constants.values()),
+        constant_bytes=sum(value.nbytes for value in constants.values()),
+        multiply_adds=sum(counted) if closed else None,
+        operators=_operators(as_filed or model, model),
+        report=model.report,
+    )
+
+
+def _closed(model: Model, dims: Mapping[str, int]) -> Mapping[str, PartialTensor]:
+    """The specs of all values with closed dims; none if the model does not take such sizes."""
+
+    def closed(shape: DynamicTensorShape) -> DynamicTensorShape:
+        return DynamicTensorShape(dim if isinstance(dim, int) else dims.get(dim or "", 1) for dim in shape)
+
+    given = {
+        value.name: PartialTensor(value.dtype, closed(value.shape))
+        for value in model.inputs
+        if value.kind == "tensor" and value.shape is not None
+    }
+    try:
+        return model.infer(given)
+    except PerframeError:  # open dims of 1 do not fit: costs are not known
+        return {}
+
+
+def _layer(
+    model: Model, layer: Layer, known: Mapping[str, PartialTensor], closed: Mapping[str, PartialTensor]
+) -> LayerFacts:
+    specs = closed or known
+    made = [known[name] for name in layer.outputs if name]
+    sizes = [_bytes(specs[name]) for name in (*layer.inputs, *layer.outputs) if name]
+    whole = [size for size in sizes if size is not None]
+    return LayerFacts(
+        name=layer.name,
+        op=layer.op,
+        family=layer.family,
+        epilogue=[stage.op for stage in layer.epilogue],
+        inputs=list(layer.inputs),
+        outputs=list(layer.outputs),
+        shapes=[None if spec.shape is None else list(spec.shape) for spec in made],
+        dtypes=[str(spec.dtype) for spec in made],
+        attributes={key: _text(value) for key, value in layer.attributes.items()},
+        parameters=sum(model.constants[name].size for name in layer.inputs if name in model.constants),
+        multiply_adds=_multiply_adds(layer, specs),
+        bytes=sum(whole) if len(whole) == len(sizes) else None,
+        backends=placements(layer, specs),
+        on_host=layer.on_host,
+    )
+
+
+def _text(value: Any) -> str:
+    return ", ".join(f"{name}: {body!r}" for name, body in value.items()) if isinstance(value, dict) else str(value)
+
+
+def _bytes(spec: PartialTensor) -> int | None:
+    if spec.shape is None or not spec.shape.is_static:
+        return None
+    return spec.shape.to_shape().size * spec.dtype.numpy.itemsize
+
+
+def _multiply_adds(layer: Layer, specs: Mapping[str, PartialTensor]) -> int | None:
+    given = [specs[name] if name else None for name in layer.inputs]
+    made = [specs[name] for name in layer.outputs if name]
+    if layer.declaration.form_of is None or any(
+        spec is not None and (spec.shape is None or not spec.shape.is_static) for spec in (*given, *made)
+    ):
+        return None
+    try:
+        operations = getattr(layer.form(given, made), "operations", None)  # type: ignore[arg-type]
+    except PerframeError:
+        return None
+    return None if operations is None else int(operations) // 2
+
+
+def _values(values: Sequence[Any]) -> list[ValueFacts]:
+    return [ValueFacts(v.name, str(v.dtype), None if v.shape is None else list(v.shape)) for v in values]
+
+
+def _operators(before: Model, after: Model) -> dict[str, list[int]]:
+    was, now = (Counter(layer.op for layer in model.layers) for model in (before, after))
+    return {op: [was[op], now[op]] for op in sorted({*was, *now})}

@@ -1,0 +1,120 @@
+"""One self-contained page of HTML that draws a model as a graph. It loads nothing from elsewhere.
+
+The layout is dagre's (https://github.com/dagrejs/dagre, MIT licence), which `page/` holds.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from perframe.files.writing import write
+from perframe.inspection.blocks import repeated_blocks
+from perframe.inspection.facts import ModelFacts, inspect
+from perframe.inspection.statistics import shown_values, statistics_of
+from perframe.model import Array, Model
+from perframe.tensor import DataType
+
+_FOLDER = Path(__file__).parent / "page"
+SCRIPTS = ("graph.js", "colours.js", "pane.js", "panel.js", "page.js")
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A number for each of some layers, by the layer's name, that may colour the graph. `unit` is "s" for seconds."""
+
+    layers: Mapping[str, float]
+    unit: str = ""
+
+
+def write_page(
+    path: str | Path,
+    model: Model,
+    as_filed: Model | None = None,
+    marks: Mapping[str, Mark] | None = None,
+    dims: Mapping[str, int] | None = None,
+) -> None:
+    """Write a page of a model, and of what it was before the passes if `as_filed` is given.
+
+    Open dims count as 1 in costs, unless `dims` has them. The first of `marks` colours the graph when it opens. Raises
+    ModelError if the file cannot be written; a file of that name stays as it is then.
+    """
+    write({Path(path): [page_text(model, as_filed, marks, dims).encode()]})
+
+
+def page_text(
+    model: Model,
+    as_filed: Model | None = None,
+    marks: Mapping[str, Mark] | None = None,
+    dims: Mapping[str, int] | None = None,
+) -> str:
+    """The page as text."""
+    seen: dict[int, dict[str, Any]] = {}
+    models = [("in the file", as_filed)] if as_filed is not None else []
+    views = [_view(label, one, dims, seen) for label, one in (*models, ("for a run", model)) if one is not None]
+    report = model.report
+    changed = [] if report is None else [one for one in report.passes if one.changes]
+    data = {
+        "title": model.name,
+        "producer": model.producer,
+        "opsets": model.opsets,
+        "views": views,
+        "passes": [{"name": one.name, "layers": [one.before.layers, one.after.layers]} for one in changed],
+        "marks": {title: asdict(mark) for title, mark in (marks or {}).items()},
+        "first_colour": next(iter(marks or {}), ""),
+    }
+    text = json.dumps(data, separators=(",", ":"), allow_nan=False, default=str).replace("<", "\\u003c")
+    parts = {
+        "TITLE": html.escape(model.name),
+        "STYLE": _read("page.css"),
+        "LIBRARY": _read("dagre.min.js").replace("</", "<\\/"),
+        "SCRIPT": "\n".join(map(_read, SCRIPTS)),
+        "DATA": text,
+    }
+    pieces = re.split("%([A-Z]+)%", _read("page.html"))
+    return "".join(parts[piece] if index % 2 else piece for index, piece in enumerate(pieces))
+
+
+def _read(name: str) -> str:
+    return (_FOLDER / name).read_text(encoding="utf-8")
+
+
+def _view(label: str, model: Model, dims: Mapping[str, int] | None, seen: dict[int, dict[str, Any]]) -> dict[str, Any]:
+    facts: ModelFacts = inspect(model, dims=dims)
+    known = model.infer()
+    return {
+        "label": label,
+        "layers": [asdict(layer) for layer in facts.layers],
+        "inputs": [asdict(value) for value in facts.inputs],
+        "outputs": [asdict(value) for value in facts.outputs],
+        "values": {
+            name: [str(spec.dtype), None if spec.shape is None else list(spec.shape)]
+            for name, spec in known.items()
+            if name not in model.constants
+        },
+        "constants": {name: _constant(value, seen) for name, value in model.constants.items()},
+        "blocks": [asdict(block) for block in repeated_blocks(model.layers)],
+        "parameters": facts.parameters,
+        "constant_bytes": facts.constant_bytes,
+        "multiply_adds": facts.multiply_adds,
+    }
+
+
+def _constant(value: Array, seen: dict[int, dict[str, Any]]) -> dict[str, Any]:
+    """The facts about a constant. Both views share most constants, which are looked at once."""
+    found = seen.get(id(value))
+    if found is None:
+        statistics = statistics_of(value)
+        found = seen[id(value)] = {
+            "dtype": str(DataType.of(value.dtype)),
+            "shape": list(value.shape),
+            "bytes": value.nbytes,
+            "shown": shown_values(value),
+            "statistics": None if statistics is None else asdict(statistics),
+        }
+    return found

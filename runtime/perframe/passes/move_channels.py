@@ -1,0 +1,63 @@
+"""A model with its channels last, as TensorFlow writes it, gets them second between its convolutions.
+
+There each convolution and each pool stands between two transpositions. This pass lets the layers in between have their
+channels second too, so that most transpositions meet and vanish, and other passes find a convolution beside its
+activation and its padding.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from perframe.layers.channels_last import first, last
+from perframe.model import Evaluate, Layer, Model
+from perframe.passes.channel_order import BY_OP, Rewrite
+
+
+def run(model: Model, evaluate: Evaluate) -> int:
+    """Rewrite the model if that removes transpositions. Returns how many it removed."""
+    before = _transpositions(model.layers)
+    if before < 2:
+        return 0
+    layers = [replace(layer, inputs=list(layer.inputs), outputs=list(layer.outputs)) for layer in model.layers]
+    trial = Model(model.inputs, model.outputs, layers, model.constants, model.name)
+    _Rewrite(trial).run()
+    removed = before - _transpositions(trial.layers)
+    if removed <= 0:
+        return 0
+    model.layers, model.constants = trial.layers, trial.constants
+    return removed
+
+
+def _transpositions(layers: list[Layer]) -> int:
+    return sum(layer.op == "Transpose" for layer in layers)
+
+
+class _Rewrite(Rewrite):
+    """Values have their channels last, and their twins second."""
+
+    suffix = ":second"
+
+    def __init__(self, model: Model) -> None:
+        super().__init__(model, first, last)
+        self.wanted: set[str] = set()  # values that layers read in the order of twins only
+        for layer in reversed(model.layers):
+            for name in layer.outputs:
+                users = self.graph.users.get(name, [])
+                if users and name not in model.output_names and all(map(self._reads_twin, users)):
+                    self.wanted.add(name)
+
+    def _reads_twin(self, layer: Layer) -> bool:
+        if layer.op == "Transpose":
+            rank = self._rank(layer.inputs[0])
+            return 3 <= rank <= self.most and layer.attributes.get("perm") in (
+                first(range(rank)),
+                [*first(range(rank))],
+            )
+        return self._moves(layer) and layer.outputs[0] in self.wanted
+
+    def _moves(self, layer: Layer) -> bool:
+        return layer.op in BY_OP or (layer.family == "elementwise" and layer.op != "BatchNormalization")
+
+    def _wants(self, layer: Layer) -> bool:
+        return super()._wants(layer) or (bool(layer.inputs) and layer.outputs[0] in self.wanted)
