@@ -34,8 +34,7 @@ from typing import Any, Literal
 from perframe.functional.calls import FUNCTIONS as FUNCTIONS
 from perframe.functional.calls import METHOD_OF as METHOD_OF
 from perframe.functional.drawing import Seed
-from perframe.functional.making import DType
-from perframe.functional.reductions import Dims, ValuesAndIndices
+from perframe.functional.reductions import Dims, DType, ValuesAndIndices
 from perframe.functional.sizes import Size, Sizes
 from perframe.functional.tensor import FunctionalTensor, Given
 from perframe.functional.windows import Extent
@@ -44,7 +43,7 @@ from perframe.tensor import DataType
 """
 
 
-def home(called: Callable[..., Any]) -> str:
+def family_of(called: Callable[..., Any]) -> str:
     """The family in whose file a function is."""
     return inspect.unwrap(called).__module__.rpartition(".")[2]
 
@@ -63,6 +62,8 @@ def parameters(called: Callable[..., Any], method: bool) -> Iterator[str]:
         said = SHADOWED.sub(r"builtins.\1", one.annotation)
         default = "" if one.default is one.empty else f" = {shown(one.default)}"
         yield f"{stars}{one.name}: {said}{default}"
+        if one.kind is one.POSITIONAL_ONLY:
+            yield "/"  # only one of these is first anywhere
 
 
 def shown(default: Any) -> str:
@@ -76,7 +77,8 @@ def stub(name: str, called: Callable[..., Any], method: bool = False) -> str:
     comment = "  # type: ignore[override]" if name in ("__eq__", "__ne__") else ""
     head = f"def {name}({', '.join(parameters(called, method))}) -> {result}:"
     doc = inspect.getdoc(called)
-    body = textwrap.indent(textwrap.fill(f'"""{doc}"""', 110), "    ").lstrip() if doc else "..."
+    said = "\n\n".join(textwrap.fill(" ".join(part.split()), 106) for part in (doc or "").split("\n\n"))
+    body = textwrap.indent(f'"""{said}{chr(10) if chr(10) in said else ""}"""', "    ").lstrip()
     return f"{head}{comment}\n    {body}\n" if doc else f"{head} ...{comment}\n"
 
 
@@ -113,7 +115,7 @@ def table() -> str:
     """The tables of docs/functional.md."""
     lines = []
     for family in FAMILIES:
-        own = {name: called for name, called in sorted(FUNCTIONS.items()) if home(called) == family}
+        own = {name: called for name, called in sorted(FUNCTIONS.items()) if family_of(called) == family}
         lines += [f"### {family.capitalize()}", "", "| function | |", "|---|---|"]
         for name, called in own.items():
             if called.__name__ != name:

@@ -30,7 +30,8 @@ _HOME = {
     "layer": "layers.base",
     "Worker": "execution.worker",
     "run": "execution.worker",
-    "compare": "execution.worker",
+    "compare": "inspection.comparing",
+    "inspect": "inspection.facts",
     "TextureConverter": "textures.converter",
     "TextureTransform": "textures.transform",
     "App": "host",
@@ -73,7 +74,6 @@ if TYPE_CHECKING:
     from perframe.errors import UnsupportedOperatorError as UnsupportedOperatorError
     from perframe.execution.command_buffer import CommandBuffer as CommandBuffer
     from perframe.execution.worker import Worker as Worker
-    from perframe.execution.worker import compare as compare
     from perframe.execution.worker import run as run
     from perframe.exporters.saving import save as save
     from perframe.functional.graph import FunctionalGraph as FunctionalGraph
@@ -84,6 +84,8 @@ if TYPE_CHECKING:
     from perframe.host import next_frame as next_frame
     from perframe.host import seconds as seconds
     from perframe.importers.loading import load as load
+    from perframe.inspection.comparing import compare as compare
+    from perframe.inspection.facts import inspect as inspect
     from perframe.layers.base import layer as layer
     from perframe.layers.broadcasting import elementwise as elementwise
     from perframe.model import Layer as Layer

@@ -30,8 +30,17 @@ class Problem(NamedTuple):
     inputs: str = ""  # names, with dtypes and shapes if they are known
 
 
+_ADVICE = {  # by the word for what a format counts
+    "opset": "Export the model without these operators, or declare them: see docs/recipes/a-layer-of-your-own.md.",
+    "version": "Convert the model without these operators: docs/litert-operators.md lists those that there are.",
+}
+
+
 class UnsupportedOperatorError(ModelError):
-    """A model uses operators that perframe does not have. The error lists all of them."""
+    """A model uses operators that perframe does not have. The error lists all of them.
+
+    `version` is the word for the number of a problem: "opset" for ONNX, and "version" for LiteRT.
+    """
 
     def __init__(self, file: str, problems: Sequence[Problem], version: str = "opset") -> None:
         self.file = file
@@ -46,7 +55,7 @@ class UnsupportedOperatorError(ModelError):
         super().__init__(
             f"{file}: {len(self.problems)} node(s) of {len(kinds)} kind(s) are not supported: {counted}\n"
             + "\n".join(lines)
-            + "\nExport the model without these operators, or declare them: see docs/recipes/a-layer-of-your-own.md."
+            + f"\n{_ADVICE[version]}"
         )
 
 

@@ -317,3 +317,36 @@ def test_a_bar_is_for_terminals(perframe: Command, model: Path, monkeypatch: pyt
     monkeypatch.setenv("FORCE_COLOR", "1")  # as on a terminal
     shown = perframe("inspect", model).err
     assert "imports 4 nodes" in shown and "optimizes" in shown
+
+
+def test_litert_models_are_inspected_run_and_timed(perframe: Command, tmp_path: Path) -> None:
+    pytest.importorskip("ai_edge_litert", reason="needs ai-edge-litert, which writes the file")
+    from importers.litert_models import network
+
+    path = tmp_path / "network.tflite"
+    path.write_bytes(network()[0])
+    assert json.loads(perframe("inspect", path, "--json").out)["operators"]["Transpose"] == [4, 1]
+    found = json.loads(perframe("run", path, "--json").out)
+    (made,) = found["outputs"].values()
+    assert made["shape"] == [1, 5]
+    timed = perframe("bench", path, "--against", "litert", "--rounds", "1", "--json", "-")
+    assert timed.status == 0, timed.err
+    first, second, *_ = json.loads(timed.out)["timings"]
+    assert (first["side"], second["side"]) == ("cpu", "litert")
+
+
+def test_operators_of_both_formats_are_listed(perframe: Command) -> None:
+    onnx_rows = json.loads(perframe("operators", "--json").out)
+    rows = json.loads(perframe("operators", "--format", "litert", "--json").out)
+    assert {row["name"] for row in onnx_rows} >= {"Conv", "Relu"}
+    assert {row["name"]: row["supported"] for row in rows}["CONV_2D"]
+    assert perframe("operators", "--format", "other").status == 2
+
+
+def test_a_missing_extra_is_named(perframe: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "any.tflite"
+    path.write_bytes(b"\x1c\0\0\0TFL3" + bytes(40))
+    monkeypatch.setitem(sys.modules, "tflite", None)
+    ended = perframe("inspect", path)
+    assert ended.status == 1
+    assert "pip install 'perframe[litert]'" in ended.err

@@ -131,6 +131,17 @@ def test_a_model_alone_in_a_graph_stays_the_same(name: str, optimize: bool, shar
         np.testing.assert_allclose(got[key], value, 1e-5, 1e-5)
 
 
+def test_optimising_leaves_the_branches_of_a_model_inside(shared: Path) -> None:
+    """Passes change bodies in place, so those of the compiled model are its own."""
+    model = pf.load(shared / "models" / "silero_vad.onnx", optimize=False)
+    before = deepcopy(snapshot(model))
+    graph = pf.FunctionalGraph()
+    inner = F.forward(model, *graph.add_inputs(model))
+    small, plain = graph.compile(*inner), graph.compile(*inner, optimize=False)
+    assert snapshot(model) == before
+    assert snapshot(small) != snapshot(plain)
+
+
 # --- small models ---
 
 
@@ -140,10 +151,11 @@ def doubled() -> Model:
     return load(nodes, {"x": ["n", 3], "b": ["n", 3]}, constants={"two": row(2)})
 
 
-def test_inputs_by_position_by_name_and_by_dict() -> None:
+def test_inputs_by_position_by_name_by_list_and_by_dict() -> None:
     graph, model = pf.FunctionalGraph(), doubled()
     x, b = graph.add_input("float32", ("n", 3), "x"), graph.add_input("float32", ("n", 3), "b")
     calls = [
+        F.forward(model, [x, b]),
         F.forward(model, x, b),
         F.forward(model, x=x, b=b),
         F.forward(model, {"b": b, "x": x}),

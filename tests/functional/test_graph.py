@@ -184,8 +184,9 @@ def wrong_uses() -> dict[str, tuple[Callable[[pf.FunctionalTensor], Any], str]]:
         "huge fill": (lambda x: F.zeros(10**6, 10**6, 10**6), "too large"),
         "training": (lambda x: F.dropout(x, training=True), "do not train"),
         "bits": (lambda x: x & 1, "functional.bitwise_and.*those of float32"),
-        "types": (lambda x: F.pad(x, "ab"), "functional.pad.*pad='ab'.: malformed arguments"),
+        "types": (lambda x: F.pad(x, "ab"), "functional.pad.*pad='ab'.: malformed arguments .ValueError"),
         "text for a dim": (lambda x: x.sum("a"), "a dim is a whole number, and not 'a'"),
+        "pieces": (lambda x: F.unbind(F.tile(x, 90000), 1), "functional.unbind.*pieces are too many"),
         "repeat": (lambda x: F.repeat(x, 2), "1 counts are fewer than the dims"),
     }
 

@@ -145,6 +145,14 @@ def test_bounds_may_be_tensors() -> None:
         np.testing.assert_array_equal(got, want)
 
 
+def test_dims_in_reverse() -> None:
+    graph = pf.FunctionalGraph()
+    x = graph.add_input("float32", (2, "n", 4), "x")
+    array = counted((2, 3, 4))
+    assert str(x.T.shape) == "(4, n, 2)"
+    np.testing.assert_array_equal(pf.run(graph.compile(y=x.T), {"x": array})["y"], array.T)
+
+
 def test_iteration_and_length() -> None:
     x = pf.FunctionalGraph().add_input("float32", (3, "n"))
     assert len(x) == 3

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import io
+import os
+import subprocess
+import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -251,11 +255,62 @@ def test_indices_outside_of_the_file_are_errors() -> None:
             pf.load(packed(file.model()))
 
 
+def test_two_inputs_of_one_name_are_an_error() -> None:
+    file = File()
+    x, y = file.graph.input("x", (3,)), file.graph.input("x", (3,))
+    with pytest.raises(pf.ModelError, match="two inputs are called 'x'"):
+        pf.load(file.data(file.graph.op("ADD", [x, y], kind="AddOptions")))
+
+
+def test_values_within_may_have_one_name() -> None:
+    file = File()
+    x = file.graph.input("x", (3,))
+    made = file.graph.op("NEG", [file.graph.op("SQUARE", [x])])
+    for tensor in file.graph.tensors[1:]:
+        tensor.name = "y"
+    np.testing.assert_allclose(run(file.data(made), real(3))[0], -(real(3) ** 2), 1e-6)
+
+
+@pytest.mark.parametrize("length", [1 << 20, (1 << 31) - 1, (1 << 32) - 1])
+def test_a_vector_longer_than_the_file_is_an_error(length: int) -> None:
+    """The vector of tensors is found by the first tensor's place in the file."""
+    import tflite
+
+    data, _ = network()
+    model = tflite.Model.GetRootAs(data, 0)
+    graph = model.Subgraphs(0)
+    at = graph._tab.Vector(graph._tab.Offset(4)) - 4
+    assert int.from_bytes(data[at : at + 4], "little") == graph.TensorsLength()
+    with pytest.raises(pf.ModelError, match="longer than its"):
+        pf.load(data[:at] + length.to_bytes(4, "little") + data[at + 4 :])
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(pf.ModelError, match="pipe"):
+        pf.load(tmp_path / "pipe")
+
+
 def test_every_cut_of_a_file_is_an_error() -> None:
     data, _ = network()
     for end in (*range(8, 400, 3), *range(400, len(data), 61)):
         with pytest.raises(pf.ModelError):
             pf.load(data[:end])
+
+
+def test_ultraface_agrees_with_another_converter(tmp_path: Path) -> None:
+    for package in ("tf2onnx", "tensorflow"):
+        if find_spec(package) is None:
+            pytest.skip(f"needs {package}")
+    path = MODELS / "ultraface_rfb_320.tflite"
+    if not path.is_file():
+        pytest.skip("needs ../shared/models/ultraface_rfb_320.tflite")
+    command = [sys.executable, "-m", "tf2onnx.convert", "--tflite", str(path), "--output", str(tmp_path / "m.onnx")]
+    subprocess.run([*command, "--opset", "17"], check=True, capture_output=True)
+    x = real(1, 240, 320, 3, low=-1, high=1)
+    want, made = (pf.run(source, {"input_1": x}) for source in (tmp_path / "m.onnx", path))
+    for name, value in want.items():
+        assert np.abs(made[name] - value).max() <= 1e-4 * np.abs(value).max()
 
 
 def test_ultraface_agrees_with_its_export_to_onnx(backend: str) -> None:

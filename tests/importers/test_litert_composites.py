@@ -14,7 +14,7 @@ pytest.importorskip("tflite", reason="needs the extra litert")
 
 from flatbuffers import flexbuffers
 
-from importers.litert_files import Array, File, Graph, interpreted
+from importers.litert_files import Array, File, Graph, interpreted, packed
 
 F, INT = "float32", "int32"
 TANH = 4
@@ -83,15 +83,24 @@ def test_lstm_with_peepholes() -> None:
     )
 
 
-def test_cells_that_may_be_clipped_are_refused() -> None:
+@pytest.mark.parametrize("steps", [32, -1])
+def test_cells_are_clipped_between_steps(steps: int) -> None:
+    """All gates stay open. The cells grow for 20 steps, and sink for 12: to zero if they were clipped."""
     file = File()
     graph = file.graph
-    x = graph.input("x", (2, 30, 3))
+    x = graph.input("x", (2, steps, 3))
     inputs = [x, *gates(graph, 3, 5, False, False, 3), state(graph, 2, 5), state(graph, 2, 5)]
+    for gate in range(4):
+        inputs[1 + gate] = graph.constant(np.full((5, 3), gate == 2, np.float32))
+        inputs[5 + gate] = graph.constant(np.full((5, 5), 0.01, np.float32))
+        inputs[12 + gate] = graph.constant(np.full(5, 9 * (gate != 2), np.float32))
     options, kind = {"fusedActivationFunction": TANH, "cellClip": 10.0}, "UnidirectionalSequenceLSTMOptions"
-    data = file.data(graph.op("UNIDIRECTIONAL_SEQUENCE_LSTM", inputs, options, shapes=[(2, 30, 5)], kind=kind))
-    with pytest.raises(pf.UnsupportedOperatorError, match="clipped"):
-        pf.load(data)
+    made = graph.op("UNIDIRECTIONAL_SEQUENCE_LSTM", [*inputs, -1, -1, -1, -1], options, kind=kind)
+    fed = np.repeat(np.float32([3] * 20 + [-3] * 12)[None, :, None], 2, 0).repeat(3, 2)
+    (clipped,) = check(file.data(made), fed)
+    graph.operators[0].builtinOptions.cellClip = 0.0
+    free = next(iter(pf.run(packed(file.model()), {"x": fed}).values()))
+    assert np.abs(free - clipped).max() > 0.5
 
 
 def test_lstm_in_both_directions() -> None:
@@ -129,6 +138,19 @@ def test_lstm_step() -> None:
     inputs = [x, *gates(graph, 3, 5, False, True, 3), state(graph, 2, 5), state(graph, 2, 5)]
     options = {"fusedActivationFunction": TANH, "cellClip": 3.0}
     check(file.data(graph.op("LSTM", inputs, options, kind="LSTMOptions")), real(2, 3))
+
+
+def test_rnn_in_both_directions() -> None:
+    file = File()
+    graph = file.graph
+    x = graph.input("x", (2, 6, 3))
+    inputs = [x]
+    for seed in (1, 7):
+        weights = (real(4, 3, seed=seed), real(4, 4, seed=seed), real(4, seed=seed))
+        inputs += [*map(graph.constant, weights), state(graph, 2, 4)]
+    options = {"fusedActivationFunction": TANH, "timeMajor": False, "mergeOutputs": True}
+    kind = "BidirectionalSequenceRNNOptions"
+    check(file.data(graph.op("BIDIRECTIONAL_SEQUENCE_RNN", [*inputs, -1, -1, -1], options, kind=kind)), real(2, 6, 3))
 
 
 def test_rnn_step_and_filter() -> None:
@@ -199,6 +221,15 @@ def test_fourier_transforms() -> None:
     waves = graph.op("RFFT2D", [x, graph.constant(np.int32([4, 8]))], {}, ("complex64",), kind="Rfft2dOptions")
     made = [graph.op(code, [waves]) for code in ("REAL", "IMAG", "COMPLEX_ABS")]
     check(file.data(*made), real(3, 4, 8))
+
+
+def test_drawn_classes_are_the_likely_ones() -> None:
+    file = File()
+    graph = file.graph
+    logits, count = graph.input("logits", (2, 3)), graph.constant(np.int32(50))
+    made = graph.op("MULTINOMIAL", [logits, count], {"seed": 3}, ("int64",), kind="RandomOptions", shapes=[(2, 50)])
+    fed = np.float32([[-99, 99, -99], [99, -99, -99]])
+    np.testing.assert_array_equal(*pf.run(file.data(made), {"logits": fed}).values(), [[1] * 50, [0] * 50])
 
 
 def test_random_numbers_have_their_distribution() -> None:

@@ -69,6 +69,7 @@ CASES = [
     Case("REDUCE_MAX", [SHAPE, ints(1)], SAME, "ReducerOptions", {"keepDims": False}),
     Case("AVERAGE_POOL_2D", [SHAPE], SAME, "Pool2DOptions", POOL),
     Case("MAX_POOL_2D", [SHAPE], SAME, "Pool2DOptions", POOL),
+    Case("MAX_POOL_2D", [SHAPE], SAME, "Pool2DOptions", {**POOL, "fusedActivationFunction": 1}),
     Case("RESIZE_BILINEAR", [SHAPE, ints(8, 9)], SAME, "ResizeBilinearOptions", {"halfPixelCenters": True}),
     Case("RESIZE_NEAREST_NEIGHBOR", [SHAPE, ints(8, 9)], SAME, "ResizeNearestNeighborOptions"),
     Case("CONCATENATION", [SHAPE, SHAPE], SAME, "ConcatenationOptions", {"axis": 3}, given=(SAME, SAME)),

@@ -36,6 +36,7 @@ GivenInputs = Annotated[
     list[str] | None,
     typer.Option("--input", metavar="NAME=VALUE", help=".npy, picture, number, random (the default), or random:2x3."),
 ]
+HtmlPage = Annotated[Path | None, typer.Option("--html", metavar="OUT.html", help="Draw the graph on a page.")]
 BackendName = Annotated[str, typer.Option(metavar="|".join(BACKENDS))]
 ModelName = Annotated[str, typer.Argument(help="A model file, or the name of a known model.")]
 
@@ -83,22 +84,27 @@ def compare(
     model: ModelName,
     given: GivenInputs = None,
     backend: BackendName = "cpu",
+    against: Annotated[
+        str, typer.Option(metavar="onnxruntime|unoptimized|MODEL", help="Compare with its values, and not definitions.")
+    ] = "",
+    html: HtmlPage = None,
     as_json: AsJson = False,
     seed: Seed = 0,
     dims: Dims = "",
 ) -> None:
-    """Run a model layer by layer, and compare each layer with its definition; exit status 1 if one differs."""
-    from dataclasses import asdict
-
-    import perframe as pf
-    from perframe.command_line.sources import input_arrays, loaded_model, parse_dims
-    from perframe.execution.comparison import show
+    """Run a model layer by layer, and compare each layer with its definition, or with another model that has the same
+    values; exit status 1 if one differs.
+    """
+    from perframe.command_line.compare import as_json as to_json
+    from perframe.command_line.compare import examine, show, write
+    from perframe.command_line.sources import parse_dims
 
     _check_backends([backend])
-    loaded = loaded_model(model, seed)
-    found = pf.compare(loaded, input_arrays(loaded.inputs, given or (), parse_dims(dims), seed), backend)
-    typer.echo(json.dumps([asdict(one) for one in found], indent=2)) if as_json else show(found, _console())
-    if not all(one.agrees for one in found):
+    found = examine(model, against, given or (), backend, parse_dims(dims), seed)
+    if html is not None:
+        write(html, found)
+    typer.echo(to_json(found)) if as_json else show(found, _console())
+    if not found.agrees:
         raise typer.Exit(1)
 
 
@@ -191,16 +197,22 @@ def inspect(
     as_json: AsJson = False,
     no_optimize: Annotated[bool, typer.Option("--no-optimize", help="Show the model as it is in the file.")] = False,
     memory: Annotated[bool, typer.Option("--memory", help="Run it once, and show its memory.")] = False,
+    html: HtmlPage = None,
+    profile: Annotated[bool, typer.Option("--profile", help="With --html: time the layers on the CPU.")] = False,
     dims: Dims = "",
 ) -> None:
     """Show a model's layers and the effect of the passes; with --memory, its weights and the peak within a run."""
     from perframe.command_line.inspect import as_json as to_json
-    from perframe.command_line.inspect import examine, examine_memory, show, show_memory
+    from perframe.command_line.inspect import examine, examine_memory, show, show_memory, write_graph
     from perframe.command_line.sources import parse_dims
 
     if memory:
         used = examine_memory(model, parse_dims(dims))
         typer.echo(to_json(used)) if as_json else show_memory(used, _console())
+        return
+    if html is not None:
+        write_graph(html, model, not no_optimize, parse_dims(dims), profile)
+        typer.echo(f"{html}: {html.stat().st_size:,} bytes; open it in a browser")
         return
     facts = examine(model, not no_optimize, parse_dims(dims))
     if as_json:

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perframe.command_line.sources import input_arrays, loaded_model
+from perframe.command_line.sources import input_arrays, likely_arrays, likely_dims, loaded_model
 from perframe.command_line.units import bytes_text
 from perframe.inspection import ModelFacts, inspect
+from perframe.inspection.page import Mark, write_page
 from perframe.inspection.placement import HOST
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from perframe.inspection.facts import Dims, LayerFacts
+    from perframe.model import Model
 
 FULLEST = 10  # layers that the report on memory lists
 
@@ -23,6 +26,25 @@ def examine(name: str, optimize: bool = True, dims: dict[str, int] | None = None
     """Load a model by path or name, and report on it. Raises ModelError."""
     as_filed = loaded_model(name, optimize=False, dims=dims)
     return inspect(loaded_model(name, dims=dims) if optimize else as_filed, as_filed)
+
+
+def write_graph(path: Path, name: str, optimize: bool, dims: dict[str, int], profile: bool) -> None:
+    """Draw a model on a page, beside what it is in the file; with `profile`, the CPU's times colour the layers."""
+    as_filed = loaded_model(name, optimize=False, dims=dims)
+    model = loaded_model(name, dims=dims) if optimize else as_filed
+    marks = {"time on the cpu": Mark(_seconds(model, dims), "s")} if profile else None
+    write_page(path, model, as_filed if optimize else None, marks, dims, name)
+
+
+def _seconds(model: Model, dims: dict[str, int], repeats: int = 5) -> dict[str, float]:
+    """The time of each layer on the CPU by its name, in seconds. The backend may run several layers as one."""
+    from perframe.execution.worker import Worker
+
+    seconds: dict[str, float] = {}
+    with Worker(model) as worker:
+        for output in worker.schedule(likely_arrays(model, likely_dims(model.inputs) | dims)).report(repeats):
+            seconds[output.layer] = seconds.get(output.layer, 0.0) + (output.seconds or 0.0)
+    return seconds
 
 
 @dataclass(frozen=True)

@@ -113,10 +113,11 @@ def compared(
         expected = evaluate(layer, [array(name) if name else None for name in layer.inputs])
         for name, made, wanted in zip(layer.outputs, found, expected, strict=False):
             if made is not None:
-                yield _compare(layer, name, made, wanted)
+                yield apart(layer, name, made, wanted)
 
 
-def _compare(layer: Layer, name: str, found: Array, wanted: Array) -> Comparison:
+def apart(layer: Layer, name: str, found: Array, wanted: Array) -> Comparison:
+    """Compare an output with what was wanted. Raises BackendError if the shapes or dtypes differ."""
     made = partial(Comparison, layer.name, layer.op, name, found.dtype.name, tuple(found.shape))
     if found.shape != wanted.shape or found.dtype != wanted.dtype:
         raise BackendError(
@@ -132,17 +133,17 @@ def _compare(layer: Layer, name: str, found: Array, wanted: Array) -> Comparison
         distances = np.where((one == other) | (np.isnan(one) & np.isnan(other)), 0, np.abs(one - other))
     distances = np.where(np.isnan(distances), np.inf, distances)
     at = np.unravel_index(int(distances.argmax()), distances.shape)
-    apart = float(distances[at])
+    distance = float(distances[at])
     finite = np.abs(other[np.isfinite(other)])
     largest = float(finite.max()) if finite.size else 0.0
-    relative = apart / largest if largest else (np.inf if apart else 0.0)
+    relative = distance / largest if largest else (np.inf if distance else 0.0)
     limit = FLOATS if wanted.dtype.itemsize >= 4 else HALVES
     if wanted.dtype.kind in "biu":
-        agrees = apart <= int(layer.family in ROUNDED)
+        agrees = distance <= int(layer.family in ROUNDED)
     else:
-        agrees = relative <= limit or apart <= float(np.finfo(np.float32).tiny)
+        agrees = relative <= limit or distance <= float(np.finfo(np.float32).tiny)
     where = tuple(int(index) for index in at)
-    return made(apart, relative, where, float(one[at].real), float(other[at].real), agrees)
+    return made(distance, relative, where, float(one[at].real), float(other[at].real), agrees)
 
 
 def show(comparisons: Sequence[Comparison], console: Console, most: int = 20) -> None:

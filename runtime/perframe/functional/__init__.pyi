@@ -7,8 +7,7 @@ from typing import Any, Literal
 from perframe.functional.calls import FUNCTIONS as FUNCTIONS
 from perframe.functional.calls import METHOD_OF as METHOD_OF
 from perframe.functional.drawing import Seed
-from perframe.functional.making import DType
-from perframe.functional.reductions import Dims, ValuesAndIndices
+from perframe.functional.reductions import Dims, DType, ValuesAndIndices
 from perframe.functional.sizes import Size, Sizes
 from perframe.functional.tensor import FunctionalTensor, Given
 from perframe.functional.windows import Extent
@@ -79,7 +78,8 @@ def arange(
     start: Size, end: Size | None = None, step: builtins.int | builtins.float = 1, *, dtype: DType = None
 ) -> FunctionalTensor:
     """Return start, start + step, ... below end; with one argument from 0. int64, or float32 if a number is a
-    float."""
+    float.
+    """
 
 def arccos(input: Given) -> FunctionalTensor:
     """Return the inverse cosine of each element, in radians."""
@@ -98,18 +98,21 @@ def arctan(input: Given) -> FunctionalTensor:
 
 def arctan2(input: Given, other: Given) -> FunctionalTensor:
     """Return the angle of the point (other, input) from -pi to pi, in radians. The sign of a zero does not
-    count."""
+    count.
+    """
 
 def arctanh(input: Given) -> FunctionalTensor:
     """Return the inverse hyperbolic tangent of each element."""
 
 def argmax(input: Given, dim: builtins.int | None = None, keepdim: builtins.bool = False) -> FunctionalTensor:
     """Return the index of the largest element along a dim, or among all (None); the first of equal ones, as
-    int64."""
+    int64.
+    """
 
 def argmin(input: Given, dim: builtins.int | None = None, keepdim: builtins.bool = False) -> FunctionalTensor:
     """Return the index of the smallest element along a dim, or among all (None); the first of equal ones, as
-    int64."""
+    int64.
+    """
 
 def argsort(
     input: Given, dim: builtins.int = -1, descending: builtins.bool = False, stable: builtins.bool = False
@@ -138,7 +141,8 @@ def atan(input: Given) -> FunctionalTensor:
 
 def atan2(input: Given, other: Given) -> FunctionalTensor:
     """Return the angle of the point (other, input) from -pi to pi, in radians. The sign of a zero does not
-    count."""
+    count.
+    """
 
 def atanh(input: Given) -> FunctionalTensor:
     """Return the inverse hyperbolic tangent of each element."""
@@ -200,8 +204,7 @@ def batch_norm(
     momentum: builtins.float = 0.1,
     eps: builtins.float = 1e-05,
 ) -> FunctionalTensor:
-    """Normalise each channel (dim 1) by known means and variances: (x - mean) / sqrt(var + eps) * weight +
-    bias."""
+    """Normalise each channel (dim 1) by known means and variances: (x - mean) / sqrt(var + eps) * weight + bias."""
 
 def bernoulli(input: Given, *, dtype: DType = None, seed: Seed = None) -> FunctionalTensor:
     """Draw 1 with the probability that the input gives, and 0 otherwise."""
@@ -357,12 +360,13 @@ def cosine_similarity(x1: Given, x2: Given, dim: builtins.int = 1, eps: builtins
 
 def count_nonzero(input: Given, dim: Dims = None, keepdim: builtins.bool = False) -> FunctionalTensor:
     """Return the number of elements along dims (None: all) that are not 0, as int64 (`keepdim` is not
-    PyTorch's)."""
+    PyTorch's).
+    """
 
-def cumprod(input: Given, dim: builtins.int) -> FunctionalTensor:
+def cumprod(input: Given, dim: builtins.int, *, dtype: DType = None) -> FunctionalTensor:
     """Return running products along a dim."""
 
-def cumsum(input: Given, dim: builtins.int) -> FunctionalTensor:
+def cumsum(input: Given, dim: builtins.int, *, dtype: DType = None) -> FunctionalTensor:
     """Return running sums along a dim."""
 
 def deg2rad(input: Given) -> FunctionalTensor:
@@ -389,7 +393,7 @@ def double(input: Given) -> FunctionalTensor:
     """Return the input in float64."""
 
 def dropout(input: Given, p: builtins.float = 0.5, training: builtins.bool = False) -> FunctionalTensor:
-    """Return the input: models here do not train. Raises InputError for training=True."""
+    """Return the input: models here do not train, so `training` is False unless given, and True is an error."""
 
 def einsum(equation: str, *operands: Any) -> FunctionalTensor:
     """Return sums of products by Einstein's notation, as in einsum("bij,bjk->bik", x, y)."""
@@ -467,10 +471,12 @@ def fold(
 ) -> FunctionalTensor:
     """Add up columns of windows to pictures: (batch, c * kernel, windows) becomes (batch, c, height, width)."""
 
-def forward(model: Model, *inputs: Given | Mapping[str, Given], **named: Given) -> tuple[FunctionalTensor, ...]:
-    """Return the outputs of a model for inputs by position, by name, or as a dict by name.  The model's layers
-    become part of the graph, and its constants are shared; the model stays as it is. Raises InputError for an
-    input that is missing, unknown, or of a wrong dtype or shape."""
+def forward(model: Model, /, *inputs: Given | Mapping[str, Given], **named: Given) -> tuple[FunctionalTensor, ...]:
+    """Return the outputs of a model for inputs by position, as a list, by name, or as a dict by name.
+
+    The model's layers become part of the graph, and its constants are shared; the model stays as it is.
+    Raises InputError for an input that is missing, unknown, or of a wrong dtype or shape.
+    """
 
 def frac(input: Given) -> FunctionalTensor:
     """Return the part of each element behind the point, with its sign."""
@@ -588,7 +594,8 @@ def interpolate(
     antialias: builtins.bool = False,
 ) -> FunctionalTensor:
     """Resample (batch, channels, ...) to a size, or by factors. Modes: nearest, nearest-exact, linear, bilinear,
-    bicubic, trilinear and area."""
+    bicubic, trilinear and area.
+    """
 
 def isfinite(input: Given) -> FunctionalTensor:
     """Return for each element whether it is a finite number."""
@@ -652,7 +659,7 @@ def log1p(input: Given) -> FunctionalTensor:
 def log2(input: Given) -> FunctionalTensor:
     """Return the logarithm of each element to base 2."""
 
-def log_softmax(input: Given, dim: builtins.int = -1) -> FunctionalTensor:
+def log_softmax(input: Given, dim: builtins.int = -1, *, dtype: DType = None) -> FunctionalTensor:
     """Return the logarithm of softmax along a dim."""
 
 def logaddexp(input: Given, other: Given) -> FunctionalTensor:
@@ -729,8 +736,7 @@ def matmul(input: Given, other: Given) -> FunctionalTensor:
     """Return the matrix product; dims ahead of the last two broadcast, and a row counts as a vector."""
 
 def max(input: Given, dim: builtins.int | Given | None = None, keepdim: builtins.bool = False) -> Any:
-    """Return the largest element of all; along a dim (a number) values and indices; or `maximum` with a
-    tensor."""
+    """Return the largest element of all; along a dim (a number) values and indices; or `maximum` with a tensor."""
 
 def max_pool1d(
     input: Given,
@@ -798,15 +804,14 @@ def max_unpool3d(
 def maximum(input: Given, other: Given) -> FunctionalTensor:
     """Return the larger one of each two elements."""
 
-def mean(input: Given, dim: Dims = None, keepdim: builtins.bool = False) -> FunctionalTensor:
+def mean(input: Given, dim: Dims = None, keepdim: builtins.bool = False, *, dtype: DType = None) -> FunctionalTensor:
     """Return the mean along dims (None: all)."""
 
 def meshgrid(*tensors: Any, indexing: Literal["ij", "xy"] = "ij") -> tuple[FunctionalTensor, ...]:
     """Return the coordinates of a grid, one tensor for each row of coordinates."""
 
 def min(input: Given, dim: builtins.int | Given | None = None, keepdim: builtins.bool = False) -> Any:
-    """Return the smallest element of all; along a dim (a number) values and indices; or `minimum` with a
-    tensor."""
+    """Return the smallest element of all; along a dim (a number) values and indices; or `minimum` with a tensor."""
 
 def minimum(input: Given, other: Given) -> FunctionalTensor:
     """Return the smaller one of each two elements."""
@@ -862,8 +867,11 @@ def nms(
     boxes: Given, scores: Given, iou_threshold: builtins.float, score_threshold: builtins.float | None = None
 ) -> FunctionalTensor:
     """Return the indices of boxes that no better box overlaps by more than the threshold, the best first, as
-    int64.  `boxes` is (n, 4) and `scores` (n,). With `score_threshold`, which torchvision does not have, only
-    boxes with higher scores count. The number of indices is known when the model runs."""
+    int64.
+
+    `boxes` is (n, 4) and `scores` (n,). With `score_threshold`, which torchvision does not have, only boxes
+    with higher scores count. The number of indices is known when the model runs.
+    """
 
 def nonzero(input: Given, *, as_tuple: builtins.bool = False) -> Any:
     """Return the indices of elements that are not 0, a row each; with `as_tuple`, a row for each dim."""
@@ -895,8 +903,7 @@ def numel(input: Given) -> FunctionalTensor:
     """Return the number of elements as an int64 without dims (PyTorch: a number of Python)."""
 
 def one_hot(tensor: Given, num_classes: builtins.int = -1) -> FunctionalTensor:
-    """Return int64 rows with 1 at an index and 0 elsewhere. With -1 the number of classes follows from the
-    data."""
+    """Return int64 rows with 1 at an index and 0 elsewhere. With -1 the number of classes follows from the data."""
 
 def ones(*size: Any, dtype: DType = DataType.FLOAT32) -> FunctionalTensor:
     """Return a tensor of ones."""
@@ -914,7 +921,10 @@ def pad(
     value: builtins.float | None = None,
 ) -> FunctionalTensor:
     """Add elements around a tensor: `pad` is (before, after) of the last dim, then of the dim before it, and so
-    on.  Negative numbers remove elements."""
+    on.
+
+    Negative numbers remove elements.
+    """
 
 def permute(input: Given, *dims: Any) -> FunctionalTensor:
     """Return the dims in another order."""
@@ -934,7 +944,7 @@ def pow(input: Given, exponent: Given) -> FunctionalTensor:
 def prelu(input: Given, weight: Given) -> FunctionalTensor:
     """Return x, and weight * x for negative x. `weight` has one number, or one for each channel (dim 1)."""
 
-def prod(input: Given, dim: Dims = None, keepdim: builtins.bool = False) -> FunctionalTensor:
+def prod(input: Given, dim: Dims = None, keepdim: builtins.bool = False, *, dtype: DType = None) -> FunctionalTensor:
     """Return the product along dims (None: all). Integers and bools give int64."""
 
 def rad2deg(input: Given) -> FunctionalTensor:
@@ -988,16 +998,22 @@ def reduce_log_sum_exp(input: Given, dim: Dims = None, keepdim: builtins.bool = 
 def reduce_max(input: Given, dim: Dims = None, keepdim: builtins.bool = False) -> FunctionalTensor:
     """Return the largest element along dims (None: all)."""
 
-def reduce_mean(input: Given, dim: Dims = None, keepdim: builtins.bool = False) -> FunctionalTensor:
+def reduce_mean(
+    input: Given, dim: Dims = None, keepdim: builtins.bool = False, *, dtype: DType = None
+) -> FunctionalTensor:
     """Return the mean along dims (None: all)."""
 
 def reduce_min(input: Given, dim: Dims = None, keepdim: builtins.bool = False) -> FunctionalTensor:
     """Return the smallest element along dims (None: all)."""
 
-def reduce_prod(input: Given, dim: Dims = None, keepdim: builtins.bool = False) -> FunctionalTensor:
+def reduce_prod(
+    input: Given, dim: Dims = None, keepdim: builtins.bool = False, *, dtype: DType = None
+) -> FunctionalTensor:
     """Return the product along dims (None: all). Integers and bools give int64."""
 
-def reduce_sum(input: Given, dim: Dims = None, keepdim: builtins.bool = False) -> FunctionalTensor:
+def reduce_sum(
+    input: Given, dim: Dims = None, keepdim: builtins.bool = False, *, dtype: DType = None
+) -> FunctionalTensor:
     """Return the sum along dims (None: all). Integers and bools give int64."""
 
 def reduce_sum_square(input: Given, dim: Dims = None, keepdim: builtins.bool = False) -> FunctionalTensor:
@@ -1025,7 +1041,8 @@ def repeat_interleave(input: Given, repeats: builtins.int, dim: builtins.int | N
 
 def reshape(input: Given, *shape: Any) -> FunctionalTensor:
     """Return the elements in another shape. -1 stands for the rest, a name for the size of that dim of the
-    input."""
+    input.
+    """
 
 def rms_norm(
     input: Given,
@@ -1044,7 +1061,8 @@ def roi_align(
     aligned: builtins.bool = False,
 ) -> FunctionalTensor:
     """Resample regions of pictures to one size. `boxes` is (n, 5): the picture's index in the batch, and the
-    box."""
+    box.
+    """
 
 def roll(
     input: Given,
@@ -1116,7 +1134,8 @@ def sinh(input: Given) -> FunctionalTensor:
 
 def size(input: Given, dim: builtins.int | None = None) -> FunctionalTensor:
     """Return the sizes of all dims as int64, or of one dim as an int64 without dims (PyTorch: numbers of
-    Python)."""
+    Python).
+    """
 
 def slice_scatter(
     input: Given,
@@ -1128,7 +1147,7 @@ def slice_scatter(
 ) -> FunctionalTensor:
     """Replace the elements start..end of a dim, `step` apart, by those of `src`."""
 
-def softmax(input: Given, dim: builtins.int = -1) -> FunctionalTensor:
+def softmax(input: Given, dim: builtins.int = -1, *, dtype: DType = None) -> FunctionalTensor:
     """Return exp(x) / sum(exp(x)) along a dim."""
 
 def softmin(input: Given, dim: builtins.int = -1) -> FunctionalTensor:
@@ -1157,7 +1176,7 @@ def sqrt(input: Given) -> FunctionalTensor:
     """Return the square root of each element."""
 
 def square(input: Given) -> FunctionalTensor:
-    """Return x * x of each element."""
+    """Return x * x of each element; bools give int64."""
 
 def squeeze(input: Given, dim: builtins.int | Sequence[builtins.int] | None = None) -> FunctionalTensor:
     """Remove the dims of size 1, or those among the given dims."""
@@ -1186,8 +1205,10 @@ def stft(
     normalized: builtins.bool = False,
     onesided: builtins.bool = True,
 ) -> FunctionalTensor:
-    """Return spectra of overlapping frames: (batch, frequencies, frames, 2), real and imaginary parts.  PyTorch
-    returns complex numbers, or these parts by torch.view_as_real."""
+    """Return spectra of overlapping frames: (batch, frequencies, frames, 2), real and imaginary parts.
+
+    PyTorch returns complex numbers, or these parts by torch.view_as_real.
+    """
 
 def sub(input: Given, other: Given, *, alpha: builtins.float = 1) -> FunctionalTensor:
     """Return input - alpha * other."""
@@ -1195,7 +1216,7 @@ def sub(input: Given, other: Given, *, alpha: builtins.float = 1) -> FunctionalT
 def subtract(input: Given, other: Given, *, alpha: builtins.float = 1) -> FunctionalTensor:
     """Return input - alpha * other."""
 
-def sum(input: Given, dim: Dims = None, keepdim: builtins.bool = False) -> FunctionalTensor:
+def sum(input: Given, dim: Dims = None, keepdim: builtins.bool = False, *, dtype: DType = None) -> FunctionalTensor:
     """Return the sum along dims (None: all). Integers and bools give int64."""
 
 def swapaxes(input: Given, dim0: builtins.int, dim1: builtins.int) -> FunctionalTensor:
@@ -1281,7 +1302,8 @@ def unique(
     dim: builtins.int | None = None,
 ) -> Any:
     """Return the different elements (or slices along a dim), and if asked for, where each went and how often it
-    is."""
+    is.
+    """
 
 def unsqueeze(input: Given, dim: builtins.int) -> FunctionalTensor:
     """Insert a dim of size 1."""
@@ -1296,7 +1318,8 @@ def upsample(
     antialias: builtins.bool = False,
 ) -> FunctionalTensor:
     """Resample (batch, channels, ...) to a size, or by factors. Modes: nearest, nearest-exact, linear, bilinear,
-    bicubic, trilinear and area."""
+    bicubic, trilinear and area.
+    """
 
 def var(
     input: Given, dim: Dims = None, *, correction: builtins.float = 1, keepdim: builtins.bool = False
@@ -1310,11 +1333,13 @@ def var_mean(
 
 def view(input: Given, *shape: Any) -> FunctionalTensor:
     """Return the elements in another shape. -1 stands for the rest, a name for the size of that dim of the
-    input."""
+    input.
+    """
 
 def where(condition: Given, input: Given | None = None, other: Given | None = None) -> Any:
     """Return `input` where the condition holds, and `other` elsewhere. The condition alone gives nonzero's
-    indices."""
+    indices.
+    """
 
 def zeros(*size: Any, dtype: DType = DataType.FLOAT32) -> FunctionalTensor:
     """Return a tensor of zeros."""

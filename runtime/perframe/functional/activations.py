@@ -6,11 +6,13 @@ from collections.abc import Callable
 from typing import Literal
 
 from perframe.errors import InputError
-from perframe.functional.calls import apply, axis_of, function, in_floats, number, together
+from perframe.functional.calls import apply, axis_of, cast, function, in_floats, number, together
 from perframe.functional.elementwise import clamp
 from perframe.functional.moving import reshape
 from perframe.functional.pieces import chunk
+from perframe.functional.reductions import DType
 from perframe.functional.tensor import FunctionalTensor, Given, to_tensor
+from perframe.tensor import DataType
 
 
 def _activation(op: str, name: str, sentence: str) -> None:
@@ -96,7 +98,8 @@ def hardsigmoid(input: Given) -> FunctionalTensor:
 @function
 def hardtanh(input: Given, min_val: float = -1.0, max_val: float = 1.0) -> FunctionalTensor:
     """Limit each element to min_val..max_val."""
-    return clamp(in_floats(input), min_val, max_val)
+    x = to_tensor(input)
+    return clamp(x, number(min_val, x), number(max_val, x))
 
 
 @function
@@ -150,15 +153,15 @@ _softmax, _log_softmax = _along("Softmax"), _along("LogSoftmax")
 
 
 @function
-def softmax(input: Given, dim: int = -1) -> FunctionalTensor:
+def softmax(input: Given, dim: int = -1, *, dtype: DType = None) -> FunctionalTensor:
     """Return exp(x) / sum(exp(x)) along a dim."""
-    return _softmax(_floats(input), dim)
+    return _softmax(_floats(input, dtype), dim)
 
 
 @function
-def log_softmax(input: Given, dim: int = -1) -> FunctionalTensor:
+def log_softmax(input: Given, dim: int = -1, *, dtype: DType = None) -> FunctionalTensor:
     """Return the logarithm of softmax along a dim."""
-    return _log_softmax(_floats(input), dim)
+    return _log_softmax(_floats(input, dtype), dim)
 
 
 @function
@@ -167,8 +170,8 @@ def softmin(input: Given, dim: int = -1) -> FunctionalTensor:
     return _softmax(apply("Neg", _floats(input)), dim)
 
 
-def _floats(input: Given) -> FunctionalTensor:
-    x = to_tensor(input)
+def _floats(input: Given, dtype: DType = None) -> FunctionalTensor:
+    x = to_tensor(input) if dtype is None else cast(input, DataType.of(dtype))
     if not x.dtype.is_float:
         raise InputError(f"floats are expected, and not {x.dtype}: convert them by x.float()")
     return x
@@ -176,7 +179,7 @@ def _floats(input: Given) -> FunctionalTensor:
 
 @function
 def dropout(input: Given, p: float = 0.5, training: bool = False) -> FunctionalTensor:
-    """Return the input: models here do not train. Raises InputError for training=True."""
+    """Return the input: models here do not train, so `training` is False unless given, and True is an error."""
     if training:
         raise InputError("models here do not train, so dropout has nothing to drop: pass training=False")
     return to_tensor(input)

@@ -10,9 +10,9 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
-from perframe.errors import InferenceError, InputError
+from perframe.errors import InferenceError, InputError, PerframeError
 from perframe.functional.promotion import category, common_dtype
-from perframe.functional.tensor import FunctionalTensor, Given, Node, of_array, to_tensor
+from perframe.functional.tensor import FunctionalTensor, Given, Origin, of_array, to_tensor
 from perframe.layers.base import declaration
 from perframe.tensor import DataType
 
@@ -40,8 +40,11 @@ def function(body: Callable[P, R]) -> Callable[P, R]:
             return made.fixed() if isinstance(made, FunctionalTensor) else made  # type: ignore[return-value]
         except (InferenceError, InputError) as error:
             raise type(error)(f"{_call(name, names, given, named)}: {error}") from None
-        except (TypeError, ValueError, OverflowError) as error:  # an argument of another type
-            raise InputError(f"{_call(name, names, given, named)}: malformed arguments: {error}") from error
+        except PerframeError:
+            raise
+        except Exception as error:  # an argument may be anything
+            said = f"{type(error).__name__}: {error}"
+            raise InputError(f"{_call(name, names, given, named)}: malformed arguments ({said})") from error
         finally:
             _calling.reset(token)
 
@@ -50,7 +53,7 @@ def function(body: Callable[P, R]) -> Callable[P, R]:
     return call
 
 
-def alias(name: str, called: Callable[..., Any]) -> None:
+def second_name(name: str, called: Callable[..., Any]) -> None:
     """Make a public function known by a second name."""
     FUNCTIONS[name] = called
 
@@ -79,9 +82,9 @@ def apply_all(op: str, inputs: Sequence[Given | None], count: int, **attributes:
     specs = declaration(op).outputs_for([None if value is None else value.spec for value in given], attributes)
     title = _calling.get() or op.lower()
     hints = (title, *(f"{title}_{index}" for index in range(1, count)))
-    node = Node(op, title, tuple([None if value is None else value.fixed() for value in given]), hints, attributes)
+    origin = Origin(op, title, tuple([None if value is None else value.fixed() for value in given]), hints, attributes)
     graph = graph_of([value for value in given if value is not None])
-    return tuple(FunctionalTensor(spec, node, index, graph) for index, spec in enumerate(specs[:count]))
+    return tuple(FunctionalTensor(spec, origin, index, graph) for index, spec in enumerate(specs[:count]))
 
 
 def apply(op: str, *inputs: Given | None, **attributes: Any) -> FunctionalTensor:
@@ -159,6 +162,8 @@ def axes_of(x: FunctionalTensor, dim: int | Sequence[int] | None) -> tuple[int, 
 
 def known_size(x: FunctionalTensor, axis: int, purpose: str) -> int:
     """Return the size of a dim. Raises InputError if it is not a known number."""
+    if not x.ndim:
+        raise InputError(f"{purpose} needs a tensor with dims, and {x.spec} has none")
     size = x.shape[axis]
     if not isinstance(size, int):
         raise InputError(

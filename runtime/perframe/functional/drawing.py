@@ -10,9 +10,9 @@ from typing import Any
 from perframe.errors import InputError
 from perframe.functional.calls import apply, axis_of, cast, function, in_floats, ints, number
 from perframe.functional.gathering import take
-from perframe.functional.making import DType, filled
+from perframe.functional.making import filled
 from perframe.functional.moving import ravel, unsqueeze
-from perframe.functional.reductions import topk
+from perframe.functional.reductions import DType, topk
 from perframe.functional.sizes import Sizes, listed, row_of, sizes_of
 from perframe.functional.tensor import FunctionalTensor, Given, to_tensor
 from perframe.tensor import DataType

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from typing import Literal
 
 from perframe.errors import InputError
-from perframe.functional.calls import FUNCTIONS, alias, apply, function, in_floats, number, together
-from perframe.functional.promotion import category
+from perframe.functional.calls import FUNCTIONS, apply, cast, function, in_floats, number, second_name, together
+from perframe.functional.promotion import category, promote
 from perframe.functional.tensor import FunctionalTensor, Given, to_tensor
 from perframe.tensor import DataType
 
@@ -105,7 +105,7 @@ for _name, _first in {
     "less": "lt",
     "less_equal": "le",
 }.items():
-    alias(_name, FUNCTIONS[_first])
+    second_name(_name, FUNCTIONS[_first])
 
 
 # --- arithmetic ---
@@ -183,13 +183,16 @@ def pow_(input: Given, exponent: Given) -> FunctionalTensor:
 def float_power(input: Given, exponent: Given) -> FunctionalTensor:
     """Return input to the power of exponent, in float32 (PyTorch: float64) unless one of them is float64."""
     a, b = together(input, exponent)
-    return apply("Pow", in_floats(a), in_floats(b))
+    dtype = promote(a.dtype, _FLOAT)
+    return apply("Pow", cast(a, dtype), cast(b, dtype))
 
 
 @function
 def square(input: Given) -> FunctionalTensor:
-    """Return x * x of each element."""
-    return mul(input, input)
+    """Return x * x of each element; bools give int64."""
+    x = to_tensor(input)
+    x = cast(x, _INT) if x.dtype is _BOOL else x
+    return apply("Mul", x, x)
 
 
 @function
@@ -348,4 +351,4 @@ for _name, _first in {
     "subtract": "sub",
     "true_divide": "div",
 }.items():
-    alias(_name, FUNCTIONS[_first])
+    second_name(_name, FUNCTIONS[_first])

@@ -217,7 +217,8 @@ def _neutral(reduce: str, dtype: DataType) -> float:
 def index_add(input: Given, dim: int, index: Given, source: Given, *, alpha: float = 1) -> FunctionalTensor:
     """Add alpha times the slices of `source` at a row of indices along a dim."""
     x, row = to_tensor(input), to_index(index)
-    updates = apply("Mul", cast(source, x.dtype), number(alpha, x))
+    updates = cast(source, x.dtype)
+    updates = updates if alpha == 1 else apply("Mul", updates, number(alpha, x))
     at = axis_of(x, dim)
     made = apply("ScatterND", movedim(x, at, 0), unsqueeze(row, 1), movedim(updates, at, 0), reduction="add")
     return movedim(made, 0, at)

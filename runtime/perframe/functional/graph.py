@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from perframe.backends import evaluator
 from perframe.errors import InputError
 from perframe.functional.calls import graph_of
-from perframe.functional.tensor import FunctionalTensor, Given, Node, to_tensor
+from perframe.functional.tensor import FunctionalTensor, Given, Origin, to_tensor
 from perframe.model import Layer, Model, Names, Value
 from perframe.passes import optimize as run_passes
 from perframe.passes.prepared import freeze
@@ -106,7 +106,7 @@ class FunctionalGraph:
     def _free_output(self, tensor: FunctionalTensor) -> str:
         """Return a name for an output: the one that a model inside gave it, else "output_0", "output_1", ..."""
         taken = {*self._outputs, *(tensor.name for tensor in self._inputs)}
-        if tensor.node is not None and tensor.name and tensor.name not in taken:
+        if tensor.origin is not None and tensor.name and tensor.name not in taken:
             return tensor.name
         numbers = (f"output_{at}" for at in range(len(self._outputs), len(taken) + len(self._outputs) + 1))
         return next(name for name in numbers if name not in taken)
@@ -136,13 +136,13 @@ def _checked(name: str) -> str:
 
 
 class _Assembly:
-    """Turns the nodes behind some outputs into a model."""
+    """Turns the origins behind some outputs into a model."""
 
     def __init__(self, inputs: Sequence[FunctionalTensor], outputs: dict[str, FunctionalTensor]) -> None:
         self.inputs, self.outputs = inputs, outputs
         self.titles = Names()
         self.names = Names((*(tensor.name for tensor in inputs), *outputs))
-        self.made: dict[tuple[int, int], str] = {}  # names of values, by node and index
+        self.made: dict[tuple[int, int], str] = {}  # names of values, by origin and index
         self.constants: dict[str, NDArray[Any]] = {}
         self.constant_names: dict[int, str] = {}  # by the array's id; the tensors keep the arrays alive
         self.layers: list[Layer] = []
@@ -151,10 +151,10 @@ class _Assembly:
         """Return the model."""
         graph_of(list(self.outputs.values()))
         for output, tensor in self.outputs.items():
-            if tensor.node is not None:
-                self.made.setdefault((tensor.node.number, tensor.index), output)
-        for node in _nodes(self.outputs.values()):
-            self.layers.append(self._layer(node))
+            if tensor.origin is not None:
+                self.made.setdefault((tensor.origin.number, tensor.index), output)
+        for origin in _origins(self.outputs.values()):
+            self.layers.append(self._layer(origin))
         for output, tensor in self.outputs.items():
             source = self._name(tensor)
             if source != output:  # an input, a constant, or the second name of a value
@@ -165,23 +165,25 @@ class _Assembly:
     def _specs(self) -> list[tuple[str, PartialTensor]]:
         return [(name, tensor.spec) for name, tensor in self.outputs.items()]
 
-    def _layer(self, node: Node) -> Layer:
-        outputs = [self._output(node, index, hint) for index, hint in enumerate(node.hints)]
-        inputs = ["" if tensor is None else self._name(tensor) for tensor in node.inputs]
-        title = self.titles.free(node.title)
-        attributes = copied_attributes(node.attributes)
-        return Layer(node.op, title, inputs, outputs, attributes, node.epilogue, node.on_host, node.channels_last)
+    def _layer(self, origin: Origin) -> Layer:
+        outputs = [self._output(origin, index, hint) for index, hint in enumerate(origin.hints)]
+        inputs = ["" if tensor is None else self._name(tensor) for tensor in origin.inputs]
+        title = self.titles.free(origin.title)
+        attributes = copied_attributes(origin.attributes)
+        return Layer(
+            origin.op, title, inputs, outputs, attributes, origin.epilogue, origin.on_host, origin.channels_last
+        )
 
-    def _output(self, node: Node, index: int, hint: str) -> str:
-        key = (node.number, index)
+    def _output(self, origin: Origin, index: int, hint: str) -> str:
+        key = (origin.number, index)
         if hint and key not in self.made:
             self.made[key] = self.names.free(hint)
         return self.made.get(key, "")
 
     def _name(self, tensor: FunctionalTensor) -> str:
         """Return the name of a value. A constant becomes one of the model's the first time."""
-        if tensor.node is not None:
-            return self.made[tensor.node.number, tensor.index]
+        if tensor.origin is not None:
+            return self.made[tensor.origin.number, tensor.index]
         array = tensor.spec.value
         if array is None:
             return tensor.name
@@ -191,15 +193,15 @@ class _Assembly:
         return self.constant_names[id(array)]
 
 
-def _nodes(tensors: Any) -> list[Node]:
-    """Return the nodes that the tensors need, in the order of a run."""
-    found: dict[int, Node] = {}
-    waiting = [tensor.node for tensor in tensors if tensor.node is not None]
+def _origins(tensors: Any) -> list[Origin]:
+    """Return the origins that the tensors need, in the order of a run."""
+    found: dict[int, Origin] = {}
+    waiting = [tensor.origin for tensor in tensors if tensor.origin is not None]
     while waiting:
-        node = waiting.pop()
-        if node.number not in found:
-            found[node.number] = node
-            waiting += [tensor.node for tensor in node.inputs if tensor is not None and tensor.node is not None]
+        origin = waiting.pop()
+        if origin.number not in found:
+            found[origin.number] = origin
+            waiting += [tensor.origin for tensor in origin.inputs if tensor is not None and tensor.origin is not None]
     return [found[number] for number in sorted(found)]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from perframe.errors import InputError
-from perframe.functional.calls import alias, apply, cast, function, number, together
+from perframe.functional.calls import apply, cast, function, number, second_name, together
 from perframe.functional.elementwise import published
 from perframe.functional.promotion import category
 from perframe.functional.tensor import FunctionalTensor, Given, to_tensor
@@ -135,7 +135,7 @@ def bitwise_right_shift(input: Given, other: Given) -> FunctionalTensor:
     return apply("BitShift", _whole(a), b, direction="RIGHT")
 
 
-alias("not_equal", ne)
+second_name("not_equal", ne)
 
 
 # --- dtypes ---
@@ -147,7 +147,7 @@ def type_(input: Given, dtype: DataType | str) -> FunctionalTensor:
     return cast(input, DataType.of(dtype))
 
 
-alias("to", type_)
+second_name("to", type_)
 
 
 @function

@@ -9,13 +9,13 @@ from typing import Any, Literal
 import numpy as np
 
 from perframe.errors import InputError
-from perframe.functional.calls import alias, apply, cast, function, ints
+from perframe.functional.calls import apply, cast, function, ints, second_name
+from perframe.functional.reductions import DType
 from perframe.functional.sizes import Size, Sizes, listed, row_of, sizes_of
 from perframe.functional.tensor import FunctionalTensor, Given, of_array, to_tensor
 from perframe.tensor import DataType
 from perframe.tensor.checks import too_large
 
-DType = DataType | str | None
 _SMALL = 1024  # elements; larger constants stay layers until the model is optimised
 
 
@@ -24,11 +24,11 @@ def constant(values: Given, dtype: DType = None) -> FunctionalTensor:
     """Return numbers, a list or an array as a tensor. Floats in lists are float32, and integers int64."""
     made = to_tensor(values)
     made = made if dtype is None else cast(made, DataType.of(dtype))
-    return FunctionalTensor(made.spec, made.node, made.index, made.graph, made.name)
+    return FunctionalTensor(made.spec, made.origin, made.index, made.graph, made.name)
 
 
 for _name in ("tensor", "as_tensor"):
-    alias(_name, constant)
+    second_name(_name, constant)
 
 
 def filled(sizes: FunctionalTensor, value: Any, dtype: DataType) -> FunctionalTensor:

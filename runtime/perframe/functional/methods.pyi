@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from perframe.functional.drawing import Seed
-from perframe.functional.making import DType
-from perframe.functional.reductions import Dims, ValuesAndIndices
+from perframe.functional.reductions import Dims, DType, ValuesAndIndices
 from perframe.functional.sizes import Size, Sizes
 from perframe.functional.tensor import FunctionalTensor, Given
 from perframe.functional.windows import Extent
@@ -123,18 +122,21 @@ class Methods:
 
     def arctan2(self, other: Given) -> FunctionalTensor:
         """Return the angle of the point (other, input) from -pi to pi, in radians. The sign of a zero does not
-        count."""
+        count.
+        """
 
     def arctanh(self) -> FunctionalTensor:
         """Return the inverse hyperbolic tangent of each element."""
 
     def argmax(self, dim: builtins.int | None = None, keepdim: builtins.bool = False) -> FunctionalTensor:
         """Return the index of the largest element along a dim, or among all (None); the first of equal ones, as
-        int64."""
+        int64.
+        """
 
     def argmin(self, dim: builtins.int | None = None, keepdim: builtins.bool = False) -> FunctionalTensor:
         """Return the index of the smallest element along a dim, or among all (None); the first of equal ones, as
-        int64."""
+        int64.
+        """
 
     def argsort(
         self, dim: builtins.int = -1, descending: builtins.bool = False, stable: builtins.bool = False
@@ -160,7 +162,8 @@ class Methods:
 
     def atan2(self, other: Given) -> FunctionalTensor:
         """Return the angle of the point (other, input) from -pi to pi, in radians. The sign of a zero does not
-        count."""
+        count.
+        """
 
     def atanh(self) -> FunctionalTensor:
         """Return the inverse hyperbolic tangent of each element."""
@@ -213,8 +216,7 @@ class Methods:
         momentum: builtins.float = 0.1,
         eps: builtins.float = 1e-05,
     ) -> FunctionalTensor:
-        """Normalise each channel (dim 1) by known means and variances: (x - mean) / sqrt(var + eps) * weight +
-        bias."""
+        """Normalise each channel (dim 1) by known means and variances: (x - mean) / sqrt(var + eps) * weight + bias."""
 
     def bernoulli(self, *, dtype: DType = None, seed: Seed = None) -> FunctionalTensor:
         """Draw 1 with the probability that the input gives, and 0 otherwise."""
@@ -344,12 +346,13 @@ class Methods:
 
     def count_nonzero(self, dim: Dims = None, keepdim: builtins.bool = False) -> FunctionalTensor:
         """Return the number of elements along dims (None: all) that are not 0, as int64 (`keepdim` is not
-        PyTorch's)."""
+        PyTorch's).
+        """
 
-    def cumprod(self, dim: builtins.int) -> FunctionalTensor:
+    def cumprod(self, dim: builtins.int, *, dtype: DType = None) -> FunctionalTensor:
         """Return running products along a dim."""
 
-    def cumsum(self, dim: builtins.int) -> FunctionalTensor:
+    def cumsum(self, dim: builtins.int, *, dtype: DType = None) -> FunctionalTensor:
         """Return running sums along a dim."""
 
     def deg2rad(self) -> FunctionalTensor:
@@ -374,7 +377,7 @@ class Methods:
         """Return the input in float64."""
 
     def dropout(self, p: builtins.float = 0.5, training: builtins.bool = False) -> FunctionalTensor:
-        """Return the input: models here do not train. Raises InputError for training=True."""
+        """Return the input: models here do not train, so `training` is False unless given, and True is an error."""
 
     def elu(self, alpha: builtins.float = 1.0) -> FunctionalTensor:
         """Return x, and alpha * (exp(x) - 1) for negative x."""
@@ -542,7 +545,8 @@ class Methods:
         antialias: builtins.bool = False,
     ) -> FunctionalTensor:
         """Resample (batch, channels, ...) to a size, or by factors. Modes: nearest, nearest-exact, linear, bilinear,
-        bicubic, trilinear and area."""
+        bicubic, trilinear and area.
+        """
 
     def isfinite(self) -> FunctionalTensor:
         """Return for each element whether it is a finite number."""
@@ -597,7 +601,7 @@ class Methods:
     def log2(self) -> FunctionalTensor:
         """Return the logarithm of each element to base 2."""
 
-    def log_softmax(self, dim: builtins.int = -1) -> FunctionalTensor:
+    def log_softmax(self, dim: builtins.int = -1, *, dtype: DType = None) -> FunctionalTensor:
         """Return the logarithm of softmax along a dim."""
 
     def logaddexp(self, other: Given) -> FunctionalTensor:
@@ -664,8 +668,7 @@ class Methods:
         """Return the matrix product; dims ahead of the last two broadcast, and a row counts as a vector."""
 
     def max(self, dim: builtins.int | Given | None = None, keepdim: builtins.bool = False) -> Any:
-        """Return the largest element of all; along a dim (a number) values and indices; or `maximum` with a
-        tensor."""
+        """Return the largest element of all; along a dim (a number) values and indices; or `maximum` with a tensor."""
 
     def max_pool1d(
         self,
@@ -733,12 +736,11 @@ class Methods:
     def maximum(self, other: Given) -> FunctionalTensor:
         """Return the larger one of each two elements."""
 
-    def mean(self, dim: Dims = None, keepdim: builtins.bool = False) -> FunctionalTensor:
+    def mean(self, dim: Dims = None, keepdim: builtins.bool = False, *, dtype: DType = None) -> FunctionalTensor:
         """Return the mean along dims (None: all)."""
 
     def min(self, dim: builtins.int | Given | None = None, keepdim: builtins.bool = False) -> Any:
-        """Return the smallest element of all; along a dim (a number) values and indices; or `minimum` with a
-        tensor."""
+        """Return the smallest element of all; along a dim (a number) values and indices; or `minimum` with a tensor."""
 
     def minimum(self, other: Given) -> FunctionalTensor:
         """Return the smaller one of each two elements."""
@@ -822,7 +824,10 @@ class Methods:
         value: builtins.float | None = None,
     ) -> FunctionalTensor:
         """Add elements around a tensor: `pad` is (before, after) of the last dim, then of the dim before it, and so
-        on.  Negative numbers remove elements."""
+        on.
+
+        Negative numbers remove elements.
+        """
 
     def permute(self, *dims: Any) -> FunctionalTensor:
         """Return the dims in another order."""
@@ -842,7 +847,7 @@ class Methods:
     def prelu(self, weight: Given) -> FunctionalTensor:
         """Return x, and weight * x for negative x. `weight` has one number, or one for each channel (dim 1)."""
 
-    def prod(self, dim: Dims = None, keepdim: builtins.bool = False) -> FunctionalTensor:
+    def prod(self, dim: Dims = None, keepdim: builtins.bool = False, *, dtype: DType = None) -> FunctionalTensor:
         """Return the product along dims (None: all). Integers and bools give int64."""
 
     def rad2deg(self) -> FunctionalTensor:
@@ -880,16 +885,16 @@ class Methods:
     def reduce_max(self, dim: Dims = None, keepdim: builtins.bool = False) -> FunctionalTensor:
         """Return the largest element along dims (None: all)."""
 
-    def reduce_mean(self, dim: Dims = None, keepdim: builtins.bool = False) -> FunctionalTensor:
+    def reduce_mean(self, dim: Dims = None, keepdim: builtins.bool = False, *, dtype: DType = None) -> FunctionalTensor:
         """Return the mean along dims (None: all)."""
 
     def reduce_min(self, dim: Dims = None, keepdim: builtins.bool = False) -> FunctionalTensor:
         """Return the smallest element along dims (None: all)."""
 
-    def reduce_prod(self, dim: Dims = None, keepdim: builtins.bool = False) -> FunctionalTensor:
+    def reduce_prod(self, dim: Dims = None, keepdim: builtins.bool = False, *, dtype: DType = None) -> FunctionalTensor:
         """Return the product along dims (None: all). Integers and bools give int64."""
 
-    def reduce_sum(self, dim: Dims = None, keepdim: builtins.bool = False) -> FunctionalTensor:
+    def reduce_sum(self, dim: Dims = None, keepdim: builtins.bool = False, *, dtype: DType = None) -> FunctionalTensor:
         """Return the sum along dims (None: all). Integers and bools give int64."""
 
     def reduce_sum_square(self, dim: Dims = None, keepdim: builtins.bool = False) -> FunctionalTensor:
@@ -917,7 +922,8 @@ class Methods:
 
     def reshape(self, *shape: Any) -> FunctionalTensor:
         """Return the elements in another shape. -1 stands for the rest, a name for the size of that dim of the
-        input."""
+        input.
+        """
 
     def rms_norm(
         self,
@@ -936,7 +942,8 @@ class Methods:
         aligned: builtins.bool = False,
     ) -> FunctionalTensor:
         """Resample regions of pictures to one size. `boxes` is (n, 5): the picture's index in the batch, and the
-        box."""
+        box.
+        """
 
     def roll(
         self, shifts: builtins.int | Sequence[builtins.int], dims: builtins.int | Sequence[builtins.int] | None = None
@@ -994,7 +1001,8 @@ class Methods:
 
     def size(self, dim: builtins.int | None = None) -> FunctionalTensor:
         """Return the sizes of all dims as int64, or of one dim as an int64 without dims (PyTorch: numbers of
-        Python)."""
+        Python).
+        """
 
     def slice_scatter(
         self,
@@ -1006,7 +1014,7 @@ class Methods:
     ) -> FunctionalTensor:
         """Replace the elements start..end of a dim, `step` apart, by those of `src`."""
 
-    def softmax(self, dim: builtins.int = -1) -> FunctionalTensor:
+    def softmax(self, dim: builtins.int = -1, *, dtype: DType = None) -> FunctionalTensor:
         """Return exp(x) / sum(exp(x)) along a dim."""
 
     def softmin(self, dim: builtins.int = -1) -> FunctionalTensor:
@@ -1035,7 +1043,7 @@ class Methods:
         """Return the square root of each element."""
 
     def square(self) -> FunctionalTensor:
-        """Return x * x of each element."""
+        """Return x * x of each element; bools give int64."""
 
     def squeeze(self, dim: builtins.int | Sequence[builtins.int] | None = None) -> FunctionalTensor:
         """Remove the dims of size 1, or those among the given dims."""
@@ -1061,8 +1069,10 @@ class Methods:
         normalized: builtins.bool = False,
         onesided: builtins.bool = True,
     ) -> FunctionalTensor:
-        """Return spectra of overlapping frames: (batch, frequencies, frames, 2), real and imaginary parts.  PyTorch
-        returns complex numbers, or these parts by torch.view_as_real."""
+        """Return spectra of overlapping frames: (batch, frequencies, frames, 2), real and imaginary parts.
+
+        PyTorch returns complex numbers, or these parts by torch.view_as_real.
+        """
 
     def sub(self, other: Given, *, alpha: builtins.float = 1) -> FunctionalTensor:
         """Return input - alpha * other."""
@@ -1070,7 +1080,7 @@ class Methods:
     def subtract(self, other: Given, *, alpha: builtins.float = 1) -> FunctionalTensor:
         """Return input - alpha * other."""
 
-    def sum(self, dim: Dims = None, keepdim: builtins.bool = False) -> FunctionalTensor:
+    def sum(self, dim: Dims = None, keepdim: builtins.bool = False, *, dtype: DType = None) -> FunctionalTensor:
         """Return the sum along dims (None: all). Integers and bools give int64."""
 
     def swapaxes(self, dim0: builtins.int, dim1: builtins.int) -> FunctionalTensor:
@@ -1151,7 +1161,8 @@ class Methods:
         dim: builtins.int | None = None,
     ) -> Any:
         """Return the different elements (or slices along a dim), and if asked for, where each went and how often it
-        is."""
+        is.
+        """
 
     def unsqueeze(self, dim: builtins.int) -> FunctionalTensor:
         """Insert a dim of size 1."""
@@ -1166,7 +1177,8 @@ class Methods:
         antialias: builtins.bool = False,
     ) -> FunctionalTensor:
         """Resample (batch, channels, ...) to a size, or by factors. Modes: nearest, nearest-exact, linear, bilinear,
-        bicubic, trilinear and area."""
+        bicubic, trilinear and area.
+        """
 
     def var(
         self, dim: Dims = None, *, correction: builtins.float = 1, keepdim: builtins.bool = False
@@ -1180,7 +1192,8 @@ class Methods:
 
     def view(self, *shape: Any) -> FunctionalTensor:
         """Return the elements in another shape. -1 stands for the rest, a name for the size of that dim of the
-        input."""
+        input.
+        """
 
     def zeros_like(self, *, dtype: DType = None) -> FunctionalTensor:
         """Return zeros in the shape and the dtype of the input."""

@@ -7,14 +7,14 @@ from typing import Any
 
 from perframe.errors import InputError
 from perframe.functional.calls import function, graph_of
-from perframe.functional.tensor import FunctionalTensor, Given, Node, to_tensor
+from perframe.functional.tensor import FunctionalTensor, Given, Origin, to_tensor
 from perframe.model import Array, Model, Value
 from perframe.tensor.partial import PartialTensor
 
 
 @function
-def forward(model: Model, *inputs: Given | Mapping[str, Given], **named: Given) -> tuple[FunctionalTensor, ...]:
-    """Return the outputs of a model for inputs by position, by name, or as a dict by name.
+def forward(model: Model, /, *inputs: Given | Mapping[str, Given], **named: Given) -> tuple[FunctionalTensor, ...]:
+    """Return the outputs of a model for inputs by position, as a list, by name, or as a dict by name.
 
     The model's layers become part of the graph, and its constants are shared; the model stays as it is. Raises
     InputError for an input that is missing, unknown, or of a wrong dtype or shape.
@@ -28,7 +28,7 @@ def forward(model: Model, *inputs: Given | Mapping[str, Given], **named: Given) 
     for layer in model.layers:
         operands = tuple(values[name] for name in layer.inputs)
         results = layer.infer([None if value is None else value.spec for value in operands])
-        node = Node(
+        origin = Origin(
             layer.op,
             layer.name,
             operands,
@@ -40,7 +40,7 @@ def forward(model: Model, *inputs: Given | Mapping[str, Given], **named: Given) 
         )
         for index, (name, spec) in enumerate(zip(layer.outputs, results, strict=False)):
             if name:
-                values[name] = FunctionalTensor(spec, node, index, graph, name)
+                values[name] = FunctionalTensor(spec, origin, index, graph, name)
     return tuple(_output(values[value.name], value) for value in model.outputs)
 
 
@@ -57,7 +57,7 @@ def _output(tensor: FunctionalTensor | None, value: Value) -> FunctionalTensor:
     assert tensor is not None
     if tensor.spec.shape is None and value.shape is not None and tensor.spec.kind == "tensor":
         spec = PartialTensor(tensor.dtype, value.shape)
-        return FunctionalTensor(spec, tensor.node, tensor.index, tensor.graph, tensor.name)
+        return FunctionalTensor(spec, tensor.origin, tensor.index, tensor.graph, tensor.name)
     return tensor.fixed()
 
 
@@ -67,6 +67,8 @@ def _by_name(model: Model, inputs: Sequence[Any], named: Mapping[str, Given]) ->
     listed = ", ".join(map(str, model.inputs)) or "none"
     if len(inputs) == 1 and isinstance(inputs[0], Mapping):
         named, inputs = {**inputs[0], **named}, []
+    elif len(inputs) == 1 and isinstance(inputs[0], (list, tuple)) and any(_is_tensor(one) for one in inputs[0]):
+        inputs = inputs[0]
     if len(inputs) > len(names):
         raise InputError(f"{model.name} takes {len(names)} input(s), and got {len(inputs)}; its inputs are {listed}")
     given: dict[str, Any] = dict(zip(names, inputs, strict=False))
@@ -80,6 +82,10 @@ def _by_name(model: Model, inputs: Sequence[Any], named: Mapping[str, Given]) ->
     if missing:
         raise InputError(f"{model.name} still needs the input(s) {', '.join(missing)}")
     return {value.name: _checked(model, value, to_tensor(given[value.name]).fixed()) for value in model.inputs}
+
+
+def _is_tensor(value: Any) -> bool:
+    return isinstance(value, FunctionalTensor)
 
 
 def _checked(model: Model, value: Value, tensor: FunctionalTensor) -> FunctionalTensor:

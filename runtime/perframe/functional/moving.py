@@ -9,13 +9,13 @@ import numpy as np
 
 from perframe.errors import InputError
 from perframe.functional.calls import (
-    alias,
     apply,
     axes_of,
     axis_of,
     function,
     ints,
     known_size,
+    second_name,
 )
 from perframe.functional.sizes import Sizes, join, listed, row_of, size_of, sizes_of
 from perframe.functional.tensor import FunctionalTensor, Given, to_tensor
@@ -175,7 +175,7 @@ for _name, _called in {
     "swapdims": transpose,
     "view": reshape,
 }.items():
-    alias(_name, _called)
+    second_name(_name, _called)
 
 
 # --- larger and repeated ---

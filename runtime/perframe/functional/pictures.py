@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 
 from perframe.errors import InputError
-from perframe.functional.calls import FUNCTIONS, alias, apply, cast, function, in_floats, ints, known_size
+from perframe.functional.calls import FUNCTIONS, apply, cast, function, in_floats, ints, known_size, second_name
 from perframe.functional.moving import flatten, transpose, unflatten
 from perframe.functional.sizes import Sizes, row_of
 from perframe.functional.tensor import FunctionalTensor, Given, of_array, to_tensor
@@ -77,7 +77,7 @@ def interpolate(
     return apply("Resize", x, None, scales if sizes is None else None, sizes, axes=tuple(range(2, rank + 2)), **how)
 
 
-alias("upsample", interpolate)
+second_name("upsample", interpolate)
 
 _SAMPLINGS = {"bilinear": "linear", "nearest": "nearest", "bicubic": "cubic"}
 

@@ -10,7 +10,6 @@ import numpy as np
 
 from perframe.errors import InputError
 from perframe.functional.calls import (
-    alias,
     apply,
     apply_all,
     axes_of,
@@ -20,6 +19,7 @@ from perframe.functional.calls import (
     ints,
     known_size,
     number,
+    second_name,
     together,
 )
 from perframe.functional.moving import flatten, movedim, ravel, reshape
@@ -28,9 +28,17 @@ from perframe.functional.tensor import FunctionalTensor, Given, of_array, to_ten
 from perframe.tensor import DataType
 
 END = 2**63 - 1  # a slice's end that no dim reaches
+MAX_PIECES = 10_000  # each piece is a value of the model
 
 
 # --- pieces ---
+
+
+def limited(count: int) -> int:
+    """Return a number of pieces. Raises InputError if they are too many."""
+    if count > MAX_PIECES:
+        raise InputError(f"{count} pieces are too many: at most {MAX_PIECES} are possible")
+    return count
 
 
 def cut(x: FunctionalTensor, at: int, first: int, end: int, step: int = 1) -> FunctionalTensor:
@@ -79,7 +87,7 @@ def split(input: Given, split_size_or_sections: int | Sequence[int], dim: int = 
         each, whole = int(split_size_or_sections), known_size(x, at, "split")
         if each < 1:
             raise InputError(f"the size of a piece is at least 1, and not {each}")
-        sizes = [min(each, whole - first) for first in range(0, whole, each)] or [0]
+        sizes = [min(each, whole - at * each) for at in range(limited(-(-whole // each)))] or [0]
     else:
         sizes = [int(one) for one in split_size_or_sections]
     return apply_all("Split", (x, ints(*sizes)), len(sizes), axis=at, num_outputs=len(sizes))
@@ -98,7 +106,8 @@ def chunk(input: Given, chunks: int, dim: int = 0) -> tuple[FunctionalTensor, ..
 def unbind(input: Given, dim: int = 0) -> tuple[FunctionalTensor, ...]:
     """Return the slices along a dim, without that dim."""
     x = to_tensor(input)
-    return tuple(select(x, dim, index) for index in range(known_size(x, axis_of(x, dim), "unbind")))
+    count = limited(known_size(x, axis_of(x, dim), "unbind"))
+    return tuple(select(x, dim, index) for index in range(count))
 
 
 @function
@@ -166,7 +175,7 @@ def stack(tensors: Sequence[Given], dim: int = 0) -> FunctionalTensor:
 
 
 for _name in ("concat", "concatenate"):
-    alias(_name, cat)
+    second_name(_name, cat)
 
 
 # --- the same elements, otherwise ---

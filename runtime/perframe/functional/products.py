@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from perframe.errors import InputError
-from perframe.functional.calls import apply, function, in_floats, ints, number, together
+from perframe.functional.calls import apply, cast, function, in_floats, ints, number, together
 from perframe.functional.elementwise import add, mul
 from perframe.functional.moving import repeat_interleave, transpose, unsqueeze
 from perframe.functional.reductions import total
@@ -86,7 +86,8 @@ def baddbmm(input: Given, batch1: Given, batch2: Given, *, beta: float = 1, alph
 @function
 def addbmm(input: Given, batch1: Given, batch2: Given, *, beta: float = 1, alpha: float = 1) -> FunctionalTensor:
     """Return beta * input + alpha * the sum of (batch1 @ batch2) over the stack. Sentis' AddBMM is `baddbmm`."""
-    return _added(input, total(bmm(batch1, batch2), 0), beta, alpha)
+    products = bmm(batch1, batch2)
+    return _added(input, cast(total(products, 0), products.dtype), beta, alpha)
 
 
 def _added(input: Given, product: FunctionalTensor, beta: float, alpha: float) -> FunctionalTensor:

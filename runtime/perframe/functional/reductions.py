@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 from perframe.errors import InputError
 from perframe.functional.calls import (
     FUNCTIONS,
-    alias,
     apply,
     apply_all,
     axes_of,
@@ -20,6 +19,7 @@ from perframe.functional.calls import (
     ints,
     known_size,
     number,
+    second_name,
 )
 from perframe.functional.elementwise import clamp, div, eq_zero, mul, pow_, sub
 from perframe.functional.moving import ravel, reshape
@@ -28,6 +28,7 @@ from perframe.functional.sizes import sizes_of
 from perframe.functional.tensor import FunctionalTensor, Given, of_array, to_tensor
 from perframe.tensor import DataType
 
+DType = DataType | str | None
 Dims = int | Sequence[int] | None
 
 
@@ -78,8 +79,22 @@ def _reduction(op: str, prepare: Callable[[FunctionalTensor], FunctionalTensor])
     return body
 
 
+def _in_dtype(op: str, prepare: Callable[[FunctionalTensor], FunctionalTensor]) -> Callable[..., FunctionalTensor]:
+    def body(input: Given, dim: Dims = None, keepdim: bool = False, *, dtype: DType = None) -> FunctionalTensor:
+        return _reduce(op, prepare(_converted(input, dtype)), dim, keepdim)
+
+    return body
+
+
+def _converted(input: Given, dtype: DType) -> FunctionalTensor:
+    return to_tensor(input) if dtype is None else cast(input, DataType.of(dtype))
+
+
+_OF_DTYPE = ("sum", "mean", "prod")  # these convert the input first if they are asked to
+
+
 for _name, (_op, _prepare, _sentence) in _REDUCTIONS.items():
-    _body = _reduction(_op, _prepare)
+    _body = (_in_dtype if _name in _OF_DTYPE else _reduction)(_op, _prepare)
     _body.__name__, _body.__doc__ = _name, _sentence
     function(_body)
 for _name, _first in {
@@ -90,7 +105,7 @@ for _name, _first in {
     "reduce_prod": "prod",
     "reduce_log_sum_exp": "logsumexp",
 }.items():
-    alias(_name, FUNCTIONS[_first])
+    second_name(_name, FUNCTIONS[_first])
 
 mean: Callable[..., FunctionalTensor] = FUNCTIONS["mean"]
 total: Callable[..., FunctionalTensor] = FUNCTIONS["sum"]
@@ -269,14 +284,14 @@ def argsort(input: Given, dim: int = -1, descending: bool = False, stable: bool 
 
 
 @function
-def cumsum(input: Given, dim: int) -> FunctionalTensor:
+def cumsum(input: Given, dim: int, *, dtype: DType = None) -> FunctionalTensor:
     """Return running sums along a dim."""
-    x = _summable(to_tensor(input))
+    x = _summable(_converted(input, dtype))
     return apply("CumSum", x, ints(axis_of(x, dim)))
 
 
 @function
-def cumprod(input: Given, dim: int) -> FunctionalTensor:
+def cumprod(input: Given, dim: int, *, dtype: DType = None) -> FunctionalTensor:
     """Return running products along a dim."""
-    x = _summable(to_tensor(input))
+    x = _summable(_converted(input, dtype))
     return apply("CumProd", x, ints(axis_of(x, dim)))

@@ -23,7 +23,7 @@ _numbers = itertools.count()
 
 
 @dataclass(eq=False)
-class Node:
+class Origin:
     """A layer to be. `hints` are the names that its outputs would like to have; "" is an output that nobody reads."""
 
     op: str
@@ -34,7 +34,7 @@ class Node:
     epilogue: tuple[Stage, ...] = ()
     on_host: bool = False
     channels_last: bool = False
-    number: int = field(default_factory=lambda: next(_numbers))  # later nodes read earlier ones
+    number: int = field(default_factory=lambda: next(_numbers))  # later origins read earlier ones
 
 
 class FunctionalTensor(Methods):
@@ -50,13 +50,13 @@ class FunctionalTensor(Methods):
     def __init__(
         self,
         spec: PartialTensor,
-        node: Node | None = None,
+        origin: Origin | None = None,
         index: int = 0,
         graph: FunctionalGraph | None = None,
         name: str = "",
         is_number: bool = False,
     ) -> None:
-        self.spec, self.node, self.index, self.graph, self.name = spec, node, index, graph, name
+        self.spec, self.origin, self.index, self.graph, self.name = spec, origin, index, graph, name
         self.is_number = is_number  # a Python number gives way to a tensor's dtype
 
     @property
@@ -77,9 +77,15 @@ class FunctionalTensor(Methods):
         return len(self.shape)
 
     @property
+    def T(self) -> FunctionalTensor:
+        """The tensor with its dims in reverse order."""
+        made: FunctionalTensor = self.permute(*range(self.ndim)[::-1])
+        return made
+
+    @property
     def is_constant(self) -> bool:
         """Whether its values are given, and not computed by a layer."""
-        return self.node is None and self.spec.value is not None
+        return self.origin is None and self.spec.value is not None
 
     def __len__(self) -> int:
         if not self.shape:
@@ -109,11 +115,11 @@ class FunctionalTensor(Methods):
         from perframe.functional.indexing import with_items
 
         made = with_items(self, index, to_tensor(value))
-        self.spec, self.node, self.index, self.graph, self.name = made.spec, made.node, made.index, made.graph, ""
+        self.spec, self.origin, self.index, self.graph, self.name = made.spec, made.origin, made.index, made.graph, ""
 
     def fixed(self) -> FunctionalTensor:
         """Return a tensor that stays what this one is now, even if items of this one are set."""
-        return FunctionalTensor(self.spec, self.node, self.index, self.graph, self.name, self.is_number)
+        return FunctionalTensor(self.spec, self.origin, self.index, self.graph, self.name, self.is_number)
 
     def __repr__(self) -> str:
         return f"FunctionalTensor({f'{self.name}: ' if self.name else ''}{self.spec})"

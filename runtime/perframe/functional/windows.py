@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from perframe.errors import InputError
-from perframe.functional.calls import apply, apply_all, cast, function, ints, known_size, number, together
+from perframe.functional.calls import apply, apply_all, cast, function, in_floats, ints, known_size, number, together
 from perframe.functional.elementwise import mul
 from perframe.functional.moving import flatten, unflatten
-from perframe.functional.pieces import cat, cut
+from perframe.functional.pieces import cat, cut, limited
 from perframe.functional.reductions import amax, mean
 from perframe.functional.sizes import sizes_of
 from perframe.functional.tensor import FunctionalTensor, Given, to_tensor
@@ -226,7 +226,7 @@ def _lp_pool(rank: int) -> Callable[..., FunctionalTensor]:
         input: Given, norm_type: float, kernel_size: Extent, stride: Extent | None = None, ceil_mode: bool = False
     ) -> FunctionalTensor:
         how = {"ceil_mode": int(bool(ceil_mode)), "p": float(norm_type)}
-        made, added, _ = _pool("LpPool", rank, input, kernel_size, stride, 0, **how)
+        made, added, _ = _pool("LpPool", rank, in_floats(input), kernel_size, stride, 0, **how)
         return unbatched(made, added)
 
     return body
@@ -255,7 +255,7 @@ def _adapted(x: FunctionalTensor, axis: int, size: int, reduce: Callable[..., Fu
     whole = known_size(x, axis, "an adaptive pool")
     if whole % size == 0:
         return reduce(unflatten(x, axis, (size, whole // size)), axis + 1)
-    parts = [(at * whole // size, -(-(at + 1) * whole // size)) for at in range(size)]
+    parts = [(at * whole // size, -(-(at + 1) * whole // size)) for at in range(limited(size))]
     return cat([reduce(cut(x, axis, *part), axis, keepdim=True) for part in parts], axis)
 
 

@@ -53,10 +53,13 @@ def named_bytes(source: Any, wanted: Callable[[bytes], bool]) -> tuple[bytes, st
     A path that cannot be read is returned too, for whoever explains this.
     """
     if isinstance(source, (str, Path)):
+        path = Path(source)
         try:
-            with Path(source).open("rb") as file:
-                head = file.read(HEAD) if Path(source).is_file() else b""
-                return (head + file.read(), Path(source).name) if wanted(head) else source
+            if not path.is_file():  # a pipe would wait for its writer
+                return source
+            with path.open("rb") as file:
+                head = file.read(HEAD)
+                return (head + file.read(), path.name) if wanted(head) else source
         except (OSError, ValueError):  # ValueError: a NUL in the path
             return source
     if isinstance(source, (bytes, bytearray, memoryview)):

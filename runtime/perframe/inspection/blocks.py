@@ -59,8 +59,7 @@ def _by_operators(layers: Sequence[Layer]) -> list[Block]:
     while at < len(tokens):
         length, count = _run(tokens, at)
         for index in range(count):
-            ops = f"{layers[at].op} … {layers[at + length - 1].op}"
-            found.append(Block(f"{ops}, {index + 1} of {count}", at + index * length, length))
+            found.append(Block(f"repetition {index + 1} of {count}", at + index * length, length))
         at += max(1, length * count)
     return found
 

@@ -21,7 +21,7 @@ from perframe.model import Array, Model
 from perframe.tensor import DataType
 
 _FOLDER = Path(__file__).parent / "page"
-SCRIPTS = ("graph.js", "colours.js", "pane.js", "panel.js", "page.js")
+SCRIPTS = ("graph.js", "layout.js", "colours.js", "pane.js", "panel.js", "page.js")
 
 
 @dataclass(frozen=True)
@@ -38,13 +38,14 @@ def write_page(
     as_filed: Model | None = None,
     marks: Mapping[str, Mark] | None = None,
     dims: Mapping[str, int] | None = None,
+    title: str = "",
 ) -> None:
     """Write a page of a model, and of what it was before the passes if `as_filed` is given.
 
     Open dims count as 1 in costs, unless `dims` has them. The first of `marks` colours the graph when it opens. Raises
     ModelError if the file cannot be written; a file of that name stays as it is then.
     """
-    write({Path(path): [page_text(model, as_filed, marks, dims).encode()]})
+    write({Path(path): [page_text(model, as_filed, marks, dims, title).encode()]})
 
 
 def page_text(
@@ -52,6 +53,7 @@ def page_text(
     as_filed: Model | None = None,
     marks: Mapping[str, Mark] | None = None,
     dims: Mapping[str, int] | None = None,
+    title: str = "",
 ) -> str:
     """The page as text."""
     seen: dict[int, dict[str, Any]] = {}
@@ -60,7 +62,7 @@ def page_text(
     report = model.report
     changed = [] if report is None else [one for one in report.passes if one.changes]
     data = {
-        "title": model.name,
+        "title": title or model.name,
         "producer": model.producer,
         "opsets": model.opsets,
         "views": views,
@@ -70,7 +72,7 @@ def page_text(
     }
     text = json.dumps(data, separators=(",", ":"), allow_nan=False, default=str).replace("<", "\\u003c")
     parts = {
-        "TITLE": html.escape(model.name),
+        "TITLE": html.escape(title or model.name),
         "STYLE": _read("page.css"),
         "LIBRARY": _read("dagre.min.js").replace("</", "<\\/"),
         "SCRIPT": "\n".join(map(_read, SCRIPTS)),

@@ -59,7 +59,7 @@ def constant_of(tensor: TensorInfo, dtype: DataType, file: str) -> Array | None:
 
 
 def _decoded(tensor: TensorInfo, dtype: DataType) -> Array:
-    """Return the values of a buffer, as a copy. Raises ValueError."""
+    """Return the values of a buffer, which may be a view of it. Raises ValueError."""
     data = tensor.data
     assert data is not None
     if tensor.kind == "STRING":
@@ -72,7 +72,7 @@ def _decoded(tensor: TensorInfo, dtype: DataType) -> Array:
         return values
     if data.size % dtype.numpy.itemsize:
         raise ValueError(f"{data.size} bytes are not a whole number of {dtype} values")
-    return data.copy().view(dtype.numpy)
+    return data.view(dtype.numpy)
 
 
 def _texts(data: NDArray[np.uint8]) -> Array:

@@ -212,13 +212,13 @@ class _Reader:
             if part.Format() == self.schema.DimensionType.DENSE:
                 parts.append(part.DenseSize())
             else:
-                segments = self.union(part, part.ArraySegmentsType(), part.ArraySegments())
-                parts.append((segments, self.union(part, part.ArrayIndicesType(), part.ArrayIndices())))
+                segments = self.union(part.ArraySegmentsType(), part.ArraySegments())
+                parts.append((segments, self.union(part.ArrayIndicesType(), part.ArrayIndices())))
         if sorted(order) != list(range(len(dims) + len(block))) or len(parts) != len(order):
             raise ModelError(f"{self.name}: sparse tensor {name!r} of shape {list(dims)} has the order {order}")
         return Sparsity(order, block, tuple(parts))
 
-    def union(self, _part: Any, kind: int, table: Any) -> Array:
+    def union(self, kind: int, table: Any) -> Array:
         """Return a vector of int32, uint16 or uint8 in a union."""
         name, dtype = {1: ("Int32Vector", "<i4"), 2: ("Uint16Vector", "<u2"), 3: ("Uint8Vector", "u1")}[kind]
         found = getattr(self.schema, name)()

@@ -23,7 +23,7 @@ Array = NDArray[Any]
 
 REPORTED = 64  # operators between two reports of progress
 MAX_DEPTH = 32  # subgraphs within subgraphs
-MAX_OPERATIONS = 100_000  # operators after subgraphs that are called several times are written out
+MAX_OPERATIONS = 50_000  # operators after subgraphs that are called several times are written out
 QUANTIZED = (DataType.INT8, DataType.UINT8, DataType.INT16, DataType.INT32, DataType.INT64)
 
 
@@ -188,7 +188,9 @@ class Scope:
         return info.quantization
 
     def _is_exact(self, operation: Operation) -> bool:
-        """Whether an operator that only moves elements may move the quantized numbers."""
+        """Whether an operator that only moves elements may move quantized numbers. An activation needs real ones."""
+        if operation.options.get("FusedActivationFunction"):
+            return not any(self.quantization(i) is not None for i in operation.inputs if i >= 0)
         scales = [self.quantization(i) for i in (*operation.inputs, *operation.outputs) if i >= 0]
         found = [one for one in scales if one is not None]
         made = [self.quantization(i) for i in operation.outputs]
@@ -221,7 +223,8 @@ class Scope:
             value, info = self.array(tensor), self.graph.tensors[tensor]
             if value is None:
                 raise ModelError(f"{self.around.file.name}: {info.name!r} is read, and no earlier operator makes it")
-            name = self.values[tensor] = self.builder.constant(value, like=plain_name(info.name) or "constant")
+            copied = np.array(value)  # not a view, which would keep the whole file in memory
+            name = self.values[tensor] = self.builder.constant(copied, like=plain_name(info.name) or "constant")
         self.builder.find(name)
         return name
 
@@ -243,7 +246,7 @@ class Scope:
             raise ValueError(f"{info.name!r} of shape {value.shape} must have {len(perm)} dims")
         key = ("arranged", self.index, tensor, perm)
         if key not in self.builder.made:
-            moved = np.ascontiguousarray(value.transpose(perm))
+            moved = np.array(value.transpose(perm), order="C")
             name = self.builder.constant(moved, like=plain_name(info.name) or "constant")
             if scales is not None:
                 turned = Quantization(
@@ -289,7 +292,8 @@ class Scope:
         builder.rename(value, name)
         self.values[tensor] = name
         spec = builder.specs[name]
-        return Value(name, spec.dtype, _joined(spec, info.shape))
+        open_ = any(None in self.graph.tensors[index].shape for index in self.graph.inputs)
+        return Value(name, spec.dtype, spec.shape if open_ else _joined(spec, info.shape))
 
 
 def _whole(values: Array) -> Array:

@@ -1,7 +1,7 @@
 "use strict";
 // The drawn graph of a view: boxes for layers, collapsed blocks, inputs and outputs, and the edges between them.
 
-const BOX = { width: 176, height: 50, block: 62, end: 34 };
+const BOX = { width: 196, height: 50, block: 62, end: 34 };
 
 function shapeText(shape) {
   return shape === null ? "?" : "(" + shape.map(dim => (dim === null ? "?" : dim)).join(", ") + ")";
@@ -33,6 +33,7 @@ class Graph {
   // The boxes and edges under the present choice of expanded blocks.
   build() {
     const { view } = this;
+    this.size = null; // until the layout is known, nothing is drawn
     this.boxes = [];
     this.boxOfLayer = new Array(view.layers.length);
     const boxOfBlock = new Map();
@@ -44,7 +45,7 @@ class Graph {
       if (which >= 0 && !this.expanded.has(which)) {
         if (!boxOfBlock.has(which)) {
           const block = view.blocks[which];
-          boxOfBlock.set(which, add({ kind: "block", which, block, title: block.title, text: `${block.length} layers` }));
+          boxOfBlock.set(which, add({ kind: "block", which, block, title: block.title, text: this.within(block) }));
         }
         this.boxOfLayer[index] = boxOfBlock.get(which);
       } else {
@@ -79,6 +80,12 @@ class Graph {
     this.edges = [...edges.values()];
   }
 
+  // What a collapsed block holds: the number of its layers, and the shape that they make.
+  within(block) {
+    const layers = this.view.layers.slice(block.first, block.first + block.length);
+    return `${block.length} layers, to ${shapeText(layers[layers.length - 1].shapes[0] ?? null)}`;
+  }
+
   layersOf(box) {
     if (box.kind === "layer") return [box.layer];
     if (box.kind !== "block") return [];
@@ -105,43 +112,3 @@ class Graph {
     this.size = placed.size;
   }
 }
-
-// Layout runs in a worker, so that the page answers meanwhile. Many boxes get a faster, looser ranking.
-const Layout = (() => {
-  const code = `self.onmessage = ({ data }) => {
-    const graph = new dagre.graphlib.Graph();
-    const many = data.boxes.length > 400;
-    graph.setGraph({ ranksep: 34, nodesep: 22, edgesep: 12, ranker: many ? "tight-tree" : "network-simplex" });
-    graph.setDefaultEdgeLabel(() => ({}));
-    data.boxes.forEach(([width, height], at) => graph.setNode(String(at), { width, height }));
-    data.edges.forEach(([from, to]) => graph.setEdge(String(from), String(to)));
-    dagre.layout(graph);
-    const { width, height } = graph.graph();
-    self.postMessage({
-      ticket: data.ticket,
-      boxes: data.boxes.map((_, at) => { const { x, y } = graph.node(String(at)); return [x, y]; }),
-      edges: data.edges.map(([from, to]) => graph.edge(String(from), String(to)).points.map(({ x, y }) => [x, y])),
-      size: [width || 1, height || 1],
-    });
-  };`;
-  const library = document.getElementById("layout-library").textContent;
-  const waiting = new Map();
-  let worker, tickets = 0;
-  function start() {
-    worker = new Worker(URL.createObjectURL(new Blob([library, "\n", code], { type: "text/javascript" })));
-    worker.onmessage = ({ data }) => {
-      waiting.get(data.ticket)?.(data);
-      waiting.delete(data.ticket);
-    };
-  }
-  return graph => new Promise(resolve => {
-    if (!worker) start();
-    const ticket = ++tickets;
-    waiting.set(ticket, resolve);
-    worker.postMessage({
-      ticket,
-      boxes: graph.boxes.map(box => [box.width, box.height]),
-      edges: graph.edges.map(edge => [edge.from, edge.to]),
-    });
-  });
-})();

@@ -55,10 +55,11 @@ class Page {
   }
 
   spread(all) {
-    for (const pane of this.panes) {
+    this.ready = false;
+    return Promise.all(this.panes.map(pane => {
       pane.graph.expanded = new Set(all ? pane.graph.view.blocks.keys() : []);
-      pane.arrange(() => { pane.selected = null; pane.begin(); });
-    }
+      return pane.arrange(() => { pane.selected = null; pane.begin(); });
+    })).then(() => { this.ready = true; });
   }
 
   // --- selection ---

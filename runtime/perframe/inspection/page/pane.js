@@ -43,15 +43,17 @@ class Pane {
   }
 
   fit() {
+    if (!this.graph.size) return;
     const { clientWidth: width, clientHeight: height } = this.element, [wide, high] = this.graph.size;
     const whole = Math.min((width - 60) / wide, (height - 80) / high);
-    const scale = Math.min(1.2, Math.max(whole, 0.02));
+    const scale = Math.min(1.2, Math.max(whole, 0.005));
     this.camera = { scale, x: (width - wide * scale) / 2, y: (height - high * scale) / 2 };
     this.draw();
   }
 
   // The beginning of the model at a size that can be read.
   begin() {
+    if (!this.graph.size) return;
     const { clientWidth: width, clientHeight: height } = this.element, [wide, high] = this.graph.size;
     const scale = Math.min(1.1, Math.max(0.62, Math.min((width - 60) / wide, (height - 80) / high)));
     const first = this.graph.boxes[0];
@@ -67,7 +69,7 @@ class Pane {
   }
 
   zoom(factor, x = this.element.clientWidth / 2, y = this.element.clientHeight / 2) {
-    const scale = Math.min(4, Math.max(0.01, this.camera.scale * factor)), by = scale / this.camera.scale;
+    const scale = Math.min(4, Math.max(0.004, this.camera.scale * factor)), by = scale / this.camera.scale;
     this.camera = { scale, x: x - (x - this.camera.x) * by, y: y - (y - this.camera.y) * by };
     this.draw();
   }
@@ -166,10 +168,11 @@ class Pane {
   at(event) {
     const bounds = this.canvas.getBoundingClientRect(), { camera, graph } = this;
     const x = (event.clientX - bounds.left - camera.x) / camera.scale, y = (event.clientY - bounds.top - camera.y) / camera.scale;
-    const box = graph.boxes?.find(one => Math.abs(one.x - x) <= one.width / 2 && Math.abs(one.y - y) <= one.height / 2);
+    if (!graph.size) return null;
+    const box = graph.boxes.find(one => Math.abs(one.x - x) <= one.width / 2 && Math.abs(one.y - y) <= one.height / 2);
     if (box) return box;
     const reach = 6 / camera.scale;
-    return graph.edges?.find(({ points, bounds: [x0, y0, x1, y1] }) =>
+    return graph.edges.find(({ points, bounds: [x0, y0, x1, y1] }) =>
       x > x0 - reach && x < x1 + reach && y > y0 - reach && y < y1 + reach &&
       points.some((point, index) => index && distance(x, y, points[index - 1], point) < reach)) ?? null;
   }
@@ -184,7 +187,7 @@ class Pane {
     });
     canvas.addEventListener("pointermove", event => {
       if (!from) {
-        const found = this.graph.size && this.at(event);
+        const found = this.at(event);
         canvas.style.cursor = found ? "pointer" : "";
         canvas.title = found ? found.name || found.title || found.values.join(", ") : "";
         return;

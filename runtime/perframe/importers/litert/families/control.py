@@ -15,7 +15,7 @@ from perframe.tensor import DataType
 from perframe.tensor.partial import DynamicTensorShape, PartialTensor
 
 
-def _body(node: Node, inner: Builder, outputs: Sequence[str], own: Sequence[str] = ()) -> Model:
+def body_of(node: Node, inner: Builder, outputs: Sequence[str], own: Sequence[str] = ()) -> Model:
     """Return a body of these outputs. Its inputs are its own, and the values of outer graphs that it reads."""
     made: list[str] = []
     for name in outputs:  # each output is the result of a layer of the body, and only once
@@ -27,7 +27,8 @@ def _body(node: Node, inner: Builder, outputs: Sequence[str], own: Sequence[str]
     return Model(values, results, inner.layers, inner.constants, f"{node.like}, a body")
 
 
-def _with_captures(node: Node, bodies: Sequence[Builder]) -> tuple[str, ...]:
+def captures_of(node: Node, bodies: Sequence[Builder]) -> tuple[str, ...]:
+    """Return the names of the outer values that bodies read."""
     captures = tuple(dict.fromkeys(name for body in bodies for name in body.captures))
     for name in captures:
         node.builder.find(name)
@@ -41,8 +42,8 @@ def _if(node: Node) -> list[str]:
     bodies = {}
     for name, option in (("then_branch", "ThenSubgraphIndex"), ("else_branch", "ElseSubgraphIndex")):
         outputs = node.scope.inline(int(node.option(option)), given, inner[name])
-        bodies[name] = _body(node, inner[name], outputs)
-    captures = _with_captures(node, list(inner.values()))
+        bodies[name] = body_of(node, inner[name], outputs)
+    captures = captures_of(node, list(inner.values()))
     condition = node.raw(0)
     count = len(node.operation.outputs)
     return node.several(count, "If", condition, *captures, bodies=bodies, captures=captures)
@@ -68,8 +69,8 @@ def _while(node: Node) -> list[str]:
     first = node.scope.inline(condition, given)[0]
     made = node.scope.inline(body, states, inner)
     again = node.scope.inline(condition, made, inner)[0]
-    model = _body(node, inner, [again, *made], [count, going, *states])
-    captures = _with_captures(node, [inner])
+    model = body_of(node, inner, [again, *made], [count, going, *states])
+    captures = captures_of(node, [inner])
     bodies = {"body": model}
     shape = node.spec(first).shape
     if shape is not None and len(shape):

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
+from perframe.importers.litert.builder import Builder
+from perframe.importers.litert.families.control import body_of, captures_of
 from perframe.importers.litert.node import ACTIVATIONS, TANH, Node
 from perframe.importers.litert.table import operator
+from perframe.tensor import DataType
+from perframe.tensor.partial import DynamicTensorShape
 
 NAMES = {0: ("Affine", 1.0), 1: ("Relu", None), TANH: ("Tanh", None), 6: ("Sigmoid", None)}
 LAYER_NORMALIZATION = (20, 21, 22, 23)
+SATURATED = 9.1  # from here on tanh is 1 in float32
 
 
 def _joined(node: Node, names: list[str]) -> str:
@@ -17,13 +24,15 @@ def _joined(node: Node, names: list[str]) -> str:
     return node("Unsqueeze", whole, node.ints(0))
 
 
-def _diagonal(node: Node, index: int) -> str:
-    return node.x(index)
-
-
 @operator("UNIDIRECTIONAL_SEQUENCE_LSTM")
 def _sequence_lstm(node: Node) -> str:
+    _refuse_normalization(node)
     return _lstm(node, node.x(0), bool(node.option("TimeMajor")), 0, False)
+
+
+def _refuse_normalization(node: Node) -> None:
+    if any(node.has(index) for index in LAYER_NORMALIZATION):
+        raise NotImplementedError("layer normalization within an LSTM is not supported")
 
 
 @operator("BIDIRECTIONAL_SEQUENCE_LSTM")
@@ -39,17 +48,8 @@ def _both_lstm(node: Node) -> list[str] | str:
 
 def _lstm(node: Node, x: str, time_major: bool, offset: int, backward: bool) -> str:
     """ONNX lists the gates as input, output, forget, cell; the file as input, forget, cell, output."""
-    last = 48 if offset else len(node.operation.inputs)
-    if any(node.has(index) for index in LAYER_NORMALIZATION if index < last) and not _is_both(node):
-        raise NotImplementedError("layer normalization within an LSTM is not supported")
     if node.has(16 + offset):
         raise NotImplementedError("a projection within an LSTM is not supported")
-    steps = node.shape(x)[0 if time_major else 1]
-    clip = float(node.option("CellClip", 0.0) or 0.0)
-    if clip > 0 and not (isinstance(steps, int) and steps <= clip):  # a cell grows by at most 1 a step
-        raise NotImplementedError(
-            f"cells that are clipped at {clip} within {steps or 'unknown'} steps are not supported"
-        )
     order = (0, 3, 1, 2)
     if node.has(1 + offset):
         w, r, b = ([node.x(base + gate + offset) for gate in order] for base in (1, 5, 12))
@@ -62,40 +62,63 @@ def _lstm(node: Node, x: str, time_major: bool, offset: int, backward: bool) -> 
     peepholes = [node.x(index + offset) for index in (9, 11, 10) if node.has(index + offset)]
     if peepholes and len(peepholes) < 3:
         raise NotImplementedError("peepholes without one for the input gate are not supported")
-    name, alpha = NAMES.get(node.option("FusedActivationFunction"), ("", None))
-    if not name:
-        raise NotImplementedError(f"the activation {node.option('FusedActivationFunction')} is not supported")
-    attributes = {"activations": ("Sigmoid", name, name)} if alpha is None else _affine(name, alpha)
-    given = x if time_major else node("Transpose", x, perm=(1, 0, 2))
-    weights = (node("Unsqueeze", bias, node.ints(0)),)
     p = _joined(node, peepholes) if peepholes else ""
-    direction = "reverse" if backward else "forward"
-    made = node.several(
-        3,
-        "LSTM",
-        given,
-        _joined(node, w),
-        _joined(node, r),
-        *weights,
-        "",
-        "",
-        "",
-        p,
-        hidden_size=hidden,
-        direction=direction,
-        **attributes,
-    )[0]
-    made = node("Squeeze", made, node.ints(1))
+    weights = _joined(node, w), _joined(node, r), node("Unsqueeze", bias, node.ints(0)), p
+    given = x if time_major else node("Transpose", x, perm=(1, 0, 2))
+    steps, clip = node.shape(given)[0], float(node.option("CellClip", 0.0) or 0.0)
+    tanh = node.option("FusedActivationFunction") == TANH
+    if clip > 0 and not tanh:
+        raise NotImplementedError("clipped cells with another activation than Tanh are not supported")
+    if clip > 0 and not (isinstance(steps, int) and steps <= clip):  # a cell grows by at most 1 a step
+        made = _by_steps(node, given, weights, hidden, clip, backward)
+    else:
+        attributes = {**_activations(node), "direction": "reverse" if backward else "forward"}
+        made = node.several(3, "LSTM", given, *weights[:3], "", "", "", p, hidden_size=hidden, **attributes)[0]
+        made = node("Squeeze", made, node.ints(1))
     return made if time_major else node("Transpose", made, perm=(1, 0, 2))
 
 
-def _is_both(node: Node) -> bool:
-    return node.operation.code.startswith("BIDIRECTIONAL")
-
-
-def _affine(name: str, alpha: float) -> dict[str, object]:
+def _activations(node: Node) -> dict[str, Any]:
+    kind = node.option("FusedActivationFunction")
+    name, alpha = NAMES.get(kind, ("", None))
+    if not name:
+        raise NotImplementedError(f"the activation {kind} is not supported")
+    if alpha is None:
+        return {"activations": ("Sigmoid", name, name)}
     names = ("Sigmoid", name, name)
     return {"activations": names, "activation_alpha": (0.0, alpha, alpha), "activation_beta": (0.0, 0.0, 0.0)}
+
+
+def _by_steps(node: Node, x: str, weights: tuple[str, ...], hidden: int, clip: float, backward: bool) -> str:
+    """Scan the steps, and clip the cells after each.
+
+    An output is gate * tanh(cell). It is the same before and after a clip at 10 or so, where tanh is 1 in float32.
+    """
+    if weights[3] or clip < SATURATED:
+        raise NotImplementedError(f"cells that are clipped at {clip}, or have peepholes too, are not supported")
+    batch = node("Shape", x, start=1, end=2)
+    zeros = node("ConstantOfShape", node("Concat", node.ints(1), batch, node.ints(hidden), axis=0))
+    inner = Builder(node.builder)
+    shape = node.shape(x)[1:]
+    state = DynamicTensorShape((1, shape[0], hidden))
+    h, c = (inner.input(name, DataType.FLOAT32, state) for name in ("output", "cell"))
+    row = inner.input("step", DataType.FLOAT32, DynamicTensorShape(shape))
+
+    def add(op: str, *inputs: str, count: int = 1, **attributes: Any) -> list[str]:
+        return inner.layer(op, node.like, list(inputs), count, node.like, attributes)
+
+    (sequence,) = add("Unsqueeze", row, inner.constant([0], np.int64))
+    _, made, cell = add(
+        "LSTM", sequence, *weights[:3], "", h, c, count=3, hidden_size=hidden, activations=("Sigmoid", "Tanh", "Tanh")
+    )
+    (cell,) = add("Clip", cell, *(inner.constant(limit, np.float32) for limit in (-clip, clip)))
+    (rows,) = add("Squeeze", made, inner.constant([0], np.int64))
+    model = body_of(node, inner, [made, cell, rows], [h, c, row])
+    captures = captures_of(node, [inner])
+    direction = (int(backward),)
+    attributes = {"scan_input_directions": direction, "scan_output_directions": direction, "num_scan_inputs": 1}
+    found = node.several(3, "Scan", zeros, zeros, x, *captures, bodies={"body": model}, captures=captures, **attributes)
+    return found[2]
 
 
 @operator("LSTM")
@@ -103,6 +126,7 @@ def _lstm_step(node: Node) -> str:
     """One step, from states of zeros. Its inputs are those of a sequence."""
     if node.option("KernelType") or len(node.operation.outputs) != 1:
         raise NotImplementedError("an LSTM with five inputs and four outputs (a basic kernel) is not supported")
+    _refuse_normalization(node)
     made = _lstm(node, node("Unsqueeze", node.x(0), node.ints(0)), True, 0, False)
     return node("Squeeze", made, node.ints(0))
 

@@ -116,8 +116,8 @@ def _fully_connected(node: Node) -> str:
     if len(shape) > 2 and node.option("KeepNumDims"):
         made = node("MatMul", x, node.weights(1, (1, 0)))
         return node("Add", made, node.x(2)) if node.has(2) else made
-    rows_ = x if len(shape) == 2 and shape[1] == depth else node("Reshape", x, node.ints(-1, depth), allowzero=0)
-    return node("Gemm", rows_, weights, node.optional(2), transB=1)
+    flat = x if len(shape) == 2 and shape[1] == depth else node("Reshape", x, node.ints(-1, depth), allowzero=0)
+    return node("Gemm", flat, weights, node.optional(2), transB=1)
 
 
 @operator("BATCH_MATMUL")

@@ -1,0 +1,167 @@
+"""Comparison of a model's values with those of another model, or of onnxruntime, value by value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import IO, TYPE_CHECKING, Any
+
+import numpy as np
+
+from perframe.errors import InferenceError, InputError, MissingExtraError
+from perframe.execution import worker
+from perframe.execution.comparison import Comparison, apart
+from perframe.execution.worker import Worker
+from perframe.exporters.saving import save
+from perframe.importers.loading import load
+from perframe.inspection.page import Mark
+from perframe.model import Array, Model, Value
+from perframe.tensor import BackendType, Tensor
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+ONNXRUNTIME = "onnxruntime"
+INTRODUCED = 10  # times the largest error of its inputs: then a layer's error is its own
+
+
+@dataclass(frozen=True)
+class ValueComparison(Comparison):
+    """The comparison of a value with the value of the same name in another model. `inherited` is the largest relative
+    error of the layer's inputs.
+    """
+
+    inherited: float = 0.0
+
+    @property
+    def is_origin(self) -> bool:
+        """Whether the error begins at this layer: its inputs agree much better than its output."""
+        return not self.agrees and self.relative > INTRODUCED * self.inherited
+
+
+def compare(
+    model: Model | str | Path | bytes | IO[bytes] | Any,
+    inputs: Mapping[str, Any],
+    backend: BackendType | str = BackendType.CPU,
+    ctx: Any = None,
+    against: Model | str | Path | bytes | IO[bytes] | Any = None,
+) -> Sequence[Comparison]:
+    """Run once, and compare values. Blocks.
+
+    Without `against`, each layer's outputs are compared with its NumPy definition on the same inputs. Fused layers
+    count as one layer, and the layers of a loop's body are compared once for each run of the body.
+
+    `against` is another model, or anything that `load` takes, or "onnxruntime", or the model before its passes. Then
+    all values that both have by name are compared, in run order, as ValueComparison. `is_origin` marks the layers where
+    an error begins. Raises InputError if there is no value to compare, and MissingExtraError without onnxruntime.
+    """
+    if against is None:
+        return worker.compare(model, inputs, backend, ctx)
+    loaded = model if isinstance(model, Model) else load(model)
+    found = all_values(loaded, inputs, backend, ctx)
+    if isinstance(against, str) and against == ONNXRUNTIME:
+        source = loaded if isinstance(model, Model) else load(model, optimize=False)
+        wanted = onnxruntime_values(source, inputs)
+    else:
+        wanted = all_values(against if isinstance(against, Model) else load(against), inputs, BackendType.CPU)
+    return compared_values(loaded, found, wanted)
+
+
+def all_values(
+    model: Model, inputs: Mapping[str, Any], backend: BackendType | str = BackendType.CPU, ctx: Any = None
+) -> dict[str, Array]:
+    """Run a model once, and return the tensors that its layers make, by name."""
+    whole = _with_all_outputs(model)
+    with Worker(whole, backend, ctx) as runner:
+        runner.schedule(dict(inputs))
+        outputs = {name: runner.peek_output(name) for name in whole.output_names}
+        return {name: value.download_to_array() for name, value in outputs.items() if isinstance(value, Tensor)}
+
+
+def onnxruntime_values(model: Model, inputs: Mapping[str, Any]) -> dict[str, Array]:
+    """Run a model once in onnxruntime, without its optimizations, and return all values, by name."""
+    try:
+        import onnxruntime
+    except ImportError:
+        raise MissingExtraError("onnxruntime", "bench", "a comparison with onnxruntime") from None
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.log_severity_level = 3
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "model.onnx"
+        save(_with_all_outputs(model), path)
+        try:
+            session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+            names = [value.name for value in session.get_outputs()]
+            return dict(zip(names, session.run(names, dict(inputs)), strict=True))
+        except Exception as error:  # onnxruntime's exceptions have no common class
+            raise InferenceError(f"onnxruntime cannot run {model.name}: {error}") from error
+
+
+def _with_all_outputs(model: Model) -> Model:
+    specs, kept = model.infer(), set(model.output_names)
+    added = [
+        Value(name, specs[name].dtype, specs[name].shape)
+        for layer in model.layers
+        for name in layer.outputs
+        if name and name not in kept and specs[name].kind == "tensor"
+    ]
+    return Model(model.inputs, [*model.outputs, *added], model.layers, model.constants, model.name)
+
+
+def compared_values(model: Model, found: Mapping[str, Array], wanted: Mapping[str, Array]) -> list[ValueComparison]:
+    """Compare the values that both have, in the run order of `model`. Raises InputError if they have none in common."""
+    made, errors = list[ValueComparison](), dict[str, float]()
+    for layer in model.layers:
+        inherited = max((errors.get(name, 0.0) for name in layer.inputs), default=0.0)
+        for name in layer.outputs:
+            if name not in found or name not in wanted or found[name].shape != wanted[name].shape:
+                errors[name] = inherited  # unknown: what came in goes on
+                continue
+            one, other = found[name], wanted[name]
+            if one.dtype != other.dtype and one.dtype.kind == other.dtype.kind:
+                one, other = one.astype(np.float64), other.astype(np.float64)
+            if one.dtype != other.dtype:
+                errors[name] = inherited
+                continue
+            comparison = apart(layer, name, one, other)
+            errors[name] = comparison.relative
+            made.append(
+                ValueComparison(**{**comparison.__dict__, "dtype": str(found[name].dtype)}, inherited=inherited)
+            )
+    if not made:
+        raise InputError(f"{model.name} has no value in common with the other model: their values have other names")
+    return made
+
+
+def error_marks(comparisons: Sequence[Comparison]) -> dict[str, Mark]:
+    """The largest relative error of each layer, as a mark for `write_page`."""
+    errors: dict[str, float] = {}
+    for one in comparisons:
+        errors[one.layer] = max(errors.get(one.layer, 0.0), min(one.relative, 1e30))
+    return {"error": Mark(errors)}
+
+
+def show_values(comparisons: Sequence[ValueComparison], console: Console, most: int = 20) -> None:
+    """Print the values with the largest errors, and the layers where errors begin."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table("layer", "operator", "output", box=None, header_style="dim", padding=(0, 2, 0, 0))
+    for column in ("apart", "of the largest", "inputs"):
+        table.add_column(column, justify="right")
+    for one in sorted(comparisons, key=lambda one: -one.relative)[:most]:
+        style = "bold red" if one.is_origin else "" if one.agrees else "red"
+        figures = (f"{one.apart:.3g}", f"{one.relative:.2g}", f"{one.inherited:.2g}")
+        table.add_row(Text(one.layer, style), one.op, Text(f"{one.output} {one.dtype} {one.shape}"), *figures)
+    console.print(table)
+    origins = [one for one in comparisons if one.is_origin]
+    wrong = [one for one in comparisons if not one.agrees]
+    console.print(f"\n{len(comparisons)} values in common, {len(wrong)} further apart than rounding explains")
+    if origins:
+        first = replace(origins[0])
+        console.print(
+            Text(f"the difference begins at layer {first.layer!r} ({first.op}), in {first.output!r}", "bold red")
+        )
