@@ -1,7 +1,7 @@
 """Trains assets/languages: a network that tells English, German, French and Spanish apart, and its tokenizer.
 
-`python assets/languages/train.py` needs `tokenizers` and takes some seconds. The seed is 0, so that the weights come out
-the same. A sentence's tokens have vectors; their mean decides. The sentences are in sentences.txt.
+`python assets/languages/train.py` needs `tokenizers` and takes some seconds. The seed is 0, so that the weights come
+out the same. A sentence's tokens have vectors; their mean decides. The sentences are in sentences.txt.
 """
 
 from __future__ import annotations
