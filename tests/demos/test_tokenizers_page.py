@@ -1,4 +1,4 @@
-"""The program of docs/tokenizers.md prints what the page shows, and the network knows new sentences on every backend."""
+"""The program of docs/tokenizers.md prints what the page shows, and the network knows new sentences everywhere."""
 
 from __future__ import annotations
 
