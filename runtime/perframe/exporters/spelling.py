@@ -277,12 +277,8 @@ def _filled_rows(layer: Layer, graph: Graph) -> list[Layer]:
 
 @rule("Split")
 def _split(layer: Layer, graph: Graph) -> list[Layer]:
-    """Outputs that no layer reads get names, because ONNX counts them. Sizes stand for the number of outputs."""
-    attributes, sizes = dict(layer.attributes), (*layer.inputs, "")[1]
-    missing = [""] * (attributes.get("num_outputs", 0) - len(layer.outputs))
-    if sizes:
-        attributes.pop("num_outputs", None)
-    if attributes == layer.attributes and not missing and "" not in layer.outputs:
+    """Outputs that no layer reads get names, because ONNX counts them."""
+    missing = [""] * (layer.attributes["num_outputs"] - len(layer.outputs))
+    if not missing and "" not in layer.outputs:
         return [layer]
-    outputs = [name or graph.free(layer.outputs[0]) for name in (*layer.outputs, *missing)]
-    return [replace(layer, attributes=attributes, outputs=outputs)]
+    return [replace(layer, outputs=[name or graph.free(layer.outputs[0]) for name in (*layer.outputs, *missing)])]
