@@ -14,6 +14,7 @@ from typing import Annotated, Any
 
 import typer
 
+from perframe.command_line.convert import convert
 from perframe.command_line.keys import KeyFile, PassphraseEnv, takes_key
 from perframe.errors import PerframeError
 
@@ -275,6 +276,9 @@ def warmup(
         if not as_json:
             show(found[-1], _console())
     typer.echo(json.dumps(as_json_value(found), indent=2) if as_json else f"kernels are kept in {folder()}")
+
+
+app.command()(convert)
 
 
 @app.command()

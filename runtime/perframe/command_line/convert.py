@@ -1,0 +1,128 @@
+"""`perframe convert`: an ONNX file of another framework's model file."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from perframe.conversion.converting import Conversion
+
+SHOWN = 8  # inputs or outputs, on the screen
+
+
+def convert(
+    source: Annotated[Path, typer.Argument(metavar="SRC", help="A file or folder; its content tells what it is.")],
+    target: Annotated[Path, typer.Argument(metavar="DST", help="m.onnx, or m.perframe.")],
+    opset: Annotated[int, typer.Option(help="ONNX's version of operators: 15 or newer.")] = 18,
+    given: Annotated[
+        list[str] | None,
+        typer.Option("--input", metavar="NAME:SHAPE[:DTYPE]", help="Where the file has no shapes: image:1x3x224x224."),
+    ] = None,
+    output: Annotated[list[str] | None, typer.Option(metavar="NAME", help="Of a TensorFlow 1 graph.")] = None,
+    dynamic: Annotated[
+        list[str] | None, typer.Option(metavar="NAME:AXIS=DIM", help="A dim that stays open: image:0=batch.")
+    ] = None,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Run both on random inputs and compare; exit status 1 if they differ.")
+    ] = False,
+    trust: Annotated[
+        bool, typer.Option("--trust", help="Load pickles that may run code. Only for files whose origin you trust.")
+    ] = False,
+    builder: Annotated[
+        str | None, typer.Option(metavar="MODULE:FUNCTION", help="What makes the network for a file of weights.")
+    ] = None,
+    python: Annotated[
+        str | None,
+        typer.Option(metavar="PATH", help="A Python with PyTorch and onnxscript, or TensorFlow and tf2onnx."),
+    ] = None,
+    timeout: Annotated[float, typer.Option(min=1, metavar="SECONDS", help="Time for the framework.")] = 1800.0,
+    seed: Annotated[int, typer.Option(help="Seed of the random inputs of --verify.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Convert a file of PyTorch, TensorFlow, Keras, TensorFlow.js or LiteRT to ONNX.
+
+    Their frameworks run in a Python that has them, or in an environment that is made once in the cache folder.
+    """
+    from rich.console import Console
+
+    from perframe.command_line.progress import progress_bar
+    from perframe.conversion import converting
+
+    with progress_bar() as progress:
+        made = converting.convert(
+            source,
+            target,
+            opset=opset,
+            inputs=given or (),
+            outputs=output or (),
+            dynamic=dynamic or (),
+            verify=verify,
+            seed=seed,
+            trust=trust,
+            builder=builder,
+            python=python,
+            timeout=timeout,
+            progress=progress,
+        )
+    if as_json:
+        typer.echo(json.dumps(as_json_value(made), indent=2))
+    else:
+        show(made, Console())
+    if not made.agrees:
+        raise typer.Exit(1)
+
+
+def as_json_value(made: Conversion) -> dict[str, Any]:
+    """The report for a machine. An error without bound is null."""
+    return {
+        "source": str(made.source),
+        "kind": made.kind,
+        "target": str(made.target),
+        "bytes": made.bytes,
+        "opset": made.opset,
+        "made_with": made.made_with,
+        "inputs": [*made.inputs],
+        "outputs": [*made.outputs],
+        "verified": bool(made.errors),
+        "agrees": made.agrees,
+        "errors": [
+            {
+                "output": error.output,
+                "shape": [*error.shape],
+                "apart": error.apart if math.isfinite(error.apart) else None,
+                "relative": error.relative if math.isfinite(error.relative) else None,
+                "agrees": error.agrees,
+            }
+            for error in made.errors
+        ],
+    }
+
+
+def show(made: Conversion, console: Console) -> None:
+    """Print the report for a person."""
+    from rich.table import Table
+    from rich.text import Text
+
+    from perframe.command_line.units import bytes_text
+    from perframe.conversion.kinds import KINDS
+
+    opset = f", opset {made.opset}" if made.opset else ""
+    console.print(Text(f"{made.source} is {KINDS[made.kind].words}"))
+    console.print(Text(f"{made.target}: {bytes_text(made.bytes)}{opset}, made with {made.made_with}"), soft_wrap=True)
+    for what, names in (("inputs", made.inputs), ("outputs", made.outputs)):
+        more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+        console.print(Text(f"  {what}: {', '.join(names[:SHOWN])}{more}"))
+    if not made.errors:
+        return
+    table = Table("output", "shape", "largest error", "of the largest value", "", box=None, header_style="dim")
+    for error in made.errors:
+        verdict = Text("agrees", "green") if error.agrees else Text("differs", "bold red")
+        table.add_row(error.output, str(error.shape), f"{error.apart:.3g}", f"{error.relative:.2g}", verdict)
+    console.print(table)
