@@ -95,7 +95,7 @@ def holds_module(value: Any) -> bool:
 
 def pickled_tensors(value: Any, path: object) -> list[StoredTensor]:
     """The tensors in the mappings that a pickle would build. Names in inner mappings begin with those of the outer."""
-    found = [_tensor(item, name, path) for name, item in _leaves(value, "", set(), 0)]
+    found = [_tensor(item, name, path) for name, item in _leaves(value, "", set(), 0) if name]
     return [tensor for tensor in found if tensor is not None]
 
 

@@ -27,6 +27,7 @@ Progress = Callable[[str, float], None]
 SECONDS = 1800.0  # that a conversion may take
 NAMES_SHOWN = 12  # of a pickle, in an error
 PROGRESS = "perframe-progress "  # begins a worker's line about its progress
+USUAL_NAMES = ("collections.", "builtins.set", "__builtin__.set", "torch._utils.", "torch.FloatStorage")
 SUFFIXES = (".onnx", ".perframe")
 
 
@@ -142,8 +143,8 @@ def _convert_here(found: Source, target: Path, verify: bool, seed: int, report: 
 def _check_weights(found: Source, trust: bool, builder: str | None) -> None:
     """Raise ConversionError for weights without a builder, and for a pickled module without trust."""
     if found.kind.name == "module" and not trust:
-        names = [name for name in found.calls if not name.startswith("torch.") and name != "collections.OrderedDict"]
-        shown = ", ".join((names or [*found.calls])[:NAMES_SHOWN])
+        names = [name for name in found.calls if not name.startswith(USUAL_NAMES)]
+        shown = ", ".join(sorted(names, key=lambda name: name.startswith("torch."))[:NAMES_SHOWN])
         raise ConversionError(
             f"{found}. A pickle can run any code when it is loaded, so it is not loaded. This one imports {shown}. If "
             "you trust where the file comes from, say --trust; or save the network's state_dict, and give --builder"

@@ -36,6 +36,7 @@ MODULES: Mapping[str, Sequence[str]] = {  # without which a Python cannot conver
     TENSORFLOW: ("tensorflow", "tf2onnx", "onnx"),
 }
 SECONDS_TO_MAKE = 3600.0  # an environment; PyTorch may be some gigabytes
+QUIETLY = ("--no-input", "--disable-pip-version-check", "--progress-bar", "off")
 STALE = 86_400.0  # seconds after which an environment that was never finished is deleted
 LOG_STEP = 0.97  # of the bar's rest that remains after each line of pip
 
@@ -104,20 +105,15 @@ def _fill(place: Path, framework: str, packages: Sequence[str], report: Progress
             report(f"{framework}: {' '.join(words[:2])}", 1 - left)
         return False
 
-    pip = (
-        _python_in(place),
-        "-m",
-        "pip",
-        "install",
-        "--no-input",
-        "--disable-pip-version-check",
-        "--progress-bar",
-        "off",
-    )
     environment = clean_environment()
     try:
-        run_child((sys.executable, "-m", "venv", place), SECONDS_TO_MAKE, environment)
-        run_child((*pip, *packages), SECONDS_TO_MAKE, environment, on_line=show)
+        if find_spec("pip") is not None:  # an environment without a pip of its own is made sooner
+            run_child((sys.executable, "-m", "venv", "--without-pip", place), SECONDS_TO_MAKE, environment)
+            pip: tuple[str | Path, ...] = (sys.executable, "-m", "pip", "--python", _python_in(place))
+        else:
+            run_child((sys.executable, "-m", "venv", place), SECONDS_TO_MAKE, environment)
+            pip = (_python_in(place), "-m", "pip")
+        run_child((*pip, "install", *QUIETLY, *packages), SECONDS_TO_MAKE, environment, on_line=show)
     except ChildError as error:
         wanted = " ".join(f"'{package}'" for package in packages)
         raise ConversionError(

@@ -116,10 +116,13 @@ def weights_of(path):
     import h5py
 
     found = []
+
+    def add(name, one):
+        if isinstance(one, h5py.Dataset):
+            found.append(f"{name} {one.dtype} {one.shape}")
+
     with h5py.File(path, "r") as file:
-        file.visititems(
-            lambda name, one: found.append(f"{name} {one.dtype} {one.shape}") if hasattr(one, "shape") else 0
-        )
+        file.visititems(add)
     return f"{len(found)} tensors, {', '.join(found[:6])}{', ...' if len(found) > 6 else ''}"
 
 

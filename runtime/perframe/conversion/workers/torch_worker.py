@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import re
 import sys
 import warnings
 
@@ -52,7 +53,12 @@ def unpickled(path, trust):
     except Exception as error:
         if trust:
             raise
-        raise Refused(f"PyTorch does not load it with weights_only=True: {error!s:.600}") from error
+        named = re.search(r"GLOBAL ([\w.]+)", str(error))
+        reason = f"imports {named[1]}" if named else f"needs more ({error!s:.300})"
+        raise Refused(
+            "a pickle can run any code when it is loaded, so PyTorch loads weights alone (weights_only=True), and this "
+            f"one {reason}. If you trust where the file comes from, say --trust"
+        ) from error
 
 
 def module_in(found):
@@ -282,6 +288,20 @@ def sizes_of(program):
             yield from value.shape
 
 
+def traced_program(module, args, dims):
+    """The program of a module. Dims of one name have one size; where PyTorch cannot prove that, each is on its own."""
+    if not any(dims):
+        return torch.export.export(module, args, strict=False)
+    named = {name: torch.export.Dim(name) for axes in dims for name in axes.values()}
+    shapes = tuple({axis: named[name] for axis, name in axes.items()} or None for axes in dims)
+    try:
+        return torch.export.export(module, args, dynamic_shapes=shapes, strict=False)
+    except torch._dynamo.exc.UserError as error:
+        print(f"{error!s:.600}")
+    shapes = tuple({axis: torch.export.Dim.AUTO for axis in axes} or None for axes in dims)
+    return torch.export.export(module, args, dynamic_shapes=shapes, strict=False)
+
+
 def convert_module(request, module, example):
     """Convert a module, or a TorchScript file, with the inputs of --input or of the builder."""
     random = np.random.default_rng(request["seed"])
@@ -302,8 +322,7 @@ def convert_module(request, module, example):
         export_script(module, args, request, request["out"], names, dims)
     else:
         try:
-            shapes = tuple({axis: name for axis, name in axes.items()} or None for axes in dims)
-            program = torch.export.export(module, args, dynamic_shapes=shapes if any(shapes) else None, strict=False)
+            program = traced_program(module, args, dims)
             export_program(program, (), None, request, request["out"], input_names=names)
         except Exception as error:
             print(f"the exporter of programs failed: {type(error).__name__}: {error!s:.1000}")
@@ -311,8 +330,7 @@ def convert_module(request, module, example):
             way = "torch.onnx.export(dynamo=False), because dynamo=True failed"
             export_script(module, args, request, request["out"], names, dims)
     if any(dims):
-        fix = [one for one in request["dynamic"]]
-        name_dims(request["out"], fix)
+        name_dims(request["out"], request["dynamic"])
     if request["values"]:
         report("running the network", 0.8)
         size = OTHER_SAMPLE if request["dynamic"] else SAMPLE
