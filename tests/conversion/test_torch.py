@@ -79,7 +79,7 @@ def test_several_inputs_and_outputs(by_torch: Convert) -> None:
 
 
 def test_files_of_perframe(by_torch: Convert) -> None:
-    made = by_torch("fixed.pt2", "made.perframe")
+    made = by_torch("script.pt", "made.perframe", inputs=IMAGE)
     assert made.agrees and made.opset is None
     assert pf.load(made.target).output_names == [*made.outputs]
 

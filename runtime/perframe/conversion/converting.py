@@ -18,7 +18,7 @@ from perframe.conversion.kinds import TORCH, WEIGHTS, Source
 from perframe.conversion.options import DEFAULT_OPSET, InputShape, check_opset, dims_of, inputs_of
 from perframe.conversion.processes import ChildError, run_child
 from perframe.conversion.verification import OutputError, verify_loaded, verify_values
-from perframe.errors import ConversionError, InputError, ModelError
+from perframe.errors import ConversionError, InputError
 from perframe.exporters.saving import save
 from perframe.importers.loading import load
 
@@ -28,6 +28,7 @@ SECONDS = 1800.0  # that a conversion may take
 NAMES_SHOWN = 12  # of a pickle, in an error
 PROGRESS = "perframe-progress "  # begins a worker's line about its progress
 USUAL_NAMES = ("collections.", "builtins.set", "__builtin__.set", "torch._utils.", "torch.FloatStorage")
+ANSWER = {"inputs", "outputs", "opset", "with"}  # in the reply of a worker that wrote a file
 SUFFIXES = (".onnx", ".perframe")
 
 
@@ -248,8 +249,8 @@ def _answer(
     if "error" in answer:
         output = "".join(f"\n  | {line}" for line in lines)
         raise ConversionError(f"{found}, and cannot be converted: {answer['error']!s:.2000}{output}")
-    if not Path(request["out"]).is_file():
-        raise ModelError(f"{found}: the exporter wrote no file")
+    if not Path(request["out"]).is_file() or not answer.keys() >= ANSWER:
+        raise ConversionError(f"{found}: the exporter wrote no file")
     return dict(answer)
 
 
