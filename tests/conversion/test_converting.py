@@ -1,4 +1,4 @@
-"""`pf.convert` without frameworks: what it refuses, what becomes of a worker that fails, and what stays at the target."""
+"""`pf.convert` without frameworks: what it refuses, workers that fail, and what stays at the target."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from onnx import TensorProto, helper
 
 import perframe as pf
-from conversion.files import MODULE, legacy, written
+from conversion.handmade import MODULE, legacy, written
 from perframe.conversion import environments
 from perframe.errors import ConversionError, InputError, MissingFileError, ModelError
 
@@ -31,7 +31,8 @@ def write():
     answer(**{{"inputs": ["x"], "outputs": ["y"], "opset": 18, "with": "a fake"}})
     if request["values"]:
         x = np.array([1.0, -2.0, 3.0], np.float32)
-        np.savez(request["values"], **{{"input 0": x, "output 0": np.maximum(x, 0) + float(os.environ.get("WRONG", 0))}})
+        y = np.maximum(x, 0) + float(os.environ.get("WRONG", 0))
+        np.savez(request["values"], **{{"input 0": x, "output 0": y}})
 """
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from conversion.files import (
+from conversion.handmade import (
     FILES,
     GRAPH,
     KERAS,

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from conversion.files import zipped
+from conversion.handmade import zipped
 from perframe.conversion import environments
 from perframe.conversion.environments import environments_folder, made_environment, python_for
 from perframe.conversion.processes import ChildError, run_child

@@ -19,7 +19,7 @@ import numpy as np
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from conversion.files import BESIDE, FILES, MODULE, WEIGHTS, legacy, zipped
+from conversion.handmade import BESIDE, FILES, MODULE, WEIGHTS, legacy, zipped
 from perframe.conversion.checkpoints import listing, pickled_tensors, safetensors_content, torch_pickle
 from perframe.conversion.converting import _pickle_entry
 from perframe.conversion.detection import detect

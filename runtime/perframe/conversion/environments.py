@@ -57,7 +57,7 @@ def python_for(
         found = shutil.which(str(python))
         if found is None:
             raise ConversionError(f"--python {python}: there is no such program")
-        return Path(found)
+        return Path(found).absolute()
     if all(find_spec(name) is not None for name in (*MODULES[framework], *extra)):
         return Path(sys.executable)
     return made_environment(framework, PACKAGES[framework], progress)

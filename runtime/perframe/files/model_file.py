@@ -60,32 +60,38 @@ def pieces(model: Model) -> Iterator[Buffer]:
         entries[key] = Entry(*stored_form(dtype, array.shape, size), at, at + size)
         tensors[key] = [dtype.value, list(array.shape), checksum(data[key])]
         at += size
-    text = json.dumps(
-        {"optimized": model.optimized, "model": graph, "tensors": tensors}, separators=(",", ":"), allow_nan=False
-    )
+    origin = {"producer": model.producer, "opsets": model.opsets}
+    whole = {"optimized": model.optimized, **origin, "model": graph, "tensors": tensors}
+    text = json.dumps(whole, separators=(",", ":"), allow_nan=False)
     metadata = {"perframe": str(VERSION), "checksum": f"{zlib.crc32(text.encode()):08x}", "graph": text}
     yield container.composed(metadata, entries)
     yield from (data[key] for key in order)
 
 
 def read(data: memoryview, file: str) -> Model:
-    """Return the model in a file's bytes. Its constants are read-only views of them. Raises ModelError."""
+    """Return the model in a file's bytes, by the file's name. Its constants are read-only views of the bytes.
+
+    Raises ModelError.
+    """
     try:
         metadata, entries, body = container.parsed(data)
         graph = _graph(metadata)
-        arrays = _arrays(graph.get("tensors"), entries, body)
-        builder = Builder(arrays)
+        builder = Builder(_arrays(graph.get("tensors"), entries, body))
         model = builder.model(graph.get("model"))
         if builder.problems:
             raise UnsupportedOperatorError(file, builder.problems)
+        model.name = file  # as messages call it
         check(model)
     except UnsupportedOperatorError:
         raise
-    except InferenceError as error:
-        raise InferenceError(f"{file}: {error}") from None
     except ModelError as error:
-        raise ModelError(f"{file}: {error}") from None
+        said = str(error).removeprefix(f"{file}: ")
+        raise (InferenceError if isinstance(error, InferenceError) else ModelError)(f"{file}: {said}") from None
     model.optimized = graph.get("optimized") is True
+    producer, opsets = graph.get("producer"), graph.get("opsets")
+    model.producer = producer if isinstance(producer, str) else ""
+    if isinstance(opsets, dict):
+        model.opsets = {name: version for name, version in opsets.items() if type(version) is int}
     return model
 
 

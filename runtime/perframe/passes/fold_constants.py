@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from perframe.model import Array, Evaluate, Layer, Model
+from perframe.model.report import refuse
 from perframe.tensor.partial import PartialTensor
 
 MAX_BYTES = 64 << 20  # folding one layer may add at most so many bytes to a model
@@ -62,4 +63,8 @@ def _values(
     if any(name and name not in model.constants for name in layer.inputs):
         return None
     given = [model.constants[name] if name else None for name in layer.inputs]
-    return None if _bytes(layer, given) > MAX_BYTES else evaluate(layer, given)
+    size = _bytes(layer, given)
+    if size > MAX_BYTES:
+        refuse(layer, f"its result would have {size:,} bytes, and at most {MAX_BYTES:,} are folded")
+        return None
+    return evaluate(layer, given)
