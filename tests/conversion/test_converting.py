@@ -14,7 +14,7 @@ from onnx import TensorProto, helper
 
 import perframe as pf
 from conversion.handmade import MODULE, legacy, written
-from perframe.conversion import environments
+from perframe.conversion import converting, environments
 from perframe.errors import ConversionError, InputError, MissingFileError, ModelError
 
 Fake = Callable[[str], Path]
@@ -154,3 +154,17 @@ def test_files_that_perframe_reads(relu: Path, tmp_path: Path) -> None:
     back = pf.convert(own.target, tmp_path / "back.onnx", verify=True)
     assert (own.kind, back.kind) == ("onnx", "perframe") and own.agrees and back.agrees
     assert [*back.inputs] == ["x"] and back.errors[0].output == "y"
+
+
+@pytest.mark.parametrize("interpreter", [True, False])
+def test_litert_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, interpreter: bool) -> None:
+    pytest.importorskip("ai_edge_litert", reason="needs ai-edge-litert, which writes the files")
+    from importers.litert_models import network
+
+    if not interpreter:
+        monkeypatch.setattr(converting, "find_spec", lambda _name: None)
+    path = tmp_path / "network.tflite"
+    path.write_bytes(network()[0])
+    made = pf.convert(path, tmp_path / "made.onnx", verify=True)
+    assert made.kind == "litert" and made.agrees and made.errors[0].relative < 1e-5
+    assert onnx.load(made.target).graph.input[0].name == "image"

@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -29,6 +30,8 @@ NAMES_SHOWN = 12  # of a pickle, in an error
 PROGRESS = "perframe-progress "  # begins a worker's line about its progress
 USUAL_NAMES = ("collections.", "builtins.set", "__builtin__.set", "torch._utils.", "torch.FloatStorage")
 ANSWER = {"inputs", "outputs", "opset", "with"}  # in the reply of a worker that wrote a file
+VALUES = "values.npz"
+LITERT = "litert"
 SUFFIXES = (".onnx", ".perframe")
 
 
@@ -100,7 +103,7 @@ def convert(
     if found.path.resolve() == target.resolve():
         raise InputError(f"{target} is the file to convert: give another name for the result")
     if not found.kind.framework:
-        return _convert_here(found, target, verify, seed, report)
+        return _convert_here(found, target, verify, seed, timeout, report)
     _check_weights(found, trust, builder)
     request = {
         "kind": found.kind.name,
@@ -130,11 +133,19 @@ def convert(
     )
 
 
-def _convert_here(found: Source, target: Path, verify: bool, seed: int, report: Progress) -> Conversion:
-    """Convert a file that perframe itself reads."""
+def _convert_here(found: Source, target: Path, verify: bool, seed: int, seconds: float, report: Progress) -> Conversion:
+    """Convert a file that perframe itself reads. LiteRT's own interpreter verifies its files, if it is installed."""
     model = load(found.path, progress=report)
     save(model, target)
-    errors = verify_loaded(load(found.path, optimize=False), load(target), seed) if verify else ()
+    errors: Sequence[OutputError] = ()
+    if verify and found.kind.name == LITERT and find_spec("ai_edge_litert") is not None:
+        with TemporaryDirectory() as name:
+            folder = Path(name)
+            asked = {"path": str(found.path.resolve()), "seed": seed, "values": str(folder / VALUES)}
+            _answer(found, Path(sys.executable), asked, folder, seconds, report)
+            errors = verify_values(load(target), folder / VALUES)
+    elif verify:
+        errors = verify_loaded(load(found.path, optimize=False), load(target), seed)
     names = ([value.name for value in model.inputs], model.output_names)
     return Conversion(
         found.path, found.kind.name, target, *names, None, "perframe", target.stat().st_size, tuple(errors)
@@ -187,9 +198,11 @@ def _work(
     report: Progress,
 ) -> tuple[dict[str, Any], Sequence[OutputError]]:
     """Let a worker write an ONNX file in a folder beside the target, verify that file, and put it into its place."""
-    made, values = folder / f"{target.stem}.onnx", folder / "values.npz"
+    made, values = folder / f"{target.stem}.onnx", folder / VALUES
     asked = {**request, "out": str(made), "values": str(values) if verify else None}
     reply = _answer(found, python, asked, folder, seconds, report)
+    if not made.is_file() or not reply.keys() >= ANSWER:
+        raise ConversionError(f"{found}: the exporter wrote no file")
     own = target.suffix.lower() != ".onnx"
     errors: Sequence[OutputError] = ()
     model = None
@@ -224,7 +237,7 @@ def _answer(
     """Run a worker, and return its reply. Raises ConversionError with the worker's reason or its last lines."""
     question, reply = folder / "request.json", folder / "reply.json"
     question.write_text(json.dumps(request), encoding="utf-8")
-    script = Path(__file__).parent / "workers" / f"{found.kind.framework}_worker.py"
+    script = Path(__file__).parent / "workers" / f"{found.kind.framework or found.kind.name}_worker.py"
     own = python == Path(sys.executable)
 
     def show(line: str) -> bool:
@@ -249,8 +262,6 @@ def _answer(
     if "error" in answer:
         output = "".join(f"\n  | {line}" for line in lines)
         raise ConversionError(f"{found}, and cannot be converted: {answer['error']!s:.2000}{output}")
-    if not Path(request["out"]).is_file() or not answer.keys() >= ANSWER:
-        raise ConversionError(f"{found}: the exporter wrote no file")
     return dict(answer)
 
 

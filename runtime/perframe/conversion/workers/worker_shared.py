@@ -107,12 +107,16 @@ def save_values(path: str, inputs, outputs) -> None:
 
 
 def name_dims(path: str, dynamic) -> None:
-    """Give names to dims of the inputs of an ONNX model. Raises Refused if there is no such input or dim."""
+    """Give names to dims of the inputs of an ONNX model, and to equal dims of other values.
+
+    Raises Refused if there is no such input or dim.
+    """
     if not dynamic:
         return
     import onnx
 
     model = onnx.load(path, load_external_data=False)
+    names = {}  # of the exporter, and what they become
     inputs = {value.name: value.type.tensor_type.shape.dim for value in model.graph.input}
     for wanted in dynamic:
         dims = inputs.get(wanted["input"])
@@ -128,7 +132,13 @@ def name_dims(path: str, dynamic) -> None:
                 f"--dynamic: dim {wanted['axis']} of {wanted['input']!r} is {dim.dim_value} in the file: "
                 "export the network with that dim left open"
             )
+        if dim.dim_param:
+            names[dim.dim_param] = wanted["name"]
         dim.dim_param = wanted["name"]
+    for value in (*model.graph.input, *model.graph.output, *model.graph.value_info):
+        for dim in value.type.tensor_type.shape.dim:
+            if dim.dim_param in names:
+                dim.dim_param = names[dim.dim_param]
     onnx.save(model, path)
 
 
