@@ -13,6 +13,7 @@ import typer
 from perframe.command_line.commands.bench import bench
 from perframe.command_line.commands.check import check
 from perframe.command_line.commands.compare import compare
+from perframe.command_line.commands.convert import convert
 from perframe.command_line.commands.demo import demo
 from perframe.command_line.commands.doctor import doctor
 from perframe.command_line.commands.inspect import inspect
@@ -31,7 +32,19 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-COMMANDS = (run, check, inspect, optimize, compare, save, bench, warmup, operators, doctor)  # as the help lists them
+COMMANDS = (
+    run,
+    check,
+    inspect,
+    optimize,
+    compare,
+    convert,
+    save,
+    bench,
+    warmup,
+    operators,
+    doctor,
+)  # as the help lists them
 OF_A_DEMO = {"allow_extra_args": True, "ignore_unknown_options": True, "allow_interspersed_args": False}
 
 for command in COMMANDS:
