@@ -32,6 +32,7 @@ _HOME = {
     "run": "execution.worker",
     "compare": "inspection.comparing",
     "inspect": "inspection.facts",
+    "quantize": "quantization.quantizing",
     "TextureConverter": "textures.converter",
     "TextureTransform": "textures.transform",
     "App": "host",
@@ -91,6 +92,7 @@ if TYPE_CHECKING:
     from perframe.model import Layer as Layer
     from perframe.model import Model as Model
     from perframe.model import Value as Value
+    from perframe.quantization.quantizing import quantize as quantize
     from perframe.tensor import BackendType as BackendType
     from perframe.tensor import DataType as DataType
     from perframe.tensor import Tensor as Tensor
