@@ -157,3 +157,23 @@ def test_a_state_grows_beyond_the_shape_that_its_body_declares(grows: bool, back
     for _ in range(3):
         rows = (np.concatenate([rows, x]) if grows else rows + x) * x
     np.testing.assert_allclose(made, rows, 1e-5)
+
+
+def test_a_body_may_give_back_the_sequence_that_it_was_given(backend: str, backend_context: Any) -> None:
+    """No layer makes that output."""
+    rows = helper.make_sequence_type_proto(helper.make_tensor_type_proto(TensorProto.FLOAT, [2]))
+    given = [info("i", TensorProto.INT64, []), info("going", TensorProto.BOOL, [])]
+    body = helper.make_graph(
+        [helper.make_node("Identity", ["going"], ["on"])],
+        "body",
+        [*given, helper.make_value_info("state", rows)],
+        [info("on", TensorProto.BOOL, []), helper.make_value_info("state", rows)],
+    )
+    node = helper.make_node("Loop", ["n", "", "x"], ["y"], body=body)
+    inputs = [info("n", TensorProto.INT64, []), helper.make_value_info("x", rows)]
+    proto = helper.make_model(
+        helper.make_graph([node], "g", inputs, [helper.make_value_info("y", rows)]), ir_version=10
+    )
+    x = [np.array([1, 2], np.float32), np.array([3, 4], np.float32)]
+    made = pf.run(proto, {"n": np.array(2), "x": x}, backend=backend, ctx=backend_context)["y"]
+    assert [row.tolist() for row in made] == [[1, 2], [3, 4]]

@@ -43,7 +43,8 @@ class Parts:
 
     def sealed(self) -> bytes:
         """The file, with the checksums of what it holds now."""
-        for name, said in self.graph.get("tensors", {}).items() if isinstance(self.graph, dict) else ():
+        tensors = self.graph.get("tensors")
+        for name, said in tensors.items() if isinstance(tensors, dict) else ():
             entry = self.entries.get(name)
             try:
                 begin, end = entry["data_offsets"]

@@ -174,3 +174,12 @@ def test_weights_alone_are_no_model() -> None:
 
     with pytest.raises(pf.ModelError, match="a safetensors file, which has weights and no network"):
         pf.load(save({"w": np.ones(3, np.float32)}))
+
+
+def test_very_many_inputs_take_no_time() -> None:
+    """Each is compared with a set, and not with all others."""
+    parts = Parts.of(WHOLE)
+    many = [X | {"name": f"x{index}"} for index in range(30_000)]
+    parts.graph["model"]["inputs"] += [*many, many[-1]]
+    with pytest.raises(pf.ModelError, match="two values are called 'x29999'"):
+        pf.load(parts.sealed())

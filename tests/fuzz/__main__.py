@@ -10,6 +10,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from fuzz.campaign import Settings, campaign
+from fuzz.own_files import FORMATS
 
 
 def main() -> int:
@@ -19,7 +20,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0, help="another one, other cases")
     parser.add_argument("--first", type=int, default=0, help="the number of the first case")
     parser.add_argument("--backend", default="cpu", choices=("cpu", "gpu_compute", "gpu_pixel"))
-    parser.add_argument("--format", default="onnx", choices=("onnx", "litert"))
+    parser.add_argument("--format", default="onnx", choices=("onnx", "litert", *FORMATS), help="of the files")
     parser.add_argument("--seconds", type=float, default=60, help="a case that takes longer hangs")
     parser.add_argument("--jobs", type=int, default=1, help="processes at a time")
     parser.add_argument("--save", type=Path, help="a folder for the cases that fail")

@@ -19,6 +19,7 @@ from typing import Any
 
 from fuzz import cases, seeds
 from fuzz.outcome import FAILURES, OUTCOMES, Outcome
+from fuzz.own_files import FORMATS, case_of
 
 TESTS = Path(__file__).resolve().parents[1]
 ADDRESSES = 8 << 30  # bytes that a child may map
@@ -35,7 +36,7 @@ class Settings:
     backend: str = "cpu"
     seconds: float = 60.0
     environment: dict[str, str] = field(default_factory=dict)
-    format: str = "onnx"
+    format: str = "onnx"  # or litert, or one of `own_files.FORMATS`
 
 
 class Child:
@@ -200,14 +201,16 @@ def campaign(
     report = Report()
     with tempfile.TemporaryDirectory() as folder:
         stored = Path(folder) / "seeds"
-        seeds.write(stored, settings.format)
+        own = settings.format in FORMATS  # made of ONNX models
+        seeds.write(stored, "onnx" if own else settings.format)
         known = seeds.read(stored)
-        for number, outcome in results(range(first, first + count), settings, stored, jobs):
+        words = (f"{settings.format}:{n}" if own else str(n) for n in range(first, first + count))
+        for word, outcome in results(words, settings, stored, jobs):
             report.counts[outcome.kind] += 1
             if outcome.kind == "explained":
                 report.explained[outcome.detail.partition(" | ")[0]] += 1
             if outcome.kind in FAILURES:
-                case = cases.make(known, settings.campaign, number)
+                case = case_of(known, settings.campaign, word)
                 report.failures.append((case, outcome))
                 if save is not None:
                     path = case.save(save)

@@ -19,8 +19,11 @@ import fuzz.rewiring
 import fuzz.stored  # noqa: F401, both declare mutations
 from fuzz.mutations import Subject, mutate, pick
 from fuzz.seeds import Seed
+from perframe.files.encryption import is_encrypted
+from perframe.files.reading import is_own
 from perframe.importers.formats import is_litert
 
+KEY = bytes(range(32))  # of all encrypted files
 OWN = 0.3  # the share of cases that begin with a graph of the project's own
 MANY = 1000  # trips of a loop
 
@@ -35,6 +38,7 @@ class Case:
     inputs: dict[str, Any]
     files: dict[str, bytes]
     optimize: bool
+    key: bytes | None = None  # of an encrypted file
 
     @contextmanager
     def source(self) -> Iterator[Any]:
@@ -52,7 +56,7 @@ class Case:
     def save(self, folder: Path) -> Path:
         """Write the model and its inputs; returns the model's path."""
         folder.mkdir(parents=True, exist_ok=True)
-        path = folder / f"{self.name}.onnx"
+        path = folder / f"{self.name}.{'perframe' if is_own(self.data) or self.key else 'onnx'}"
         path.write_bytes(self.data)
         for name, data in self.files.items():
             (folder / name).write_bytes(data)
@@ -73,7 +77,8 @@ def saved(path: Path) -> Case:
                 inputs[name] = array
     told = path.with_suffix(".txt")  # by a campaign
     done = told.read_text(encoding="utf-8").partition("\n\n")[0].splitlines()[1:] if told.exists() else []
-    return Case(path.stem, tuple(done), path.read_bytes(), inputs, {}, optimize=True)
+    data = path.read_bytes()
+    return Case(path.stem, tuple(done), data, inputs, {}, optimize=True, key=KEY if is_encrypted(data) else None)
 
 
 def _flat(inputs: dict[str, Any]) -> dict[str, Any]:

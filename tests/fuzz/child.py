@@ -22,16 +22,16 @@ def main(seeds: str, campaign: int, backend: str, memory: int) -> None:
     faulthandler.enable()
     faulthandler.register(signal.SIGUSR1)  # where it is, for a case that hangs
     warnings.simplefilter("ignore")
-    from fuzz import cases
     from fuzz import seeds as stored
     from fuzz.outcome import compared, run
+    from fuzz.own_files import case_of
 
     found, ctx = stored.read(Path(seeds)), _context(backend)
     resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
     print(json.dumps(["ready"]), file=answers)
     for line in sys.stdin:
         word = line.strip()
-        case = cases.make(found, campaign, int(word)) if word.isdecimal() else cases.saved(Path(word))
+        case = case_of(found, campaign, word)
         outcome, runs = run(case, backend, ctx)
         final = outcome.kind != "ran"
         print(json.dumps([outcome.kind, outcome.detail, final]), file=answers)

@@ -16,6 +16,7 @@ import onnx
 import perframe as pf
 from fuzz.cases import Case
 from perframe.execution.machine import downloaded
+from perframe.files.reading import is_own
 from perframe.importers.formats import is_litert
 
 FAILURES = ("other", "signal", "hang", "memory", "differs")
@@ -36,9 +37,9 @@ def run(case: Case, backend: str, ctx: Any) -> tuple[Outcome, list[tuple[dict[st
     runs: list[tuple[dict[str, Any], dict[str, Any]]] = []
     try:
         with case.source() as source:
-            model = pf.load(source, optimize=case.optimize)
+            model = pf.load(source, optimize=case.optimize, key=case.key)
         with pf.Worker(model, backend, ctx) as worker:
-            by_chance = any(word in _operators(case) for word in RANDOM)
+            by_chance = any(word in op for word in RANDOM for op in _layers(model))
             for inputs in feeds(model, case.inputs):
                 for _ in range(2):
                     made = outputs(worker, model, inputs)
@@ -55,6 +56,14 @@ def run(case: Case, backend: str, ctx: Any) -> tuple[Outcome, list[tuple[dict[st
     except Exception as error:
         return Outcome("other", _where(error)), []
     return Outcome("ran"), runs
+
+
+def _layers(model: pf.Model) -> Iterator[str]:
+    """The operators of a model and its bodies."""
+    for layer in model.layers:
+        yield layer.op
+        for body in layer.attributes.get("bodies", {}).values():
+            yield from _layers(body)
 
 
 def outputs(worker: Any, model: Any, inputs: dict[str, Any]) -> dict[str, Any]:
@@ -92,7 +101,7 @@ def _where(error: BaseException) -> str:
 
 def compared(case: Case, runs: list[tuple[dict[str, Any], dict[str, Any]]]) -> Outcome:
     """Our results next to onnxruntime's; "ran" where it has none."""
-    if is_litert(case.data):
+    if case.key or is_litert(case.data) or is_own(case.data):
         return Outcome("ran", "a format that onnxruntime does not read")
     import onnxruntime
 
@@ -180,8 +189,6 @@ def known_differences() -> list[tuple[str, str]]:
 
 def _operators(case: Case) -> str:
     """All operators of a case that is an ONNX model."""
-    if is_litert(case.data):
-        return ""
     model = onnx.ModelProto.FromString(case.data)
     return ",".join(sorted({node.op_type for graph in _graphs(model) for node in graph.node}))
 

@@ -9,9 +9,11 @@ import pytest
 from fuzz import cases, seeds
 from fuzz.campaign import Settings, campaign, results
 from fuzz.outcome import FAILURES, Outcome, explained, known_differences
+from fuzz.own_files import FORMATS
 
 COUNT = 1000
-CASES = sorted((Path(__file__).parent / "cases").glob("*.onnx"))
+FILES = 150  # of each form
+CASES = sorted(path for path in (Path(__file__).parent / "cases").iterdir() if path.suffix in (".onnx", ".perframe"))
 
 
 @pytest.mark.slow
@@ -19,6 +21,15 @@ def test_mutated_models_run_or_are_refused() -> None:
     """Nothing but errors of ours, in time, and results that are onnxruntime's."""
     report = campaign(COUNT, Settings(campaign=12))
     assert report.counts.total() == COUNT and report.counts["agrees"] > COUNT // 5
+    told = [f"{outcome.kind} {case.name}: {outcome.detail} {case.done}" for case, outcome in report.failures]
+    assert not told, "\n".join(told)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("format", FORMATS)
+def test_mutated_files_of_our_own_run_or_are_refused(format: str) -> None:
+    report = campaign(FILES, Settings(campaign=4, format=format))
+    assert report.counts.total() == FILES and report.counts["ran"] > FILES // 20 and report.counts["typed"] > FILES // 3
     told = [f"{outcome.kind} {case.name}: {outcome.detail} {case.done}" for case, outcome in report.failures]
     assert not told, "\n".join(told)
 

@@ -101,7 +101,8 @@ def parse_dims(text: str) -> dict[str, int]:
 def input_arrays(
     inputs: Sequence[Input], given: Sequence[str] = (), dims: Mapping[str, int] | None = None, seed: int = 0
 ) -> dict[str, Array]:
-    """Return an array for each input of a model. `given` has items NAME=VALUE; every other input is random.
+    """Return an array for each input of a model. `given` has items NAME=VALUE, or a VALUE alone if the model has one
+    input; every other input is random.
 
     A VALUE is a .npy file, a picture, a number that fills the input, "random", or "random:2x3" with a shape. A picture
     is resized if the input's height and width are known; its values are 0 to 1 for floats and 0 to 255 for integers.
@@ -164,9 +165,12 @@ def _by_name(inputs: Sequence[Input], given: Sequence[str]) -> dict[str, str]:
     values = {}
     for item in given:
         name = next((name for name in names if item.startswith(f"{name}=")), None)
-        if name is None:
+        if name is None and len(names) == 1 and ("=" not in item or Path(item).is_file()):
+            values[names[0]] = item
+        elif name is None:
             raise InputError(f"--input takes NAME=VALUE; {item!r} begins with none of the inputs: {', '.join(names)}")
-        values[name] = item[len(name) + 1 :]
+        else:
+            values[name] = item[len(name) + 1 :]
     return values
 
 

@@ -20,7 +20,8 @@ Given = Tensor | ArrayLike
 class Inputs:
     """Gathers and checks the inputs of runs. It skips most checks where a frame's inputs are like the last frame's."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Model, cast: bool = False) -> None:
+        self._cast = cast  # whether values may be rounded to the declared dtypes
         self._model, self._names = model.name, [value.name for value in model.inputs]
         self._declared, self._known = model.inputs, frozenset(self._names)
         self._kept: dict[str, Given] = {}
@@ -50,7 +51,7 @@ class Inputs:
         """Keep a value for an input of all later runs."""
         self._kept[self.value(name).name] = value
 
-    def gather(self, positional: tuple[Any, ...]) -> dict[str, Any]:
+    def gather(self, positional: tuple[Any, ...], keywords: Mapping[str, Any]) -> dict[str, Any]:
         """Return the checked inputs of one run by name."""
         given, named = self._kept.copy(), positional[0] if len(positional) == 1 else None
         if type(named) is dict or (type(named) is not np.ndarray and isinstance(named, Mapping)):  # a frame waits
@@ -62,6 +63,8 @@ class Inputs:
             if len(positional) > len(self._names):
                 raise InputError(f"{self._model} takes {len(self._names)} input(s), and got {len(positional)}")
             given.update(zip(self._names, positional, strict=False))
+        if keywords:
+            given.update((self.value(name).name, value) for name, value in keywords.items())
         if len(given) < len(self._names):
             missing = [str(value) for value in self._declared if value.name not in given]
             raise InputError(f"{self._model} still needs the input(s) {', '.join(missing)}")
@@ -72,7 +75,8 @@ class Inputs:
             self._shapes = shapes
             return given
         checked = {
-            value.name: _checked(self._model, value, one) for value, one in zip(self._declared, values, strict=True)
+            value.name: _checked(self._model, value, one, self._cast)
+            for value, one in zip(self._declared, values, strict=True)
         }
         self._check_named(checked)
         if all([checked[name] is value for name, value in zip(self._names, values, strict=True)]):
@@ -103,20 +107,40 @@ class Inputs:
                 )
 
 
-def _checked(model: str, value: Value, given: Any) -> Any:
+def _checked(model: str, value: Value, given: Any, cast: bool) -> Any:
     """Return an input as a tensor or an array. Raises InputError where its dtype or shape does not fit the model."""
     if value.kind == "sequence" or (value.kind == "optional" and isinstance(given, list)):
         return [np.asarray(item) for item in given]
     if value.kind == "optional" and given is None:
         return None
-    array: Tensor | Array = given if isinstance(given, Tensor) else np.asarray(given)
-    if not isinstance(array, Tensor) and array.dtype.kind in "US":
-        array = array.astype(object)
+    array = given if isinstance(given, Tensor) else _array(model, value, given, cast)
     dtype = DataType.of(array.dtype)
     if dtype is not value.dtype:
+        rounds = dtype.numpy.kind in "iuf" and value.dtype.numpy.kind in "iuf"
         raise InputError(
-            f"{model}: input {value.name!r} is {value.dtype}, and got {dtype} {tuple(array.shape)}: convert it first"
+            f"{model}: input {value.name!r} is {value.dtype}, and got {dtype} {tuple(array.shape)}: "
+            f"convert it first{', or allow rounding with Worker(cast=True)' if rounds else ''}"
         )
     if value.shape is not None and not value.shape.accepts(array.shape):
         raise InputError(f"{model}: input {value.name!r} has the shape {value.shape}, and got {tuple(array.shape)}")
     return array
+
+
+def _array(model: str, value: Value, given: Any, cast: bool) -> Array:
+    """Return an input as an array. Python's numbers have no dtype and take the declared one; an array takes it if its
+    values stay what they are, or with `cast`.
+    """
+    try:
+        array = np.asarray(given)
+    except ValueError as error:
+        raise InputError(f"{model}: input {value.name!r} is no array: {error}") from None
+    if array.dtype.kind in "US":
+        return array.astype(object)
+    wanted = value.dtype.numpy
+    if array.dtype == wanted or array.dtype.kind not in "iuf" or wanted.kind not in "iuf":
+        return array
+    with np.errstate(all="ignore"):
+        made = array.astype(wanted)
+        same = np.array_equal(made.astype(array.dtype), array, equal_nan=array.dtype.kind == "f")
+    untyped = not hasattr(given, "dtype") and wanted.kind == "f" and bool(np.isfinite(made).all())
+    return made if same or untyped or cast else array

@@ -20,8 +20,9 @@ def pieces_of(model: Model) -> list[Model | Layer]:
 def _cut(model: Model) -> Iterator[Model | Layer]:
     """Cut a model where a layer runs on the host, and where shapes depend on values that the last piece computes."""
     if not any(layer.declaration.on_host for layer in model.layers) and not _cuts(model):
-        read = [value for value in model.inputs if value.kind == "tensor"]  # plans bind tensors only
-        yield Model(read, model.outputs, model.layers, model.constants, model.name)
+        # plans bind tensors only; a sequence that such a model gives back is one that it was given
+        read, made = ([v for v in values if v.kind == "tensor"] for values in (model.inputs, model.outputs))
+        yield Model(read, made, model.layers, model.constants, model.name)
         return
     cuts, specs, group = _cuts(model), model.infer(), list[Layer]()
     for index, layer in enumerate(model.layers):

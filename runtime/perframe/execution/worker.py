@@ -38,6 +38,9 @@ class Worker:
     one run. If several threads schedule, a thread cannot know which run that was. A worker on a GPU belongs to the
     thread that made it.
 
+    `model` is a Model, or anything that `load` takes. An input whose dtype differs from the declared one is converted if
+    that changes no value, or with `cast` in any case.
+
     `ctx` is the caller's moderngl context (a GPU worker without one makes its own, headless). With `strict`, a
     layer that cannot run on the backend raises FallbackError instead of running on the CPU; shape arithmetic may
     always run there. A `check` compares each layer of each run with its definition. PERFRAME_CHECK=1 in the environment
@@ -46,14 +49,15 @@ class Worker:
 
     def __init__(
         self,
-        model: Model,
+        model: Model | str | Path | bytes | IO[bytes] | Any,
         backend_type: BackendType | str = BackendType.CPU,
         ctx: Any = None,
         strict: bool = False,
         check: LayerCheck | None = None,
+        cast: bool = False,
     ) -> None:
         if not isinstance(model, Model):
-            raise InputError(f"a Worker runs a Model, and got {type(model).__name__}: Worker(pf.load(...))")
+            model = _loaded(model)
         self.model = model
         self._lock = new_lock()
         self.backend_type = backend_type_of(backend_type)
@@ -80,7 +84,7 @@ class Worker:
         self.parts = Parts(model, machine)  # public for tools that look at plans
         self._outputs: dict[str, Any] | None = None
         self._runs = 0
-        self._inputs = Inputs(model)
+        self._inputs = Inputs(model, cast)
         self._output_names = model.output_names
 
     def _prepare(self, model: Model) -> Model:
@@ -109,9 +113,9 @@ class Worker:
 
     # --- runs ---
 
-    def schedule(self, *inputs: Any) -> Worker:
-        """Begin a run, and return before its values exist. Inputs come by position, in one dict by name, or from
-        `set_input`.
+    def schedule(self, /, *inputs: Any, **named: Any) -> Worker:
+        """Begin a run, and return before its values exist. Inputs come by position, in one dict by name, as keywords, or
+        from `set_input`. They are Tensors, arrays, or numbers in lists.
 
         The first run with new input shapes makes a plan; later runs only bind and submit. If the shape of a layer's
         output depends on data, the call waits for the inputs of that layer.
@@ -119,7 +123,7 @@ class Worker:
         self._lock.acquire()  # by hand, in half of the time of `with`
         try:
             self._check_open()
-            values = self._inputs.gather(inputs)
+            values = self._inputs.gather(inputs, named)
             self._runs += 1
             if self._check is not None:
                 self._check.begin_run()
@@ -129,14 +133,14 @@ class Worker:
             self._lock.release()
         return self
 
-    def schedule_iterable(self, *inputs: Any) -> Iterator[str]:
+    def schedule_iterable(self, /, *inputs: Any, **named: Any) -> Iterator[str]:
         """Begin a run that advances by one layer at each step of the iterator. The iterator yields the layer's name.
 
         A later run ends this run, since both share memory: the next step of the iterator then raises InputError.
         """
         with self._lock:
             self._check_open()
-            return self._advance(self._inputs.gather(inputs))
+            return self._advance(self._inputs.gather(inputs, named))
 
     def _advance(self, values: Values) -> Iterator[str]:
         with self._lock:
@@ -248,6 +252,14 @@ class Worker:
 
     def __repr__(self) -> str:
         return f"Worker({self.model.name!r} on {self.backend_type}{', closed' if self._closed else ''})"
+
+
+def _loaded(source: Any) -> Model:
+    """Load what `load` takes. Raises InputError for anything else."""
+    takes = isinstance(source, str | Path | bytes) or hasattr(source, "read") or hasattr(source, "SerializeToString")
+    if not takes:
+        raise InputError(f"a Worker runs a Model, and got {type(source).__name__}: Worker(pf.load(...))")
+    return load(source)
 
 
 def _as_output(name: str, value: Any) -> Any:

@@ -13,10 +13,11 @@ from perframe.model import Layer, Model
 
 def check(model: Model) -> None:
     """Raise ModelError unless each value is made once and before it is read, and each layer fits its inputs."""
-    names = [value.name for value in model.inputs]
-    for name in names:
-        if not name or names.count(name) > 1 or name in model.constants:
-            raise ModelError(f"{model.name}: two values are called {name!r:.200}, or an input has no name")
+    taken = {"", *model.constants}
+    for value in model.inputs:
+        if value.name in taken:
+            raise ModelError(f"{model.name}: two values are called {value.name!r:.200}, or an input has no name")
+        taken.add(value.name)
     if "" in model.constants:
         raise ModelError(f"{model.name}: a constant has no name")
     model.verify()

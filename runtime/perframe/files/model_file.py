@@ -69,22 +69,24 @@ def pieces(model: Model) -> Iterator[Buffer]:
 
 
 def read(data: memoryview, file: str) -> Model:
-    """Return the model in a file's bytes. Its constants are read-only views of them. Raises ModelError."""
+    """Return the model in a file's bytes, by the file's name. Its constants are read-only views of the bytes.
+
+    Raises ModelError.
+    """
     try:
         metadata, entries, body = container.parsed(data)
         graph = _graph(metadata)
-        arrays = _arrays(graph.get("tensors"), entries, body)
-        builder = Builder(arrays)
+        builder = Builder(_arrays(graph.get("tensors"), entries, body))
         model = builder.model(graph.get("model"))
         if builder.problems:
             raise UnsupportedOperatorError(file, builder.problems)
+        model.name = file  # as messages call it
         check(model)
     except UnsupportedOperatorError:
         raise
-    except InferenceError as error:
-        raise InferenceError(f"{file}: {error}") from None
     except ModelError as error:
-        raise ModelError(f"{file}: {error}") from None
+        said = str(error).removeprefix(f"{file}: ")
+        raise (InferenceError if isinstance(error, InferenceError) else ModelError)(f"{file}: {said}") from None
     model.optimized = graph.get("optimized") is True
     return model
 

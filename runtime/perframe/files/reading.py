@@ -38,10 +38,7 @@ def read_file(path: Path, key: Key | None = None) -> Model | None:
         if isinstance(error, InputError):
             raise
         return None  # the importer of ONNX files says why
-    found = read_bytes(data, path.name, key)
-    if found is not None:
-        found.name = path.name  # as models from other files are called in messages
-    return found
+    return read_bytes(data, path.name, key)
 
 
 def read_bytes(data: memoryview, name: str, key: Key | None = None) -> Model | None:

@@ -1,0 +1,49 @@
+"""The command `perframe compare`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from perframe.command_line.keys import takes_key
+from perframe.command_line.options import (
+    AsJson,
+    BackendName,
+    Dims,
+    GivenInputs,
+    HtmlPage,
+    ModelName,
+    Seed,
+    check_backends,
+    console,
+)
+
+
+@takes_key
+def compare(
+    model: ModelName,
+    given: GivenInputs = None,
+    backend: BackendName = "cpu",
+    against: Annotated[
+        str, typer.Option(metavar="onnxruntime|unoptimized|MODEL", help="Compare with its values, and not definitions.")
+    ] = "",
+    html: HtmlPage = None,
+    as_json: AsJson = False,
+    seed: Seed = 0,
+    dims: Dims = "",
+) -> None:
+    """Run a model layer by layer, and compare each layer with its definition, or with another model that has the same
+    values; exit status 1 if one differs.
+    """
+    from perframe.command_line.compare import as_json as to_json
+    from perframe.command_line.compare import examine, show, write
+    from perframe.command_line.sources import parse_dims
+
+    check_backends([backend])
+    found = examine(model, against, given or (), backend, parse_dims(dims), seed)
+    if html is not None:
+        write(html, found)
+    typer.echo(to_json(found)) if as_json else show(found, console())
+    if not found.agrees:
+        raise typer.Exit(1)

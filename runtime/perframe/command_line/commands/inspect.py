@@ -1,0 +1,40 @@
+"""The command `perframe inspect`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from perframe.command_line.keys import takes_key
+from perframe.command_line.options import AsJson, Dims, HtmlPage, ModelName, console
+
+
+@takes_key
+def inspect(
+    model: ModelName,
+    as_json: AsJson = False,
+    no_optimize: Annotated[bool, typer.Option("--no-optimize", help="Show the model as it is in the file.")] = False,
+    memory: Annotated[bool, typer.Option("--memory", help="Run it once, and show its memory.")] = False,
+    html: HtmlPage = None,
+    profile: Annotated[bool, typer.Option("--profile", help="With --html: time the layers on the CPU.")] = False,
+    dims: Dims = "",
+) -> None:
+    """Show a model's layers and the effect of the passes; with --memory, its weights and the peak within a run."""
+    from perframe.command_line.inspect import as_json as to_json
+    from perframe.command_line.inspect import examine, examine_memory, show, show_memory, write_graph
+    from perframe.command_line.sources import parse_dims
+
+    if memory:
+        used = examine_memory(model, parse_dims(dims))
+        typer.echo(to_json(used)) if as_json else show_memory(used, console())
+        return
+    if html is not None:
+        write_graph(html, model, not no_optimize, parse_dims(dims), profile)
+        typer.echo(f"{html}: {html.stat().st_size:,} bytes; open it in a browser")
+        return
+    facts = examine(model, not no_optimize, parse_dims(dims))
+    if as_json:
+        typer.echo(to_json(facts))
+    else:
+        show(facts, console())

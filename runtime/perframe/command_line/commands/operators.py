@@ -1,0 +1,49 @@
+"""The command `perframe operators`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from perframe.command_line.options import AsJson, console
+
+FORMATS = ("onnx", "litert")
+
+
+def operators(
+    names: Annotated[list[str] | None, typer.Argument(help="Show these only, such as Conv; without names all.")] = None,
+    as_json: AsJson = False,
+    as_markdown: Annotated[bool, typer.Option("--markdown", help="Print the table of the documentation.")] = False,
+    file_format: Annotated[str, typer.Option("--format", metavar="|".join(FORMATS))] = "onnx",
+) -> None:
+    """Show which of ONNX's or LiteRT's operators perframe has, and where they run."""
+    import json
+    from dataclasses import asdict
+    from difflib import get_close_matches
+
+    from rich.table import Table
+
+    from perframe.backends import gl_dtypes
+    from perframe.importers import operators as onnx
+    from perframe.importers.litert import operators as litert
+
+    if file_format not in FORMATS:
+        raise typer.BadParameter(f"{file_format!r} is none of {', '.join(FORMATS)}", param_hint="--format")
+    rows: list[Any] = onnx.operators(gl_dtypes) if file_format == "onnx" else litert.operators()
+    wanted = {name.lower() for name in names or ()}
+    unknown = wanted - {row.name.lower() for row in rows}
+    if unknown:
+        close = get_close_matches(min(unknown), [row.name.lower() for row in rows], 3)
+        raise typer.BadParameter(f"there is no operator {min(unknown)!r}; close are {', '.join(close) or 'none'}")
+    rows = [row for row in rows if not wanted or row.name.lower() in wanted]
+    listing: Any = onnx if file_format == "onnx" else litert
+    if as_json:
+        typer.echo(json.dumps([asdict(row) for row in rows], indent=1))
+    elif as_markdown:
+        typer.echo(listing.markdown(rows), nl=False)
+    else:
+        table = Table(*listing.HEADERS)
+        for row in rows:
+            table.add_row(*row.row)
+        console().print(table)

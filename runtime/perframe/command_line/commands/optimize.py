@@ -1,0 +1,39 @@
+"""The command `perframe optimize`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from perframe.command_line.keys import takes_key
+from perframe.command_line.options import AsJson, Dims, ModelName, Seed, console
+
+
+@takes_key
+def optimize(
+    model: ModelName,
+    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the result: .perframe, or .onnx.")] = None,
+    explain: Annotated[bool, typer.Option("--explain", help="Show what each pass did, and what it refused.")] = False,
+    stop_after: Annotated[
+        int | None, typer.Option(min=0, metavar="N", help="Let so many passes change it: to find one that is at fault.")
+    ] = None,
+    as_json: AsJson = False,
+    seed: Seed = 0,
+    dims: Dims = "",
+) -> None:
+    """Make a model smaller and faster without changing what it computes, and say how."""
+    import perframe as pf
+    from perframe.command_line.optimize import report_of, show
+    from perframe.command_line.sources import loaded_model, parse_dims
+
+    loaded = loaded_model(model, seed, dims=parse_dims(dims), stop_after=stop_after)
+    report = report_of(loaded)
+    if out is not None:
+        pf.save(loaded, out)
+    if as_json:
+        typer.echo(json.dumps(report.as_json(), indent=2))
+    else:
+        show(loaded.name, report, console(), explain)

@@ -1,0 +1,54 @@
+"""The command `perframe run`."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from perframe.command_line.keys import takes_key
+from perframe.command_line.options import (
+    AsJson,
+    BackendName,
+    Dims,
+    GivenInputs,
+    ModelName,
+    Seed,
+    Strict,
+    check_backends,
+    console,
+)
+
+
+@takes_key
+def run(
+    model: ModelName,
+    given: GivenInputs = None,
+    backend: BackendName = "cpu",
+    strict: Strict = False,
+    save: Annotated[Path | None, typer.Option(metavar="OUT.npz", help="Write the outputs.")] = None,
+    as_json: AsJson = False,
+    seed: Seed = 0,
+    dims: Dims = "",
+) -> None:
+    """Run a model once and show its outputs."""
+    import perframe as pf
+    from perframe.command_line.run_report import save_outputs, show, summary
+    from perframe.command_line.sources import input_arrays, loaded_model, parse_dims
+
+    check_backends([backend])
+    start = time.perf_counter()
+    loaded = loaded_model(model, seed)
+    arrays = input_arrays(loaded.inputs, given or (), parse_dims(dims), seed)
+    begin = time.perf_counter()
+    outputs = pf.run(loaded, arrays, backend=backend, strict=strict)
+    report = summary(outputs, backend, load=begin - start, run=time.perf_counter() - begin)
+    if save:
+        save_outputs(save, outputs)
+    if as_json:
+        typer.echo(json.dumps(report, indent=2))
+    else:
+        show(report, console())

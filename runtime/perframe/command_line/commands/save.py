@@ -1,0 +1,36 @@
+"""The command `perframe save`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from perframe.command_line.keys import KeyFile, PassphraseEnv
+from perframe.command_line.options import Dims, ModelName, Seed
+
+
+def save(
+    model: ModelName,
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="m.perframe, or m.onnx.")],
+    key_file: KeyFile = None,
+    passphrase_env: PassphraseEnv = None,
+    no_optimize: Annotated[
+        bool, typer.Option("--no-optimize", help="Save the layers as they are in the file.")
+    ] = False,
+    seed: Seed = 0,
+    dims: Dims = "",
+) -> None:
+    """Save a model, optimised, in another file; encrypted if there is a key.
+
+    A model that is itself encrypted is read with the key that PERFRAME_KEY_FILE or PERFRAME_PASSPHRASE_ENV names.
+    """
+    import perframe as pf
+    from perframe.command_line.keys import read_key
+    from perframe.command_line.sources import loaded_model, parse_dims
+
+    key = read_key(key_file, passphrase_env)
+    loaded = loaded_model(model, seed, not no_optimize, parse_dims(dims))
+    pf.save(loaded, out, key)
+    typer.echo(f"{out}: {out.stat().st_size:,} bytes, {len(loaded.layers)} layers{', encrypted' if key else ''}")

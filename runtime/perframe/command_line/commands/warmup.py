@@ -1,0 +1,30 @@
+"""The command `perframe warmup`."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+from perframe.command_line.keys import takes_key
+from perframe.command_line.options import AsJson, Dims, Seed, console
+
+
+@takes_key
+def warmup(
+    models: Annotated[list[str], typer.Argument(help="Model files, or names of known models.")],
+    as_json: AsJson = False,
+    seed: Seed = 0,
+    dims: Dims = "",
+) -> None:
+    """Compile the CPU kernels that models need, so that their first frame does not wait."""
+    from perframe.command_line.sources import parse_dims
+    from perframe.command_line.warmup import as_json_value, folder, show, warm_up
+
+    found = []
+    for model in models:
+        found.append(warm_up(model, parse_dims(dims), seed))
+        if not as_json:
+            show(found[-1], console())
+    typer.echo(json.dumps(as_json_value(found), indent=2) if as_json else f"kernels are kept in {folder()}")
