@@ -18,7 +18,9 @@ VENV = ROOT / ".venv"
 BIN = VENV / ("Scripts" if os.name == "nt" else "bin")
 
 GL_PACKAGES = ("libegl1", "libgl1", "libgl1-mesa-dri")
+BROWSER_PACKAGES = ("chromium",)
 DISPLAY_PACKAGES = ("xvfb", "libxcursor1", "libxi6", "libxinerama1", "libxrandr2")
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 # The context for which perframe asks first. A driver that cannot provide it cannot run perframe.
 OPEN_GL = "import moderngl; moderngl.create_context(standalone=True, backend='egl', require=330)"
 
@@ -78,7 +80,7 @@ def install(extras: Sequence[str]) -> None:
 
 
 def provide_libraries(with_display: bool) -> None:
-    """Installs OpenGL where no context can be made, and Xvfb where windows are to be tested without a display."""
+    """Installs OpenGL where no context can be made, and for tests Xvfb, where there is no display, and a browser."""
     if not sys.platform.startswith("linux"):
         return
     if not succeeds([BIN / "python", "-c", OPEN_GL]):
@@ -87,6 +89,8 @@ def provide_libraries(with_display: bool) -> None:
             say("going on with the CPU; `.venv/bin/perframe doctor` tells what is missing")
     if with_display and not shutil.which("Xvfb"):
         apt_install(DISPLAY_PACKAGES, "window tests need a display, or Xvfb")
+    if with_display and not any(map(shutil.which, BROWSERS)):
+        apt_install(BROWSER_PACKAGES, "tests of pages need Chromium")
 
 
 def main(extras: Sequence[str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -88,8 +89,8 @@ WRONG = pytest.mark.parametrize(
         ({}, "a: float32"),
         ({"a": A}, "b: float32"),
         ({"a": A, "b": B, "c": B}, "no input 'c'"),
-        ({"a": A.astype(np.float64), "b": B}, "'a' is float32, and got float64"),
-        ({"a": A.astype(np.int64), "b": B}, "'a' is float32, and got int64"),
+        ({"a": A.astype(np.float64) + 0.1, "b": B}, "'a' is float32, and got float64.*Worker\\(cast=True\\)"),
+        ({"a": A.astype(np.int64) + 2**24, "b": B}, "'a' is float32, and got int64"),
         ({"a": A, "b": B[:, :2]}, r"'b' has the shape \(n, 3\), and got \(2, 2\)"),
         ({"a": A, "b": B[0]}, r"'b' has the shape \(n, 3\), and got \(3,\)"),
         ({"a": A, "b": "text"}, "'b' is float32, and got object"),
@@ -97,6 +98,51 @@ WRONG = pytest.mark.parametrize(
         ({"a": A, "b": B[:1]}, "the dim 'n' is 2 in the input 'a', and 1 in 'b'"),
     ],
 )
+
+
+KIND = pytest.mark.parametrize(
+    "inputs",
+    [
+        {"a": A.astype(np.float64), "b": B},  # each number is one of float32
+        {"a": A.tolist(), "b": B},
+        {"a": A.astype(np.int16), "b": B.astype(np.float16)},
+    ],
+    ids=["float64", "lists", "smaller types"],
+)
+
+
+@KIND
+def test_inputs_that_lose_nothing_are_converted(worker: pf.Worker, inputs: dict[str, Any]) -> None:
+    for _ in range(2):
+        assert (worker.schedule(inputs).peek_output().download_to_array() == 2).all()
+    assert (worker.schedule(**inputs).peek_output().download_to_array() == 2).all()
+    assert (worker.schedule(A, b=B).peek_output().download_to_array() == 2).all()
+    with pytest.raises(pf.InputError, match="no input 'c'"):
+        worker.schedule(A, c=B)
+
+
+def test_numbers_in_lists_are_rounded_and_arrays_are_not() -> None:
+    model = load([node("Neg", "x", "y")], {"x": [2]})
+    with pf.Worker(model) as worker:
+        assert worker.schedule([0.1, 3]).peek_output().download_to_array().tolist() == [-np.float32(0.1), -3]
+        with pytest.raises(pf.InputError, match="float64"):
+            worker.schedule(np.array([0.1, 3]))
+        with pytest.raises(pf.InputError, match="float64"):
+            worker.schedule([1e300, 3])
+        with pytest.raises(pf.InputError, match="is no array"):
+            worker.schedule([[1.0], 2.0])
+    with pf.Worker(model, cast=True) as worker:
+        assert worker.schedule(np.array([0.1, 3])).peek_output().download_to_array().dtype == np.float32
+
+
+def test_a_worker_loads_what_load_takes(tmp_path: Path) -> None:
+    path = tmp_path / "neg.perframe"
+    pf.save(load([node("Neg", "x", "y")], {"x": [2]}), path)
+    for source in (path, str(path), path.read_bytes()):
+        with pf.Worker(source) as worker:
+            assert worker.schedule([1, 2]).peek_output().download_to_array().tolist() == [-1, -2]
+    with pytest.raises(pf.InputError, match="a Worker runs a Model, and got int"):
+        pf.Worker(3)
 
 
 @WRONG

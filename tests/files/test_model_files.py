@@ -14,6 +14,7 @@ from safetensors import safe_open
 import perframe as pf
 from files.rewriting import Parts, saved
 from models.zoo import ZOO, Entry, given
+from perframe.command_line.sources import loaded_model
 from perframe.files.graph import described
 from perframe.layers.arrangement import Arrangement
 from perframe.layers.epilogue import Stage
@@ -207,3 +208,10 @@ def test_what_no_file_can_hold_is_named(tmp_path: Path) -> None:
         pf.save(model, 3)  # type: ignore[arg-type]
     with pytest.raises(pf.ModelError, match="cannot be written"):
         pf.save(small(), tmp_path / "no" / "m.perframe")
+
+
+def test_the_origin_of_a_model_comes_back(tmp_path: Path) -> None:
+    model = loaded_model("light_squeezenet")
+    pf.save(model, tmp_path / "s.perframe")
+    again = pf.load(tmp_path / "s.perframe")
+    assert (again.producer, again.opsets) == (model.producer, model.opsets) and again.opsets

@@ -38,8 +38,8 @@ class Worker:
     one run. If several threads schedule, a thread cannot know which run that was. A worker on a GPU belongs to the
     thread that made it.
 
-    `model` is a Model, or anything that `load` takes. An input whose dtype differs from the declared one is converted if
-    that changes no value, or with `cast` in any case.
+    `model` is a Model, or anything that `load` takes. An input whose dtype differs from the declared one is converted
+    if that changes no value, or with `cast` in any case.
 
     `ctx` is the caller's moderngl context (a GPU worker without one makes its own, headless). With `strict`, a
     layer that cannot run on the backend raises FallbackError instead of running on the CPU; shape arithmetic may
@@ -114,8 +114,8 @@ class Worker:
     # --- runs ---
 
     def schedule(self, /, *inputs: Any, **named: Any) -> Worker:
-        """Begin a run, and return before its values exist. Inputs come by position, in one dict by name, as keywords, or
-        from `set_input`. They are Tensors, arrays, or numbers in lists.
+        """Begin a run, and return before its values exist. Inputs come by position, in one dict by name, as keywords,
+        or from `set_input`. They are Tensors, arrays, or numbers in lists.
 
         The first run with new input shapes makes a plan; later runs only bind and submit. If the shape of a layer's
         output depends on data, the call waits for the inputs of that layer.

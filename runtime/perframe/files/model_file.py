@@ -60,9 +60,9 @@ def pieces(model: Model) -> Iterator[Buffer]:
         entries[key] = Entry(*stored_form(dtype, array.shape, size), at, at + size)
         tensors[key] = [dtype.value, list(array.shape), checksum(data[key])]
         at += size
-    text = json.dumps(
-        {"optimized": model.optimized, "model": graph, "tensors": tensors}, separators=(",", ":"), allow_nan=False
-    )
+    origin = {"producer": model.producer, "opsets": model.opsets}
+    whole = {"optimized": model.optimized, **origin, "model": graph, "tensors": tensors}
+    text = json.dumps(whole, separators=(",", ":"), allow_nan=False)
     metadata = {"perframe": str(VERSION), "checksum": f"{zlib.crc32(text.encode()):08x}", "graph": text}
     yield container.composed(metadata, entries)
     yield from (data[key] for key in order)
@@ -88,6 +88,10 @@ def read(data: memoryview, file: str) -> Model:
         said = str(error).removeprefix(f"{file}: ")
         raise (InferenceError if isinstance(error, InferenceError) else ModelError)(f"{file}: {said}") from None
     model.optimized = graph.get("optimized") is True
+    producer, opsets = graph.get("producer"), graph.get("opsets")
+    model.producer = producer if isinstance(producer, str) else ""
+    if isinstance(opsets, dict):
+        model.opsets = {name: version for name, version in opsets.items() if type(version) is int}
     return model
 
 

@@ -31,12 +31,29 @@ def run(model: Model, evaluate: Evaluate) -> int:
     graph, outputs = Graph(model), set(model.output_names)
     kept: list[Layer] = []
     given: dict[str, str] = {}  # the input of each removed layer, by its output
+    removed = 0
     for layer in model.layers:
         layer.inputs = [given.get(name, name) for name in layer.inputs]
         candidate = layer.inputs and not layer.declaration.on_host and not layer.epilogue
-        if candidate and layer.outputs[0] not in outputs and _is_noop(graph, layer):
+        if not candidate or not _is_noop(graph, layer):
+            kept.append(layer)
+        elif layer.outputs[0] not in outputs:
             given[layer.outputs[0]] = layer.inputs[0]
+            removed += 1
+        elif _names_for(graph, layer):
+            removed += 1
         else:
             kept.append(layer)
     model.layers = kept
-    return len(given)
+    return removed
+
+
+def _names_for(graph: Graph, layer: Layer) -> bool:
+    """Give the name of the model's output to the value that becomes it, if no other layer reads that value."""
+    source, output = layer.inputs[0], layer.outputs[0]
+    maker = graph.producers.get(source)
+    if maker is None or graph.only_user(source) is not layer:
+        return False
+    maker.outputs = [output if name == source else name for name in maker.outputs]
+    graph.producers[output] = maker
+    return True
