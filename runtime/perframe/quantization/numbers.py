@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from perframe.layers.quantize import WHOLE_RANGES
 from perframe.model import Array
@@ -22,15 +23,15 @@ class Scales:
     zero: Array | None
 
 
-def symmetric(largest: Array, dtype: DataType) -> Scales:
+def symmetric(largest: ArrayLike, dtype: DataType) -> Scales:
     """The scales of numbers from -largest to largest."""
     return Scales(_positive(np.asarray(largest, np.float64) / WHOLE_RANGES[dtype][1]), None)
 
 
-def asymmetric(low: Array, high: Array, dtype: DataType) -> Scales:
+def asymmetric(low: ArrayLike, high: ArrayLike, dtype: DataType) -> Scales:
     """The scales and zero points of numbers from low to high. A range that does not hold 0 is widened to it."""
     least, most = WHOLE_RANGES[dtype]
-    low, high = np.minimum(low, 0.0).astype(np.float64), np.maximum(high, 0.0).astype(np.float64)
+    low, high = np.minimum(np.asarray(low, np.float64), 0), np.maximum(np.asarray(high, np.float64), 0)
     scale = _positive((high - low) / (most - least))
     zero = np.clip(np.rint(least - low / scale), least, most).astype(dtype.numpy)
     return Scales(scale, zero)

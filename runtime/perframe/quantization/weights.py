@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from perframe.errors import InputError, ModelError
+from perframe.errors import ModelError
 from perframe.model import Array, Layer, Model
 from perframe.quantization.numbers import Scales, asymmetric, best_symmetric, rounded, symmetric
 from perframe.tensor import DataType
@@ -75,8 +75,7 @@ class Store:
 
     def constant(self, name: str, value: Array) -> str:
         """Add a constant, and return its name."""
-        value.flags.writeable = False
-        return self.model.add_constant(name, value)
+        return self.model.add_constant(name, np.asarray(value))
 
 
 Format = Callable[[Store, Weights], list[Layer]]
@@ -173,10 +172,8 @@ def weights_of(model: Model, layer: Layer) -> Iterator[Weights]:
 def quantize_weights(model: Model, kind: str, exclude: set[str], per_tensor: bool, block_size: int) -> int:
     """Replace the weights of a model and of its bodies in place, and return how many were replaced.
 
-    Raises InputError for an unknown kind, and ModelError for weights that it cannot hold.
+    `kind` is one of FORMATS. Raises ModelError for weights that it cannot hold.
     """
-    if kind not in FORMATS:
-        raise InputError(f"weights can be {', '.join(FORMATS)}, and not {kind!r}")
     store, made, count = Store(model, block_size, per_tensor), list[Layer](), 0
     kept = {name for layer in model.layers if layer.name in exclude for name in layer.inputs}
     for layer in list(model.layers):
