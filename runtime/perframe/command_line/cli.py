@@ -18,6 +18,7 @@ from perframe.command_line.commands.doctor import doctor
 from perframe.command_line.commands.inspect import inspect
 from perframe.command_line.commands.operators import operators
 from perframe.command_line.commands.optimize import optimize
+from perframe.command_line.commands.quantize import quantize
 from perframe.command_line.commands.run import run
 from perframe.command_line.commands.save import save
 from perframe.command_line.commands.warmup import warmup
@@ -31,7 +32,19 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-COMMANDS = (run, check, inspect, optimize, compare, save, bench, warmup, operators, doctor)  # as the help lists them
+COMMANDS = (
+    run,
+    check,
+    inspect,
+    optimize,
+    quantize,
+    compare,
+    save,
+    bench,
+    warmup,
+    operators,
+    doctor,
+)  # as the help lists them
 OF_A_DEMO = {"allow_extra_args": True, "ignore_unknown_options": True, "allow_interspersed_args": False}
 
 for command in COMMANDS:
