@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from perframe.model import Layer, Model
-from perframe.passes.keep_quantized import MOVERS
 from perframe.passes.match import Graph
+from perframe.passes.quantization import averages_pixels, moves
 from perframe.tensor import DataType
 
 PRODUCTS = ("Conv", "MatMul", "Gemm")
@@ -80,20 +80,13 @@ def _follows(graph: Graph, layer: Layer) -> bool:
         return False
     clamps = all(stage.limits is not None for stage in layer.epilogue)
     data = [graph.specs[name].shape for name in data_of(layer)]
-    if layer.op in MOVERS:
+    if moves(layer):
         return not layer.epilogue
     if layer.op == "Add":
         return clamps and len(set(data)) == 1 and data[0] is not None
-    if layer.op in ("GlobalAveragePool", "ReduceMean"):
-        rank = 0 if data[0] is None else len(data[0])
-        return not layer.epilogue and rank > 2 and (layer.op != "ReduceMean" or _is_over_all(graph, layer, rank))
+    if averages_pixels(graph, layer):
+        return not layer.epilogue
     return layer.family == "elementwise" and _is_formula(graph, layer)
-
-
-def _is_over_all(graph: Graph, layer: Layer, rank: int) -> bool:
-    """Whether a mean is that of all dims but the first two."""
-    axes = graph.constant(layer.inputs[1]) if layer.inputs[1:] else None
-    return axes is not None and sorted(int(axis) % rank for axis in axes) == list(range(2, rank))
 
 
 def _is_formula(graph: Graph, layer: Layer) -> bool:
@@ -122,7 +115,7 @@ def _groups(layers: list[Layer]) -> list[list[str]]:
         for name in data_of(layer):
             groups.setdefault(name, [name])
     for layer in layers:
-        if layer.op in MOVERS:
+        if moves(layer):
             for name, other in _pairs([*data_of(layer), layer.outputs[0]]):
                 one, two = groups[name], groups[other]
                 if one is not two:

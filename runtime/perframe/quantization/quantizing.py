@@ -22,6 +22,7 @@ from perframe.quantization.choosing import PRODUCTS, choose
 from perframe.quantization.measuring import measure_errors
 from perframe.quantization.ranges import check_method
 from perframe.quantization.samples import Sample, checked
+from perframe.quantization.splitting import split_activations
 from perframe.quantization.static import insert, value_scales
 from perframe.quantization.watching import Progress, histograms
 from perframe.quantization.weights import BLOCK_SIZE, FORMATS, quantize_weights
@@ -93,8 +94,9 @@ class _Search:
         self._progress = progress
 
     def run(self, exclude: set[str], calibration: Iterable[Any], max_error: float | None) -> Model:
-        """Return the quantised model."""
+        """Return the quantised model. The layers of the given model change."""
         left = set(exclude)
+        split_activations(self._model, choose(self._model, left))
         if not choose(self._model, left).products:
             raise ModelError(
                 f"{self._model.name} has no layer to compute with bytes: none of the layers that are not excluded is a "
@@ -111,12 +113,13 @@ class _Search:
                 break
             products = {layer.name for layer in choose(self._model, left).products}
             worst = max((one for one in errors.layers if one.layer in products), key=lambda one: one.own, default=None)
-            if worst is None:
+            left.update(products if worst is None else [worst.layer])
+            if products <= left:
                 raise ModelError(
                     f"{self._model.name}: the error is {errors.worst_output:.2g} with the last layer that may be "
                     f"quantised, and max_error is {max_error:g}: allow more, or quantise the weights alone"
                 )
-            left.add(worst.layer)
+            assert worst is not None
             log.info("%s stays in float32: its error is %.2g", worst.layer, worst.own)
             self._progress(f"error {errors.worst_output:.2g}: leaves out {len(left)} layers", 1.0)
             quantized = self._quantized(left)
