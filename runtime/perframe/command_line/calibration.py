@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
+import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from itertools import islice
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -119,7 +121,7 @@ def _runs(path: Path, model: Model) -> list[dict[str, Array]]:
     try:
         loaded = np.load(path)
         arrays = {name: loaded[name] for name in loaded.files} if path.suffix.lower() == ".npz" else {"": loaded}
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, EOFError, BadZipFile, zlib.error) as error:
         raise InputError(f"{path} cannot be read: {error}") from error
     if "" in arrays:
         arrays = {_only_input(model, "the values of an .npy").name: arrays[""]}

@@ -34,7 +34,8 @@ class Choice:
 def choose(model: Model, exclude: set[str]) -> Choice:
     """Choose products of constant weights, and the layers between them that need not leave the bytes.
 
-    A layer between products is chosen if all its data comes as bytes, and some chosen layer reads its result.
+    A layer between products is chosen if all its data comes as bytes, and some chosen layer reads its result. Data
+    comes as bytes from a chosen layer, or if a product needs it as bytes anyway.
     """
     graph = Graph(model)
     able = [layer for layer in model.layers if is_product(graph, layer) or _follows(graph, layer)]
@@ -102,10 +103,17 @@ def _is_formula(graph: Graph, layer: Layer) -> bool:
 
 def _stays(graph: Graph, layer: Layer, chosen: dict[int, Layer]) -> bool:
     made = layer.outputs[0]
-    makers = [graph.producers.get(name) for name in data_of(layer)]
-    users = [user for user in graph.users.get(made, []) if id(user) in chosen and made in data_of(user)]
-    from_bytes = all(maker is not None and id(maker) in chosen for maker in makers)
-    return from_bytes and bool(users) and made not in graph.model.output_names
+
+    def readers(name: str) -> list[Layer]:
+        return [user for user in graph.users.get(name, []) if id(user) in chosen and name in data_of(user)]
+
+    def comes_as_bytes(name: str) -> bool:
+        maker = graph.producers.get(name)
+        made_of_bytes = maker is not None and id(maker) in chosen
+        return made_of_bytes or any(user.op in PRODUCTS for user in readers(name))
+
+    from_bytes = all(map(comes_as_bytes, data_of(layer)))
+    return from_bytes and bool(readers(made)) and made not in graph.model.output_names
 
 
 def _groups(layers: list[Layer]) -> list[list[str]]:

@@ -52,9 +52,13 @@ class QuantizationErrors:
         return max(self.outputs.values(), default=0.0)
 
     def as_json(self) -> dict[str, Any]:
-        """Return numbers and texts that `json` takes. A ratio of an exact value is None."""
-        rows = [asdict(one) | {"sqnr": one.sqnr if math.isfinite(one.sqnr) else None} for one in self.layers]
-        return {"runs": self.runs, "outputs": dict(self.outputs), "layers": rows}
+        """Return numbers and texts that `json` takes. What is infinite is None: the ratio of an exact value."""
+
+        def finite(numbers: Mapping[str, Any]) -> dict[str, Any]:
+            return {name: None if number in (math.inf, -math.inf) else number for name, number in numbers.items()}
+
+        rows = [finite(asdict(one) | {"sqnr": one.sqnr}) for one in self.layers]
+        return {"runs": self.runs, "outputs": finite(self.outputs), "layers": rows}
 
 
 def measure_errors(
