@@ -57,6 +57,18 @@ def test_a_layer_that_does_nothing_goes(model: onnx.ModelProto) -> None:
     assert (changed, ops(optimized)) == (1, ["Neg", "Abs"])
 
 
+def test_an_identity_of_an_output_gives_its_name() -> None:
+    model = graph([node("Neg", "x", "a"), node("Identity", "a", "y")], {"x": [2, 3]})
+    optimized, changed = apply("remove_noops", model)
+    assert (changed, ops(optimized), optimized.output_names) == (1, ["Neg"], ["y"])
+    for read in (node("Identity", "x", "y"), node("Identity", "same", "y")):
+        assert apply("remove_noops", graph([read], {"x": [2, 3]}, CONSTANTS))[1] == 0
+    both = graph(
+        [node("Neg", "x", "a"), node("Identity", "a", "y"), node("Abs", "a", "z")], {"x": [2, 3]}, outputs="y z"
+    )
+    assert apply("remove_noops", both)[1] == 0
+
+
 @pytest.mark.parametrize("model", OTHERS, ids=op_of)
 def test_a_layer_that_does_something_stays(model: onnx.ModelProto) -> None:
     optimized, changed = apply("remove_noops", model)

@@ -22,6 +22,8 @@ def placements(layer: Layer, specs: Mapping[str, PartialTensor]) -> dict[str, st
     """
     if layer.on_host:
         return {CPU: "", **dict.fromkeys(GPUS, f"{HOST}shape arithmetic")}
+    if layer.declaration.alias:
+        return {CPU: "", **dict.fromkeys(GPUS, "")}  # the same data: there is nothing to run
     if layer.family == "control":
         return {CPU: "", **dict.fromkeys(GPUS, f"{HOST}it chooses or repeats layers, which run on the backend")}
     if layer.declaration.on_host:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from perframe.model import Array, Evaluate, Layer, Model
+from perframe.model.report import refuse
 from perframe.tensor import DataType
 from perframe.tensor.partial import PartialTensor
 
@@ -74,4 +75,8 @@ def _values(
     if any(name and name not in model.constants for name in layer.inputs):
         return None
     given = [model.constants[name] if name else None for name in layer.inputs]
-    return None if _bytes(layer, given) > MAX_BYTES else evaluate(layer, given)
+    size = _bytes(layer, given)
+    if size > MAX_BYTES:
+        refuse(layer, f"its result would have {size:,} bytes, and at most {MAX_BYTES:,} are folded")
+        return None
+    return evaluate(layer, given)

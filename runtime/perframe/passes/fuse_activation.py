@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from perframe.layers.epilogue import FAMILIES, Stage, parameters
 from perframe.model import Evaluate, Layer, Model
+from perframe.model.report import refuse
 from perframe.passes.match import Graph, scalar
 from perframe.tensor import DataType
 
@@ -53,6 +54,8 @@ def run(model: Model, evaluate: Evaluate) -> int:
                 continue
             stage = stage_of(graph, layer, source)
             epilogue = None if stage is None else extended(target, stage)
+            if stage is not None and epilogue is None:
+                refuse(layer, f"{target.name!r} has as many fused layers as a kernel takes")
             if epilogue is not None:
                 target.epilogue = epilogue
                 graph.absorb(target, layer)

@@ -5,7 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from perframe.model import Evaluate, Layer, Model
+from perframe.model.report import refuse
 from perframe.passes.match import Graph, channel_affine
+
+FAMILIES = ("conv", "conv_transpose")
 
 
 def run(model: Model, evaluate: Evaluate) -> int:
@@ -15,11 +18,19 @@ def run(model: Model, evaluate: Evaluate) -> int:
         if layer.op not in ("BatchNormalization", "Mul", "MultiplyAdd") or layer.epilogue:
             continue
         for source in dict.fromkeys(layer.inputs):
-            conv = graph.producer_for(source, "conv", "conv_transpose")
-            if conv is not None and not conv.epilogue and _fuse(graph, conv, layer, source):
+            conv = graph.producers.get(source)
+            if conv is None or conv.family not in FAMILIES or conv.epilogue or not _has_constants(graph, layer, source):
+                continue
+            if graph.only_user(source) is None:
+                refuse(layer, f"other layers read the result of {conv.name!r} too")
+            elif _fuse(graph, conv, layer, source):
                 fused += 1
                 break
     return fused
+
+
+def _has_constants(graph: Graph, layer: Layer, source: str) -> bool:
+    return all(graph.constant(name) is not None for name in layer.inputs if name and name != source)
 
 
 def _fuse(graph: Graph, conv: Layer, layer: Layer, source: str) -> bool:
@@ -27,6 +38,7 @@ def _fuse(graph: Graph, conv: Layer, layer: Layer, source: str) -> bool:
     weights = graph.constant(conv.inputs[1])
     bias = graph.constant(conv.inputs[2]) if len(conv.inputs) > 2 and conv.inputs[2] else None
     if weights is None or weights.dtype != np.float32 or (len(conv.inputs) > 2 and conv.inputs[2] and bias is None):
+        refuse(layer, f"the weights of {conv.name!r} are no constants of float32")
         return False
     transposed = conv.op == "ConvTranspose"
     groups = conv.attributes.get("group", 1)

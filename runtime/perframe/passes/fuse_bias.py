@@ -5,7 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from perframe.model import Evaluate, Layer, Model
+from perframe.model.report import refuse
 from perframe.passes.match import Graph, channel_vector
+
+FAMILIES = ("conv", "conv_transpose", "matmul")
 
 
 def run(model: Model, evaluate: Evaluate) -> int:
@@ -15,8 +18,12 @@ def run(model: Model, evaluate: Evaluate) -> int:
         if layer.op != "Add" or layer.epilogue:
             continue
         for source, other in (layer.inputs, layer.inputs[::-1]):
-            target = graph.producer_for(source, "conv", "conv_transpose", "matmul")
-            if target is not None and not target.epilogue and _fuse(graph, target, layer, other):
+            target = graph.producers.get(source)
+            if target is None or target.family not in FAMILIES or target.epilogue or graph.constant(other) is None:
+                continue
+            if target.outputs[0] != source or graph.only_user(source) is None:
+                refuse(layer, f"other layers read the result of {target.name!r} too")
+            elif _fuse(graph, target, layer, other):
                 fused += 1
                 break
     return fused
@@ -35,6 +42,7 @@ def _fuse(graph: Graph, target: Layer, layer: Layer, other: str) -> bool:
         return False
     vector = channel_vector(addend, channels, len(made.shape), axis)
     if vector is None or (target.family == "matmul" and weights.ndim < 2):
+        refuse(layer, f"its constant of shape {addend.shape} is not a number for each of {channels} channels")
         return False
     if len(target.inputs) > 2 and target.inputs[2]:
         old = graph.constant(target.inputs[2])

@@ -8,6 +8,7 @@ import math
 
 from perframe.layers.geometry import NOT_SET
 from perframe.model import Evaluate, Layer, Model
+from perframe.model.report import refuse
 from perframe.passes.match import Graph
 
 OUTSIDE = {"Conv": 0.0, "AveragePool": 0.0, "MaxPool": -math.inf}  # the value that lies outside of an input
@@ -20,7 +21,12 @@ def run(model: Model, evaluate: Evaluate) -> int:
         if layer.op == "Pad" and layer.outputs[0] not in model.output_names:
             readers = graph.users.get(layer.outputs[0], [])
             pads = _spatial_pads(graph, layer)
-            if readers and pads is not None and all(_takes(graph, reader, layer, pads) for reader in readers):
+            unable = [] if pads is None else [x for x in readers if not _takes(graph, x, layer, pads)]
+            if pads is None:
+                refuse(layer, "it pads other dims than those of pictures, or by amounts that are not known")
+            elif unable:
+                refuse(layer, f"{unable[0].name!r} ({unable[0].op}), which reads it, cannot pad in that way")
+            elif readers:
                 for reader in readers:
                     _add(reader, layer, pads)
                 removed.add(id(layer))

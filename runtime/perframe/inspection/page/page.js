@@ -42,7 +42,7 @@ class Page {
   legend() { byId("legend").innerHTML = this.colours.legend(this.active.graph); }
 
   recolour(choice) {
-    this.colours.choice = choice;
+    this.colours.choice = byId("colour").value = choice;
     for (const pane of this.panes) { this.colours.prepare(pane.graph); pane.draw(); }
     this.legend();
   }
