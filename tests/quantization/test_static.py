@@ -72,6 +72,28 @@ def test_all_layers_between_products_compute_with_bytes(quantized: pf.Model) -> 
     assert prepared(pf.load(as_onnx(quantized))) == found
 
 
+def test_products_of_matrices_come_back_from_a_file(backend: str, backend_context: Any) -> None:
+    proto = graph(
+        [
+            node("MatMul", "x v", "a"),
+            node("Add", "a c", "b"),
+            node("Gelu", "b", "d"),
+            node("MatMul", "d w", "e"),
+            node("Add", "e f", "y"),
+        ],
+        {"x": [2, 5, 24]},
+        {"v": weights(24, 48, seed=1), "c": random(48, seed=2), "w": weights(48, 24, seed=3), "f": random(24, seed=4)},
+    )
+    made = pf.quantize(pf.load(proto), calibration=pictures(2, 2, 5, 24))
+    again, (fed,) = pf.load(as_onnx(made)), pictures(1, 2, 5, 24)
+    assert prepared(made) == prepared(again)
+    assert prepared(made) == {"QuantizeLinear": 1, "QuantizedMatMul": 2, "LookUp": 1}
+    for model in (made, again):
+        found = pf.run(model, fed, backend=backend, ctx=backend_context)
+        assert apart(found, peer(made, fed)) < 0.01
+        assert apart(found, pf.run(proto, fed)) < 0.03
+
+
 def test_values_keep_their_names(quantized: pf.Model) -> None:
     model = pf.load(residual())
     made = {name for layer in quantized.layers for name in layer.outputs}
