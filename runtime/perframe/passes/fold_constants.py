@@ -15,7 +15,8 @@ from perframe.model.report import refuse
 from perframe.tensor import DataType
 from perframe.tensor.partial import PartialTensor
 
-MAX_BYTES = 64 << 20  # folding one layer may add at most so many bytes to a model
+MAX_BYTES = 64 << 20  # folding one layer may add at most so many bytes to a model,
+MAX_GROWTH = 4  # or make so many times the bytes that it reads: large weights of bytes become float32
 LEAST_WEIGHTS = 256  # elements; fewer are no weights
 
 
@@ -76,7 +77,8 @@ def _values(
         return None
     given = [model.constants[name] if name else None for name in layer.inputs]
     size = _bytes(layer, given)
-    if size > MAX_BYTES:
-        refuse(layer, f"its result would have {size:,} bytes, and at most {MAX_BYTES:,} are folded")
+    most = max(MAX_BYTES, MAX_GROWTH * sum(value.nbytes for value in given if value is not None))
+    if size > most:
+        refuse(layer, f"its result would have {size:,} bytes, and at most {most:,} are folded")
         return None
     return evaluate(layer, given)
