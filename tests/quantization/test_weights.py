@@ -118,6 +118,9 @@ def test_blocks_have_the_size_that_is_asked_for() -> None:
     assert made.constants["w/scale"].shape == (7, 8), "the last block has four rows"
     fed = {"x": random(1, 100)}
     assert apart(pf.run(made, fed), peer(made, fed)) < 1e-5
+    whole = pf.quantize(model, "int4", block_size=(1 << 31) - 1)
+    assert whole.constants["w/scale"].shape == (1, 8), "a block is not longer than a column"
+    assert apart(pf.run(whole, fed), peer(whole, fed)) < 1e-5
 
 
 def test_one_scale_for_a_tensor() -> None:

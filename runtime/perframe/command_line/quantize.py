@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from perframe.command_line.progress import progress_bar
 from perframe.command_line.sources import likely_arrays, likely_dims
 from perframe.command_line.units import bytes_text
+from perframe.errors import PerframeError
 from perframe.exporters.saving import save
 from perframe.files.tensors import stored_bytes
 from perframe.inspection.page import Mark, write_page
@@ -30,7 +31,10 @@ LARGEST = 1e30  # a page holds no infinities
 
 @dataclass(frozen=True)
 class Quantized:
-    """A quantised model in a file, and its errors. `random` says that they are those of random inputs."""
+    """A quantised model in a file, and its errors. `random` says that they are those of random inputs.
+
+    `failure` says why random inputs did not do; then there are no errors.
+    """
 
     model: Model
     path: Path
@@ -38,6 +42,7 @@ class Quantized:
     after: int
     errors: QuantizationErrors
     random: bool
+    failure: str = ""
 
     @property
     def size(self) -> int:
@@ -65,10 +70,17 @@ def examine(
     with progress_bar() as progress:
         made = quantize(model, calibration=samples, progress=progress, **options)
         progress("measures errors", 1.0)
-        given = samples if samples is not None else [likely_arrays(model, likely_dims(model.inputs) | dict(dims), seed)]
-        errors = measure_errors(model, made, given)
+        errors, failure = QuantizationErrors(0, (), {}), ""
+        if samples is not None:
+            errors = measure_errors(model, made, samples)
+        else:
+            try:
+                random = likely_arrays(model, likely_dims(model.inputs) | dict(dims), seed)
+                errors = measure_errors(model, made, [random])
+            except PerframeError as error:  # a model may want inputs of which the file says nothing
+                failure = str(error)
     save(made, path)
-    return Quantized(made, path, _bytes(model), _bytes(made), errors, samples is None)
+    return Quantized(made, path, _bytes(model), _bytes(made), errors, samples is None, failure)
 
 
 def _bytes(model: Model) -> int:
@@ -84,6 +96,7 @@ def as_json(found: Quantized) -> str:
         "constants": {"before": found.before, "after": found.after},
         "inputs": "random" if found.random else "calibration",
         "left": found.left,
+        "failure": found.failure,
     }
     return json.dumps(report | found.errors.as_json(), indent=2)
 
@@ -102,6 +115,9 @@ def show(found: Quantized, console: Console) -> None:
     if found.left:
         few = ", ".join(found.left[:SHOWN]) + (", ..." if len(found.left) > SHOWN else "")
         console.print(Text(f"{len(found.left)} layers keep weights of float32: {few}"), soft_wrap=True)
+    if found.failure:
+        console.print(Text(f"\nerrors are not known, for random inputs do not fit: {found.failure}"), soft_wrap=True)
+        return
     runs = "random inputs" if found.random else f"{found.errors.runs} runs of calibration data"
     console.print(f"\nerrors on {runs}, as parts of the values; the worst layers", style="dim", soft_wrap=True)
     table = Table("layer", "operator", "output", box=None, header_style="dim", padding=(0, 2, 0, 0))

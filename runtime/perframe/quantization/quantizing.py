@@ -100,7 +100,8 @@ class _Search:
         if not choose(self._model, left).products:
             raise ModelError(
                 f"{self._model.name} has no layer to compute with bytes: none of the layers that are not excluded is a "
-                f"{', '.join(PRODUCTS)} of data and constant weights"
+                f"{', '.join(PRODUCTS)} of data and constant weights outside of branches and loops; the weights alone "
+                "can be quantised without calibration data"
             )
         samples: Iterable[Sample] = checked(self._model, calibration)
         if max_error is not None:

@@ -122,12 +122,13 @@ def dequantized(store: Store, weights: Weights, scales: Scales, dtype: DataType)
 
 def _int4(store: Store, weights: Weights) -> list[Layer]:
     """Blocks of rows with a scale each. The weights of a convolution become rows of one axis, which blocks can fill."""
-    values, axis, block, dtype = weights.values, weights.rows, store.block_size, DataType.INT4
+    values, axis, dtype = weights.values, weights.rows, DataType.INT4
     spreads = weights.layer.op in ("Conv", "ConvTranspose") and values.ndim > 2
     if spreads:
         values, axis = values.reshape(len(values), -1), 1
     moved = np.moveaxis(values, axis, -1)
     length = moved.shape[-1]
+    block = min(store.block_size, length)
     padded = np.zeros((*moved.shape[:-1], -(-length // block) * block), np.float32)
     padded[..., :length] = moved
     blocks = padded.reshape(*moved.shape[:-1], -1, block)
