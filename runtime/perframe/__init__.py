@@ -33,6 +33,7 @@ _HOME = {
     "compare": "inspection.comparing",
     "convert": "conversion.converting",
     "inspect": "inspection.facts",
+    "quantize": "quantization.quantizing",
     "TextureConverter": "textures.converter",
     "TextureTransform": "textures.transform",
     "App": "host",
@@ -95,6 +96,7 @@ if TYPE_CHECKING:
     from perframe.model import Layer as Layer
     from perframe.model import Model as Model
     from perframe.model import Value as Value
+    from perframe.quantization.quantizing import quantize as quantize
     from perframe.tensor import BackendType as BackendType
     from perframe.tensor import DataType as DataType
     from perframe.tensor import Tensor as Tensor

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from passes.graphs import apply, check_numbers_stay, graph, node, ops, prepared, random
+from perframe.passes import fold_constants
 
 CONSTANTS = {"w": np.arange(12, dtype=np.int8).reshape(3, 4), "s": np.float32(0.5), "z": np.int8(2)}
 READ = node("DequantizeLinear", "w s z", "v")
@@ -23,6 +24,15 @@ def test_it_fires() -> None:
     assert changed == 2 and ops(model) == ["MatMul"]
     assert apply("fold_constants", CONSTANT)[1] == 0
     assert ops(prepared(CONSTANT)) == ["MatMul"]
+
+
+def test_large_weights_are_folded_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They grow by what their dtype does; other layers may not make much of little."""
+    monkeypatch.setattr(fold_constants, "MAX_BYTES", 8)
+    assert apply("fold_weights", CONSTANT)[1] == 2
+    tiled = graph([node("Tile", "w often", "v")], {}, CONSTANTS | {"often": np.array([9, 9])}, "y")
+    tiled.graph.node.append(node("Cast", "v", "y", to=1))
+    assert apply("fold_weights", tiled)[1] == 0
 
 
 @pytest.mark.parametrize("name", LEFT)

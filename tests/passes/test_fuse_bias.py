@@ -47,9 +47,20 @@ KEPT = {
         node("Conv", "x w", "a"), node("Add", "a channels", "y"), node("Relu", "a", "z"), outputs="y z"
     ),
     "an output of the model": picture(node("Conv", "x w", "a"), node("Add", "a channels", "y"), outputs="y a"),
+    "a product of two values": matrix(node("MatMul", "x x", "a"), node("Add", "a number", "y"), shape=(7, 7)),
     "rows of a product": matrix(node("MatMul", "x m", "a"), node("Add", "a rows", "y")),
     "more than the product has": matrix(node("MatMul", "x m", "a"), node("Add", "a wide", "y")),
 }
+
+
+def test_a_product_of_weights_in_bytes() -> None:
+    weights = node("DequantizeLinear", "bytes step", "v")
+    constants = CONSTANTS | {"bytes": np.arange(35, dtype=np.int8).reshape(7, 5), "step": np.float32(0.1)}
+    model = graph([weights, node("MatMul", "x v", "a"), node("Add", "a columns", "y")], {"x": [3, 7]}, constants)
+    optimized, changed = apply("fuse_bias", model)
+    assert changed == 1
+    assert ops(optimized) == ["DequantizeLinear", "MatMul"]
+    check_numbers_stay(model, {"x": random(3, 7)}, "cpu", None)
 
 
 @pytest.mark.parametrize("model", FUSED.values(), ids=FUSED)

@@ -91,6 +91,12 @@ LEFT = {
     ),
     "a factor": case(ROWS, WEIGHTS, node("Gemm", "d weights", "f", alpha=0.5), *END),
     "a transposed left side": case({"x": [6, 5]}, WEIGHTS, node("Gemm", "d weights", "f", transA=1), *END),
+    "real values of each channel by itself": case(
+        IMAGE,
+        node("DequantizeLinear", "alone one none", "kernel"),
+        node("Conv", "d kernel", "y", group=3),
+        alone=(random(3, 1, 3, 3, seed=6) * 40).astype(np.int8),
+    ),
     "scales that are not known": graph(
         [*READ[:1], node("DequantizeLinear", "q n z", "d"), WEIGHTS, node("MatMul", "d weights", "y")],
         ROWS | {"n": []},

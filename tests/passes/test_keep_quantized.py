@@ -21,6 +21,8 @@ CONSTANTS: dict[str, Any] = {
     "one": np.array([1]),
     "shape": np.array([2, -1]),
     "row": random(5, seed=2),
+    "none": np.zeros(0, np.float32),
+    "twice": np.array([1, 1, 2, 2], np.float32),
 }
 SHAPE = {"x": [2, 3, 7, 5], "w": [2, 3, 7, 5]}
 READ = [
@@ -57,12 +59,19 @@ FUSED = {
     "a move to another scale": case(node("Reshape", "a shape", "f"), END),
     "joined": case(node("Concat", "a b", "f", axis=1), END),
     "an average": case(node("GlobalAveragePool", "a", "f"), END),
+    "an average of a whole picture": case(node("AveragePool", "a", "f", kernel_shape=[7, 5]), END),
+    "a picture of twice the size": case(
+        node("Resize", "a none twice", "f", mode="nearest", coordinate_transformation_mode="asymmetric"), SAME
+    ),
     "an average without its dims": case(node("ReduceMean", "a axes", "f", keepdims=0), END),
 }
 LEFT = {
     "real values": case(node("Add", "a x", "f"), END),
     "two values": case(node("Mul", "a b", "f"), END),
     "a sum that is an output": case(node("Add", "a b", "f"), END, outputs="f y"),
+    "an average of windows": case(node("AveragePool", "a", "f", kernel_shape=[7, 4]), END),
+    "an average with a margin": case(node("AveragePool", "a", "f", kernel_shape=[7, 5], pads=[0, 1, 0, 1]), END),
+    "a smooth picture of twice the size": case(node("Resize", "a none twice", "f", mode="linear"), SAME),
     "a row": case(node("Mul", "a row", "f"), END),
     "an average of channels": case(node("ReduceMean", "a one", "f"), END),
     "the largest and where": case(node("MaxPool", "a", "f i", kernel_shape=[2, 2]), SAME, outputs="y i"),
@@ -79,7 +88,7 @@ def between(model: pf.Model) -> set[str]:
 def test_it_fires(name: str) -> None:
     model = prepared(FUSED[name])
     assert "DequantizeLinear" not in ops(model)
-    assert between(model) <= {"Identity", "MaxPool", "Transpose", "Reshape", "Concat", "Squeeze"}
+    assert between(model) <= {"Identity", "MaxPool", "Transpose", "Reshape", "Concat", "Squeeze", "Resize"}
 
 
 @pytest.mark.parametrize("name", LEFT)

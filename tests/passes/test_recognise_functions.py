@@ -11,6 +11,9 @@ import pytest
 
 import perframe as pf
 from passes.graphs import apply, check_against_peer, graph, node, ops, random
+from perframe.backends import evaluator
+from perframe.layers.epilogue import Stage
+from perframe.passes import load_pass
 
 NUMBERS = {
     "zero": 0.0,
@@ -29,6 +32,20 @@ NUMBERS = {
     "eps": 1e-5,
 }
 CONSTANTS: dict[str, Any] = {name: np.float32(value) for name, value in NUMBERS.items()}
+
+
+def test_a_function_within_an_epilogue() -> None:
+    """It got there before the pass saw it; then it is the gate of a product."""
+    gate = (Stage("Add", (), (None, 3.0)), Stage("Clip", (), (None, 0.0, 6.0)), Stage("Mul", (), (1 / 6, None)))
+    relu = Stage("Relu", (), (None,))
+    for inner, wanted in ((gate, "HardSwish"), (gate[:2], "Mul")):
+        model = pf.load(graph([node("Conv", "x k", "y")], {"x": [1, 2, 5, 5]}, {"k": random(4, 2, 3, 3)}))
+        model.layers[0].epilogue = (Stage("Mul", (), (None, inner)), relu)
+        fed = {"x": random(1, 2, 5, 5, seed=1)}
+        before = pf.run(model, fed)["y"]
+        assert load_pass("recognise_functions")(model, evaluator()) == (wanted != "Mul")
+        assert [stage.op for stage in model.layers[0].epilogue] == [wanted, "Relu"]
+        np.testing.assert_allclose(pf.run(model, fed)["y"], before, 1e-5, 1e-6)
 
 
 def of(*nodes: onnx.NodeProto, outputs: str = "y", x: Any = (3, 35)) -> onnx.ModelProto:

@@ -20,7 +20,8 @@ Array = NDArray[Any]
 LIKELY_SIZES = {"batch": 1, "seq": 128, "len": 128, "height": 224, "width": 224}  # by a part of a dim's name
 INDEX_KEEPERS = {"Cast", "Identity", "Reshape", "Squeeze", "Unsqueeze", "Flatten"}
 SUFFIXES = (".onnx", ".perframe")  # of models
-FILES = (".npy", ".png", ".jpg", ".jpeg", ".webp", ".bmp")
+PICTURES = (".png", ".jpg", ".jpeg", ".webp", ".bmp")
+FILES = (".npy", *PICTURES)
 
 
 class Input(Protocol):
@@ -182,7 +183,7 @@ def _array(value: str, wanted: Input, dims: Mapping[str, int], random: np.random
         return random_array(random, _parse_shape(explicit) if explicit else shape, wanted.dtype)
     if Path(value).suffix.lower() in FILES:
         try:
-            return np.load(value) if value.endswith(".npy") else _picture(Path(value), wanted, known)
+            return np.load(value) if value.endswith(".npy") else picture_array(Path(value), wanted, known)
         except InputError:
             raise
         except (OSError, ValueError) as error:
@@ -201,7 +202,7 @@ def _parse_shape(text: str) -> list[int]:
     return [int(dim) for dim in dims]
 
 
-def _picture(path: Path, wanted: Input, dims: Sequence[int | None]) -> Array:
+def picture_array(path: Path, wanted: Input, dims: Sequence[int | None]) -> Array:
     """Read a picture in the layout of the dims, with the channels (1, 3 or 4) last or first. An unknown height or width
     is the picture's own.
     """

@@ -1,20 +1,23 @@
 """Layers with constant inputs only, and shape arithmetic with known results, are replaced by constants.
 
-Quantized weights stay as they are: a backend may multiply them directly. `fold_weights` folds those that it does not
-multiply.
+Weights that take fewer bits in the file stay as they are, so that the model stays small and a backend may multiply
+whole numbers directly. `fold_weights` folds those that it does not multiply.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
 from perframe.model import Array, Evaluate, Layer, Model
 from perframe.model.report import refuse
+from perframe.tensor import DataType
 from perframe.tensor.partial import PartialTensor
 
-MAX_BYTES = 64 << 20  # folding one layer may add at most so many bytes to a model
+MAX_BYTES = 64 << 20  # folding one layer may add at most so many bytes to a model,
+MAX_GROWTH = 4  # or make so many times the bytes that it reads: large weights of bytes become float32
+LEAST_WEIGHTS = 256  # elements; fewer are no weights
 
 
 def _bytes(layer: Layer, given: Sequence[Array | None]) -> int:
@@ -25,17 +28,27 @@ def _bytes(layer: Layer, given: Sequence[Array | None]) -> int:
 
 def run(model: Model, evaluate: Evaluate) -> int:
     """Fold, and return the number of layers that were removed."""
-    return fold(model, evaluate, kept=("DequantizeLinear",))
+    return fold(model, evaluate, lambda layer: _expands(model, layer))
 
 
-def fold(model: Model, evaluate: Evaluate, kept: Sequence[str]) -> int:
-    """Fold all but the `kept` operators, and return the number of layers that were removed."""
+def _expands(model: Model, layer: Layer) -> bool:
+    """Whether a layer makes real numbers of smaller ones: of whole numbers, or of weights in float16."""
+    if layer.op != "Cast":
+        return layer.op == "DequantizeLinear"
+    source = model.constants.get(layer.inputs[0])
+    if source is None or source.dtype != np.float16 or source.size < LEAST_WEIGHTS:
+        return False
+    return layer.attributes["to"] is DataType.FLOAT32
+
+
+def fold(model: Model, evaluate: Evaluate, kept: Callable[[Layer], bool] = lambda _layer: False) -> int:
+    """Fold all but the `kept` layers, and return the number of layers that were removed."""
     outputs = set(model.output_names)
     specs = model.infer()
     layers: list[Layer] = []
     for layer in model.layers:
         fixed = (
-            layer.op not in kept
+            not kept(layer)
             and layer.declaration.pure
             and not layer.declaration.on_host
             and not outputs & set(layer.outputs)
@@ -64,7 +77,8 @@ def _values(
         return None
     given = [model.constants[name] if name else None for name in layer.inputs]
     size = _bytes(layer, given)
-    if size > MAX_BYTES:
-        refuse(layer, f"its result would have {size:,} bytes, and at most {MAX_BYTES:,} are folded")
+    most = max(MAX_BYTES, MAX_GROWTH * sum(value.nbytes for value in given if value is not None))
+    if size > most:
+        refuse(layer, f"its result would have {size:,} bytes, and at most {most:,} are folded")
         return None
     return evaluate(layer, given)

@@ -8,4 +8,4 @@ from perframe.passes.fold_constants import fold
 
 def run(model: Model, evaluate: Evaluate) -> int:
     """Fold all layers with constant inputs, and return the number of layers that were removed."""
-    return fold(model, evaluate, kept=())
+    return fold(model, evaluate)

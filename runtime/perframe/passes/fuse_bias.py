@@ -29,9 +29,17 @@ def run(model: Model, evaluate: Evaluate) -> int:
     return fused
 
 
+def _is_fixed(graph: Graph, name: str) -> bool:
+    """Whether a value is a constant, or made of constants: of weights that take fewer bits."""
+    made = graph.producers.get(name)
+    return name in graph.model.constants or (
+        made is not None and all(source in graph.model.constants for source in made.inputs if source)
+    )
+
+
 def _fuse(graph: Graph, target: Layer, layer: Layer, other: str) -> bool:
-    weights, addend = graph.constant(target.inputs[1]), graph.constant(other)
-    if weights is None or addend is None or target.op == "Gemm":
+    weights, addend = graph.specs[target.inputs[1]], graph.constant(other)
+    if not _is_fixed(graph, target.inputs[1]) or addend is None or target.op == "Gemm":
         return False
     made, result = graph.specs[target.outputs[0]], graph.specs[layer.outputs[0]]
     if made.shape is None or result.shape is None or len(made.shape) != len(result.shape):
@@ -41,7 +49,7 @@ def _fuse(graph: Graph, target: Layer, layer: Layer, other: str) -> bool:
     if not isinstance(channels, int) or made.shape != result.shape:
         return False
     vector = channel_vector(addend, channels, len(made.shape), axis)
-    if vector is None or (target.family == "matmul" and weights.ndim < 2):
+    if vector is None or (target.family == "matmul" and len(weights.shape or ()) < 2):
         refuse(layer, f"its constant of shape {addend.shape} is not a number for each of {channels} channels")
         return False
     if len(target.inputs) > 2 and target.inputs[2]:

@@ -68,6 +68,8 @@ def _fuse_real(graph: Graph, layer: Layer) -> bool:
     to = quantization(graph, rounds) if rounds is not None and rounds.op == "QuantizeLinear" else None
     clamps = all(stage.limits is not None for stage in layer.epilogue)
     if rounds is None or to is None or not clamps:
+        if layer.op == "Conv" and operands.w.shape[1] == 1 < layer.attributes.get("group", 1):
+            return False  # the kernel for each channel by itself makes bytes only, and that of real numbers is faster
         # if the result is not quantized again, the sums become real numbers
         _rewrite(graph, layer, operands, scale)
         return True

@@ -16,11 +16,10 @@ from perframe.layers.epilogue import apply
 from perframe.layers.quantize import WHOLE_RANGES
 from perframe.model import Evaluate, Layer, Model
 from perframe.passes.match import Graph
-from perframe.passes.quantization import BYTES, Numbers, Quantization, numbers_of, quantization
+from perframe.passes.quantization import BYTES, Numbers, Quantization, averages_pixels, moves, numbers_of, quantization
 from perframe.tensor import DataType
 from perframe.tensor.partial import DynamicTensorShape
 
-MOVERS = ("Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "Slice", "MaxPool", "Concat")
 MOST_LAYERS = 16  # a table replaces at most so many layers
 
 
@@ -48,11 +47,11 @@ class _Rewrite:
         layer = self.graph.producers.get(source)
         if layer is None or self.graph.only_user(source) is None or layer.outputs[1:]:
             return False
-        if layer.op in MOVERS:
+        if moves(layer):
             return self._move(layer, self.to)
         if layer.op == "Add" and self._add(layer, self.to):
             return True
-        if layer.op in ("GlobalAveragePool", "ReduceMean"):
+        if averages_pixels(self.graph, layer):
             return self._mean(layer, self.to)
         return layer.family == "elementwise" and self._formulas()
 
@@ -208,15 +207,11 @@ class _Rewrite:
     def _mean(self, layer: Layer, to: Quantization) -> bool:
         """Rewrite an average over all dims but the first two."""
         numbers, shape = numbers_of(self.graph, layer.inputs[0]), self.graph.specs[layer.inputs[0]].shape
-        if numbers is None or numbers.scale is None or shape is None or len(shape) < 3 or layer.epilogue:
+        if numbers is None or numbers.scale is None or shape is None or layer.epilogue:
             return False
         if self.graph.specs[numbers.name].dtype is not self._dtype(to) or self._dtype(to) not in BYTES:
             return False
-        keeps = layer.op == "GlobalAveragePool" or bool(layer.attributes.get("keepdims", 1))
-        if layer.op == "ReduceMean":
-            axes = self.graph.constant(layer.inputs[1]) if layer.inputs[1:] else None
-            if axes is None or sorted(int(axis) % len(shape) for axis in axes) != list(range(2, len(shape))):
-                return False
+        keeps = layer.op != "ReduceMean" or bool(layer.attributes.get("keepdims", 1))
         attributes = {
             "factor": float(numbers.scale / to.scale),
             "x_zero": self._zero(numbers),

@@ -13,6 +13,7 @@ from perframe.passes.match import Graph
 from perframe.tensor import DataType
 
 BYTES = (DataType.UINT8, DataType.INT8)
+MOVERS = ("Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "Slice", "MaxPool", "Concat")
 
 
 @dataclass(frozen=True)
@@ -108,6 +109,31 @@ def whole_constant(values: NDArray[Any], axis: int) -> tuple[NDArray[Any], NDArr
         return None
     zero = (-128 - low).astype(np.int32)
     return np.moveaxis(columns + zero, -1, axis).astype(np.int8), zero
+
+
+def moves(layer: Layer) -> bool:
+    """Whether a layer moves elements, or chooses among them, so that it can take their bytes."""
+    if layer.op != "Resize":
+        return layer.op in MOVERS
+    attributes = layer.attributes
+    copies = attributes.get("mode", "nearest") == "nearest"
+    return copies and attributes.get("coordinate_transformation_mode") != "tf_crop_and_resize"
+
+
+def averages_pixels(graph: Graph, layer: Layer) -> bool:
+    """Whether a layer makes the average over all dims but the first two, of which there is at least one."""
+    shape = graph.specs[layer.inputs[0]].shape if layer.inputs else None
+    if shape is None or len(shape) < 3:
+        return False
+    if layer.op == "ReduceMean":
+        axes = graph.constant(layer.inputs[1]) if layer.inputs[1:] else None
+        return axes is not None and sorted(int(axis) % len(shape) for axis in axes) == list(range(2, len(shape)))
+    if layer.op == "AveragePool":
+        covers = list(layer.attributes.get("kernel_shape", ())) == list(shape[2:])
+        made = graph.specs[layer.outputs[0]].shape
+        padded = any(layer.attributes.get("pads") or ()) or layer.attributes.get("auto_pad", "NOTSET") != "NOTSET"
+        return covers and not padded and made is not None and set(made[2:]) == {1}
+    return layer.op == "GlobalAveragePool"
 
 
 def is_usual(scale: NDArray[Any]) -> bool:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from perframe.layers.epilogue import Stage, apply
 from perframe.model import Array, Evaluate, Layer, Model
 from perframe.passes.match import Graph
 from perframe.passes.regions import agree, is_plain_formula, regions, replace_region
@@ -52,7 +53,23 @@ def run(model: Model, evaluate: Evaluate) -> int:
             root = region.root
             replace_region(graph, region, [Layer(op, root.name, [region.source], list(root.outputs), dict(attributes))])
             removed += len(region.layers) - 1
-    return removed
+    return removed + sum(_in_epilogue(layer, evaluate) for layer in model.layers)
+
+
+def _in_epilogue(layer: Layer, evaluate: Evaluate) -> int:
+    """Replace gates within an epilogue, and return their number: a fusion may have come first."""
+    stages, replaced = list(layer.epilogue), 0
+    for index, stage in enumerate(stages):
+        if any(isinstance(operand, tuple) for operand in stage.operands):
+            with np.errstate(all="ignore"):
+                found = _function(apply((stage,), _probes()), evaluate)
+            if found is not None:
+                op, attributes = found
+                stages[index] = Stage(op, tuple(sorted(attributes.items())), (None,))
+                replaced += 1
+    if replaced:
+        layer.epilogue = tuple(stages)
+    return replaced
 
 
 def _function(values: Array | None, evaluate: Evaluate) -> tuple[str, dict[str, Any]] | None:

@@ -1,0 +1,139 @@
+"""`perframe quantize`: a smaller model, and the errors of its layers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from perframe.command_line.progress import progress_bar
+from perframe.command_line.sources import likely_arrays, likely_dims
+from perframe.command_line.units import bytes_text
+from perframe.errors import PerframeError
+from perframe.exporters.saving import save
+from perframe.files.tensors import stored_bytes
+from perframe.inspection.page import Mark, write_page
+from perframe.quantization.measuring import QuantizationErrors, measure_errors
+from perframe.quantization.quantizing import quantize
+from perframe.quantization.weights import LEAST_ELEMENTS, weights_of
+from perframe.tensor import DataType
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from perframe.model import Model
+
+SHOWN = 12  # layers on the screen
+LARGEST = 1e30  # a page holds no infinities
+
+
+@dataclass(frozen=True)
+class Quantized:
+    """A quantised model in a file, and its errors. `random` says that they are those of random inputs.
+
+    `failure` says why random inputs did not do; then there are no errors.
+    """
+
+    model: Model
+    path: Path
+    before: int  # bytes of constants
+    after: int
+    errors: QuantizationErrors
+    random: bool
+    failure: str = ""
+
+    @property
+    def size(self) -> int:
+        """The bytes of the file."""
+        return self.path.stat().st_size
+
+    @property
+    def left(self) -> list[str]:
+        """The layers whose weights are still float32, without small ones."""
+        return [
+            layer.name
+            for layer in self.model.layers
+            if any(weights.values.size >= LEAST_ELEMENTS for weights in weights_of(self.model, layer))
+        ]
+
+
+def examine(
+    model: Model, path: Path, data: Iterable[Any] | None, dims: Mapping[str, int], seed: int, **options: Any
+) -> Quantized:
+    """Quantise a model, save it, and measure the errors: on the data, or else on one run of seeded random inputs.
+
+    `options` are those of `quantize`. Raises its errors.
+    """
+    samples = list(data) if isinstance(data, Iterator) else data  # it is read twice
+    with progress_bar() as progress:
+        made = quantize(model, calibration=samples, progress=progress, **options)
+        progress("measures errors", 1.0)
+        errors, failure = QuantizationErrors(0, (), {}), ""
+        if samples is not None:
+            errors = measure_errors(model, made, samples)
+        else:
+            try:
+                random = likely_arrays(model, likely_dims(model.inputs) | dict(dims), seed)
+                errors = measure_errors(model, made, [random])
+            except PerframeError as error:  # a model may want inputs of which the file says nothing
+                failure = str(error)
+    save(made, path)
+    return Quantized(made, path, _bytes(model), _bytes(made), errors, samples is None, failure)
+
+
+def _bytes(model: Model) -> int:
+    """The bytes of a model's constants in a file."""
+    return sum(stored_bytes(DataType.of(value.dtype), value.shape) or 0 for value in model.constants.values())
+
+
+def as_json(found: Quantized) -> str:
+    """The report for a machine."""
+    report = {
+        "file": str(found.path),
+        "bytes": found.size,
+        "constants": {"before": found.before, "after": found.after},
+        "inputs": "random" if found.random else "calibration",
+        "left": found.left,
+        "failure": found.failure,
+    }
+    return json.dumps(report | found.errors.as_json(), indent=2)
+
+
+def show(found: Quantized, console: Console) -> None:
+    """Print the report for a person: sizes, the worst layers, and the outputs."""
+    from rich.table import Table
+    from rich.text import Text
+
+    ratio = found.before / max(1, found.after)
+    console.print(
+        f"{found.path}: {found.size:,} bytes; constants {bytes_text(found.before)} → {bytes_text(found.after)}, "
+        f"1/{ratio:.2f}",
+        soft_wrap=True,
+    )
+    if found.left:
+        few = ", ".join(found.left[:SHOWN]) + (", ..." if len(found.left) > SHOWN else "")
+        console.print(Text(f"{len(found.left)} layers keep weights of float32: {few}"), soft_wrap=True)
+    if found.failure:
+        console.print(Text(f"\nerrors are not known, for random inputs do not fit: {found.failure}"), soft_wrap=True)
+        return
+    runs = "random inputs" if found.random else f"{found.errors.runs} runs of calibration data"
+    console.print(f"\nerrors on {runs}, as parts of the values; the worst layers", style="dim", soft_wrap=True)
+    table = Table("layer", "operator", "output", box=None, header_style="dim", padding=(0, 2, 0, 0))
+    for title in ("error", "of its inputs", "SQNR"):
+        table.add_column(title, justify="right")
+    for one in found.errors.layers[:SHOWN]:
+        figures = (f"{one.relative:.2%}", f"{one.inherited:.2%}", f"{one.sqnr:.1f} dB")
+        table.add_row(Text(one.layer), one.op, Text(one.output), *figures)
+    console.print(table)
+    for name, error in found.errors.outputs.items():
+        console.print(Text(f"output {name}: {error:.2%}", "bold"), soft_wrap=True)
+
+
+def write(path: Path, found: Quantized) -> None:
+    """Draw the quantised model on a page, coloured by the errors."""
+    worst: dict[str, float] = {}
+    for one in found.errors.layers:
+        worst[one.layer] = max(worst.get(one.layer, 0.0), min(one.relative, LARGEST))
+    write_page(path, found.model, None, {"error": Mark(worst)})

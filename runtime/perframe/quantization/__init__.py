@@ -1,0 +1,1 @@
+"""Quantisation makes a model smaller, and faster where bytes are multiplied faster than real numbers."""

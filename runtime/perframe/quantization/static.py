@@ -1,0 +1,133 @@
+"""Values and weights as bytes, with scales that calibration data has given.
+
+Each value that a chosen layer reads is quantised and dequantised where it is made (QDQ). The dequantised value has the
+old name, so that two models can be compared value by value. Backends and other runtimes find the pattern: a product
+between two such pairs is one of bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from perframe.model import Array, Layer, Model
+from perframe.quantization.choosing import Choice, data_of
+from perframe.quantization.numbers import Scales, asymmetric, symmetric
+from perframe.quantization.ranges import Histogram, joined, range_of
+from perframe.quantization.weights import Store, Weights, dequantized, weights_of
+from perframe.tensor import DataType
+
+_MOST_BIAS = 2.0**30  # of an int32; sums need room beside it
+
+
+def value_scales(choice: Choice, found: Mapping[str, Histogram], method: str, dtype: DataType) -> dict[str, Scales]:
+    """The scale and zero point of each value, by its name; those of a group are the same object."""
+    scales = dict[str, Scales]()
+    for group in choice.groups:
+        low, high = range_of(joined([found[name] for name in group]), method, dtype)
+        if dtype is DataType.INT8:  # symmetric: the zero point is 0
+            made = Scales(symmetric(max(-low, high), dtype).scale, np.zeros((), np.int8))
+        else:
+            made = asymmetric(low, high, dtype)
+        scales |= dict.fromkeys(group, made)
+    return scales
+
+
+def insert(model: Model, choice: Choice, scales: Mapping[str, Scales], per_tensor: bool) -> None:
+    """Quantise the values and the products of a choice in place."""
+    insertion = _Insertion(model, choice, scales, per_tensor)
+    weights = [made for layer in choice.products for made in insertion.product(layer)]
+    insertion.values()
+    model.layers[:0] = weights
+
+
+class _Insertion:
+    """The new layers of a model."""
+
+    def __init__(self, model: Model, choice: Choice, scales: Mapping[str, Scales], per_tensor: bool) -> None:
+        self._model, self._choice, self._scales, self._names = model, choice, scales, model.names
+        self._store = Store(model, 0, per_tensor)
+        self._parameters: dict[int, list[str]] = {}  # the names of a scale and a zero point, by the id of a group's
+
+    # --- values ---
+
+    def values(self) -> None:
+        """Put a pair of layers after each value."""
+        kept = {value.name for value in (*self._model.inputs, *self._model.outputs)}
+        makers, pairs, at_first = self._model.producers(), dict[int, list[Layer]](), list[Layer]()
+        for name in self._choice.values:
+            maker = makers.get(name)
+            if name in kept:  # the caller's value stays, and chosen layers read another
+                source, target = name, self._names.free(f"{name}/dequantized")
+                for layer in self._choice.layers:
+                    if name in data_of(layer):
+                        layer.inputs = [target if one == name else one for one in layer.inputs]
+            else:
+                assert maker is not None
+                source, target = self._names.free(f"{name}/real"), name
+                maker.outputs = [source if one == name else one for one in maker.outputs]
+            place = at_first if maker is None else pairs.setdefault(id(maker), [])
+            place += self._pair(name, source, target)
+        self._model.layers = at_first + [
+            made for layer in self._model.layers for made in (layer, *pairs.get(id(layer), ()))
+        ]
+
+    def _pair(self, name: str, source: str, target: str) -> list[Layer]:
+        given, whole = self._given(name), self._names.free(f"{name}/bytes")
+        return [
+            Layer("QuantizeLinear", f"{name}/QuantizeLinear", [source, *given], [whole]),
+            Layer("DequantizeLinear", f"{name}/DequantizeLinear", [whole, *given], [target]),
+        ]
+
+    def _given(self, name: str) -> list[str]:
+        """The names of the scale and the zero point of a value. A group shares them."""
+        scales = self._scales[name]
+        if id(scales) not in self._parameters:
+            assert scales.zero is not None
+            given = (("scale", scales.scale), ("zero", scales.zero))
+            self._parameters[id(scales)] = [self._store.constant(f"{name}/{what}", value) for what, value in given]
+        return self._parameters[id(scales)]
+
+    # --- products ---
+
+    def product(self, layer: Layer) -> list[Layer]:
+        """Return the layers that make the weights and the bias of a product from whole numbers.
+
+        A MatMul's bias stays real: ONNX has none, and an Add follows in a file. So does that of a second product with
+        the same weights.
+        """
+        made, data = list[Layer](), self._scales[layer.inputs[0]].scale
+        bias = self._model.constants.get(layer.inputs[2]) if layer.inputs[2:] and layer.op != "MatMul" else None
+        for weights in weights_of(self._model, layer):
+            if bias is not None and bias.shape != weights.values.shape[weights.columns : weights.columns + 1]:
+                bias = None
+            scales = _weight_scales(weights, self._store.per_tensor, data, bias)
+            made += dequantized(self._store, weights, scales, DataType.INT8)
+            del self._model.constants[weights.name]
+            if bias is not None:
+                made.append(self._bias(layer, bias, (scales.scale * data).reshape(-1)))
+        return made
+
+    def _bias(self, layer: Layer, bias: Array, unit: Array) -> Layer:
+        """Return the layer that makes a bias from numbers in the unit of the sums. The product reads it."""
+        name, real = layer.inputs[2], self._names.free(f"{layer.name}/bias")
+        whole = np.rint(bias.astype(np.float64) / unit).astype(np.int32)
+        one = unit.size == 1
+        inputs = [
+            self._store.constant(f"{name}/int32", whole),
+            self._store.constant(f"{name}/scale", unit.reshape(()) if one else unit),
+        ]
+        layer.inputs[2] = real
+        return Layer("DequantizeLinear", f"{real}/DequantizeLinear", inputs, [real], {} if one else {"axis": 0})
+
+
+def _weight_scales(weights: Weights, per_tensor: bool, data: Array, bias: Array | None) -> Scales:
+    """Scales of the columns. A column of tiny weights gets a larger one, if its bias would not fit into an int32."""
+    axes = tuple(axis for axis in range(weights.values.ndim) if per_tensor or axis != weights.columns)
+    scale = symmetric(np.abs(weights.values).max(axes, keepdims=True), DataType.INT8).scale
+    if bias is not None:
+        least = np.abs(bias) / (_MOST_BIAS * data)
+        least = least.max() if per_tensor else least.reshape(scale.shape)
+        scale = np.maximum(scale, least).astype(np.float32)
+    return Scales(scale, None)
