@@ -15,6 +15,7 @@ from onnx import TensorProto, helper
 import perframe as pf
 from conversion.handmade import MODULE, legacy, written
 from perframe.conversion import converting, environments
+from perframe.conversion.workers.worker_shared import Refused, name_dims
 from perframe.errors import ConversionError, InputError, MissingFileError, ModelError
 
 Fake = Callable[[str], Path]
@@ -168,3 +169,24 @@ def test_litert_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, interpret
     made = pf.convert(path, tmp_path / "made.onnx", verify=True)
     assert made.kind == "litert" and made.agrees and made.errors[0].relative < 1e-5
     assert onnx.load(made.target).graph.input[0].name == "image"
+
+
+def test_names_of_dims(tmp_path: Path) -> None:
+    """A dim of an input gets a name everywhere, and one that the file fixes is refused."""
+    inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["s1", 3])]
+    outputs = [helper.make_tensor_value_info("y", TensorProto.FLOAT, [3, "s1"])]
+    graph = helper.make_graph([helper.make_node("Transpose", ["x"], ["y"])], "turned", inputs, outputs)
+    path = tmp_path / "turned.onnx"
+    onnx.save(helper.make_model(graph), path)
+    name_dims(str(path), [{"input": "x", "axis": -2, "name": "batch"}])
+    found = onnx.load(path).graph
+    shapes = [one.type.tensor_type.shape for one in (*found.input, *found.output)]
+    names = [[dim.dim_param or dim.dim_value for dim in shape.dim] for shape in shapes]
+    assert names == [["batch", 3], [3, "batch"]]
+    for wanted, said in (
+        ({"input": "z", "axis": 0, "name": "n"}, "no input 'z'; there are x"),
+        ({"input": "x", "axis": 2, "name": "n"}, "has 2 dims, and none with the index 2"),
+        ({"input": "x", "axis": 1, "name": "n"}, "dim 1 of 'x' is 3 in the file"),
+    ):
+        with pytest.raises(Refused, match=said):
+            name_dims(str(path), [wanted])

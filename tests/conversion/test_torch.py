@@ -74,8 +74,6 @@ def test_open_dims_have_names_and_stay_open(by_torch: Convert, name: str, option
 def test_open_dims_of_programs_are_in_the_file(by_torch: Convert) -> None:
     made = by_torch("open.pt2", dynamic=["image:0=pictures"])
     assert dims(made.target) == ["pictures", 3, 8, 8] and made.agrees
-    with pytest.raises(ConversionError, match="dim 0 of 'image' is 1 in the file"):
-        by_torch("fixed.pt2", dynamic=["image:0=batch"])
 
 
 def test_several_inputs_and_outputs(by_torch: Convert) -> None:
@@ -103,6 +101,16 @@ def test_weights_that_would_run_code_are_not_loaded(by_torch: Convert, torch_fil
     with pytest.raises(ConversionError, match="do not fit"):  # it is loaded now
         by_torch("bomb.pth", builder="networks:make_with_inputs", trust=True)
     assert (torch_files / "exploded").exists()
+
+
+def test_pickles_in_a_program_run_no_code(by_torch: Convert, torch_files: Path) -> None:
+    """PyTorch itself would load them: with trust, the code in the file runs."""
+    with pytest.raises(ConversionError, match=r"imports \w+\.exec, and a pickle can run any code.*--trust"):
+        by_torch("bomb.pt2")
+    assert not (torch_files / "exploded_program").exists()
+    with pytest.raises(ConversionError):  # the inputs are not those of the network
+        by_torch("bomb.pt2", trust=True)
+    assert (torch_files / "exploded_program").exists()
 
 
 def test_weights_must_fit_the_network(by_torch: Convert) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import sys
+import zipfile
 from pathlib import Path
 
 import torch
@@ -62,6 +64,15 @@ class Bomb:
         return (exec, (f"open({str(self.path)!r}, 'w').close()",))
 
 
+def with_bomb(source: Path, target: Path, exploded: Path) -> None:
+    """A program whose sample inputs are a pickle that runs code."""
+    made = io.BytesIO()
+    torch.save(((torch.rand(1, 3, 8, 8), Bomb(exploded)), {}), made)
+    with zipfile.ZipFile(source) as old, zipfile.ZipFile(target, "w") as new:
+        for name in old.namelist():
+            new.writestr(name, made.getvalue() if "sample_inputs" in name else old.read(name))
+
+
 def main(folder: Path) -> None:
     """Write all files."""
     (folder / "networks.py").write_text(NETWORKS)
@@ -73,6 +84,7 @@ def main(folder: Path) -> None:
     network, image = networks.Net().eval(), torch.rand(2, 3, 8, 8)
     weights = network.state_dict()
     torch.export.save(torch.export.export(network, (image[:1],)), folder / "fixed.pt2")
+    with_bomb(folder / "fixed.pt2", folder / "bomb.pt2", folder / "exploded_program")
     batch = {"image": {0: torch.export.Dim("batch", max=64)}}
     torch.export.save(torch.export.export(network, (image,), dynamic_shapes=batch), folder / "open.pt2")
     torch.jit.script(network).save(str(folder / "script.pt"))
