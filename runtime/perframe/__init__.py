@@ -31,6 +31,7 @@ _HOME = {
     "Worker": "execution.worker",
     "run": "execution.worker",
     "compare": "inspection.comparing",
+    "convert": "conversion.converting",
     "inspect": "inspection.facts",
     "quantize": "quantization.quantizing",
     "TextureConverter": "textures.converter",
@@ -42,6 +43,7 @@ _HOME = {
     "seconds": "host",
     "PerframeError": "errors",
     "ModelError": "errors",
+    "ConversionError": "errors",
     "UnsupportedOperatorError": "errors",
     "InferenceError": "errors",
     "InputError": "errors",
@@ -61,8 +63,10 @@ __all__ = [*_HOME, *_MODULES, "__version__"]
 if TYPE_CHECKING:
     from perframe import functional as functional
     from perframe import jobs as jobs
+    from perframe.conversion.converting import convert as convert
     from perframe.errors import BackendError as BackendError
     from perframe.errors import ClosedError as ClosedError
+    from perframe.errors import ConversionError as ConversionError
     from perframe.errors import FallbackError as FallbackError
     from perframe.errors import FormulaError as FormulaError
     from perframe.errors import InferenceError as InferenceError

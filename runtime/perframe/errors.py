@@ -19,6 +19,10 @@ class MissingFileError(ModelError, FileNotFoundError):
     """There is no model file at this path."""
 
 
+class ConversionError(ModelError):
+    """A file of another framework cannot be converted. The error says what the file is, and what to do."""
+
+
 class Problem(NamedTuple):
     """One node that cannot be imported."""
 

@@ -1,7 +1,12 @@
-"""Paths of shaders, demos and assets. They lie inside the package in a wheel, and at the top of a checkout."""
+"""Paths of shaders, demos and assets, and of the user's cache folder.
+
+The files lie inside the package in a wheel, and at the top of a checkout.
+"""
 
 from __future__ import annotations
 
+import os
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -20,6 +25,18 @@ def resource(*parts: str, package: str = "") -> Path:
             return path
     where = f"the package {package}" if package else f"this installation of perframe ({_PACKAGE})"
     raise FileNotFoundError(f"{'/'.join(parts)} is not shipped with {where}")
+
+
+def cache_folder() -> Path:
+    """Return the folder for what can be made again: PERFRAME_CACHE, or the user's cache folder."""
+    base = os.environ.get("PERFRAME_CACHE")
+    if base:
+        return Path(base)
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / "perframe"
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA", str(Path.home()))) / "perframe" / "cache"
+    return Path(os.environ.get("XDG_CACHE_HOME", str(Path.home() / ".cache"))) / "perframe"
 
 
 def _roots(package: str) -> list[Path]:

@@ -165,6 +165,26 @@ def test_a_prepared_model_is_spelled_out(shared: Path) -> None:
     assert_same(run(exported(prepared), inputs), run(entry.file, inputs))
 
 
+@pytest.mark.parametrize("turned", [(), ("transB",), ("transA",), ("transA", "transB")], ids=str)
+def test_transposed_operands_of_a_product_are_spelled_out(turned: tuple[str, ...]) -> None:
+    shapes = {"x": (2, 5, 3) if "transA" in turned else (2, 3, 5), "z": (7, 5) if "transB" in turned else (5, 7)}
+    values = [pf.Value(name, pf.DataType.FLOAT32, pf.DynamicTensorShape(shape)) for name, shape in shapes.items()]
+    layer = pf.Layer("MatMul", "product", ["x", "z"], ["y"], dict.fromkeys(turned, 1))
+    model = pf.Model(values, [pf.Value("y", pf.DataType.FLOAT32, None)], [layer], {})
+    inputs = {name: draw(*shape) for name, shape in shapes.items()}
+    x = inputs["x"].swapaxes(1, 2) if "transA" in turned else inputs["x"]
+    z = inputs["z"].T if "transB" in turned else inputs["z"]
+    assert_same(run(exported(model), inputs)[0], x @ z)
+
+
+def test_a_piece_that_nothing_reads_has_a_name_in_the_file() -> None:
+    x, shape = draw(3, 4), pf.DynamicTensorShape((3, 4))
+    layer = pf.Layer("Split", "cut", ["x"], ["y"], {"axis": 1, "num_outputs": 2})
+    value = pf.Value("x", pf.DataType.FLOAT32, shape)
+    model = pf.Model([value], [pf.Value("y", pf.DataType.FLOAT32, None)], [layer], {})
+    assert_same(run(exported(model), {"x": x})[0], x[:, :2])
+
+
 def test_an_addend_of_fewer_channels_is_padded() -> None:
     layer = pf.Layer("Conv", "conv", ["x", "w", "", "a"], ["y"])
     shapes = {"x": (1, 3, 4, 4), "a": (1, 2, 4, 4)}

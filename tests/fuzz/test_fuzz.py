@@ -43,6 +43,18 @@ def test_mutated_litert_files_run_or_are_refused() -> None:
     assert not told, "\n".join(told)
 
 
+@pytest.mark.slow
+def test_mutated_files_of_other_frameworks_are_told_apart_or_refused() -> None:
+    from fuzz.conversion import SEEDS, campaign
+
+    counts = campaign(60, seed=5)
+    assert counts.keys() == SEEDS.keys()
+    for kind, found in counts.items():
+        assert found.total() == 60, kind
+    taken = sum(found.total() - found["refused"] for found in counts.values())
+    assert taken > 60  # they come further than the first bytes
+
+
 def test_what_once_failed(tmp_path: Path) -> None:
     (tmp_path / "seeds").write_bytes(b"\x80\x04].")  # an empty list, pickled
     ended = dict(results(map(str, CASES), Settings(), tmp_path / "seeds"))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from perframe.command_line.progress import progress_bar
 from perframe.command_line.sources import input_arrays, likely_arrays, likely_dims, loaded_model
 from perframe.command_line.units import bytes_text, seconds_text
 from perframe.errors import PerframeError
@@ -54,7 +55,12 @@ def examine(
     arrays = likely_arrays(model, sizes, seed)
     chosen = input_arrays(model.inputs, given, sizes, seed)
     arrays |= {item.partition("=")[0]: chosen[item.partition("=")[0]] for item in given}
-    return [_check(model, backend, arrays) for backend in backends]
+    found = []
+    with progress_bar() as step:
+        for index, backend in enumerate(backends):
+            step(f"runs on {backend}", index / len(backends))
+            found.append(_check(model, backend, arrays))
+    return found
 
 
 def _check(model: Model, backend: str, arrays: Mapping[str, NDArray[Any]]) -> BackendCheck:

@@ -13,6 +13,7 @@ import typer
 from perframe.command_line.commands.bench import bench
 from perframe.command_line.commands.check import check
 from perframe.command_line.commands.compare import compare
+from perframe.command_line.commands.convert import convert
 from perframe.command_line.commands.demo import demo
 from perframe.command_line.commands.doctor import doctor
 from perframe.command_line.commands.inspect import inspect
@@ -37,8 +38,9 @@ COMMANDS = (
     check,
     inspect,
     optimize,
-    quantize,
     compare,
+    convert,
+    quantize,
     save,
     bench,
     warmup,

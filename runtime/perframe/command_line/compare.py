@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from perframe.command_line.progress import progress_bar
 from perframe.command_line.sources import input_arrays, likely_arrays, likely_dims, loaded_model
 from perframe.execution import comparison as definitions
 from perframe.execution.comparison import Comparison
@@ -54,7 +55,9 @@ def examine(
         other = loaded_model(name, seed, optimize=False)
     elif against:
         other = against if against == ONNXRUNTIME else loaded_model(against, seed)
-    return Compared(name, model, sizes, compare(model, arrays, backend, against=other))
+    with progress_bar() as step:
+        step(f"runs {len(model.layers)} layers on {backend}, and compares them", 0.5)
+        return Compared(name, model, sizes, compare(model, arrays, backend, against=other))
 
 
 def as_json(compared: Compared) -> str:

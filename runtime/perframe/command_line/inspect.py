@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from perframe.command_line.progress import progress_bar
 from perframe.command_line.sources import input_arrays, likely_arrays, likely_dims, loaded_model
 from perframe.command_line.units import bytes_text
 from perframe.inspection import ModelFacts, inspect
@@ -32,8 +33,11 @@ def write_graph(path: Path, name: str, optimize: bool, dims: dict[str, int], pro
     """Draw a model on a page, beside what it is in the file; with `profile`, the CPU's times colour the layers."""
     as_filed = loaded_model(name, optimize=False, dims=dims)
     model = loaded_model(name, dims=dims) if optimize else as_filed
-    marks = {"time on the cpu": Mark(_seconds(model, dims), "s")} if profile else None
-    write_page(path, model, as_filed if optimize else None, marks, dims, name)
+    with progress_bar() as step:
+        step("times the layers on the cpu" if profile else "", 0.2)
+        marks = {"time on the cpu": Mark(_seconds(model, dims), "s")} if profile else None
+        step("draws the page", 0.8)
+        write_page(path, model, as_filed if optimize else None, marks, dims, name)
 
 
 def _seconds(model: Model, dims: dict[str, int], repeats: int = 5) -> dict[str, float]:

@@ -22,6 +22,7 @@ CLASSICAL = "ai.onnx.ml"
 LEAST_OPSET = 21  # what later opsets changed are types and new operators, and not the meaning of old ones
 _DOMAINS = {"LabelEncoder": CLASSICAL, "TreeEnsemble": CLASSICAL}  # of layers whose names say no domain
 _RENAMED = {"LabelEncoder": {"keys": "keys_tensor", "values": "values_tensor", "default": "default_tensor"}}
+_INSTEAD = {"Split": (1, "num_outputs")}  # the index of an input for which an attribute only stands in
 _KINDS = onnx.AttributeProto
 _FLOAT_MODULO = 28  # the opset from which a remainder of floats may have the sign of the divisor
 
@@ -37,9 +38,9 @@ def node_of(layer: Layer, bodies: Mapping[str, onnx.GraphProto]) -> onnx.NodePro
     domain, op = operator_of(layer)
     schema = schema_of(op, onnx.defs.onnx_opset_version(), domain) if domain in ONNX_DOMAINS else _newest(op, domain)
     node = helper.make_node(op, layer.inputs, layer.outputs, name=layer.name, domain=domain)
-    renamed = _RENAMED.get(op, {})
+    renamed, (stands_in, only) = _RENAMED.get(op, {}), _INSTEAD.get(op, (0, ""))
     for name, value in layer.attributes.items():
-        if value is None or name in ("bodies", "captures"):
+        if value is None or name in ("bodies", "captures") or (name == only and any(layer.inputs[stands_in:])):
             continue
         said = renamed.get(name, name)
         known = schema.attributes.get(said) if schema is not None else None

@@ -217,13 +217,21 @@ def _known(name: str, graph: Graph) -> Array | None:
 
 @rule("MatMul")
 def _mat_mul(layer: Layer, graph: Graph) -> list[Layer]:
-    if len(layer.inputs) < 3 or not layer.inputs[2]:
+    """Transposed operands are transposed before the product, and a bias is added after it."""
+    operands, bias = list(layer.inputs[:2]), (*layer.inputs, "")[2]
+    before: list[Layer] = []
+    for index, flag in enumerate(("transA", "transB")):
+        rank = len(graph.spec(operands[index]).shape or ())
+        if layer.attributes.get(flag) and rank > 1:
+            turned = graph.free(operands[index])
+            before.append(_transposed(operands[index], turned, (*range(rank - 2), rank - 1, rank - 2)))
+            operands[index] = turned
+    if not before and not bias and not layer.attributes:
         return [layer]
-    product = graph.free(layer.outputs[0])
-    return [
-        replace(layer, inputs=layer.inputs[:2], outputs=[product]),
-        Layer("Add", f"{layer.name}/Add", [product, layer.inputs[2]], layer.outputs),
-    ]
+    product = graph.free(layer.outputs[0]) if bias else layer.outputs[0]
+    plain = replace(layer, inputs=operands, outputs=[product], attributes={})
+    after = [Layer("Add", f"{layer.name}/Add", [product, bias], layer.outputs)] if bias else []
+    return [*before, plain, *after]
 
 
 @rule("MultiplyAdd")
@@ -269,7 +277,8 @@ def _filled_rows(layer: Layer, graph: Graph) -> list[Layer]:
 
 @rule("Split")
 def _split(layer: Layer, graph: Graph) -> list[Layer]:
-    """ONNX takes either the sizes or their number."""
-    if len(layer.inputs) < 2 or not layer.inputs[1] or "num_outputs" not in layer.attributes:
+    """Outputs that no layer reads get names, because ONNX counts them."""
+    missing = [""] * (layer.attributes["num_outputs"] - len(layer.outputs))
+    if not missing and "" not in layer.outputs:
         return [layer]
-    return [replace(layer, attributes={k: v for k, v in layer.attributes.items() if k != "num_outputs"})]
+    return [replace(layer, outputs=[name or graph.free(layer.outputs[0]) for name in (*layer.outputs, *missing)])]

@@ -18,6 +18,9 @@ def write(files: Mapping[Path, Iterable[Buffer]]) -> None:
     A model that was loaded from one of these paths keeps the old file's bytes. Windows does not replace a file that is
     mapped, and so raises.
     """
+    for path in files:
+        if not path.parent.is_dir():
+            raise ModelError(f"{str(path)!r} cannot be written: there is no folder {str(path.parent)!r}")
     mark = secrets.token_hex(4)
     beside = {path: path.with_name(f".{path.name}.{mark}") for path in files}
     path = Path()

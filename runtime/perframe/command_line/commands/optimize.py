@@ -37,3 +37,5 @@ def optimize(
         typer.echo(json.dumps(report.as_json(), indent=2))
     else:
         show(loaded.name, report, console(), explain)
+        if out is not None:
+            typer.echo(f"{out}: {out.stat().st_size:,} bytes")

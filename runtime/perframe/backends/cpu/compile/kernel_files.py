@@ -8,10 +8,11 @@ import hashlib
 import logging
 import os
 import stat
-import sys
 import tempfile
 import time
 from pathlib import Path
+
+from perframe.resources import cache_folder
 
 log = logging.getLogger("perframe")
 Entry = tuple[bytes, str]  # object code, and the symbol of the function in it
@@ -19,18 +20,6 @@ Entry = tuple[bytes, str]  # object code, and the symbol of the function in it
 DAY = 86_400.0  # seconds
 MAX_AGE = 90 * DAY  # a kernel that was unused for longer is deleted
 MAX_BYTES = 512 << 20  # of all kernels; beyond it, the kernels that were unused for longest are deleted first
-
-
-def cache_folder() -> Path:
-    """Return the folder for object code: PERFRAME_CACHE, or the user's cache folder."""
-    base = os.environ.get("PERFRAME_CACHE")
-    if base:
-        return Path(base)
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches" / "perframe"
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA", str(Path.home()))) / "perframe" / "cache"
-    return Path(os.environ.get("XDG_CACHE_HOME", str(Path.home() / ".cache"))) / "perframe"
 
 
 def kernel_folder() -> Path:

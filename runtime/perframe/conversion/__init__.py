@@ -1,0 +1,1 @@
+"""Conversion of other frameworks' model files to ONNX, in processes of their own."""

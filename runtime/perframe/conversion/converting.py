@@ -1,0 +1,272 @@
+"""`convert` makes an ONNX file of another framework's model file."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from perframe.conversion.checkpoints import listing, pickled_tensors, safetensors_content, torch_pickle
+from perframe.conversion.detection import detect
+from perframe.conversion.environments import clean_environment, environments_folder, python_for
+from perframe.conversion.kinds import TORCH, WEIGHTS, Source
+from perframe.conversion.options import DEFAULT_OPSET, InputShape, check_opset, dims_of, inputs_of
+from perframe.conversion.processes import ChildError, run_child
+from perframe.conversion.verification import OutputError, verify_loaded, verify_values
+from perframe.errors import ConversionError, InputError
+from perframe.exporters.saving import save
+from perframe.importers.loading import load
+
+Progress = Callable[[str, float], None]
+
+SECONDS = 1800.0  # that a conversion may take
+NAMES_SHOWN = 12  # of a pickle, in an error
+PROGRESS = "perframe-progress "  # begins a worker's line about its progress
+USUAL_NAMES = ("collections.", "builtins.set", "__builtin__.set", "torch._utils.", "torch.FloatStorage")
+ANSWER = {"inputs", "outputs", "opset", "with"}  # in the reply of a worker that wrote a file
+VALUES = "values.npz"
+LITERT = "litert"
+SUFFIXES = (".onnx", ".perframe")
+
+
+@dataclass(frozen=True)
+class Conversion:
+    """A file that was converted. `made_with` names the framework and the exporter, and `errors` has the largest error
+    of each output if the conversion was verified.
+    """
+
+    source: Path
+    kind: str
+    target: Path
+    inputs: Sequence[str]
+    outputs: Sequence[str]
+    opset: int | None
+    made_with: str
+    bytes: int
+    errors: Sequence[OutputError] = field(default=())
+
+    @property
+    def agrees(self) -> bool:
+        """Whether all outputs that were compared agree."""
+        return all(error.agrees for error in self.errors)
+
+
+def convert(
+    source: str | Path,
+    target: str | Path,
+    *,
+    opset: int = DEFAULT_OPSET,
+    inputs: Sequence[str] | Mapping[str, Sequence[int] | InputShape] = (),
+    outputs: Sequence[str] = (),
+    dynamic: Sequence[str] | Mapping[str, Mapping[int, str]] = (),
+    verify: bool = False,
+    seed: int = 0,
+    trust: bool = False,
+    builder: str | None = None,
+    python: str | Path | None = None,
+    timeout: float = SECONDS,
+    progress: Progress | None = None,
+) -> Conversion:
+    """Convert a model file of PyTorch, TensorFlow, Keras, TensorFlow.js or LiteRT to ONNX. Blocks, for minutes maybe.
+
+    The content of `source` tells what it is; docs/convert.md lists the kinds. `target` ends with .onnx or .perframe,
+    and is replaced when the new file is whole. PyTorch and TensorFlow run in a process of their own: in the running
+    Python if it has them, else in `python`, else in an environment that the first conversion makes in the cache folder.
+
+    `inputs` has shapes by name, {"image": (1, 3, 224, 224)} or ["image:1x3x224x224", "ids:1x16:int64"], where a file
+    has none; -1 is an open dim. `outputs` chooses the outputs of a TensorFlow 1 graph. `dynamic` names dims that stay
+    open, {"image": {0: "batch"}} or ["image:0=batch"]. `builder` names the function "module:function" that makes the
+    network for a file of weights; the module is looked for in the current folder first.
+
+    A pickle can run any code when it is loaded: `trust` allows that, and without it only weights are loaded. `verify`
+    runs the framework and the new file on the same random inputs, and compares; see `Conversion.errors` and `agrees`.
+    `timeout` limits the framework's process, in seconds.
+
+    Raises MissingFileError, ConversionError (a ModelError) for a file that cannot be converted, and InputError for a
+    wrong argument.
+    """
+    target = Path(target)
+    check_opset(opset)
+    wanted, dims = inputs_of(inputs), dims_of(dynamic)
+    if target.suffix.lower() not in SUFFIXES:
+        raise InputError(f"{str(target)!r} must end with {' or '.join(SUFFIXES)}: the end tells the format")
+    if not target.parent.is_dir():
+        raise InputError(f"there is no folder {str(target.parent)!r} for {target.name}")
+    report = progress or (lambda _what, _done: None)
+    found = detect(source)
+    if found.path.resolve() == target.resolve():
+        raise InputError(f"{target} is the file to convert: give another name for the result")
+    if not found.kind.framework:
+        return _convert_here(found, target, verify, seed, timeout, report)
+    _check_weights(found, trust, builder)
+    request = {
+        "kind": found.kind.name,
+        "path": str(found.path.resolve()),
+        "opset": opset,
+        "inputs": [asdict(one) for one in wanted],
+        "outputs": [*outputs],
+        "dynamic": [asdict(one) for one in dims],
+        "trust": trust,
+        "builder": builder,
+        "folder": os.getcwd(),
+        "seed": seed,
+    }
+    chosen = python_for(found.kind.framework, found.kind.modules, python, report)
+    with TemporaryDirectory(prefix=f".{target.name}-", dir=target.parent, ignore_cleanup_errors=True) as folder:
+        reply, errors = _work(found, chosen, request, Path(folder), target, verify, timeout, report)
+    return Conversion(
+        Path(source),
+        found.kind.name,
+        target,
+        reply["inputs"],
+        reply["outputs"],
+        reply["opset"] if target.suffix.lower() == ".onnx" else None,
+        reply["with"],
+        target.stat().st_size,
+        tuple(errors),
+    )
+
+
+def _convert_here(found: Source, target: Path, verify: bool, seed: int, seconds: float, report: Progress) -> Conversion:
+    """Convert a file that perframe itself reads. LiteRT's own interpreter verifies its files, if it is installed."""
+    model = load(found.path, progress=report)
+    save(model, target)
+    errors: Sequence[OutputError] = ()
+    if verify and found.kind.name == LITERT and find_spec("ai_edge_litert") is not None:
+        with TemporaryDirectory() as name:
+            folder = Path(name)
+            asked = {"path": str(found.path.resolve()), "seed": seed, "values": str(folder / VALUES)}
+            _answer(found, Path(sys.executable), asked, folder, seconds, report)
+            errors = verify_values(load(target), folder / VALUES)
+    elif verify:
+        errors = verify_loaded(load(found.path, optimize=False), load(target), seed)
+    names = ([value.name for value in model.inputs], model.output_names)
+    return Conversion(
+        found.path, found.kind.name, target, *names, None, "perframe", target.stat().st_size, tuple(errors)
+    )
+
+
+def _check_weights(found: Source, trust: bool, builder: str | None) -> None:
+    """Raise ConversionError for weights without a builder, and for a pickled module without trust."""
+    if found.kind.name == "module" and not trust:
+        names = [name for name in found.calls if not name.startswith(USUAL_NAMES)]
+        shown = ", ".join(sorted(names, key=lambda name: name.startswith("torch."))[:NAMES_SHOWN])
+        raise ConversionError(
+            f"{found}. A pickle can run any code when it is loaded, so it is not loaded. This one imports {shown}. If "
+            "you trust where the file comes from, say --trust; or save the network's state_dict, and give --builder"
+        )
+    if found.kind.name not in WEIGHTS:
+        if builder is not None:
+            raise InputError(f"{found}: --builder is for files that have weights and no network")
+        return
+    if builder is None:
+        tensors = (
+            safetensors_content(found.path)
+            if found.kind.name == "safetensors"
+            else pickled_tensors(torch_pickle(found.path, _pickle_entry(found.path)).value, found.path)
+        )
+        raise ConversionError(
+            f"{found}. Name the function that makes the network: --builder module:function\n{listing(tensors)}"
+        )
+    if not builder.partition(":")[0] or not builder.partition(":")[2]:
+        raise InputError(f"--builder takes MODULE:FUNCTION, such as networks:make; {builder!r} is not that")
+
+
+def _pickle_entry(path: Path) -> str:
+    from perframe.conversion.archives import zip_entries
+
+    with path.open("rb") as file:
+        if file.read(4) != b"PK\x03\x04":
+            return ""
+    return next(name for name in zip_entries(path) if name == "data.pkl" or name.endswith("/data.pkl"))
+
+
+def _work(
+    found: Source,
+    python: Path,
+    request: Mapping[str, Any],
+    folder: Path,
+    target: Path,
+    verify: bool,
+    seconds: float,
+    report: Progress,
+) -> tuple[dict[str, Any], Sequence[OutputError]]:
+    """Let a worker write an ONNX file in a folder beside the target, verify that file, and put it into its place."""
+    made, values = folder / f"{target.stem}.onnx", folder / VALUES
+    asked = {**request, "out": str(made), "values": str(values) if verify else None}
+    reply = _answer(found, python, asked, folder, seconds, report)
+    if not made.is_file() or not reply.keys() >= ANSWER:
+        raise ConversionError(f"{found}: the exporter wrote no file")
+    own = target.suffix.lower() != ".onnx"
+    errors: Sequence[OutputError] = ()
+    model = None
+    if verify or own:
+        report("loading the new file", 0.9)
+        model = load(made)
+    if model is not None and verify:
+        errors = verify_values(model, values)
+    if model is not None and own:
+        save(model, target)
+    else:
+        put(made, target)
+    return reply, errors
+
+
+def put(made: Path, target: Path) -> None:
+    """Put a file, and its file of weights if it has one, into their places. Raises ConversionError."""
+    weights = made.with_name(f"{made.name}.data")
+    try:
+        for path in (weights, made):
+            if path.exists():
+                with path.open("rb+") as file:
+                    os.fsync(file.fileno())
+                os.replace(path, target.with_name(path.name) if path == weights else target)
+    except OSError as error:
+        raise ConversionError(f"{str(target)!r} cannot be written: {error}") from error
+
+
+def _answer(
+    found: Source, python: Path, request: Mapping[str, Any], folder: Path, seconds: float, report: Progress
+) -> dict[str, Any]:
+    """Run a worker, and return its reply. Raises ConversionError with the worker's reason or its last lines."""
+    question, reply = folder / "request.json", folder / "reply.json"
+    question.write_text(json.dumps(request), encoding="utf-8")
+    script = Path(__file__).parent / "workers" / f"{found.kind.framework or found.kind.name}_worker.py"
+    own = python == Path(sys.executable)
+
+    def show(line: str) -> bool:
+        if not line.startswith(PROGRESS):
+            return False
+        done, _, what = line.removeprefix(PROGRESS).partition(" ")
+        report(what, float(done))
+        return True
+
+    environment = dict(os.environ) if own else clean_environment()
+    try:
+        lines = run_child((python, script, question, reply), seconds, environment, on_line=show)
+        answer = json.loads(reply.read_bytes())
+    except ChildError as error:
+        raise ConversionError(
+            f"{found}, and cannot be converted: {error}{_advice(found, python, error.lines)}"
+        ) from error
+    except (OSError, ValueError) as error:
+        raise ConversionError(f"{found}, and cannot be converted: its process left no reply ({error})") from error
+    if "refused" in answer:
+        raise ConversionError(f"{found}: {answer['refused']}")
+    if "error" in answer:
+        output = "".join(f"\n  | {line}" for line in lines)
+        raise ConversionError(f"{found}, and cannot be converted: {answer['error']!s:.2000}{output}")
+    return dict(answer)
+
+
+def _advice(found: Source, python: Path, lines: Sequence[str]) -> str:
+    if any("ModuleNotFoundError" in line for line in lines):
+        framework = "PyTorch and onnxscript" if found.kind.framework == TORCH else "TensorFlow and tf2onnx"
+        return f"\n{python} needs {framework}; without --python an environment is made in {environments_folder()}"
+    return ""
