@@ -97,6 +97,11 @@ LEFT = {
         node("Conv", "d kernel", "y", group=3),
         alone=(random(3, 1, 3, 3, seed=6) * 40).astype(np.int8),
     ),
+    "groups of few channels": graph(
+        [*READ, node("DequantizeLinear", "pairs one none", "kernel"), node("Conv", "d kernel", "f", group=2), *END],
+        {"x": [2, 4, 7, 5]},
+        CONSTANTS | {"pairs": (random(4, 2, 3, 3, seed=6) * 40).astype(np.int8)},
+    ),
     "scales that are not known": graph(
         [*READ[:1], node("DequantizeLinear", "q n z", "d"), WEIGHTS, node("MatMul", "d weights", "y")],
         ROWS | {"n": []},

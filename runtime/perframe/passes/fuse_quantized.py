@@ -27,6 +27,7 @@ from perframe.passes.quantization import (
 )
 from perframe.tensor import DataType
 
+LEAST_DEPTH = 16  # of a group of channels: with fewer, products of real numbers are as fast or faster
 NAMES = {"Conv": "QuantizedConv", "MatMul": "QuantizedMatMul", "Gemm": "QuantizedMatMul"}
 
 
@@ -63,12 +64,15 @@ def _fuse_real(graph: Graph, layer: Layer) -> bool:
     operands = _real_operands(graph, layer)
     if operands is None or operands.x.scale is None or operands.w_scale is None:
         return False
+    grouped = layer.op == "Conv" and layer.attributes.get("group", 1) > 1
+    if grouped and 1 < operands.w.shape[1] < LEAST_DEPTH:
+        return False
     scale = operands.x.scale * operands.w_scale
     rounds = graph.only_user(layer.outputs[0])
     to = quantization(graph, rounds) if rounds is not None and rounds.op == "QuantizeLinear" else None
     clamps = all(stage.limits is not None for stage in layer.epilogue)
     if rounds is None or to is None or not clamps:
-        if layer.op == "Conv" and operands.w.shape[1] == 1 < layer.attributes.get("group", 1):
+        if grouped and operands.w.shape[1] == 1:
             return False  # the kernel for each channel by itself makes bytes only, and that of real numbers is faster
         # if the result is not quantized again, the sums become real numbers
         _rewrite(graph, layer, operands, scale)

@@ -163,7 +163,9 @@ def weights_of(model: Model, layer: Layer) -> Iterator[Weights]:
     for role in roles(layer) if roles is not None else ():
         name = layer.inputs[role.index] if role.index < len(layer.inputs) else ""
         values = model.constants.get(name)
-        if values is None or values.dtype != np.float32 or values.ndim < 2 or name in model.output_names:
+        if values is None or values.dtype != np.float32 or values.ndim < 2 or not values.size:
+            continue
+        if name in model.output_names:
             continue
         if not np.isfinite(values).all():
             raise ModelError(f"layer {layer.name!r} ({layer.op}): its weights {name!r} hold NaN or infinity")
