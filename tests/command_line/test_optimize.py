@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
+from PIL import Image
 from typer.testing import CliRunner
 
 import perframe as pf
@@ -139,3 +141,33 @@ def test_a_real_model_ends_with_fewer_layers(shared: Path) -> None:
     report = report_of(pf.load(shared / "models" / "ultraface_rfb_320.onnx"))
     assert report.after.layers < report.before.layers / 2
     assert report.after.multiply_adds == report.before.multiply_adds == 100_418_560
+
+
+def test_a_picture_needs_no_name_and_is_normalised(tmp_path: Path) -> None:
+    Image.fromarray(np.full((4, 6, 3), [0, 51, 255], np.uint8)).save(tmp_path / "flat.png")
+    onnx.save(graph([node("Identity", "x", "y")], {"x": [1, 3, 2, 5]}), tmp_path / "same.onnx")
+    call = [
+        "run",
+        str(tmp_path / "same.onnx"),
+        "--input",
+        str(tmp_path / "flat.png"),
+        "--save",
+        str(tmp_path / "y.npz"),
+    ]
+    for options, wanted in (
+        ([], [0, 0.2, 1]),
+        (["--scale", "255", "--mean", "127", "--std", "128"], [-127 / 128, -76 / 128, 1]),
+        (["--mean", "0,0.2,0.5", "--std", "1,1,0.25"], [0, 0, 2]),
+    ):
+        result = RUNNER.invoke(app, [*call, *options])
+        assert result.exit_code == 0, result.output
+        np.testing.assert_allclose(np.load(tmp_path / "y.npz")["y"][0, :, 1, 1], wanted, atol=1e-6)
+    assert RUNNER.invoke(app, [*call, "--mean", "1,2"]).exit_code == 1
+    assert RUNNER.invoke(app, [*call, "--std", "0"]).exit_code == 1
+
+
+def test_operators_are_chosen_by_name() -> None:
+    result = RUNNER.invoke(app, ["operators", "conv", "Gelu", "--json"])
+    assert [row["name"] for row in json.loads(result.output)] == ["Conv", "Gelu"]
+    assert RUNNER.invoke(app, ["operators", "Covn"]).exit_code == 2
+    assert RUNNER.invoke(app, ["--version"]).output.startswith("perframe ")

@@ -135,6 +135,17 @@ def test_numbers_in_lists_are_rounded_and_arrays_are_not() -> None:
         assert worker.schedule(np.array([0.1, 3])).peek_output().download_to_array().dtype == np.float32
 
 
+def test_real_numbers_do_not_become_indices() -> None:
+    model = load(
+        [node("Gather", "t i", "y")], {"i": [2]}, constants={"t": np.arange(5, dtype=np.float32)}, dtypes={"i": "int64"}
+    )
+    with pf.Worker(model) as worker:
+        assert worker.schedule([3, 1]).peek_output().download_to_array().tolist() == [3, 1]
+        for given in (np.ones(2), np.ones(2, np.float32), [1.0, 2.0]):
+            with pytest.raises(pf.InputError, match="'i' is int64"):
+                worker.schedule(given)
+
+
 def test_a_worker_loads_what_load_takes(tmp_path: Path) -> None:
     path = tmp_path / "neg.perframe"
     pf.save(load([node("Neg", "x", "y")], {"x": [2]}), path)

@@ -14,49 +14,13 @@ from zipfile import BadZipFile
 
 import numpy as np
 
-from perframe.command_line.sources import PICTURES, Array, Input, picture_array
+from perframe.command_line.pictures import Normalization, picture_array
+from perframe.command_line.sources import PICTURES, Array, Input
 from perframe.errors import InputError
 from perframe.model import Model
 
 ARRAYS = (".npy", ".npz")
 KINDS = f"a folder of pictures, a file ({', '.join((*PICTURES, *ARRAYS))}), or module:function"
-
-
-@dataclass(frozen=True)
-class Normalization:
-    """How a picture's values become those of an input: (value * scale - mean) / std. Values are 0 to 1 before.
-
-    `mean` and `std` are one number, or one for each channel.
-    """
-
-    scale: float = 1.0
-    mean: Sequence[float] = (0.0,)
-    std: Sequence[float] = (1.0,)
-
-    def apply(self, values: Array, axis: int) -> Array:
-        """Normalise float values, whose channels lie along `axis`. Raises InputError for another number of channels."""
-        channels = values.shape[axis]
-        for what, given in (("--mean", self.mean), ("--std", self.std)):
-            if len(given) not in (1, channels):
-                raise InputError(f"{what} has {len(given)} numbers, and a picture has {channels} channels")
-        shape = [-1 if index == axis % values.ndim else 1 for index in range(values.ndim)]
-        mean, std = (
-            np.broadcast_to(np.array(given, np.float32), channels).reshape(shape) for given in (self.mean, self.std)
-        )
-        made: Array = (values * np.float32(self.scale) - mean) / std
-        return made
-
-
-def parse_numbers(text: str, option: str) -> list[float]:
-    """Parse "0.5" or "0.5,0.4,0.3". Raises InputError."""
-    try:
-        numbers = [float(part) for part in text.split(",")]
-    except ValueError:
-        wanted = "a number, or one for each channel such as 0.5,0.4,0.3"
-        raise InputError(f"{option} takes {wanted}, and not {text!r}") from None
-    if not np.isfinite(numbers).all() or (option == "--std" and 0 in numbers):
-        raise InputError(f"{option} takes finite numbers{' other than 0' * (option == '--std')}, and not {text!r}")
-    return numbers
 
 
 def calibration_data(
@@ -103,17 +67,8 @@ class _Pictures:
 
     def __iter__(self) -> Iterator[Array]:
         known = [self.dims.get(dim) if isinstance(dim, str) else dim for dim in self.wanted.shape or ()]
-        axis = -1 if known and known[-1] in (1, 3, 4) else -3
         for file in self.files:
-            try:
-                values = picture_array(file, self.wanted, known)
-            except InputError:
-                raise
-            except (OSError, ValueError) as error:
-                raise InputError(f"the picture {file} cannot be read: {error}") from error
-            if self.wanted.dtype.is_float:
-                values = self.normalization.apply(values, axis).astype(self.wanted.dtype.numpy)
-            yield values
+            yield picture_array(file, self.wanted, known, self.normalization)
 
 
 def _runs(path: Path, model: Model) -> list[dict[str, Array]]:

@@ -17,6 +17,9 @@ GivenInputs = Annotated[
     list[str] | None,
     typer.Option("--input", metavar="NAME=VALUE", help=".npy, picture, number, random (the default), or random:2x3."),
 ]
+Mean = Annotated[str, typer.Option(metavar="M,...", help="Of pictures: (value * scale - mean) / std.")]
+Std = Annotated[str, typer.Option(metavar="S,...", help="Of pictures, whose values are 0 to 1.")]
+Scale = Annotated[float, typer.Option(help="Of pictures: 255 for values of 0 to 255.")]
 HtmlPage = Annotated[Path | None, typer.Option("--html", metavar="OUT.html", help="Draw the graph on a page.")]
 BackendName = Annotated[str, typer.Option(metavar="|".join(BACKENDS))]
 ModelName = Annotated[str, typer.Argument(help="A model file, or the name of a known model.")]

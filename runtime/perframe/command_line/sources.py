@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from perframe.command_line.pictures import Normalization, picture_array
 from perframe.errors import InputError, ModelError
 from perframe.tensor import DataType
 
@@ -100,20 +101,25 @@ def parse_dims(text: str) -> dict[str, int]:
 
 
 def input_arrays(
-    inputs: Sequence[Input], given: Sequence[str] = (), dims: Mapping[str, int] | None = None, seed: int = 0
+    inputs: Sequence[Input],
+    given: Sequence[str] = (),
+    dims: Mapping[str, int] | None = None,
+    seed: int = 0,
+    normalization: Normalization | None = None,
 ) -> dict[str, Array]:
     """Return an array for each input of a model. `given` has items NAME=VALUE, or a VALUE alone if the model has one
     input; every other input is random.
 
     A VALUE is a .npy file, a picture, a number that fills the input, "random", or "random:2x3" with a shape. A picture
-    is resized if the input's height and width are known; its values are 0 to 1 for floats and 0 to 255 for integers.
+    is resized if the input's height and width are known; its values are 0 to 1 for floats, which `normalization` may
+    change, and 0 to 255 for integers.
     Unknown dims are 1 unless `dims` names them. Raises InputError.
     """
     values = _by_name(inputs, given)
     random = np.random.default_rng(seed)
     return {
-        wanted.name: _array(values.get(wanted.name, "random"), wanted, dims or {}, random)  # one stream, in order
-        for wanted in inputs
+        wanted.name: _array(values.get(wanted.name, "random"), wanted, dims or {}, random, normalization)
+        for wanted in inputs  # one stream of random values, in order
     }
 
 
@@ -175,7 +181,13 @@ def _by_name(inputs: Sequence[Input], given: Sequence[str]) -> dict[str, str]:
     return values
 
 
-def _array(value: str, wanted: Input, dims: Mapping[str, int], random: np.random.Generator) -> Array:
+def _array(
+    value: str,
+    wanted: Input,
+    dims: Mapping[str, int],
+    random: np.random.Generator,
+    normalization: Normalization | None,
+) -> Array:
     known = [dims.get(dim) if isinstance(dim, str) else dim for dim in wanted.shape or ()]
     shape = [1 if dim is None else dim for dim in known]
     kind, _, explicit = value.partition(":")
@@ -183,7 +195,10 @@ def _array(value: str, wanted: Input, dims: Mapping[str, int], random: np.random
         return random_array(random, _parse_shape(explicit) if explicit else shape, wanted.dtype)
     if Path(value).suffix.lower() in FILES:
         try:
-            return np.load(value) if value.endswith(".npy") else picture_array(Path(value), wanted, known)
+            if value.endswith(".npy"):
+                loaded: Array = np.load(value)
+                return loaded
+            return picture_array(Path(value), wanted, known, normalization)
         except InputError:
             raise
         except (OSError, ValueError) as error:
@@ -200,24 +215,3 @@ def _parse_shape(text: str) -> list[int]:
     if not all(dim.isdigit() for dim in dims):
         raise InputError(f"a shape is written like 2x3, and {text!r} is not a shape")
     return [int(dim) for dim in dims]
-
-
-def picture_array(path: Path, wanted: Input, dims: Sequence[int | None]) -> Array:
-    """Read a picture in the layout of the dims, with the channels (1, 3 or 4) last or first. An unknown height or width
-    is the picture's own.
-    """
-    from PIL import Image
-
-    modes = {1: "L", 3: "RGB", 4: "RGBA"}
-    channels_first = len(dims) >= 3 and dims[-1] not in modes
-    rows = [*dims[-2:], dims[-3]] if channels_first else list(dims[-3:])
-    if len(rows) != 3 or rows[2] not in modes or any(dim not in (1, None) for dim in dims[:-3]):
-        raise InputError(f"input {wanted.name!r} has shape {wanted.shape}, which is not that of one picture")
-    with Image.open(path) as picture:
-        size = (rows[1] or picture.width, rows[0] or picture.height)
-        pixels = np.asarray(picture.convert(modes[rows[2]]).resize(size, Image.Resampling.BILINEAR))
-    values = pixels.reshape(size[1], size[0], rows[2])
-    if channels_first:
-        values = values.transpose(2, 0, 1)
-    scaled = values / 255 if wanted.dtype.is_float else values
-    return np.ascontiguousarray(scaled.reshape((1,) * (len(dims) - 3) + values.shape), wanted.dtype.numpy)

@@ -128,7 +128,8 @@ def _checked(model: str, value: Value, given: Any, cast: bool) -> Any:
 
 def _array(model: str, value: Value, given: Any, cast: bool) -> Array:
     """Return an input as an array. Python's numbers have no dtype and take the declared one; an array takes it if its
-    values stay what they are, or with `cast`.
+    values stay what they are, or with `cast`. Real numbers become whole ones with `cast` only: that they are whole now
+    is chance.
     """
     try:
         array = np.asarray(given)
@@ -143,4 +144,5 @@ def _array(model: str, value: Value, given: Any, cast: bool) -> Array:
         made = array.astype(wanted)
         same = np.array_equal(made.astype(array.dtype), array, equal_nan=array.dtype.kind == "f")
     untyped = not hasattr(given, "dtype") and wanted.kind == "f" and bool(np.isfinite(made).all())
-    return made if same or untyped or cast else array
+    keeps = same and not (array.dtype.kind == "f" and wanted.kind != "f")
+    return made if keeps or untyped or cast else array

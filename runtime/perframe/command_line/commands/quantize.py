@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from perframe.command_line.keys import takes_key
-from perframe.command_line.options import AsJson, Dims, HtmlPage, ModelName, Seed, console
+from perframe.command_line.options import AsJson, Dims, HtmlPage, Mean, ModelName, Scale, Seed, Std, console
 
 WEIGHTS = "float16|uint8|int8|int4"
 DATA = "Inputs of typical runs: a folder of pictures, an .npz or .npy, or module:function that yields dicts of arrays."
@@ -21,9 +21,9 @@ def quantize(
     weights: Annotated[str, typer.Option(metavar=WEIGHTS, help="What the weights become.")] = "int8",
     static: Annotated[str, typer.Option(metavar="DATA", help=f"Let layers compute with bytes. {DATA}")] = "",
     runs: Annotated[int | None, typer.Option(min=1, metavar="N", help="Use the first N runs of the data.")] = None,
-    mean: Annotated[str, typer.Option(metavar="M,...", help="Of pictures: (value * scale - mean) / std.")] = "0",
-    std: Annotated[str, typer.Option(metavar="S,...", help="Of pictures, whose values are 0 to 1.")] = "1",
-    scale: Annotated[float, typer.Option(help="Of pictures: 255 for values of 0 to 255.")] = 1.0,
+    mean: Mean = "0",
+    std: Std = "1",
+    scale: Scale = 1.0,
     activations: Annotated[str, typer.Option(metavar="uint8|int8", help="What values become with --static.")] = "uint8",
     method: Annotated[str, typer.Option(metavar="min-max|percentile|mse", help="How ranges are found.")] = "min-max",
     per_tensor: Annotated[bool, typer.Option("--per-tensor", help="One scale for all columns of the weights.")] = False,
@@ -40,7 +40,8 @@ def quantize(
     dims: Dims = "",
 ) -> None:
     """Make a model's weights smaller, and with --static let its layers compute with bytes; show the errors."""
-    from perframe.command_line.calibration import Normalization, calibration_data, parse_numbers
+    from perframe.command_line.calibration import calibration_data
+    from perframe.command_line.pictures import Normalization, parse_numbers
     from perframe.command_line.quantize import as_json as to_json
     from perframe.command_line.quantize import examine, show, write
     from perframe.command_line.sources import loaded_model, parse_dims

@@ -15,8 +15,11 @@ from perframe.command_line.options import (
     BackendName,
     Dims,
     GivenInputs,
+    Mean,
     ModelName,
+    Scale,
     Seed,
+    Std,
     Strict,
     check_backends,
     console,
@@ -29,6 +32,9 @@ def run(
     given: GivenInputs = None,
     backend: BackendName = "cpu",
     strict: Strict = False,
+    mean: Mean = "0",
+    std: Std = "1",
+    scale: Scale = 1.0,
     save: Annotated[Path | None, typer.Option(metavar="OUT.npz", help="Write the outputs.")] = None,
     as_json: AsJson = False,
     seed: Seed = 0,
@@ -36,13 +42,15 @@ def run(
 ) -> None:
     """Run a model once and show its outputs."""
     import perframe as pf
+    from perframe.command_line.pictures import Normalization, parse_numbers
     from perframe.command_line.run_report import save_outputs, show, summary
     from perframe.command_line.sources import input_arrays, loaded_model, parse_dims
 
     check_backends([backend])
     start = time.perf_counter()
     loaded = loaded_model(model, seed)
-    arrays = input_arrays(loaded.inputs, given or (), parse_dims(dims), seed)
+    normalization = Normalization(scale, parse_numbers(mean, "--mean"), parse_numbers(std, "--std"))
+    arrays = input_arrays(loaded.inputs, given or (), parse_dims(dims), seed, normalization)
     begin = time.perf_counter()
     outputs = pf.run(loaded, arrays, backend=backend, strict=strict)
     report = summary(outputs, backend, load=begin - start, run=time.perf_counter() - begin)
