@@ -63,7 +63,9 @@ def test_the_wheel_works_outside_the_checkout(tmp_path: Path) -> None:
     assert "perframe/demos/painter/__main__.py" in names or "perframe/demos/painter.py" in names
     assert any(name.startswith("perframe/shaders/") and name.endswith(".glsl") for name in names)
     assert any(name.startswith("perframe/assets/painter/") and name.endswith(".onnx") for name in names)
-    assert {f"perframe/inspection/page/{name}" for name in ("page.html", "page.css", "page.js", "dagre.min.js")} <= names
+    assert {
+        f"perframe/inspection/page/{name}" for name in ("page.html", "page.css", "page.js", "dagre.min.js")
+    } <= names
     assert not {name for name in names if "__pycache__" in name or name.startswith(("tests/", "tools/"))}
 
     environment = tmp_path / "environment"

@@ -106,6 +106,19 @@ def test_a_click_on_a_layer_shows_its_facts(opened: Callable[..., Any]) -> None:
     assert "Click a layer" in page.inner_text("#panel")
 
 
+def test_a_click_on_an_edge_shows_the_value(opened: Callable[..., Any]) -> None:
+    page = opened(small())
+    at = page.evaluate(
+        """() => { const pane = page.active, edge = pane.graph.edges.find(one => one.values.includes("r"));
+        const [[ax, ay], [bx, by]] = edge.points.slice(0, 2), { x, y, scale } = pane.camera;
+        const { left, top } = pane.canvas.getBoundingClientRect();
+        return [left + x + (ax + bx) / 2 * scale, top + y + (ay + by) / 2 * scale]; }"""
+    )
+    page.mouse.click(*at)
+    panel = page.inner_text("#panel")
+    assert "Edge" in panel and "float32 (batch, 4, 7, ?)" in panel and "made by" in panel and "read by" in panel
+
+
 def test_statistics_of_constants_know_nan_and_infinity(opened: Callable[..., Any]) -> None:
     page = opened(small())
     page.evaluate("page.reveal(page.active, 1)")

@@ -157,6 +157,19 @@ def test_a_decided_branch_becomes_its_layers(condition: bool, backend: str, back
     check_against_peer(model, {"x": random(3, 6)}, backend, backend_context)
 
 
+def test_branches_with_equal_names_keep_their_values_apart() -> None:
+    one, other = branch(True), branch(False)
+    second = [onnx.NodeProto.FromString(node.SerializeToString()) for node in other.graph.node]
+    second[0].input[0], second[0].output[0], second[0].name = "other", "second", "another"
+    second[1].input[0], second[1].output[0], second[1].name = "second", "z", "negated"
+    nodes = [*one.graph.node, *second, node("Add", "y z", "sum")]
+    constants = {"which": np.array(True), "other": np.array(False), "two": np.float32(2)}
+    model = graph(nodes, {"x": [3, 6]}, constants, "sum")
+    optimized, changed = apply("inline_branches", model)
+    assert changed == 2 and ops(optimized).count("Relu") == 2
+    check_against_peer(model, {"x": random(3, 6)})
+
+
 def fourier(zeros: Any) -> onnx.ModelProto:
     constants = {"zeros": zeros, "last": np.array([-1], np.int64), "axis": np.array(1, np.int64)}
     nodes = [node("Unsqueeze", "x last", "u"), node("Concat", "u zeros", "c", axis=-1), node("DFT", "c  axis", "y")]

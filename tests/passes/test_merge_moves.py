@@ -16,6 +16,7 @@ from perframe.passes import load_pass
 CONSTANTS: dict[str, Any] = {
     "two": np.float32(2),
     "half": np.float32(0.5),
+    "deep": np.full((1, 1, 1, 1), 3, np.float32),
     "w": random(6, 4, seed=1),
     "columns": random(4, seed=2),
     "v": random(4, 3, seed=3),
@@ -61,6 +62,9 @@ KEPT = {
         node("Transpose", "b", "y", perm=[1, 2, 0]),
         node("Neg", "a", "z"),
         outputs="y z",
+    ),
+    "a number with more dims": cube(
+        *TRANSPOSED, node("Mul", "a deep", "b"), node("Transpose", "b", "y", perm=[0, 2, 3, 1])
     ),
     "another order": cube(*TRANSPOSED, node("Relu", "a", "b"), node("Transpose", "b", "y", perm=[2, 1, 0])),
     "two open dims": cube(

@@ -9,7 +9,7 @@ from perframe.model import Array, Evaluate, Layer, Model, Names
 
 def run(model: Model, evaluate: Evaluate) -> int:
     """Replace, and return the number of branches that were replaced."""
-    layers, inlined = list[Layer](), 0
+    layers, inlined, names = list[Layer](), 0, model.names
     for layer in model.layers:
         body_for = layer.declaration.body_for
         condition = model.constants.get(layer.inputs[0]) if body_for is not None else None
@@ -17,7 +17,7 @@ def run(model: Model, evaluate: Evaluate) -> int:
             layers.append(layer)
             continue
         body: Model = layer.attributes["bodies"][body_for(condition)]
-        inside, constants = inlined_body(layer, body, model.names)
+        inside, constants = inlined_body(layer, body, names)
         layers += inside
         model.constants.update(constants)
         inlined += 1

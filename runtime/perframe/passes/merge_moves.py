@@ -45,7 +45,7 @@ def _merge_transposes(graph: Graph, layer: Layer) -> bool:
     if before is None or before.op != "Transpose" or before.epilogue or before.channels_last:
         return False
     first, second = _perm(graph, before), _perm(graph, layer)
-    if first is None or second is None:
+    if first is None or second is None or len(first) != len(second):
         return False
     if chain and graph.only_user(source) is None:
         refuse(layer, f"other layers read the transposed value {source!r} too")
