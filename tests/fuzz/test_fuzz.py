@@ -45,7 +45,7 @@ def test_mutated_litert_files_run_or_are_refused() -> None:
 
 @pytest.mark.slow
 def test_mutated_files_of_other_frameworks_are_told_apart_or_refused() -> None:
-    from fuzz.conversion import SEEDS, campaign
+    from fuzz.foreign_files import SEEDS, campaign
 
     counts = campaign(60, seed=5)
     assert counts.keys() == SEEDS.keys()

@@ -1,6 +1,6 @@
 """Mutated files of other frameworks, which are told apart and listed in this process, and never run.
 
-`python -m tests.fuzz.conversion --count 5000 --seed 1` prints what became of so many files of each format.
+`python -m tests.fuzz.foreign_files --count 5000 --seed 1` prints what became of so many files of each format.
 """
 
 from __future__ import annotations
