@@ -154,8 +154,10 @@ def test_a_run_in_the_submitting_thread_waits_for_copies_of_its_input() -> None:
 
 
 def test_a_worker_takes_models_and_refuses_other_objects() -> None:
-    with pytest.raises(pf.InputError, match=r"a Worker runs a Model, and got str: Worker\(pf\.load\(\.\.\.\)\)"):
-        pf.Worker("m.onnx")  # type: ignore[arg-type]
+    with pytest.raises(pf.MissingFileError, match=r"no model file 'm\.onnx'"):
+        pf.Worker("m.onnx")
+    with pytest.raises(pf.InputError, match=r"a Worker runs a Model, and got dict: Worker\(pf\.load\(\.\.\.\)\)"):
+        pf.Worker({})
     model = load([node("Neg", "x", "y")], {"x": [3]})
     with pytest.raises(pf.InputError, match=r"inputs by name, as in \{'x': array\}, and got ndarray"):
         pf.run(model, row(1, 2, 3))  # type: ignore[arg-type]
