@@ -83,7 +83,7 @@ def make_task(name: str, folder: Path, dims: Mapping[str, int], seed: int) -> Ta
         pf.save(model, peers)
     elif not is_own(head) and not is_litert(head) and (changed := for_other_runtimes(ours)) is not None:
         peers.write_bytes(changed)
-    else:  # nobody writes an encrypted model for the others: their error says that they cannot read it
+    else:  # an encrypted model stays encrypted, and the other runtimes say that they cannot read it
         peers = ours
     sizes = {**likely_dims(model.inputs), **dims}
     names = {dim for value in model.inputs for dim in value.shape or () if isinstance(dim, str)}

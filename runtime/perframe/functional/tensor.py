@@ -24,7 +24,7 @@ _numbers = itertools.count()
 
 @dataclass(eq=False)
 class Origin:
-    """A layer to be. `hints` are the names that its outputs would like to have; "" is an output that nobody reads."""
+    """A layer to be. `hints` are the names that its outputs would like to have; "" is an output without a reader."""
 
     op: str
     title: str

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import IO, TYPE_CHECKING, Any
@@ -12,12 +12,12 @@ import numpy as np
 
 from perframe.errors import InferenceError, InputError, MissingExtraError
 from perframe.execution import worker
-from perframe.execution.comparison import Comparison, apart
+from perframe.execution.comparison import Comparison, apart, with_all_values
 from perframe.execution.worker import Worker
 from perframe.exporters.saving import save
 from perframe.importers.loading import load
 from perframe.inspection.page import Mark
-from perframe.model import Array, Model, Value
+from perframe.model import Array, Model
 from perframe.tensor import BackendType, Tensor
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def all_values(
     model: Model, inputs: Mapping[str, Any], backend: BackendType | str = BackendType.CPU, ctx: Any = None
 ) -> dict[str, Array]:
     """Run a model once, and return the tensors that its layers make, by name."""
-    whole = _with_all_outputs(model)
+    whole = with_all_values(model)
     with Worker(whole, backend, ctx) as runner:
         runner.schedule(dict(inputs))
         outputs = {name: runner.peek_output(name) for name in whole.output_names}
@@ -91,24 +91,13 @@ def onnxruntime_values(model: Model, inputs: Mapping[str, Any]) -> dict[str, Arr
     options.log_severity_level = 3
     with TemporaryDirectory() as folder:
         path = Path(folder) / "model.onnx"
-        save(_with_all_outputs(model), path)
+        save(with_all_values(model), path)
         try:
             session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
             names = [value.name for value in session.get_outputs()]
             return dict(zip(names, session.run(names, dict(inputs)), strict=True))
         except Exception as error:  # onnxruntime's exceptions have no common class
             raise InferenceError(f"onnxruntime cannot run {model.name}: {error}") from error
-
-
-def _with_all_outputs(model: Model) -> Model:
-    specs, kept = model.infer(), set(model.output_names)
-    added = [
-        Value(name, specs[name].dtype, specs[name].shape)
-        for layer in model.layers
-        for name in layer.outputs
-        if name and name not in kept and specs[name].kind == "tensor"
-    ]
-    return Model(model.inputs, [*model.outputs, *added], model.layers, model.constants, model.name)
 
 
 def compared_values(model: Model, found: Mapping[str, Array], wanted: Mapping[str, Array]) -> list[ValueComparison]:
@@ -161,7 +150,7 @@ def show_values(comparisons: Sequence[ValueComparison], console: Console, most: 
     wrong = [one for one in comparisons if not one.agrees]
     console.print(f"\n{len(comparisons)} values in common, {len(wrong)} further apart than rounding explains")
     if origins:
-        first = replace(origins[0])
+        first = origins[0]
         console.print(
             Text(f"the difference begins at layer {first.layer!r} ({first.op}), in {first.output!r}", "bold red")
         )

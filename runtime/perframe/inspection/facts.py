@@ -11,7 +11,8 @@ from perframe.errors import PerframeError
 from perframe.inspection.placement import placements
 from perframe.model import Layer, Model
 from perframe.model.report import OptimizationReport
-from perframe.tensor.partial import DynamicTensorShape, PartialTensor
+from perframe.passes.work import closed, multiply_adds
+from perframe.tensor.partial import PartialTensor
 
 Dims = list[int | str | None] | None
 
@@ -76,8 +77,8 @@ def inspect(model: Model, as_filed: Model | None = None, dims: Mapping[str, int]
     Raises InferenceError if a layer does not fit its inputs.
     """
     constants, known = model.constants, model.infer()
-    closed = _closed(model, dims or {})
-    layers = [_layer(model, layer, known, closed) for layer in model.layers]
+    sized = _sized(model, dims or {})
+    layers = [_layer(model, layer, known, sized) for layer in model.layers]
     counted = [layer.multiply_adds for layer in layers if layer.multiply_adds is not None]
     return ModelFacts(
         name=model.name,
@@ -89,20 +90,16 @@ def inspect(model: Model, as_filed: Model | None = None, dims: Mapping[str, int]
         constants=[ValueFacts(key, str(value.dtype), list(value.shape)) for key, value in constants.items()],
         parameters=sum(value.size for value in constants.values()),
         constant_bytes=sum(value.nbytes for value in constants.values()),
-        multiply_adds=sum(counted) if closed else None,
+        multiply_adds=sum(counted) if sized else None,
         operators=_operators(as_filed or model, model),
         report=model.report,
     )
 
 
-def _closed(model: Model, dims: Mapping[str, int]) -> Mapping[str, PartialTensor]:
+def _sized(model: Model, dims: Mapping[str, int]) -> Mapping[str, PartialTensor]:
     """The specs of all values with closed dims; none if the model does not take such sizes."""
-
-    def closed(shape: DynamicTensorShape) -> DynamicTensorShape:
-        return DynamicTensorShape(dim if isinstance(dim, int) else dims.get(dim or "", 1) for dim in shape)
-
     given = {
-        value.name: PartialTensor(value.dtype, closed(value.shape))
+        value.name: PartialTensor(value.dtype, closed(value.shape, dims))
         for value in model.inputs
         if value.kind == "tensor" and value.shape is not None
     }
@@ -113,9 +110,9 @@ def _closed(model: Model, dims: Mapping[str, int]) -> Mapping[str, PartialTensor
 
 
 def _layer(
-    model: Model, layer: Layer, known: Mapping[str, PartialTensor], closed: Mapping[str, PartialTensor]
+    model: Model, layer: Layer, known: Mapping[str, PartialTensor], sized: Mapping[str, PartialTensor]
 ) -> LayerFacts:
-    specs = closed or known
+    specs = sized or known
     made = [known[name] for name in layer.outputs if name]
     sizes = [_bytes(specs[name]) for name in (*layer.inputs, *layer.outputs) if name]
     whole = [size for size in sizes if size is not None]
@@ -130,7 +127,7 @@ def _layer(
         dtypes=[str(spec.dtype) for spec in made],
         attributes={key: _text(value) for key, value in layer.attributes.items()},
         parameters=sum(model.constants[name].size for name in layer.inputs if name in model.constants),
-        multiply_adds=_multiply_adds(layer, specs),
+        multiply_adds=multiply_adds(layer, specs),
         bytes=sum(whole) if len(whole) == len(sizes) else None,
         backends=placements(layer, specs),
         on_host=layer.on_host,
@@ -145,20 +142,6 @@ def _bytes(spec: PartialTensor) -> int | None:
     if spec.shape is None or not spec.shape.is_static:
         return None
     return spec.shape.to_shape().size * spec.dtype.numpy.itemsize
-
-
-def _multiply_adds(layer: Layer, specs: Mapping[str, PartialTensor]) -> int | None:
-    given = [specs[name] if name else None for name in layer.inputs]
-    made = [specs[name] for name in layer.outputs if name]
-    if layer.declaration.form_of is None or any(
-        spec is not None and (spec.shape is None or not spec.shape.is_static) for spec in (*given, *made)
-    ):
-        return None
-    try:
-        operations = getattr(layer.form(given, made), "operations", None)  # type: ignore[arg-type]
-    except PerframeError:
-        return None
-    return None if operations is None else int(operations) // 2
 
 
 def _values(values: Sequence[Any]) -> list[ValueFacts]:

@@ -18,7 +18,7 @@ class Sizes:
 
     def __init__(self, model: Model) -> None:
         self._model = model
-        inputs = [Value(v.name, v.dtype, _closed(v.shape), v.kind, v.element_kind) for v in model.inputs]
+        inputs = [Value(v.name, v.dtype, closed(v.shape), v.kind, v.element_kind) for v in model.inputs]
         is_closed = inputs == model.inputs  # what the passes inferred then serves here too
         self._closed = model if is_closed else Model(inputs, model.outputs, (), {}, model.name)
 
@@ -39,18 +39,27 @@ class Sizes:
         self._closed.layers, self._closed.constants = self._model.layers, self._model.constants
         try:
             specs = self._closed.infer()
-            return sum([_multiply_adds_of(layer, specs) for layer in counted])
-        except PerframeError:  # a dim of 1 does not fit, or a shape depends on values
+        except PerframeError:  # a dim of 1 does not fit
             return None
+        found = [multiply_adds(layer, specs) for layer in counted]
+        return None if None in found else sum(number or 0 for number in found)
 
 
-def _multiply_adds_of(layer: Layer, specs: Mapping[str, PartialTensor]) -> int:
+def multiply_adds(layer: Layer, specs: Mapping[str, PartialTensor]) -> int | None:
+    """Return the multiply-adds of a product or a convolution; None for other layers and unknown shapes."""
     given = [specs[name] if name else None for name in layer.inputs]
     made = [specs[name] for name in layer.outputs if name]
-    if any([spec is not None and (spec.shape is None or not spec.shape.is_static) for spec in (*given, *made)]):
-        raise PerframeError("a shape depends on values")
+    open_shapes = any([x is not None and (x.shape is None or not x.shape.is_static) for x in (*given, *made)])
+    if layer.family not in COUNTED or open_shapes:
+        return None
     return int(layer.form(given, made).operations) // 2  # type: ignore[arg-type]
 
 
-def _closed(shape: DynamicTensorShape | None) -> DynamicTensorShape | None:
-    return None if shape is None else DynamicTensorShape([dim if isinstance(dim, int) else 1 for dim in shape])
+def closed(shape: DynamicTensorShape | None, dims: Mapping[str, int] | None = None) -> DynamicTensorShape | None:
+    """Return a shape with its open dims as 1, or as `dims` names them."""
+    sizes = dims or {}
+    return (
+        None
+        if shape is None
+        else DynamicTensorShape([dim if isinstance(dim, int) else sizes.get(dim or "", 1) for dim in shape])
+    )

@@ -185,7 +185,7 @@ def load_meta_graph(request):
 
 
 def ends(request, graph, renamed):
-    """The names of a graph's inputs and outputs: those that are given, or placeholders and what nobody reads."""
+    """The names of a graph's inputs and outputs: the given ones, else placeholders and values without a reader."""
     operations = graph.get_operations()
     feeds = [one for one in operations if one.type in FEEDS]
     inputs = [tensor_name(graph, one["name"], renamed) for one in request["inputs"]]

@@ -42,7 +42,7 @@ def _refuse_imports(event, arguments):
 def without_pickles(trust):
     """Refuse pickles that import more than tensors, which libraries load without asking; with `trust` refuse nothing.
 
-    Python itself reports each import of a pickle as an event; it lets nobody take a hook away again.
+    Python reports each import of a pickle as an event to the hook. A hook cannot be removed again.
     """
     if trust:
         yield
