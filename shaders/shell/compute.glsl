@@ -1,6 +1,6 @@
 #version 430
 // One invocation computes one output element, one texel of four if the body defines texel(), or one tile, which the
-// body stores.
+// body stores. In a grid, all invocations of a work group have the same y and z.
 layout(local_size_x = 64) in;
 $declarations
 $math
@@ -8,7 +8,9 @@ $functions
 $body
 void main() {
     int o = int(gl_GlobalInvocationID.x + gl_GlobalInvocationID.y * gl_NumWorkGroups.x * gl_WorkGroupSize.x);
-#if defined(TILE)
+#if defined(GRID)
+    tile(ivec3(gl_GlobalInvocationID.x, gl_WorkGroupID.yz));
+#elif defined(TILE)
     if (o < O_tiles) tile(o);
 #elif defined(TEXEL)
     if (o < (O_size + 3) / 4) O_data[o] = texel(o);

@@ -28,6 +28,7 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "glColorMaski": (None, _U, _B, _B, _B, _B),
     "glCopyBufferSubData": (None, _U, _U, _L, _L, _L),
     "glDeleteSync": (None, _P),
+    "glDeleteTextures": (None, _I, _P),
     "glDisable": (None, _U),
     "glDisablei": (None, _U, _U),
     "glDispatchCompute": (None, _U, _U, _U),
@@ -42,6 +43,7 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "glGenFramebuffers": (None, _I, _P),
     "glGenQueries": (None, _I, _P),
     "glGenSamplers": (None, _I, _P),
+    "glGenTextures": (None, _I, _P),
     "glGenVertexArrays": (None, _I, _P),
     "glGetBooleani_v": (None, _U, _U, _P),
     "glGetError": (_U,),
@@ -61,6 +63,7 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "glPolygonMode": (None, _U, _U),
     "glResumeTransformFeedback": (None,),
     "glSamplerParameteri": (None, _U, _U, _I),
+    "glTexBuffer": (None, _U, _U, _U),
     "glUseProgram": (None, _U),
     "glViewport": (None, _I, _I, _I, _I),
 }
@@ -89,6 +92,11 @@ def generate(gl: Any, kind: str) -> int:
     name = ctypes.c_uint()
     getattr(gl, f"glGen{kind}")(1, ctypes.byref(name))
     return int(name.value)
+
+
+def delete(gl: Any, kind: str, name: int) -> None:
+    """Delete a GL name. `kind` is that of `generate`."""
+    getattr(gl, f"glDelete{kind}")(1, ctypes.byref(ctypes.c_uint(name)))
 
 
 def get(gl: Any, name: int) -> int:

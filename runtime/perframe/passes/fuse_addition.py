@@ -20,7 +20,7 @@ def run(model: Model, evaluate: Evaluate) -> int:
         if layer.op != "Add" or len(set(layer.inputs)) != 2:
             continue
         for source, other in (layer.inputs[::-1], layer.inputs):
-            conv = graph.producer_for(source, "conv")
+            conv = graph.producer_for(source, "conv", "block_conv")
             if conv is not None and _fits(graph, conv, layer, other):
                 conv.inputs = [*[*conv.inputs, ""][:3], other]
                 conv.epilogue = layer.epilogue
@@ -34,7 +34,7 @@ def _narrow(graph: Graph, conv: Layer) -> bool:
     """Take the addend without the zeros behind its channels, and return whether that was possible."""
     pad = graph.producer_for(conv.inputs[ADDEND], "pad")
     weights = graph.specs[conv.inputs[1]].shape
-    if pad is None or weights is None or any(dim != 1 for dim in weights[2:]) or conv.attributes.get("group", 1) != 1:
+    if pad is None or not conv.channels_last or weights is None or any(dim != 1 for dim in weights[2:]) or conv.attributes.get("group", 1) != 1:
         return False
     amounts, value = graph.constant(pad.inputs[1]), [graph.constant(name) for name in pad.inputs[2:3] if name]
     plain = pad.attributes.get("mode", "constant") == "constant" and not any(pad.inputs[3:]) and not pad.epilogue
@@ -58,4 +58,5 @@ def _fits(graph: Graph, conv: Layer, layer: Layer, other: str) -> bool:
     weights = graph.specs[conv.inputs[1]].shape
     if len(shapes) != 1 or None in shapes or graph.specs[other].dtype is not DataType.FLOAT32 or weights is None:
         return False
-    return conv.op == "Conv" and conv.channels_last and not conv.epilogue and not conv.inputs[3:] and weights[1] != 1
+    takes_addend = conv.op == "BlockConv" or (conv.op == "Conv" and conv.channels_last)
+    return takes_addend and not conv.epilogue and not conv.inputs[3:] and weights[1] != 1

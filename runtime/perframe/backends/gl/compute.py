@@ -10,12 +10,14 @@ from perframe.backends.gl.context import Device, device_for
 from perframe.backends.gl.steps import Array, Binding, KernelStep, from_gpu, kind_of, to_gpu
 from perframe.backends.gl.storage import GLStorage
 from perframe.errors import BackendError
+from perframe.graphics.functions import delete, generate
 from perframe.tensor import BackendType, DataType, Storage, TensorShape
 
 _STORAGE_BUFFER, _UNIFORM_BUFFER, _COPY_READ, _COPY_WRITE = 0x90D2, 0x8A11, 0x8F36, 0x8F37
-_TEXTURE0, _TEXTURE_2D = 0x84C0, 0x0DE1
+_TEXTURE0, _TEXTURE_2D, _TEXTURE_BUFFER = 0x84C0, 0x0DE1, 0x8C2A
+_FORMATS = {"float": 0x8814, "int": 0x8D82}  # RGBA32F and RGBA32I
 _ALL_BARRIERS = 0xFFFFFFFF
-_STORAGE_BARRIER = 0x2000
+_STORAGE_BARRIER, _FETCH_BARRIER = 0x2000, 0x8
 _GROUP = 64
 _MAX_GROUPS = 65535
 _OUTPUT = 7  # the binding of a kernel's output, after its inputs
@@ -34,6 +36,13 @@ class BufferStorage(GLStorage):
     def max_capacity(self) -> int:
         """The number of elements that fit."""
         return self._capacity if self.is_open else 0
+
+    @property
+    def view(self) -> int:
+        """The GL name of a texture that reads the buffer, four elements a texel. The caller has guarded the state."""
+        if len(self._objects) == 1:
+            self._objects = (_View(self.device.gl, self.glo, kind_of(self.dtype)), *self._objects)
+        return int(self._objects[0].glo)
 
     def upload(self, array: Array) -> None:
         """Write the values of `array`."""
@@ -57,17 +66,41 @@ class BufferStorage(GLStorage):
             )
 
 
+class _View:
+    """A texture over a buffer."""
+
+    def __init__(self, gl: Any, buffer: int, kind: str) -> None:
+        self._gl, self.glo = gl, generate(gl, "Textures")
+        gl.glBindTexture(_TEXTURE_BUFFER, self.glo)
+        gl.glTexBuffer(_TEXTURE_BUFFER, _FORMATS[kind], buffer)
+
+    def release(self) -> None:
+        """Delete the texture; the buffer stays."""
+        delete(self._gl, "Textures", self.glo)
+
+
 class ComputeStep(KernelStep):
     """One dispatch."""
 
     def __init__(self, device: Device, binding: Binding) -> None:
-        kinds = {name: kind_of(binding.inputs[name].dtype) for name in binding.reads}
-        accessors = [buffer_accessor(name, kinds[name], index) for index, name in enumerate(kinds)]
+        kernel, kinds = binding.kernel, {name: kind_of(binding.inputs[name].dtype) for name in binding.reads}
+        largest = device.viewed_texels
+        viewed = [
+            index
+            for index, name in enumerate(kinds)
+            if f"{name}_texel(" in kernel.body and binding.inputs[name].shape.size <= 4 * largest
+        ]
+        units = {index: len(kernel.textures) + at for at, index in enumerate(viewed)}
+        accessors = [buffer_accessor(name, kinds[name], at, units.get(at)) for at, name in enumerate(kinds)]
         super().__init__(device, binding, "compute", accessors, {})
-        size = binding.output.shape.size
-        invocations = {"element": size, "texel": (size + 3) // 4, "tile": binding.tiles}[binding.kernel.unit]
-        groups = -(-invocations // _GROUP)
-        self._groups = (groups, 1) if groups <= _MAX_GROUPS else (_MAX_GROUPS, -(-groups // _MAX_GROUPS))
+        self._units, size = units, binding.output.shape.size
+        if kernel.unit == "grid":
+            x, *rest = binding.grid
+            self._groups = (-(-x // _GROUP), *rest)
+        else:
+            invocations = {"element": size, "texel": (size + 3) // 4, "tile": binding.tiles}[kernel.unit]
+            groups = -(-invocations // _GROUP)
+            self._groups = (min(groups, _MAX_GROUPS), -(-groups // _MAX_GROUPS), 1)
 
     def run(self, gl: Any, uniforms: int) -> None:
         """Bind and dispatch. The barrier makes the result visible to later steps."""
@@ -75,25 +108,35 @@ class ComputeStep(KernelStep):
         gl.glBindBufferRange(_UNIFORM_BUFFER, 0, uniforms, self.offset, len(self.block))
         for index, storage in enumerate(self._inputs):
             gl.glBindBufferBase(_STORAGE_BUFFER, index, storage.glo)
+        for index, unit in self._units.items():
+            gl.glActiveTexture(_TEXTURE0 + unit)
+            gl.glBindTexture(_TEXTURE_BUFFER, self._inputs[index].view)
         for unit, texture in enumerate(self.textures):
             gl.glActiveTexture(_TEXTURE0 + unit)
             gl.glBindTexture(_TEXTURE_2D, texture)
             gl.glBindSampler(unit, self._sampler)
         gl.glBindBufferBase(_STORAGE_BUFFER, _OUTPUT, self.output.glo)
-        gl.glDispatchCompute(*self._groups, 1)
-        gl.glMemoryBarrier(_STORAGE_BARRIER)
+        gl.glDispatchCompute(*self._groups)
+        gl.glMemoryBarrier(_STORAGE_BARRIER | _FETCH_BARRIER)
 
 
-def buffer_accessor(name: str, kind: str, binding: int) -> str:
-    """GLSL that declares a tensor's storage buffer and reads from it: one element, four from any index, or a texel."""
-    vector = "vec4" if kind == "float" else "ivec4"
-    data = f"{name}_data"
+def buffer_accessor(name: str, kind: str, binding: int, unit: int | None = None) -> str:
+    """GLSL that declares a tensor's storage buffer and reads from it: one element, four from any index, or a texel.
+    Texels come from a view of the buffer if `unit` is the texture unit of one.
+    """
+    vector, prefix = ("vec4", "") if kind == "float" else ("ivec4", "i")
+    data, vectors = f"{name}_data", f"{name}_vectors"
+    block = f"layout(std430, binding = {binding}) readonly buffer"
+    if unit is not None:
+        texels, texel = f"layout(binding = {unit}) uniform {prefix}samplerBuffer {name}_view;", f"texelFetch({name}_view, t)"
+    else:
+        texels, texel = f"{block} {name}_texels {{ {vector} {vectors}[]; }};", f"{vectors}[t]"
     return (
-        f"layout(std430, binding = {binding}) readonly buffer {name}_block {{ {kind} {data}[]; }};\n"
-        f"layout(std430, binding = {binding}) readonly buffer {name}_texels {{ {vector} {name}_vectors[]; }};\n"
+        f"{block} {name}_block {{ {kind} {data}[]; }};\n"
+        f"{texels}\n"
         f"{kind} {name}(int i) {{ return {data}[i]; }}\n"
         f"{vector} {name}_four(int i) {{ return {vector}({data}[i], {data}[i + 1], {data}[i + 2], {data}[i + 3]); }}\n"
-        f"{vector} {name}_texel(int t) {{ return {name}_vectors[t]; }}"
+        f"{vector} {name}_texel(int t) {{ return {texel}; }}"
     )
 
 

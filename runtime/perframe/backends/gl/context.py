@@ -116,6 +116,14 @@ class Device:
         return {name: get(self.gl, number) for name, number in names.items()}
 
     @cached_property
+    def viewed_texels(self) -> int:
+        """The largest number of texels that kernels read through a texture over the buffer; 0 if they read the buffer.
+
+        llvmpipe reads such textures twice as fast. On a GPU the buffer itself is faster: it gives scalar loads.
+        """
+        return get(self.gl, 0x8C2B) if "llvmpipe" in self.ctx.info["GL_RENDERER"] else 0
+
+    @cached_property
     def texture_shift(self) -> int:
         """The binary logarithm of a texture's width: tensors lie in textures with 2 ** shift texels a row."""
         return min(12, self.limits["texture_size"].bit_length() - 1)

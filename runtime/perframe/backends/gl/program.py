@@ -59,8 +59,10 @@ class Kernel:
 
     @property
     def unit(self) -> str:
-        """The output of one invocation: an "element", a "texel" of four elements, or a "tile" that it stores itself."""
-        found = re.search(r"^#define (TEXEL|TILE)$", self.body, re.MULTILINE)
+        """The output of one invocation: an "element", a "texel" of four elements, or what it stores itself: elements of
+        a "tile", or texels at a position of a "grid".
+        """
+        found = re.search(r"^#define (TEXEL|TILE|GRID)$", self.body, re.MULTILINE)
         return found[1].lower() if found else "element"
 
     def pack(self, values: Mapping[str, Numbers], o_type: str) -> bytes:
@@ -142,10 +144,10 @@ def compose(
     lines = [f"#define {name} {value}" for name, value in defines.items()]
     lines += [f"#define O_VECTOR {vector}"]
     if shell == "compute":
-        element = vector if kernel.unit == "texel" else defines["O_TYPE"]
+        element = vector if kernel.unit in ("texel", "grid") else defines["O_TYPE"]
         lines.append(f"layout(std430, binding = 7) writeonly buffer O_block {{ {element} O_data[]; }};")
-        if kernel.unit == "tile":
-            lines.append("void store(int o, O_TYPE value) { O_data[o] = value; }")
+        if kernel.unit in ("tile", "grid"):
+            lines.append(f"void store(int o, {element} value) {{ O_data[o] = value; }}")
     elif shell == "pixel":
         lines.append("out O_VECTOR O_texel;")
     else:

@@ -12,6 +12,7 @@ from perframe.graphics.functions import generate, get, get_four, get_indexed, ge
 CURRENT_PROGRAM, VERTEX_ARRAY, ACTIVE_TEXTURE, VIEWPORT = 0x8B8D, 0x85B5, 0x84E0, 0x0BA2
 DRAW_FRAMEBUFFER, READ_FRAMEBUFFER, DRAW_BINDING, READ_BINDING = 0x8CA9, 0x8CA8, 0x8CA6, 0x8CAA
 TEXTURE_2D, TEXTURE0, TEXTURE_2D_BINDING, SAMPLER_BINDING = 0x0DE1, 0x84C0, 0x8069, 0x8919
+TEXTURE_BUFFER, TEXTURE_BUFFER_BINDING = 0x8C2A, 0x8C2C
 UNIFORM_BUFFER, UNIFORM_BINDING, UNIFORM_START, UNIFORM_SIZE = 0x8A11, 0x8A28, 0x8A29, 0x8A2A
 STORAGE_BUFFER, STORAGE_BINDING, STORAGE_START, STORAGE_SIZE = 0x90D2, 0x90D3, 0x90D4, 0x90D5
 BLEND, POLYGON_MODE, FRONT_AND_BACK, FILL = 0x0BE2, 0x0B40, 0x0408, 0x1B02
@@ -111,7 +112,8 @@ class StateGuard:
         self._textures = []
         for unit in self._units:
             gl.glActiveTexture(TEXTURE0 + unit)
-            self._textures.append((get(gl, TEXTURE_2D_BINDING), get(gl, SAMPLER_BINDING)))
+            bound = [get(gl, binding) for binding in (TEXTURE_2D_BINDING, TEXTURE_BUFFER_BINDING, SAMPLER_BINDING)]
+            self._textures.append(bound)
         self._uniform_target, self._uniform = get(gl, UNIFORM_BINDING), self._indexed(UNIFORM_BINDING, UNIFORM_START, 0)
         self._storages = [
             self._indexed(STORAGE_BINDING, STORAGE_START, index) for index in range(self._storage_bindings)
@@ -150,9 +152,10 @@ class StateGuard:
         gl.glPolygonMode(FRONT_AND_BACK, self._polygons)
         if self._blend:
             gl.glEnablei(BLEND, 0)
-        for unit, (texture, sampler) in zip(self._units, self._textures, strict=True):
+        for unit, (texture, buffer, sampler) in zip(self._units, self._textures, strict=True):
             gl.glActiveTexture(TEXTURE0 + unit)
             gl.glBindTexture(TEXTURE_2D, texture)
+            gl.glBindTexture(TEXTURE_BUFFER, buffer)
             gl.glBindSampler(unit, sampler)
         gl.glActiveTexture(self._active)
         self._restore_indexed(UNIFORM_BUFFER, 0, self._uniform)

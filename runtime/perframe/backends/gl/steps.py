@@ -93,6 +93,7 @@ class Binding:
     functions: str = ""
     textures: dict[str, int] = field(default_factory=dict)  # GL names of the caller's textures, by sampler
     tiles: int = 0  # the number of invocations of a kernel that stores its elements itself
+    grid: tuple[int, int, int] = (0, 0, 0)  # or the extent of their grid: invocations, work groups, work groups
 
     @property
     def o_type(self) -> str:
@@ -163,6 +164,7 @@ class Call(Generic[Form]):
         defines: Mapping[str, str] | None = None,
         functions: Functions = NO_FUNCTIONS,
         tiles: int = 0,
+        grid: tuple[int, int, int] = (0, 0, 0),
     ) -> Binding:
         """One of the layer's kernels, with everything it needs.
 
@@ -176,7 +178,7 @@ class Call(Generic[Form]):
         if functions.numbers:
             numbers[FORMULA_NUMBERS] = functions.numbers
         text = functions.text
-        return Binding(self.layer.name, loaded, inputs, output, numbers, dict(defines or {}), text, {}, tiles)
+        return Binding(self.layer.name, loaded, inputs, output, numbers, dict(defines or {}), text, {}, tiles, grid)
 
     def copy(self, source: Operand, target: Operand, step: int = 1) -> Binding:
         """The kernel that fills `target` from `source`: element by element, or with its first one if `step` is 0."""

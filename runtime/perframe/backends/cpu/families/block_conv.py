@@ -1,0 +1,21 @@
+"""Convolution of channel blocks on the CPU, in NumPy, for comparisons."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from perframe.backends.cpu.families import conv
+from perframe.backends.cpu.families.blocks import from_blocks, to_blocks
+from perframe.backends.operand import Operand
+from perframe.backends.protocol import LayerLike
+from perframe.layers.block_conv import BlockConvolution
+
+
+def compute(layer: LayerLike, form: BlockConvolution, inputs: Sequence[Any], outputs: Sequence[Operand]) -> list[Any]:
+    """Convolve the planes, and add what is to be added in blocks."""
+    x, w, b, addend = (*inputs, None, None)[:4]
+    plain = from_blocks(x, form.channels) if form.takes_blocks else x
+    (made,) = conv.compute(layer, form, [plain, w, b], outputs)
+    result = to_blocks(made)
+    return [result if addend is None else result + addend]

@@ -1,0 +1,62 @@
+"""Convolution of channel blocks: the data and the result are (batch, blocks, *spatial, 4), as `layers/blocks.py` says.
+
+The weights are those of a convolution: (outputs, channels / groups, *kernel). Data without blocks is accepted too, so
+that a picture of few channels need not be rearranged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from perframe.layers.attributes import AutoPad, Extents, Pads, Positive
+from perframe.layers.base import Known, layer
+from perframe.layers.blocks import blocked, check_blocked, unblocked
+from perframe.layers.conv import Conv, Convolution
+from perframe.layers.geometry import window
+from perframe.tensor.partial import PartialTensor, dim_product
+
+
+@dataclass(frozen=True)
+class BlockConvolution(Convolution):
+    """A convolution whose result is in blocks; its data is too if `takes_blocks`."""
+
+    takes_blocks: bool
+
+
+@layer()
+def BlockConv(
+    x: PartialTensor,
+    w: PartialTensor,
+    b: PartialTensor | None = None,
+    addend: PartialTensor | None = None,
+    *,
+    kernel_shape: Extents | None = None,
+    strides: Extents | None = None,
+    dilations: Extents | None = None,
+    pads: Pads | None = None,
+    auto_pad: AutoPad = "NOTSET",
+    group: Positive = 1,
+) -> PartialTensor:
+    plain = x
+    if x.shape is not None and w.shape is not None and len(x.shape) > len(w.shape):
+        channels = dim_product(w.shape[1], group)
+        check_blocked(x, x.shape, channels)
+        plain = x.with_shape(unblocked(x.shape, channels))
+    given = {"kernel_shape": kernel_shape, "strides": strides, "dilations": dilations, "pads": pads}
+    attributes = {name: value for name, value in given.items() if value is not None}
+    (made,) = Conv.outputs_for([plain, w, b], attributes | {"auto_pad": auto_pad, "group": group})
+    return x.with_shape(None if made.shape is None else blocked(made.shape))
+
+
+@BlockConv.form
+def _block_conv(inputs: Sequence[Known], outputs: Sequence[Known], **attributes: Any) -> BlockConvolution:
+    x, w, y = inputs[0], inputs[1], outputs[0]
+    takes_blocks, groups = len(x.shape) > len(w.shape), attributes["group"]
+    size = tuple(x.shape[2:-1] if takes_blocks else x.shape[2:])
+    names = ("strides", "dilations", "pads", "auto_pad")
+    chosen = window(size, w.shape[2:], *(attributes[name] for name in names))
+    assert chosen is not None
+    channels, output = w.shape[1] * groups, tuple(y.shape[2:-1])
+    return BlockConvolution(chosen, groups, x.shape[0], channels, w.shape[0], size, output, takes_blocks)

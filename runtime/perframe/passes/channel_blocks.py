@@ -1,0 +1,265 @@
+"""Convolutions of GL backends get their data in blocks of four channels, and so do the layers between them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perframe.layers.blocks import BLOCK, blocks_of
+from perframe.model import Evaluate, Layer, Model
+from perframe.passes.channel_order import Order, Rewrite
+from perframe.tensor import DataType
+
+POOLS = ("MaxPool", "AveragePool")
+GLOBAL = {"GlobalAveragePool": "ReduceMean", "GlobalMaxPool": "ReduceMax"}
+COLOURS = 3  # the most channels of a picture that a convolution reads in planes
+LEAST = 2  # times the work of a convolution that the filling of its blocks may cost
+
+
+def run(model: Model, evaluate: Evaluate) -> int:
+    """Rewrite the model, and return the number of layers whose data is in blocks now."""
+    return _Rewrite(model).run()
+
+
+class _Rewrite(Rewrite):
+    """Values of (batch, channels, *spatial) get twins of (batch, blocks, *spatial, 4).
+
+    Only a convolution may fill a block up; every other twin has whole blocks. So no layer meets the filling.
+    """
+
+    suffix = ":blocks"
+
+    def __init__(self, model: Model) -> None:
+        super().__init__(model, lambda dims: (*dims, BLOCK), lambda dims: dims[:-1])
+        self.most = 4
+
+    # --- values in blocks or not ---
+
+    def _channels(self, name: str) -> int:
+        """The channels of a value; 0 if they are unknown."""
+        shape = self.specs[name].shape
+        channels = shape[1] if shape is not None and len(shape) > 1 else 0
+        return channels if isinstance(channels, int) else 0
+
+    def _is_whole(self, name: str) -> bool:
+        """Whether a value may have a twin: its channels make whole blocks."""
+        channels, rank = self._channels(name), self._rank(name)
+        return 3 <= rank <= self.most and channels > 0 and channels % BLOCK == 0
+
+    def _order(self, source: str, target: str, order: Order, plain: str) -> None:
+        """Add the layer that makes `target` from `source`: a Reshape if there is one pixel.
+
+        One of them is the value `plain`, and the other is its twin.
+        """
+        shape, name, channels = self.specs[plain].shape, f"{target} in order", self._channels(plain)
+        if shape is not None and self._is_whole(plain) and all(dim == 1 for dim in shape[2:]):
+            ones = [1] * (len(shape) - 2)
+            wanted = [0, channels // BLOCK, *ones, BLOCK] if order is self.to else [0, channels, *ones]
+            constant = self._constant(f"shape of {target}", np.array(wanted, np.int64))
+            self._add(Layer("Reshape", name, [source, constant], [target]))
+        elif order is self.to:
+            self._add(Layer("ToBlocks", name, [source], [target]))
+        else:
+            self._add(Layer("FromBlocks", name, [source], [target], {"channels": channels}))
+
+    def _blocks(self, value: NDArray[Any], rank: int) -> NDArray[Any] | None:
+        """A constant that is broadcast to so many dims, in blocks; None if its channels make no whole blocks."""
+        value = value.reshape((1,) * (rank - value.ndim) + value.shape)
+        channels = value.shape[1]
+        if channels == 1:
+            return value[..., None]
+        if channels % BLOCK:
+            return None
+        split = value.reshape(value.shape[0], channels // BLOCK, BLOCK, *value.shape[2:])
+        return np.ascontiguousarray(np.moveaxis(split, 2, -1))
+
+    def _moved(self, axis: int, rank: int) -> int:
+        return axis % rank
+
+    # --- layers ---
+
+    def _choose(self, layer: Layer) -> Callable[[Layer], bool] | None:
+        """Return the method that rewrites a layer; None if the layer wants its values as they are."""
+        if layer.op == "Transpose" or layer.channels_last or layer.on_host:
+            return None
+        if layer.op == "Conv":
+            return self._conv if self._fits(layer) else None
+        if not layer.outputs or layer.outputs[1:] or not self._wants(layer):
+            return None
+        if not all(map(self._is_whole, layer.outputs)) or not self._is_whole(layer.inputs[0]):
+            return self._elementwise if self._is_mixed(layer) else None
+        if layer.op in POOLS:
+            return self._pool
+        if layer.op in GLOBAL:
+            return self._global
+        return super()._choose(layer)
+
+    def _is_mixed(self, layer: Layer) -> bool:
+        """Whether an elementwise layer of whole blocks begins with another operand, as 1 - x does."""
+        return (
+            layer.family == "elementwise"
+            and layer.op != "BatchNormalization"
+            and self._is_whole(layer.outputs[0])
+        )
+
+    def _fits(self, layer: Layer) -> bool:
+        """Whether there is a kernel for a convolution's groups, and its blocks are not mostly filling."""
+        x, w = layer.inputs[:2]
+        if w not in self.model.constants or layer.inputs[3:] or not 3 <= self._rank(x) <= 4:
+            return False
+        if self.specs[x].dtype is not DataType.FLOAT32 or len(layer.outputs) > 1:
+            return False
+        outputs, depth = self.model.constants[w].shape[:2]
+        groups = layer.attributes.get("group", 1)
+        if not outputs or not depth:
+            return False
+        if groups > 1:
+            is_depthwise = depth == 1 and outputs == groups
+            return outputs % BLOCK == 0 if is_depthwise else depth % BLOCK == 0 and (outputs // groups) % BLOCK == 0
+        taken = depth if self._in_planes(x, depth) else blocks_of(depth) * BLOCK
+        return taken * blocks_of(outputs) * BLOCK <= LEAST * depth * outputs
+
+    def _in_planes(self, x: str, channels: int) -> bool:
+        """Whether a convolution reads its data as it is."""
+        return channels <= COLOURS
+
+    def _conv(self, layer: Layer) -> bool:
+        x = layer.inputs[0]
+        depth = self.model.constants[layer.inputs[1]].shape[1]
+        groups = layer.attributes.get("group", 1)
+        source = self._plain(x) if self._in_planes(x, depth * groups) else self._twin(x)
+        layer.op, name = "BlockConv", layer.outputs[0]
+        self._make(layer, [source, *layer.inputs[1:]])
+        if not self._is_whole(name):
+            self._order(self.twins.pop(name), name, self.back, name)
+        return True
+
+    def _twin(self, name: str) -> str:
+        """Return the twin of a value; it is made if necessary. That of a value without whole blocks is not kept, since
+        only a convolution can read it.
+        """
+        if name in self.model.constants:
+            value = self._blocks(self.model.constants[name], self._rank(name))
+            assert value is not None
+            self.twins.setdefault(name, self._constant(f"{name}{self.suffix}", value))
+            return self.twins[name]
+        twin = super()._twin(name)
+        return twin if self._is_whole(name) else self.twins.pop(name)
+
+    def _pool(self, layer: Layer) -> bool:
+        """Pool over one more dim, that of the channels of a block."""
+        changes: dict[str, Any] = {}
+        for name, more in (("kernel_shape", 1), ("strides", 1), ("dilations", 1)):
+            if layer.attributes.get(name):
+                changes[name] = (*layer.attributes[name], more)
+        pads = layer.attributes.get("pads")
+        if pads:
+            half = len(pads) // 2
+            changes["pads"] = (*pads[:half], 0, *pads[half:], 0)
+        return self._make(layer, [self._twin(layer.inputs[0])], **changes)
+
+    def _global(self, layer: Layer) -> bool:
+        axes = np.arange(2, self._rank(layer.inputs[0]))
+        layer.op = GLOBAL[layer.op]
+        constant = self._constant(f"axes of {layer.name}", axes.astype(np.int64))
+        return self._make(layer, [self._twin(layer.inputs[0]), constant], keepdims=1)
+
+    def _reduction(self, layer: Layer) -> bool:
+        axes = self.model.constants.get((*layer.inputs, "")[1])
+        rank = self._rank(layer.inputs[0])
+        spatial = axes is not None and axes.size > 0 and all(int(axis) % rank >= 2 for axis in axes.reshape(-1))
+        return spatial and super()._reduction(layer)
+
+    def _along_axis(self, layer: Layer) -> bool:
+        """Rewrite a Concat of whole blocks, or a layer along another axis than that of the channels."""
+        rank = self._rank(layer.inputs[0])
+        axis = layer.attributes.get("axis", -1 if layer.op == "Softmax" else 0) % rank
+        if layer.op == "Split" or (axis == 1 and layer.op != "Concat"):
+            return False
+        names = layer.inputs if layer.op == "Concat" else layer.inputs[:1]
+        return all(map(self._is_whole, names)) and super()._along_axis(layer)
+
+    def _by_axes(self, layer: Layer) -> bool:
+        """Rewrite a layer with a constant number for each axis; it may not touch the channels."""
+        rank = self._rank(layer.inputs[0])
+        given = [self.model.constants.get(name) if name else None for name in layer.inputs[1:]]
+        if any(name and value is None for name, value in zip(layer.inputs[1:], given, strict=True)):
+            return False
+        if layer.attributes.get("axes") is not None:
+            return False
+        if layer.op == "Slice":
+            return self._slice(layer, given, rank)
+        if layer.op == "Pad" and (len(given) > 2 and given[2] is not None):
+            return False
+        inputs = [self._twin(layer.inputs[0])]
+        for name, value in zip(layer.inputs[1:], given, strict=True):
+            if value is None or value.size == 1 or not value.size:
+                inputs.append(name)
+                continue
+            more = self._with_block(layer.op, value, rank)
+            if more is None:
+                return False
+            inputs.append(self._constant(f"{name}{self.suffix}", more))
+        return self._make(layer, inputs)
+
+    def _with_block(self, op: str, value: NDArray[Any], rank: int) -> NDArray[Any] | None:
+        """The numbers of all axes and one more, that of the channels of a block; None if the channels change."""
+        if op == "Pad" and value.size == 2 * rank and not value.reshape(2, rank)[:, :2].any():
+            return np.pad(value.reshape(2, rank), ((0, 0), (0, 1))).reshape(-1)
+        if op == "Resize" and value.size == rank:
+            if value.dtype.kind == "f":
+                return np.append(value, value.dtype.type(1)) if (value[:2] == 1).all() else None
+            return np.append([value[0], value[1] // BLOCK], [*value[2:], BLOCK]).astype(value.dtype)
+        return None
+
+    def _slice(self, layer: Layer, given: Sequence[NDArray[Any] | None], rank: int) -> bool:
+        """Rewrite a Slice whose pieces of channels are whole blocks."""
+        starts, ends, axes, steps = (*given, None, None)[:4]
+        if starts is None or ends is None:
+            return False
+        axes = np.arange(starts.size) if axes is None else axes % rank
+        steps = np.ones(starts.size, np.int64) if steps is None else steps
+        if 0 in axes:
+            return False
+        first, last = starts.astype(np.int64), ends.astype(np.int64)
+        for at in np.flatnonzero(axes == 1):
+            channels = self._channels(layer.inputs[0])
+            begin, end = (int(n) + channels * (n < 0) for n in (first[at], last[at]))
+            begin, end = min(max(begin, 0), channels), min(max(end, 0), channels)
+            if begin % BLOCK or end % BLOCK or steps[at] != 1:
+                return False
+            first[at], last[at] = begin // BLOCK, end // BLOCK
+        arrays = {"starts": first, "ends": last, "axes": axes.astype(np.int64), "steps": steps.astype(np.int64)}
+        names = [self._constant(f"{what} of {layer.name}", value) for what, value in arrays.items()]
+        return self._make(layer, [self._twin(layer.inputs[0]), *names])
+
+    def _elementwise(self, layer: Layer) -> bool:
+        name, inputs = layer.outputs[0], list[str | NDArray[Any]]()
+        rank, channels = self._rank(name), self._channels(name)
+        for given in layer.inputs:
+            shape = self.specs[given].shape if given else None
+            if not given or (shape is not None and len(shape) <= 1 and shape.size == 1):
+                inputs.append(given)
+            elif given in self.model.constants:
+                value = self._blocks(self.model.constants[given], rank)
+                if value is None:
+                    return False
+                inputs.append(value)
+            elif shape is None or len(shape) != rank or self._channels(given) != channels:
+                return False
+            else:
+                inputs.append(given)
+        return self._make(
+            layer,
+            [
+                self._constant(f"{layer.name}{self.suffix}", value)
+                if not isinstance(value, str)
+                else self._plain(value)
+                if not value or self._rank(value) <= 1
+                else self._twin(value)
+                for value in inputs
+            ],
+        )

@@ -1,0 +1,99 @@
+//@ input X
+//@ input W
+//@ input B
+//@ input A
+//@ param ivec2 size
+//@ param ivec2 output_
+//@ param ivec2 kernel
+//@ param ivec2 stride
+//@ param ivec2 dilation
+//@ param ivec2 begin
+//@ param int depth_blocks
+//@ param int group_blocks
+//@ param int all_blocks
+//@ param int out_blocks
+//@ param int strips
+//@ include four
+// Convolution of channel blocks. An invocation computes PIXELS pixels of a row by BLOCKS blocks of four channels. The
+// invocations of a work group share the addresses of weights, and neighbours read neighbouring pixels. The weights are
+// packed as (BLOCKS blocks, depth block, kernel row, column, block, depth in block, channel in block).
+// A block of depth has DEPTH channels: 4, or 1 to 3 that are read from planes. DEPTH is 0 if each channel meets its own
+// weight alone. If WIDTH is not 0, a row of the window has so many taps without dilation, the stride is STRIDE, and the
+// pixels share what they read of a line.
+#define GRID
+#define SHARED ((PIXELS - 1) * STRIDE + WIDTH)
+vec4 data(int at, int plane) {
+#if DEPTH == 1
+    return vec4(X(at), 0.0, 0.0, 0.0);
+#elif DEPTH == 2
+    return vec4(X(at), X(at + plane), 0.0, 0.0);
+#elif DEPTH == 3
+    return vec4(X(at), X(at + plane), X(at + 2 * plane), 0.0);
+#else
+    return X_texel(at);
+#endif
+}
+void tile(ivec3 at) {
+    int row = at.x / strips, left = (at.x - row * strips) * PIXELS;
+    if (row >= output_.x) return;
+    int first = at.y * BLOCKS, plane = size.x * size.y;
+#if DEPTH == 0
+    int source = (at.z * all_blocks + first) * plane;
+#else
+    int source = (at.z * all_blocks + first / group_blocks * depth_blocks) * plane;
+#endif
+    vec4 sum[PIXELS * BLOCKS];
+    for (int q = 0; q < BLOCKS; ++q) {
+        vec4 start = HAS_BIAS == 1 ? B_texel(min(first + q, out_blocks - 1)) : vec4(0.0);
+        for (int p = 0; p < PIXELS; ++p) sum[p * BLOCKS + q] = start;
+    }
+    int w = at.y * depth_blocks * kernel.x * kernel.y * BLOCKS * max(DEPTH, 1);
+    int x0 = left * stride.y - begin.y, y0 = row * stride.x - begin.x;
+    for (int c = 0; c < depth_blocks; ++c, source += plane)
+        for (int i = 0; i < kernel.x; ++i) {
+            int y = y0 + i * dilation.x;
+            bool on_row = y >= 0 && y < size.x;
+            int line = source + (on_row ? y : 0) * size.y;
+#if WIDTH > 0
+            vec4 v[SHARED];
+            for (int p = 0; p < SHARED; ++p) {
+                int x = x0 + p;
+                bool inside = on_row && x >= 0 && x < size.y;
+                v[p] = mix(vec4(0.0), data(line + clamp(x, 0, size.y - 1), plane), bvec4(inside));
+            }
+            for (int j = 0; j < WIDTH; ++j) {
+#define VALUE(p) v[p * STRIDE + j]
+#else
+            for (int j = 0; j < kernel.y; ++j) {
+                vec4 v[PIXELS];
+                for (int p = 0; p < PIXELS; ++p) {
+                    int x = x0 + p * stride.y + j * dilation.y;
+                    bool inside = on_row && x >= 0 && x < size.y;
+                    v[p] = mix(vec4(0.0), data(line + clamp(x, 0, size.y - 1), plane), bvec4(inside));
+                }
+#define VALUE(p) v[p]
+#endif
+#if DEPTH == 0
+                vec4 factor = W_texel(w++);
+                for (int p = 0; p < PIXELS; ++p) sum[p] += VALUE(p) * factor;
+#else
+                for (int q = 0; q < BLOCKS; ++q)
+                    for (int k = 0; k < DEPTH; ++k) {
+                        vec4 factor = W_texel(w++);
+                        for (int p = 0; p < PIXELS; ++p) sum[p * BLOCKS + q] += VALUE(p)[k] * factor;
+                    }
+#endif
+            }
+        }
+    int area = output_.x * output_.y, target = row * output_.y + left;
+    for (int q = 0; q < BLOCKS; ++q)
+        for (int p = 0; p < PIXELS; ++p)
+            if (left + p < output_.y && first + q < out_blocks) {
+                int o = (at.z * out_blocks + first + q) * area + target + p;
+                vec4 value = sum[p * BLOCKS + q];
+#if HAS_ADDEND == 1
+                value += A_texel(o);
+#endif
+                store(o, epilogue_of_four(value));
+            }
+}
