@@ -13,7 +13,10 @@
 //@ param int all_blocks
 //@ param int out_blocks
 //@ param int strips
+//@ param int has_bias
+//@ param int has_addend
 //@ include four
+//@ include repeat
 // Convolution of channel blocks. An invocation computes PIXELS pixels of a row by BLOCKS blocks of four channels. The
 // invocations of a work group share the addresses of weights, and neighbours read neighbouring pixels. The weights are
 // packed as (BLOCKS blocks, depth block, kernel row, column, block, depth in block, channel in block).
@@ -42,10 +45,10 @@ void tile(ivec3 at) {
 #else
     int source = (at.z * all_blocks + first / group_blocks * depth_blocks) * plane;
 #endif
-    vec4 sum[PIXELS * BLOCKS];
+    vec4 sum[BLOCKS][PIXELS];
     for (int q = 0; q < BLOCKS; ++q) {
-        vec4 start = HAS_BIAS == 1 ? B_texel(min(first + q, out_blocks - 1)) : vec4(0.0);
-        for (int p = 0; p < PIXELS; ++p) sum[p * BLOCKS + q] = start;
+        vec4 start = has_bias == 1 ? B_texel(min(first + q, out_blocks - 1)) : vec4(0.0);
+        for (int p = 0; p < PIXELS; ++p) sum[q][p] = start;
     }
     int w = at.y * depth_blocks * kernel.x * kernel.y * BLOCKS * max(DEPTH, 1);
     int x0 = left * stride.y - begin.y, y0 = row * stride.x - begin.x;
@@ -75,13 +78,13 @@ void tile(ivec3 at) {
 #endif
 #if DEPTH == 0
                 vec4 factor = W_texel(w++);
-                for (int p = 0; p < PIXELS; ++p) sum[p] += VALUE(p) * factor;
+                for (int p = 0; p < PIXELS; ++p) sum[0][p] += VALUE(p) * factor;
 #else
-                for (int q = 0; q < BLOCKS; ++q)
-                    for (int k = 0; k < DEPTH; ++k) {
-                        vec4 factor = W_texel(w++);
-                        for (int p = 0; p < PIXELS; ++p) sum[p * BLOCKS + q] += VALUE(p)[k] * factor;
-                    }
+#define ADD(p, q, k) sum[q][p] += VALUE(p)[k] * factor;
+#define CHANNEL(k, q, unused) factor = W_texel(w++); REPEAT(PIXELS, ADD, q, k)
+#define ONE_BLOCK(q, unused, none) REPEAT2(DEPTH, CHANNEL, q, none)
+                vec4 factor;
+                REPEAT3(BLOCKS, ONE_BLOCK, none, none)
 #endif
             }
         }
@@ -90,10 +93,8 @@ void tile(ivec3 at) {
         for (int p = 0; p < PIXELS; ++p)
             if (left + p < output_.y && first + q < out_blocks) {
                 int o = (at.z * out_blocks + first + q) * area + target + p;
-                vec4 value = sum[p * BLOCKS + q];
-#if HAS_ADDEND == 1
-                value += A_texel(o);
-#endif
+                vec4 value = sum[q][p];
+                if (has_addend == 1) value += A_texel(o);
                 store(o, epilogue_of_four(value));
             }
 }

@@ -67,6 +67,28 @@ def _to_blocks(inputs: Sequence[Known], outputs: Sequence[Known]) -> Blocks:
     return Blocks(batch, channels, blocks_of(channels), math.prod(spatial))
 
 
+@dataclass(frozen=True)
+class Shuffle(Blocks):
+    """Channel k of each of `groups` groups is followed by channel k of the next group."""
+
+    groups: int
+
+
+@layer()
+def ShuffleBlocks(x: PartialTensor, *, groups: Positive) -> PartialTensor:
+    if x.shape is not None:
+        check_blocked(x, x.shape, x.shape[1] * BLOCK if isinstance(x.shape[1], int) else None)
+    return x.with_shape(x.shape)
+
+
+@ShuffleBlocks.form
+def _shuffle(inputs: Sequence[Known], outputs: Sequence[Known], *, groups: int) -> Shuffle:
+    batch, blocks, *spatial, _ = inputs[0].shape
+    if blocks * BLOCK % groups:
+        raise InferenceError(f"{blocks * BLOCK} channels do not make {groups} groups")
+    return Shuffle(batch, blocks * BLOCK, blocks, math.prod(spatial), groups)
+
+
 @layer()
 def FromBlocks(x: PartialTensor, *, channels: Positive) -> PartialTensor:
     if x.shape is None:

@@ -12,7 +12,14 @@ from typing import Any
 from perframe.layers.base import declaration
 from perframe.layers.formula import keywords, name_in_text, translate
 
-FAMILIES = ("conv", "block_conv", "conv_transpose", "matmul", "elementwise", "quantized")  # their kernels apply an epilogue
+FAMILIES = (
+    "conv",
+    "block_conv",
+    "conv_transpose",
+    "matmul",
+    "elementwise",
+    "quantized",
+)  # their kernels apply an epilogue
 
 
 @dataclass(frozen=True)

@@ -89,6 +89,8 @@ class _Rewrite(Rewrite):
             return self._conv if self._fits(layer) else None
         if not layer.outputs or layer.outputs[1:] or not self._wants(layer):
             return None
+        if layer.op == "Reshape" and self._is_whole(layer.inputs[0]):
+            return self._shuffle
         if not all(map(self._is_whole, layer.outputs)) or not self._is_whole(layer.inputs[0]):
             return self._elementwise if self._is_mixed(layer) else None
         if layer.op in POOLS:
@@ -99,11 +101,7 @@ class _Rewrite(Rewrite):
 
     def _is_mixed(self, layer: Layer) -> bool:
         """Whether an elementwise layer of whole blocks begins with another operand, as 1 - x does."""
-        return (
-            layer.family == "elementwise"
-            and layer.op != "BatchNormalization"
-            and self._is_whole(layer.outputs[0])
-        )
+        return layer.family == "elementwise" and layer.op != "BatchNormalization" and self._is_whole(layer.outputs[0])
 
     def _fits(self, layer: Layer) -> bool:
         """Whether there is a kernel for a convolution's groups, and its blocks are not mostly filling."""
@@ -118,7 +116,7 @@ class _Rewrite(Rewrite):
             return False
         if groups > 1:
             is_depthwise = depth == 1 and outputs == groups
-            return outputs % BLOCK == 0 if is_depthwise else depth % BLOCK == 0 and (outputs // groups) % BLOCK == 0
+            return outputs % BLOCK == 0 if is_depthwise else _together(groups, depth, outputs // groups) > 0
         taken = depth if self._in_planes(x, depth) else blocks_of(depth) * BLOCK
         return taken * blocks_of(outputs) * BLOCK <= LEAST * depth * outputs
 
@@ -130,11 +128,39 @@ class _Rewrite(Rewrite):
         x = layer.inputs[0]
         depth = self.model.constants[layer.inputs[1]].shape[1]
         groups = layer.attributes.get("group", 1)
+        if groups > 1 and depth > 1:
+            self._merge_groups(layer)
         source = self._plain(x) if self._in_planes(x, depth * groups) else self._twin(x)
         layer.op, name = "BlockConv", layer.outputs[0]
         self._make(layer, [source, *layer.inputs[1:]])
         if not self._is_whole(name):
             self._order(self.twins.pop(name), name, self.back, name)
+        return True
+
+    def _merge_groups(self, layer: Layer) -> None:
+        """Make fewer groups of whole blocks; their weights are zero where a channel met none before."""
+        w, groups = self.model.constants[layer.inputs[1]], layer.attributes["group"]
+        outputs, depth = w.shape[0] // groups, w.shape[1]
+        count = _together(groups, depth, outputs)
+        if count == 1:
+            return
+        merged = np.zeros((groups // count, count, outputs, count, depth, *w.shape[2:]), w.dtype)
+        for k in range(count):
+            merged[:, k, :, k] = w.reshape(groups // count, count, outputs, depth, *w.shape[2:])[:, k]
+        value = merged.reshape(w.shape[0], count * depth, *w.shape[2:])
+        layer.inputs[1] = self._constant(f"{layer.inputs[1]} in {groups // count} groups", value)
+        layer.attributes = {**layer.attributes, "group": groups // count}
+
+    def _shuffle(self, layer: Layer) -> bool:
+        """Rewrite a channel shuffle: a reshape of channels to (groups, channels), a transposition, a reshape back."""
+        found = self.shuffled(layer)
+        if found is None:
+            return False
+        turn, back, groups = found
+        source, target = self._twin(layer.inputs[0]), back.outputs[0]
+        self.twins[target] = self.names.free(f"{target}{self.suffix}")
+        self._add(Layer("ShuffleBlocks", turn.name, [source], [self.twins[target]], {"groups": groups}))
+        self.dropped += [turn, back]
         return True
 
     def _twin(self, name: str) -> str:
@@ -263,3 +289,11 @@ class _Rewrite(Rewrite):
                 for value in inputs
             ],
         )
+
+
+def _together(groups: int, depth: int, outputs: int) -> int:
+    """The number of groups of so many inputs and outputs that make whole blocks together; 0 if they would be too many."""
+    for count in range(1, LEAST + 1):
+        if groups % count == 0 and count * depth % BLOCK == 0 and count * outputs % BLOCK == 0:
+            return count
+    return 0

@@ -236,6 +236,22 @@ class Rewrite:
         """Whether a value is available in either order: it is a constant or one number."""
         return name in self.model.constants or self._scalar(name)
 
+    def shuffled(self, layer: Layer) -> tuple[Layer, Layer, int] | None:
+        """Return the transposition and the last reshape of the channel shuffle that a Reshape begins, and its groups."""
+        turn = self.graph.only_user(layer.outputs[0])
+        back = self.graph.only_user(turn.outputs[0]) if turn is not None and turn.op == "Transpose" else None
+        if turn is None or back is None or back.op != "Reshape" or back.inputs[0] != turn.outputs[0]:
+            return None
+        shapes = [self.specs[name].shape for name in (layer.inputs[0], layer.outputs[0], back.outputs[0])]
+        if any(shape is None or not shape.is_static for shape in shapes):
+            return None
+        given, split, made = ([*shape] for shape in shapes if shape is not None)
+        order = [0, 2, 1, *range(3, len(split))]
+        if given != made or [split[0], *split[3:]] != [given[0], *given[2:]]:
+            return None
+        is_turned = [*(turn.attributes.get("perm") or ())] == order
+        return (turn, back, split[1]) if is_turned and isinstance(split[1], int) else None
+
     def _transpose(self, layer: Layer) -> bool:
         """Turn a transposition between the two orders into a name for the twin."""
         rank = self._rank(layer.inputs[0])

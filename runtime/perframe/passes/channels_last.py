@@ -76,27 +76,16 @@ class _Rewrite(Rewrite):
 
     def _shuffle(self, layer: Layer) -> bool:
         """Rewrite a channel shuffle: a reshape of channels to (groups, channels), a transposition, a reshape back."""
-        turn = self.graph.only_user(layer.outputs[0])
-        back = self.graph.only_user(turn.outputs[0]) if turn is not None and turn.op == "Transpose" else None
-        if turn is None or back is None or back.op != "Reshape" or back.inputs[0] != turn.outputs[0]:
+        found = self.shuffled(layer)
+        given = self.specs[layer.inputs[0]].shape
+        if found is None or given is None:
             return False
-        shapes = [self.specs[name].shape for name in (layer.inputs[0], layer.outputs[0], back.outputs[0])]
-        if any(shape is None or not shape.is_static for shape in shapes):
-            return False
-        given, split, made = ([*shape] for shape in shapes if shape is not None)
-        order = [0, 2, 1, *range(3, len(split))]
-        if (
-            given != made
-            or split[3:] != given[2:]
-            or split[0] != given[0]
-            or [*(turn.attributes.get("perm") or ())] != order
-        ):
-            return False
-        groups, channels = split[1:3]
+        turn, back, groups = found
+        channels = given[1] // groups
         source, last_shape = self._twin(layer.inputs[0]), [given[0], *given[2:]]
         apart = self._constant(f"shape of {layer.name}", np.array([*last_shape, groups, channels], np.int64))
         whole = self._constant(f"shape of {back.name}", np.array([*last_shape, given[1]], np.int64))
-        rank = len(split)
+        rank = len(given) + 1
         names = [self.names.free(f"{old.outputs[0]}:last") for old in (layer, turn, back)]
         self._add(Layer("Reshape", layer.name, [source, apart], [names[0]]))
         perm = [*range(rank - 2), rank - 1, rank - 2]

@@ -34,7 +34,13 @@ def _narrow(graph: Graph, conv: Layer) -> bool:
     """Take the addend without the zeros behind its channels, and return whether that was possible."""
     pad = graph.producer_for(conv.inputs[ADDEND], "pad")
     weights = graph.specs[conv.inputs[1]].shape
-    if pad is None or not conv.channels_last or weights is None or any(dim != 1 for dim in weights[2:]) or conv.attributes.get("group", 1) != 1:
+    if (
+        pad is None
+        or not conv.channels_last
+        or weights is None
+        or any(dim != 1 for dim in weights[2:])
+        or conv.attributes.get("group", 1) != 1
+    ):
         return False
     amounts, value = graph.constant(pad.inputs[1]), [graph.constant(name) for name in pad.inputs[2:3] if name]
     plain = pad.attributes.get("mode", "constant") == "constant" and not any(pad.inputs[3:]) and not pad.epilogue

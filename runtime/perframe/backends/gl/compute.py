@@ -88,17 +88,18 @@ class ComputeStep(KernelStep):
         viewed = [
             index
             for index, name in enumerate(kinds)
-            if f"{name}_texel(" in kernel.body and binding.inputs[name].shape.size <= 4 * largest
+            if (f"{name}_texel(" in kernel.body or "TEXEL" in binding.defines)
+            and binding.inputs[name].shape.size <= 4 * largest
         ]
         units = {index: len(kernel.textures) + at for at, index in enumerate(viewed)}
         accessors = [buffer_accessor(name, kinds[name], at, units.get(at)) for at, name in enumerate(kinds)]
         super().__init__(device, binding, "compute", accessors, {})
         self._units, size = units, binding.output.shape.size
-        if kernel.unit == "grid":
+        if binding.unit == "grid":
             x, *rest = binding.grid
             self._groups = (-(-x // _GROUP), *rest)
         else:
-            invocations = {"element": size, "texel": (size + 3) // 4, "tile": binding.tiles}[kernel.unit]
+            invocations = {"element": size, "texel": (size + 3) // 4, "tile": binding.tiles}[binding.unit]
             groups = -(-invocations // _GROUP)
             self._groups = (min(groups, _MAX_GROUPS), -(-groups // _MAX_GROUPS), 1)
 
@@ -128,7 +129,10 @@ def buffer_accessor(name: str, kind: str, binding: int, unit: int | None = None)
     data, vectors = f"{name}_data", f"{name}_vectors"
     block = f"layout(std430, binding = {binding}) readonly buffer"
     if unit is not None:
-        texels, texel = f"layout(binding = {unit}) uniform {prefix}samplerBuffer {name}_view;", f"texelFetch({name}_view, t)"
+        texels, texel = (
+            f"layout(binding = {unit}) uniform {prefix}samplerBuffer {name}_view;",
+            f"texelFetch({name}_view, t)",
+        )
     else:
         texels, texel = f"{block} {name}_texels {{ {vector} {vectors}[]; }};", f"{vectors}[t]"
     return (

@@ -60,7 +60,7 @@ class _Draw:
     def __init__(self, device: Device, compute: bool) -> None:
         self.kernel = load_kernel("convert/tensor_to_texture")
         accessor = buffer_accessor("X", "float", 0) if compute else texture_accessor("X", "float", device.texture_shift)
-        text = compose(self.kernel, "draw", [accessor], {"O_TYPE": "float"}, "", 430 if compute else 330)
+        text = compose(self.kernel, "", "draw", [accessor], {"O_TYPE": "float"}, "", 430 if compute else 330)
         self._program = device.programs.get(text, [] if compute else ["X_texture"], self.kernel.name).glo
         self._vertex_array, self._compute = device.vertex_array, compute
         self.input: Any = None

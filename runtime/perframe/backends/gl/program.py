@@ -131,6 +131,7 @@ def _library(name: str) -> str:
 
 def compose(
     kernel: Kernel,
+    unit: str,
     shell: str,
     accessors: Sequence[str],
     defines: Mapping[str, str],
@@ -144,9 +145,9 @@ def compose(
     lines = [f"#define {name} {value}" for name, value in defines.items()]
     lines += [f"#define O_VECTOR {vector}"]
     if shell == "compute":
-        element = vector if kernel.unit in ("texel", "grid") else defines["O_TYPE"]
+        element = vector if unit in ("texel", "grid") else defines["O_TYPE"]
         lines.append(f"layout(std430, binding = 7) writeonly buffer O_block {{ {element} O_data[]; }};")
-        if kernel.unit in ("tile", "grid"):
+        if unit in ("tile", "grid"):
             lines.append(f"void store(int o, {element} value) {{ O_data[o] = value; }}")
     elif shell == "pixel":
         lines.append("out O_VECTOR O_texel;")

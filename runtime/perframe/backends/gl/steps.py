@@ -106,6 +106,11 @@ class Binding:
         return [name for name in self.kernel.inputs if name in self.inputs]
 
     @property
+    def unit(self) -> str:
+        """The output of one invocation, which the kernel's text or a define chooses."""
+        return "texel" if "TEXEL" in self.defines else self.kernel.unit
+
+    @property
     def block(self) -> bytes:
         """The uniform block's bytes."""
         sizes = {"O_size": self.output.shape.size, "O_tiles": self.tiles}
@@ -229,7 +234,7 @@ class KernelStep:
         samplers: Sequence[str] = (),
     ) -> None:
         kernel = binding.kernel
-        text = compose(kernel, shell, accessors, {**defines, **binding.all_defines}, binding.functions)
+        text = compose(kernel, binding.unit, shell, accessors, {**defines, **binding.all_defines}, binding.functions)
         self._program = device.programs.get(text, [*samplers, *kernel.textures], kernel.name).glo
         self._planned = self._inputs = [on_gl(binding.inputs[name].storage) for name in binding.reads]
         self.textures, self._sampler = list(binding.textures.values()), device.sampler

@@ -9,11 +9,15 @@ import numpy as np
 
 from perframe.backends.operand import Operand
 from perframe.backends.protocol import LayerLike
-from perframe.layers.blocks import BLOCK, Blocks
+from perframe.layers.blocks import BLOCK, Blocks, Shuffle
 
 
 def compute(layer: LayerLike, form: Blocks, inputs: Sequence[Any], outputs: Sequence[Operand]) -> list[Any]:
     """Rearrange the channels."""
+    if isinstance(form, Shuffle):
+        x = from_blocks(inputs[0], form.channels)
+        apart = x.reshape(form.batch, form.groups, -1, form.pixels)
+        return [to_blocks(np.swapaxes(apart, 1, 2).reshape(x.shape))]
     return [to_blocks(inputs[0]) if layer.op == "ToBlocks" else from_blocks(inputs[0], form.channels)]
 
 

@@ -12,37 +12,53 @@ from perframe.layers.block_conv import BlockConvolution
 from perframe.layers.blocks import BLOCK, blocks_of
 from perframe.layers.geometry import Window
 
-PIXELS = 4  # of a row, that an invocation computes
+PIXELS = {"block_pointwise": 8, "block_conv": 4}  # that an invocation computes
+MOST_BLOCKS = {"block_pointwise": 2, "block_conv": 4}  # of outputs that it computes for each pixel
 SHARED_WIDTHS, SHARED_STRIDES = (1, 3, 5, 7), (1, 2)  # of windows whose pixels share what they read of a line
 
 
 def lower(call: Call[BlockConvolution], tools: Tools) -> list[Binding]:
     """One kernel, with bias, addend and epilogue in it."""
     form, x, b, addend = call.form, call.x, call.optional(2), call.optional(3)
-    window, outputs = form.window, blocks_of(form.outputs)
-    depth_blocks, group_blocks = blocks_of(form.depth), outputs // form.groups
-    if form.groups > 1 and form.depth == 1:
-        depth, blocks, all_blocks, group_blocks = 0, 1, outputs, 1
-    else:
-        depth = BLOCK if form.takes_blocks else form.depth
-        blocks = 2 if form.groups == 1 or group_blocks % 2 == 0 else 1
-        all_blocks = depth_blocks * form.groups if form.takes_blocks else depth
+    window, outputs, depth_blocks = form.window, blocks_of(form.outputs), blocks_of(form.depth)
+    is_depthwise = form.groups > 1 and form.depth == 1
+    has_one_tap = math.prod(window.kernel) == 1 and not any(window.begin) and not any(window.end)
+    kernel = "block_pointwise" if has_one_tap and form.takes_blocks and not is_depthwise else "block_conv"
+    group_blocks, depth = outputs // form.groups, BLOCK if form.takes_blocks else form.depth
+    blocks, all_blocks = _together(group_blocks, form.groups, MOST_BLOCKS[kernel]), depth_blocks * form.groups
+    if is_depthwise:
+        depth, blocks, group_blocks = 0, 1, 1
+    if kernel == "block_pointwise":
+        depth = 2 * BLOCK  # a round of its loop takes two blocks
     w = call.input(1).derived(
-        f"fours of {form.groups} groups, {blocks} x {depth}", lambda value: _packed(value, form.groups, blocks, depth)
+        f"{blocks} blocks of {form.groups} groups by {depth}",
+        lambda value: _packed(value, form.groups, blocks, depth),
     )
     if b is not None:
         b = b.derived("whole blocks", lambda value: np.pad(value, (0, -len(value) % BLOCK)))
-    strips = -(-form.output[-1] // PIXELS)
     params: dict[str, Any] = window_params(window, 2, size=form.size, output_=form.output)
     params |= {"depth_blocks": depth_blocks, "group_blocks": group_blocks, "all_blocks": all_blocks}
-    params |= {"out_blocks": outputs, "strips": strips}
-    numbers = {"PIXELS": PIXELS, "BLOCKS": blocks, "DEPTH": depth, **_sharing(window)}
-    numbers |= {"HAS_BIAS": int(b is not None), "HAS_ADDEND": int(addend is not None)}
-    grid = (math.prod(form.output[:-1]) * strips, -(-outputs // blocks), form.batch)
+    params |= {"out_blocks": outputs, "has_bias": b is not None, "has_addend": addend is not None}
+    numbers, pixels = {"PIXELS": PIXELS[kernel], "BLOCKS": blocks}, PIXELS[kernel]
+    if kernel == "block_pointwise":
+        strips = -(-math.prod(form.output) // pixels)
+        params = {name: value for name, value in params.items() if name not in ("kernel", "dilation", "begin")}
+    else:
+        params["strips"] = -(-form.output[-1] // pixels)
+        strips = math.prod(form.output[:-1]) * params["strips"]
+        numbers |= {"DEPTH": depth, **_sharing(window)}
     given = {"X": x, "W": w, "B": b or w, "A": addend or x}
     defines = {name: str(number) for name, number in numbers.items()}
-    functions = epilogue_of(call.layer, call.y.dtype)
-    return [call.bind("compute/block_conv", given, call.y, params, defines, functions, grid=grid)]
+    functions, grid = epilogue_of(call.layer, call.y.dtype), (strips, -(-outputs // blocks), form.batch)
+    return [call.bind(f"compute/{kernel}", given, call.y, params, defines, functions, grid=grid)]
+
+
+def _together(group_blocks: int, groups: int, most: int) -> int:
+    """The number of blocks that an invocation computes. It divides those of a group, or wastes few in the last round."""
+    count = most
+    while count > 1 and group_blocks % count and (groups > 1 or group_blocks < 4 * count):
+        count //= 2
+    return count
 
 
 def _sharing(window: Window) -> dict[str, int]:
@@ -53,8 +69,8 @@ def _sharing(window: Window) -> dict[str, int]:
 
 
 def _packed(weights: Any, groups: int, blocks: int, depth_block: int) -> Any:
-    """The weights as (so many blocks of outputs, depth block, kernel row, column, block, depth in block, output in
-    block). Missing outputs and depths are zero. Without depth: as (block, kernel row, column, output in block).
+    """The weights as (so many blocks of outputs, depth block, kernel row, column, block of depth, block, depth in block,
+    output in block). Missing outputs and depths are zero. Without depth: as (block, kernel row, column, output in block).
     """
     outputs, depth = weights.shape[:2]
     kernel = (1, *weights.shape[2:]) if weights.ndim == 3 else weights.shape[2:]
@@ -62,8 +78,8 @@ def _packed(weights: Any, groups: int, blocks: int, depth_block: int) -> Any:
         return np.ascontiguousarray(weights.reshape(-1, BLOCK, *kernel).transpose(0, 2, 3, 1)).reshape(-1)
     per_group = blocks_of(outputs // groups)
     per_group += -per_group % blocks
-    depth_blocks = -(-depth // depth_block)
+    depth_blocks, parts = -(-depth // depth_block), max(1, depth_block // BLOCK)
     padded = np.zeros((groups, per_group * BLOCK, depth_blocks * depth_block, *kernel), np.float32)
     padded[:, : outputs // groups, :depth] = weights.reshape(groups, outputs // groups, depth, *kernel)
-    split = padded.reshape(groups, per_group // blocks, blocks, BLOCK, depth_blocks, depth_block, *kernel)
-    return np.ascontiguousarray(split.transpose(0, 1, 4, 6, 7, 2, 5, 3)).reshape(-1)
+    split = padded.reshape(groups, per_group // blocks, blocks, BLOCK, depth_blocks, parts, -1, *kernel)
+    return np.ascontiguousarray(split.transpose(0, 1, 4, 7, 8, 5, 2, 6, 3)).reshape(-1)

@@ -9,7 +9,8 @@ import numpy as np
 
 from perframe.backends.gl.families.select import first_indices
 from perframe.backends.gl.steps import GPU_DTYPES, MOST_DIMS, ROUNDS, Binding, Call, Tools, kind_of, window_params
-from perframe.layers.geometry import in_dims
+from perframe.layers.blocks import BLOCK
+from perframe.layers.geometry import Window, in_dims
 from perframe.layers.pool import Pooling, Unpooling
 from perframe.layers.select import Selection
 from perframe.tensor import DataType
@@ -41,6 +42,8 @@ def lower(call: Call[Pooling | Unpooling], tools: Tools) -> list[Binding]:
     form = call.form
     if isinstance(form, Unpooling):
         return _unpool(call, form, tools)
+    if _has_blocks(form) and not call.outputs[1:] and kind_of(call.y.dtype) == "float":
+        return [_of_blocks(call, form)]
     params = {
         **window_params(form.window, 3, size=form.size, output_=form.output),
         "end": form.window.in_dims(3).end,
@@ -54,6 +57,23 @@ def lower(call: Call[Pooling | Unpooling], tools: Tools) -> list[Binding]:
         call.bind("pool", {"X": call.x}, y, params, defines | ({"INDEX": "1"} if is_index else {}))
         for is_index, y in enumerate(call.outputs)
     ]
+
+
+def _has_blocks(form: Pooling) -> bool:
+    """Whether the last dim holds the channels of a block, and each is pooled alone."""
+    window = form.window
+    channels = len(form.size) > 1 and form.size[-1] == form.output[-1] == BLOCK
+    alone = window.kernel[-1] == window.strides[-1] == 1 and not window.begin[-1] and not window.end[-1]
+    return channels and alone and form.kind in ("largest", "average") and len(form.size) <= 3
+
+
+def _of_blocks(call: Call[Any], form: Pooling) -> Binding:
+    """The kernel that pools four channels at once."""
+    window = form.window
+    plane = Window(*(part[:-1] for part in (window.kernel, window.strides, window.dilations, window.begin, window.end)))
+    params = window_params(plane, 2, size=form.size[:-1], output_=form.output[:-1])
+    params |= {"end": plane.in_dims(2).end, "largest": form.kind == "largest"}
+    return call.bind("block_pool", {"X": call.x}, call.y, params)
 
 
 def _unpool(call: Call[Any], form: Unpooling, tools: Tools) -> list[Binding]:
