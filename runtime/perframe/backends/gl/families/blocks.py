@@ -5,7 +5,6 @@ from __future__ import annotations
 from perframe.backends.gl.steps import Binding, Call, Tools
 from perframe.layers.blocks import Blocks
 
-
 KERNELS = {"ToBlocks": "to_blocks", "FromBlocks": "from_blocks", "ShuffleBlocks": "shuffle_blocks"}
 
 
