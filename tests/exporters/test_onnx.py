@@ -122,6 +122,17 @@ def test_layers_give_the_same(module: Path) -> None:
             assert_same(got, value, max(case.rtol, 1e-5), max(case.atol, 1e-6))
 
 
+@pytest.mark.parametrize("interleaved", [0, 1])
+@pytest.mark.parametrize("width", [4, 8])
+def test_rotations_are_spelled_out(interleaved: int, width: int) -> None:
+    given = [draw(2, 3, 5, 8), draw(5, width), draw(2, 1, 5, width)]
+    case = Case("", "RotatePairs", given, {"interleaved": interleaved})
+    proto = case.proto()
+    model = pf.load(proto, optimize=False)
+    assert_same(run(exported(model), case.fed), case.expected(proto))
+    assert [layer.op for layer in pf.load(exported(model)).layers].count("RotatePairs") == 1
+
+
 CONTROL = ("loop", "scan", "if_", "sequence", "optional", "nonmaxsuppression", "split_to", "identity", "range")
 FAILING = {name for _, name in not_passed()}
 

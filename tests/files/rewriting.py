@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import io
 import json
 import zlib
@@ -9,6 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import perframe as pf
+from perframe.files.model_file import PLAIN
+from perframe.files.packing import unpacked
 from perframe.files.tensors import checksum
 
 
@@ -34,7 +37,8 @@ class Parts:
         length = int.from_bytes(data[:8], "little")
         entries = json.loads(data[8 : 8 + length])
         metadata = entries.pop("__metadata__")
-        return cls(metadata, entries, json.loads(metadata["graph"]), bytearray(data[8 + length :]))
+        text = metadata["graph"] if metadata["perframe"] == PLAIN else unpacked(metadata["graph"], "the graph")
+        return cls(metadata, entries, json.loads(text), bytearray(data[8 + length :]))
 
     @property
     def layers(self) -> Any:
@@ -52,6 +56,12 @@ class Parts:
             except (TypeError, LookupError, ValueError):  # damaged on purpose
                 continue
         text = json.dumps(self.graph)
+        if self.metadata["perframe"] != PLAIN:
+            text = base64.b64encode(zlib.compress(text.encode())).decode()
+        return self.with_graph(text)
+
+    def with_graph(self, text: str) -> bytes:
+        """The file with this text for its graph, and the text's checksum."""
         metadata = self.metadata | {"graph": text, "checksum": f"{zlib.crc32(text.encode()):08x}"}
         header = json.dumps({"__metadata__": metadata, **self.entries}, separators=(",", ":")).encode()
         return len(header).to_bytes(8, "little") + header + self.body

@@ -146,6 +146,25 @@ def test_a_path_bytes_and_a_file_are_told_by_their_content(tmp_path: Path) -> No
     assert pf.load(path.rename(tmp_path / "model.onnx")).layers[0].epilogue
 
 
+def test_files_with_a_plain_graph_are_read() -> None:
+    """Version 1 of the format."""
+    model = small()
+    parts = Parts.of(saved(model))
+    assert parts.metadata["perframe"] == "2"
+    parts.metadata["perframe"] = "1"
+    data = parts.sealed()
+    assert b'"op\\"' in data
+    assert facts(pf.load(data)) == facts(model)
+
+
+def test_a_graph_that_would_become_too_small_stays_plain() -> None:
+    model = small()
+    model.producer = "a" * 1_000_000
+    data = saved(model)
+    assert Parts.of(data).metadata["perframe"] == "1"
+    assert pf.load(data).producer == model.producer
+
+
 def test_the_library_of_safetensors_reads_the_tensors(tmp_path: Path) -> None:
     model = small()
     pf.save(model, tmp_path / "m.perframe")

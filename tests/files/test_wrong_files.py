@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import subprocess
 import sys
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -118,6 +120,29 @@ def test_what_is_wrong_is_said(name: str, tmp_path: Path) -> None:
 
 def test_the_same_file_unchanged_is_loaded() -> None:
     assert pf.load(Parts.of(WHOLE).sealed()).layers
+
+
+def small_text(text: bytes) -> str:
+    return base64.b64encode(zlib.compress(text, 9)).decode()
+
+
+PACKED = {
+    "no base64": ('""', "cannot be unpacked: "),
+    "not deflated": (base64.b64encode(b"nothing that zlib made").decode(), "cannot be unpacked: Error -3"),
+    "nothing": ("", "does not end with its 0 bytes"),
+    "cut": (small_text(b"{}" * 99)[:-8], "does not end"),
+    "two texts": (base64.b64encode(2 * zlib.compress(b"{}")).decode(), "does not end"),
+    "a text that is too large": (small_text(b"[" * 10_000_000), "too large"),
+    "no JSON": (small_text(b"{"), "its graph is not JSON"),
+    "no text": (small_text(b'{"\xff": 1}'), "its graph is not JSON"),
+}
+
+
+@pytest.mark.parametrize("name", PACKED)
+def test_a_graph_that_cannot_be_unpacked_is_an_error(name: str) -> None:
+    text, message = PACKED[name]
+    with pytest.raises(pf.ModelError, match=message):
+        pf.load(Parts.of(WHOLE).with_graph(text))
 
 
 def test_a_changed_byte_is_found_wherever_it_is() -> None:

@@ -244,6 +244,45 @@ def _multiply_add(layer: Layer, graph: Graph) -> list[Layer]:
     ]
 
 
+@rule("RotatePairs")
+def _rotate_pairs(layer: Layer, graph: Graph) -> list[Layer]:
+    """x * cos + turned * sin, where `turned` joins -b and a of all pairs (a, b)."""
+    x, *tables = layer.inputs
+    interleaved, output = layer.attributes.get("interleaved", 0), layer.outputs[0]
+    layers: list[Layer] = []
+
+    def then(op: str, *inputs: str, made: Sequence[str] = (), **attributes: Any) -> str:
+        names = list(made or [graph.free(output)])
+        layers.append(Layer(op, f"{layer.name}/{names[0]}", list(inputs), names, attributes))
+        return names[0]
+
+    def numbers(*values: int) -> str:
+        return graph.constant(np.array(values, np.int64), output)
+
+    def joined(one: str, other: str, dims: int) -> str:
+        """Join the first and the second numbers of all pairs. `dims` come before them."""
+        if not interleaved:
+            return then("Concat", one, other, axis=-1)
+        both = [then("Unsqueeze", name, numbers(-1)) for name in (one, other)]
+        return then("Reshape", then("Concat", *both, axis=-1), numbers(*(0,) * dims, size))
+
+    shape = graph.spec(x).shape
+    assert shape is not None and isinstance(shape[-1], int)
+    size = shape[-1]
+    if interleaved:
+        a, b = (then("Slice", x, numbers(k), numbers(size), numbers(-1), numbers(2)) for k in range(2))
+    else:
+        a, b = graph.free(output), graph.free(output)
+        then("Split", x, made=[a, b], axis=-1, num_outputs=2)
+    turned = joined(then("Neg", b), a, len(shape) - 1)
+    for index, table in enumerate(tables):
+        known = graph.spec(table).shape
+        if known is not None and known[-1] != size:
+            tables[index] = joined(table, table, len(known) - 1)
+    then("Add", then("Mul", x, tables[0]), then("Mul", turned, tables[1]), made=[output])
+    return layers
+
+
 @rule("Pass", "Copy")
 def _identity(layer: Layer, graph: Graph) -> list[Layer]:
     return [replace(layer, op="Identity")]

@@ -15,6 +15,7 @@ from perframe.files import container
 from perframe.files.checks import check
 from perframe.files.container import Entry
 from perframe.files.graph import Builder, described, read_dtype
+from perframe.files.packing import packed, unpacked
 from perframe.files.tensors import Buffer, checksum, decoded, encoded, stored_bytes, stored_form
 from perframe.layers.base import MAX_RANK
 from perframe.model import Model, Names
@@ -22,7 +23,7 @@ from perframe.tensor import DataType
 from perframe.tensor.checks import too_large
 
 Array = NDArray[Any]
-VERSION = 1
+PLAIN, PACKED = "1", "2"  # the versions of the format: the graph as it is, and packed
 _SIGN = b'"perframe"'  # in the metadata, which come first
 
 
@@ -63,7 +64,9 @@ def pieces(model: Model) -> Iterator[Buffer]:
     origin = {"producer": model.producer, "opsets": model.opsets}
     whole = {"optimized": model.optimized, **origin, "model": graph, "tensors": tensors}
     text = json.dumps(whole, separators=(",", ":"), allow_nan=False)
-    metadata = {"perframe": str(VERSION), "checksum": f"{zlib.crc32(text.encode()):08x}", "graph": text}
+    small = packed(text)
+    version, said = (PLAIN, text) if small is None else (PACKED, small)
+    metadata = {"perframe": version, "checksum": f"{zlib.crc32(said.encode()):08x}", "graph": said}
     yield container.composed(metadata, entries)
     yield from (data[key] for key in order)
 
@@ -97,14 +100,14 @@ def read(data: memoryview, file: str) -> Model:
 
 def _graph(metadata: Mapping[str, str]) -> dict[str, Any]:
     version, text = metadata.get("perframe", ""), metadata.get("graph", "")
-    if version != str(VERSION):
+    if version not in (PLAIN, PACKED):
         raise ModelError(
-            f"it is of version {version!r:.80} of the format, and this perframe reads version {VERSION}: save it again "
-            "with this perframe, or install the one that wrote it"
+            f"it is of version {version!r:.80} of the format, and this perframe reads versions {PLAIN} and {PACKED}: "
+            "save it again with this perframe, or install the one that wrote it"
         )
     if metadata.get("checksum") != f"{zlib.crc32(text.encode('utf-8', 'replace')):08x}":
         raise ModelError("its graph is damaged: the checksum differs; copy or save the file again")
-    return container.parsed_json(text, "its graph")
+    return container.parsed_json(unpacked(text, "its graph") if version == PACKED else text, "its graph")
 
 
 def _arrays(tensors: Any, entries: Mapping[str, Entry], body: memoryview) -> dict[str, Array]:

@@ -25,6 +25,7 @@ PASSES = (
     "recognise_shuffles",
     "recognise_functions",
     "recognise_norms",
+    "recognise_rotations",
     "move_channels",
     "fuse_padding",
     "fuse_affine",

@@ -26,23 +26,7 @@ def rotate(chain: Chain, x: str, positions: str, tables: tuple[str, str], interl
     if rest:
         x, still = chain.several(2, "Split", x, chain.ints(2 * half, rest), axis=-1)
     angles = [chain("Unsqueeze", chain("Gather", table, positions), chain.ints(2)) for table in tables]
-    if interleaved:
-        x = chain("Reshape", x, chain.ints(0, 0, 0, half, 2))
-        left, right = (
-            chain("Squeeze", part, chain.ints(-1)) for part in chain.several(2, "Split", x, axis=-1, num_outputs=2)
-        )
-    else:
-        left, right = chain.several(2, "Split", x, axis=-1, num_outputs=2)
-    cos, sin = angles
-    turned = [
-        chain("Sub", chain("Mul", left, cos), chain("Mul", right, sin)),
-        chain("Add", chain("Mul", left, sin), chain("Mul", right, cos)),
-    ]
-    if interleaved:
-        turned = [chain("Unsqueeze", part, chain.ints(-1)) for part in turned]
-    result = chain("Concat", *turned, axis=-1)
-    if interleaved:
-        result = chain("Reshape", result, chain.ints(0, 0, 0, 2 * half))
+    result = chain("RotatePairs", x, *angles, interleaved=int(interleaved))
     return chain("Concat", result, still, axis=-1) if still else result
 
 

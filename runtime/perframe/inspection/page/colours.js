@@ -3,7 +3,7 @@
 
 const KINDS = [
   ["convolution", "#8fb8f6", ["conv", "conv_transpose", "deform_conv", "col2im"]],
-  ["product", "#b9a4f2", ["matmul", "einsum", "attention", "recurrent", "quantized", "linalg"]],
+  ["product", "#b9a4f2", ["matmul", "einsum", "attention", "rotary", "recurrent", "quantized", "linalg"]],
   ["elementwise", "#a7dba0", ["elementwise", "bits", "cumulative", "quantize", "requantize", "random"]],
   ["norm, reduction", "#f5cf7f", ["norm", "standardize", "reduce", "pool", "roi", "roi_pool"]],
   ["moves data", "#c9cdd6", ["move", "join", "gather", "scatter", "pad", "drop", "reverse", "extract", "resize", "grid", "make"]],

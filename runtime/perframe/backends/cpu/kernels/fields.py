@@ -124,6 +124,8 @@ ROI = Fields(
     "x regions pictures out",
     "scale error count channels height width out_height out_width samples is_half_pixel",
 )
+# then the dims of the rows, and the strides of cos and of sin along them
+ROTARY = Fields("x cos sin out", "size interleaved by_pair rank")
 SOFTMAX = Fields("x out", "size inner takes_logarithm outer")
 NEIGHBOURS = Fields("x out", "parameters channels inner before after")
 QUANTIZE = Fields("x scale zero out", "inner size pieces piece")
