@@ -27,7 +27,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 from tests.benchmarks.peers import PEERS, convert_to_ncnn, peers_python
-from tools.drivers import driver_environment
+from tools.driver_environments import driver_environment
 
 from perframe.command_line.agreement import relative_difference
 from perframe.command_line.bench import machine_facts, make_task
