@@ -35,13 +35,14 @@ class Loop:
     instructions: int
     multiply_adds: int
     vector: int  # instructions of the vector unit; loads and stores are not among them
+    multiplying: int  # those that multiply and add; one may do it twice
     bytes_loaded: int  # by each lane; loads of scalars, which a wave shares, do not count
     waits: int
 
     @property
     def share(self) -> float:
-        """The share of multiply-adds in the vector instructions."""
-        return self.multiply_adds / max(1, self.vector)
+        """The share of instructions that multiply and add in those of the vector unit."""
+        return self.multiplying / max(1, self.vector)
 
     @property
     def bytes_each(self) -> float:
@@ -111,19 +112,23 @@ def _read_loop(lines: Sequence[str]) -> Loop:
         instruction = (line.split() or [""])[0]
         if instruction.startswith(("v_", "s_", "ds_")) or _LOAD.match(instruction):
             count["instructions"] += 1
-        if instruction.startswith("v_dual_"):
-            count["vector"] += 1
-            count["multiply-adds"] += len(_DUAL.findall(line))
-        elif instruction.startswith("v_"):
-            count["vector"] += 1
+        if instruction.startswith("v_"):
             found = _MULTIPLY_ADD.match(instruction)
-            count["multiply-adds"] += 0 if found is None else 2 if found[1] else 1
+            done = len(_DUAL.findall(line)) or (0 if found is None else 2 if found[1] else 1)
+            count.update({"vector": 1, "multiply-adds": done, "multiplying": done > 0})
         elif _LOAD.match(instruction):
             width = next((size for end, size in _WIDTHS.items() if instruction.endswith(end)), 4)
             count["bytes"] += 16 if instruction.startswith("image") else width
         elif instruction.startswith("s_waitcnt"):
             count["waits"] += 1
-    return Loop(count["instructions"], count["multiply-adds"], count["vector"], count["bytes"], count["waits"])
+    return Loop(
+        count["instructions"],
+        count["multiply-adds"],
+        count["vector"],
+        count["multiplying"],
+        count["bytes"],
+        count["waits"],
+    )
 
 
 def show(codes: Sequence[Code], uses: Uses, console: Console) -> None:

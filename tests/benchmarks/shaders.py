@@ -70,7 +70,7 @@ class Settings:
     sides: Sequence[str]
     rounds: int
     threads: int  # of a peer, for its work on the CPU
-    driver: str
+    driver: str  # "" for the system's
 
 
 def measure(name: str, settings: Settings, say: Say) -> list[Result]:
@@ -107,7 +107,7 @@ def enter(task: Task, side: str, settings: Settings) -> Contestant:
     """Start a side's process on the driver. A peer's process has the peers' environment. Raises BackendError."""
     root = resource("shaders").parent
     paths = {"PYTHONPATH": os.pathsep.join((str(root / "runtime"), str(root)))}
-    environment = {**driver_environment(settings.driver), **paths}
+    environment = {**(driver_environment(settings.driver) if settings.driver else {}), **paths}
     if side in OURS:
         return Contestant(task, side, limits=LIMITS, environment=environment)
     command = (str(peers_python()), "-m", "tests.benchmarks.side")
@@ -244,7 +244,7 @@ def main(
     sides: Annotated[str, typer.Option(help="What takes part.")] = ",".join(SIDES),
     rounds: Annotated[int, typer.Option(min=1, help="Rounds in which all sides take turns.")] = 7,
     threads: Annotated[int, typer.Option(min=1, help="Threads of a peer.")] = os.cpu_count() or 1,
-    driver: Annotated[str, typer.Option(help="A driver of tools/drivers.py that computes.")] = "llvmpipe25",
+    driver: Annotated[str, typer.Option(help="One of tools/drivers.py; nothing for the system's.")] = "llvmpipe25",
     json_file: Annotated[Path | None, typer.Option("--json", metavar="OUT", help="Write JSON.")] = None,
 ) -> None:
     """Time perframe's GPU backends beside ncnn on Vulkan and onnxruntime's WebGPU provider, on software devices."""
