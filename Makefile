@@ -10,7 +10,11 @@ FOLDER ?= output/models
 # Mesa without compute shaders: what a GL 3.3 driver, or macOS, leaves to the pixel backend.
 GL33 := MESA_GL_VERSION_OVERRIDE=3.3 MESA_GLSL_VERSION_OVERRIDE=330 PERFRAME_BACKENDS=gpu_pixel
 
-.PHONY: help demo test lint pytest test-gl33 test-guarded fuzz soak check-wheel bench models sweep wheel clean
+# Both GL backends, without the CPU; and where their shaders are kept for the compilers of other drivers.
+GL_TESTS := PERFRAME_BACKENDS=gpu_compute,gpu_pixel
+SHADERS := output/shaders
+
+.PHONY: help demo test lint pytest test-gl33 test-guarded test-drivers fuzz soak check-wheel bench bench-shaders models sweep wheel clean
 
 help: ## what can be made
 	@grep -E '^[a-z0-9-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 14
@@ -32,6 +36,16 @@ pytest: .venv/.dev ## the tests alone; ARGS="-k pool"
 test-gl33: .venv/.dev ## the pixel backend's tests on a GL 3.3 context
 	$(GL33) $(BIN)/pytest -n $(JOBS) -m backend $(ARGS)
 
+test-drivers: .venv/.dev ## every shader on the compilers of nine drivers, GPUs' among them; the GL tests on Zink and Mesa 25
+	rm -rf $(SHADERS)
+	$(GL_TESTS) PYTHONPATH=tools PERFRAME_SHADERS=$(abspath $(SHADERS)) $(BIN)/pytest -n $(JOBS) -p shader_texts -m backend \
+		tests/layers tests/textures $(ARGS)
+	$(BIN)/python tools/drivers.py compile $(SHADERS)
+	for driver in zink llvmpipe25; do \
+		$(GL_TESTS) $(BIN)/python tools/drivers.py run $$driver \
+			$(BIN)/pytest -n $(JOBS) -m "backend or gl" tests/gl tests/layers $(ARGS) || exit 1; \
+	done
+
 test-guarded: .venv/.dev ## the CPU's tests of layers, and mutated models, with values between pages that may not be touched
 	PERFRAME_GUARD=behind PERFRAME_BACKENDS=cpu $(BIN)/pytest -n $(JOBS) tests/layers tests/fuzz $(ARGS)
 	PERFRAME_GUARD=before PERFRAME_BACKENDS=cpu $(BIN)/pytest -n $(JOBS) tests/layers $(ARGS)
@@ -44,6 +58,9 @@ check-wheel: .venv/.dev ## the wheel, in a clean environment
 
 bench: .venv/.dev ## perframe and onnxruntime side by side; ARGS="mnist-12 --rounds 20"
 	$(BIN)/perframe bench $(or $(ARGS),light_squeezenet --backend cpu,gpu_compute,gpu_pixel --against onnxruntime)
+
+bench-shaders: .venv/.dev ## the GPU backends, ncnn on Vulkan and onnxruntime's WebGPU side by side; ARGS="--models mnist-12"
+	$(BIN)/python -m tests.benchmarks.shaders $(ARGS)
 
 soak: .venv/.dev ## ten thousand frames, hundreds of workers and shapes, and what they leave; ARGS="-k frames"
 	PERFRAME_SOAK=full $(BIN)/pytest tests/soak -rP $(ARGS)

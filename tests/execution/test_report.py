@@ -47,6 +47,35 @@ def test_steps_on_the_cpu_are_timed() -> None:
         worker.report()
 
 
+@pytest.mark.parametrize("gpu", ["gpu_compute", "gpu_pixel"])
+def test_a_gpu_times_its_steps(gpu: str, gl_context: Any) -> None:
+    """A large product takes longer than the exponential of one number beside it."""
+    nodes = [node("MatMul", "x w", "a"), node("Exp", "z", "b")]
+    model = load(nodes, {"x": [192, 192], "z": [1]}, "a b", {"w": np.ones((192, 192), np.float32)})
+    x, z = np.ones((192, 192), np.float32), np.ones(1, np.float32)
+    with pf.Worker(model, gpu, gl_context) as worker:
+        assert {step.seconds for step in worker.schedule(x, z).report()} == {None}
+        for steps in (worker.report(repeats=3), _timed_in_frames(worker, x, z)):
+            seconds = {step.layer: step.seconds for step in steps}
+            assert seconds["a"] is not None and seconds["b"] is not None
+            assert 0 < seconds["b"] < seconds["a"] < 10
+        np.testing.assert_allclose(worker.schedule(x, z).peek_output("a").download_to_array(), 192, 1e-5)
+        worker.time_steps(False)
+        assert {step.seconds for step in worker.schedule(x, z).report()} == {None}
+    with pytest.raises(pf.ClosedError):
+        worker.time_steps()
+
+
+def _timed_in_frames(worker: pf.Worker, *inputs: Any) -> Any:
+    """The report after some frames, whole and in pieces, none of which waited for its times."""
+    worker.time_steps()
+    for _ in range(3):
+        worker.schedule(*inputs).peek_output("b").download_to_array()
+        for _ in worker.schedule_iterable(*inputs):
+            pass
+    return worker.schedule(*inputs).report()
+
+
 @pytest.mark.parametrize("repeats", [-1, 1.5, "3", None])
 def test_wrong_repeats(repeats: Any) -> None:
     with pf.Worker(load([node("Relu", "x", "y")], {"x": [3]})) as worker:

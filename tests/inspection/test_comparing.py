@@ -87,6 +87,15 @@ def test_the_command_names_the_layer_and_draws_the_errors(tmp_path: Path) -> Non
         assert RUNNER.invoke(app, [*call[:2], "--against", against]).exit_code == 0
 
 
+def test_a_page_shows_the_times_on_a_backend(backend: str, tmp_path: Path) -> None:
+    onnx.save(network(), tmp_path / "m.onnx")
+    call = ["inspect", str(tmp_path / "m.onnx"), "--html", str(tmp_path / "m.html"), "--profile", "--backend"]
+    assert RUNNER.invoke(app, [*call, backend]).exit_code == 0
+    text = (tmp_path / "m.html").read_text()
+    assert f"time on {'the cpu' if backend == 'cpu' else backend}" in text
+    assert RUNNER.invoke(app, [*call, "gpu"]).exit_code == 2
+
+
 def test_a_number_in_a_real_model(shared: Path, tmp_path: Path) -> None:
     proto = onnx.load(shared / "models" / "ultraface_rfb_320.onnx")
     weights = next(one for one in proto.graph.initializer if one.name == "base_net.4.3.weight")

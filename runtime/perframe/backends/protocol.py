@@ -74,6 +74,16 @@ class Program(Protocol):
         """Run the steps from `begin` up to `end`, in order. The caller has waited for whatever they depend on."""
 
 
+@runtime_checkable
+class TimedProgram(Protocol):
+    """A program whose steps are timed by the device that runs them, and not by the CPU's clock."""
+
+    def step_seconds(self, repeats: int) -> list[float] | None:
+        """The shortest time of each step, in seconds: of so many runs more, or, without repeats, of the runs while the
+        backend timed its steps. None if none was timed. Blocks if there are repeats.
+        """
+
+
 @dataclass
 class Access:
     """The storages that a program shares with others.
@@ -125,6 +135,7 @@ class Backend(Protocol):
     """The processor and the memory with which layers run."""
 
     backend_type: BackendType
+    times_steps: bool  # whether a GPU times each step of each run; the CPU does not (see TimedProgram)
 
     def alloc(self, shape: Sequence[int], dtype: DataType) -> Storage:
         """Allocate storage; its values are undefined."""

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import median
@@ -27,6 +27,7 @@ Clock = Literal["wall", "cpu"]
 
 WARM_UP_SECONDS = 0.5
 BURST_SECONDS = 0.1
+SERVER = (sys.executable, "-m", "perframe.command_line.bench_side")
 PAUSE_SECONDS = 0.02  # lets the threads of the side before fall asleep
 
 
@@ -36,6 +37,7 @@ class Timing:
 
     `load` includes the runtime's import. `first` is the first inference. `new_shape` is the first inference with other
     input shapes when everything else is warm; None if the model has no open dims. `steady` is the median of the rounds.
+    `cpu` has the first, the new shape's and the steady time as all threads of the process spend it.
     `difference` is the largest deviation from the peer's outputs, relative to the largest of them. `ratio` is peer /
     ours, of times and of memory: above 1, perframe is better. `peer` is the fastest peer, to which the others are
     compared.
@@ -49,6 +51,7 @@ class Timing:
     new_shape: float | None = None
     steady: float | None = None
     rounds: tuple[float, ...] = ()
+    cpu: Mapping[str, float] = field(default_factory=dict)
     memory: int | None = None
     difference: float | None = None
     peer: str | None = None
@@ -78,11 +81,17 @@ class Limits:
 class Process:
     """A side in its own process. See bench_side.py for its requests and answers."""
 
-    def __init__(self, side: str, limits: Limits | None = None, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        side: str,
+        limits: Limits | None = None,
+        environment: Mapping[str, str] | None = None,
+        command: Sequence[str] = SERVER,
+    ) -> None:
         self.side, self._limits = side, limits or Limits()
         self._errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 (close() closes it)
         self._child = subprocess.Popen(
-            [sys.executable, "-m", "perframe.command_line.bench_side"],
+            command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
@@ -139,31 +148,42 @@ class Contestant:
         limits: Limits | None = None,
         environment: Mapping[str, str] | None = None,
         clock: Clock = "wall",
+        command: Sequence[str] = SERVER,
     ) -> None:
         self.timing = Timing(task.name, side, threads)
-        self._task, self._process, self._clock = task, Process(side, limits, environment), clock
+        self._task, self._process, self._clock = task, Process(side, limits, environment, command), clock
         self._options = {"strict": strict} if threads is None else {"threads": threads}
         self._burst = 1
-        self._rounds: list[float] = []
+        self._rounds: list[dict[Clock, float]] = []
 
     def prepare(self) -> None:
         """Open the model, measure the load, the first inference and the first with a new shape, and warm up."""
         task, ask = self._task, self._process.ask
         path = task.ours if self.timing.threads is None else task.peers
         load = ask("open", side=self.timing.side, model=str(path), **self._options)["seconds"]
-        (first,) = self._run(task.feed, 1)
-        samples, begin = self._run(task.feed, 2), time.perf_counter()
+        first = self._run(task.feed, 1)
+        steady, begin = self._run(task.feed, 2), time.perf_counter()
         while time.perf_counter() - begin < WARM_UP_SECONDS:
-            samples = self._run(task.feed, 3)
-        new_shape = self._run(task.new_feed, 1)[0] if task.new_feed else None
-        self._burst = max(1, min(200, round(BURST_SECONDS / median(samples))))
-        self.timing = replace(self.timing, load=load, first=first, new_shape=new_shape, steady=median(samples))
+            steady = self._run(task.feed, 3)
+        new_shape = self._run(task.new_feed, 1) if task.new_feed else None
+        self._burst = max(1, min(200, round(BURST_SECONDS / steady[self._clock])))
+        cpu = {"first": first["cpu"], "steady": steady["cpu"], **({"new_shape": new_shape["cpu"]} if new_shape else {})}
+        self.timing = replace(
+            self.timing,
+            load=load,
+            first=first[self._clock],
+            new_shape=new_shape[self._clock] if new_shape else None,
+            steady=steady[self._clock],
+            cpu=cpu,
+        )
 
     def round(self) -> None:
         """Run one burst of inferences."""
         time.sleep(PAUSE_SECONDS)
-        self._rounds.append(median(self._run(self._task.feed, self._burst)))
-        self.timing = replace(self.timing, rounds=tuple(self._rounds), steady=median(self._rounds))
+        self._rounds.append(self._run(self._task.feed, self._burst))
+        rounds = tuple(found[self._clock] for found in self._rounds)
+        cpu = {**self.timing.cpu, "steady": median(found["cpu"] for found in self._rounds)}
+        self.timing = replace(self.timing, rounds=rounds, steady=median(rounds), cpu=cpu)
 
     def finish(self) -> None:
         """Measure the peak memory."""
@@ -196,6 +216,7 @@ class Contestant:
         """End the process."""
         self._process.close()
 
-    def _run(self, feed: Path, times: int) -> list[float]:
-        samples: list[float] = self._process.ask("run", feed=str(feed), times=times, clock=self._clock)["samples"]
-        return samples
+    def _run(self, feed: Path, times: int) -> dict[Clock, float]:
+        """Run some inferences; the median of their times by each clock."""
+        answer = self._process.ask("run", feed=str(feed), times=times)
+        return {"wall": median(answer["wall"]), "cpu": median(answer["cpu"])}

@@ -29,23 +29,27 @@ def examine(name: str, optimize: bool = True, dims: dict[str, int] | None = None
     return inspect(loaded_model(name, dims=dims) if optimize else as_filed, as_filed)
 
 
-def write_graph(path: Path, name: str, optimize: bool, dims: dict[str, int], profile: bool) -> None:
-    """Draw a model on a page, beside what it is in the file; with `profile`, the CPU's times colour the layers."""
+def write_graph(path: Path, name: str, optimize: bool, dims: dict[str, int], profile: str | None) -> None:
+    """Draw a model on a page, beside what it is in the file. Times on the backend `profile` colour the layers."""
     as_filed = loaded_model(name, optimize=False, dims=dims)
     model = loaded_model(name, dims=dims) if optimize else as_filed
     with progress_bar() as step:
-        step("times the layers on the cpu" if profile else "", 0.2)
-        marks = {"time on the cpu": Mark(_seconds(model, dims), "s")} if profile else None
+        step(f"times the layers on {_place(profile)}" if profile else "", 0.2)
+        marks = {f"time on {_place(profile)}": Mark(_seconds(model, dims, profile), "s")} if profile else None
         step("draws the page", 0.8)
         write_page(path, model, as_filed if optimize else None, marks, dims, name)
 
 
-def _seconds(model: Model, dims: dict[str, int], repeats: int = 5) -> dict[str, float]:
-    """The time of each layer on the CPU by its name, in seconds. The backend may run several layers as one."""
+def _place(backend: str) -> str:
+    return "the cpu" if backend == "cpu" else backend
+
+
+def _seconds(model: Model, dims: dict[str, int], backend: str, repeats: int = 5) -> dict[str, float]:
+    """The time of each layer on a backend by its name, in seconds. The backend may run several layers as one."""
     from perframe.execution.worker import Worker
 
     seconds: dict[str, float] = {}
-    with Worker(model) as worker:
+    with Worker(model, backend) as worker:
         for output in worker.schedule(likely_arrays(model, likely_dims(model.inputs) | dims)).report(repeats):
             seconds[output.layer] = seconds.get(output.layer, 0.0) + (output.seconds or 0.0)
     return seconds

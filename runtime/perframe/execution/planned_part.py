@@ -218,7 +218,7 @@ class PlannedPart:
         return next(reversed(self._plans.values()), None)
 
     def report(self, repeats: int) -> list[StepReport]:
-        """The steps of the plan that ran last, timed on the CPU if `repeats` is not 0. No run is under way."""
+        """The steps of the plan that ran last, each timed in so many runs more. No run is under way."""
         return [] if self.latest_plan is None else steps_of(self.model, self.latest_plan, repeats)
 
     def planned_parts(self) -> Iterator[PlannedPart]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from time import perf_counter
 
 from perframe.backends.operand import Operand
-from perframe.backends.protocol import Access, Program
+from perframe.backends.protocol import Access, Program, TimedProgram
 from perframe.model import Layer, Model
 from perframe.plan.plan import Plan
 from perframe.plan.segments import Segment
@@ -54,7 +54,7 @@ class StepReport:
 
 
 def steps_of(model: Model, plan: Plan, repeats: int) -> list[StepReport]:
-    """The plan's steps, in the order in which they run; those on the CPU are timed. No run is under way."""
+    """The plan's steps, in the order in which they run, with the times that are measured. No run is under way."""
     inputs = {
         value.name: PartialTensor(value.dtype, DynamicTensorShape(shape))
         for value, shape in zip(model.inputs, plan.input_shapes, strict=True)
@@ -65,12 +65,18 @@ def steps_of(model: Model, plan: Plan, repeats: int) -> list[StepReport]:
         if not isinstance(segment, Segment):
             found += [StepReport(name, "", BackendType.CPU, (), (), 0, None, None) for name in segment.layers]
             continue
-        on_cpu = segment.backend.backend_type is BackendType.CPU
-        times = _seconds(segment.program, segment.access, repeats) if on_cpu and segment.program and repeats else []
+        times = _times(segment, repeats)
         for index, name in enumerate(segment.layers):
             seconds = times[index] if times else None
             found.append(_step(name, layers.get(name), known, segment.backend.backend_type, seconds))
     return found
+
+
+def _times(segment: Segment, repeats: int) -> list[float]:
+    """The shortest time of each step, or nothing if none was measured."""
+    if isinstance(segment.program, TimedProgram):
+        return segment.program.step_seconds(repeats) or []
+    return _seconds(segment.program, segment.access, repeats) if segment.program and repeats else []
 
 
 def _seconds(program: Program, access: Access, repeats: int) -> list[float]:

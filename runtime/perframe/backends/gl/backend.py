@@ -67,6 +67,7 @@ class GLBackend:
     backend_type: BackendType
     max_elements: int
     stores_anywhere = False
+    times_steps = False
 
     def __init__(self, device: Device) -> None:
         self.device = device
@@ -146,6 +147,8 @@ class GLBackend:
         """Submit the steps; GL itself orders them after earlier work."""
         for planned, new in access.take_rebinds():
             program.replace(planned, new)
+        assert isinstance(program, GLProgram)
+        program.time_steps(self.times_steps)
         program.run(begin, end)
 
     def flush(self) -> None:

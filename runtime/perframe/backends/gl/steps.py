@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Generic, Protocol, TypeVar, cast
 
 import moderngl
@@ -14,6 +16,7 @@ from numpy.typing import NDArray
 from perframe.backends.gl.context import Device
 from perframe.backends.gl.program import FORMULA_NUMBERS, Kernel, Numbers, compose, load_kernel
 from perframe.backends.gl.storage import GLStorage
+from perframe.backends.gl.timers import StepTimers
 from perframe.backends.operand import Operand, Scratch
 from perframe.backends.protocol import LayerLike, Step
 from perframe.errors import InputError
@@ -250,9 +253,10 @@ class KernelStep:
 class GLProgram:
     """Bound steps, and one uniform buffer with all their numbers."""
 
-    nanoseconds: int | None = None  # the GPU runs beside the CPU, and to measure it would mean to wait
+    nanoseconds: int | None = None  # of a whole run: the GPU runs beside the CPU, and planning does not wait for it
 
     def __init__(self, device: Device, steps: Sequence[GLStep]) -> None:
+        self._timers: StepTimers | None = None
         self._device, self._steps = device, list(steps)
         alignment = max(16, device.limits["uniform_alignment"])
         data = bytearray()
@@ -279,8 +283,33 @@ class GLProgram:
             return
         uniforms = self._uniforms.glo
         with self._device.using() as gl:
+            if self._timers is not None:
+                self._timers.run(begin, [partial(step.run, gl, uniforms) for step in self._steps[begin:end]])
+                return
             for step in self._steps[begin:end]:
                 step.run(gl, uniforms)
+
+    def time_steps(self, on: bool) -> None:
+        """Let the GPU time the steps of each run from now on, or no longer."""
+        if on is (self._timers is None):
+            with self._device.using():
+                self._timers = StepTimers(self._device, len(self._steps)) if on else None
+
+    def step_seconds(self, repeats: int) -> list[float] | None:
+        """The shortest time of each step on the GPU: of so many runs more, or, without repeats, of those that were
+        timed. None if none was. Blocks if there are repeats.
+        """
+        timed = self._timers
+        if repeats:
+            self.time_steps(True)
+            for _ in range(repeats):
+                self.run(0, len(self._steps))
+        if self._timers is None:
+            return None
+        with self._device.using():
+            self._timers.read(wait=repeats > 0)
+        found, self._timers = self._timers.shortest, self._timers if timed else None
+        return list(found) if all(map(math.isfinite, found)) else None
 
     def __del__(self) -> None:
         if self._uniforms is not None:

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from perframe.command_line.keys import takes_key
-from perframe.command_line.options import AsJson, Dims, HtmlPage, ModelName, console
+from perframe.command_line.options import BACKENDS, AsJson, Dims, HtmlPage, ModelName, check_backends, console
 
 
 @takes_key
@@ -17,7 +17,8 @@ def inspect(
     no_optimize: Annotated[bool, typer.Option("--no-optimize", help="Show the model as it is in the file.")] = False,
     memory: Annotated[bool, typer.Option("--memory", help="Run it once, and show its memory.")] = False,
     html: HtmlPage = None,
-    profile: Annotated[bool, typer.Option("--profile", help="With --html: time the layers on the CPU.")] = False,
+    profile: Annotated[bool, typer.Option("--profile", help="With --html: time the layers.")] = False,
+    backend: Annotated[str, typer.Option(help=f"With --profile: where. Of {', '.join(BACKENDS)}.")] = "cpu",
     dims: Dims = "",
 ) -> None:
     """Show a model's layers and the effect of the passes; with --memory, its weights and the peak within a run."""
@@ -30,7 +31,8 @@ def inspect(
         typer.echo(to_json(used)) if as_json else show_memory(used, console())
         return
     if html is not None:
-        write_graph(html, model, not no_optimize, parse_dims(dims), profile)
+        check_backends([backend])
+        write_graph(html, model, not no_optimize, parse_dims(dims), backend if profile else None)
         typer.echo(f"{html}: {html.stat().st_size:,} bytes; open it in a browser")
         return
     facts = examine(model, not no_optimize, parse_dims(dims))
