@@ -9,6 +9,7 @@
 // A pair of numbers for each part of each row: the mean (0 unless centered), and the sum of squared distances from it.
 // Long rows are done in parts. Later passes (paired) join the pairs of parts, each of which stands for `weight` of the
 // row's `total` elements.
+#define LONG
 float element(int o) {
     int pair = o >> 1, row = pair / parts, begin = (pair - row * parts) * run;
     int first = row * size, end = min(begin + run, size), stride = paired == 1 ? 2 : 1;

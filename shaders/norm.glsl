@@ -6,6 +6,7 @@
 //@ param int paired
 // A pair of numbers for each part of each row: its largest element, and the sum of exp(x - largest) over all elements.
 // Long rows are done in parts, and later passes (paired) join the pairs of parts.
+#define LONG
 float element(int o) {
     int pair = o >> 1;
     int row = pair / parts, begin = (pair - row * parts) * run;

@@ -13,6 +13,7 @@
 //@ param int finished
 // O[o, part] = finish(prepare(x) joined over a run of the reduced dims, divisor). Long reductions are done in parts,
 // and later passes reduce the parts. Only the first pass prepares elements, and only the last pass finishes the result.
+#define LONG
 int offset(int o, int rank, ivec4 low_shape, ivec4 high_shape, ivec4 low, ivec4 high) {
     int at = 0;
     for (int d = rank - 1; d >= 0; --d) {

@@ -9,6 +9,7 @@ from perframe.backends.gl.backend import GLBackend, StagedReadback
 from perframe.backends.gl.context import Device, device_for
 from perframe.backends.gl.steps import Array, Binding, KernelStep, from_gpu, kind_of, to_gpu
 from perframe.backends.gl.storage import GLStorage
+from perframe.backends.gl.texels import SHEETS
 from perframe.errors import BackendError
 from perframe.tensor import BackendType, DataType, Storage, TensorShape
 
@@ -63,9 +64,11 @@ class ComputeStep(KernelStep):
     def __init__(self, device: Device, binding: Binding) -> None:
         kinds = {name: kind_of(binding.inputs[name].dtype) for name in binding.reads}
         accessors = [buffer_accessor(name, kinds[name], index) for index, name in enumerate(kinds)]
-        super().__init__(device, binding, "compute", accessors, {})
+        super().__init__(device, binding, "compute", accessors, {"TEXELS": str(SHEETS)})
         size = binding.output.shape.size
-        invocations = {"element": size, "texel": (size + 3) // 4, "tile": binding.tiles}[binding.kernel.unit]
+        texels = (size + 3) // 4
+        units = {"element": size, "texel": texels, "strip": -(-texels // SHEETS), "tile": binding.tiles}
+        invocations = units[binding.kernel.unit]
         groups = -(-invocations // _GROUP)
         self._groups = (groups, 1) if groups <= _MAX_GROUPS else (_MAX_GROUPS, -(-groups // _MAX_GROUPS))
 

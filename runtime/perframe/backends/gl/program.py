@@ -15,6 +15,7 @@ from typing import Any
 
 import moderngl
 
+from perframe.backends.gl.texels import SHEETS
 from perframe.errors import BackendError
 from perframe.resources import resource
 
@@ -59,9 +60,16 @@ class Kernel:
 
     @property
     def unit(self) -> str:
-        """The output of one invocation: an "element", a "texel" of four elements, or a "tile" that it stores itself."""
-        found = re.search(r"^#define (TEXEL|TILE)$", self.body, re.MULTILINE)
+        """The output of one invocation: an "element", a "texel" of four elements, a "strip" of consecutive texels, or a
+        "tile" that it stores itself.
+        """
+        found = re.search(r"^#define (TEXEL|STRIP|TILE)$", self.body, re.MULTILINE)
         return found[1].lower() if found else "element"
+
+    @property
+    def is_long(self) -> bool:
+        """Whether its loops may be so long that a fragment computes one texel, and not one on each sheet."""
+        return re.search(r"^#define LONG$", self.body, re.MULTILINE) is not None
 
     def pack(self, values: Mapping[str, Numbers], o_type: str) -> bytes:
         """The uniform block's bytes. Raises BackendError for a missing value, an unknown one, or too many numbers."""
@@ -119,7 +127,12 @@ def load_kernel(name: str) -> Kernel:
 
 @cache
 def _shell(name: str) -> Template:
-    return Template(resource("shaders", "shell", f"{name}.glsl").read_text(encoding="utf-8"))
+    return Template(_shell_text(name))
+
+
+@cache
+def _shell_text(name: str) -> str:
+    return resource("shaders", "shell", f"{name}.glsl").read_text(encoding="utf-8")
 
 
 @cache
@@ -142,12 +155,13 @@ def compose(
     lines = [f"#define {name} {value}" for name, value in defines.items()]
     lines += [f"#define O_VECTOR {vector}"]
     if shell == "compute":
-        element = vector if kernel.unit == "texel" else defines["O_TYPE"]
+        element = vector if kernel.unit in ("texel", "strip") else defines["O_TYPE"]
         lines.append(f"layout(std430, binding = 7) writeonly buffer O_block {{ {element} O_data[]; }};")
         if kernel.unit == "tile":
             lines.append("void store(int o, O_TYPE value) { O_data[o] = value; }")
     elif shell == "pixel":
-        lines.append("out O_VECTOR O_texel;")
+        count = 1 if kernel.is_long or "LONG" in defines else SHEETS
+        lines.append(f"layout(location = 0) out O_VECTOR O_texels[{count}];")
     else:
         lines.append("out vec4 O_color;")
     accessors = [*accessors, *(f"uniform sampler2D {name};" for name in kernel.textures)]
@@ -174,8 +188,10 @@ class ProgramCache:
                 if "\nlayout(local_size_x" in text:
                     program = self._ctx.compute_shader(text)
                 else:
-                    triangle = resource("shaders", "shell", "triangle.glsl").read_text(encoding="utf-8")
-                    program = self._ctx.program(vertex_shader=triangle, fragment_shader=text)
+                    sheets = _shell_text("sheets") if "\n#define LONG" in text else None
+                    program = self._ctx.program(
+                        vertex_shader=_shell_text("triangle"), fragment_shader=text, geometry_shader=sheets
+                    )
             except Exception as error:  # moderngl raises Exception itself
                 raise BackendError(f"shader {name} does not compile: {error}\n{_excerpt(text, str(error))}") from None
             self.compiled += 1

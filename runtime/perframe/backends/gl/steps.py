@@ -105,6 +105,11 @@ class Binding:
         return [name for name in self.kernel.inputs if name in self.inputs]
 
     @property
+    def is_long(self) -> bool:
+        """Whether one pixel shader computes one texel: the kernel says so, or the lowering by its define LONG."""
+        return self.kernel.is_long or "LONG" in self.defines
+
+    @property
     def block(self) -> bytes:
         """The uniform block's bytes."""
         sizes = {"O_size": self.output.shape.size, "O_tiles": self.tiles}
