@@ -17,15 +17,16 @@ O_VECTOR texel(int t) {
 flat in int sheet;
 #endif
 void main() {
-    int first = FIRST_TEXEL(ivec2(gl_FragCoord.xy)), count = (O_size + 3) / 4 - first;
+    int first = FIRST_TEXEL(ivec2(gl_FragCoord.xy)), end = (O_size + 3) / 4;
 #ifdef LONG
-    O_texels[0] = sheet < count ? texel(first + sheet) : O_VECTOR(0);
+    O_texels[0] = first + sheet < end ? texel(first + sheet) : O_VECTOR(0);
 #else
     O_VECTOR result[TEXELS];
 #ifdef STRIP
-    if (count > 0) strip(first, result);
+    if (first < end) strip(first, result);
 #else
-    for (int k = 0; k < min(TEXELS, count); ++k) result[k] = texel(first + k);
+    end = min(end, first + TEXELS);
+    for (int t = first; t < end; ++t) result[t - first] = texel(t); // compilers that unroll loops leave this one alone
 #endif
     O_texels = result;
 #endif

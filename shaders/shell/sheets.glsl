@@ -1,5 +1,5 @@
 #version 330
-// Draws each instance of the triangle on a sheet of its own. Such kernels have one render target.
+// Draws each instance of the triangle on a sheet of its own, for drivers whose vertex shaders cannot choose it.
 layout(triangles) in;
 layout(triangle_strip, max_vertices = 3) out;
 flat in int instance[];

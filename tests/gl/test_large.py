@@ -12,7 +12,7 @@ from gl.graphs import graph
 from perframe.backends.gl.context import device_for
 from perframe.backends.gl.texels import areas, count_texels, from_sheets, texture_size, to_sheets
 
-BAND = 128 * 4 * 8 * 4  # elements of a band of texels: columns, rows, sheets, elements
+BAND = 128 * 4 * 8 * 4  # elements of a band: columns, rows, sheets, elements of a texel
 
 
 def sequence(*shape: int) -> Any:
@@ -53,18 +53,19 @@ def test_more_than_one_dimension_of_groups(size: int, where: str, gl_context: An
 def test_a_band_of_texels_is_as_wide_as_these_tests_assume(gl_context: Any) -> None:
     shift = device_for(gl_context).texture_shift
     assert texture_size(BAND, shift) == (128, 4) and texture_size(BAND + 1, shift) == (128, 8)
-    assert areas(BAND, shift) == [(0, 0, 128, 4)] and areas(BAND + 1, shift) == [(0, 0, 128, 4), (0, 4, 1, 4)]
+    assert areas(BAND, shift) == [(0, 0, 128, 4)] and areas(BAND + 1, shift) == [(0, 0, 128, 4), (0, 4, 4, 4)]
 
 
 @pytest.mark.parametrize("size", [1, 5, 33, 129, BAND, 2 * BAND + 1])
 def test_elements_lie_where_shaders_look_for_them(size: int) -> None:
-    """Texel t lies on sheet t mod 8. Its place, t div 8, counts down four rows, then right, then bands."""
+    """Texel t lies on sheet t mod 8. Its place, t div 8, counts the squares of four by four."""
     values = np.arange(size, dtype=np.int32)
     width, height = texture_size(size, 7)
     sheets = to_sheets(values, 7).reshape(8, height, width, 4)
     places, sheet = np.divmod(values // 4, 8)
-    columns, row = np.divmod(places, 4)
-    np.testing.assert_array_equal(sheets[sheet, columns // 128 * 4 + row, columns % 128, values % 4], values)
+    square, within = np.divmod(places, 16)
+    row, column = square // 32 * 4 + within // 4, square % 32 * 4 + within % 4
+    np.testing.assert_array_equal(sheets[sheet, row, column, values % 4], values)
     used = sheets[: count_texels(size)].reshape(-1)
     np.testing.assert_array_equal(from_sheets(used, size, 7), values)
 

@@ -9,7 +9,7 @@ import re
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, cached_property
 from string import Template
 from typing import Any
 
@@ -24,6 +24,7 @@ Numbers = Number | Sequence[Number]
 
 FORMULA_NUMBERS = "p"  # the array from which formulas read their numbers
 _COMPONENTS = {"int": 1, "float": 1, "ivec2": 2, "vec2": 2, "ivec4": 4, "vec4": 4, "mat3": 12}
+_LAYER_EXTENSIONS = {"GL_ARB_shader_viewport_layer_array", "GL_AMD_vertex_shader_layer"}
 _DECLARATION = re.compile(r"^//@ (input|param|texture|include) (.+)$")
 _PARAM = re.compile(r"^(\w+) (\w+)(?:\[(\d+)\])?$")
 
@@ -180,6 +181,15 @@ class ProgramCache:
         self._programs: dict[str, Any] = {}
         self.compiled = 0  # the number of programs compiled so far, for tests
 
+    @cached_property
+    def _on_sheets(self) -> dict[str, str]:
+        """The shaders before one that computes a texel of one sheet: a vertex shader that chooses the sheet, or, where
+        the driver allows it only to geometry shaders, one of them behind the vertex shader.
+        """
+        if self._ctx.extensions & _LAYER_EXTENSIONS:
+            return {"vertex_shader": _shell_text("triangle_on_sheet")}
+        return {"vertex_shader": _shell_text("triangle"), "geometry_shader": _shell_text("sheets")}
+
     def get(self, text: str, samplers: Sequence[str], name: str) -> Any:
         """The program of this text, with its uniform block at binding 0 and its samplers at units 0, 1, ..."""
         program: Any = self._programs.get(text)
@@ -188,10 +198,8 @@ class ProgramCache:
                 if "\nlayout(local_size_x" in text:
                     program = self._ctx.compute_shader(text)
                 else:
-                    sheets = _shell_text("sheets") if "\n#define LONG" in text else None
-                    program = self._ctx.program(
-                        vertex_shader=_shell_text("triangle"), fragment_shader=text, geometry_shader=sheets
-                    )
+                    first = self._on_sheets if "\n#define LONG" in text else {"vertex_shader": _shell_text("triangle")}
+                    program = self._ctx.program(**first, fragment_shader=text)
             except Exception as error:  # moderngl raises Exception itself
                 raise BackendError(f"shader {name} does not compile: {error}\n{_excerpt(text, str(error))}") from None
             self.compiled += 1

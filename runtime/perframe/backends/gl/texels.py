@@ -1,8 +1,8 @@
 """How a tensor lies in an array texture.
 
 A texel holds four elements. Consecutive texels lie at one place of consecutive sheets (GL calls a sheet a layer), so
-that one fragment writes them all, through as many render targets. Consecutive places go down a band of four rows, and
-then right: a small tensor fills the squares of fragments that GPUs and software drivers compute together.
+that one fragment writes them all, through as many render targets. Consecutive places fill a square of four by four, and
+squares fill a band from left to right: GPUs and software drivers compute the fragments of a square together.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ Array = NDArray[np.generic]
 Area = tuple[int, int, int, int]
 
 SHEETS = 8  # GL 3.3 promises so many render targets
-_BAND = 4  # rows
-_SHEET_BITS, _ROW_BITS = SHEETS.bit_length() - 1, _BAND.bit_length() - 1
+_SIDE = 4  # columns and rows of a square
+_SHEET_BITS, _SIDE_BITS = SHEETS.bit_length() - 1, _SIDE.bit_length() - 1
 _WHOLE_TEXEL = np.complex128  # a number of a texel's size: NumPy moves it at once
 
 
@@ -25,25 +25,26 @@ def count_texels(elements: int) -> int:
 
 
 def _columns(elements: int) -> int:
-    return -(-count_texels(elements) // (SHEETS * _BAND))
+    """The columns of a single band that holds so many elements."""
+    return -(-count_texels(elements) // (SHEETS * _SIDE * _SIDE)) * _SIDE
 
 
 def texture_size(elements: int, shift: int) -> tuple[int, int]:
     """Width and height of a texture for so many elements: one band, or bands of 2 ** shift columns."""
     columns = _columns(elements)
-    return min(columns, 1 << shift), -(-columns // (1 << shift)) * _BAND
+    return min(columns, 1 << shift), -(-columns // (1 << shift)) * _SIDE
 
 
 def most_elements(texture_size: int, shift: int) -> int:
     """The number of elements that fit the largest texture."""
-    return 4 * SHEETS * texture_size // _BAND * _BAND << shift
+    return 4 * SHEETS * (texture_size // _SIDE * _SIDE) << shift
 
 
 def areas(elements: int, shift: int) -> list[Area]:
     """The rectangles (x, y, width, height) that hold so many elements: the whole bands, and the last one."""
     whole, rest = divmod(_columns(elements), 1 << shift)
-    found = [(0, 0, 1 << shift, whole * _BAND)] if whole else []
-    return [*found, (0, whole * _BAND, rest, _BAND)] if rest else found
+    found = [(0, 0, 1 << shift, whole * _SIDE)] if whole else []
+    return [*found, (0, whole * _SIDE, rest, _SIDE)] if rest else found
 
 
 def to_sheets(values: Array, shift: int) -> Array:
@@ -51,25 +52,26 @@ def to_sheets(values: Array, shift: int) -> Array:
     width, height = texture_size(values.size, shift)
     padded = np.zeros(width * height * SHEETS * 4, values.dtype)
     padded[: values.size] = values
-    texels = padded.view(_WHOLE_TEXEL).reshape(height // _BAND, width, _BAND, SHEETS)
-    return np.ascontiguousarray(texels.transpose(3, 0, 2, 1)).view(values.dtype).reshape(-1)
+    texels = padded.view(_WHOLE_TEXEL).reshape(height // _SIDE, width // _SIDE, _SIDE, _SIDE, SHEETS)
+    return np.ascontiguousarray(texels.transpose(4, 0, 2, 1, 3)).view(values.dtype).reshape(-1)
 
 
 def from_sheets(values: Array, elements: int, shift: int) -> Array:
     """The opposite of `to_sheets`, for the sheets that so many elements use."""
     width, height = texture_size(elements, shift)
-    texels = values.view(_WHOLE_TEXEL).reshape(-1, height // _BAND, _BAND, width)
-    return np.ascontiguousarray(texels.transpose(1, 3, 2, 0)).reshape(-1).view(values.dtype)[:elements]
+    texels = values.view(_WHOLE_TEXEL).reshape(-1, height // _SIDE, _SIDE, width // _SIDE, _SIDE)
+    return np.ascontiguousarray(texels.transpose(1, 3, 2, 4, 0)).reshape(-1).view(values.dtype)[:elements]
 
 
 def shader_of_places(shift: int) -> str:
     """GLSL that finds a texel: its column, its row and its sheet, and the first texel at a place."""
-    low = _SHEET_BITS + _ROW_BITS
+    down, right = _SHEET_BITS + _SIDE_BITS, _SHEET_BITS + 2 * _SIDE_BITS
+    within, squares = _SIDE - 1, (1 << shift) - _SIDE
     return (
         f"#define TEXELS {SHEETS}\n"
-        f"#define COLUMN(t) ((t) >> {low} & {(1 << shift) - 1})\n"
-        f"#define ROW(t) ((t) >> {low + shift} << {_ROW_BITS} | (t) >> {_SHEET_BITS} & {_BAND - 1})\n"
+        f"#define COLUMN(t) ((t) >> {_SHEET_BITS} & {within} | (t) >> {down} & {squares})\n"
+        f"#define ROW(t) ((t) >> {down} & {within} | (t) >> {right + shift - _SIDE_BITS} << {_SIDE_BITS})\n"
         f"#define SHEET(t) ((t) & {SHEETS - 1})\n"
-        f"#define FIRST_TEXEL(at) ((((at).y >> {_ROW_BITS} << {shift} | (at).x) << {_ROW_BITS} | (at).y & {_BAND - 1})"
-        f" << {_SHEET_BITS})"
+        f"#define FIRST_TEXEL(at) (((at).y >> {_SIDE_BITS} << {right + shift - _SIDE_BITS})"
+        f" | ((at).y & {within}) << {down} | ((at).x & {squares}) << {down} | ((at).x & {within}) << {_SHEET_BITS})"
     )
