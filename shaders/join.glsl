@@ -8,7 +8,11 @@
 //@ param ivec4 run[2]
 //@ param int total
 // Rows of up to six inputs, one after the other.
-#define PART(k) if (c < first[k >> 2][k & 3] + run[k >> 2][k & 3]) return X##k(row * run[k >> 2][k & 3] + c - first[k >> 2][k & 3]);
+#define TEXEL
+#define BEGIN(k) first[k >> 2][k & 3]
+#define RUN(k) run[k >> 2][k & 3]
+#define PART(k) if (c < BEGIN(k) + RUN(k)) return X##k(row * RUN(k) + c - BEGIN(k));
+#define FOUR_OF_PART(k) if (c >= BEGIN(k) && c + 3 < BEGIN(k) + RUN(k)) return X##k##_four(row * RUN(k) + c - BEGIN(k));
 O_TYPE element(int o) {
     int row = o / total, c = o - row * total;
     PART(0)
@@ -28,4 +32,27 @@ O_TYPE element(int o) {
     PART(5)
 #endif
     return O_TYPE(0);
+}
+O_VECTOR texel(int t) {
+    int row = t * 4 / total, c = t * 4 - row * total;
+    FOUR_OF_PART(0)
+#if OPERANDS > 1
+    FOUR_OF_PART(1)
+#endif
+#if OPERANDS > 2
+    FOUR_OF_PART(2)
+#endif
+#if OPERANDS > 3
+    FOUR_OF_PART(3)
+#endif
+#if OPERANDS > 4
+    FOUR_OF_PART(4)
+#endif
+#if OPERANDS > 5
+    FOUR_OF_PART(5)
+#endif
+    O_VECTOR result = O_VECTOR(0);
+    for (int i = 0; i < 4; ++i)
+        if (t * 4 + i < O_size) result[i] = element(t * 4 + i);
+    return result;
 }

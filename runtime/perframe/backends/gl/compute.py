@@ -88,7 +88,9 @@ class ComputeStep(KernelStep):
 
 
 def buffer_accessor(name: str, kind: str, binding: int) -> str:
-    """GLSL that declares a tensor's storage buffer and reads from it: one element, four from any index, or a texel."""
+    """GLSL that declares a tensor's storage buffer and reads from it: one element, four from any index, those
+    at four indices, or a texel.
+    """
     vector = "vec4" if kind == "float" else "ivec4"
     data = f"{name}_data"
     return (
@@ -96,6 +98,10 @@ def buffer_accessor(name: str, kind: str, binding: int) -> str:
         f"layout(std430, binding = {binding}) readonly buffer {name}_texels {{ {vector} {name}_vectors[]; }};\n"
         f"{kind} {name}(int i) {{ return {data}[i]; }}\n"
         f"{vector} {name}_four(int i) {{ return {vector}({data}[i], {data}[i + 1], {data}[i + 2], {data}[i + 3]); }}\n"
+        f"{vector} {name}_at(ivec4 at) {{\n"
+        f"    if (at == ivec4(at.x)) return {vector}({data}[at.x]);\n"
+        f"    return {vector}({data}[at.x], {data}[at.y], {data}[at.z], {data}[at.w]);\n"
+        f"}}\n"
         f"{vector} {name}_texel(int t) {{ return {name}_vectors[t]; }}"
     )
 

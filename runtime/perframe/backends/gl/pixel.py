@@ -161,7 +161,7 @@ class PixelStep(KernelStep):
 
 def texture_accessors(device: Device, kinds: Mapping[str, str]) -> list[str]:
     """GLSL that declares the textures of tensors of these kinds, and reads from them: one element, four from any index,
-    or a texel.
+    those at four indices, or a texel.
     """
     read = (
         "textureLod(T, vec3((vec2(COLUMN(t), ROW(t)) + 0.5) / vec2(textureSize(T, 0)), SHEET(t)), 0.0)"
@@ -184,6 +184,11 @@ def _accessor(name: str, kind: str) -> str:
         f"    {vector} b = {name}_texel((i >> 2) + 1);\n"
         f"    if ((i & 3) == 1) return {vector}(a.yzw, b.x);\n"
         f"    return (i & 3) == 2 ? {vector}(a.zw, b.xy) : {vector}(a.w, b.xyz);\n"
+        f"}}\n"
+        f"{vector} {name}_at(ivec4 at) {{\n"
+        f"    if (at == ivec4(at.x)) return {vector}({name}(at.x));\n"
+        f"    if (at == at.x + ivec4(0, 1, 2, 3)) return {name}_four(at.x);\n"
+        f"    return {vector}({name}(at.x), {name}(at.y), {name}(at.z), {name}(at.w));\n"
         f"}}"
     )
 
