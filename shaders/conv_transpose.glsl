@@ -12,6 +12,7 @@
 //@ param int depth
 //@ param int has_bias
 // Transposed convolution over three dims: each output element sums the input elements whose windows reach it.
+#define LONG
 float element(int o) {
     int column = o % output_.z, rest = o / output_.z;
     int row = rest % output_.y;

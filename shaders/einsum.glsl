@@ -11,6 +11,7 @@
 //@ param int count
 // O[kept] = the sum over the reduced dims of the product of up to four operands. Each operand has its own strides.
 // Component k of an offset belongs to operand k.
+#define LONG
 ivec4 kept_offset(int o) {
     ivec4 at = ivec4(0);
     for (int d = kept_rank - 1; d >= 0; --d) {

@@ -7,29 +7,42 @@
 //@ param ivec4 strides[10]
 //@ param ivec4 flat_[2]
 //@ param int rank
-// A formula of up to five operands. flat_[k] is 1 if operand k is read in the output's order, 2 if it is one number,
-// and 0 if it is read by strides.
-int offset(int k, int o) {
-    int at = 0;
-    for (int d = rank - 1; d >= 0; --d) {
-        int dim = shape[d >> 2][d & 3];
-        int rest = o / dim;
-        at += (o - rest * dim) * strides[k * 2 + (d >> 2)][d & 3];
-        o = rest;
-    }
-    return at;
+// A formula of up to five operands, four output elements at once. flat_[k] is 1 if operand k is read in the output's
+// order, 2 if it is one number, and 0 if it is read by strides.
+#define TEXEL
+//@ include strides
+#define OPERAND(k) VECTOR##k v##k; { \
+    int how = flat_[k >> 2][k & 3]; \
+    if (how == 1) v##k = X##k##_texel(t); \
+    else v##k = X##k##_at(how == 2 ? ivec4(0) : strided_four(k, t * 4)); \
 }
-int index(int k, int o) { int how = flat_[k >> 2][k & 3]; return how == 1 ? o : (how == 2 ? 0 : offset(k, o)); }
-#define SCALAR(k, o) GET##k(X##k(index(k, o)))
+#define GIVEN(k) GET##k(v##k[i])
 #if OPERANDS == 1
-#define ALL(o) SCALAR(0, o)
+#define ALL GIVEN(0)
 #elif OPERANDS == 2
-#define ALL(o) SCALAR(0, o), SCALAR(1, o)
+#define ALL GIVEN(0), GIVEN(1)
 #elif OPERANDS == 3
-#define ALL(o) SCALAR(0, o), SCALAR(1, o), SCALAR(2, o)
+#define ALL GIVEN(0), GIVEN(1), GIVEN(2)
 #elif OPERANDS == 4
-#define ALL(o) SCALAR(0, o), SCALAR(1, o), SCALAR(2, o), SCALAR(3, o)
+#define ALL GIVEN(0), GIVEN(1), GIVEN(2), GIVEN(3)
 #else
-#define ALL(o) SCALAR(0, o), SCALAR(1, o), SCALAR(2, o), SCALAR(3, o), SCALAR(4, o)
+#define ALL GIVEN(0), GIVEN(1), GIVEN(2), GIVEN(3), GIVEN(4)
 #endif
-O_TYPE element(int o) { return RESULT(formula(ALL(o))); }
+O_VECTOR texel(int t) {
+    OPERAND(0)
+#if OPERANDS > 1
+    OPERAND(1)
+#endif
+#if OPERANDS > 2
+    OPERAND(2)
+#endif
+#if OPERANDS > 3
+    OPERAND(3)
+#endif
+#if OPERANDS > 4
+    OPERAND(4)
+#endif
+    O_VECTOR result;
+    for (int i = 0; i < 4; ++i) result[i] = RESULT(formula(ALL));
+    return result;
+}

@@ -7,33 +7,44 @@
 //@ param ivec4 first[2]
 //@ param ivec4 run[2]
 //@ param int total
-// Rows of up to six inputs, one after the other. With TEXEL, the rows are whole texels.
-#define PART(k) if (c < first[k >> 2][k & 3] + run[k >> 2][k & 3]) return READ(k)(row * run[k >> 2][k & 3] + c - first[k >> 2][k & 3]);
-#ifdef TEXEL
-#define READ(k) X##k##_texel
-#define VALUE O_VECTOR
-VALUE texel(int o) {
+// Rows of up to six inputs, one after the other. With WHOLE the rows are counted in texels.
+#define TEXEL
+#define BEGIN(k) first[k >> 2][k & 3]
+#define RUN(k) run[k >> 2][k & 3]
+#if OPERANDS == 1
+#define EACH(m) m(0)
+#elif OPERANDS == 2
+#define EACH(m) m(0) m(1)
+#elif OPERANDS == 3
+#define EACH(m) m(0) m(1) m(2)
+#elif OPERANDS == 4
+#define EACH(m) m(0) m(1) m(2) m(3)
+#elif OPERANDS == 5
+#define EACH(m) m(0) m(1) m(2) m(3) m(4)
 #else
-#define READ(k) X##k
-#define VALUE O_TYPE
-VALUE element(int o) {
+#define EACH(m) m(0) m(1) m(2) m(3) m(4) m(5)
 #endif
-    int row = o / total, c = o - row * total;
-    PART(0)
-#if OPERANDS > 1
-    PART(1)
-#endif
-#if OPERANDS > 2
-    PART(2)
-#endif
-#if OPERANDS > 3
-    PART(3)
-#endif
-#if OPERANDS > 4
-    PART(4)
-#endif
-#if OPERANDS > 5
-    PART(5)
-#endif
-    return VALUE(0);
+#ifdef WHOLE
+#define PART(k) if (c < BEGIN(k) + RUN(k)) return X##k##_texel(row * RUN(k) + c - BEGIN(k));
+O_VECTOR texel(int t) {
+    int row = t / total, c = t - row * total;
+    EACH(PART)
+    return O_VECTOR(0);
 }
+#else
+#define PART(k) if (c < BEGIN(k) + RUN(k)) return X##k(row * RUN(k) + c - BEGIN(k));
+#define FOUR_OF_PART(k) if (c >= BEGIN(k) && c + 3 < BEGIN(k) + RUN(k)) return X##k##_four(row * RUN(k) + c - BEGIN(k));
+O_TYPE element(int o) {
+    int row = o / total, c = o - row * total;
+    EACH(PART)
+    return O_TYPE(0);
+}
+O_VECTOR texel(int t) {
+    int row = t * 4 / total, c = t * 4 - row * total;
+    EACH(FOUR_OF_PART)
+    O_VECTOR result = O_VECTOR(0);
+    for (int i = 0; i < 4; ++i)
+        if (t * 4 + i < O_size) result[i] = element(t * 4 + i);
+    return result;
+}
+#endif

@@ -7,6 +7,7 @@
 //@ param float beta
 //@ param float bias
 // Each element, divided by a power of the squares of its neighbouring channels.
+#define LONG
 float element(int o) {
     int c = o / inner % channels;
     float total = 0.0;

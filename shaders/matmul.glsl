@@ -15,6 +15,7 @@
 //@ param float alpha
 //@ param float beta
 // Four output elements at once; in one row they share every element of A.
+#define LONG
 #define TEXEL
 ivec2 planes(int index) {
     ivec2 at = ivec2(0);

@@ -4,13 +4,6 @@
 //@ param int rank
 //@ param int offset
 // O[o] = X[offset + sum(coordinate * stride)]: transposing, slicing, repeating, flipping.
-O_TYPE element(int o) {
-    int at = offset;
-    for (int d = rank - 1; d >= 0; --d) {
-        int dim = shape[d >> 2][d & 3];
-        int rest = o / dim;
-        at += (o - rest * dim) * strides[d >> 2][d & 3];
-        o = rest;
-    }
-    return X(at);
-}
+#define TEXEL
+//@ include strides
+O_VECTOR texel(int t) { return X_at(offset + (rank == 0 ? ivec4(0) : strided_four(0, t * 4))); }

@@ -15,6 +15,7 @@
 // block overlaps (three words of bits), and how many are kept in this block and all before (the fourth word). THIN: the
 // kept candidates of the block, and the candidates behind it that none of these overlaps. After `picks` kept candidates
 // nothing else is examined.
+#define LONG
 #define TEXEL
 vec4 box(int row, int j) {
     int at = (row / classes * boxes + int(I(row * boxes + j))) * 4;

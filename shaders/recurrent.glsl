@@ -23,6 +23,7 @@
 // The parts of one step of a recurrent layer. Each part serves all directions: states are (direction, batch, hidden). X
 // holds the products of the inputs with W for all steps, (direction, step and batch, gate, hidden). A sequence that has
 // ended keeps its state.
+#define LONG
 #ifdef LENGTHS
 int length_of(int b) { return min(max(int(L(b)), 0), steps); }
 #else

@@ -6,6 +6,7 @@
 //@ param int outputs
 //@ param int taps
 // One axis: each output element is a weighted sum of the input elements that its taps name.
+#define LONG
 O_TYPE element(int o) {
     int i = o % inner, rest = o / inner;
     int at = rest % outputs * taps, plane = rest / outputs * size;

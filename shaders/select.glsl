@@ -11,6 +11,7 @@
 // The index of the largest or smallest element of each part of each row. Long rows are done in parts; later passes
 // (chained) choose among the `count` indices in I that the parts found.
 //@ include order
+#define LONG
 int element(int o) {
     int row = o / parts, begin = (o - row * parts) * run;
     int first = row / inner * size * inner + row % inner, found = 0;

@@ -3,6 +3,7 @@
 //@ param int inner
 //@ param int count
 // For each output element, the index in its row of the element with this rank.
+#define LONG
 int element(int o) {
     int rank = o / inner % count, first = o / inner / count * size * inner + o % inner;
     int found = 0;

@@ -1,6 +1,6 @@
 #version 430
-// One invocation computes one output element, one texel of four if the body defines texel(), or one tile, which the
-// body stores. In a grid, all invocations of a work group have the same y and z.
+// One invocation computes one output element, one texel of four if the body defines texel(), TEXELS texels if it
+// defines strip(), or one tile, which the body stores. In a grid, all invocations of a work group have the same y and z.
 layout(local_size_x = 64) in;
 $declarations
 $math
@@ -12,6 +12,12 @@ void main() {
     tile(ivec3(gl_GlobalInvocationID.x, gl_WorkGroupID.yz));
 #elif defined(TILE)
     if (o < O_tiles) tile(o);
+#elif defined(STRIP)
+    int first = o * TEXELS, count = min(TEXELS, (O_size + 3) / 4 - first);
+    if (count <= 0) return;
+    O_VECTOR result[TEXELS];
+    strip(first, result);
+    for (int k = 0; k < count; ++k) O_data[first + k] = result[k];
 #elif defined(TEXEL)
     if (o < (O_size + 3) / 4) O_data[o] = texel(o);
 #else

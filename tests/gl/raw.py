@@ -54,7 +54,7 @@ _RESULTS: dict[str, tuple[Any, ...]] = {
     "glIsEnabledi": (ctypes.c_ubyte, U, U),
 }
 
-ACTIVE_TEXTURE, TEXTURE0, TEXTURE_2D = 0x84E0, 0x84C0, 0x0DE1
+ACTIVE_TEXTURE, TEXTURE0, TEXTURE_2D, TEXTURE_2D_ARRAY = 0x84E0, 0x84C0, 0x0DE1, 0x8C1A
 NUMBERS = {
     "program": 0x8B8D,
     "vertex array": 0x85B5,
@@ -95,14 +95,18 @@ PIXEL_STORE = {
     "unpack row length": 0x0CF2,
     "unpack skip rows": 0x0CF3,
     "unpack skip pixels": 0x0CF4,
+    "unpack image height": 0x806E,
+    "unpack skip images": 0x806D,
     "unpack alignment": 0x0CF5,
     "pack swap bytes": 0x0D00,
     "pack row length": 0x0D02,
     "pack skip rows": 0x0D03,
     "pack skip pixels": 0x0D04,
+    "pack image height": 0x806C,
+    "pack skip images": 0x806B,
     "pack alignment": 0x0D05,
 }
-TEXTURES = {"2D": 0x8069, "cube": 0x8514, "3D": 0x806A, "buffer": 0x8C2C, "sampler": 0x8919}
+TEXTURES = {"2D": 0x8069, "2D array": 0x8C1D, "cube": 0x8514, "3D": 0x806A, "buffer": 0x8C2C, "sampler": 0x8919}
 
 
 class Raw:
@@ -154,7 +158,7 @@ class Raw:
         found: dict[str, Any] = {what: self.number(name) for what, name in (NUMBERS | PIXEL_STORE).items()}
         found |= {what: self.numbers(name) for what, name in FOURS.items()}
         found |= {f"{what} is on": bool(self.glIsEnabled(name)) for what, name in SWITCHES.items()}
-        for index in range(2):
+        for index in range(8):
             found[f"blend of draw buffer {index}"] = bool(self.glIsEnabledi(0x0BE2, index))
             found[f"color mask of draw buffer {index}"] = self.mask(index)
         for index in range(4):
@@ -196,7 +200,7 @@ class Application:
         self.program = ctx.program(vertex_shader=vertex, fragment_shader=fragment)
         self.buffers = [ctx.buffer(bytes(4096)) for _ in range(6)]
         self.textures = [ctx.texture((4, 4), 4, bytes(64)) for _ in range(3)]
-        self.canvas = ctx.texture(self.SIZE, 4)
+        self.stack, self.canvas = ctx.texture_array((4, 4, 2), 4), ctx.texture(self.SIZE, 4)
         self.draw = ctx.framebuffer([self.canvas, ctx.texture(self.SIZE, 4)])
         self.read = ctx.framebuffer([ctx.texture((8, 8), 4)])
         self.vertex_array, self.sampler = self.gl.generate("VertexArrays"), self.gl.generate("Samplers")
@@ -221,13 +225,13 @@ class Application:
         gl.glPolygonMode(0x0408, 0x1B01)
         for switch in SWITCHES.values():
             gl.glEnable(switch)
-        gl.glEnablei(0x0BE2, 0)
-        gl.glDisablei(0x0BE2, 1)
-        gl.glColorMaski(0, 0, 1, 0, 0)
-        gl.glColorMaski(1, 1, 0, 1, 1)
+        for index in range(8):
+            (gl.glDisablei if index == 1 else gl.glEnablei)(0x0BE2, index)
+            gl.glColorMaski(index, 0, 1, index % 2, index % 3)
         for unit in (*range(9), gl.number(0x8B4D) - 1, self.ctx.max_texture_units - 1):
             gl.glActiveTexture(TEXTURE0 + unit)
             gl.glBindTexture(TEXTURE_2D, self.textures[unit % 3].glo)
+            gl.glBindTexture(TEXTURE_2D_ARRAY, self.stack.glo)
             gl.glBindSampler(unit, self.sampler)
         gl.glActiveTexture(TEXTURE0 + 5)
         for index in range(3):

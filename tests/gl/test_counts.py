@@ -16,6 +16,7 @@ import perframe as pf
 from gl.graphs import graph, network
 from perframe.backends.cpu.compile import jit
 from perframe.backends.gl.context import device_for
+from perframe.backends.gl.texels import SHEETS
 from perframe.tensor import storage
 
 Shape = tuple[int, ...]
@@ -203,7 +204,7 @@ def test_another_shape_uploads_no_weights(
     buffer, texture = device.buffer, device.texture
     monkeypatch.setattr(device, "buffer", lambda size: (sizes.append(size), buffer(size))[1])
     monkeypatch.setattr(
-        device, "texture", lambda size, kind: (sizes.append(16 * size[0] * size[1]), texture(size, kind))[1]
+        device, "texture", lambda size, kind: (sizes.append(16 * SHEETS * size[0] * size[1]), texture(size, kind))[1]
     )
     with pf.Worker(model, where, gl_context, strict=True) as worker:
         made = []

@@ -10,9 +10,9 @@ import pytest
 import perframe as pf
 from gl.graphs import graph
 from perframe.backends.gl.context import device_for
-from perframe.backends.gl.pixel import texture_size
+from perframe.backends.gl.texels import areas, count_texels, from_sheets, texture_size, to_sheets
 
-ROW = 4096 * 4  # elements in a row of texels
+BAND = 128 * 4 * 8 * 4  # elements of a band: columns, rows, sheets, elements of a texel
 
 
 def sequence(*shape: int) -> Any:
@@ -20,9 +20,9 @@ def sequence(*shape: int) -> Any:
     return (np.arange(np.prod(shape)) % 65521).astype(np.float32).reshape(shape)
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 5, ROW - 1, ROW, ROW + 1, 2 * ROW - 3, 3 * ROW + 2])
-def test_sizes_around_texels_and_rows(size: int, where: str, gl_context: Any) -> None:
-    """Flat, reversed (each element comes from another texel and row), and shifted by one."""
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 31, 33, 127, 129, BAND - 1, BAND, BAND + 1, 3 * BAND + 2])
+def test_sizes_around_texels_and_bands(size: int, where: str, gl_context: Any) -> None:
+    """Flat, reversed (each element comes from another texel and sheet), and shifted by one."""
     nodes = [
         ("Slice", ["x", "end", "begin", "axis", "back"], ["reversed"]),
         ("Concat", ["x", "reversed"], ["joined"], {"axis": 0}),
@@ -50,9 +50,24 @@ def test_more_than_one_dimension_of_groups(size: int, where: str, gl_context: An
     np.testing.assert_array_equal(y, sequence(size) + 1)
 
 
-def test_a_row_of_texels_is_as_wide_as_these_tests_assume(gl_context: Any) -> None:
+def test_a_band_of_texels_is_as_wide_as_these_tests_assume(gl_context: Any) -> None:
     shift = device_for(gl_context).texture_shift
-    assert texture_size(ROW, shift) == (4096, 1) and texture_size(ROW + 1, shift) == (4096, 2)
+    assert texture_size(BAND, shift) == (128, 4) and texture_size(BAND + 1, shift) == (128, 8)
+    assert areas(BAND, shift) == [(0, 0, 128, 4)] and areas(BAND + 1, shift) == [(0, 0, 128, 4), (0, 4, 4, 4)]
+
+
+@pytest.mark.parametrize("size", [1, 5, 33, 129, BAND, 2 * BAND + 1])
+def test_elements_lie_where_shaders_look_for_them(size: int) -> None:
+    """Texel t lies on sheet t mod 8. Its place, t div 8, counts the squares of four by four."""
+    values = np.arange(size, dtype=np.int32)
+    width, height = texture_size(size, 7)
+    sheets = to_sheets(values, 7).reshape(8, height, width, 4)
+    places, sheet = np.divmod(values // 4, 8)
+    square, within = np.divmod(places, 16)
+    row, column = square // 32 * 4 + within // 4, square % 32 * 4 + within % 4
+    np.testing.assert_array_equal(sheets[sheet, row, column, values % 4], values)
+    used = sheets[: count_texels(size)].reshape(-1)
+    np.testing.assert_array_equal(from_sheets(used, size, 7), values)
 
 
 @pytest.mark.parametrize("dtype", [np.int32, np.int64, bool])

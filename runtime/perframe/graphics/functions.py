@@ -27,6 +27,7 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "glClientWaitSync": (_U, _P, _U, ctypes.c_uint64),
     "glColorMaski": (None, _U, _B, _B, _B, _B),
     "glCopyBufferSubData": (None, _U, _U, _L, _L, _L),
+    "glDeleteFramebuffers": (None, _I, _P),
     "glDeleteQueries": (None, _I, _P),
     "glDeleteSync": (None, _P),
     "glDeleteTextures": (None, _I, _P),
@@ -34,13 +35,17 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "glDisablei": (None, _U, _U),
     "glDispatchCompute": (None, _U, _U, _U),
     "glDrawArrays": (None, _U, _I, _I),
+    "glDrawArraysInstanced": (None, _U, _I, _I, _I),
+    "glDrawBuffers": (None, _I, _P),
     "glEnable": (None, _U),
     "glEnablei": (None, _U, _U),
     "glEndConditionalRender": (None,),
     "glEndQuery": (None, _U),
     "glFenceSync": (_P, _U, _U),
     "glFlush": (None,),
+    "glFramebufferTexture": (None, _U, _U, _U, _I),
     "glFramebufferTexture2D": (None, _U, _U, _U, _U, _I),
+    "glFramebufferTextureLayer": (None, _U, _U, _U, _I, _I),
     "glGenFramebuffers": (None, _I, _P),
     "glGenQueries": (None, _I, _P),
     "glGenSamplers": (None, _I, _P),
@@ -66,6 +71,8 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "glPolygonMode": (None, _U, _U),
     "glQueryCounter": (None, _U, _U),
     "glResumeTransformFeedback": (None,),
+    "glReadBuffer": (None, _U),
+    "glReadPixels": (None, _I, _I, _I, _I, _U, _U, _P),
     "glSamplerParameteri": (None, _U, _U, _I),
     "glTexBuffer": (None, _U, _U, _U),
     "glUseProgram": (None, _U),
@@ -117,10 +124,10 @@ def get_four(gl: Any, name: int) -> tuple[int, int, int, int]:
     return value[0], value[1], value[2], value[3]
 
 
-def get_mask(gl: Any) -> tuple[int, int, int, int]:
-    """The color mask of the first draw buffer."""
+def get_mask(gl: Any, index: int) -> tuple[int, int, int, int]:
+    """The color mask of a draw buffer."""
     value = (_B * 4)()
-    gl.glGetBooleani_v(0x0C23, 0, value)
+    gl.glGetBooleani_v(0x0C23, index, value)
     return value[0], value[1], value[2], value[3]
 
 

@@ -118,7 +118,7 @@ class _Rewrite(Rewrite):
             is_depthwise = depth == 1 and outputs == groups
             return outputs % BLOCK == 0 if is_depthwise else _together(groups, depth, outputs // groups) > 0
         taken = depth if self._in_planes(x, depth) else blocks_of(depth) * BLOCK
-        return taken * blocks_of(outputs) * BLOCK <= LEAST * depth * outputs
+        return bool(taken * blocks_of(outputs) * BLOCK <= LEAST * depth * outputs)
 
     def _in_planes(self, x: str, channels: int) -> bool:
         """Whether a convolution reads its data as it is."""
@@ -292,7 +292,7 @@ class _Rewrite(Rewrite):
 
 
 def _together(groups: int, depth: int, outputs: int) -> int:
-    """The number of groups of so many inputs and outputs that make whole blocks together; 0 if they would be too many."""
+    """The number of groups that make whole blocks of inputs and outputs together; 0 if they would be too many."""
     for count in range(1, LEAST + 1):
         if groups % count == 0 and count * depth % BLOCK == 0 and count * outputs % BLOCK == 0:
             return count

@@ -237,7 +237,7 @@ class Rewrite:
         return name in self.model.constants or self._scalar(name)
 
     def shuffled(self, layer: Layer) -> tuple[Layer, Layer, int] | None:
-        """Return the transposition and the last reshape of the channel shuffle that a Reshape begins, and its groups."""
+        """Return the transposition and the last reshape of a channel shuffle that a Reshape begins, and its groups."""
         turn = self.graph.only_user(layer.outputs[0])
         back = self.graph.only_user(turn.outputs[0]) if turn is not None and turn.op == "Transpose" else None
         if turn is None or back is None or back.op != "Reshape" or back.inputs[0] != turn.outputs[0]:

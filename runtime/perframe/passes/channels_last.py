@@ -78,7 +78,7 @@ class _Rewrite(Rewrite):
         """Rewrite a channel shuffle: a reshape of channels to (groups, channels), a transposition, a reshape back."""
         found = self.shuffled(layer)
         given = self.specs[layer.inputs[0]].shape
-        if found is None or given is None:
+        if found is None or given is None or not isinstance(given[1], int):
             return False
         turn, back, groups = found
         channels = given[1] // groups

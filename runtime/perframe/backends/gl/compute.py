@@ -9,6 +9,7 @@ from perframe.backends.gl.backend import GLBackend, StagedReadback
 from perframe.backends.gl.context import Device, device_for
 from perframe.backends.gl.steps import Array, Binding, KernelStep, from_gpu, kind_of, to_gpu
 from perframe.backends.gl.storage import GLStorage
+from perframe.backends.gl.texels import SHEETS
 from perframe.errors import BackendError
 from perframe.graphics.functions import delete, generate
 from perframe.tensor import BackendType, DataType, Storage, TensorShape
@@ -84,23 +85,20 @@ class ComputeStep(KernelStep):
 
     def __init__(self, device: Device, binding: Binding) -> None:
         kernel, kinds = binding.kernel, {name: kind_of(binding.inputs[name].dtype) for name in binding.reads}
-        largest = device.viewed_texels
-        viewed = [
-            index
-            for index, name in enumerate(kinds)
-            if (f"{name}_texel(" in kernel.body or "TEXEL" in binding.defines)
-            and binding.inputs[name].shape.size <= 4 * largest
-        ]
-        units = {index: len(kernel.textures) + at for at, index in enumerate(viewed)}
+        largest = 4 * device.viewed_texels
+        fits = [kernel.reads_texels(name) and binding.inputs[name].shape.size <= largest for name in kinds]
+        viewed = [index for index, fit in enumerate(fits) if fit]
+        units = {index: unit for unit, index in enumerate(viewed, len(kernel.textures))}
         accessors = [buffer_accessor(name, kinds[name], at, units.get(at)) for at, name in enumerate(kinds)]
-        super().__init__(device, binding, "compute", accessors, {})
+        super().__init__(device, binding, "compute", accessors, {"TEXELS": str(SHEETS)})
         self._units, size = units, binding.output.shape.size
-        if binding.unit == "grid":
+        if kernel.unit == "grid":
             x, *rest = binding.grid
             self._groups = (-(-x // _GROUP), *rest)
         else:
-            invocations = {"element": size, "texel": (size + 3) // 4, "tile": binding.tiles}[binding.unit]
-            groups = -(-invocations // _GROUP)
+            texels = (size + 3) // 4
+            counts = {"element": size, "texel": texels, "strip": -(-texels // SHEETS), "tile": binding.tiles}
+            groups = -(-counts[kernel.unit] // _GROUP)
             self._groups = (min(groups, _MAX_GROUPS), -(-groups // _MAX_GROUPS), 1)
 
     def run(self, gl: Any, uniforms: int) -> None:
@@ -111,7 +109,8 @@ class ComputeStep(KernelStep):
             gl.glBindBufferBase(_STORAGE_BUFFER, index, storage.glo)
         for index, unit in self._units.items():
             gl.glActiveTexture(_TEXTURE0 + unit)
-            gl.glBindTexture(_TEXTURE_BUFFER, self._inputs[index].view)
+            viewed: Any = self._inputs[index]
+            gl.glBindTexture(_TEXTURE_BUFFER, viewed.view)
         for unit, texture in enumerate(self.textures):
             gl.glActiveTexture(_TEXTURE0 + unit)
             gl.glBindTexture(_TEXTURE_2D, texture)
@@ -122,8 +121,8 @@ class ComputeStep(KernelStep):
 
 
 def buffer_accessor(name: str, kind: str, binding: int, unit: int | None = None) -> str:
-    """GLSL that declares a tensor's storage buffer and reads from it: one element, four from any index, or a texel.
-    Texels come from a view of the buffer if `unit` is the texture unit of one.
+    """GLSL that declares a tensor's storage buffer and reads from it: one element, four from any index, those at
+    four indices, or a texel. Texels come from a view of the buffer if `unit` is the texture unit of one.
     """
     vector, prefix = ("vec4", "") if kind == "float" else ("ivec4", "i")
     data, vectors = f"{name}_data", f"{name}_vectors"
@@ -140,6 +139,10 @@ def buffer_accessor(name: str, kind: str, binding: int, unit: int | None = None)
         f"{texels}\n"
         f"{kind} {name}(int i) {{ return {data}[i]; }}\n"
         f"{vector} {name}_four(int i) {{ return {vector}({data}[i], {data}[i + 1], {data}[i + 2], {data}[i + 3]); }}\n"
+        f"{vector} {name}_at(ivec4 at) {{\n"
+        f"    if (at == ivec4(at.x)) return {vector}({data}[at.x]);\n"
+        f"    return {vector}({data}[at.x], {data}[at.y], {data}[at.z], {data}[at.w]);\n"
+        f"}}\n"
         f"{vector} {name}_texel(int t) {{ return {texel}; }}"
     )
 

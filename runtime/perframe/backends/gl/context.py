@@ -15,6 +15,7 @@ import moderngl
 
 from perframe.backends.gl.program import ProgramCache
 from perframe.backends.gl.state import ConditionalRendering, StateGuard
+from perframe.backends.gl.texels import SHEETS
 from perframe.errors import BackendError, ClosedError
 from perframe.graphics import current_context
 from perframe.graphics.functions import Entries, generate, get
@@ -125,8 +126,13 @@ class Device:
 
     @cached_property
     def texture_shift(self) -> int:
-        """The binary logarithm of a texture's width: tensors lie in textures with 2 ** shift texels a row."""
-        return min(12, self.limits["texture_size"].bit_length() - 1)
+        """The binary logarithm of a texture's width: tensors lie in textures of up to 2 ** shift columns."""
+        return min(7, self.limits["texture_size"].bit_length() - 1)
+
+    @cached_property
+    def samples_faster(self) -> bool:
+        """Whether reading a texel by its coordinates is faster than by its indices: so it is on llvmpipe."""
+        return "llvmpipe" in self.ctx.info["GL_RENDERER"]
 
     @cached_property
     def vertex_array(self) -> int:
@@ -144,6 +150,8 @@ class Device:
         name = generate(self.gl, "Samplers")
         for parameter in (0x2800, 0x2801):  # magnification and minification
             self.gl.glSamplerParameteri(name, parameter, 0x2600)  # nearest
+        for parameter in (0x2802, 0x2803):  # across and down
+            self.gl.glSamplerParameteri(name, parameter, 0x812F)  # clamp to edge
         return name
 
     @contextmanager
@@ -205,10 +213,10 @@ class Device:
         self.allocations += 1
         return self.ctx.buffer(reserve=size)
 
-    def texture(self, size: tuple[int, int], kind: str) -> moderngl.Texture:
-        """A new texture with four numbers a texel; `kind` is "float" or "int"."""
+    def texture(self, size: tuple[int, int], kind: str) -> moderngl.TextureArray:
+        """A new array texture with four numbers a texel; `kind` is "float" or "int"."""
         self.allocations += 1
-        texture = self.ctx.texture(size, 4, dtype="f4" if kind == "float" else "i4")
+        texture = self.ctx.texture_array((*size, SHEETS), 4, dtype="f4" if kind == "float" else "i4")
         texture.filter = (moderngl.NEAREST, moderngl.NEAREST)
         return texture
 

@@ -13,9 +13,9 @@ import moderngl
 from perframe.backends.gl.backend import GLBackend
 from perframe.backends.gl.compute import ComputeBackend, buffer_accessor
 from perframe.backends.gl.context import Device, device_for
-from perframe.backends.gl.pixel import PixelBackend, texture_accessor
+from perframe.backends.gl.pixel import PixelBackend, texture_accessors
 from perframe.backends.gl.program import Kernel, Numbers, compose, load_kernel
-from perframe.backends.gl.state import DRAW_BINDING, TEXTURE_2D_BINDING, VIEWPORT
+from perframe.backends.gl.state import DRAW_BINDING, TEXTURE_2D_ARRAY, TEXTURE_2D_BINDING, VIEWPORT
 from perframe.backends.gl.steps import Binding
 from perframe.backends.operand import Operand
 from perframe.errors import BackendError, ClosedError, InputError
@@ -59,10 +59,10 @@ class _Draw:
 
     def __init__(self, device: Device, compute: bool) -> None:
         self.kernel = load_kernel("convert/tensor_to_texture")
-        accessor = buffer_accessor("X", "float", 0) if compute else texture_accessor("X", "float", device.texture_shift)
-        text = compose(self.kernel, "", "draw", [accessor], {"O_TYPE": "float"}, "", 430 if compute else 330)
+        accessors = [buffer_accessor("X", "float", 0)] if compute else texture_accessors(device, {"X": "float"})
+        text = compose(self.kernel, "draw", accessors, {"O_TYPE": "float"}, "", 430 if compute else 330)
         self._program = device.programs.get(text, [] if compute else ["X_texture"], self.kernel.name).glo
-        self._vertex_array, self._compute = device.vertex_array, compute
+        self._vertex_array, self._sampler, self._compute = device.vertex_array, device.sampler, compute
         self.input: Any = None
         self.target, self.viewport = 0, (0, 0, 0, 0)
 
@@ -75,8 +75,8 @@ class _Draw:
             gl.glBindBufferBase(_STORAGE_BUFFER, 0, self.input.glo)
         else:
             gl.glActiveTexture(_TEXTURE0)
-            gl.glBindTexture(_TEXTURE_2D, self.input.glo)
-            gl.glBindSampler(0, 0)
+            gl.glBindTexture(TEXTURE_2D_ARRAY, self.input.glo)
+            gl.glBindSampler(0, self._sampler)
         gl.glBindFramebuffer(_DRAW_FRAMEBUFFER, self.target)
         gl.glViewport(*self.viewport)
         gl.glBindVertexArray(self._vertex_array)

@@ -1,108 +1,182 @@
-"""GPU_PIXEL: tensors are float or int textures, kernels are pixel shaders of GL 3.3 that blit into them."""
+"""GPU_PIXEL: tensors are float or int array textures, kernels are pixel shaders of GL 3.3 that blit into them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import ctypes
+from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any
-
-import numpy as np
 
 from perframe.backends.gl.backend import GLBackend, StagedReadback
 from perframe.backends.gl.context import Device, device_for
+from perframe.backends.gl.state import TEXTURE_2D_ARRAY
 from perframe.backends.gl.steps import Array, Binding, KernelStep, from_gpu, kind_of, to_gpu
 from perframe.backends.gl.storage import GLStorage
+from perframe.backends.gl.texels import (
+    SHEETS,
+    areas,
+    count_texels,
+    from_sheets,
+    most_elements,
+    shader_of_places,
+    texture_size,
+    to_sheets,
+)
+from perframe.graphics.functions import generate
 from perframe.tensor import BackendType, DataType, Storage, TensorShape
 
 _READ_FRAMEBUFFER, _DRAW_FRAMEBUFFER, _COLOR_BIT, _NEAREST = 0x8CA8, 0x8CA9, 0x4000, 0x2600
 _UNIFORM_BUFFER, _TEXTURE0, _TEXTURE_2D, _FRAMEBUFFER, _TRIANGLES = 0x8A11, 0x84C0, 0x0DE1, 0x8D40, 4
+_TARGETS = range(0x8CE0, 0x8CE0 + SHEETS)  # GL_COLOR_ATTACHMENT0 and so on
+_PACK_BUFFER, _BYTES = 0x88EB, 16
+_PIXELS = {"float": (0x1908, 0x1406), "int": (0x8D99, 0x1404)}  # RGBA of floats, RGBA_INTEGER of ints
 
 
-def texture_size(elements: int, shift: int) -> tuple[int, int]:
-    """Width and height of a texture for `elements` elements, four a texel: one row, or rows of 2 ** shift texels."""
-    texels = max(1, (elements + 3) // 4)
-    width = 1 << shift
-    return (texels, 1) if texels <= width else (width, -(-texels // width))
+class Framebuffers:
+    """The framebuffers that draw into an array texture. Each is made when it is first used."""
+
+    def __init__(self, gl: Any, texture: int) -> None:
+        self._gl, self._texture = gl, texture
+
+    @cached_property
+    def every(self) -> int:
+        """One with all sheets as render targets."""
+        name = self._make()
+        for sheet, target in enumerate(_TARGETS):
+            self._gl.glFramebufferTextureLayer(_FRAMEBUFFER, target, self._texture, 0, sheet)
+        self.choose(_TARGETS)
+        return name
+
+    @cached_property
+    def any(self) -> int:
+        """One with one render target, whose sheet a geometry shader chooses."""
+        name = self._make()
+        self._gl.glFramebufferTexture(_FRAMEBUFFER, _TARGETS[0], self._texture, 0)
+        return name
+
+    def choose(self, targets: Sequence[int]) -> None:
+        """Draw into these targets of the bound framebuffer."""
+        self._gl.glDrawBuffers(len(targets), (ctypes.c_uint * len(targets))(*targets))
+
+    def _make(self) -> int:
+        name = generate(self._gl, "Framebuffers")
+        self._gl.glBindFramebuffer(_FRAMEBUFFER, name)
+        return name
+
+    def release(self) -> None:
+        """Free them."""
+        for name in ("every", "any"):
+            made = self.__dict__.pop(name, None)
+            if made is not None:
+                self._gl.glDeleteFramebuffers(1, ctypes.byref(ctypes.c_uint(made)))
 
 
 class TextureStorage(GLStorage):
-    """A tensor in an RGBA32F or RGBA32I texture; texel t lies at (t mod width, t div width)."""
+    """A tensor in an array texture of RGBA32F or RGBA32I; texels.py says where its elements lie."""
 
     backend_type = BackendType.GPU_PIXEL
 
     def _make(self) -> tuple[Any, ...]:
-        self.kind = kind_of(self.dtype)
-        texture = self.device.texture(texture_size(self.size, self.device.texture_shift), self.kind)
-        return self.device.ctx.framebuffer([texture]), texture
+        self.kind, self._shift = kind_of(self.dtype), self.device.texture_shift
+        texture = self.device.texture(texture_size(self.size, self._shift), self.kind)
+        return Framebuffers(self.device.gl, texture.glo), texture
 
     @property
     def max_capacity(self) -> int:
         """The number of elements that fit."""
-        return int(self.memory.width * self.memory.height * 4) if self.is_open else 0
+        return int(self.memory.width * self.memory.height * SHEETS * 4) if self.is_open else 0
 
     @property
-    def target(self) -> int:
-        """The GL name of the framebuffer that draws into it. Raises ClosedError after release()."""
-        return int(self._objects[0].glo) if self.glo else 0
+    def framebuffers(self) -> Framebuffers:
+        """The framebuffers that draw into it. Raises ClosedError after release()."""
+        assert self.glo
+        made: Framebuffers = self._objects[0]
+        return made
 
     def upload(self, array: Array) -> None:
         """Write the values of `array`."""
         if not self.glo or not array.size:
             return
-        width, height = texture_size(array.size, self.device.texture_shift)
-        values = to_gpu(array)
-        padded = np.zeros(width * height * 4, values.dtype)
-        padded[: values.size] = values
+        size = texture_size(array.size, self._shift)
+        values = to_sheets(to_gpu(array), self._shift)
         with self.device.using():
-            self.memory.write(padded, viewport=(0, 0, width, height))
+            self.memory.write(values, viewport=(0, 0, 0, *size, SHEETS))
 
     def request(self, shape: Sequence[int], dtype: DataType) -> StagedReadback:
-        """Copy the values to a pixel buffer on the GPU, and set a fence."""
-        size = TensorShape(shape).size if self.glo else 0
-        width, height = texture_size(size, self.device.texture_shift)
-        with self.device.using():
+        """Copy the sheets to a pixel buffer on the GPU, one after the other, and set a fence."""
+        size, shift = TensorShape(shape).size if self.glo else 0, self._shift
+        width, height = texture_size(size, shift)
+        sheet = width * height * _BYTES
+        targets = _TARGETS[: count_texels(size)] if size else ()
+        with self.device.using() as gl:
+            staging = self.device.take_staging(max(1, len(targets) * sheet))
             if size:
-                staging = self.device.take_staging(width * height * 16)
-                layout = "f4" if self.kind == "float" else "i4"
-                self._objects[0].read_into(staging, (0, 0, width, height), 4, dtype=layout)
-            else:
-                staging = self.device.take_staging(1)
-            return StagedReadback(
-                self.device, staging, size * 4, self.kind, lambda values: from_gpu(values, shape, dtype)
-            )
+                gl.glBindFramebuffer(_READ_FRAMEBUFFER, self.framebuffers.every)
+                gl.glBindBuffer(_PACK_BUFFER, staging.glo)
+                for index, target in enumerate(targets):
+                    gl.glReadBuffer(target)
+                    gl.glReadPixels(0, 0, width, height, *_PIXELS[self.kind], index * sheet)
+                gl.glBindBuffer(_PACK_BUFFER, 0)
+
+            def convert(values: Array) -> Array:
+                return from_gpu(from_sheets(values, size, shift) if size else values, shape, dtype)
+
+            return StagedReadback(self.device, staging, len(targets) * sheet, self.kind, convert)
 
 
 class PixelStep(KernelStep):
-    """One blit: it draws into the output's framebuffer."""
+    """One blit: it draws into the output's sheets, into all of them at once unless the kernel is long."""
 
     def __init__(self, device: Device, binding: Binding) -> None:
-        shift, reads = device.texture_shift, binding.reads
-        accessors = [texture_accessor(name, kind_of(binding.inputs[name].dtype), shift) for name in reads]
-        samplers = [f"{name}_texture" for name in reads]
-        super().__init__(device, binding, "pixel", accessors, {"TEXTURE_SHIFT": str(shift)}, samplers)
+        kinds = {name: kind_of(binding.inputs[name].dtype) for name in binding.reads}
+        samplers = [f"{name}_texture" for name in kinds]
+        super().__init__(device, binding, "pixel", texture_accessors(device, kinds), {}, samplers)
         self._vertex_array = device.vertex_array
-        self._size = texture_size(binding.output.shape.size, shift)
+        self._areas = areas(binding.output.shape.size, device.texture_shift)
+        self._is_long = binding.is_long
+        self._instances = min(SHEETS, count_texels(binding.output.shape.size)) if self._is_long else 1
 
     def run(self, gl: Any, uniforms: int) -> None:
         """Bind and draw a triangle that covers the output's texels."""
         gl.glUseProgram(self._program)
         gl.glBindBufferRange(_UNIFORM_BUFFER, 0, uniforms, self.offset, len(self.block))
-        for unit, texture in enumerate([*(storage.glo for storage in self._inputs), *self.textures]):
+        unit = 0
+        for storage in self._inputs:
+            gl.glActiveTexture(_TEXTURE0 + unit)
+            gl.glBindTexture(TEXTURE_2D_ARRAY, storage.glo)
+            gl.glBindSampler(unit, self._sampler)
+            unit += 1
+        for texture in self.textures:
             gl.glActiveTexture(_TEXTURE0 + unit)
             gl.glBindTexture(_TEXTURE_2D, texture)
             gl.glBindSampler(unit, self._sampler)
-        gl.glBindFramebuffer(_FRAMEBUFFER, self.output.target)
-        gl.glViewport(0, 0, *self._size)
+            unit += 1
+        framebuffers = self.output.framebuffers
+        gl.glBindFramebuffer(_FRAMEBUFFER, framebuffers.any if self._is_long else framebuffers.every)
         gl.glBindVertexArray(self._vertex_array)
-        gl.glDrawArrays(_TRIANGLES, 0, 3)
+        for area in self._areas:
+            gl.glViewport(*area)
+            gl.glDrawArraysInstanced(_TRIANGLES, 0, 3, self._instances)
 
 
-def texture_accessor(name: str, kind: str, shift: int) -> str:
-    """GLSL that declares a tensor's texture and reads from it: one element, four from any index, or a texel."""
-    sampler, vector = ("sampler2D", "vec4") if kind == "float" else ("isampler2D", "ivec4")
-    width = (1 << shift) - 1
+def texture_accessors(device: Device, kinds: Mapping[str, str]) -> list[str]:
+    """GLSL that declares the textures of tensors of these kinds, and reads from them: one element, four from any index,
+    those at four indices, or a texel.
+    """
+    read = (
+        "textureLod(T, vec3((vec2(COLUMN(t), ROW(t)) + 0.5) / vec2(textureSize(T, 0)), SHEET(t)), 0.0)"
+        if device.samples_faster
+        else "texelFetch(T, ivec3(COLUMN(t), ROW(t), SHEET(t)), 0)"
+    )
+    places = f"{shader_of_places(device.texture_shift)}\n#define READ_TEXEL(T, t) {read}"
+    return [places, *(_accessor(name, kind) for name, kind in kinds.items())]
+
+
+def _accessor(name: str, kind: str) -> str:
+    sampler, vector = ("sampler2DArray", "vec4") if kind == "float" else ("isampler2DArray", "ivec4")
     return (
         f"uniform {sampler} {name}_texture;\n"
-        f"{vector} {name}_texel(int t) {{ return texelFetch({name}_texture, ivec2(t & {width}, t >> {shift}), 0); }}\n"
+        f"{vector} {name}_texel(int t) {{ return READ_TEXEL({name}_texture, t); }}\n"
         f"{kind} {name}(int i) {{ return {name}_texel(i >> 2)[i & 3]; }}\n"
         f"{vector} {name}_four(int i) {{\n"
         f"    {vector} a = {name}_texel(i >> 2);\n"
@@ -110,6 +184,11 @@ def texture_accessor(name: str, kind: str, shift: int) -> str:
         f"    {vector} b = {name}_texel((i >> 2) + 1);\n"
         f"    if ((i & 3) == 1) return {vector}(a.yzw, b.x);\n"
         f"    return (i & 3) == 2 ? {vector}(a.zw, b.xy) : {vector}(a.w, b.xyz);\n"
+        f"}}\n"
+        f"{vector} {name}_at(ivec4 at) {{\n"
+        f"    if (at == ivec4(at.x)) return {vector}({name}(at.x));\n"
+        f"    if (at == at.x + ivec4(0, 1, 2, 3)) return {name}_four(at.x);\n"
+        f"    return {vector}({name}(at.x), {name}(at.y), {name}(at.z), {name}(at.w));\n"
         f"}}"
     )
 
@@ -121,21 +200,27 @@ class PixelBackend(GLBackend):
 
     def __init__(self, device: Device) -> None:
         super().__init__(device)
-        self.max_elements = 4 * device.limits["texture_size"] << device.texture_shift
+        self.max_elements = most_elements(device.limits["texture_size"], device.texture_shift)
 
     def alloc(self, shape: Sequence[int], dtype: DataType) -> TextureStorage:
-        """A texture with its framebuffer."""
+        """An array texture."""
         return TextureStorage(self.device, shape, dtype)
 
     def copy(self, source: Storage, target: Storage, shape: Sequence[int], dtype: DataType) -> None:
-        """Copy a value from texture to texture."""
+        """Copy a value from texture to texture, sheet by sheet."""
         assert isinstance(source, TextureStorage) and isinstance(target, TextureStorage)
-        width, height = texture_size(TensorShape(shape).size, self.device.texture_shift)
-        names, area = (source.target, target.target), (0, 0, width, height)
+        size = TensorShape(shape).size
+        area = (0, 0, *texture_size(size, self.device.texture_shift))
         with self.device.using() as gl:
+            names = source.framebuffers.every, target.framebuffers.every
             gl.glBindFramebuffer(_READ_FRAMEBUFFER, names[0])
             gl.glBindFramebuffer(_DRAW_FRAMEBUFFER, names[1])
-            gl.glBlitFramebuffer(*area, *area, _COLOR_BIT, _NEAREST)
+            for index, attachment in enumerate(_TARGETS[: count_texels(size)]):
+                gl.glReadBuffer(attachment)
+                chosen = [0] * index + [attachment]  # GL_NONE, and then the target of this index
+                target.framebuffers.choose(chosen)
+                gl.glBlitFramebuffer(*area, *area, _COLOR_BIT, _NEAREST)
+            target.framebuffers.choose(_TARGETS)
 
     def capacity(self, shape: Sequence[int], dtype: DataType) -> tuple[str, int]:
         """The kind of numbers and the number of texels: any texture of this kind that is large enough serves."""

@@ -9,12 +9,13 @@ import re
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, cached_property
 from string import Template
 from typing import Any
 
 import moderngl
 
+from perframe.backends.gl.texels import SHEETS
 from perframe.errors import BackendError
 from perframe.resources import resource
 
@@ -23,6 +24,7 @@ Numbers = Number | Sequence[Number]
 
 FORMULA_NUMBERS = "p"  # the array from which formulas read their numbers
 _COMPONENTS = {"int": 1, "float": 1, "ivec2": 2, "vec2": 2, "ivec4": 4, "vec4": 4, "mat3": 12}
+_LAYER_EXTENSIONS = {"GL_ARB_shader_viewport_layer_array", "GL_AMD_vertex_shader_layer"}
 _DECLARATION = re.compile(r"^//@ (input|param|texture|include) (.+)$")
 _PARAM = re.compile(r"^(\w+) (\w+)(?:\[(\d+)\])?$")
 
@@ -59,11 +61,20 @@ class Kernel:
 
     @property
     def unit(self) -> str:
-        """The output of one invocation: an "element", a "texel" of four elements, or what it stores itself: elements of
-        a "tile", or texels at a position of a "grid".
+        """The output of one invocation: an "element", a "texel" of four elements, a "strip" of consecutive texels, or
+        what it stores itself: elements of a "tile", or texels at a position of a "grid".
         """
-        found = re.search(r"^#define (TEXEL|TILE|GRID)$", self.body, re.MULTILINE)
+        found = re.search(r"^#define (TEXEL|STRIP|TILE|GRID)$", self.body, re.MULTILINE)
         return found[1].lower() if found else "element"
+
+    @property
+    def is_long(self) -> bool:
+        """Whether its loops may be so long that a fragment computes one texel, and not one on each sheet."""
+        return re.search(r"^#define LONG$", self.body, re.MULTILINE) is not None
+
+    def reads_texels(self, name: str) -> bool:
+        """Whether it reads whole texels of an input, by its name or by a number at the end of it."""
+        return f"{name}_texel(" in self.body or ("##_texel(" in self.body and name[-1].isdigit())
 
     def pack(self, values: Mapping[str, Numbers], o_type: str) -> bytes:
         """The uniform block's bytes. Raises BackendError for a missing value, an unknown one, or too many numbers."""
@@ -121,7 +132,12 @@ def load_kernel(name: str) -> Kernel:
 
 @cache
 def _shell(name: str) -> Template:
-    return Template(resource("shaders", "shell", f"{name}.glsl").read_text(encoding="utf-8"))
+    return Template(_shell_text(name))
+
+
+@cache
+def _shell_text(name: str) -> str:
+    return resource("shaders", "shell", f"{name}.glsl").read_text(encoding="utf-8")
 
 
 @cache
@@ -131,7 +147,6 @@ def _library(name: str) -> str:
 
 def compose(
     kernel: Kernel,
-    unit: str,
     shell: str,
     accessors: Sequence[str],
     defines: Mapping[str, str],
@@ -145,12 +160,13 @@ def compose(
     lines = [f"#define {name} {value}" for name, value in defines.items()]
     lines += [f"#define O_VECTOR {vector}"]
     if shell == "compute":
-        element = vector if unit in ("texel", "grid") else defines["O_TYPE"]
+        element = vector if kernel.unit in ("texel", "strip", "grid") else defines["O_TYPE"]
         lines.append(f"layout(std430, binding = 7) writeonly buffer O_block {{ {element} O_data[]; }};")
-        if unit in ("tile", "grid"):
+        if kernel.unit in ("tile", "grid"):
             lines.append(f"void store(int o, {element} value) {{ O_data[o] = value; }}")
     elif shell == "pixel":
-        lines.append("out O_VECTOR O_texel;")
+        count = 1 if kernel.is_long or "LONG" in defines else SHEETS
+        lines.append(f"layout(location = 0) out O_VECTOR O_texels[{count}];")
     else:
         lines.append("out vec4 O_color;")
     accessors = [*accessors, *(f"uniform sampler2D {name};" for name in kernel.textures)]
@@ -169,6 +185,15 @@ class ProgramCache:
         self._programs: dict[str, Any] = {}
         self.compiled = 0  # the number of programs compiled so far, for tests
 
+    @cached_property
+    def _on_sheets(self) -> dict[str, str]:
+        """The shaders before one that computes a texel of one sheet: a vertex shader that chooses the sheet, or, where
+        the driver allows it only to geometry shaders, one of them behind the vertex shader.
+        """
+        if self._ctx.extensions & _LAYER_EXTENSIONS:
+            return {"vertex_shader": _shell_text("triangle_on_sheet")}
+        return {"vertex_shader": _shell_text("triangle"), "geometry_shader": _shell_text("sheets")}
+
     def get(self, text: str, samplers: Sequence[str], name: str) -> Any:
         """The program of this text, with its uniform block at binding 0 and its samplers at units 0, 1, ..."""
         program: Any = self._programs.get(text)
@@ -177,8 +202,8 @@ class ProgramCache:
                 if "\nlayout(local_size_x" in text:
                     program = self._ctx.compute_shader(text)
                 else:
-                    triangle = resource("shaders", "shell", "triangle.glsl").read_text(encoding="utf-8")
-                    program = self._ctx.program(vertex_shader=triangle, fragment_shader=text)
+                    first = self._on_sheets if "\n#define LONG" in text else {"vertex_shader": _shell_text("triangle")}
+                    program = self._ctx.program(**first, fragment_shader=text)
             except Exception as error:  # moderngl raises Exception itself
                 raise BackendError(f"shader {name} does not compile: {error}\n{_excerpt(text, str(error))}") from None
             self.compiled += 1

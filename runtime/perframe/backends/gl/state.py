@@ -6,6 +6,7 @@ import ctypes
 from collections.abc import Sequence
 from typing import Any
 
+from perframe.backends.gl.texels import SHEETS
 from perframe.errors import BackendError
 from perframe.graphics.functions import generate, get, get_four, get_indexed, get_mask, get_range
 
@@ -13,6 +14,7 @@ CURRENT_PROGRAM, VERTEX_ARRAY, ACTIVE_TEXTURE, VIEWPORT = 0x8B8D, 0x85B5, 0x84E0
 DRAW_FRAMEBUFFER, READ_FRAMEBUFFER, DRAW_BINDING, READ_BINDING = 0x8CA9, 0x8CA8, 0x8CA6, 0x8CAA
 TEXTURE_2D, TEXTURE0, TEXTURE_2D_BINDING, SAMPLER_BINDING = 0x0DE1, 0x84C0, 0x8069, 0x8919
 TEXTURE_BUFFER, TEXTURE_BUFFER_BINDING = 0x8C2A, 0x8C2C
+TEXTURE_2D_ARRAY, TEXTURE_2D_ARRAY_BINDING = 0x8C1A, 0x8C1D
 UNIFORM_BUFFER, UNIFORM_BINDING, UNIFORM_START, UNIFORM_SIZE = 0x8A11, 0x8A28, 0x8A29, 0x8A2A
 STORAGE_BUFFER, STORAGE_BINDING, STORAGE_START, STORAGE_SIZE = 0x90D2, 0x90D3, 0x90D4, 0x90D5
 BLEND, POLYGON_MODE, FRONT_AND_BACK, FILL = 0x0BE2, 0x0B40, 0x0408, 0x1B02
@@ -21,9 +23,10 @@ _BUFFERS = {0x8892: 0x8894, 0x88EB: 0x88ED, 0x88EC: 0x88EF, 0x8F36: 0x8F36, 0x8F
 # sample alpha to coverage
 _SWITCHES = (0x0B71, 0x0B90, 0x0C11, 0x0B44, 0x0BF2, 0x8037, 0x8DB9, 0x8C89, 0x8E51, 0x80A0, 0x809E)
 _CLIP_DISTANCES = tuple(range(0x3000, 0x3008))
-# unpack: swap bytes, row length, skip rows, skip pixels, alignment; pack: the same
-_UNPACK, _PACK = (0x0CF0, 0x0CF2, 0x0CF3, 0x0CF4, 0x0CF5), (0x0D00, 0x0D02, 0x0D03, 0x0D04, 0x0D05)
-_PIXEL_STORE = dict(zip(_UNPACK + _PACK, (0, 0, 0, 0, 4) * 2, strict=True))
+# swap bytes, row length, skip rows, skip pixels, image height, skip images, alignment
+_UNPACK = (0x0CF0, 0x0CF2, 0x0CF3, 0x0CF4, 0x806E, 0x806D, 0x0CF5)
+_PACK = (0x0D00, 0x0D02, 0x0D03, 0x0D04, 0x806C, 0x806B, 0x0D05)
+_PIXEL_STORE = dict(zip(_UNPACK + _PACK, (0, 0, 0, 0, 0, 0, 4) * 2, strict=True))
 _QUERY_NO_WAIT, _CURRENT_QUERY, _SAMPLES_PASSED, _ANY_SAMPLES_PASSED = 0x8E14, 0x8865, 0x8914, 0x8C2F
 _CONTEXT_FLAGS, _NO_ERROR_FLAG = 0x821E, 8
 _INVALID_ENUM, _INVALID_VALUE, _INVALID_OPERATION = 0x500, 0x501, 0x502
@@ -103,8 +106,9 @@ class StateGuard:
             self._feedback = False
         self._program, self._array = get(gl, CURRENT_PROGRAM), get(gl, VERTEX_ARRAY)
         self._draw, self._read = get(gl, DRAW_BINDING), get(gl, READ_BINDING)
-        self._viewport, self._mask = get_four(gl, VIEWPORT), get_mask(gl)
-        self._blend, self._polygons = gl.glIsEnabledi(BLEND, 0), get(gl, POLYGON_MODE)
+        self._viewport, self._polygons = get_four(gl, VIEWPORT), get(gl, POLYGON_MODE)
+        self._masks = {index: mask for index in range(SHEETS) if not all(mask := get_mask(gl, index))}
+        self._blends = [index for index in range(SHEETS) if gl.glIsEnabledi(BLEND, index)]
         self._buffers = {target: get(gl, binding) for target, binding in _BUFFERS.items()}
         self._on = [switch for switch in _SWITCHES + _CLIP_DISTANCES if gl.glIsEnabled(switch)]
         self._store = {name: get(gl, name) for name in _PIXEL_STORE}
@@ -112,8 +116,8 @@ class StateGuard:
         self._textures = []
         for unit in self._units:
             gl.glActiveTexture(TEXTURE0 + unit)
-            bound = [get(gl, binding) for binding in (TEXTURE_2D_BINDING, TEXTURE_BUFFER_BINDING, SAMPLER_BINDING)]
-            self._textures.append(bound)
+            names = (TEXTURE_2D_BINDING, TEXTURE_2D_ARRAY_BINDING, TEXTURE_BUFFER_BINDING, SAMPLER_BINDING)
+            self._textures.append([get(gl, name) for name in names])
         self._uniform_target, self._uniform = get(gl, UNIFORM_BINDING), self._indexed(UNIFORM_BINDING, UNIFORM_START, 0)
         self._storages = [
             self._indexed(STORAGE_BINDING, STORAGE_START, index) for index in range(self._storage_bindings)
@@ -126,8 +130,10 @@ class StateGuard:
                 gl.glPixelStorei(name, value)
         for target in (0x88EB, 0x88EC):
             gl.glBindBuffer(target, 0)
-        gl.glDisablei(BLEND, 0)
-        gl.glColorMaski(0, 1, 1, 1, 1)
+        for index in self._blends:
+            gl.glDisablei(BLEND, index)
+        for index in self._masks:
+            gl.glColorMaski(index, 1, 1, 1, 1)
         gl.glPolygonMode(FRONT_AND_BACK, FILL)
 
     def _indexed(self, binding: int, start: int, index: int) -> tuple[int, int, int]:
@@ -148,13 +154,15 @@ class StateGuard:
         gl.glBindFramebuffer(DRAW_FRAMEBUFFER, self._draw)
         gl.glBindFramebuffer(READ_FRAMEBUFFER, self._read)
         gl.glViewport(*self._viewport)
-        gl.glColorMaski(0, *self._mask)
+        for index, mask in self._masks.items():
+            gl.glColorMaski(index, *mask)
         gl.glPolygonMode(FRONT_AND_BACK, self._polygons)
-        if self._blend:
-            gl.glEnablei(BLEND, 0)
-        for unit, (texture, buffer, sampler) in zip(self._units, self._textures, strict=True):
+        for index in self._blends:
+            gl.glEnablei(BLEND, index)
+        for unit, (texture, array, buffer, sampler) in zip(self._units, self._textures, strict=True):
             gl.glActiveTexture(TEXTURE0 + unit)
             gl.glBindTexture(TEXTURE_2D, texture)
+            gl.glBindTexture(TEXTURE_2D_ARRAY, array)
             gl.glBindTexture(TEXTURE_BUFFER, buffer)
             gl.glBindSampler(unit, sampler)
         gl.glActiveTexture(self._active)

@@ -109,9 +109,9 @@ class Binding:
         return [name for name in self.kernel.inputs if name in self.inputs]
 
     @property
-    def unit(self) -> str:
-        """The output of one invocation, which the kernel's text or a define chooses."""
-        return "texel" if "TEXEL" in self.defines else self.kernel.unit
+    def is_long(self) -> bool:
+        """Whether one pixel shader computes one texel: the kernel says so, or the lowering by its define LONG."""
+        return self.kernel.is_long or "LONG" in self.defines
 
     @property
     def block(self) -> bytes:
@@ -237,7 +237,7 @@ class KernelStep:
         samplers: Sequence[str] = (),
     ) -> None:
         kernel = binding.kernel
-        text = compose(kernel, binding.unit, shell, accessors, {**defines, **binding.all_defines}, binding.functions)
+        text = compose(kernel, shell, accessors, {**defines, **binding.all_defines}, binding.functions)
         self._program = device.programs.get(text, [*samplers, *kernel.textures], kernel.name).glo
         self._planned = self._inputs = [on_gl(binding.inputs[name].storage) for name in binding.reads]
         self.textures, self._sampler = list(binding.textures.values()), device.sampler

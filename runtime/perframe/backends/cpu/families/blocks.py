@@ -1,4 +1,4 @@
-"""Channel blocks on the CPU, in NumPy: no plan for the CPU has them, but tests compare the kernels of others with this."""
+"""Channel blocks on the CPU, in NumPy. No plan for the CPU has them, but tests compare other kernels with this."""
 
 from __future__ import annotations
 

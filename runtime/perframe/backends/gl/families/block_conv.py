@@ -54,7 +54,7 @@ def lower(call: Call[BlockConvolution], tools: Tools) -> list[Binding]:
 
 
 def _together(group_blocks: int, groups: int, most: int) -> int:
-    """The number of blocks that an invocation computes. It divides those of a group, or wastes few in the last round."""
+    """The number of blocks that an invocation computes. It divides those of a group, or wastes few at the end."""
     count = most
     while count > 1 and group_blocks % count and (groups > 1 or group_blocks < 4 * count):
         count //= 2
@@ -69,8 +69,9 @@ def _sharing(window: Window) -> dict[str, int]:
 
 
 def _packed(weights: Any, groups: int, blocks: int, depth_block: int) -> Any:
-    """The weights as (so many blocks of outputs, depth block, kernel row, column, block of depth, block, depth in block,
-    output in block). Missing outputs and depths are zero. Without depth: as (block, kernel row, column, output in block).
+    """The weights as (so many blocks of outputs, depth block, kernel row, column, part of depth block, block, depth in
+    part, output in block). Missing outputs and depths are zero. Without depth: as (block, kernel row, column, output in
+    block).
     """
     outputs, depth = weights.shape[:2]
     kernel = (1, *weights.shape[2:]) if weights.ndim == 3 else weights.shape[2:]

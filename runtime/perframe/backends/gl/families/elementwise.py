@@ -74,6 +74,7 @@ def lower(call: Call[Elementwise], tools: Tools) -> list[Binding]:
     functions = Functions(f"{text}\n{kind} formula({signature}) {{ return {applied}; }}", numbers)
     defines = {"OPERANDS": str(len(operands)), "RESULT(x)": _result(kind, call.y.dtype)}
     for k, (value, wanted) in enumerate(zip(operands, form.kinds, strict=True)):
+        defines[f"VECTOR{k}"] = "vec4" if kind_of(value.dtype) == "float" else "ivec4"
         defines[f"GET{k}(x)"] = f"{_READ[kind_of(value.dtype), wanted]}(x)"
     params: dict[str, Any] = {
         "strides": [number for strides in form.strides for number in ints(strides)],

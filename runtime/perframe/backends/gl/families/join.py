@@ -48,7 +48,7 @@ def joined(call: Call[Any], parts: Sequence[Operand], outer: int, tools: Tools, 
 def _binding(call: Call[Any], parts: Sequence[Operand], runs: Sequence[int], target: Operand) -> Binding:
     defines = {"OPERANDS": str(len(parts))}
     if not any(run % 4 for run in runs):
-        runs, defines = [run // 4 for run in runs], defines | {"TEXEL": "1"}
+        runs, defines = [run // 4 for run in runs], defines | {"WHOLE": "1"}
     params: dict[str, Any] = {"first": [sum(runs[:k]) for k in range(len(runs))], "run": runs, "total": sum(runs)}
     given = {f"X{k}": value for k, value in enumerate(parts)}
     return call.bind("join", given, target, params, defines)
