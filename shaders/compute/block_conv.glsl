@@ -10,7 +10,7 @@
 //@ param ivec2 begin
 //@ param int depth_blocks
 //@ param int group_blocks
-//@ param int all_blocks
+//@ param int planes
 //@ param int out_blocks
 //@ param int strips
 //@ param int has_bias
@@ -41,9 +41,9 @@ void tile(ivec3 at) {
     if (row >= output_.x) return;
     int first = at.y * BLOCKS, plane = size.x * size.y;
 #if DEPTH == 0
-    int source = (at.z * all_blocks + first) * plane;
+    int source = (at.z * planes + first) * plane;
 #else
-    int source = (at.z * all_blocks + first / group_blocks * depth_blocks) * plane;
+    int source = (at.z * planes + first / group_blocks * depth_blocks) * plane;
 #endif
     vec4 sum[BLOCKS][PIXELS];
     for (int q = 0; q < BLOCKS; ++q) {

@@ -7,7 +7,7 @@
 //@ param ivec2 stride
 //@ param int depth_blocks
 //@ param int group_blocks
-//@ param int all_blocks
+//@ param int planes
 //@ param int out_blocks
 //@ param int has_bias
 //@ param int has_addend
@@ -20,7 +20,7 @@
 void tile(ivec3 at) {
     int area = output_.x * output_.y, plane = size.x * size.y, left = at.x * PIXELS;
     if (left >= area) return;
-    int first = at.y * BLOCKS, source = (at.z * all_blocks + first / group_blocks * depth_blocks) * plane;
+    int first = at.y * BLOCKS, source = (at.z * planes + first / group_blocks * depth_blocks) * plane;
     vec4 sum[BLOCKS][PIXELS], v[PIXELS];
     int k[PIXELS];
     for (int q = 0; q < BLOCKS; ++q) {

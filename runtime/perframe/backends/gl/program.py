@@ -202,7 +202,9 @@ class ProgramCache:
                 if "\nlayout(local_size_x" in text:
                     program = self._ctx.compute_shader(text)
                 else:
-                    first = self._on_sheets if "\n#define LONG" in text else {"vertex_shader": _shell_text("triangle")}
+                    first: dict[str, Any] = (
+                        self._on_sheets if "\n#define LONG" in text else {"vertex_shader": _shell_text("triangle")}
+                    )
                     program = self._ctx.program(**first, fragment_shader=text)
             except Exception as error:  # moderngl raises Exception itself
                 raise BackendError(f"shader {name} does not compile: {error}\n{_excerpt(text, str(error))}") from None

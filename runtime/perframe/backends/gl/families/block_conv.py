@@ -25,7 +25,8 @@ def lower(call: Call[BlockConvolution], tools: Tools) -> list[Binding]:
     has_one_tap = math.prod(window.kernel) == 1 and not any(window.begin) and not any(window.end)
     kernel = "block_pointwise" if has_one_tap and form.takes_blocks and not is_depthwise else "block_conv"
     group_blocks, depth = outputs // form.groups, BLOCK if form.takes_blocks else form.depth
-    blocks, all_blocks = _together(group_blocks, form.groups, MOST_BLOCKS[kernel]), depth_blocks * form.groups
+    blocks = _together(group_blocks, form.groups, MOST_BLOCKS[kernel])
+    planes = depth_blocks * form.groups if form.takes_blocks else form.depth  # of a picture, of blocks or channels
     if is_depthwise:
         depth, blocks, group_blocks = 0, 1, 1
     if kernel == "block_pointwise":
@@ -37,7 +38,7 @@ def lower(call: Call[BlockConvolution], tools: Tools) -> list[Binding]:
     if b is not None:
         b = b.derived("whole blocks", lambda value: np.pad(value, (0, -len(value) % BLOCK)))
     params: dict[str, Any] = window_params(window, 2, size=form.size, output_=form.output)
-    params |= {"depth_blocks": depth_blocks, "group_blocks": group_blocks, "all_blocks": all_blocks}
+    params |= {"depth_blocks": depth_blocks, "group_blocks": group_blocks, "planes": planes}
     params |= {"out_blocks": outputs, "has_bias": b is not None, "has_addend": addend is not None}
     numbers, pixels = {"PIXELS": PIXELS[kernel], "BLOCKS": blocks}, PIXELS[kernel]
     if kernel == "block_pointwise":
