@@ -8,13 +8,18 @@
 //@ param ivec4 flat_[2]
 //@ param int rank
 // A formula of up to five operands, four output elements at once. flat_[k] is 1 if operand k is read in the output's
-// order, 2 if it is one number, and 0 if it is read by strides.
+// order, 2 if it is one number, and 0 if it is read by strides (STRIDED).
 #define TEXEL
+#ifdef STRIDED
 //@ include strides
+#define ELSEWHERE(k, how) (how == 2 ? ivec4(0) : strided_four(k, t * 4))
+#else
+#define ELSEWHERE(k, how) ivec4(0)
+#endif
 #define OPERAND(k) VECTOR##k v##k; { \
     int how = flat_[k >> 2][k & 3]; \
     if (how == 1) v##k = X##k##_texel(t); \
-    else v##k = X##k##_at(how == 2 ? ivec4(0) : strided_four(k, t * 4)); \
+    else v##k = X##k##_at(ELSEWHERE(k, how)); \
 }
 #define GIVEN(k) GET##k(v##k[i])
 #if OPERANDS == 1

@@ -43,8 +43,8 @@ O_VECTOR texel(int t) {
     int row = t * 4 / total, c = t * 4 - row * total;
     EACH(FOUR_OF_PART)
     O_VECTOR result = O_VECTOR(0);
-    for (int i = 0; i < 4; ++i)
-        if (t * 4 + i < O_size) result[i] = element(t * 4 + i);
+    int end = min(t * 4 + 4, O_size);
+    for (int o = t * 4; o < end; ++o) result[o & 3] = element(o); // rare: compilers need not unroll it
     return result;
 }
 #endif

@@ -17,21 +17,7 @@
 // Four output elements at once; in one row they share every element of A.
 #define LONG
 #define TEXEL
-ivec2 planes(int index) {
-    ivec2 at = ivec2(0);
-    for (int d = rank - 1; d >= 0; --d) {
-        int dim = batch[d >> 2][d & 3];
-        int c = index % dim;
-        index /= dim;
-        at += c * ivec2(a_batch[d >> 2][d & 3], b_batch[d >> 2][d & 3]);
-    }
-    return at;
-}
-O_TYPE finish(O_TYPE total, int row, int column) {
-    O_TYPE value = O_TYPE(alpha) * total;
-    if (has_bias == 1) value += O_TYPE(beta) * C(row * c_step.x + column * c_step.y);
-    return epilogue(value);
-}
+//@ include product
 O_VECTOR texel(int t) {
     ivec4 o = min(t * 4 + ivec4(0, 1, 2, 3), ivec4(O_size - 1));
     ivec4 rest = o / columns, column = o - rest * columns;

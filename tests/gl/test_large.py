@@ -10,6 +10,7 @@ import pytest
 import perframe as pf
 from gl.graphs import graph
 from perframe.backends.gl.context import device_for
+from perframe.backends.gl.program import ProgramCache, shaders_on_sheets
 from perframe.backends.gl.texels import areas, count_texels, from_sheets, texture_size, to_sheets
 
 BAND = 128 * 4 * 8 * 4  # elements of a band: columns, rows, sheets, elements of a texel
@@ -54,6 +55,23 @@ def test_a_band_of_texels_is_as_wide_as_these_tests_assume(gl_context: Any) -> N
     shift = device_for(gl_context).texture_shift
     assert texture_size(BAND, shift) == (128, 4) and texture_size(BAND + 1, shift) == (128, 8)
     assert areas(BAND, shift) == [(0, 0, 128, 4)] and areas(BAND + 1, shift) == [(0, 0, 128, 4), (0, 4, 4, 4)]
+
+
+@pytest.mark.parametrize("size", [1, 30, 40, 300, BAND + 1])
+def test_a_geometry_shader_chooses_sheets_where_vertex_shaders_cannot(
+    size: int, gl_context: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    programs = ProgramCache(gl_context)
+    programs.on_sheets = shaders_on_sheets(set())
+    assert "geometry_shader" in programs.on_sheets
+    monkeypatch.setattr(device_for(gl_context), "programs", programs)
+    model = graph(
+        [("ReduceSum", ["x", "axis"], ["y"], {"keepdims": 0})], {"x": ("n", "m")}, ["y"], {"axis": np.array([1])}
+    )
+    x = sequence(size, 7)
+    y = pf.run(model, {"x": x}, "gpu_pixel", strict=True, ctx=gl_context)["y"]
+    np.testing.assert_array_equal(y, x.sum(1))
+    assert programs.compiled
 
 
 @pytest.mark.parametrize("size", [1, 5, 33, 129, BAND, 2 * BAND + 1])

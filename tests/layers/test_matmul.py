@@ -61,6 +61,15 @@ CASES = [
     matmul((3, 5), (5, 7), np.float16),
     matmul((3, 5), (5, 7), np.int32),
     matmul((2, 3, 5), (5, 7), np.int64),
+    matmul((3, 5), (5, 32)),  # rows of whole strips, which a pixel shader computes at once
+    matmul((2, 3, 9), (2, 9, 64)),
+    matmul((2, 1, 3, 4), (3, 4, 96), constant=True),
+    matmul((1, 9), (9, 36)),  # a row that ends within a strip
+    matmul((2, 9), (9, 36)),
+    gemm((6, 3), (6, 32), (32,), transA=1),
+    gemm((3, 6), (32, 6), (3, 32), transB=1, alpha=0.5, beta=2.0),
+    gemm((1, 7), (100, 7), (100,), transB=1),
+    gemm((3, 6), (32, 6), (32,), known=False, transB=1),
     gemm((3, 5), (5, 7), None),
     gemm((3, 5), (5, 7), (7,)),
     gemm((3, 5), (5, 7), (3, 7)),

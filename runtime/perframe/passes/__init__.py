@@ -41,8 +41,19 @@ PASSES = (
     "place_shape_arithmetic",
 )
 
-_SPELLED = ("spell_out", "fold_weights", "fuse_bias", "fuse_activation")
-_BLOCKED = ("fold_constants", "remove_noops", "fuse_activation", "fuse_gate", "fuse_addition", "remove_unused")
+_SHADERS = (
+    "spell_out",
+    "fold_weights",
+    "fuse_bias",
+    "fuse_activation",
+    "channel_blocks",
+    "fold_constants",
+    "remove_noops",
+    "fuse_activation",
+    "fuse_gate",
+    "fuse_addition",
+    "remove_unused",
+)
 # further passes for the kernels of one backend; they change a copy of the model, which the worker keeps
 PREPARATIONS = {
     "cpu": (
@@ -65,8 +76,8 @@ PREPARATIONS = {
         "remove_unused",
         "place_shape_arithmetic",
     ),
-    "gpu_compute": (*_SPELLED, "channel_blocks", *_BLOCKED),
-    "gpu_pixel": _SPELLED,
+    "gpu_compute": _SHADERS,
+    "gpu_pixel": _SHADERS,
 }
 
 Pass = Callable[[Model, Evaluate], int]

@@ -140,7 +140,6 @@ def buffer_accessor(name: str, kind: str, binding: int, unit: int | None = None)
         f"{kind} {name}(int i) {{ return {data}[i]; }}\n"
         f"{vector} {name}_four(int i) {{ return {vector}({data}[i], {data}[i + 1], {data}[i + 2], {data}[i + 3]); }}\n"
         f"{vector} {name}_at(ivec4 at) {{\n"
-        f"    if (at == ivec4(at.x)) return {vector}({data}[at.x]);\n"
         f"    return {vector}({data}[at.x], {data}[at.y], {data}[at.z], {data}[at.w]);\n"
         f"}}\n"
         f"{vector} {name}_texel(int t) {{ return {texel}; }}"

@@ -9,7 +9,7 @@ import re
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cache
 from string import Template
 from typing import Any
 
@@ -177,22 +177,23 @@ def compose(
     return _shell(shell).substitute(parts, declarations="\n".join(lines))
 
 
+def shaders_on_sheets(extensions: set[str]) -> dict[str, Any]:
+    """The shaders before one that computes a texel of one sheet: a vertex shader that chooses the sheet, or, where only
+    geometry shaders may choose it, one of them behind the vertex shader.
+    """
+    if extensions & _LAYER_EXTENSIONS:
+        return {"vertex_shader": _shell_text("triangle_on_sheet")}
+    return {"vertex_shader": _shell_text("triangle"), "geometry_shader": _shell_text("sheets")}
+
+
 class ProgramCache:
     """Compiled programs of one context, by their text."""
 
     def __init__(self, ctx: moderngl.Context) -> None:
         self._ctx = ctx
         self._programs: dict[str, Any] = {}
+        self.on_sheets = shaders_on_sheets(ctx.extensions)
         self.compiled = 0  # the number of programs compiled so far, for tests
-
-    @cached_property
-    def _on_sheets(self) -> dict[str, str]:
-        """The shaders before one that computes a texel of one sheet: a vertex shader that chooses the sheet, or, where
-        the driver allows it only to geometry shaders, one of them behind the vertex shader.
-        """
-        if self._ctx.extensions & _LAYER_EXTENSIONS:
-            return {"vertex_shader": _shell_text("triangle_on_sheet")}
-        return {"vertex_shader": _shell_text("triangle"), "geometry_shader": _shell_text("sheets")}
 
     def get(self, text: str, samplers: Sequence[str], name: str) -> Any:
         """The program of this text, with its uniform block at binding 0 and its samplers at units 0, 1, ..."""
@@ -203,7 +204,7 @@ class ProgramCache:
                     program = self._ctx.compute_shader(text)
                 else:
                     first: dict[str, Any] = (
-                        self._on_sheets if "\n#define LONG" in text else {"vertex_shader": _shell_text("triangle")}
+                        self.on_sheets if "\n#define LONG" in text else {"vertex_shader": _shell_text("triangle")}
                     )
                     program = self._ctx.program(**first, fragment_shader=text)
             except Exception as error:  # moderngl raises Exception itself

@@ -65,11 +65,13 @@ def to_gpu(array: Array) -> Array:
 
 
 def from_gpu(values: Array, shape: Sequence[int], dtype: DataType) -> Array:
-    """Values from the GPU in the given shape, and in the dtype that the model declares."""
+    """Values from the GPU in the given shape, and in the dtype that the model declares. They are copied unless they may
+    be written to.
+    """
     result: Array = values.reshape(tuple(shape))
     if dtype is DataType.BOOL:
         return np.asarray(result != 0)
-    return result.astype(dtype.numpy)
+    return result.astype(dtype.numpy, copy=not values.flags.writeable)
 
 
 @dataclass(frozen=True)

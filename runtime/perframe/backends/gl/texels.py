@@ -50,8 +50,8 @@ def areas(elements: int, shift: int) -> list[Area]:
 def to_sheets(values: Array, shift: int) -> Array:
     """Flat values of four bytes each, in the order (sheet, row, column, element) of their texture."""
     width, height = texture_size(values.size, shift)
-    padded = np.zeros(width * height * SHEETS * 4, values.dtype)
-    padded[: values.size] = values
+    padded = np.empty(width * height * SHEETS * 4, values.dtype)
+    padded[: values.size], padded[values.size :] = values, 0
     texels = padded.view(_WHOLE_TEXEL).reshape(height // _SIDE, width // _SIDE, _SIDE, _SIDE, SHEETS)
     return np.ascontiguousarray(texels.transpose(4, 0, 2, 1, 3)).view(values.dtype).reshape(-1)
 

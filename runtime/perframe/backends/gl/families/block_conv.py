@@ -3,18 +3,31 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from perframe.backends.gl.steps import Binding, Call, Tools, epilogue_of, window_params
+from perframe.backends.gl.texels import SHEETS
 from perframe.layers.block_conv import BlockConvolution
 from perframe.layers.blocks import BLOCK, blocks_of
 from perframe.layers.geometry import Window
 
-PIXELS = {"block_pointwise": 8, "block_conv": 4}  # that an invocation computes
-MOST_BLOCKS = {"block_pointwise": 2, "block_conv": 4}  # of outputs that it computes for each pixel
 SHARED_WIDTHS, SHARED_STRIDES = (1, 3, 5, 7), (1, 2)  # of windows whose pixels share what they read of a line
+
+
+@dataclass(frozen=True)
+class Tile:
+    """The kernel of an invocation that computes so many pixels, and at most so many blocks of outputs for each."""
+
+    kernel: str
+    pixels: int
+    most_blocks: int
+
+
+WINDOW, POINTWISE = Tile("compute/block_conv", 4, 4), Tile("compute/block_pointwise", 8, 2)
+STRIP = Tile("block_conv", SHEETS, 1)  # of a pixel shader
 
 
 def lower(call: Call[BlockConvolution], tools: Tools) -> list[Binding]:
@@ -23,13 +36,15 @@ def lower(call: Call[BlockConvolution], tools: Tools) -> list[Binding]:
     window, outputs, depth_blocks = form.window, blocks_of(form.outputs), blocks_of(form.depth)
     is_depthwise = form.groups > 1 and form.depth == 1
     has_one_tap = math.prod(window.kernel) == 1 and not any(window.begin) and not any(window.end)
-    kernel = "block_pointwise" if has_one_tap and form.takes_blocks and not is_depthwise else "block_conv"
+    tile = STRIP if not tools.stores_anywhere else WINDOW
+    if tile is WINDOW and has_one_tap and form.takes_blocks and not is_depthwise:
+        tile = POINTWISE
     group_blocks, depth = outputs // form.groups, BLOCK if form.takes_blocks else form.depth
-    blocks = _together(group_blocks, form.groups, MOST_BLOCKS[kernel])
+    blocks = _together(group_blocks, form.groups, tile.most_blocks)
     planes = depth_blocks * form.groups if form.takes_blocks else form.depth  # of a picture, of blocks or channels
     if is_depthwise:
         depth, blocks, group_blocks = 0, 1, 1
-    if kernel == "block_pointwise":
+    if tile is POINTWISE:
         depth = 2 * BLOCK  # a round of its loop takes two blocks
     w = call.input(1).derived(
         f"{blocks} blocks of {form.groups} groups by {depth}",
@@ -40,18 +55,21 @@ def lower(call: Call[BlockConvolution], tools: Tools) -> list[Binding]:
     params: dict[str, Any] = window_params(window, 2, size=form.size, output_=form.output)
     params |= {"depth_blocks": depth_blocks, "group_blocks": group_blocks, "planes": planes}
     params |= {"out_blocks": outputs, "has_bias": b is not None, "has_addend": addend is not None}
-    numbers, pixels = {"PIXELS": PIXELS[kernel], "BLOCKS": blocks}, PIXELS[kernel]
-    if kernel == "block_pointwise":
-        strips = -(-math.prod(form.output) // pixels)
+    numbers, grid = {"DEPTH": depth}, (0, 0, 0)
+    if tile is STRIP:
+        numbers |= {"ONE_TAP": int(has_one_tap)}
+    elif tile is POINTWISE:
+        numbers = {"PIXELS": tile.pixels, "BLOCKS": blocks}
         params = {name: value for name, value in params.items() if name not in ("kernel", "dilation", "begin")}
+        grid = (-(-math.prod(form.output) // tile.pixels), -(-outputs // blocks), form.batch)
     else:
-        params["strips"] = -(-form.output[-1] // pixels)
-        strips = math.prod(form.output[:-1]) * params["strips"]
-        numbers |= {"DEPTH": depth, **_sharing(window)}
+        numbers |= {"PIXELS": tile.pixels, "BLOCKS": blocks, **_sharing(window)}
+        params["strips"] = -(-form.output[-1] // tile.pixels)
+        grid = (math.prod(form.output[:-1]) * params["strips"], -(-outputs // blocks), form.batch)
     given = {"X": x, "W": w, "B": b or w, "A": addend or x}
     defines = {name: str(number) for name, number in numbers.items()}
-    functions, grid = epilogue_of(call.layer, call.y.dtype), (strips, -(-outputs // blocks), form.batch)
-    return [call.bind(f"compute/{kernel}", given, call.y, params, defines, functions, grid=grid)]
+    functions = epilogue_of(call.layer, call.y.dtype)
+    return [call.bind(tile.kernel, given, call.y, params, defines, functions, grid=grid)]
 
 
 def _together(group_blocks: int, groups: int, most: int) -> int:

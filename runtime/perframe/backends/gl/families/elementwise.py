@@ -76,9 +76,12 @@ def lower(call: Call[Elementwise], tools: Tools) -> list[Binding]:
     for k, (value, wanted) in enumerate(zip(operands, form.kinds, strict=True)):
         defines[f"VECTOR{k}"] = "vec4" if kind_of(value.dtype) == "float" else "ivec4"
         defines[f"GET{k}(x)"] = f"{_READ[kind_of(value.dtype), wanted]}(x)"
+    ways = [_how(strides, form.shape) for strides in form.strides]
+    if len(operands) > 1 or 0 in ways:  # a single operand lies as its output does, whatever the shape
+        defines["STRIDED"] = "1"
     params: dict[str, Any] = {
         "strides": [number for strides in form.strides for number in ints(strides)],
-        "flat_": [_how(strides, form.shape) for strides in form.strides],
+        "flat_": ways,
         "rank": len(form.shape),
     }
     given = {f"X{k}": value for k, value in enumerate(operands)}

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from perframe.backends.gl.steps import ROUNDS, Binding, Call, Tools, epilogue_of
+from perframe.backends.gl.texels import SHEETS
 from perframe.layers.matmul import Product
 from perframe.tensor import DataType
+
+_STRIP = 4 * SHEETS  # elements that one pixel shader computes
 
 
 def supports(call: Call[Product]) -> str | None:
@@ -27,6 +33,9 @@ def lower(call: Call[Product], tools: Tools) -> list[Binding]:
     """One kernel, with bias and epilogue in it. Products of integers have no epilogue."""
     form, a, b, bias = call.form, call.x, call.input(1), call.optional(2)
     rank = len(form.batch)
+    if b.is_constant and len(b.shape) == 2 and form.b_strides == (*(0,) * rank, 1, form.depth):
+        b = b.derived("rows for columns", lambda value: np.ascontiguousarray(value.T))
+        form = replace(form, b_strides=(*(0,) * rank, form.columns, 1))
     params: dict[str, Any] = {
         "a_batch": form.a_strides[:rank],
         "b_batch": form.b_strides[:rank],
@@ -37,4 +46,12 @@ def lower(call: Call[Product], tools: Tools) -> list[Binding]:
         "has_bias": bias is not None,
     }
     given = {"A": a, "B": b, "C": bias or a}
-    return [call.bind("matmul", given, call.y, params, functions=epilogue_of(call.layer, call.y.dtype))]
+    kernel = "matmul" if tools.stores_anywhere or not _is_of_strips(form) else "pixel/matmul"
+    return [call.bind(kernel, given, call.y, params, functions=epilogue_of(call.layer, call.y.dtype))]
+
+
+def _is_of_strips(form: Product) -> bool:
+    """Whether each strip lies in one row of the result, and in one row of the second factor."""
+    *steps, last = form.b_strides
+    in_one_row = form.columns % _STRIP == 0 or (form.batches * form.rows == 1 and form.columns % 4 == 0)
+    return in_one_row and last == 1 and not any(step % 4 for step in steps)
