@@ -244,6 +244,7 @@ class GLProgram:
     """Bound steps, and one uniform buffer with all their numbers."""
 
     nanoseconds: int | None = None  # the GPU runs beside the CPU, and to measure it would mean to wait
+    is_brief = False
 
     def __init__(self, device: Device, steps: Sequence[GLStep]) -> None:
         self._device, self._steps = device, list(steps)
