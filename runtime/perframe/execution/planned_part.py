@@ -24,7 +24,7 @@ from perframe.layers.twins import signature
 from perframe.model import Model
 from perframe.plan.constants import ConstantPool
 from perframe.plan.inferred import Outline
-from perframe.plan.plan import Plan
+from perframe.plan.plan import LEAST_LENT, Plan
 from perframe.plan.planner import Planner
 from perframe.plan.refit import Templates, Tracing, end_tracing_at_exit, follows_sizes
 from perframe.sizes.open_dims import Shapes
@@ -66,7 +66,7 @@ class PlannedPart:
 
     def run_whole(self, values: Values) -> None:
         """Bind, submit, and add the outputs, whose values may still be pending."""
-        plan = self._bound_plan(values)
+        plan = self._bound_plan(values, whole=True)
         for segment in plan.segments:
             segment.run_whole()
         values.update(plan.outputs)
@@ -85,18 +85,25 @@ class PlannedPart:
                 begin = end
         values.update(plan.outputs)
 
-    def _bound_plan(self, values: Values) -> Plan:
+    def _bound_plan(self, values: Values, whole: bool = False) -> Plan:
+        """Return the plan with its inputs bound. If the run is submitted as a whole, arrays may be lent to it."""
         plan = self._plan_for(values)
-        for name, bound in plan.bound.items():
-            storage = self._storage_of(plan, name, values[name])
-            if storage is not bound:
-                plan.set_input_storage(name, storage)
+        try:
+            for name, bound in plan.bound.items():
+                storage = self._storage_of(plan, name, values[name], whole)
+                if storage is not bound:
+                    plan.set_input_storage(name, storage)
+        except BaseException:
+            plan.take_back()
+            raise
         return plan
 
-    def _storage_of(self, plan: Plan, name: str, value: Any) -> Storage:
+    def _storage_of(self, plan: Plan, name: str, value: Any, whole: bool = False) -> Storage:
         """Return storage from which steps can read an input: the input's own if steps reach it, else a copy's."""
         if not isinstance(value, Tensor):
             storage = plan.input_storage(name, value.shape)
+            if whole and value.nbytes >= LEAST_LENT and plan.lend(name, storage, value):
+                return storage
             try:
                 storage.upload(value)
             except InputError as error:
@@ -105,7 +112,7 @@ class PlannedPart:
         if plan.takes(name, value):
             return value.data_on_backend
         copied = plan.copy_input(name, value)
-        return copied if copied is not None else self._storage_of(plan, name, value.download_to_array())
+        return copied if copied is not None else self._storage_of(plan, name, value.download_to_array(), whole)
 
     def _plan_for(self, values: Values) -> Plan:
         shapes = key = tuple([values[name].shape for name in self._names])

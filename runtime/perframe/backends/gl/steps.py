@@ -256,6 +256,7 @@ class GLProgram:
     """Bound steps, and one uniform buffer with all their numbers."""
 
     nanoseconds: int | None = None  # of a whole run: the GPU runs beside the CPU, and planning does not wait for it
+    is_brief = False
 
     def __init__(self, device: Device, steps: Sequence[GLStep]) -> None:
         self._timers: StepTimers | None = None
