@@ -15,12 +15,14 @@ from typing import Any
 
 import moderngl
 
+from perframe.backends.gl.binaries import ProgramBinaries
 from perframe.errors import BackendError
 from perframe.resources import resource
 
 Number = int | float
 Numbers = Number | Sequence[Number]
 
+BLOCK = "Params"  # the uniform block of every kernel
 FORMULA_NUMBERS = "p"  # the array from which formulas read their numbers
 _COMPONENTS = {"int": 1, "float": 1, "ivec2": 2, "vec2": 2, "ivec4": 4, "vec4": 4, "mat3": 12}
 _DECLARATION = re.compile(r"^//@ (input|param|texture|include) (.+)$")
@@ -127,6 +129,11 @@ def _library(name: str) -> str:
     return resource("shaders", "lib", f"{name}.glsl").read_text(encoding="utf-8")
 
 
+@cache
+def _triangle() -> str:
+    return resource("shaders", "shell", "triangle.glsl").read_text(encoding="utf-8")
+
+
 def compose(
     kernel: Kernel,
     shell: str,
@@ -151,7 +158,7 @@ def compose(
     else:
         lines.append("out vec4 O_color;")
     accessors = [*accessors, *(f"uniform sampler2D {name};" for name in kernel.textures)]
-    lines += ["layout(std140) uniform Params {", *(p.declaration() for p in kernel.parameters), "};", *accessors]
+    lines += [f"layout(std140) uniform {BLOCK} {{", *(p.declaration() for p in kernel.parameters), "};", *accessors]
     # A layer and its epilogue may use the same formula. Each function is one line, and GLSL accepts it only once.
     functions = "\n".join(dict.fromkeys(functions.splitlines()))
     parts = {"math": _library("math"), "functions": functions, "body": kernel.body, "version": version}
@@ -161,30 +168,41 @@ def compose(
 class ProgramCache:
     """Compiled programs of one context, by their text."""
 
-    def __init__(self, ctx: moderngl.Context) -> None:
-        self._ctx = ctx
+    def __init__(self, ctx: moderngl.Context, gl: Any) -> None:
+        self._ctx, self._binaries = ctx, ProgramBinaries(ctx, gl)
         self._programs: dict[str, Any] = {}
-        self.compiled = 0  # the number of programs compiled so far, for tests
+        self.compiled = 0  # the number of programs compiled so far, for tests; those from files are not among them
 
     def get(self, text: str, samplers: Sequence[str], name: str) -> Any:
         """The program of this text, with its uniform block at binding 0 and its samplers at units 0, 1, ..."""
         program: Any = self._programs.get(text)
         if program is None:
-            try:
-                if "\nlayout(local_size_x" in text:
-                    program = self._ctx.compute_shader(text)
-                else:
-                    triangle = resource("shaders", "shell", "triangle.glsl").read_text(encoding="utf-8")
-                    program = self._ctx.program(vertex_shader=triangle, fragment_shader=text)
-            except Exception as error:  # moderngl raises Exception itself
-                raise BackendError(f"shader {name} does not compile: {error}\n{_excerpt(text, str(error))}") from None
-            self.compiled += 1
-            for unit, sampler in enumerate(samplers):
-                if sampler in program:  # the compiler drops samplers that a variant does not read
-                    program[sampler].value = unit
-            if "Params" in program:
-                program["Params"].binding = 0
+            texts = (text,) if "\nlayout(local_size_x" in text else (_triangle(), text)
+            program = self._binaries.load(texts, samplers, BLOCK) or self._compile(texts, samplers, name)
             self._programs[text] = program
+        return program
+
+    def keep(self, most: int | None = None) -> None:
+        """Write programs that were compiled, or so many of them, to disk. The context is current."""
+        self._binaries.keep(most)
+
+    def _compile(self, texts: Sequence[str], samplers: Sequence[str], name: str) -> Any:
+        program: Any
+        try:
+            if len(texts) == 1:
+                program = self._ctx.compute_shader(texts[0])
+            else:
+                program = self._ctx.program(vertex_shader=texts[0], fragment_shader=texts[1])
+        except Exception as error:  # moderngl raises Exception itself
+            excerpt = _excerpt(texts[-1], str(error))
+            raise BackendError(f"shader {name} does not compile: {error}\n{excerpt}") from None
+        self.compiled += 1
+        for unit, sampler in enumerate(samplers):
+            if sampler in program:  # the compiler drops samplers that a variant does not read
+                program[sampler].value = unit
+        if BLOCK in program:
+            program[BLOCK].binding = 0
+        self._binaries.note(texts, program.glo)
         return program
 
 
