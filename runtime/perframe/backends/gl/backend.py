@@ -152,9 +152,10 @@ class GLBackend:
         program.run(begin, end)
 
     def flush(self) -> None:
-        """Hand submitted work to the GPU."""
+        """Hand submitted work to the GPU, and keep one of the programs that were compiled on disk."""
         with self.device.current():
             self.device.gl.glFlush()
+            self.device.programs.keep(1)
 
     def close(self) -> None:
         """Free dropped objects without waiting: GL keeps an object until the GPU has finished with it."""
