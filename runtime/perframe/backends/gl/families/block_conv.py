@@ -43,7 +43,7 @@ def lower(call: Call[BlockConvolution], tools: Tools) -> list[Binding]:
     blocks = _together(group_blocks, form.groups, tile.most_blocks)
     planes = depth_blocks * form.groups if form.takes_blocks else form.depth  # of a picture, of blocks or channels
     if is_depthwise:
-        depth, blocks, group_blocks = 0, 1, 1
+        depth, blocks, group_blocks, planes = 0, 1, 1, outputs
     if tile is POINTWISE:
         depth = 2 * BLOCK  # a round of its loop takes two blocks
     w = call.input(1).derived(
@@ -54,7 +54,11 @@ def lower(call: Call[BlockConvolution], tools: Tools) -> list[Binding]:
         b = b.derived("whole blocks", lambda value: np.pad(value, (0, -len(value) % BLOCK)))
     params: dict[str, Any] = window_params(window, 2, size=form.size, output_=form.output)
     params |= {"depth_blocks": depth_blocks, "group_blocks": group_blocks, "planes": planes}
-    params |= {"out_blocks": outputs, "has_bias": b is not None, "has_addend": addend is not None}
+    params |= {
+        "out_blocks": outputs,
+        "has_bias": b is not None,
+        "addend_blocks": 0 if addend is None else addend.shape[1],
+    }
     numbers, grid = {"DEPTH": depth}, (0, 0, 0)
     if tile is STRIP:
         numbers |= {"ONE_TAP": int(has_one_tap)}
