@@ -145,11 +145,12 @@ class GLBackend:
 
     def submit(self, program: Program, begin: int, end: int, access: Access) -> None:
         """Submit the steps; GL itself orders them after earlier work."""
-        for planned, new in access.take_rebinds():
-            program.replace(planned, new)
         assert isinstance(program, GLProgram)
-        program.time_steps(self.times_steps)
-        program.run(begin, end)
+        with self.device.using():
+            for planned, new in access.take_rebinds():
+                program.replace(planned, new)
+            program.time_steps(self.times_steps)
+            program.run(begin, end)
 
     def flush(self) -> None:
         """Hand submitted work to the GPU."""

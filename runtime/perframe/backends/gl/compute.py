@@ -7,6 +7,7 @@ from typing import Any
 
 from perframe.backends.gl.backend import GLBackend, StagedReadback
 from perframe.backends.gl.context import Device, device_for
+from perframe.backends.gl.replay import CommandList, Name
 from perframe.backends.gl.steps import Array, Binding, KernelStep, from_gpu, kind_of, to_gpu
 from perframe.backends.gl.storage import GLStorage
 from perframe.backends.gl.texels import SHEETS
@@ -14,11 +15,10 @@ from perframe.errors import BackendError
 from perframe.graphics.functions import delete, generate
 from perframe.tensor import BackendType, DataType, Storage, TensorShape
 
-_STORAGE_BUFFER, _UNIFORM_BUFFER, _COPY_READ, _COPY_WRITE = 0x90D2, 0x8A11, 0x8F36, 0x8F37
+_STORAGE_BUFFER, _COPY_READ, _COPY_WRITE = 0x90D2, 0x8F36, 0x8F37
 _TEXTURE0, _TEXTURE_2D, _TEXTURE_BUFFER = 0x84C0, 0x0DE1, 0x8C2A
 _FORMATS = {"float": 0x8814, "int": 0x8D82}  # RGBA32F and RGBA32I
 _ALL_BARRIERS = 0xFFFFFFFF
-_STORAGE_BARRIER, _FETCH_BARRIER = 0x2000, 0x8
 _GROUP = 64
 _MAX_GROUPS = 65535
 _OUTPUT = 7  # the binding of a kernel's output, after its inputs
@@ -72,6 +72,7 @@ class _View:
 
     def __init__(self, gl: Any, buffer: int, kind: str) -> None:
         self._gl, self.glo = gl, generate(gl, "Textures")
+        gl.glActiveTexture(_TEXTURE0)  # a guarded unit
         gl.glBindTexture(_TEXTURE_BUFFER, self.glo)
         gl.glTexBuffer(_TEXTURE_BUFFER, _FORMATS[kind], buffer)
 
@@ -101,23 +102,18 @@ class ComputeStep(KernelStep):
             groups = -(-counts[kernel.unit] // _GROUP)
             self._groups = (min(groups, _MAX_GROUPS), -(-groups // _MAX_GROUPS), 1)
 
-    def run(self, gl: Any, uniforms: int) -> None:
-        """Bind and dispatch. The barrier makes the result visible to later steps."""
-        gl.glUseProgram(self._program)
-        gl.glBindBufferRange(_UNIFORM_BUFFER, 0, uniforms, self.offset, len(self.block))
+    def record(self, commands: CommandList, uniforms: int) -> None:
+        """Record a dispatch."""
+        self._bind(commands, uniforms)
         for index, storage in enumerate(self._inputs):
-            gl.glBindBufferBase(_STORAGE_BUFFER, index, storage.glo)
+            commands.set(2, "glBindBufferBase", _STORAGE_BUFFER, index, Name(storage, "glo"))
         for index, unit in self._units.items():
-            gl.glActiveTexture(_TEXTURE0 + unit)
-            viewed: Any = self._inputs[index]
-            gl.glBindTexture(_TEXTURE_BUFFER, viewed.view)
-        for unit, texture in enumerate(self.textures):
-            gl.glActiveTexture(_TEXTURE0 + unit)
-            gl.glBindTexture(_TEXTURE_2D, texture)
-            gl.glBindSampler(unit, self._sampler)
-        gl.glBindBufferBase(_STORAGE_BUFFER, _OUTPUT, self.output.glo)
-        gl.glDispatchCompute(*self._groups)
-        gl.glMemoryBarrier(_STORAGE_BARRIER | _FETCH_BARRIER)
+            commands.set_texture(unit, _TEXTURE_BUFFER, Name(self._inputs[index], "view"))
+        for unit, texture in enumerate(self._textures):
+            commands.set_texture(unit, _TEXTURE_2D, texture, self._sampler)
+        commands.set(2, "glBindBufferBase", _STORAGE_BUFFER, _OUTPUT, Name(self._output, "glo"))
+        commands.order(self._inputs, self._output)
+        commands.call("glDispatchCompute", *self._groups)
 
 
 def buffer_accessor(name: str, kind: str, binding: int, unit: int | None = None) -> str:
