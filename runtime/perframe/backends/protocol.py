@@ -5,6 +5,7 @@ the same name in the backend's `families` folder.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
@@ -171,6 +172,14 @@ class Backend(Protocol):
 
     def close(self) -> None:
         """Wait for submitted work, and free everything that the backend holds."""
+
+
+@runtime_checkable
+class Guarding(Protocol):
+    """A backend that leaves its caller's state as it found it, at a price."""
+
+    def guarded(self) -> AbstractContextManager[Any]:
+        """Save the state at the begin of a block, and restore it at the end: once for all that is done in between."""
 
 
 @runtime_checkable

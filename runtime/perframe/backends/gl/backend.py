@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
 from typing import Any
 
@@ -142,6 +143,12 @@ class GLBackend:
         """Make a program of steps, with their uniform buffer."""
         bound: Sequence[Any] = steps  # `lower` made them
         return GLProgram(self.device, bound)
+
+    def guarded(self) -> AbstractContextManager[Any]:
+        """Save the GL state of the caller's context at the begin of a block, and restore it at the end. A context of our
+        own has no state to save, and is not current all the while: an input may come from another.
+        """
+        return nullcontext() if self.device.owned else self.device.using()
 
     def submit(self, program: Program, begin: int, end: int, access: Access) -> None:
         """Submit the steps; GL itself orders them after earlier work."""
