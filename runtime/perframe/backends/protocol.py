@@ -4,7 +4,7 @@ the same name in the backend's `families` folder.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
@@ -136,6 +136,7 @@ class Backend(Protocol):
     """The processor and the memory with which layers run."""
 
     backend_type: BackendType
+    memory: Hashable  # backends with equal ones share storage: those of workers in one context, or on the CPU
     times_steps: bool  # whether a GPU times each step of each run; the CPU does not (see TimedProgram)
 
     def alloc(self, shape: Sequence[int], dtype: DataType) -> Storage:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
 from typing import Any
@@ -72,6 +72,11 @@ class GLBackend:
 
     def __init__(self, device: Device) -> None:
         self.device = device
+
+    @property
+    def memory(self) -> Hashable:
+        """The context, and the kind of storage."""
+        return self.backend_type, self.device
 
     def alloc(self, shape: Sequence[int], dtype: DataType) -> Storage:
         """Allocate storage; its values are undefined."""
@@ -145,8 +150,9 @@ class GLBackend:
         return GLProgram(self.device, bound)
 
     def guarded(self) -> AbstractContextManager[Any]:
-        """Save the GL state of the caller's context at the begin of a block, and restore it at the end. A context of our
-        own has no state to save, and is not current all the while: an input may come from another.
+        """Save the GL state of the caller's context at the begin of a block, and restore it at the end.
+
+        A context of our own has no state to save, and must not stay current: an input may come from another.
         """
         return nullcontext() if self.device.owned else self.device.using()
 
