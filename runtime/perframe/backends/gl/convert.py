@@ -12,7 +12,7 @@ from typing import Any
 import moderngl
 
 from perframe.backends.gl.backend import GLBackend
-from perframe.backends.gl.compute import ComputeBackend, buffer_accessor
+from perframe.backends.gl.compute import ComputeBackend, ReadBuffer
 from perframe.backends.gl.context import Device, device_for
 from perframe.backends.gl.pixel import PixelBackend, texture_accessors
 from perframe.backends.gl.program import Kernel, Numbers, compose, load_kernel
@@ -90,7 +90,7 @@ class _Draw:
 
     def __init__(self, device: Device, compute: bool) -> None:
         self.kernel = load_kernel("convert/tensor_to_texture")
-        accessors = [buffer_accessor("X", "float", 0)] if compute else texture_accessors(device, {"X": "float"})
+        accessors = [ReadBuffer("X", "float", 0).accessor] if compute else texture_accessors(device, {"X": "float"})
         text = compose(self.kernel, "draw", accessors, {"O_TYPE": "float"}, "", 430 if compute else 330)
         self._program = device.programs.get(text, [] if compute else ["X_texture"], self.kernel.name).glo
         self._vertex_array, self._sampler, self._compute = device.vertex_array, device.sampler, compute
