@@ -13,6 +13,7 @@ import pytest
 import perframe as pf
 from gl.graphs import network
 from gl.raw import Application
+from perframe.backends.gl import context
 
 PICTURE = np.random.default_rng(3).integers(0, 256, (12, 16, 4), np.uint8)
 WANTED = np.maximum(PICTURE[..., :3].transpose(2, 0, 1)[None] / np.float32(255) * 2 - 0.5, 0)
@@ -182,3 +183,19 @@ def test_the_watch_sees_a_change(application: Application) -> None:
         "mischief: scissor is on",
         "error: GL error 0x500",
     ]
+
+
+def test_a_schedule_guards_the_state_once(where: str, application: Application, monkeypatch: Any) -> None:
+    """An upload and a run share a guard; of a run layer by layer, each layer has one."""
+    made: list[object] = []
+    make = context.StateGuard
+    monkeypatch.setattr(context, "StateGuard", lambda *given: (made.append(given), make(*given))[1])
+    x = np.ones((1, 3, 4, 5), np.float32)
+    with pf.Worker(network(), where, application.ctx, strict=True) as worker:
+        for _ in range(2):
+            made.clear()
+            worker.schedule(x)
+            assert len(made) == 1
+        made.clear()
+        layers = list(worker.schedule_iterable(x))
+        assert len(layers) > 1 and len(made) == len(layers) + 1, "the last call finds that no layer is left"

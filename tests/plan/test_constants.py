@@ -16,6 +16,7 @@ import perframe as pf
 from perframe.backends.cpu.lowering import gemm
 from perframe.model import Layer
 from perframe.passes.prepared import freeze
+from perframe.plan.constants import AS_IT_IS
 from small import load, node
 
 Array = NDArray[Any]
@@ -36,7 +37,8 @@ def result(worker: pf.Worker, x: Array = X) -> Array:
 def packed(worker: pf.Worker) -> list[Array]:
     """The arrays that were made of a worker's constants."""
     (part,) = worker.parts._parts
-    return [operand.storage.memory for operand in part._constants._derived.values()]  # type: ignore[attr-defined]
+    made = part._constants._made.items()  # type: ignore[attr-defined]
+    return [operand.storage.memory for (_, _, kind), operand in made if kind != AS_IT_IS]
 
 
 @pytest.fixture

@@ -4,7 +4,8 @@ the same name in the backend's `families` folder.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
@@ -151,6 +152,7 @@ class Backend(Protocol):
     """The processor and the memory with which layers run."""
 
     backend_type: BackendType
+    memory: Hashable  # backends with equal ones share storage: those of workers in one context, or on the CPU
     times_steps: bool  # whether a GPU times each step of each run; the CPU does not (see TimedProgram)
 
     def alloc(self, shape: Sequence[int], dtype: DataType) -> Storage:
@@ -187,6 +189,14 @@ class Backend(Protocol):
 
     def close(self) -> None:
         """Wait for submitted work, and free everything that the backend holds."""
+
+
+@runtime_checkable
+class Guarding(Protocol):
+    """A backend that leaves its caller's state as it found it, at a price."""
+
+    def guarded(self) -> AbstractContextManager[Any]:
+        """Save the state at the begin of a block, and restore it at the end: once for all that is done in between."""
 
 
 @runtime_checkable

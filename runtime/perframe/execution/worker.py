@@ -22,6 +22,7 @@ from perframe.backends import (
     open_backend,
     settle_kernels,
 )
+from perframe.backends.protocol import Guarding
 from perframe.errors import ClosedError, InputError
 from perframe.execution.comparison import Comparison, LayerCheck
 from perframe.execution.control_flow import ControlPart
@@ -86,6 +87,7 @@ class Worker:
         self.backend_type = backend_type_of(backend_type)
         self._closed = False
         self._backend = open_backend(self.backend_type, ctx)
+        self._guarded = self._backend.guarded if isinstance(self._backend, Guarding) else None
         self._host = self._backend if self.backend_type is BackendType.CPU else open_backend(BackendType.CPU)
         if self._host is self._backend:
             expect_kernels()
@@ -151,7 +153,11 @@ class Worker:
             self._runs += 1
             if self._check is not None:
                 self._check.begin_run()
-            self.parts.run_whole(values)
+            if self._guarded is None:
+                self.parts.run_whole(values)
+            else:
+                with self._guarded():
+                    self.parts.run_whole(values)
             self._keep_outputs(values)
         finally:
             self._lock.release()
@@ -210,16 +216,23 @@ class Worker:
             if self._check is not None:
                 self._check.begin_run()
             run, steps = self._runs, self.parts.advance(values)
-            name = next(steps, None)
+            name = self._next_of(steps)
         while name is not None:
             yield name
             with self._lock:
                 self._check_open()
                 if run != self._runs:
                     raise InputError(f"{self.model.name}: another run began before this one ended: begin it again")
-                name = next(steps, None)
+                name = self._next_of(steps)
         with self._lock:
             self._keep_outputs(values)
+
+    def _next_of(self, steps: Iterator[str]) -> str | None:
+        """Run one layer, and return its name; None after the last."""
+        if self._guarded is None:
+            return next(steps, None)
+        with self._guarded():
+            return next(steps, None)
 
     def _keep_outputs(self, values: Values) -> None:
         outputs = {name: values[name] for name in self._output_names}

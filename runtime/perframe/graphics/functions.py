@@ -99,12 +99,16 @@ _SINCE = {  # GL versions above 3.3
 
 
 class Entries:
-    """The GL functions of one context as attributes: `gl.glUseProgram(...)`. `load` raises for a missing function."""
+    """The GL functions of one context as attributes: `gl.glUseProgram(...)`. `load` raises for a missing function.
+
+    Native code calls them by their `addresses`.
+    """
 
     def __init__(self, load: Callable[[str], int], version: int) -> None:
-        for name, (result, *arguments) in _SIGNATURES.items():
-            if version >= _SINCE.get(name, 330):
-                setattr(self, name, ctypes.CFUNCTYPE(result, *arguments)(load(name)))
+        self.addresses = {name: load(name) for name in _SIGNATURES if version >= _SINCE.get(name, 330)}
+        for name, address in self.addresses.items():
+            result, *arguments = _SIGNATURES[name]
+            setattr(self, name, ctypes.CFUNCTYPE(result, *arguments)(address))
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         raise AttributeError(f"{name} is not loaded in this GL context")

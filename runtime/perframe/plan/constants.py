@@ -1,28 +1,30 @@
-"""Constants on the backends of a worker, and the operands that are derived from them for kernels. Workers that have the
-same arrays share these operands.
+"""Constants on the backends of a worker, as they are and as operands that are derived from them for kernels. Workers
+that have the same arrays share both where their backends share memory.
 """
 
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
 from numpy.typing import NDArray
 
 from perframe.backends.operand import Make, Operand
 from perframe.backends.protocol import Backend
-from perframe.tensor import BackendType, DataType, Storage
+from perframe.tensor import DataType, Storage
 from perframe.tensor.locks import new_lock
 from perframe.tensor.partial import PartialTensor
 
 Array = NDArray[Any]
+Key = tuple[int, Hashable, str]  # an array's number, the memory in which the operand lies, and the kind
+AS_IT_IS = ""  # the kind of operand that is not derived
 
 
 class SharedOperand:
-    """An operand that is derived from an array, shared by all pools that have acquired it."""
+    """An operand that is made of an array, shared by all pools that have acquired it."""
 
-    def __init__(self, source: Array, key: tuple[int, str]) -> None:
+    def __init__(self, source: Array, key: Key) -> None:
         self.source, self.key = weakref.ref(source), key
         self.users = 0
         self._made: Operand | None = None
@@ -43,12 +45,12 @@ class SharedOperand:
 
 _lock = new_lock()
 # weak, since a worker may disappear without a release
-_known: weakref.WeakValueDictionary[tuple[int, str], SharedOperand] = weakref.WeakValueDictionary()
+_known: weakref.WeakValueDictionary[Key, SharedOperand] = weakref.WeakValueDictionary()
 
 
-def acquire(source: Array, kind: str) -> SharedOperand:
+def acquire(source: Array, memory: Hashable, kind: str) -> SharedOperand:
     """Return the shared operand of this kind for a read-only array. Every call needs a later call of `let_go`."""
-    key = (id(source), kind)
+    key = (id(source), memory, kind)
     with _lock:
         found = _known.get(key)
         if found is None or found.source() is not source:  # an array that is gone may have had this id
@@ -69,27 +71,23 @@ def let_go(shared: SharedOperand) -> None:
 
 
 class ConstantPool:
-    """A model's constants on the backends of one worker: uploaded when first used, shared by all its plans.
-
-    Workers share the operands that are derived from constants in host memory.
+    """A model's constants on the backends of one worker: made when first used, shared by all its plans, and by other
+    workers with the same arrays in the same memory.
     """
 
     def __init__(self, constants: Mapping[str, Array]) -> None:
         self._constants = constants
         self.known = {name: PartialTensor.of(value) for name, value in constants.items()}
-        self._storages: dict[tuple[str, str], Storage] = {}
-        self._derived: dict[tuple[str, str, str], Operand] = {}
-        self._taken: dict[tuple[str, str, str], SharedOperand] = {}  # the derived operands that workers share
+        self._made: dict[tuple[str, str, str], Operand] = {}  # by backend, constant and kind
+        self._taken: dict[tuple[str, str, str], SharedOperand] = {}  # the operands that workers share
 
     def storage(self, backend: Backend, name: str, value: Array) -> Storage:
         """Return the constant's storage on a backend."""
-        key = (backend.backend_type, name)
-        if name in self._constants and key in self._storages:
-            return self._storages[key]
-        storage = backend.constant(value)
-        if name in self._constants:
-            self._storages[key] = storage
-        return storage
+
+        def made() -> Operand:
+            return Operand(name, value.shape, DataType.of(value.dtype), storage=backend.constant(value))
+
+        return self._operand(backend, name, AS_IT_IS, made).storage
 
     def derived(self, backend: Backend, name: str, value: Array, kind: str, make: Make) -> Operand:
         """Return the operand that `make` derives from a constant, on a backend. All callers share one operand of each
@@ -101,35 +99,40 @@ class ConstantPool:
             array.flags.writeable = False  # no other code has this array, so the storage needs no copy
             return Operand(name, array.shape, DataType.of(array.dtype), storage=backend.constant(array))
 
-        if name not in self._constants:
+        return self._operand(backend, name, kind, made)
+
+    def _operand(self, backend: Backend, name: str, kind: str, made: Callable[[], Operand]) -> Operand:
+        """The operand that this pool or another one has made already, or that `made` makes."""
+        source = self._constants.get(name)
+        if source is None:  # a constant of one plan
             return made()
         key = (backend.backend_type, name, kind)
-        if key not in self._derived:
-            source = self._constants[name]
-            if backend.backend_type == BackendType.CPU and not source.flags.writeable:
-                self._taken[key] = acquire(source, kind)
-                self._derived[key] = self._taken[key].operand(made)
+        if key not in self._made:
+            if source.flags.writeable:
+                self._made[key] = made()
             else:
-                self._derived[key] = made()
-        return self._derived[key]
+                self._taken[key] = acquire(source, backend.memory, kind)
+                self._made[key] = self._taken[key].operand(made)
+        return self._made[key]
 
     @property
     def bytes_used(self) -> tuple[int, int, int]:
         """The bytes of (all constants of the model, constants that kernels read unchanged, derived operands). The first
         two share memory where they can.
         """
-        derived = sum(operand.shape.size * operand.dtype.numpy.itemsize for operand in self._derived.values())
-        as_they_are = sum(self._constants[name].nbytes for _, name in self._storages)
+        derived = as_they_are = 0
+        for (_, name, kind), operand in self._made.items():
+            if kind == AS_IT_IS:
+                as_they_are += self._constants[name].nbytes
+            else:
+                derived += operand.shape.size * operand.dtype.numpy.itemsize
         return sum(value.nbytes for value in self._constants.values()), as_they_are, derived
 
     def release(self) -> None:
-        """Free all storages, except derived operands that other workers use."""
+        """Free all storages, except those that other workers use."""
         for shared in self._taken.values():
             let_go(shared)
-        for key in self._derived.keys() - self._taken.keys():
-            self._derived[key].storage.release()
-        self._derived.clear()
+        for key in self._made.keys() - self._taken.keys():
+            self._made[key].storage.release()
+        self._made.clear()
         self._taken.clear()
-        for storage in self._storages.values():
-            storage.release()
-        self._storages.clear()

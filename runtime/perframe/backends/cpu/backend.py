@@ -34,6 +34,7 @@ class CpuBackend:
     """Runs programs on worker threads. The programs of one backend run one after the other."""
 
     backend_type = BackendType.CPU
+    memory = BackendType.CPU
     times_steps = False
 
     def __init__(self) -> None:

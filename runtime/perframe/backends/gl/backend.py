@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
 from typing import Any
 
@@ -71,6 +72,11 @@ class GLBackend:
 
     def __init__(self, device: Device) -> None:
         self.device = device
+
+    @property
+    def memory(self) -> Hashable:
+        """The context, and the kind of storage."""
+        return self.backend_type, self.device
 
     def alloc(self, shape: Sequence[int], dtype: DataType) -> Storage:
         """Allocate storage; its values are undefined."""
@@ -143,13 +149,21 @@ class GLBackend:
         bound: Sequence[Any] = steps  # `lower` made them
         return GLProgram(self.device, bound)
 
+    def guarded(self) -> AbstractContextManager[Any]:
+        """Save the GL state of the caller's context at the begin of a block, and restore it at the end.
+
+        A context of our own has no state to save, and must not stay current: an input may come from another.
+        """
+        return nullcontext() if self.device.owned else self.device.using()
+
     def submit(self, program: Program, begin: int, end: int, access: Access) -> None:
         """Submit the steps; GL itself orders them after earlier work."""
-        for planned, new in access.take_rebinds():
-            program.replace(planned, new)
         assert isinstance(program, GLProgram)
-        program.time_steps(self.times_steps)
-        program.run(begin, end)
+        with self.device.using():
+            for planned, new in access.take_rebinds():
+                program.replace(planned, new)
+            program.time_steps(self.times_steps)
+            program.run(begin, end)
 
     def flush(self) -> None:
         """Hand submitted work to the GPU, and keep one of the programs that were compiled on disk."""

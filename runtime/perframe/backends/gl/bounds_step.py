@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from perframe.backends.gl.replay import CommandList
 from perframe.backends.gl.steps import Call
 from perframe.backends.operand import Operand
 from perframe.backends.protocol import LayerLike
@@ -23,17 +24,16 @@ class BoundsStep:
     def __init__(self, layer: LayerLike, operand: Operand, bounds: Bounds) -> None:
         self.layer, self._op, self._bounds = layer.name, layer.op, bounds
         self._shape, self._dtype = operand.shape, operand.dtype
-        self._planned = self._storage = operand.storage
+        self._storage = operand.storage
 
-    def replace(self, planned: Storage, new: Storage) -> None:
-        """Read `new` in place of the plan's storage `planned`."""
-        if self._planned is planned:
-            self._storage = new
+    def record(self, commands: CommandList, uniforms: int) -> None:
+        """Record a pause for the check."""
+        commands.pause(self._check, self._storage)
 
-    def run(self, gl: Any, uniforms: int) -> None:
+    def _check(self, storage: Storage) -> None:
         """Wait for the values and check them."""
         try:
-            self._bounds.check(self._storage.download(self._shape, self._dtype))
+            self._bounds.check(storage.download(self._shape, self._dtype))
         except InferenceError as error:
             raise BackendError(f"layer {self.layer!r} ({self._op}) failed: {error}") from None
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
 from perframe.backends.gl.backend import GLBackend, StagedReadback
 from perframe.backends.gl.context import Device, device_for
+from perframe.backends.gl.program import Kernel
+from perframe.backends.gl.replay import CommandList, Name
 from perframe.backends.gl.steps import Array, Binding, KernelStep, from_gpu, kind_of, to_gpu
 from perframe.backends.gl.storage import GLStorage
 from perframe.backends.gl.texels import SHEETS
@@ -14,14 +18,14 @@ from perframe.errors import BackendError
 from perframe.graphics.functions import delete, generate
 from perframe.tensor import BackendType, DataType, Storage, TensorShape
 
-_STORAGE_BUFFER, _UNIFORM_BUFFER, _COPY_READ, _COPY_WRITE = 0x90D2, 0x8A11, 0x8F36, 0x8F37
+_STORAGE_BUFFER, _COPY_READ, _COPY_WRITE = 0x90D2, 0x8F36, 0x8F37
 _TEXTURE0, _TEXTURE_2D, _TEXTURE_BUFFER = 0x84C0, 0x0DE1, 0x8C2A
 _FORMATS = {"float": 0x8814, "int": 0x8D82}  # RGBA32F and RGBA32I
 _ALL_BARRIERS = 0xFFFFFFFF
-_STORAGE_BARRIER, _FETCH_BARRIER = 0x2000, 0x8
 _GROUP = 64
 _MAX_GROUPS = 65535
 _OUTPUT = 7  # the binding of a kernel's output, after its inputs
+MOST_BLOCKS = 8  # of a kernel, its output's among them: GL 4.3 guarantees no more
 
 
 class BufferStorage(GLStorage):
@@ -39,11 +43,21 @@ class BufferStorage(GLStorage):
         return self._capacity if self.is_open else 0
 
     @property
-    def view(self) -> int:
-        """The GL name of a texture that reads the buffer, four elements a texel. The caller has guarded the state."""
-        if len(self._objects) == 1:
-            self._objects = (_View(self.device.gl, self.glo, kind_of(self.dtype)), *self._objects)
-        return int(self._objects[0].glo)
+    def view_of_floats(self) -> int:
+        """The GL name of a texture that reads the buffer, four floats a texel. The caller has guarded the state."""
+        return self._view("float")
+
+    @property
+    def view_of_ints(self) -> int:
+        """The GL name of a texture that reads four ints a texel: values of other dtypes may share the storage."""
+        return self._view("int")
+
+    def _view(self, kind: str) -> int:
+        found = [view for view in self._objects[:-1] if view.kind == kind]
+        if not found:
+            found = [_View(self.device.gl, self.glo, kind)]
+            self._objects = (*found, *self._objects)
+        return int(found[0].glo)
 
     def upload(self, array: Array) -> None:
         """Write the values of `array`."""
@@ -71,7 +85,8 @@ class _View:
     """A texture over a buffer."""
 
     def __init__(self, gl: Any, buffer: int, kind: str) -> None:
-        self._gl, self.glo = gl, generate(gl, "Textures")
+        self._gl, self.kind, self.glo = gl, kind, generate(gl, "Textures")
+        gl.glActiveTexture(_TEXTURE0)  # a guarded unit
         gl.glBindTexture(_TEXTURE_BUFFER, self.glo)
         gl.glTexBuffer(_TEXTURE_BUFFER, _FORMATS[kind], buffer)
 
@@ -86,12 +101,10 @@ class ComputeStep(KernelStep):
     def __init__(self, device: Device, binding: Binding) -> None:
         kernel, kinds = binding.kernel, {name: kind_of(binding.inputs[name].dtype) for name in binding.reads}
         largest = 4 * device.viewed_texels
-        fits = [kernel.reads_texels(name) and binding.inputs[name].shape.size <= largest for name in kinds]
-        viewed = [index for index, fit in enumerate(fits) if fit]
-        units = {index: unit for unit, index in enumerate(viewed, len(kernel.textures))}
-        accessors = [buffer_accessor(name, kinds[name], at, units.get(at)) for at, name in enumerate(kinds)]
-        super().__init__(device, binding, "compute", accessors, {"TEXELS": str(SHEETS)})
-        self._units, size = units, binding.output.shape.size
+        fits = {name for name in kinds if binding.inputs[name].shape.size <= largest}
+        buffers = buffers_of(kernel, kinds, binding.all_defines, fits)
+        super().__init__(device, binding, "compute", [buffer.accessor for buffer in buffers], {"TEXELS": str(SHEETS)})
+        self._buffers, size = buffers, binding.output.shape.size
         if kernel.unit == "grid":
             x, *rest = binding.grid
             self._groups = (-(-x // _GROUP), *rest)
@@ -101,49 +114,87 @@ class ComputeStep(KernelStep):
             groups = -(-counts[kernel.unit] // _GROUP)
             self._groups = (min(groups, _MAX_GROUPS), -(-groups // _MAX_GROUPS), 1)
 
-    def run(self, gl: Any, uniforms: int) -> None:
-        """Bind and dispatch. The barrier makes the result visible to later steps."""
-        gl.glUseProgram(self._program)
-        gl.glBindBufferRange(_UNIFORM_BUFFER, 0, uniforms, self.offset, len(self.block))
-        for index, storage in enumerate(self._inputs):
-            gl.glBindBufferBase(_STORAGE_BUFFER, index, storage.glo)
-        for index, unit in self._units.items():
-            gl.glActiveTexture(_TEXTURE0 + unit)
-            viewed: Any = self._inputs[index]
-            gl.glBindTexture(_TEXTURE_BUFFER, viewed.view)
-        for unit, texture in enumerate(self.textures):
-            gl.glActiveTexture(_TEXTURE0 + unit)
-            gl.glBindTexture(_TEXTURE_2D, texture)
-            gl.glBindSampler(unit, self._sampler)
-        gl.glBindBufferBase(_STORAGE_BUFFER, _OUTPUT, self.output.glo)
-        gl.glDispatchCompute(*self._groups)
-        gl.glMemoryBarrier(_STORAGE_BARRIER | _FETCH_BARRIER)
+    def record(self, commands: CommandList, uniforms: int) -> None:
+        """Record a dispatch."""
+        self._bind(commands, uniforms)
+        for buffer, storage in zip(self._buffers, self._inputs, strict=True):
+            if buffer.blocks:
+                commands.set(2, "glBindBufferBase", _STORAGE_BUFFER, buffer.binding, Name(storage, "glo"))
+            if buffer.unit is not None:
+                commands.set_texture(buffer.unit, _TEXTURE_BUFFER, Name(storage, f"view_of_{buffer.kind}s"))
+        for unit, texture in enumerate(self._textures):
+            commands.set_texture(unit, _TEXTURE_2D, texture, self._sampler)
+        commands.set(2, "glBindBufferBase", _STORAGE_BUFFER, _OUTPUT, Name(self._output, "glo"))
+        commands.order(self._inputs, self._output)
+        commands.call("glDispatchCompute", *self._groups)
 
 
-def buffer_accessor(name: str, kind: str, binding: int, unit: int | None = None) -> str:
-    """GLSL that declares a tensor's storage buffer and reads from it: one element, four from any index, those at
-    four indices, or a texel. Texels come from a view of the buffer if `unit` is the texture unit of one.
+@dataclass(frozen=True)
+class ReadBuffer:
+    """How a kernel reads a tensor: through storage blocks of elements, of texels or of both, and through a texture over
+    the buffer if `unit` is a texture unit.
     """
-    vector, prefix = ("vec4", "") if kind == "float" else ("ivec4", "i")
-    data, vectors = f"{name}_data", f"{name}_vectors"
-    block = f"layout(std430, binding = {binding}) readonly buffer"
-    if unit is not None:
-        texels, texel = (
-            f"layout(binding = {unit}) uniform {prefix}samplerBuffer {name}_view;",
-            f"texelFetch({name}_view, t)",
-        )
-    else:
-        texels, texel = f"{block} {name}_texels {{ {vector} {vectors}[]; }};", f"{vectors}[t]"
-    return (
-        f"{block} {name}_block {{ {kind} {data}[]; }};\n"
-        f"{texels}\n"
-        f"{kind} {name}(int i) {{ return {data}[i]; }}\n"
-        f"{vector} {name}_four(int i) {{ return {vector}({data}[i], {data}[i + 1], {data}[i + 2], {data}[i + 3]); }}\n"
-        f"{vector} {name}_at(ivec4 at) {{\n"
-        f"    return {vector}({data}[at.x], {data}[at.y], {data}[at.z], {data}[at.w]);\n"
-        f"}}\n"
-        f"{vector} {name}_texel(int t) {{ return {texel}; }}"
-    )
+
+    name: str
+    kind: str
+    binding: int
+    has_elements: bool = True
+    has_texels: bool = False
+    unit: int | None = None
+
+    @property
+    def blocks(self) -> int:
+        """The number of its storage blocks."""
+        return self.has_elements + self.has_texels
+
+    @property
+    def accessor(self) -> str:
+        """GLSL that declares the blocks and reads from them: one element, four from any index, those at four indices,
+        or a texel.
+        """
+        name, kind = self.name, self.kind
+        vector, prefix = ("vec4", "") if kind == "float" else ("ivec4", "i")
+        block, lines = f"layout(std430, binding = {self.binding}) readonly buffer {name}", []
+        element, texel = f"{name}_vectors[i >> 2][i & 3]", f"{name}_vectors[t]"
+        if self.has_elements:
+            element = f"{name}_data[i]"
+            lines.append(f"{block}_block {{ {kind} {name}_data[]; }};")
+        if self.has_texels:
+            lines.append(f"{block}_texels {{ {vector} {name}_vectors[]; }};")
+        if self.unit is not None:
+            texel = f"texelFetch({name}_view, t)"
+            lines.append(f"layout(binding = {self.unit}) uniform {prefix}samplerBuffer {name}_view;")
+        if self.blocks:
+            each = ", ".join(f"{name}(i + {k})" for k in range(4))
+            lines += [
+                f"{kind} {name}(int i) {{ return {element}; }}",
+                f"{vector} {name}_four(int i) {{ return {vector}({each}); }}",
+                f"{vector} {name}_at(ivec4 at) {{",
+                f"    return {vector}({name}(at.x), {name}(at.y), {name}(at.z), {name}(at.w));",
+                "}",
+            ]
+        if self.has_texels or self.unit is not None:
+            lines.append(f"{vector} {name}_texel(int t) {{ return {texel}; }}")
+        return "\n".join(lines)
+
+
+def buffers_of(
+    kernel: Kernel, kinds: Mapping[str, str], defines: Collection[str], viewable: Collection[str]
+) -> list[ReadBuffer]:
+    """How a kernel reads inputs of these kinds; the texels of `viewable` ones through textures. An input has a block
+    for what the kernel reads of it. Where the blocks of elements and of texels are too many together, elements are read
+    from texels.
+    """
+    reads = {name: kernel.reads(name, defines) for name in kinds}
+    blocks = 1 + sum(elements + (texels and name not in viewable) for name, (elements, texels) in reads.items())
+    found, units = list[ReadBuffer](), count(len(kernel.textures))
+    for binding, (name, (elements, texels)) in enumerate(reads.items()):
+        is_viewed = texels and name in viewable
+        both = elements and texels and not is_viewed
+        has_elements = elements and not (both and blocks > MOST_BLOCKS)
+        unit = next(units) if is_viewed else None
+        found.append(ReadBuffer(name, kinds[name], binding, has_elements, texels and not is_viewed, unit))
+    return found
 
 
 class ComputeBackend(GLBackend):

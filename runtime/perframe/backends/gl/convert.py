@@ -5,18 +5,20 @@ from __future__ import annotations
 import ctypes
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
 
 import moderngl
 
 from perframe.backends.gl.backend import GLBackend
-from perframe.backends.gl.compute import ComputeBackend, buffer_accessor
+from perframe.backends.gl.compute import ComputeBackend, ReadBuffer
 from perframe.backends.gl.context import Device, device_for
 from perframe.backends.gl.pixel import PixelBackend, texture_accessors
 from perframe.backends.gl.program import Kernel, Numbers, compose, load_kernel
+from perframe.backends.gl.replay import CommandList, Name
 from perframe.backends.gl.state import DRAW_BINDING, TEXTURE_2D_ARRAY, TEXTURE_2D_BINDING, VIEWPORT
-from perframe.backends.gl.steps import Binding
+from perframe.backends.gl.steps import Binding, GLStep
 from perframe.backends.operand import Operand
 from perframe.errors import BackendError, ClosedError, InputError
 from perframe.graphics.functions import get, get_four
@@ -31,7 +33,7 @@ _MAX_BOUND = 64  # passes that stay bound; beyond that, the least recently used 
 
 
 class _Pass:
-    """A bound step with a uniform buffer of its own. The buffer is written only when the numbers change."""
+    """A kernel's uniform buffer, which is written only when the numbers change, and the pass that reads it."""
 
     def __init__(self, device: Device, kernel: Kernel, step: Any, size: int) -> None:
         self.step = step
@@ -40,7 +42,7 @@ class _Pass:
         self._uniforms: Any = None
 
     def run(self, gl: Any, params: Mapping[str, Numbers]) -> None:
-        """Submit the step with these numbers."""
+        """Submit the pass with these numbers."""
         block = self._kernel.pack({"O_size": self._size, "O_tiles": 0, **params}, "float")
         if self._uniforms is None:
             self._uniforms = self._device.buffer(len(block))
@@ -54,12 +56,41 @@ class _Pass:
             self._device.drop(self._uniforms)
 
 
+@dataclass(frozen=True, eq=False)
+class _Texture:
+    """The caller's texture, by its GL name."""
+
+    glo: int
+
+
+class _Sample:
+    """A step that samples a texture into a tensor; both stand in for those with which it was recorded."""
+
+    def __init__(self, step: GLStep, texture: _Texture, tensor: object) -> None:
+        self._step, self._planned = step, (texture, tensor)
+        self.texture, self.tensor = texture, tensor
+        self._commands: CommandList | None = None
+
+    def run(self, gl: Any, uniforms: int) -> None:
+        """Replay the step."""
+        bound = dict(zip(self._planned, (self.texture, self.tensor), strict=True))
+        if self._commands is None:
+            commands = CommandList(gl, bound)
+            self._step.record(commands, uniforms)
+            self._commands = commands.finish()
+            bound.clear()  # the list must not keep a dropped tensor alive
+        else:
+            for planned, new in bound.items():
+                self._commands.replace(planned, new)
+        self._commands.run()
+
+
 class _Draw:
-    """A step that draws a tensor into pixels."""
+    """A pass that draws a tensor into pixels."""
 
     def __init__(self, device: Device, compute: bool) -> None:
         self.kernel = load_kernel("convert/tensor_to_texture")
-        accessors = [buffer_accessor("X", "float", 0)] if compute else texture_accessors(device, {"X": "float"})
+        accessors = [ReadBuffer("X", "float", 0).accessor] if compute else texture_accessors(device, {"X": "float"})
         text = compose(self.kernel, "draw", accessors, {"O_TYPE": "float"}, "", 430 if compute else 330)
         self._program = device.programs.get(text, [] if compute else ["X_texture"], self.kernel.name).glo
         self._vertex_array, self._sampler, self._compute = device.vertex_array, device.sampler, compute
@@ -144,18 +175,18 @@ class TexturePasses:
         self.check(tensor, storage)
 
         def make() -> _Pass:
-            output = Operand("tensor", tensor.shape, tensor.dtype, None, lambda: storage)
-            kernel = load_kernel("convert/texture_to_tensor")
-            binding = Binding("to_tensor", kernel, {}, output, params, {}, "", {"T": 0})
-            step: Any = self._backends[storage.backend_type].bind(binding)
-            return _Pass(self._device, kernel, step, tensor.shape.size)
+            place: Any = object()  # of the tensor's storage
+            output = Operand("tensor", tensor.shape, tensor.dtype, storage=place)
+            kernel, texture = load_kernel("convert/texture_to_tensor"), _Texture(0)
+            binding = Binding("to_tensor", kernel, {}, output, params, {}, "", {"T": Name(texture, "glo")})
+            step = self._backends[storage.backend_type].bind(binding)
+            return _Pass(self._device, kernel, _Sample(step, texture, place), tensor.shape.size)
 
         with self._device.using() as gl:
             found = self._pass(("to_tensor", storage.backend_type, tensor.shape), make)
-            found.step.textures[0] = _name(texture)
-            found.step.output = storage
+            found.step.texture, found.step.tensor = _Texture(_name(texture)), storage
             found.run(gl, params)
-            found.step.output = None  # the pass must not keep a dropped tensor alive
+            found.step.tensor = None  # the pass must not keep a dropped tensor alive
 
     def viewport(self, framebuffer: Any) -> tuple[int, int, int, int]:
         """The area of the caller's framebuffer; without one, the current viewport."""

@@ -9,6 +9,7 @@ from typing import Any
 
 from perframe.backends.gl.backend import GLBackend, StagedReadback
 from perframe.backends.gl.context import Device, device_for
+from perframe.backends.gl.replay import CommandList, Name
 from perframe.backends.gl.state import TEXTURE_2D_ARRAY
 from perframe.backends.gl.steps import Array, Binding, KernelStep, from_gpu, kind_of, to_gpu
 from perframe.backends.gl.storage import GLStorage
@@ -26,7 +27,7 @@ from perframe.graphics.functions import generate
 from perframe.tensor import BackendType, DataType, Storage, TensorShape
 
 _READ_FRAMEBUFFER, _DRAW_FRAMEBUFFER, _COLOR_BIT, _NEAREST = 0x8CA8, 0x8CA9, 0x4000, 0x2600
-_UNIFORM_BUFFER, _TEXTURE0, _TEXTURE_2D, _FRAMEBUFFER, _TRIANGLES = 0x8A11, 0x84C0, 0x0DE1, 0x8D40, 4
+_TEXTURE_2D, _FRAMEBUFFER, _TRIANGLES = 0x0DE1, 0x8D40, 4
 _TARGETS = range(0x8CE0, 0x8CE0 + SHEETS)  # GL_COLOR_ATTACHMENT0 and so on
 _PACK_BUFFER, _BYTES = 0x88EB, 16
 _PIXELS = {"float": (0x1908, 0x1406), "int": (0x8D99, 0x1404)}  # RGBA of floats, RGBA_INTEGER of ints
@@ -136,27 +137,19 @@ class PixelStep(KernelStep):
         self._is_long = binding.is_long
         self._instances = min(SHEETS, count_texels(binding.output.shape.size)) if self._is_long else 1
 
-    def run(self, gl: Any, uniforms: int) -> None:
-        """Bind and draw a triangle that covers the output's texels."""
-        gl.glUseProgram(self._program)
-        gl.glBindBufferRange(_UNIFORM_BUFFER, 0, uniforms, self.offset, len(self.block))
-        unit = 0
-        for storage in self._inputs:
-            gl.glActiveTexture(_TEXTURE0 + unit)
-            gl.glBindTexture(TEXTURE_2D_ARRAY, storage.glo)
-            gl.glBindSampler(unit, self._sampler)
-            unit += 1
-        for texture in self.textures:
-            gl.glActiveTexture(_TEXTURE0 + unit)
-            gl.glBindTexture(_TEXTURE_2D, texture)
-            gl.glBindSampler(unit, self._sampler)
-            unit += 1
-        framebuffers = self.output.framebuffers
-        gl.glBindFramebuffer(_FRAMEBUFFER, framebuffers.any if self._is_long else framebuffers.every)
-        gl.glBindVertexArray(self._vertex_array)
+    def record(self, commands: CommandList, uniforms: int) -> None:
+        """Record the draw of a triangle that covers the output's texels."""
+        self._bind(commands, uniforms)
+        for unit, storage in enumerate(self._inputs):
+            commands.set_texture(unit, TEXTURE_2D_ARRAY, Name(storage, "glo"), self._sampler)
+        for unit, texture in enumerate(self._textures, len(self._inputs)):
+            commands.set_texture(unit, _TEXTURE_2D, texture, self._sampler)
+        target = Name(self._output, "framebuffers.any" if self._is_long else "framebuffers.every")
+        commands.set(1, "glBindFramebuffer", _FRAMEBUFFER, target)
+        commands.set(0, "glBindVertexArray", self._vertex_array)
         for area in self._areas:
-            gl.glViewport(*area)
-            gl.glDrawArraysInstanced(_TRIANGLES, 0, 3, self._instances)
+            commands.set(0, "glViewport", *area)
+            commands.call("glDrawArraysInstanced", _TRIANGLES, 0, 3, self._instances)
 
 
 def texture_accessors(device: Device, kinds: Mapping[str, str]) -> list[str]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from string import Template
@@ -74,9 +74,14 @@ class Kernel:
         """Whether its loops may be so long that a fragment computes one texel, and not one on each sheet."""
         return re.search(r"^#define LONG$", self.body, re.MULTILINE) is not None
 
-    def reads_texels(self, name: str) -> bool:
-        """Whether it reads whole texels of an input, by its name or by a number at the end of it."""
-        return f"{name}_texel(" in self.body or ("##_texel(" in self.body and name[-1].isdigit())
+    def reads(self, name: str, defines: Collection[str]) -> tuple[bool, bool]:
+        """Whether a variant with these defines reads elements of an input, and whether it reads whole texels of it, by
+        its name or by a name to which macros append its number.
+        """
+        text, prefix = _variant(self.body, defines), name.rstrip("0123456789")
+        names = name if prefix == name else rf"(?:{name}|{prefix}##\w+?(?:##)?)"
+        elements, texels = (re.search(rf"\b{names}{end}\(", text) for end in ("(?:_four|_at)?", "_texel"))
+        return elements is not None, texels is not None
 
     def pack(self, values: Mapping[str, Numbers], o_type: str) -> bytes:
         """The uniform block's bytes. Raises BackendError for a missing value, an unknown one, or too many numbers."""
@@ -130,6 +135,24 @@ def load_kernel(name: str) -> Kernel:
         else:
             raise BackendError(f"the shader {name}.glsl: cannot read {line!r}")
     return Kernel(name, tuple(inputs), tuple(textures), tuple(parameters), "\n".join(body))
+
+
+def _variant(body: str, defines: Collection[str]) -> str:
+    """The lines of a body that remain with these defines. Conditions of more than a name keep their lines."""
+    kept, conditions = [], list[bool | None]()
+    for line in body.splitlines():
+        found = re.match(r"#\s*(ifdef|ifndef|if|else|elif|endif)\b\s*(\w*)", line)
+        if found is None:
+            kept += [line] if False not in conditions else []
+        elif found[1] == "endif":
+            conditions.pop()
+        elif found[1] == "else":
+            conditions[-1] = None if conditions[-1] is None else not conditions[-1]
+        elif found[1] == "elif":
+            conditions[-1] = None
+        else:
+            conditions.append(None if found[1] == "if" else (found[2] in defines) == (found[1] == "ifdef"))
+    return "\n".join(kept)
 
 
 @cache

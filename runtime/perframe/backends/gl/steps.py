@@ -6,7 +6,6 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, Generic, Protocol, TypeVar, cast
 
 import moderngl
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 
 from perframe.backends.gl.context import Device
 from perframe.backends.gl.program import FORMULA_NUMBERS, Kernel, Numbers, compose, load_kernel
+from perframe.backends.gl.replay import CommandList, Name
 from perframe.backends.gl.storage import GLStorage
 from perframe.backends.gl.timers import StepTimers
 from perframe.backends.operand import Operand, Scratch
@@ -43,6 +43,7 @@ ROUNDS = 60_000
 
 
 _INT32 = np.iinfo(np.int32)
+_UNIFORM_BUFFER = 0x8A11
 
 
 def kind_of(dtype: DataType) -> str:
@@ -96,7 +97,7 @@ class Binding:
     params: Mapping[str, Numbers]
     defines: dict[str, str] = field(default_factory=dict)
     functions: str = ""
-    textures: dict[str, int] = field(default_factory=dict)  # GL names of the caller's textures, by sampler
+    textures: dict[str, Name] = field(default_factory=dict)  # the caller's textures, by sampler
     tiles: int = 0  # the number of invocations of a kernel that stores its elements itself
     grid: tuple[int, int, int] = (0, 0, 0)  # or the extent of their grid: invocations, work groups, work groups
 
@@ -216,15 +217,12 @@ class GLStep(Step, Protocol):
     block: bytes
     offset: int
 
-    def replace(self, planned: Storage, new: Storage) -> None:
-        """Read `new` in place of the plan's storage `planned`."""
-
-    def run(self, gl: Any, uniforms: int) -> None:
-        """Bind and launch."""
+    def record(self, commands: CommandList, uniforms: int) -> None:
+        """Record what binds and launches it. `uniforms` is the GL name of the uniform buffer."""
 
 
 class KernelStep:
-    """A bound kernel: a program, its numbers, inputs and output. Subclasses launch it.
+    """A bound kernel: a program, its numbers, inputs and output. Subclasses record its launch.
 
     `accessors` are GLSL texts that read the inputs; `samplers` are the names of textures that hold them.
     """
@@ -241,19 +239,19 @@ class KernelStep:
         kernel = binding.kernel
         text = compose(kernel, shell, accessors, {**defines, **binding.all_defines}, binding.functions)
         self._program = device.programs.get(text, [*samplers, *kernel.textures], kernel.name).glo
-        self._planned = self._inputs = [on_gl(binding.inputs[name].storage) for name in binding.reads]
-        self.textures, self._sampler = list(binding.textures.values()), device.sampler
-        self.output: Any = binding.output.storage  # the converter replaces it for each run
+        self._inputs = [on_gl(binding.inputs[name].storage) for name in binding.reads]
+        self._textures, self._sampler = list(binding.textures.values()), device.sampler
+        self._output = binding.output.storage
         self.layer, self.block, self.offset = binding.layer, binding.block, 0
 
-    def replace(self, planned: Storage, new: Storage) -> None:
-        """Read `new` in place of the plan's storage `planned`."""
-        both = zip(self._planned, self._inputs, strict=True)
-        self._inputs = [on_gl(new) if storage is planned else current for storage, current in both]
+    def _bind(self, commands: CommandList, uniforms: int) -> None:
+        """Record the program and its numbers."""
+        commands.set(0, "glUseProgram", self._program)
+        commands.set(2, "glBindBufferRange", _UNIFORM_BUFFER, 0, uniforms, self.offset, len(self.block))
 
 
 class GLProgram:
-    """Bound steps, and one uniform buffer with all their numbers."""
+    """Bound steps, one uniform buffer with all their numbers, and the command lists that replay them."""
 
     nanoseconds: int | None = None  # of a whole run: the GPU runs beside the CPU, and planning does not wait for it
     is_brief = False
@@ -261,6 +259,8 @@ class GLProgram:
     def __init__(self, device: Device, steps: Sequence[GLStep]) -> None:
         self._timers: StepTimers | None = None
         self._device, self._steps = device, list(steps)
+        self._bound: dict[Storage, Storage] = {}  # what stands in for the plan's storages
+        self._lists: dict[tuple[int, int], CommandList] = {}  # by the range of their steps
         alignment = max(16, device.limits["uniform_alignment"])
         data = bytearray()
         for step in steps:
@@ -277,20 +277,29 @@ class GLProgram:
 
     def replace(self, planned: Storage, new: Storage) -> None:
         """Read `new` in place of the plan's storage `planned`."""
-        for step in self._steps:
-            step.replace(planned, new)
+        self._bound[planned] = new
+        with self._device.using():
+            for commands in self._lists.values():
+                commands.replace(planned, new)
 
     def run(self, begin: int, end: int) -> None:
         """Submit the steps from `begin` up to `end`."""
-        if self._uniforms is None:
-            return
-        uniforms = self._uniforms.glo
-        with self._device.using() as gl:
-            if self._timers is not None:
-                self._timers.run(begin, [partial(step.run, gl, uniforms) for step in self._steps[begin:end]])
-                return
+        with self._device.using():
+            if self._timers is None:
+                self._commands(begin, end).run()
+            else:
+                self._timers.run(begin, [self._commands(index, index + 1).run for index in range(begin, end)])
+
+    def _commands(self, begin: int, end: int) -> CommandList:
+        """The commands of these steps. They rely on no state that other commands have left behind."""
+        found = self._lists.get((begin, end))
+        if found is None:
+            found = CommandList(self._device.gl, self._bound)
+            uniforms = self._uniforms.glo if self._uniforms is not None else 0
             for step in self._steps[begin:end]:
-                step.run(gl, uniforms)
+                step.record(found, uniforms)
+            self._lists[begin, end] = found.finish()
+        return found
 
     def time_steps(self, on: bool) -> None:
         """Let the GPU time the steps of each run from now on, or no longer."""

@@ -1,0 +1,166 @@
+"""Command lists: GL calls that are recorded once, and replayed by native code.
+
+A row of a list is the address of a GL function and six words, its arguments first. Every calling convention of a 64-bit
+system passes whole numbers in words, and a function ignores the words after its arguments.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
+from operator import attrgetter
+from typing import Any, NamedTuple
+
+import numpy as np
+
+_ARGUMENTS = 6  # words of a row after the address: on Arm and on Linux, all of them travel in registers
+_BARRIERS = 0x2000 | 0x8  # of storage buffers, and of textures that read them
+_TEXTURE0 = 0x84C0
+
+
+class Name(NamedTuple):
+    """An argument: the GL name that an object has in an attribute. Another object may take the owner's place."""
+
+    owner: Any
+    attribute: str
+
+
+Argument = int | Name
+
+
+class CommandList:
+    """GL calls in order. `bound` maps owners of names to the objects that have taken their places."""
+
+    def __init__(self, gl: Any, bound: Mapping[Any, Any]) -> None:
+        self._addresses: dict[str, int] = gl.addresses
+        self._bound = bound
+        self._rows: list[list[int]] = []
+        self._places: dict[Any, list[tuple[int, int, str]]] = {}  # by owner: row, word and attribute of its names
+        self._pauses: list[tuple[int, Callable[[Any], None], Any]] = []  # functions to call before a row
+        self._state: dict[tuple[Argument | str, ...], tuple[Argument, ...]] = {}  # as the list has set it
+        self._read, self._written = set[Any](), set[Any]()  # by kernels since the last barrier
+        self._words = np.empty((0, 1 + _ARGUMENTS), np.int64)
+        self._address = 0
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def call(self, function: str, *arguments: Argument) -> None:
+        """Record a call."""
+        row = [self._addresses[function], *(0,) * _ARGUMENTS]
+        for word, argument in enumerate(arguments, 1):
+            if isinstance(argument, Name):
+                owner, attribute = argument
+                self._places.setdefault(owner, []).append((len(self._rows), word, attribute))
+                row[word] = attrgetter(attribute)(self._bound.get(owner, owner))
+            else:
+                row[word] = argument
+        self._rows.append(row)
+
+    def set(self, keys: int, function: str, *arguments: Argument) -> None:
+        """Record a call that sets a part of GL's state, unless the list has set it so already. The first `keys`
+        arguments name the part.
+        """
+        part, value = (function, *arguments[:keys]), arguments[keys:]
+        if self._state.get(part) != value:
+            self._state[part] = value
+            self.call(function, *arguments)
+
+    def set_texture(self, unit: int, target: int, name: Argument, sampler: int | None = None) -> None:
+        """Set the texture of a unit, and its sampler."""
+        part = ("texture", unit, target)
+        if self._state.get(part) != (name,):
+            self._state[part] = (name,)
+            self.set(0, "glActiveTexture", _TEXTURE0 + unit)
+            self.call("glBindTexture", target, name)
+        if sampler is not None:
+            self.set(1, "glBindSampler", unit, sampler)
+
+    def order(self, reads: Iterable[Any], writes: Any) -> None:
+        """Let a kernel begin after those whose results it reads, and after those that use the storage it writes.
+
+        GL orders draws by itself, but not the accesses of compute shaders to buffers.
+        """
+        reads = set(reads)
+        if writes in self._read or writes in self._written or reads & self._written:
+            self._end_kernels()
+        self._read |= reads
+        self._written.add(writes)
+
+    def _end_kernels(self) -> None:
+        if self._written:
+            self.call("glMemoryBarrier", _BARRIERS)
+        self._read, self._written = set(), set()
+
+    def pause(self, function: Callable[[Any], None], owner: Any) -> None:
+        """Record a call of a Python function with `owner`, or the object in its place. It may change GL's state."""
+        self._end_kernels()
+        self._state.clear()
+        self._pauses.append((len(self._rows), function, owner))
+
+    def finish(self) -> CommandList:
+        """End the recording: later work sees what the list's kernels write. Return the list."""
+        self._end_kernels()
+        self._words = np.array(self._rows, np.int64).reshape(-1, 1 + _ARGUMENTS)
+        self._address = self._words.ctypes.data
+        return self
+
+    def replace(self, owner: Any, new: Any) -> None:
+        """Let `new` take the owner's place in all rows."""
+        for row, word, attribute in self._places.get(owner, ()):
+            self._words[row, word] = attrgetter(attribute)(new)
+
+    def run(self) -> None:
+        """Make the calls. The context is current, and its state guarded."""
+        replay, begin = _native(), 0
+        for end, function, owner in self._pauses:
+            replay(self._address, begin, end)
+            function(self._bound.get(owner, owner))
+            begin = end
+        replay(self._address, begin, len(self._rows))
+
+
+@cache
+def _native() -> Callable[[int, int, int], None]:
+    """The function (address, begin, end) that makes the calls of the rows from `begin` up to `end`.
+
+    It is a dozen instructions, which LLVM translates in milliseconds: so no file keeps them, and no one waits.
+    """
+    import llvmlite.binding as llvm
+
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    machine = llvm.Target.from_default_triple().create_target_machine(jit=True)
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(_assembly()), machine)
+    engine.finalize_object()
+    function = ctypes.CFUNCTYPE(None, *(ctypes.c_int64,) * 3)(engine.get_function_address("replay"))
+    function.engine = engine  # type: ignore[attr-defined]  # it owns the code
+    return function
+
+
+def _assembly() -> str:
+    """The loop over rows in LLVM's language."""
+    from llvmlite import ir
+
+    word, nothing = ir.IntType(64), ir.VoidType()
+    loop = ir.Function(ir.Module("replay"), ir.FunctionType(nothing, [word] * 3), "replay")
+    table, begin, end = loop.args
+    entry, head, body, done = (loop.append_basic_block(name) for name in ("entry", "head", "body", "done"))
+    builder = ir.IRBuilder(entry)
+    builder.branch(head)
+    builder.position_at_end(head)
+    row = builder.phi(word)
+    row.add_incoming(begin, entry)
+    builder.cbranch(builder.icmp_signed("<", row, end), body, done)
+    builder.position_at_end(body)
+    first = builder.add(table, builder.mul(row, word(8 * (1 + _ARGUMENTS))))
+    pointers = [builder.inttoptr(builder.add(first, word(8 * k)), word.as_pointer()) for k in range(1 + _ARGUMENTS)]
+    function, *arguments = [builder.load(pointer) for pointer in pointers]
+    kind = ir.FunctionType(nothing, [word] * _ARGUMENTS)
+    builder.call(builder.inttoptr(function, kind.as_pointer()), arguments)
+    row.add_incoming(builder.add(row, word(1)), body)
+    builder.branch(head)
+    builder.position_at_end(done)
+    builder.ret_void()
+    return str(loop.module)

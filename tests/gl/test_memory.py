@@ -1,0 +1,110 @@
+"""Weights lie in a context once, and the values of plans that never run together share storage."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import perframe as pf
+from gl.graphs import graph
+from perframe.backends.gl.compute import BufferStorage
+from perframe.backends.gl.pixel import TextureStorage
+
+random = np.random.default_rng(7)
+WEIGHTS = {
+    "w": random.uniform(-1, 1, (64, 3, 3, 3)).astype(np.float32),
+    "b": random.uniform(-1, 1, 64).astype(np.float32),
+    "scale": random.uniform(1, 2, (64, 1, 1)).astype(np.float32),
+    "matrix": random.uniform(-1, 1, (64, 48)).astype(np.float32),
+}
+
+
+def network() -> pf.Model:
+    """A convolution with bias, a product with a constant, a mean over pixels, and a product with a matrix."""
+    return graph(
+        [
+            ("Conv", ["x", "w", "b"], ["c"], {"pads": [1, 1, 1, 1]}),
+            ("Softmax", ["c"], ["s"], {"axis": 1}),
+            ("Mul", ["s", "scale"], ["m"]),
+            ("GlobalAveragePool", ["m"], ["g"]),
+            ("Flatten", ["g"], ["f"]),
+            ("MatMul", ["f", "matrix"], ["y"]),
+        ],
+        {"x": ("n", 3, "height", "width")},
+        constants=WEIGHTS,
+    )
+
+
+def expected(x: Any) -> Any:
+    padded = np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1)))
+    windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), (2, 3))
+    c = np.einsum("nchwij,ocij->nohw", windows, WEIGHTS["w"]) + WEIGHTS["b"][:, None, None]
+    e = np.exp(c - c.max(1, keepdims=True))
+    return (e / e.sum(1, keepdims=True) * WEIGHTS["scale"]).mean((2, 3)) @ WEIGHTS["matrix"]
+
+
+def picture(*size: int) -> Any:
+    return random.uniform(-1, 1, (1, 3, *size)).astype(np.float32)
+
+
+@pytest.fixture
+def uploads(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+    """The bytes of each upload to the GPU."""
+    made: list[int] = []
+    for kind in (BufferStorage, TextureStorage):
+        upload = kind.upload
+
+        def counted(storage: Any, array: Any, upload: Any = upload) -> None:
+            made.append(np.asarray(array).nbytes)
+            upload(storage, array)
+
+        monkeypatch.setattr(kind, "upload", counted)
+    yield made
+
+
+def run(worker: pf.Worker, x: Any) -> None:
+    found = worker.schedule(x).peek_output().download_to_array()
+    np.testing.assert_allclose(found, expected(x), rtol=1e-4, atol=1e-4)
+
+
+def test_another_shape_uploads_its_input_alone(where: str, gl_context: Any, uploads: list[int]) -> None:
+    with pf.Worker(network(), where, gl_context, strict=True) as worker:
+        run(worker, picture(6, 5))
+        weights = sum(value.nbytes for value in WEIGHTS.values())
+        first = sum(uploads) - 4 * 3 * 6 * 5
+        assert weights <= first < 2 * weights, "each is uploaded once, in the order of its kernel"
+        for size in ((7, 5), (3, 9), (12, 20)):
+            uploads.clear()
+            run(worker, picture(*size))
+            assert uploads == [4 * 3 * size[0] * size[1]]
+
+
+def test_workers_in_a_context_share_weights(where: str, gl_context: Any, uploads: list[int]) -> None:
+    model, x = network(), picture(4, 4)
+    with pf.Worker(model, where, gl_context, strict=True) as first:
+        run(first, x)
+        with pf.Worker(model, where, gl_context, strict=True) as second:
+            uploads.clear()
+            run(second, x)
+            assert uploads == [x.nbytes]
+        run(first, x)  # the weights are still there
+    uploads.clear()
+    with pf.Worker(model, where, gl_context, strict=True) as third:
+        run(third, x)
+    assert len(uploads) > 1, "the last worker has freed them"
+
+
+def test_another_context_has_weights_of_its_own(where: str, gl_context: Any, uploads: list[int]) -> None:
+    model, x = network(), picture(4, 4)
+    with pf.Worker(model, where, gl_context, strict=True) as first:
+        run(first, x)
+        count = len(uploads)
+        with pf.Worker(model, where, strict=True) as second:  # in a headless context
+            run(second, x)
+        run(first, x)
+    assert len(uploads) == 2 * count + 1
+    gc.collect()
