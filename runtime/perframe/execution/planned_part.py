@@ -114,12 +114,29 @@ class PlannedPart:
         copied = plan.copy_input(name, value)
         return copied if copied is not None else self._storage_of(plan, name, value.download_to_array(), whole)
 
+    def prepare(self, values: Values) -> Iterator[str]:
+        """Make the plan for these inputs if there is none, layer by layer, and yield the name of each layer. On a GPU
+        that compiles programs and uploads weights.
+        """
+        key, shapes, decisive = self._key(values)
+        if key in self._plans or self._templates is not None:  # a plan for the CPU takes no time worth dividing
+            return
+        planner = self._planner(shapes, self._machine.backend, self._machine.host, self._constants, decisive)
+        yield from planner.advance()
+        if key not in self._plans:
+            self._plans[key] = planner.made
+            self._evict_old()
+
+    def _key(self, values: Values) -> tuple[Any, Shapes, Mapping[str, Array]]:
+        """Return the key of the plan for these inputs, their shapes, and the inputs that decide shapes."""
+        shapes = tuple([values[name].shape for name in self._names])
+        if not self._decisive:
+            return shapes, shapes, NO_VALUES
+        decisive = {name: _host_value(values[name]) for name in self._decisive}
+        return (shapes, *((value.tobytes(), value.shape) for value in decisive.values())), shapes, decisive
+
     def _plan_for(self, values: Values) -> Plan:
-        shapes = key = tuple([values[name].shape for name in self._names])
-        decisive: Mapping[str, Array] = NO_VALUES
-        if self._decisive:
-            decisive = {name: _host_value(values[name]) for name in self._decisive}
-            key = (shapes, *((value.tobytes(), value.shape) for value in decisive.values()))
+        key, shapes, decisive = self._key(values)
         plan = self._plans.get(key)
         if plan is not None:
             self._plans.move_to_end(key)
@@ -188,15 +205,15 @@ class PlannedPart:
     def _made(self, shapes: Shapes, decisive: Mapping[str, Array] = NO_VALUES) -> Plan:
         """Make the plan for these input shapes. `decisive` holds the values of the inputs that decide shapes."""
         machine, begin = self._machine, perf_counter_ns()
-        plan = self._planned(shapes, machine.backend, machine.host, self._constants, decisive)
+        plan = self._planner(shapes, machine.backend, machine.host, self._constants, decisive).plan()
         plan.nanoseconds = perf_counter_ns() - begin
         return plan
 
     def _followed(self, shapes: Shapes, backend: Backend, constants: ConstantPool, at: Callable[[str], None]) -> Plan:
         """Make a plan for followed sizes. It shares no storage with the plans that run."""
-        return self._planned(shapes, backend, backend, constants, NO_VALUES, at)
+        return self._planner(shapes, backend, backend, constants, NO_VALUES, at).plan()
 
-    def _planned(
+    def _planner(
         self,
         shapes: Shapes,
         backend: Backend,
@@ -204,13 +221,13 @@ class PlannedPart:
         constants: ConstantPool,
         decisive: Mapping[str, Array],
         at: Callable[[str], None] | None = None,
-    ) -> Plan:
+    ) -> Planner:
         specs = {
             value.name: PartialTensor(value.dtype, DynamicTensorShape(shape), decisive.get(value.name))
             for value, shape in zip(self.model.inputs, shapes, strict=True)
         }
         outline = Outline(self.model, constants.known, specs, self._machine.evaluate, self._signatures, at)
-        return Planner(self.model, backend, host, constants, outline, self._machine.strict, at).plan()
+        return Planner(self.model, backend, host, constants, outline, self._machine.strict, at)
 
     @property
     def memory_use(self) -> MemoryUse:

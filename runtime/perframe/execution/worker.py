@@ -4,14 +4,24 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from time import perf_counter
 from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from perframe.backends import backend_type as backend_type_of
-from perframe.backends import evaluator, expect_kernels, host_runner, job_scheduler, kernel_progress, open_backend
+from perframe.backends import (
+    evaluator,
+    expect_kernels,
+    host_runner,
+    job_scheduler,
+    kernel_progress,
+    open_backend,
+    settle_kernels,
+)
 from perframe.errors import ClosedError, InputError
 from perframe.execution.comparison import Comparison, LayerCheck
 from perframe.execution.control_flow import ControlPart
@@ -29,6 +39,19 @@ from perframe.tensor.partial import DynamicTensorShape
 
 log = logging.getLogger("perframe")
 Array = NDArray[Any]
+
+
+@dataclass
+class Warming:
+    """An unfinished warm-up for inputs of these shapes. `run` is the number of its run, or 0 before that."""
+
+    shapes: dict[str, Any]
+    steps: Iterator[int]
+    run: int = 0
+
+    def goes_on(self, shapes: dict[str, Any], runs: int) -> bool:
+        """Whether it can go on: it is for these shapes, and no other run has begun since its own."""
+        return self.shapes == shapes and self.run in (0, runs)
 
 
 class Worker:
@@ -84,6 +107,7 @@ class Worker:
         self.parts = Parts(model, machine)  # public for tools that look at plans
         self._outputs: dict[str, Any] | None = None
         self._runs = 0
+        self._warming: Warming | None = None
         self._inputs = Inputs(model, cast)
         self._output_names = model.output_names
 
@@ -141,6 +165,44 @@ class Worker:
         with self._lock:
             self._check_open()
             return self._advance(self._inputs.gather(inputs, named))
+
+    def warmup(self, /, *inputs: Any, budget_ms: float | None = None, **named: Any) -> bool:
+        """Do ahead what the first run with inputs of these shapes would do: make the plan, upload weights, compile
+        programs, and run each layer once. Inputs are given as to `schedule`; their values do not matter.
+
+        With `budget_ms`, the call returns after so many milliseconds, or after one layer if that takes longer: call it
+        in each frame until it returns True. Without a budget it blocks until all is done. Returns whether the next
+        `schedule` with such inputs is as fast as later ones. Other runs may come in between.
+        """
+        end = None if budget_ms is None else perf_counter() + budget_ms / 1000
+        with self._lock:
+            self._check_open()
+            values = self._inputs.gather(inputs, named)
+        shapes = {name: getattr(value, "shape", None) for name, value in values.items()}
+        if self._warming is None or not self._warming.goes_on(shapes, self._runs):
+            self._warming = Warming(shapes, self._prepare_and_run(values))
+        for run in self._warming.steps:
+            self._warming.run = run
+            if end is not None and perf_counter() >= end:
+                return False
+        self._warming = None
+        if end is None:
+            for output in (self._outputs or {}).values():
+                downloaded(output)
+            settle_kernels()
+        return self.ready
+
+    def _prepare_and_run(self, values: Values) -> Iterator[int]:
+        """Make the plan, and run it layer by layer. Yields 0 and then the number of the run."""
+        steps = self.parts.prepare(dict(values))
+        while True:
+            with self._lock:
+                self._check_open()
+                if next(steps, None) is None:
+                    break
+            yield 0
+        for _ in self._advance(values):
+            yield self._runs
 
     def _advance(self, values: Values) -> Iterator[str]:
         with self._lock:
