@@ -64,7 +64,7 @@ class Kernel:
     @property
     def unit(self) -> str:
         """The output of one invocation: an "element", a "texel" of four elements, a "strip" of consecutive texels, or
-        what it stores itself: elements of a "tile", or texels at a position of a "grid".
+        what it stores itself: elements of a "tile", or texels (with SCATTERED elements) at a position of a "grid".
         """
         found = re.search(r"^#define (TEXEL|STRIP|TILE|GRID)$", self.body, re.MULTILINE)
         return found[1].lower() if found else "element"
@@ -185,7 +185,8 @@ def compose(
     lines = [f"#define {name} {value}" for name, value in defines.items()]
     lines += [f"#define O_VECTOR {vector}"]
     if shell == "compute":
-        element = vector if kernel.unit in ("texel", "strip", "grid") else defines["O_TYPE"]
+        whole = kernel.unit in ("texel", "strip", "grid") and "SCATTERED" not in defines
+        element = vector if whole else defines["O_TYPE"]
         lines.append(f"layout(std430, binding = 7) writeonly buffer O_block {{ {element} O_data[]; }};")
         if kernel.unit in ("tile", "grid"):
             lines.append(f"void store(int o, {element} value) {{ O_data[o] = value; }}")
