@@ -184,6 +184,9 @@ class Backend(Protocol):
     def submit(self, program: Program, begin: int, end: int, access: Access) -> None:
         """Begin to run the steps from `begin` up to `end`, and return. Readers of `access.writes` wait for them."""
 
+    def measure(self, program: Program, begin: int, end: int, access: Access) -> float:
+        """Submit steps as `submit` does, wait for them, and return the seconds that they took."""
+
     def flush(self) -> None:
         """Ensure that submitted work makes progress without further calls."""
 

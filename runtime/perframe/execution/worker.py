@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
-from typing import IO, Any
+from typing import IO, Any, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +33,7 @@ from perframe.execution.report import MemoryUse, StepReport
 from perframe.importers.loading import load
 from perframe.model import Model
 from perframe.passes.prepared import prepared
+from perframe.plan.allowance import Allowance
 from perframe.plan.plan import Fallback
 from perframe.tensor import BackendType, Tensor, checks
 from perframe.tensor.locks import new_lock
@@ -40,6 +41,8 @@ from perframe.tensor.partial import DynamicTensorShape
 
 log = logging.getLogger("perframe")
 Array = NDArray[Any]
+T = TypeVar("T")
+END = object()
 
 
 @dataclass
@@ -163,14 +166,34 @@ class Worker:
             self._lock.release()
         return self
 
-    def schedule_iterable(self, /, *inputs: Any, **named: Any) -> Iterator[str]:
-        """Begin a run that advances by one layer at each step of the iterator. The iterator yields the layer's name.
+    @overload
+    def schedule_iterable(self, /, *inputs: Any, budget_ms: None = None, **named: Any) -> Iterator[str]: ...
+    @overload
+    def schedule_iterable(self, /, *inputs: Any, budget_ms: float, **named: Any) -> Iterator[float]: ...
 
+    def schedule_iterable(
+        self, /, *inputs: Any, budget_ms: float | None = None, **named: Any
+    ) -> Iterator[str] | Iterator[float]:
+        """Begin a run that advances with each step of the iterator: by one layer, whose name the iterator yields, or,
+        with `budget_ms`, by as many layers as fit into so many milliseconds.
+
+        With a budget each step waits for its layers, and yields the milliseconds that they took. The worker learns what
+        each layer takes; a layer that has not run before takes a step of its own. Making the plan is part of the run.
         A later run ends this run, since both share memory: the next step of the iterator then raises InputError.
         """
         with self._lock:
             self._check_open()
-            return self._advance(self._inputs.gather(inputs, named))
+            values = self._inputs.gather(inputs, named)
+        if budget_ms is None:
+            return self._advance(values)
+        if not isinstance(budget_ms, int | float) or not budget_ms >= 0:
+            raise InputError(f"budget_ms is a number of milliseconds of at least 0, and got {budget_ms!r}")
+        return self._spend(values, Allowance(budget_ms / 1000))
+
+    def _spend(self, values: Values, allowance: Allowance) -> Iterator[float]:
+        for _ in self._steps(values, self.parts.spend(values, allowance)):
+            yield allowance.refill()
+        yield allowance.refill()
 
     def warmup(self, /, *inputs: Any, budget_ms: float | None = None, **named: Any) -> bool:
         """Do ahead what the first run with inputs of these shapes would do: make the plan, upload weights, compile
@@ -211,28 +234,32 @@ class Worker:
             yield self._runs
 
     def _advance(self, values: Values) -> Iterator[str]:
+        return self._steps(values, self.parts.advance(values))
+
+    def _steps(self, values: Values, steps: Iterator[T]) -> Iterator[T]:
+        """Take a step of a run at a time, and keep its outputs after the last."""
         with self._lock:
             self._runs += 1
             if self._check is not None:
                 self._check.begin_run()
-            run, steps = self._runs, self.parts.advance(values)
-            name = self._next_of(steps)
-        while name is not None:
-            yield name
+            run = self._runs
+            step = self._next_of(steps)
+        while step is not END:
+            yield step  # type: ignore[misc]
             with self._lock:
                 self._check_open()
                 if run != self._runs:
                     raise InputError(f"{self.model.name}: another run began before this one ended: begin it again")
-                name = self._next_of(steps)
+                step = self._next_of(steps)
         with self._lock:
             self._keep_outputs(values)
 
-    def _next_of(self, steps: Iterator[str]) -> str | None:
-        """Run one layer, and return its name; None after the last."""
+    def _next_of(self, steps: Iterator[T]) -> T | object:
+        """Take a step, and return what it yields; END after the last."""
         if self._guarded is None:
-            return next(steps, None)
+            return next(steps, END)
         with self._guarded():
-            return next(steps, None)
+            return next(steps, END)
 
     def _keep_outputs(self, values: Values) -> None:
         outputs = {name: values[name] for name in self._output_names}

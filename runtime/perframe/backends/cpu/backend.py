@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from time import perf_counter
 from typing import Any, cast
 
 import numpy as np
@@ -215,6 +216,15 @@ class CpuBackend:
             return jobs.schedule(_run, program, begin, end, rebinds, needed, after=[*needed, *last, *after])
 
         self._last = begin_job(begin_run, sources, targets)
+
+    def measure(self, program: Program, begin: int, end: int, access: Access) -> float:
+        """Run the steps, and wait for them. If they fail, readbacks of their values raise the error."""
+        start = perf_counter()
+        self.submit(program, begin, end, access)
+        if self._last is not None:
+            with suppress(Exception):
+                self._last.wait()
+        return perf_counter() - start
 
     def flush(self) -> None:
         """Do nothing: worker threads begin jobs by themselves."""
