@@ -31,7 +31,7 @@ def variants(kernel: Kernel) -> list[tuple[str, ...]]:
 def blocks_and_units(kernel: Kernel, kind: str, defines: tuple[str, ...], is_viewed: bool) -> tuple[int, int]:
     """The storage blocks and the texture units of the kernel with the most inputs that a launch binds."""
     inputs = dict.fromkeys(kernel.inputs[:MAX_INPUTS], kind)
-    buffers = buffers_of(kernel, inputs, defines, set(inputs) if is_viewed else set())
+    buffers = buffers_of(kernel, inputs, dict.fromkeys(defines, "1"), set(inputs) if is_viewed else set())
     text = "\n".join(buffer.accessor for buffer in buffers)
     return 1 + len(re.findall(r"^layout\(std430", text, re.MULTILINE)), text.count("uniform")
 
@@ -55,7 +55,7 @@ def kernel(body: str, *inputs: str) -> Kernel:
 
 def test_an_input_has_a_block_for_what_the_kernel_reads() -> None:
     made = kernel("X(0); Y_four(1); Z_texel(2);\n#ifdef BOTH\nZ_at(ivec4(0));\n#else\nU(1);\n#endif\n", *"XYZUV")
-    found = {b.name: (b.has_elements, b.has_texels) for b in buffers_of(made, dict.fromkeys("XYZUV", "float"), (), ())}
+    found = {b.name: (b.has_elements, b.has_texels) for b in buffers_of(made, dict.fromkeys("XYZUV", "float"), {}, ())}
     assert found == {
         "X": (True, False),
         "Y": (True, False),
@@ -63,14 +63,14 @@ def test_an_input_has_a_block_for_what_the_kernel_reads() -> None:
         "U": (True, False),
         "V": (False, False),
     }
-    found = {b.name: b.blocks for b in buffers_of(made, dict.fromkeys("XYZU", "float"), ("BOTH",), ())}
-    assert found == {"X": 1, "Y": 1, "Z": 2, "U": 0}
+    found = {b.name: b.blocks for b in buffers_of(made, dict.fromkeys("XYZUV", "float"), {"BOTH": "V(1)"}, ())}
+    assert found == {"X": 1, "Y": 1, "Z": 2, "U": 0, "V": 1}
 
 
 def test_elements_are_read_from_texels_where_blocks_are_too_many() -> None:
     body = "#define OPERAND(k) X##k##_texel(t); X##k##_at(ivec4(t));\n"
     for count, each in ((3, 2), (4, 1), (7, 1)):
         names = [f"X{index}" for index in range(count)]
-        buffers = buffers_of(kernel(body, *names), dict.fromkeys(names, "int"), (), ())
+        buffers = buffers_of(kernel(body, *names), dict.fromkeys(names, "int"), {}, ())
         assert [buffer.blocks for buffer in buffers] == [each] * count
         assert all(buffer.has_texels for buffer in buffers)

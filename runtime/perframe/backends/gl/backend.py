@@ -11,7 +11,7 @@ import numpy as np
 
 from perframe.backends.gl.bounds_step import bounds_steps
 from perframe.backends.gl.context import Device
-from perframe.backends.gl.slots import Slots
+from perframe.backends.gl.slots import Pool, Slots
 from perframe.backends.gl.steps import (
     GPU_DTYPES,
     MOST_DIMS,
@@ -23,6 +23,7 @@ from perframe.backends.gl.steps import (
     on_gl,
     unsupported,
 )
+from perframe.backends.gl.storage import GLStorage
 from perframe.backends.operand import Operand, Scratch
 from perframe.backends.protocol import Access, LayerLike, Program, Step, Workspace
 from perframe.errors import BackendError, InputError
@@ -72,13 +73,14 @@ class GLBackend:
 
     def __init__(self, device: Device) -> None:
         self.device = device
+        self._pool = Pool(self)
 
     @property
     def memory(self) -> Hashable:
         """The context, and the kind of storage."""
         return self.backend_type, self.device
 
-    def alloc(self, shape: Sequence[int], dtype: DataType) -> Storage:
+    def alloc(self, shape: Sequence[int], dtype: DataType) -> GLStorage:
         """Allocate storage; its values are undefined."""
         raise AssertionError("subclasses allocate")
 
@@ -96,7 +98,7 @@ class GLBackend:
 
     def workspace(self) -> Workspace:
         """Return a workspace of buffers or textures."""
-        return Slots(self)
+        return Slots(self._pool)
 
     def bind(self, binding: Binding) -> GLStep:
         """Make a step of a binding."""
@@ -124,9 +126,7 @@ class GLBackend:
 
         def constant(array: Any) -> Operand:
             values = np.ascontiguousarray(array)
-            operand = scratch(values.shape, DataType.of(values.dtype))
-            operand.storage.upload(values)
-            return operand
+            return Operand("", values.shape, DataType.of(values.dtype), storage=self.constant(values))
 
         tools = Tools(scratch, constant, self.stores_anywhere)
         with self.device.using():

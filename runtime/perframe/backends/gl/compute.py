@@ -179,7 +179,7 @@ class ReadBuffer:
 
 
 def buffers_of(
-    kernel: Kernel, kinds: Mapping[str, str], defines: Collection[str], viewable: Collection[str]
+    kernel: Kernel, kinds: Mapping[str, str], defines: Mapping[str, str], viewable: Collection[str]
 ) -> list[ReadBuffer]:
     """How a kernel reads inputs of these kinds; the texels of `viewable` ones through textures. An input has a block
     for what the kernel reads of it. Where the blocks of elements and of texels are too many together, elements are read

@@ -35,7 +35,6 @@ SMALL_DTYPES = (
 )
 ALL_DTYPES = (*GPU_DTYPES, *SMALL_DTYPES)
 
-
 MOST_DIMS = 8  # the length of a kernel's fixed arrays
 RUN = 1024  # the most elements that one invocation reduces; longer reductions are done in parts
 # llvmpipe silently ends a shader after 65,535 rounds of all its loops. One pixel shader computes four elements.
@@ -260,6 +259,7 @@ class GLProgram:
         self._device, self._steps = device, list(steps)
         self._bound: dict[Storage, Storage] = {}  # what stands in for the plan's storages
         self._lists: dict[tuple[int, int], CommandList] = {}  # by the range of their steps
+        self._moves = device.moves
         alignment = max(16, device.limits["uniform_alignment"])
         data = bytearray()
         for step in steps:
@@ -284,6 +284,9 @@ class GLProgram:
     def run(self, begin: int, end: int) -> None:
         """Submit the steps from `begin` up to `end`."""
         with self._device.using():
+            if self._moves != self._device.moves:
+                self._moves = self._device.moves
+                self._lists.clear()
             if self._timers is None:
                 self._commands(begin, end).run()
             else:
