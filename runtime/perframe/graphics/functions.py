@@ -61,6 +61,7 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "glGetQueryiv": (None, _U, _U, _P),
     "glGetString": (_P, _U),
     "glGetTexLevelParameteriv": (None, _U, _I, _U, _P),
+    "glGetUniformLocation": (_I, _U, ctypes.c_char_p),
     "glIsEnabled": (_B, _U),
     "glIsEnabledi": (_B, _U, _U),
     "glIsSync": (_B, _P),
@@ -75,6 +76,7 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "glReadPixels": (None, _I, _I, _I, _I, _U, _U, _P),
     "glSamplerParameteri": (None, _U, _U, _I),
     "glTexBuffer": (None, _U, _U, _U),
+    "glUniform1i": (None, _I, _I),
     "glUseProgram": (None, _U),
     "glViewport": (None, _I, _I, _I, _I),
 }

@@ -9,7 +9,7 @@ import numpy as np
 
 from perframe.backends.gl.families import matmul
 from perframe.backends.gl.families.join import joined
-from perframe.backends.gl.steps import NO_FUNCTIONS, ROUNDS, Binding, Call, Functions, Tools, function_of
+from perframe.backends.gl.steps import NO_FUNCTIONS, Binding, Call, Functions, Tools, function_of
 from perframe.backends.operand import Operand
 from perframe.layers.matmul import Product
 from perframe.layers.recurrent import Recurrence
@@ -26,7 +26,7 @@ def supports(call: Call[Recurrence]) -> str | None:
         return "the range of a state is not known before it is computed"
     if form.steps > _STEPS:
         return f"{form.steps} steps are too many launches"
-    fits = 4 * max(form.hidden, form.inputs) <= ROUNDS
+    fits = 4 * max(form.hidden, form.inputs) <= call.rounds
     return None if fits else f"a state of {form.hidden} is too long for one shader"
 
 
