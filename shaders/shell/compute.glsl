@@ -1,15 +1,17 @@
 #version 430
 // One invocation computes one output element, one texel of four if the body defines texel(), TEXELS texels if it
 // defines strip(), or one tile, which the body stores. In a grid, all invocations of a work group have the same y and z.
+// A launch that would take long is several, the later ones of which begin with another invocation than the first.
 layout(local_size_x = 64) in;
+uniform int O_first;
 $declarations
 $math
 $functions
 $body
 void main() {
-    int o = int(gl_GlobalInvocationID.x + gl_GlobalInvocationID.y * gl_NumWorkGroups.x * gl_WorkGroupSize.x);
+    int o = O_first + int(gl_GlobalInvocationID.x);
 #if defined(GRID)
-    tile(ivec3(gl_GlobalInvocationID.x, gl_WorkGroupID.yz));
+    tile(ivec3(o, gl_WorkGroupID.yz));
 #elif defined(TILE)
     if (o < O_tiles) tile(o);
 #elif defined(STRIP)

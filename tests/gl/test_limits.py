@@ -5,12 +5,21 @@ from __future__ import annotations
 import re
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
+import perframe as pf
+from gl.graphs import graph
+from perframe.backends.gl import steps
+from perframe.backends.gl.backend import reason_against
 from perframe.backends.gl.compute import buffers_of
-from perframe.backends.gl.context import MAX_INPUTS
+from perframe.backends.gl.context import FEWEST_ROUNDS, MAX_INPUTS, MOST_ROUNDS, device_for
 from perframe.backends.gl.program import Kernel, Parameter, load_kernel
+from perframe.backends.gl.steps import MOST_OPERATIONS, Binding
+from perframe.backends.operand import Operand
+from perframe.tensor import DataType
 
 SHADERS = Path(__file__).parents[2] / "shaders"
 KERNELS = sorted(
@@ -31,7 +40,7 @@ def variants(kernel: Kernel) -> list[tuple[str, ...]]:
 def blocks_and_units(kernel: Kernel, kind: str, defines: tuple[str, ...], is_viewed: bool) -> tuple[int, int]:
     """The storage blocks and the texture units of the kernel with the most inputs that a launch binds."""
     inputs = dict.fromkeys(kernel.inputs[:MAX_INPUTS], kind)
-    buffers = buffers_of(kernel, inputs, defines, set(inputs) if is_viewed else set())
+    buffers = buffers_of(kernel, inputs, dict.fromkeys(defines, "1"), set(inputs) if is_viewed else set())
     text = "\n".join(buffer.accessor for buffer in buffers)
     return 1 + len(re.findall(r"^layout\(std430", text, re.MULTILINE)), text.count("uniform")
 
@@ -55,7 +64,7 @@ def kernel(body: str, *inputs: str) -> Kernel:
 
 def test_an_input_has_a_block_for_what_the_kernel_reads() -> None:
     made = kernel("X(0); Y_four(1); Z_texel(2);\n#ifdef BOTH\nZ_at(ivec4(0));\n#else\nU(1);\n#endif\n", *"XYZUV")
-    found = {b.name: (b.has_elements, b.has_texels) for b in buffers_of(made, dict.fromkeys("XYZUV", "float"), (), ())}
+    found = {b.name: (b.has_elements, b.has_texels) for b in buffers_of(made, dict.fromkeys("XYZUV", "float"), {}, ())}
     assert found == {
         "X": (True, False),
         "Y": (True, False),
@@ -63,14 +72,76 @@ def test_an_input_has_a_block_for_what_the_kernel_reads() -> None:
         "U": (True, False),
         "V": (False, False),
     }
-    found = {b.name: b.blocks for b in buffers_of(made, dict.fromkeys("XYZU", "float"), ("BOTH",), ())}
-    assert found == {"X": 1, "Y": 1, "Z": 2, "U": 0}
+    found = {b.name: b.blocks for b in buffers_of(made, dict.fromkeys("XYZUV", "float"), {"BOTH": "V(1)"}, ())}
+    assert found == {"X": 1, "Y": 1, "Z": 2, "U": 0, "V": 1}
 
 
 def test_elements_are_read_from_texels_where_blocks_are_too_many() -> None:
     body = "#define OPERAND(k) X##k##_texel(t); X##k##_at(ivec4(t));\n"
     for count, each in ((3, 2), (4, 1), (7, 1)):
         names = [f"X{index}" for index in range(count)]
-        buffers = buffers_of(kernel(body, *names), dict.fromkeys(names, "int"), (), ())
+        buffers = buffers_of(kernel(body, *names), dict.fromkeys(names, "int"), {}, ())
         assert [buffer.blocks for buffer in buffers] == [each] * count
         assert all(buffer.has_texels for buffer in buffers)
+
+
+def test_loops_are_as_long_as_the_device_allows(gl_context: Any) -> None:
+    """llvmpipe ends a shader early, and is asked about it; a GPU takes longer sums."""
+    (layer,) = graph([("MatMul", ["a", "b"], ["y"])], {"a": (2, 40_000), "b": (40_000, 3)}).layers
+    shapes = {"a": (2, 40_000), "b": (40_000, 3), "y": (2, 3)}
+    a, b, y = (Operand(name, shape, DataType.FLOAT32) for name, shape in shapes.items())
+    assert "40000 products" in str(reason_against(layer, [a, b], [y], 1 << 30, FEWEST_ROUNDS))
+    assert reason_against(layer, [a, b], [y], 1 << 30, MOST_ROUNDS) is None
+    device = device_for(gl_context)
+    assert device.most_rounds == (FEWEST_ROUNDS if "llvmpipe" in gl_context.info["GL_RENDERER"] else MOST_ROUNDS)
+
+
+@pytest.mark.parametrize(
+    ("size", "operations", "most", "expected"),
+    [
+        (10, 0, None, [(0, 10)]),
+        (10, 0, 4, [(0, 4), (4, 4), (8, 2)]),
+        (10, MOST_OPERATIONS, None, [(0, 10)]),
+        (10, MOST_OPERATIONS + 1, None, [(0, 5), (5, 5)]),
+        (10, 3 * MOST_OPERATIONS, 5, [(0, 4), (4, 4), (8, 2)]),
+        (2, 9 * MOST_OPERATIONS, None, [(0, 1), (1, 1)]),
+        (0, 0, 4, [(0, 0)]),
+    ],
+)
+def test_a_launch_has_a_limited_number_of_operations(
+    size: int, operations: int, most: int | None, expected: list[tuple[int, int]]
+) -> None:
+    binding: Any = Binding("", kernel(""), {}, Operand("y", (), DataType.FLOAT32), {}, operations=operations)
+    assert binding.parts(size, most) == expected
+
+
+@pytest.mark.parametrize("layer", ["conv", "matmul"])
+def test_large_layers_take_several_launches(
+    layer: str, where: str, gl_context: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    random = np.random.default_rng(2)
+    if layer == "conv":
+        x, w = random.normal(size=(1, 8, 40, 70)), random.normal(size=(16, 8, 3, 3))
+        nodes = [("Conv", ["x", "w"], ["c"], {"pads": [1, 1, 1, 1]}), ("Conv", ["c", "v"], ["y"])]
+        constants = {"w": w, "v": random.normal(size=(16, 16, 1, 1))}
+    else:
+        x, constants = random.normal(size=(300, 20)), {"w": random.normal(size=(20, 90))}
+        nodes = [("MatMul", ["x", "w"], ["y"])]
+    x, constants = x.astype(np.float32), {name: value.astype(np.float32) for name, value in constants.items()}
+    model = graph(nodes, {"x": x.shape}, constants=constants)
+    results, launches = [], []
+    for most in (MOST_OPERATIONS, 50_000):
+        monkeypatch.setattr(steps, "MOST_OPERATIONS", most)
+        with pf.Worker(model, where, gl_context, strict=True) as worker:
+            results.append(worker.schedule(x).peek_output().download_to_array())
+            results.append(worker.schedule(2 * x).peek_output().download_to_array())
+            (part,) = worker.parts.planned_parts()
+            program: Any = part.latest_plan.program
+            (commands,) = program._lists.values()
+            addresses = [
+                device_for(gl_context).gl.addresses[name] for name in ("glDispatchCompute", "glDrawArraysInstanced")
+            ]
+            launches.append(sum(row[0] in addresses for row in commands._rows))
+    assert launches[1] >= launches[0] + 3
+    np.testing.assert_array_equal(results[0], results[2])
+    np.testing.assert_array_equal(results[1], results[3])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 import perframe as pf
 from gl.graphs import graph
 from perframe.backends.gl.compute import BufferStorage
+from perframe.backends.gl.context import device_for
 from perframe.backends.gl.pixel import TextureStorage
 
 random = np.random.default_rng(7)
@@ -108,3 +110,83 @@ def test_another_context_has_weights_of_its_own(where: str, gl_context: Any, upl
         run(first, x)
     assert len(uploads) == 2 * count + 1
     gc.collect()
+
+
+def chain(layers: int = 6) -> pf.Model:
+    """Softmaxes over pictures of any size, one after the other."""
+    names = ["x", *(f"t{k}" for k in range(1, layers)), "y"]
+    nodes = [("Softmax", [a], [b], {"axis": k % 3 + 1}) for k, (a, b) in enumerate(pairwise(names))]
+    return graph(nodes, {"x": (1, "channels", "height", "width")})
+
+
+def softmaxes(x: Any, layers: int = 6) -> Any:
+    for k in range(layers):
+        e = np.exp(x.astype(np.float64) - x.max(k % 3 + 1, keepdims=True))
+        x = e / e.sum(k % 3 + 1, keepdims=True)
+    return x
+
+
+def pool_bytes(worker: pf.Worker) -> int:
+    backend: Any = worker._backend
+    return sum(slot.bytes for slot in backend._pool.slots)
+
+
+def test_plans_share_storage(where: str, gl_context: Any) -> None:
+    """Plans need the memory of the largest, in whatever order they are made, and each still computes its own values."""
+    sizes = ((16, 20), (64, 64), (3, 5), (40, 30))
+    alone = []
+    for size in sizes:
+        with pf.Worker(chain(), where, gl_context, strict=True) as worker:
+            worker.schedule(picture(*size))
+            alone.append(pool_bytes(worker))
+            assert worker.memory_use[0].workspace <= alone[-1]
+    with pf.Worker(chain(), where, gl_context, strict=True) as worker:
+        for turn in range(3):
+            for size in sizes:
+                x = picture(*size)
+                found = worker.schedule(x).peek_output().download_to_array()
+                np.testing.assert_allclose(found, softmaxes(x), rtol=1e-4, err_msg=f"{size} in turn {turn}")
+        assert 0 < pool_bytes(worker) <= max(alone)
+
+
+def test_a_later_run_of_another_shape_ends_a_run(where: str, gl_context: Any) -> None:
+    small, large = picture(4, 4), picture(33, 40)
+    with pf.Worker(chain(), where, gl_context, strict=True) as worker:
+        steps = worker.schedule_iterable(small)
+        next(steps)
+        found = worker.schedule(large).peek_output().download_to_array()
+        np.testing.assert_allclose(found, softmaxes(large), rtol=1e-4)
+        with pytest.raises(pf.InputError, match="another run began"):
+            next(steps)
+        list(worker.schedule_iterable(small))
+        np.testing.assert_allclose(worker.peek_output().download_to_array(), softmaxes(small), rtol=1e-4)
+
+
+def test_a_worker_frees_the_pool(where: str, gl_context: Any) -> None:
+    with pf.Worker(chain(), where, gl_context, strict=True) as worker:
+        worker.schedule(picture(4, 4))
+        backend: Any = worker._backend
+        storages = [slot.storage for slot in backend._pool.slots]
+        assert storages and all(storage.is_open for storage in storages)
+    assert not any(storage.is_open for storage in storages)
+
+
+def test_steps_of_a_recurrent_layer_share_storage(where: str, gl_context: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An LSTM needs gates and cells of one step, not of all steps."""
+    hidden, inputs = 8, 4
+    weights = {
+        "w": random.uniform(-1, 1, (1, 4 * hidden, inputs)).astype(np.float32),
+        "r": random.uniform(-1, 1, (1, 4 * hidden, hidden)).astype(np.float32),
+    }
+    model = graph(
+        [("LSTM", ["x", "w", "r"], ["y"], {"hidden_size": hidden})],
+        {"x": ("steps", 1, inputs)},
+        constants=weights,
+    )
+    counts, device = list[int](), device_for(gl_context)
+    for steps in (10, 20):
+        with pf.Worker(model, where, gl_context, strict=True) as worker:
+            before = device.allocations
+            worker.schedule(np.ones((steps, 1, inputs), np.float32)).peek_output().download_to_array()
+            counts.append(device.allocations - before)
+    assert counts[1] - counts[0] <= 1.3 * 10, "a step has a state of its own, and a part in joining them"

@@ -126,8 +126,11 @@ class Workspace(Protocol):
     plans may share storage too.
     """
 
-    size: int  # bytes at the peak
     used: int  # bytes that are taken now
+
+    @property
+    def size(self) -> int:
+        """Bytes at the peak."""
 
     def take(self, shape: Sequence[int], dtype: DataType) -> Storage:
         """Take storage for a value, until it is given back."""

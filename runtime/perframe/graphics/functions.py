@@ -84,6 +84,7 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "glSamplerParameteri": (None, _U, _U, _I),
     "glUniformBlockBinding": (None, _U, _U, _U),
     "glTexBuffer": (None, _U, _U, _U),
+    "glUniform1i": (None, _I, _I),
     "glUseProgram": (None, _U),
     "glViewport": (None, _I, _I, _I, _I),
 }

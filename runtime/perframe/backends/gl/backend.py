@@ -11,19 +11,19 @@ from typing import Any
 import numpy as np
 
 from perframe.backends.gl.bounds_step import bounds_steps
-from perframe.backends.gl.context import Device
-from perframe.backends.gl.slots import Slots
+from perframe.backends.gl.context import FEWEST_ROUNDS, Device
+from perframe.backends.gl.sequence import GLProgram, GLStep
+from perframe.backends.gl.slots import Pool, Slots
 from perframe.backends.gl.steps import (
     GPU_DTYPES,
     MOST_DIMS,
     Binding,
     Call,
-    GLProgram,
-    GLStep,
     Tools,
     on_gl,
     unsupported,
 )
+from perframe.backends.gl.storage import GLStorage
 from perframe.backends.operand import Operand, Scratch
 from perframe.backends.protocol import Access, LayerLike, Program, Step, Workspace
 from perframe.errors import BackendError, InputError
@@ -34,10 +34,14 @@ FAMILIES = "backends.gl.families"
 
 
 def reason_against(
-    layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand], max_elements: int
+    layer: LayerLike,
+    inputs: Sequence[Operand | None],
+    outputs: Sequence[Operand],
+    max_elements: int,
+    rounds: int = FEWEST_ROUNDS,
 ) -> str | None:
-    """Return None if a backend whose tensors have at most so many elements can run the layer, else the reason why it
-    cannot.
+    """Return None if a backend can run the layer, else the reason why it cannot. The backend's tensors have at most
+    `max_elements`, and the loops of its shaders at most so many rounds.
     """
     name = module_of(layer.family, FAMILIES)
     if name is None:
@@ -55,7 +59,7 @@ def reason_against(
     many = hasattr(family, "dims") and 2 * max(ranks) > MOST_DIMS  # a repeated dim counts twice
     if not many and not hasattr(family, "supports"):
         return None
-    call = Call(layer, layer.form(inputs, outputs), inputs, outputs)
+    call = Call(layer, layer.form(inputs, outputs), inputs, outputs, rounds)
     most = max(map(len, family.dims(call.form)), default=0) if many else 0
     if most > MOST_DIMS:
         return f"{most} dims are more than a kernel's {MOST_DIMS}"
@@ -73,13 +77,14 @@ class GLBackend:
 
     def __init__(self, device: Device) -> None:
         self.device = device
+        self._pool = Pool(self)
 
     @property
     def memory(self) -> Hashable:
         """The context, and the kind of storage."""
         return self.backend_type, self.device
 
-    def alloc(self, shape: Sequence[int], dtype: DataType) -> Storage:
+    def alloc(self, shape: Sequence[int], dtype: DataType) -> GLStorage:
         """Allocate storage; its values are undefined."""
         raise AssertionError("subclasses allocate")
 
@@ -97,7 +102,7 @@ class GLBackend:
 
     def workspace(self) -> Workspace:
         """Return a workspace of buffers or textures."""
-        return Slots(self)
+        return Slots(self._pool)
 
     def bind(self, binding: Binding) -> GLStep:
         """Make a step of a binding."""
@@ -111,7 +116,7 @@ class GLBackend:
 
     def supports(self, layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand]) -> str | None:
         """Return None if this backend can run the layer, and otherwise the reason why it cannot."""
-        return reason_against(layer, inputs, outputs, self.max_elements)
+        return reason_against(layer, inputs, outputs, self.max_elements, self.device.most_rounds)
 
     def lower(
         self, layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand], scratch: Scratch
@@ -119,15 +124,13 @@ class GLBackend:
         """Return the family's bindings as steps. A layer whose outputs have no elements needs none."""
         if not any(value.shape.size for value in outputs):
             return []
-        call = Call(layer, layer.form(inputs, outputs), inputs, outputs)
+        call = Call(layer, layer.form(inputs, outputs), inputs, outputs, self.device.most_rounds)
         family = import_module(str(module_of(layer.family, FAMILIES)))
         first = bounds_steps(call)
 
         def constant(array: Any) -> Operand:
             values = np.ascontiguousarray(array)
-            operand = scratch(values.shape, DataType.of(values.dtype))
-            operand.storage.upload(values)
-            return operand
+            return Operand("", values.shape, DataType.of(values.dtype), storage=self.constant(values))
 
         tools = Tools(scratch, constant, self.stores_anywhere)
         with self.device.using():

@@ -103,19 +103,24 @@ class ComputeStep(KernelStep):
         largest = 4 * device.viewed_texels
         fits = {name for name in kinds if binding.inputs[name].shape.size <= largest}
         buffers = buffers_of(kernel, kinds, binding.all_defines, fits)
+        self._gl = device.gl
         super().__init__(device, binding, "compute", [buffer.accessor for buffer in buffers], {"TEXELS": str(SHEETS)})
         self._buffers, size = buffers, binding.output.shape.size
         if kernel.unit == "grid":
-            x, *rest = binding.grid
-            self._groups = (-(-x // _GROUP), *rest)
+            invocations, *self._rest = binding.grid
         else:
             texels = (size + 3) // 4
             counts = {"element": size, "texel": texels, "strip": -(-texels // SHEETS), "tile": binding.tiles}
-            groups = -(-counts[kernel.unit] // _GROUP)
-            self._groups = (min(groups, _MAX_GROUPS), -(-groups // _MAX_GROUPS), 1)
+            invocations, *self._rest = counts[kernel.unit], 1, 1
+        self._parts = binding.parts(-(-invocations // _GROUP), _MAX_GROUPS)
+
+    @property
+    def _first(self) -> int:
+        """The location of the number of the first invocation."""
+        return int(self._gl.glGetUniformLocation(self._program, b"O_first"))
 
     def record(self, commands: CommandList, uniforms: int) -> None:
-        """Record a dispatch."""
+        """Record a dispatch, or several for parts of it."""
         self._bind(commands, uniforms)
         for buffer, storage in zip(self._buffers, self._inputs, strict=True):
             if buffer.blocks:
@@ -126,7 +131,13 @@ class ComputeStep(KernelStep):
             commands.set_texture(unit, _TEXTURE_2D, texture, self._sampler)
         commands.set(2, "glBindBufferBase", _STORAGE_BUFFER, _OUTPUT, Name(self._output, "glo"))
         commands.order(self._inputs, self._output)
-        commands.call("glDispatchCompute", *self._groups)
+        where = self._first if len(self._parts) > 1 else None
+        for first, groups in self._parts:
+            if where is not None:
+                commands.call("glUniform1i", where, first * _GROUP)
+            commands.call("glDispatchCompute", groups, *self._rest)
+        if where is not None:
+            commands.call("glUniform1i", where, 0)  # a program may be that of other steps too
 
 
 @dataclass(frozen=True)
@@ -179,7 +190,7 @@ class ReadBuffer:
 
 
 def buffers_of(
-    kernel: Kernel, kinds: Mapping[str, str], defines: Collection[str], viewable: Collection[str]
+    kernel: Kernel, kinds: Mapping[str, str], defines: Mapping[str, str], viewable: Collection[str]
 ) -> list[ReadBuffer]:
     """How a kernel reads inputs of these kinds; the texels of `viewable` ones through textures. An input has a block
     for what the kernel reads of it. Where the blocks of elements and of texels are too many together, elements are read

@@ -23,6 +23,9 @@ from perframe.graphics.headless_context import FORKED, IS_EGL, claim_process, cr
 from perframe.tensor.locks import new_lock
 
 MAX_INPUTS = 7
+# The most rounds of all loops of a shader. llvmpipe silently ends a shader after 65,535. A GPU takes about 0.1 s for as
+# many as the second number: it computes the other elements meanwhile.
+FEWEST_ROUNDS, MOST_ROUNDS = 60_000, 1 << 20
 _ALREADY_SIGNALED, _CONDITION_SATISFIED, _WAIT_FAILED = 0x911A, 0x911C, 0x911D
 _COMMANDS_COMPLETE, _FLUSH_BIT = 0x9117, 1
 _WAIT_NANOSECONDS = 10**9
@@ -104,6 +107,7 @@ class Device:
         self._garbage: deque[Callable[[], Any]] = deque()
         self._staging: dict[int, list[moderngl.Buffer]] = {}
         self._inside, self._is_guarded = 0, False
+        self.moves = 0  # storages that got another GL name so far: command lists are then recorded again
         self.allocations = 0  # buffers and textures made so far, for tests
         self.programs = ProgramCache(ctx, self.gl)
         _devices.add(self)
@@ -117,12 +121,21 @@ class Device:
         return {name: get(self.gl, number) for name, number in names.items()}
 
     @cached_property
+    def most_rounds(self) -> int:
+        """The most rounds that all loops of a shader may take together."""
+        return FEWEST_ROUNDS if self._is_llvmpipe else MOST_ROUNDS
+
+    @cached_property
+    def _is_llvmpipe(self) -> bool:
+        return "llvmpipe" in self.ctx.info["GL_RENDERER"]
+
+    @cached_property
     def viewed_texels(self) -> int:
         """The largest number of texels that kernels read through a texture over the buffer; 0 if they read the buffer.
 
         llvmpipe reads such textures twice as fast. On a GPU the buffer itself is faster: it gives scalar loads.
         """
-        return get(self.gl, 0x8C2B) if "llvmpipe" in self.ctx.info["GL_RENDERER"] else 0
+        return get(self.gl, 0x8C2B) if self._is_llvmpipe else 0
 
     @cached_property
     def texture_shift(self) -> int:
@@ -132,7 +145,7 @@ class Device:
     @cached_property
     def samples_faster(self) -> bool:
         """Whether reading a texel by its coordinates is faster than by its indices: so it is on llvmpipe."""
-        return "llvmpipe" in self.ctx.info["GL_RENDERER"]
+        return self._is_llvmpipe
 
     @cached_property
     def vertex_array(self) -> int:

@@ -17,8 +17,9 @@ from perframe.backends.gl.context import Device, device_for
 from perframe.backends.gl.pixel import PixelBackend, texture_accessors
 from perframe.backends.gl.program import Kernel, Numbers, compose, load_kernel
 from perframe.backends.gl.replay import CommandList, Name
+from perframe.backends.gl.sequence import GLStep
 from perframe.backends.gl.state import DRAW_BINDING, TEXTURE_2D_ARRAY, TEXTURE_2D_BINDING, VIEWPORT
-from perframe.backends.gl.steps import Binding, GLStep
+from perframe.backends.gl.steps import Binding
 from perframe.backends.operand import Operand
 from perframe.errors import BackendError, ClosedError, InputError
 from perframe.graphics.functions import get, get_four

@@ -133,12 +133,16 @@ class PixelStep(KernelStep):
         samplers = [f"{name}_texture" for name in kinds]
         super().__init__(device, binding, "pixel", texture_accessors(device, kinds), {}, samplers)
         self._vertex_array = device.vertex_array
-        self._areas = areas(binding.output.shape.size, device.texture_shift)
+        self._areas = [
+            (x, y + first, width, rows)
+            for x, y, width, height in areas(binding.output.shape.size, device.texture_shift)
+            for first, rows in binding.parts(height)
+        ]
         self._is_long = binding.is_long
         self._instances = min(SHEETS, count_texels(binding.output.shape.size)) if self._is_long else 1
 
     def record(self, commands: CommandList, uniforms: int) -> None:
-        """Record the draw of a triangle that covers the output's texels."""
+        """Record the draws of triangles that cover the output's texels, or parts of them."""
         self._bind(commands, uniforms)
         for unit, storage in enumerate(self._inputs):
             commands.set_texture(unit, TEXTURE_2D_ARRAY, Name(storage, "glo"), self._sampler)

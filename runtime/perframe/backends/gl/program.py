@@ -74,11 +74,11 @@ class Kernel:
         """Whether its loops may be so long that a fragment computes one texel, and not one on each sheet."""
         return re.search(r"^#define LONG$", self.body, re.MULTILINE) is not None
 
-    def reads(self, name: str, defines: Collection[str]) -> tuple[bool, bool]:
+    def reads(self, name: str, defines: Mapping[str, str]) -> tuple[bool, bool]:
         """Whether a variant with these defines reads elements of an input, and whether it reads whole texels of it, by
         its name or by a name to which macros append its number.
         """
-        text, prefix = _variant(self.body, defines), name.rstrip("0123456789")
+        text, prefix = "\n".join([_variant(self.body, defines), *defines.values()]), name.rstrip("0123456789")
         names = name if prefix == name else rf"(?:{name}|{prefix}##\w+?(?:##)?)"
         elements, texels = (re.search(rf"\b{names}{end}\(", text) for end in ("(?:_four|_at)?", "_texel"))
         return elements is not None, texels is not None

@@ -1,18 +1,19 @@
-"""The workspace of backends that allocate each value separately."""
+"""The workspaces of backends that allocate each value separately: their plans share a pool of storages."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
+from perframe.backends.gl.storage import GLStorage
 from perframe.tensor import DataType, Storage
 
 
 class Allocator(Protocol):
     """The methods of a backend that slots use."""
 
-    def alloc(self, shape: Sequence[int], dtype: DataType) -> Storage:
+    def alloc(self, shape: Sequence[int], dtype: DataType) -> GLStorage:
         """New storage."""
 
     def capacity(self, shape: Sequence[int], dtype: DataType) -> tuple[str, int]:
@@ -21,11 +22,11 @@ class Allocator(Protocol):
         """
 
 
-@dataclass
+@dataclass(eq=False)
 class _Slot:
     kind: str
     size: int
-    storage: Storage
+    storage: GLStorage
 
     @property
     def bytes(self) -> int:
@@ -33,28 +34,60 @@ class _Slot:
         return 4 * self.storage.max_capacity
 
 
+@dataclass
+class Pool:
+    """The storages that all plans of a backend share, since their runs follow each other. The last plan frees them."""
+
+    backend: Allocator
+    slots: list[_Slot] = field(default_factory=list)
+    users: int = 0
+
+    def leave(self) -> None:
+        """Note that a plan needs no storage any more."""
+        self.users -= 1
+        if not self.users:
+            for slot in self.slots:
+                slot.storage.release()
+            self.slots.clear()
+
+
 class Slots:
-    """A workspace of separate storages. Values whose lifetimes do not meet share one: each takes the smallest free
-    storage that is large enough.
+    """The workspace of one plan. Values whose lifetimes do not meet share a storage: each takes the smallest free one
+    that is large enough, or else enlarges the largest free one, also for the plans that were made before.
     """
 
-    def __init__(self, backend: Allocator) -> None:
-        self._backend = backend
-        self._free: list[_Slot] = []
+    def __init__(self, pool: Pool) -> None:
+        self._pool, self._free = pool, list(pool.slots)
         self._taken: dict[int, _Slot] = {}
-        self._owned: list[Storage] = []
-        self.size = self.used = 0
+        self._scratch: list[Storage] = []
+        self._used: set[_Slot] = set()
+        self.used = 0
+        pool.users += 1
+        self._is_open = True
+
+    @property
+    def size(self) -> int:
+        """The bytes of all storages that the plan uses."""
+        return sum(slot.bytes for slot in self._used)
 
     def take(self, shape: Sequence[int], dtype: DataType) -> Storage:
         """Take storage for a value, until it is given back."""
-        kind, size = self._backend.capacity(shape, dtype)
-        fitting = [slot for slot in self._free if slot.kind == kind and slot.size >= size]
+        kind, size = self._pool.backend.capacity(shape, dtype)
+        free = [slot for slot in self._free if slot.kind == kind]
+        fitting = [slot for slot in free if slot.size >= size]
         if fitting:
             slot = min(fitting, key=lambda slot: slot.size)
-            self._free.remove(slot)
+        elif free:
+            slot = max(free, key=lambda slot: slot.size)
+            slot.storage.enlarge(shape)
+            slot.size = size
         else:
-            slot = _Slot(kind, size, self.scratch(shape, dtype))
+            slot = _Slot(kind, size, self._pool.backend.alloc(shape, dtype))
+            self._pool.slots.append(slot)
+        if slot in self._free:
+            self._free.remove(slot)
         self._taken[id(slot.storage)] = slot
+        self._used.add(slot)
         self.used += slot.bytes
         return slot.storage
 
@@ -66,20 +99,20 @@ class Slots:
             self.used -= slot.bytes
 
     def scratch(self, shape: Sequence[int], dtype: DataType) -> Storage:
-        """Return storage for one layer alone. A lowering may fill it once, when the plan is made."""
-        storage = self._backend.alloc(shape, dtype)
-        self._owned.append(storage)
-        self.size += 4 * storage.max_capacity
-        return storage
+        """Return storage for values that one layer passes between its steps."""
+        self._scratch.append(self.take(shape, dtype))
+        return self._scratch[-1]
 
     def end_layer(self) -> None:
-        """Do nothing: a layer keeps its scratch storage."""
+        """Give the layer's scratch back."""
+        while self._scratch:
+            self.give_back(self._scratch.pop())
 
     def end_plan(self) -> None:
-        """Do nothing: storage does not move."""
+        """Do nothing: command lists are recorded again where storage has moved."""
 
     def release(self) -> None:
-        """Free all storage."""
-        for storage in self._owned:
-            storage.release()
-        self._owned.clear()
+        """Leave the pool."""
+        if self._is_open:
+            self._is_open = False
+            self._pool.leave()

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, Protocol, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast
 
-import moderngl
 import numpy as np
 from numpy.typing import NDArray
 
-from perframe.backends.gl.context import Device
+from perframe.backends.gl.context import FEWEST_ROUNDS, Device
 from perframe.backends.gl.program import FORMULA_NUMBERS, Kernel, Numbers, compose, load_kernel
 from perframe.backends.gl.replay import CommandList, Name
 from perframe.backends.gl.storage import GLStorage
-from perframe.backends.gl.timers import StepTimers
 from perframe.backends.operand import Operand, Scratch
-from perframe.backends.protocol import LayerLike, Step
+from perframe.backends.protocol import LayerLike
 from perframe.errors import InputError
 from perframe.layers import epilogue
 from perframe.layers.geometry import Window, in_dims
@@ -35,11 +32,10 @@ SMALL_DTYPES = (
 )
 ALL_DTYPES = (*GPU_DTYPES, *SMALL_DTYPES)
 
-
 MOST_DIMS = 8  # the length of a kernel's fixed arrays
+# The most operations of one launch: a slow GPU takes 0.2 s for them, and systems reset a GPU that is busy for 2 s.
+MOST_OPERATIONS = 4 * 10**9
 RUN = 1024  # the most elements that one invocation reduces; longer reductions are done in parts
-# llvmpipe silently ends a shader after 65,535 rounds of all its loops. One pixel shader computes four elements.
-ROUNDS = 60_000
 
 
 _INT32 = np.iinfo(np.int32)
@@ -100,6 +96,15 @@ class Binding:
     textures: dict[str, Name] = field(default_factory=dict)  # the caller's textures, by sampler
     tiles: int = 0  # the number of invocations of a kernel that stores its elements itself
     grid: tuple[int, int, int] = (0, 0, 0)  # or the extent of their grid: invocations, work groups, work groups
+    operations: int = 0  # multiplications and additions, where the layer's form counts them
+
+    def parts(self, size: int, most: int | None = None) -> list[tuple[int, int]]:
+        """The launches that share `size` rows or work groups, as (first, count): so many that none has too many
+        operations, or more than `most` rows.
+        """
+        count = max(-(-self.operations // MOST_OPERATIONS), -(-size // most) if most else 1, 1)
+        each = max(1, -(-size // count))
+        return [(first, min(each, size - first)) for first in range(0, max(size, 1), each)]
 
     @property
     def o_type(self) -> str:
@@ -145,6 +150,7 @@ class Call(Generic[Form]):
     form: Form
     inputs: Sequence[Operand | None]
     outputs: Sequence[Operand]
+    rounds: int = FEWEST_ROUNDS  # the most of all loops of a shader; a pixel shader may compute four elements
 
     @property
     def x(self) -> Operand:
@@ -189,7 +195,8 @@ class Call(Generic[Form]):
         if functions.numbers:
             numbers[FORMULA_NUMBERS] = functions.numbers
         text = functions.text
-        return Binding(self.layer.name, loaded, inputs, output, numbers, dict(defines or {}), text, {}, tiles, grid)
+        name, chosen, operations = self.layer.name, dict(defines or {}), getattr(self.form, "operations", 0)
+        return Binding(name, loaded, inputs, output, numbers, chosen, text, {}, tiles, grid, operations)
 
     def copy(self, source: Operand, target: Operand, step: int = 1) -> Binding:
         """The kernel that fills `target` from `source`: element by element, or with its first one if `step` is 0."""
@@ -209,16 +216,6 @@ class Tools:
 def on_gl(storage: Storage) -> GLStorage:
     """The storage of a GL step's operand. The plan placed it on this backend."""
     return cast(GLStorage, storage)
-
-
-class GLStep(Step, Protocol):
-    """A bound step. Its program sets its offset in the uniform buffer."""
-
-    block: bytes
-    offset: int
-
-    def record(self, commands: CommandList, uniforms: int) -> None:
-        """Record what binds and launches it. `uniforms` is the GL name of the uniform buffer."""
 
 
 class KernelStep:
@@ -248,84 +245,6 @@ class KernelStep:
         """Record the program and its numbers."""
         commands.set(0, "glUseProgram", self._program)
         commands.set(2, "glBindBufferRange", _UNIFORM_BUFFER, 0, uniforms, self.offset, len(self.block))
-
-
-class GLProgram:
-    """Bound steps, one uniform buffer with all their numbers, and the command lists that replay them."""
-
-    nanoseconds: int | None = None  # of a whole run: the GPU runs beside the CPU, and planning does not wait for it
-    is_brief = False
-
-    def __init__(self, device: Device, steps: Sequence[GLStep]) -> None:
-        self._timers: StepTimers | None = None
-        self._device, self._steps = device, list(steps)
-        self._bound: dict[Storage, Storage] = {}  # what stands in for the plan's storages
-        self._lists: dict[tuple[int, int], CommandList] = {}  # by the range of their steps
-        alignment = max(16, device.limits["uniform_alignment"])
-        data = bytearray()
-        for step in steps:
-            step.offset = len(data)
-            data += step.block + bytes(-len(step.block) % alignment)
-        self._uniforms: moderngl.Buffer | None = None
-        if data:
-            with device.using():
-                self._uniforms = device.buffer(len(data))
-                self._uniforms.write(bytes(data))
-
-    def __len__(self) -> int:
-        return len(self._steps)
-
-    def replace(self, planned: Storage, new: Storage) -> None:
-        """Read `new` in place of the plan's storage `planned`."""
-        self._bound[planned] = new
-        with self._device.using():
-            for commands in self._lists.values():
-                commands.replace(planned, new)
-
-    def run(self, begin: int, end: int) -> None:
-        """Submit the steps from `begin` up to `end`."""
-        with self._device.using():
-            if self._timers is None:
-                self._commands(begin, end).run()
-            else:
-                self._timers.run(begin, [self._commands(index, index + 1).run for index in range(begin, end)])
-
-    def _commands(self, begin: int, end: int) -> CommandList:
-        """The commands of these steps. They rely on no state that other commands have left behind."""
-        found = self._lists.get((begin, end))
-        if found is None:
-            found = CommandList(self._device.gl, self._bound)
-            uniforms = self._uniforms.glo if self._uniforms is not None else 0
-            for step in self._steps[begin:end]:
-                step.record(found, uniforms)
-            self._lists[begin, end] = found.finish()
-        return found
-
-    def time_steps(self, on: bool) -> None:
-        """Let the GPU time the steps of each run from now on, or no longer."""
-        if on is (self._timers is None):
-            with self._device.using():
-                self._timers = StepTimers(self._device, len(self._steps)) if on else None
-
-    def step_seconds(self, repeats: int) -> list[float] | None:
-        """The shortest time of each step on the GPU: of so many runs more, or, without repeats, of those that were
-        timed. None if none was. Blocks if there are repeats.
-        """
-        timed = self._timers
-        if repeats:
-            self.time_steps(True)
-            for _ in range(repeats):
-                self.run(0, len(self._steps))
-        if self._timers is None:
-            return None
-        with self._device.using():
-            self._timers.read(wait=repeats > 0)
-        found, self._timers = self._timers.shortest, self._timers if timed else None
-        return list(found) if all(map(math.isfinite, found)) else None
-
-    def __del__(self) -> None:
-        if self._uniforms is not None:
-            self._device.drop(self._uniforms)
 
 
 def formula_number(index: int) -> str:

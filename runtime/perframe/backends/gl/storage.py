@@ -28,6 +28,14 @@ class GLStorage(Storage):
         """Make the GL objects. The last one has the values."""
         raise AssertionError("subclasses make them")
 
+    def enlarge(self, shape: Sequence[int]) -> None:
+        """Make room for a value of this shape. The values that it has are lost, and the object gets another GL name."""
+        self.release()
+        self.size = TensorShape(shape).size
+        with self.device.using():
+            self._objects = self._make()
+        self.device.moves += 1
+
     @property
     def memory(self) -> Any:
         """The moderngl object that has the values; None after release()."""

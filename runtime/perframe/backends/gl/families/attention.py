@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from perframe.backends.gl.families.join import joined
-from perframe.backends.gl.steps import ROUNDS, Binding, Call, Tools
+from perframe.backends.gl.steps import Binding, Call, Tools
 from perframe.backends.operand import Operand
 from perframe.layers.attention import LinearState
 from perframe.tensor import DataType
@@ -19,7 +19,7 @@ def supports(call: Call[LinearState]) -> str | None:
     form = call.form
     if form.tokens > _TOKENS:
         return f"{form.tokens} tokens are too many launches"
-    return None if 4 * form.keys <= ROUNDS else f"keys of {form.keys} are too long for one shader"
+    return None if 4 * form.keys <= call.rounds else f"keys of {form.keys} are too long for one shader"
 
 
 def lower(call: Call[LinearState], tools: Tools) -> list[Binding]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from perframe.backends.gl.steps import ALL_DTYPES, ROUNDS, Binding, Call, Tools, window_params, wrapped
+from perframe.backends.gl.steps import ALL_DTYPES, Binding, Call, Tools, window_params, wrapped
 from perframe.layers.col2im import Folding
 
 DTYPES = ALL_DTYPES  # results that do not fit wrap around
@@ -15,7 +15,7 @@ def supports(call: Call[Folding]) -> str | None:
     form = call.form
     if len(form.size) > 3:
         return f"folding in {len(form.size)} dims has no GL kernel"
-    fits = 8 * math.prod(form.window.kernel) <= ROUNDS
+    fits = 8 * math.prod(form.window.kernel) <= call.rounds
     return None if fits else f"blocks of {form.window.kernel} are too large for one shader"
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from perframe.backends.gl.steps import ROUNDS, Binding, Call, Tools, epilogue_of, window_params
+from perframe.backends.gl.steps import Binding, Call, Tools, epilogue_of, window_params
 from perframe.layers.conv import Convolution
 from perframe.tensor import DataType
 
@@ -24,7 +24,7 @@ def supports(call: Call[Convolution]) -> str | None:
         return "transposed convolution of integers has no GL kernel"
     one_by_one = whole or call.layer.family == "conv_transpose" or len(form.size) == 3
     rounds = math.prod(form.window.kernel) * (form.depth + 4) * (4 if one_by_one else 1)
-    return None if rounds <= ROUNDS else f"{rounds} products for one element are too many for one shader"
+    return None if rounds <= call.rounds else f"{rounds} products for one element are too many for one shader"
 
 
 def lower(call: Call[Convolution], tools: Tools) -> list[Binding]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from perframe.backends.gl.steps import ROUNDS, Binding, Call, Tools, window_params
+from perframe.backends.gl.steps import Binding, Call, Tools, window_params
 from perframe.layers.deform_conv import Deformed
 from perframe.tensor import DataType
 
@@ -17,7 +17,7 @@ def supports(call: Call[Deformed]) -> str | None:
     if len(conv.size) != 2 or call.y.dtype is not DataType.FLOAT32:
         return "deformable convolution has a GL kernel only for two spatial dims in float32"
     rounds = 4 * math.prod(conv.window.kernel) * (conv.depth + 1)
-    return None if rounds <= ROUNDS else f"{rounds} samples for one element are too many for one shader"
+    return None if rounds <= call.rounds else f"{rounds} samples for one element are too many for one shader"
 
 
 def lower(call: Call[Deformed], tools: Tools) -> list[Binding]:

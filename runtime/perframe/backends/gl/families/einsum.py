@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from perframe.backends.gl.families import matmul
-from perframe.backends.gl.steps import ALL_DTYPES, ROUNDS, Binding, Call, Tools, ints, kind_of, wrapped
+from perframe.backends.gl.steps import ALL_DTYPES, Binding, Call, Tools, ints, kind_of, wrapped
 from perframe.layers.einsum import Contraction
 from perframe.layers.matmul import Product
 
@@ -22,7 +22,7 @@ def supports(call: Call[Contraction]) -> str | None:
     if max(len(form.kept), len(form.reduced)) > _RANK:
         return f"more than {_RANK} dims have no GL kernel"
     rounds = 4 * form.count * (1 + len(form.reduced) * (len(form.reduced) > 1))
-    return None if rounds <= ROUNDS else f"{form.count} products for one element are too many for one shader"
+    return None if rounds <= call.rounds else f"{form.count} products for one element are too many for one shader"
 
 
 def lower(call: Call[Contraction], tools: Tools) -> list[Binding]:

@@ -6,7 +6,7 @@ from collections import Counter
 
 import numpy as np
 
-from perframe.backends.gl.steps import ROUNDS, Binding, Call, Tools
+from perframe.backends.gl.steps import Binding, Call, Tools
 from perframe.layers.grams import Counting
 
 
@@ -19,7 +19,7 @@ def supports(call: Call[Counting]) -> str | None:
     for gram in form.grams:
         rounds[gram.column] += (1 + form.reach) * (1 + form.length * (1 + len(gram.words)))
     most = 4 * max(rounds.values(), default=0)
-    return None if most <= ROUNDS else f"{most} comparisons for one element are too many for one shader"
+    return None if most <= call.rounds else f"{most} comparisons for one element are too many for one shader"
 
 
 def lower(call: Call[Counting], tools: Tools) -> list[Binding]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from perframe.backends.gl.steps import ROUNDS, Binding, Call, Tools, epilogue_of
+from perframe.backends.gl.steps import Binding, Call, Tools, epilogue_of
 from perframe.backends.gl.texels import SHEETS
 from perframe.backends.operand import Operand
 from perframe.layers.matmul import Product
@@ -26,7 +26,8 @@ def supports(call: Call[Product]) -> str | None:
     form = call.form
     if call.y.dtype is not DataType.FLOAT32 and (form.alpha, form.beta) != (1.0, 1.0):
         return "scaled products of integers have no GL kernel"
-    return None if form.depth <= ROUNDS // 2 else f"{form.depth} products for one element are too many for one shader"
+    fits = form.depth <= call.rounds // 2
+    return None if fits else f"{form.depth} products for one element are too many for one shader"
 
 
 def dims(form: Product) -> list[Sequence[int]]:

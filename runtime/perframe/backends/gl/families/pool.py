@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from perframe.backends.gl.families.select import first_indices
-from perframe.backends.gl.steps import GPU_DTYPES, MOST_DIMS, ROUNDS, Binding, Call, Tools, kind_of, window_params
+from perframe.backends.gl.steps import GPU_DTYPES, MOST_DIMS, Binding, Call, Tools, kind_of, window_params
 from perframe.layers.blocks import BLOCK
 from perframe.layers.geometry import Window, in_dims
 from perframe.layers.pool import Pooling, Unpooling
@@ -32,7 +32,7 @@ def supports(call: Call[Pooling | Unpooling]) -> str | None:
         return f"pooling {call.y.dtype} has no GL kernel"
     return (
         None
-        if 8 * math.prod(form.window.kernel) <= ROUNDS
+        if 8 * math.prod(form.window.kernel) <= call.rounds
         else f"a window of {form.window.kernel} is too large for one shader"
     )
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from perframe.backends.gl.families import matmul
 from perframe.backends.gl.families.join import joined
-from perframe.backends.gl.steps import NO_FUNCTIONS, ROUNDS, Binding, Call, Functions, Tools, function_of
+from perframe.backends.gl.steps import NO_FUNCTIONS, Binding, Call, Functions, Tools, function_of
 from perframe.backends.operand import Operand
 from perframe.layers.matmul import Product
 from perframe.layers.recurrent import Recurrence
@@ -26,7 +26,7 @@ def supports(call: Call[Recurrence]) -> str | None:
         return "the range of a state is not known before it is computed"
     if form.steps > _STEPS:
         return f"{form.steps} steps are too many launches"
-    fits = 4 * max(form.hidden, form.inputs) <= ROUNDS
+    fits = 4 * max(form.hidden, form.inputs) <= call.rounds
     return None if fits else f"a state of {form.hidden} is too long for one shader"
 
 
@@ -38,6 +38,7 @@ class _Lowering:
     tools: Tools
     inputs: dict[str, Operand]  # products, weights, biases and lengths, for all kernels
     bindings: list[Binding] = field(default_factory=list)
+    states: dict[str, Operand] = field(default_factory=dict)  # scratch storage that steps share, by name
 
     def kernel(self, part: str, step: int, reads: dict[str, Operand], y: Operand, **more: Any) -> Operand:
         """Append one kernel, and return its output."""
@@ -67,6 +68,12 @@ class _Lowering:
         form = self.call.form
         rows = len(form.reverse) * form.batch
         return self.tools.scratch((rows * (columns or form.hidden),), DataType.FLOAT32)
+
+    def reused(self, name: str, columns: int = 0) -> Operand:
+        """A `state` of this name, which all steps share."""
+        if name not in self.states:
+            self.states[name] = self.state(columns)
+        return self.states[name]
 
     def initial_state(self, given: Operand | None) -> Operand:
         """The initial state as (direction, batch, hidden); zeros if it is not given."""
@@ -110,14 +117,14 @@ def _rnn(made: _Lowering, step: int, h: Operand, c: Operand) -> tuple[Operand, O
 def _gru(made: _Lowering, step: int, h: Operand, c: Operand) -> tuple[Operand, Operand]:
     used = 2 * made.call.form.hidden
     defines = {"ACTIVATE(d, x)": "activation_0(d, x)"}
-    gates = made.kernel("GATES", step, {"H": h}, made.state(used), used=used, defines=defines)
+    gates = made.kernel("GATES", step, {"H": h}, made.reused("gates", used), used=used, defines=defines)
     return made.kernel("GRU", step, {"H": h, "G": gates}, made.state()), c
 
 
 def _lstm(made: _Lowering, step: int, h: Operand, c: Operand) -> tuple[Operand, Operand]:
     used = 4 * made.call.form.hidden
-    gates = made.kernel("GATES", step, {"H": h}, made.state(used), used=used)
-    cell = made.kernel("CELL", step, {"G": gates, "C": c}, made.state())
+    gates = made.kernel("GATES", step, {"H": h}, made.reused("gates", used), used=used)
+    cell = made.kernel("CELL", step, {"G": gates, "C": c}, made.reused(f"cell {step % 2}"))
     return made.kernel("HIDDEN", step, {"H": h, "G": gates, "D": cell}, made.state()), cell
 
 

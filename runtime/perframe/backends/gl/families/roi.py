@@ -5,11 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from perframe.backends.gl.steps import ROUNDS, Binding, Call, Tools
+from perframe.backends.gl.steps import Binding, Call, Tools
 from perframe.layers.roi import Regions
 from perframe.tensor import DataType
-
-_SIDE = math.isqrt(ROUNDS // 4 // 2)  # the most samples of one element along each side
 
 
 def supports(call: Call[Regions]) -> str | None:
@@ -20,7 +18,12 @@ def supports(call: Call[Regions]) -> str | None:
     most = form.samples or max(
         math.ceil(2 * size / output) for size, output in zip(form.size, form.output, strict=True)
     )
-    return None if most <= _SIDE else f"{most} samples a side of an element are too many for one shader"
+    return None if most <= _side(call) else f"{most} samples a side of an element are too many for one shader"
+
+
+def _side(call: Call[Regions]) -> int:
+    """The most samples of one element along each side."""
+    return math.isqrt(call.rounds // 4 // 2)
 
 
 def lower(call: Call[Regions], tools: Tools) -> list[Binding]:
@@ -29,7 +32,7 @@ def lower(call: Call[Regions], tools: Tools) -> list[Binding]:
     params: dict[str, Any] = {
         "output_": form.output,
         "columns": rois.shape[1],
-        "most": _SIDE,
+        "most": _side(call),
         "largest": form.mode == "max",
     }
     return [call.bind("roi", {"X": x, "R": rois, "I": pictures}, call.y, params)]

@@ -4,23 +4,26 @@ from __future__ import annotations
 
 from typing import Any
 
-from perframe.backends.gl.steps import ROUNDS, Binding, Call, Tools
+from perframe.backends.gl.steps import Binding, Call, Tools
 from perframe.layers.roi_pool import Cells
-
-_AT_ONCE = ROUNDS // 4  # elements of a picture that one pass reads
 
 
 def supports(call: Call[Cells]) -> str | None:
     """Supports pictures whose rows fit a shader's rounds."""
     columns = call.form.size[1]
-    return None if columns < _AT_ONCE else f"rows of {columns} elements are too long for one shader"
+    return None if columns < _at_once(call) else f"rows of {columns} elements are too long for one shader"
+
+
+def _at_once(call: Call[Cells]) -> int:
+    """The number of elements of a picture that one pass reads."""
+    return call.rounds // 4
 
 
 def lower(call: Call[Cells], tools: Tools) -> list[Binding]:
     """Each pass reads some rows of the picture, because one cell may cover all of it."""
     form, y, found, bindings = call.form, call.y, call.x, list[Binding]()
     rows, columns = form.size
-    at_once = _AT_ONCE // (columns + 1)
+    at_once = _at_once(call) // (columns + 1)
     for first in range(0, max(rows, 1), at_once):
         last = min(first + at_once, rows)
         target = y if last == rows else tools.scratch(y.shape, y.dtype)

@@ -10,7 +10,7 @@ from typing import Any
 
 from perframe.backends.gl.families.gather import addresses
 from perframe.backends.gl.families.select import first_indices
-from perframe.backends.gl.steps import ALL_DTYPES, MOST_DIMS, ROUNDS, Binding, Call, Tools, wrapped
+from perframe.backends.gl.steps import ALL_DTYPES, MOST_DIMS, Binding, Call, Tools, wrapped
 from perframe.backends.operand import Operand
 from perframe.layers.geometry import row_major
 from perframe.layers.scatter import Rows, Scattering
@@ -19,7 +19,6 @@ from perframe.tensor import DataType
 
 DTYPES = ALL_DTYPES  # results that do not fit wrap around
 
-_AT_ONCE = ROUNDS // 4 - MOST_DIMS  # updates that one pass searches
 _MOST_PASSES = 32
 _FEW = 32  # to search up to this many updates is faster than to sort their indices, or to store each one
 _COMBINE = {"none": "b", "add": "a + (b)", "mul": "a * (b)", "max": "maximum(a, b)", "min": "minimum(a, b)"}
@@ -34,7 +33,13 @@ def supports(call: Call[Scattering | Rows]) -> str | None:
     if len(form.shape) > MOST_DIMS or (form.by is not None and len(form.by.dims) > MOST_DIMS):
         return f"more dims than a kernel's {MOST_DIMS}"
     updates = form.extent[form.axis]
-    return None if updates <= _AT_ONCE * _MOST_PASSES else f"{updates} updates are too many to look at for each element"
+    fits = updates <= _at_once(call) * _MOST_PASSES
+    return None if fits else f"{updates} updates are too many to look at for each element"
+
+
+def _at_once(call: Call[Scattering | Rows]) -> int:
+    """The number of updates that one pass searches."""
+    return call.rounds // 4 - MOST_DIMS
 
 
 def lower(call: Call[Scattering | Rows], tools: Tools) -> list[Binding]:
@@ -56,8 +61,9 @@ def lower(call: Call[Scattering | Rows], tools: Tools) -> list[Binding]:
     reduction = form.reduction
     if call.y.dtype is DataType.BOOL:
         reduction = _OF_BOOLS.get(reduction, reduction)
-    for first in range(0, count, _AT_ONCE):
-        now = min(_AT_ONCE, count - first)
+    at_once = _at_once(call)
+    for first in range(0, count, at_once):
+        now = min(at_once, count - first)
         y = call.y if first + now == count else tools.scratch(call.y.shape, call.y.dtype)
         params = _geometry(form) | {"first": first, "count": now, "total": count}
         given = {"X": x, "I": at, "U": third, "S": order}

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from perframe.backends.gl.steps import ROUNDS, Binding, Call, Tools
+from perframe.backends.gl.steps import Binding, Call, Tools
 from perframe.layers.spectral import Transform
 
 
 def supports(call: Call[Transform]) -> str | None:
     """Supports as many samples as fit a shader's rounds."""
     form = call.form
-    return None if 4 * form.available <= ROUNDS else f"{form.available} samples are too many for one shader"
+    return None if 4 * form.available <= call.rounds else f"{form.available} samples are too many for one shader"
 
 
 def lower(call: Call[Transform], tools: Tools) -> list[Binding]:

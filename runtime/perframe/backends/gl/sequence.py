@@ -1,0 +1,109 @@
+"""The program of a GL plan: bound steps in order, one uniform buffer with their numbers, and the command lists that
+replay them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Protocol
+
+import moderngl
+
+from perframe.backends.gl.context import Device
+from perframe.backends.gl.replay import CommandList
+from perframe.backends.gl.timers import StepTimers
+from perframe.backends.protocol import Step
+from perframe.tensor import Storage
+
+
+class GLStep(Step, Protocol):
+    """A bound step. Its program sets its offset in the uniform buffer."""
+
+    block: bytes
+    offset: int
+
+    def record(self, commands: CommandList, uniforms: int) -> None:
+        """Record what binds and launches it. `uniforms` is the GL name of the uniform buffer."""
+
+
+class GLProgram:
+    """Bound steps, one uniform buffer with all their numbers, and the command lists that replay them."""
+
+    nanoseconds: int | None = None  # of a whole run: the GPU runs beside the CPU, and planning does not wait for it
+    is_brief = False
+
+    def __init__(self, device: Device, steps: Sequence[GLStep]) -> None:
+        self._timers: StepTimers | None = None
+        self._device, self._steps = device, list(steps)
+        self._bound: dict[Storage, Storage] = {}  # what stands in for the plan's storages
+        self._lists: dict[tuple[int, int], CommandList] = {}  # by the range of their steps
+        self._moves = device.moves
+        alignment = max(16, device.limits["uniform_alignment"])
+        data = bytearray()
+        for step in steps:
+            step.offset = len(data)
+            data += step.block + bytes(-len(step.block) % alignment)
+        self._uniforms: moderngl.Buffer | None = None
+        if data:
+            with device.using():
+                self._uniforms = device.buffer(len(data))
+                self._uniforms.write(bytes(data))
+
+    def __len__(self) -> int:
+        return len(self._steps)
+
+    def replace(self, planned: Storage, new: Storage) -> None:
+        """Read `new` in place of the plan's storage `planned`."""
+        self._bound[planned] = new
+        with self._device.using():
+            for commands in self._lists.values():
+                commands.replace(planned, new)
+
+    def run(self, begin: int, end: int) -> None:
+        """Submit the steps from `begin` up to `end`."""
+        with self._device.using():
+            if self._moves != self._device.moves:
+                self._moves = self._device.moves
+                self._lists.clear()
+            if self._timers is None:
+                self._commands(begin, end).run()
+            else:
+                self._timers.run(begin, [self._commands(index, index + 1).run for index in range(begin, end)])
+
+    def _commands(self, begin: int, end: int) -> CommandList:
+        """The commands of these steps. They rely on no state that other commands have left behind."""
+        found = self._lists.get((begin, end))
+        if found is None:
+            found = CommandList(self._device.gl, self._bound)
+            uniforms = self._uniforms.glo if self._uniforms is not None else 0
+            for step in self._steps[begin:end]:
+                step.record(found, uniforms)
+            self._lists[begin, end] = found.finish()
+        return found
+
+    def time_steps(self, on: bool) -> None:
+        """Let the GPU time the steps of each run from now on, or no longer."""
+        if on is (self._timers is None):
+            with self._device.using():
+                self._timers = StepTimers(self._device, len(self._steps)) if on else None
+
+    def step_seconds(self, repeats: int) -> list[float] | None:
+        """The shortest time of each step on the GPU: of so many runs more, or, without repeats, of those that were
+        timed. None if none was. Blocks if there are repeats.
+        """
+        timed = self._timers
+        if repeats:
+            self.time_steps(True)
+            for _ in range(repeats):
+                self.run(0, len(self._steps))
+        if self._timers is None:
+            return None
+        with self._device.using():
+            self._timers.read(wait=repeats > 0)
+        found, self._timers = self._timers.shortest, self._timers if timed else None
+        return list(found) if all(map(math.isfinite, found)) else None
+
+    def __del__(self) -> None:
+        if self._uniforms is not None:
+            self._device.drop(self._uniforms)
