@@ -1,17 +1,17 @@
 #version 430
 // One invocation computes one output element, one texel of four if the body defines texel(), TEXELS texels if it
 // defines strip(), or one tile, which the body stores. In a grid, all invocations of a work group have the same y and z.
-// A launch that would take long is several, the later ones of which begin with another invocation than the first.
+// A launch may be a part of all: it begins with the invocation O_first.x, or with the work groups of another y.
 layout(local_size_x = 64) in;
-uniform int O_first;
+uniform ivec2 O_first;
 $declarations
 $math
 $functions
 $body
 void main() {
-    int o = O_first + int(gl_GlobalInvocationID.x);
+    int o = O_first.x + int(gl_GlobalInvocationID.x);
 #if defined(GRID)
-    tile(ivec3(o, gl_WorkGroupID.yz));
+    tile(ivec3(o, O_first.y + int(gl_WorkGroupID.y), gl_WorkGroupID.z));
 #elif defined(TILE)
     if (o < O_tiles) tile(o);
 #elif defined(STRIP)

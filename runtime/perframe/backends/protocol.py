@@ -78,6 +78,9 @@ class Program(Protocol):
     def run(self, begin: int, end: int) -> None:
         """Run the steps from `begin` up to `end`, in order. The caller has waited for whatever they depend on."""
 
+    def rows(self, index: int) -> int:
+        """The number of parts in which a step may be submitted, one after the other; 1 if it cannot be divided."""
+
 
 @runtime_checkable
 class TimedProgram(Protocol):
@@ -187,8 +190,12 @@ class Backend(Protocol):
     def submit(self, program: Program, begin: int, end: int, access: Access) -> None:
         """Begin to run the steps from `begin` up to `end`, and return. Readers of `access.writes` wait for them."""
 
-    def measure(self, program: Program, begin: int, end: int, access: Access) -> float:
-        """Submit steps as `submit` does, wait for them, and return the seconds that they took."""
+    def measure(
+        self, program: Program, begin: int, end: int, access: Access, rows: tuple[int, int] | None = None
+    ) -> float:
+        """Submit steps as `submit` does, wait for them, and return the seconds that they took. With `rows`, only some
+        rows of one step are submitted: the first, and how many.
+        """
 
     def flush(self) -> None:
         """Ensure that submitted work makes progress without further calls."""

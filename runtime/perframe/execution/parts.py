@@ -104,8 +104,8 @@ class Parts:
                 yield from part.spend(values, allowance)
                 continue
             watch.lap()
-            for _ in part.advance(values):
-                allowance.spent += watch.lap()
+            for layer in part.advance(values):
+                allowance.spend(watch.lap(), layer)
                 if allowance.is_spent:
                     yield
                     watch.lap()

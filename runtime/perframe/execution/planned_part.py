@@ -22,7 +22,7 @@ from perframe.execution.partition import decisive_inputs
 from perframe.execution.report import MemoryUse, StepReport, steps_of
 from perframe.layers.twins import signature
 from perframe.model import Model
-from perframe.plan.allowance import Allowance, Stopwatch
+from perframe.plan.allowance import Allowance, Position, Stopwatch
 from perframe.plan.constants import ConstantPool
 from perframe.plan.inferred import Outline
 from perframe.plan.plan import LEAST_LENT, Plan
@@ -89,19 +89,19 @@ class PlannedPart:
     def spend(self, values: Values, allowance: Allowance) -> Iterator[None]:
         """Run the part, waiting for its steps, and yield whenever the allowance is spent."""
         watch = Stopwatch()
-        for _ in self.prepare(values):
-            allowance.spent += watch.lap()
+        for layer in self.prepare(values):
+            allowance.spend(watch.lap(), layer)
             if allowance.is_spent:
                 yield
                 watch.lap()
         plan = self._bound_plan(values)
-        allowance.spent += watch.lap()
+        allowance.spend(watch.lap(), "the inputs")
         for segment in plan.segments:
-            begin = 0
-            while begin < len(segment):
+            at: Position = 0, 0
+            while at[0] < len(segment):
                 if allowance.is_spent:
                     yield
-                begin = segment.spend(begin, allowance)
+                at = segment.spend(at, allowance)
         values.update(plan.outputs)
 
     def _bound_plan(self, values: Values, whole: bool = False) -> Plan:

@@ -33,7 +33,7 @@ from perframe.execution.report import MemoryUse, StepReport
 from perframe.importers.loading import load
 from perframe.model import Model
 from perframe.passes.prepared import prepared
-from perframe.plan.allowance import Allowance
+from perframe.plan.allowance import Allowance, Slice
 from perframe.plan.plan import Fallback
 from perframe.tensor import BackendType, Tensor, checks
 from perframe.tensor.locks import new_lock
@@ -169,16 +169,17 @@ class Worker:
     @overload
     def schedule_iterable(self, /, *inputs: Any, budget_ms: None = None, **named: Any) -> Iterator[str]: ...
     @overload
-    def schedule_iterable(self, /, *inputs: Any, budget_ms: float, **named: Any) -> Iterator[float]: ...
+    def schedule_iterable(self, /, *inputs: Any, budget_ms: float, **named: Any) -> Iterator[Slice]: ...
 
     def schedule_iterable(
         self, /, *inputs: Any, budget_ms: float | None = None, **named: Any
-    ) -> Iterator[str] | Iterator[float]:
+    ) -> Iterator[str] | Iterator[Slice]:
         """Begin a run that advances with each step of the iterator: by one layer, whose name the iterator yields, or,
         with `budget_ms`, by as many layers as fit into so many milliseconds.
 
-        With a budget each step waits for its layers, and yields the milliseconds that they took. The worker learns what
-        each layer takes; a layer that has not run before takes a step of its own. Making the plan is part of the run.
+        With a budget each step waits for its layers, and yields the milliseconds that they took, and which piece took
+        most (`.longest`, `.longest_ms`). The worker learns what each layer takes. On a GPU a layer that does not fit is
+        divided; on the CPU it is not. Making the plan is part of the run.
         A later run ends this run, since both share memory: the next step of the iterator then raises InputError.
         """
         with self._lock:
@@ -190,7 +191,7 @@ class Worker:
             raise InputError(f"budget_ms is a number of milliseconds of at least 0, and got {budget_ms!r}")
         return self._spend(values, Allowance(budget_ms / 1000))
 
-    def _spend(self, values: Values, allowance: Allowance) -> Iterator[float]:
+    def _spend(self, values: Values, allowance: Allowance) -> Iterator[Slice]:
         for _ in self._steps(values, self.parts.spend(values, allowance)):
             yield allowance.refill()
         yield allowance.refill()

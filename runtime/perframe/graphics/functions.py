@@ -44,6 +44,7 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "glEndConditionalRender": (None,),
     "glEndQuery": (None, _U),
     "glFenceSync": (_P, _U, _U),
+    "glFinish": (None,),
     "glFlush": (None,),
     "glFramebufferTexture": (None, _U, _U, _U, _I),
     "glFramebufferTexture2D": (None, _U, _U, _U, _U, _I),
@@ -84,7 +85,7 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "glSamplerParameteri": (None, _U, _U, _I),
     "glUniformBlockBinding": (None, _U, _U, _U),
     "glTexBuffer": (None, _U, _U, _U),
-    "glUniform1i": (None, _I, _I),
+    "glUniform2i": (None, _I, _I, _I),
     "glUseProgram": (None, _U),
     "glViewport": (None, _I, _I, _I, _I),
 }

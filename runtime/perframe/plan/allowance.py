@@ -7,14 +7,28 @@ from dataclasses import dataclass
 from time import perf_counter
 
 SMOOTHING = 0.3  # the share of a new measurement in what a step is expected to take
+FIRST_PARTS = 32  # a step that has not run before is tried with such a part of its rows
+
+Position = tuple[int, int]  # a step of a segment, and the first of its rows that has not run
+
+
+class Slice(float):
+    """The milliseconds that a run took in one frame. `longest` is the layer of the piece that took most of them, and
+    `longest_ms` its milliseconds.
+    """
+
+    longest: str
+    longest_ms: float
 
 
 @dataclass
 class Allowance:
-    """The seconds that a run may take until it gives the frame back. `refill` begins the next frame's."""
+    """The seconds that a run may take until it gives the frame back."""
 
     seconds: float
     spent: float = 0.0
+    longest: str = ""
+    longest_seconds: float = 0.0
 
     @property
     def left(self) -> float:
@@ -26,10 +40,19 @@ class Allowance:
         """Whether the run must give the frame back."""
         return self.spent >= self.seconds
 
-    def refill(self) -> float:
-        """Begin another frame. Returns the milliseconds that the last one took."""
-        spent, self.spent = self.spent, 0.0
-        return spent * 1000
+    def spend(self, seconds: float, what: str) -> None:
+        """Note what a piece of the run took."""
+        self.spent += seconds
+        if seconds >= self.longest_seconds:
+            self.longest, self.longest_seconds = what, seconds
+
+    def refill(self) -> Slice:
+        """Begin another frame. Returns what the last one took."""
+        taken = Slice(self.spent * 1000)
+        taken.longest, taken.longest_ms = self.longest, self.longest_seconds * 1000
+        self.spent = self.longest_seconds = 0.0
+        self.longest = ""
+        return taken
 
 
 class StepCosts:
@@ -40,13 +63,24 @@ class StepCosts:
 
     def end_of(self, begin: int, count: int, left: float) -> int:
         """The end of the steps that fit into so many seconds, from `begin` on and of `count` in all: at least one."""
-        if not self.seconds:
-            self.seconds = [math.inf] * count
+        self._begin(count)
         total, end = self.seconds[begin], begin + 1
         while end < count and total + self.seconds[end] <= left:
             total += self.seconds[end]
             end += 1
         return end
+
+    def rows_of(self, step: int, row: int, rows: int, count: int, left: float) -> int | None:
+        """How many rows of a step fit into so many seconds, from `row` on: at least one. None if the whole step fits,
+        or cannot be divided.
+        """
+        self._begin(count)
+        expected = self.seconds[step]
+        if rows == 1 or (row == 0 and expected <= left):
+            return None
+        if not math.isfinite(expected):
+            return min(rows - row, -(-rows // FIRST_PARTS))
+        return min(rows - row, max(1, int(left * rows / expected))) if expected > 0 else rows - row
 
     def learn(self, begin: int, end: int, measured: float) -> None:
         """Note what steps took together: each is expected to take the share of it that was expected before."""
@@ -56,6 +90,16 @@ class StepCosts:
             return
         factor = 1 + SMOOTHING * (measured / expected - 1)
         self.seconds[begin:end] = [cost * factor for cost in self.seconds[begin:end]]
+
+    def learn_rows(self, step: int, row: int, some: int, rows: int, measured: float) -> None:
+        """Note what some rows of a step took."""
+        whole, expected = measured * rows / some, self.seconds[step]
+        known = math.isfinite(expected) and (row or some < rows)
+        self.seconds[step] = expected + SMOOTHING * (whole - expected) if known else whole
+
+    def _begin(self, count: int) -> None:
+        if not self.seconds:
+            self.seconds = [math.inf] * count
 
 
 class Stopwatch:

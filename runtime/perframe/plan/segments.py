@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from perframe.backends.operand import Operand
 from perframe.backends.protocol import Access, Backend, Program, Step
-from perframe.plan.allowance import Allowance, StepCosts, Stopwatch
+from perframe.plan.allowance import Allowance, Position, StepCosts, Stopwatch
 from perframe.tensor import Storage
 from perframe.tensor.readback import FrameState
 
@@ -35,16 +35,25 @@ class Segment:
         assert self.program is not None
         self.backend.submit(self.program, 0, len(self.steps), self.access)
 
-    def spend(self, begin: int, allowance: Allowance) -> int:
-        """Run the steps that fit into what is left of an allowance, from `begin` on: at least one. Waits for them, and
-        returns their end.
+    def spend(self, at: Position, allowance: Allowance) -> Position:
+        """Run what fits into what is left of an allowance, from a position on: whole steps, or rows of one step. Waits
+        for it, and returns the position after it.
         """
         assert self.program is not None
-        end = self.costs.end_of(begin, len(self.steps), allowance.left)
-        seconds = self.backend.measure(self.program, begin, end, self.access)
-        self.costs.learn(begin, end, seconds)
-        allowance.spent += seconds
-        return end
+        step, row = at
+        rows, count = self.program.rows(step), len(self.steps)
+        some = self.costs.rows_of(step, row, rows, count, allowance.left)
+        if some is not None:
+            seconds = self.backend.measure(self.program, step, step + 1, self.access, (row, some))
+            self.costs.learn_rows(step, row, some, rows, seconds)
+            after = (step, row + some) if row + some < rows else (step + 1, 0)
+        else:
+            end = self.costs.end_of(step, count, allowance.left)
+            seconds = self.backend.measure(self.program, step, end, self.access)
+            self.costs.learn(step, end, seconds)
+            after = end, 0
+        allowance.spend(seconds, self.layers[step])
+        return after
 
     def run(self, begin: int, end: int) -> None:
         """Submit some of the steps."""
@@ -70,12 +79,12 @@ class Transfer:
             FrameState.blocking(self.layers[0])
         self._to.upload(self.source.download(self._value.shape, self._value.dtype))
 
-    def spend(self, begin: int, allowance: Allowance) -> int:
+    def spend(self, at: Position, allowance: Allowance) -> Position:
         """Run the transfer, and wait for it."""
         watch = Stopwatch()
         self.run_whole()
-        allowance.spent += watch.lap()
-        return 1
+        allowance.spend(watch.lap(), self.layers[0])
+        return 1, 0
 
     def run(self, begin: int, end: int) -> None:
         """Run the transfer, which is one step."""

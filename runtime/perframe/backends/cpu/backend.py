@@ -217,7 +217,9 @@ class CpuBackend:
 
         self._last = begin_job(begin_run, sources, targets)
 
-    def measure(self, program: Program, begin: int, end: int, access: Access) -> float:
+    def measure(
+        self, program: Program, begin: int, end: int, access: Access, rows: tuple[int, int] | None = None
+    ) -> float:
         """Run the steps, and wait for them. If they fail, readbacks of their values raise the error."""
         start = perf_counter()
         self.submit(program, begin, end, access)

@@ -20,13 +20,14 @@ class BoundsStep:
 
     block = b""  # without a kernel there are no numbers
     offset = 0
+    rows = 1
 
     def __init__(self, layer: LayerLike, operand: Operand, bounds: Bounds) -> None:
         self.layer, self._op, self._bounds = layer.name, layer.op, bounds
         self._shape, self._dtype = operand.shape, operand.dtype
         self._storage = operand.storage
 
-    def record(self, commands: CommandList, uniforms: int) -> None:
+    def record(self, commands: CommandList, uniforms: int, rows: tuple[int, int] | None = None) -> None:
         """Record a pause for the check."""
         commands.pause(self._check, self._storage)
 

@@ -107,20 +107,32 @@ class ComputeStep(KernelStep):
         super().__init__(device, binding, "compute", [buffer.accessor for buffer in buffers], {"TEXELS": str(SHEETS)})
         self._buffers, size = buffers, binding.output.shape.size
         if kernel.unit == "grid":
-            invocations, *self._rest = binding.grid
+            invocations, *rest = binding.grid
         else:
             texels = (size + 3) // 4
             counts = {"element": size, "texel": texels, "strip": -(-texels // SHEETS), "tile": binding.tiles}
-            invocations, *self._rest = counts[kernel.unit], 1, 1
-        self._parts = binding.parts(-(-invocations // _GROUP), _MAX_GROUPS)
+            invocations, *rest = counts[kernel.unit], 1, 1
+        self._extent = -(-invocations // _GROUP), *rest  # in work groups
+        self._parts = [(first, 0, count, rest[0]) for first, count in binding.parts(self._extent[0], _MAX_GROUPS)]
+        self._axis = int(rest[0] > self._extent[0])
+
+    @property
+    def rows(self) -> int:
+        """The number of parts that it may be launched in: the work groups along its longer axis."""
+        return min(self._extent[self._axis], _MAX_GROUPS)
 
     @property
     def _first(self) -> int:
-        """The location of the number of the first invocation."""
+        """The location of the numbers of the first invocation and work group."""
         return int(self._gl.glGetUniformLocation(self._program, b"O_first"))
 
-    def record(self, commands: CommandList, uniforms: int) -> None:
-        """Record a dispatch, or several for parts of it."""
+    def _some(self, first: int, count: int) -> list[tuple[int, int, int, int]]:
+        if self._axis:
+            return [(0, first, self._extent[0], count)]
+        return [(first, 0, count, self._extent[1])]
+
+    def record(self, commands: CommandList, uniforms: int, rows: tuple[int, int] | None = None) -> None:
+        """Record a dispatch, or several for parts of it, or that of some rows: the first, and how many."""
         self._bind(commands, uniforms)
         for buffer, storage in zip(self._buffers, self._inputs, strict=True):
             if buffer.blocks:
@@ -131,13 +143,14 @@ class ComputeStep(KernelStep):
             commands.set_texture(unit, _TEXTURE_2D, texture, self._sampler)
         commands.set(2, "glBindBufferBase", _STORAGE_BUFFER, _OUTPUT, Name(self._output, "glo"))
         commands.order(self._inputs, self._output)
-        where = self._first if len(self._parts) > 1 else None
-        for first, groups in self._parts:
+        parts = self._parts if rows is None else self._some(*rows)
+        where = self._first if len(parts) > 1 or rows is not None else None
+        for x, y, across, down in parts:
             if where is not None:
-                commands.call("glUniform1i", where, first * _GROUP)
-            commands.call("glDispatchCompute", groups, *self._rest)
+                commands.call("glUniform2i", where, x * _GROUP, y)
+            commands.call("glDispatchCompute", across, down, self._extent[2])
         if where is not None:
-            commands.call("glUniform1i", where, 0)  # a program may be that of other steps too
+            commands.call("glUniform2i", where, 0, 0)  # a program may be that of other steps too
 
 
 @dataclass(frozen=True)

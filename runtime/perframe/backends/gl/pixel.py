@@ -15,6 +15,7 @@ from perframe.backends.gl.steps import Array, Binding, KernelStep, from_gpu, kin
 from perframe.backends.gl.storage import GLStorage
 from perframe.backends.gl.texels import (
     SHEETS,
+    Area,
     areas,
     count_texels,
     from_sheets,
@@ -133,16 +134,31 @@ class PixelStep(KernelStep):
         samplers = [f"{name}_texture" for name in kinds]
         super().__init__(device, binding, "pixel", texture_accessors(device, kinds), {}, samplers)
         self._vertex_array = device.vertex_array
+        self._whole = areas(binding.output.shape.size, device.texture_shift)
         self._areas = [
-            (x, y + first, width, rows)
-            for x, y, width, height in areas(binding.output.shape.size, device.texture_shift)
-            for first, rows in binding.parts(height)
+            (x, y + first, width, rows) for x, y, width, height in self._whole for first, rows in binding.parts(height)
         ]
         self._is_long = binding.is_long
         self._instances = min(SHEETS, count_texels(binding.output.shape.size)) if self._is_long else 1
 
-    def record(self, commands: CommandList, uniforms: int) -> None:
-        """Record the draws of triangles that cover the output's texels, or parts of them."""
+    @property
+    def rows(self) -> int:
+        """The number of parts that it may be drawn in: the rows of texels."""
+        return sum(height for _, _, _, height in self._whole)
+
+    def _some(self, first: int, count: int) -> list[Area]:
+        """The areas of some rows. Areas lie one below the other, each from the left."""
+        found = []
+        for x, y, width, height in self._whole:
+            begin, end = max(y, first), min(y + height, first + count)
+            if begin < end:
+                found.append((x, begin, width, end - begin))
+        return found
+
+    def record(self, commands: CommandList, uniforms: int, rows: tuple[int, int] | None = None) -> None:
+        """Record the draws of triangles that cover the output's texels, or parts of them, or some rows: the first, and
+        how many.
+        """
         self._bind(commands, uniforms)
         for unit, storage in enumerate(self._inputs):
             commands.set_texture(unit, TEXTURE_2D_ARRAY, Name(storage, "glo"), self._sampler)
@@ -151,7 +167,7 @@ class PixelStep(KernelStep):
         target = Name(self._output, "framebuffers.any" if self._is_long else "framebuffers.every")
         commands.set(1, "glBindFramebuffer", _FRAMEBUFFER, target)
         commands.set(0, "glBindVertexArray", self._vertex_array)
-        for area in self._areas:
+        for area in self._areas if rows is None else self._some(*rows):
             commands.set(0, "glViewport", *area)
             commands.call("glDrawArraysInstanced", _TRIANGLES, 0, 3, self._instances)
 

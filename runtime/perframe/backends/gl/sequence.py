@@ -23,8 +23,14 @@ class GLStep(Step, Protocol):
     block: bytes
     offset: int
 
-    def record(self, commands: CommandList, uniforms: int) -> None:
-        """Record what binds and launches it. `uniforms` is the GL name of the uniform buffer."""
+    def record(self, commands: CommandList, uniforms: int, rows: tuple[int, int] | None = None) -> None:
+        """Record what binds and launches it, or some of its rows: the first, and how many. `uniforms` is the GL name of
+        the uniform buffer.
+        """
+
+    @property
+    def rows(self) -> int:
+        """The number of parts that it may be launched in."""
 
 
 class GLProgram:
@@ -70,6 +76,17 @@ class GLProgram:
                 self._commands(begin, end).run()
             else:
                 self._timers.run(begin, [self._commands(index, index + 1).run for index in range(begin, end)])
+
+    def rows(self, index: int) -> int:
+        """The number of parts in which a step may run."""
+        return self._steps[index].rows
+
+    def run_rows(self, index: int, rows: tuple[int, int]) -> None:
+        """Submit some rows of a step: the first, and how many."""
+        with self._device.using():
+            commands = CommandList(self._device.gl, self._bound)
+            self._steps[index].record(commands, self._uniforms.glo if self._uniforms is not None else 0, rows)
+            commands.finish().run()
 
     def _commands(self, begin: int, end: int) -> CommandList:
         """The commands of these steps. They rely on no state that other commands have left behind."""

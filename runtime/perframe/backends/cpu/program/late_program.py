@@ -30,6 +30,10 @@ class LateProgram:
         """Whether a run takes less time than handing it to another thread."""
         return self._made is not None and self._made.is_brief
 
+    def rows(self, index: int) -> int:
+        """Return 1: a step is not divided."""
+        return 1
+
     def replace(self, planned: Storage, new: Storage) -> None:
         """Make all steps use `new` instead of the planned storage."""
         if self._made is not None:

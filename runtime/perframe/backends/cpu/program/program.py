@@ -176,6 +176,10 @@ class CpuProgram:
         """Whether a run takes less time than handing it to another thread."""
         return self.nanoseconds is not None and self.nanoseconds < BRIEF
 
+    def rows(self, index: int) -> int:
+        """Return 1: a step is not divided."""
+        return 1
+
     def replace(self, planned: Storage, new: Storage) -> None:
         """Make all steps use `new` instead of the planned storage."""
         if isinstance(planned, HostStorage) and isinstance(new, HostStorage):
