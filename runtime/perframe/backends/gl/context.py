@@ -113,6 +113,11 @@ class Device:
         _devices.add(self)
 
     @cached_property
+    def _guard(self) -> StateGuard:
+        units = (*range(MAX_INPUTS), self.ctx.default_texture_unit)  # moderngl binds to the latter
+        return StateGuard(self.gl, units, MAX_INPUTS + 1 if self.has_compute else 0)
+
+    @cached_property
     def limits(self) -> dict[str, int]:
         """The limits of this driver, by name."""
         names = {"texture_size": 0x0D33, "uniform_alignment": 0x8A34, "uniform_block": 0x8A30}
@@ -213,10 +218,9 @@ class Device:
         if not self.gl.glIsSync(self._mark):
             raise BackendError(_REPLACED)
         self._conditional.refuse()
-        units = (*range(MAX_INPUTS), self.ctx.default_texture_unit)  # moderngl binds to the latter
         self._is_guarded = True
         try:
-            with StateGuard(self.gl, units, MAX_INPUTS + 1 if self.has_compute else 0):
+            with self._guard:
                 yield
         finally:
             self._is_guarded = False
