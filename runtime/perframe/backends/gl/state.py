@@ -125,6 +125,8 @@ class StateGuard:
     def _ask(self, function: str, *arguments: int) -> _Saved:
         """Save up to four numbers."""
         index, self._taken = self._taken, self._taken + 4
+        if self._taken > self._numbers.size:
+            raise AssertionError("a guard saves more numbers than it has room for")
         self._save.call(function, *arguments, self._numbers.ctypes.data + 4 * index)
         return _Saved(index)
 
