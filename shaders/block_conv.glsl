@@ -13,7 +13,7 @@
 //@ param int planes
 //@ param int out_blocks
 //@ param int has_bias
-//@ param int has_addend
+//@ param int addend_blocks
 //@ include four
 //@ include repeat
 // Convolution of channel blocks in strips of consecutive pixels, four channels each. A strip may end in another plane of
@@ -73,7 +73,7 @@ void strip(int first, out vec4 result[TEXELS]) {
 #endif
                 }
 #define KEEP(p, unused, none) if ((first + p) / area == t) { \
-    if (has_addend == 1) sum[p] += A_texel(first + p); \
+    if (block < addend_blocks) sum[p] += A_texel(first + p + n * (addend_blocks - out_blocks) * area); \
     result[p] = epilogue_of_four(sum[p]); \
 }
         REPEAT(TEXELS, KEEP, none, none)

@@ -2,9 +2,18 @@
 //@ param int channels
 //@ param int blocks
 //@ param int pixels
-// One channel of a pixel from its block.
-O_TYPE element(int o) {
-    int plane = o / pixels, n = plane / channels;
-    int channel = plane - n * channels;
-    return X(((n * blocks + (channel >> 2)) * pixels + o - plane * pixels) * 4 + (channel & 3));
+// One channel of four pixels from their blocks.
+#define TEXEL
+O_VECTOR texel(int t) {
+    O_VECTOR result;
+    int o = min(t * 4, O_size - 1), plane = o / pixels, pixel = o - plane * pixels;
+    for (int k = 0; k < 4; ++k) {
+        int n = plane / channels, channel = plane - n * channels;
+        result[k] = X(((n * blocks + (channel >> 2)) * pixels + pixel) * 4 + (channel & 3));
+        if (++pixel == pixels) {
+            pixel = 0;
+            plane = min(plane + 1, O_size / pixels - 1);
+        }
+    }
+    return result;
 }

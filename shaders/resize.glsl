@@ -1,19 +1,43 @@
 //@ input X
 //@ input I
 //@ input W
-//@ param int size
+//@ param ivec2 size
+//@ param ivec2 outputs
+//@ param ivec2 taps
 //@ param int inner
-//@ param int outputs
-//@ param int taps
-// One axis: each output element is a weighted sum of the input elements that its taps name.
-#define LONG
-O_TYPE element(int o) {
-    int i = o % inner, rest = o / inner;
-    int at = rest % outputs * taps, plane = rest / outputs * size;
-    O_TYPE total = O_TYPE(0);
-    for (int k = 0; k < taps; ++k) {
-        float weight = W(at + k);
-        if (weight != 0.0) total += O_TYPE(weight) * X((plane + int(I(at + k))) * inner + i);
+// Two axes, which follow each other: each output element is a weighted sum of the input elements that its taps name.
+// The tables of the first axis, (output, tap), come before those of the second one. With WHOLE, texels lie whole behind
+// the axes, and `inner` counts texels.
+#define TEXEL
+#ifdef WHOLE
+#define NUMBERS O_VECTOR
+#define READ(at) X_texel(at)
+#else
+#define NUMBERS O_TYPE
+#define READ(at) X(at)
+#endif
+NUMBERS sampled(int o) {
+    int rest = o / inner, i = o - rest * inner, plane = rest / outputs.y;
+    int second = outputs.x * taps.x + (rest - plane * outputs.y) * taps.y;
+    rest = plane / outputs.x;
+    int first = (plane - rest * outputs.x) * taps.x;
+    NUMBERS total = NUMBERS(0);
+    for (int j = 0; j < taps.x; ++j) {
+        int line = (rest * size.x + int(I(first + j))) * size.y;
+        float share = W(first + j);
+        for (int k = 0; k < taps.y; ++k) {
+            float weight = share * W(second + k);
+            if (weight != 0.0) total += NUMBERS(weight) * READ((line + int(I(second + k))) * inner + i);
+        }
     }
     return total;
+}
+O_VECTOR texel(int t) {
+#ifdef WHOLE
+    return sampled(t);
+#else
+    O_VECTOR result = O_VECTOR(0);
+    for (int k = 0; k < 4; ++k) result[k] = sampled(min(t * 4 + k, O_size - 1));
+    return result;
+#endif
 }

@@ -14,7 +14,7 @@
 //@ param int out_blocks
 //@ param int strips
 //@ param int has_bias
-//@ param int has_addend
+//@ param int addend_blocks
 //@ include four
 //@ include repeat
 // Convolution of channel blocks. An invocation computes PIXELS pixels of a row by BLOCKS blocks of four channels. The
@@ -94,7 +94,7 @@ void tile(ivec3 at) {
             if (left + p < output_.y && first + q < out_blocks) {
                 int o = (at.z * out_blocks + first + q) * area + target + p;
                 vec4 value = sum[q][p];
-                if (has_addend == 1) value += A_texel(o);
+                if (first + q < addend_blocks) value += A_texel((at.z * addend_blocks + first + q) * area + target + p);
                 store(o, epilogue_of_four(value));
             }
 }

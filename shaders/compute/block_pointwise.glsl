@@ -10,7 +10,7 @@
 //@ param int planes
 //@ param int out_blocks
 //@ param int has_bias
-//@ param int has_addend
+//@ param int addend_blocks
 //@ include four
 //@ include repeat
 // Convolution of channel blocks with one tap and without padding. An invocation computes PIXELS pixels by BLOCKS blocks
@@ -50,7 +50,7 @@ void tile(ivec3 at) {
             if (left + p < area && first + q < out_blocks) {
                 int o = (at.z * out_blocks + first + q) * area + left + p;
                 vec4 value = sum[q][p];
-                if (has_addend == 1) value += A_texel(o);
+                if (first + q < addend_blocks) value += A_texel((at.z * addend_blocks + first + q) * area + left + p);
                 store(o, epilogue_of_four(value));
             }
 }

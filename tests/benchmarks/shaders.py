@@ -214,15 +214,14 @@ def show(results: Sequence[Result], settings: Settings, console: Console) -> Non
                 differs = "–" if result.differs is None else f"{result.differs:.0e}"
                 table.add_row(timing.side, *(seconds_text(value) for value in (*wall, *cpu)), differs)
         console.print(table, "")
-    for clock in ("wall", "cpu"):
+    pairs = [(peer, ours) for ours in OURS for peer in PEERS if {ours, peer} <= set(settings.sides)]
+    for clock in ("wall", "cpu") if pairs else ():
         title = f"peer's steady time / ours: {'on the wall' if clock == 'wall' else 'CPU time of all threads'}"
-        table = Table("", *models, "geometric mean", title=title, **plain)
-        for ours in (side for side in settings.sides if side in OURS):
-            for peer in (side for side in settings.sides if side not in OURS):
-                found = ratios(results, ours, peer, clock)
-                mean = f"{geometric_mean(found.values()):.2f}" if found else "–"
-                cells = (f"{found[model]:.2f}" if model in found else "–" for model in models)
-                table.add_row(f"{peer} / {ours}", *cells, mean)
+        table = Table("", *(f"{peer} / {ours}" for peer, ours in pairs), title=title, **plain)
+        found = [ratios(results, ours, peer, clock) for peer, ours in pairs]
+        for model in models:
+            table.add_row(model, *(f"{one[model]:.2f}" if model in one else "–" for one in found))
+        table.add_row("geometric mean", *(f"{geometric_mean(one.values()):.2f}" if one else "–" for one in found))
         console.print(table, "")
     for result in results:
         if result.timing.error:

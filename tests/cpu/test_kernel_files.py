@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from perframe.backends.cpu.compile import jit, kernel_files
+from perframe.backends import kernel_files
+from perframe.backends.cpu.compile import jit
 
 KERNELS = ("pad", "walk")
 

@@ -161,8 +161,8 @@ def compilations(backend: str, ctx: Any) -> int:
 @pytest.fixture
 def fresh(backend: str, backend_context: Any, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """Kernels are compiled here as in a process that has compiled none."""
+    monkeypatch.setenv("PERFRAME_CACHE", str(tmp_path))
     if backend == "cpu":
-        monkeypatch.setenv("PERFRAME_CACHE", str(tmp_path))
         jit.kernel.cache_clear()
         yield None
         return

@@ -43,6 +43,11 @@ CASES = [
     matmul((1, 64), (64, 10), constant=True),
     matmul((13, 37), (37, 11), constant=True),
     matmul((65, 130), (130, 33)),
+    matmul((9, 8), (8, 264)),  # whole work groups of tiles in a row
+    matmul((11, 7), (7, 263), constant=True),
+    matmul((1, 261), (261, 20), constant=True),  # the depth in parts
+    matmul((2, 261), (261, 43)),
+    matmul((2, 3, 5, 8), (2, 3, 8, 12)),
     matmul((5,), (5,)),
     matmul((5,), (5, 7)),
     matmul((3, 5), (5,)),
@@ -57,6 +62,9 @@ CASES = [
     matmul((0, 5), (5, 3)),
     matmul((3, 0), (0, 4)),
     matmul((0, 2, 3), (3, 4)),
+    gemm((1, 1032), (9, 1032), None, known=False, transB=1),  # texels hold four of a column
+    gemm((12, 16), (20, 16), (20,), known=False, transB=1),
+    gemm((7, 12), (7, 10), None, known=False, transA=1),
     matmul((3, 5), (5, 7), np.float64),
     matmul((3, 5), (5, 7), np.float16),
     matmul((3, 5), (5, 7), np.int32),

@@ -49,9 +49,9 @@ def apply(name: str, model: onnx.ModelProto) -> tuple[pf.Model, int]:
     return loaded, changed
 
 
-def prepared(model: onnx.ModelProto) -> pf.Model:
-    """The model as the CPU's worker runs it."""
-    loaded = prepare(pf.load(model), evaluator(), "cpu")
+def prepared(model: onnx.ModelProto, backend: str = "cpu") -> pf.Model:
+    """The model as a worker of this backend runs it."""
+    loaded = prepare(pf.load(model), evaluator(), backend)
     loaded.verify()
     return loaded
 

@@ -61,6 +61,10 @@ class Program(Protocol):
     def nanoseconds(self) -> int | None:
         """The duration of a run, measured over the last runs; None if it is not measured."""
 
+    @property
+    def is_brief(self) -> bool:
+        """Whether `submit` may run the steps before it returns."""
+
     def __len__(self) -> int:
         """The number of steps."""
 
@@ -85,21 +89,33 @@ class TimedProgram(Protocol):
         """
 
 
+Lent = tuple[Storage, Storage, Array]
+
+
 @dataclass
 class Access:
     """The storages that a program shares with others.
 
     `rebinds` are pairs (planned, new). The backend applies them before the next run, and never during one.
+
+    `lent` has the planned storage, the storage bound to it, and an array of the caller. If the steps run within
+    `submit`, they may read the array in place; otherwise `submit` uploads it to the bound storage.
     """
 
     reads: list[Storage] = field(default_factory=list)
     writes: list[Storage] = field(default_factory=list)
     rebinds: list[tuple[Storage, Storage]] = field(default_factory=list)
     others: list[Storage] = field(default_factory=list)  # the storages in `reads` that do not belong to the plan
+    lent: list[Lent] = field(default_factory=list)
 
     def take_rebinds(self) -> list[tuple[Storage, Storage]]:
         """Return the pending rebinds, and clear them."""
         taken, self.rebinds = self.rebinds, []
+        return taken
+
+    def take_lent(self) -> list[Lent]:
+        """Return the lent arrays, and forget them."""
+        taken, self.lent = self.lent, []
         return taken
 
 
@@ -170,6 +186,9 @@ class Backend(Protocol):
 
     def submit(self, program: Program, begin: int, end: int, access: Access) -> None:
         """Begin to run the steps from `begin` up to `end`, and return. Readers of `access.writes` wait for them."""
+
+    def measure(self, program: Program, begin: int, end: int, access: Access) -> float:
+        """Submit steps as `submit` does, wait for them, and return the seconds that they took."""
 
     def flush(self) -> None:
         """Ensure that submitted work makes progress without further calls."""

@@ -18,6 +18,7 @@ from perframe.execution.planned_part import PlannedPart
 from perframe.execution.report import MemoryUse
 from perframe.execution.static_branches import Branches, Decisions, follow_shapes
 from perframe.model import Layer, Model
+from perframe.plan.allowance import Allowance, Stopwatch
 
 Array = NDArray[Any]
 MAX_SETTLED = 256  # sets of input shapes whose branch decisions are remembered
@@ -90,6 +91,37 @@ class Parts:
             yield from part.advance(values)
         if given is not None:
             self._compare(values, given)
+
+    def spend(self, values: Values, allowance: Allowance) -> Iterator[None]:
+        """Run the parts, waiting for their steps, and yield whenever the allowance is spent."""
+        decided = self._settled_for(values) if self._branches else None
+        if decided is not None:
+            yield from decided.spend(values, allowance)
+            return
+        given, watch = self._begin(values), Stopwatch()
+        for part in self._parts:
+            if isinstance(part, PlannedPart):
+                yield from part.spend(values, allowance)
+                continue
+            watch.lap()
+            for _ in part.advance(values):
+                allowance.spent += watch.lap()
+                if allowance.is_spent:
+                    yield
+                    watch.lap()
+        if given is not None:
+            self._compare(values, given)
+
+    def prepare(self, values: Values) -> Iterator[str]:
+        """Make the plan of the first part layer by layer, and yield the name of each layer. The other parts' inputs are
+        known only after a run.
+        """
+        decided = self._settled_for(values) if self._branches else None
+        first = self._parts[0] if self._parts else None
+        if decided is not None:
+            yield from decided.prepare(values)
+        elif isinstance(first, PlannedPart):
+            yield from first.prepare({**self._constants, **values})
 
     def _begin(self, values: Values) -> Values | None:
         """Add the constants to `values`. If the run is to be compared, return copies of its inputs: a run may overwrite

@@ -22,9 +22,10 @@ from perframe.execution.partition import decisive_inputs
 from perframe.execution.report import MemoryUse, StepReport, steps_of
 from perframe.layers.twins import signature
 from perframe.model import Model
+from perframe.plan.allowance import Allowance, Stopwatch
 from perframe.plan.constants import ConstantPool
 from perframe.plan.inferred import Outline
-from perframe.plan.plan import Plan
+from perframe.plan.plan import LEAST_LENT, Plan
 from perframe.plan.planner import Planner
 from perframe.plan.refit import Templates, Tracing, end_tracing_at_exit, follows_sizes
 from perframe.sizes.open_dims import Shapes
@@ -66,7 +67,7 @@ class PlannedPart:
 
     def run_whole(self, values: Values) -> None:
         """Bind, submit, and add the outputs, whose values may still be pending."""
-        plan = self._bound_plan(values)
+        plan = self._bound_plan(values, whole=True)
         for segment in plan.segments:
             segment.run_whole()
         values.update(plan.outputs)
@@ -85,18 +86,43 @@ class PlannedPart:
                 begin = end
         values.update(plan.outputs)
 
-    def _bound_plan(self, values: Values) -> Plan:
+    def spend(self, values: Values, allowance: Allowance) -> Iterator[None]:
+        """Run the part, waiting for its steps, and yield whenever the allowance is spent."""
+        watch = Stopwatch()
+        for _ in self.prepare(values):
+            allowance.spent += watch.lap()
+            if allowance.is_spent:
+                yield
+                watch.lap()
+        plan = self._bound_plan(values)
+        allowance.spent += watch.lap()
+        for segment in plan.segments:
+            begin = 0
+            while begin < len(segment):
+                if allowance.is_spent:
+                    yield
+                begin = segment.spend(begin, allowance)
+        values.update(plan.outputs)
+
+    def _bound_plan(self, values: Values, whole: bool = False) -> Plan:
+        """Return the plan with its inputs bound. If the run is submitted as a whole, arrays may be lent to it."""
         plan = self._plan_for(values)
-        for name, bound in plan.bound.items():
-            storage = self._storage_of(plan, name, values[name])
-            if storage is not bound:
-                plan.set_input_storage(name, storage)
+        try:
+            for name, bound in plan.bound.items():
+                storage = self._storage_of(plan, name, values[name], whole)
+                if storage is not bound:
+                    plan.set_input_storage(name, storage)
+        except BaseException:
+            plan.take_back()
+            raise
         return plan
 
-    def _storage_of(self, plan: Plan, name: str, value: Any) -> Storage:
+    def _storage_of(self, plan: Plan, name: str, value: Any, whole: bool = False) -> Storage:
         """Return storage from which steps can read an input: the input's own if steps reach it, else a copy's."""
         if not isinstance(value, Tensor):
             storage = plan.input_storage(name, value.shape)
+            if whole and value.nbytes >= LEAST_LENT and plan.lend(name, storage, value):
+                return storage
             try:
                 storage.upload(value)
             except InputError as error:
@@ -105,14 +131,31 @@ class PlannedPart:
         if plan.takes(name, value):
             return value.data_on_backend
         copied = plan.copy_input(name, value)
-        return copied if copied is not None else self._storage_of(plan, name, value.download_to_array())
+        return copied if copied is not None else self._storage_of(plan, name, value.download_to_array(), whole)
+
+    def prepare(self, values: Values) -> Iterator[str]:
+        """Make the plan for these inputs if there is none, layer by layer, and yield the name of each layer. On a GPU
+        that compiles programs and uploads weights.
+        """
+        key, shapes, decisive = self._key(values)
+        if key in self._plans or self._templates is not None:  # a plan for the CPU takes no time worth dividing
+            return
+        planner = self._planner(shapes, self._machine.backend, self._machine.host, self._constants, decisive)
+        yield from planner.advance()
+        if key not in self._plans:
+            self._plans[key] = planner.made
+            self._evict_old()
+
+    def _key(self, values: Values) -> tuple[Any, Shapes, Mapping[str, Array]]:
+        """Return the key of the plan for these inputs, their shapes, and the inputs that decide shapes."""
+        shapes = tuple([values[name].shape for name in self._names])
+        if not self._decisive:
+            return shapes, shapes, NO_VALUES
+        decisive = {name: _host_value(values[name]) for name in self._decisive}
+        return (shapes, *((value.tobytes(), value.shape) for value in decisive.values())), shapes, decisive
 
     def _plan_for(self, values: Values) -> Plan:
-        shapes = key = tuple([values[name].shape for name in self._names])
-        decisive: Mapping[str, Array] = NO_VALUES
-        if self._decisive:
-            decisive = {name: _host_value(values[name]) for name in self._decisive}
-            key = (shapes, *((value.tobytes(), value.shape) for value in decisive.values()))
+        key, shapes, decisive = self._key(values)
         plan = self._plans.get(key)
         if plan is not None:
             self._plans.move_to_end(key)
@@ -181,15 +224,15 @@ class PlannedPart:
     def _made(self, shapes: Shapes, decisive: Mapping[str, Array] = NO_VALUES) -> Plan:
         """Make the plan for these input shapes. `decisive` holds the values of the inputs that decide shapes."""
         machine, begin = self._machine, perf_counter_ns()
-        plan = self._planned(shapes, machine.backend, machine.host, self._constants, decisive)
+        plan = self._planner(shapes, machine.backend, machine.host, self._constants, decisive).plan()
         plan.nanoseconds = perf_counter_ns() - begin
         return plan
 
     def _followed(self, shapes: Shapes, backend: Backend, constants: ConstantPool, at: Callable[[str], None]) -> Plan:
         """Make a plan for followed sizes. It shares no storage with the plans that run."""
-        return self._planned(shapes, backend, backend, constants, NO_VALUES, at)
+        return self._planner(shapes, backend, backend, constants, NO_VALUES, at).plan()
 
-    def _planned(
+    def _planner(
         self,
         shapes: Shapes,
         backend: Backend,
@@ -197,13 +240,13 @@ class PlannedPart:
         constants: ConstantPool,
         decisive: Mapping[str, Array],
         at: Callable[[str], None] | None = None,
-    ) -> Plan:
+    ) -> Planner:
         specs = {
             value.name: PartialTensor(value.dtype, DynamicTensorShape(shape), decisive.get(value.name))
             for value, shape in zip(self.model.inputs, shapes, strict=True)
         }
         outline = Outline(self.model, constants.known, specs, self._machine.evaluate, self._signatures, at)
-        return Planner(self.model, backend, host, constants, outline, self._machine.strict, at).plan()
+        return Planner(self.model, backend, host, constants, outline, self._machine.strict, at)
 
     @property
     def memory_use(self) -> MemoryUse:

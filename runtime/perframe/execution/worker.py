@@ -4,14 +4,24 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from time import perf_counter
+from typing import IO, Any, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from perframe.backends import backend_type as backend_type_of
-from perframe.backends import evaluator, expect_kernels, host_runner, job_scheduler, kernel_progress, open_backend
+from perframe.backends import (
+    evaluator,
+    expect_kernels,
+    host_runner,
+    job_scheduler,
+    kernel_progress,
+    open_backend,
+    settle_kernels,
+)
 from perframe.backends.protocol import Guarding
 from perframe.errors import ClosedError, InputError
 from perframe.execution.comparison import Comparison, LayerCheck
@@ -23,6 +33,7 @@ from perframe.execution.report import MemoryUse, StepReport
 from perframe.importers.loading import load
 from perframe.model import Model
 from perframe.passes.prepared import prepared
+from perframe.plan.allowance import Allowance
 from perframe.plan.plan import Fallback
 from perframe.tensor import BackendType, Tensor, checks
 from perframe.tensor.locks import new_lock
@@ -30,6 +41,21 @@ from perframe.tensor.partial import DynamicTensorShape
 
 log = logging.getLogger("perframe")
 Array = NDArray[Any]
+T = TypeVar("T")
+END = object()
+
+
+@dataclass
+class Warming:
+    """An unfinished warm-up for inputs of these shapes. `run` is the number of its run, or 0 before that."""
+
+    shapes: dict[str, Any]
+    steps: Iterator[int]
+    run: int = 0
+
+    def goes_on(self, shapes: dict[str, Any], runs: int) -> bool:
+        """Whether it can go on: it is for these shapes, and no other run has begun since its own."""
+        return self.shapes == shapes and self.run in (0, runs)
 
 
 class Worker:
@@ -86,6 +112,7 @@ class Worker:
         self.parts = Parts(model, machine)  # public for tools that look at plans
         self._outputs: dict[str, Any] | None = None
         self._runs = 0
+        self._warming: Warming | None = None
         self._inputs = Inputs(model, cast)
         self._output_names = model.output_names
 
@@ -139,38 +166,100 @@ class Worker:
             self._lock.release()
         return self
 
-    def schedule_iterable(self, /, *inputs: Any, **named: Any) -> Iterator[str]:
-        """Begin a run that advances by one layer at each step of the iterator. The iterator yields the layer's name.
+    @overload
+    def schedule_iterable(self, /, *inputs: Any, budget_ms: None = None, **named: Any) -> Iterator[str]: ...
+    @overload
+    def schedule_iterable(self, /, *inputs: Any, budget_ms: float, **named: Any) -> Iterator[float]: ...
 
+    def schedule_iterable(
+        self, /, *inputs: Any, budget_ms: float | None = None, **named: Any
+    ) -> Iterator[str] | Iterator[float]:
+        """Begin a run that advances with each step of the iterator: by one layer, whose name the iterator yields, or,
+        with `budget_ms`, by as many layers as fit into so many milliseconds.
+
+        With a budget each step waits for its layers, and yields the milliseconds that they took. The worker learns what
+        each layer takes; a layer that has not run before takes a step of its own. Making the plan is part of the run.
         A later run ends this run, since both share memory: the next step of the iterator then raises InputError.
         """
         with self._lock:
             self._check_open()
-            return self._advance(self._inputs.gather(inputs, named))
+            values = self._inputs.gather(inputs, named)
+        if budget_ms is None:
+            return self._advance(values)
+        if not isinstance(budget_ms, int | float) or not budget_ms >= 0:
+            raise InputError(f"budget_ms is a number of milliseconds of at least 0, and got {budget_ms!r}")
+        return self._spend(values, Allowance(budget_ms / 1000))
+
+    def _spend(self, values: Values, allowance: Allowance) -> Iterator[float]:
+        for _ in self._steps(values, self.parts.spend(values, allowance)):
+            yield allowance.refill()
+        yield allowance.refill()
+
+    def warmup(self, /, *inputs: Any, budget_ms: float | None = None, **named: Any) -> bool:
+        """Do ahead what the first run with inputs of these shapes would do: make the plan, upload weights, compile
+        programs, and run each layer once. Inputs are given as to `schedule`; their values do not matter.
+
+        With `budget_ms`, the call returns after so many milliseconds, or after one layer if that takes longer: call it
+        in each frame until it returns True. Without a budget it blocks until all is done. Returns whether the next
+        `schedule` with such inputs is as fast as later ones. Other runs may come in between.
+        """
+        end = None if budget_ms is None else perf_counter() + budget_ms / 1000
+        with self._lock:
+            self._check_open()
+            values = self._inputs.gather(inputs, named)
+        shapes = {name: getattr(value, "shape", None) for name, value in values.items()}
+        if self._warming is None or not self._warming.goes_on(shapes, self._runs):
+            self._warming = Warming(shapes, self._prepare_and_run(values))
+        for run in self._warming.steps:
+            self._warming.run = run
+            if end is not None and perf_counter() >= end:
+                return False
+        self._warming = None
+        if end is None:
+            for output in (self._outputs or {}).values():
+                downloaded(output)
+            settle_kernels()
+        return self.ready
+
+    def _prepare_and_run(self, values: Values) -> Iterator[int]:
+        """Make the plan, and run it layer by layer. Yields 0 and then the number of the run."""
+        steps = self.parts.prepare(dict(values))
+        while True:
+            with self._lock:
+                self._check_open()
+                if next(steps, None) is None:
+                    break
+            yield 0
+        for _ in self._advance(values):
+            yield self._runs
 
     def _advance(self, values: Values) -> Iterator[str]:
+        return self._steps(values, self.parts.advance(values))
+
+    def _steps(self, values: Values, steps: Iterator[T]) -> Iterator[T]:
+        """Take a step of a run at a time, and keep its outputs after the last."""
         with self._lock:
             self._runs += 1
             if self._check is not None:
                 self._check.begin_run()
-            run, steps = self._runs, self.parts.advance(values)
-            name = self._next_of(steps)
-        while name is not None:
-            yield name
+            run = self._runs
+            step = self._next_of(steps)
+        while step is not END:
+            yield step  # type: ignore[misc]
             with self._lock:
                 self._check_open()
                 if run != self._runs:
                     raise InputError(f"{self.model.name}: another run began before this one ended: begin it again")
-                name = self._next_of(steps)
+                step = self._next_of(steps)
         with self._lock:
             self._keep_outputs(values)
 
-    def _next_of(self, steps: Iterator[str]) -> str | None:
-        """Run one layer, and return its name; None after the last."""
+    def _next_of(self, steps: Iterator[T]) -> T | object:
+        """Take a step, and return what it yields; END after the last."""
         if self._guarded is None:
-            return next(steps, None)
+            return next(steps, END)
         with self._guarded():
-            return next(steps, None)
+            return next(steps, END)
 
     def _keep_outputs(self, values: Values) -> None:
         outputs = {name: values[name] for name in self._output_names}

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 _U, _I, _P, _L = ctypes.c_uint, ctypes.c_int, ctypes.c_void_p, ctypes.c_ssize_t
-_B = ctypes.c_ubyte
+_B, _S = ctypes.c_ubyte, ctypes.c_char_p
 
 _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "glActiveTexture": (None, _U),
@@ -27,6 +27,8 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "glClientWaitSync": (_U, _P, _U, ctypes.c_uint64),
     "glColorMaski": (None, _U, _B, _B, _B, _B),
     "glCopyBufferSubData": (None, _U, _U, _L, _L, _L),
+    "glCreateProgram": (_U,),
+    "glDeleteProgram": (None, _U),
     "glDeleteFramebuffers": (None, _I, _P),
     "glDeleteQueries": (None, _I, _P),
     "glDeleteSync": (None, _P),
@@ -56,12 +58,15 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "glGetIntegeri_v": (None, _U, _U, _P),
     "glGetInteger64i_v": (None, _U, _U, _P),
     "glGetIntegerv": (None, _U, _P),
+    "glGetProgramBinary": (None, _U, _I, _P, _P, _P),
+    "glGetProgramiv": (None, _U, _U, _P),
     "glGetQueryObjectiv": (None, _U, _U, _P),
     "glGetQueryObjectui64v": (None, _U, _U, _P),
     "glGetQueryiv": (None, _U, _U, _P),
     "glGetString": (_P, _U),
     "glGetTexLevelParameteriv": (None, _U, _I, _U, _P),
-    "glGetUniformLocation": (_I, _U, ctypes.c_char_p),
+    "glGetUniformBlockIndex": (_U, _U, _S),
+    "glGetUniformLocation": (_I, _U, _S),
     "glIsEnabled": (_B, _U),
     "glIsEnabledi": (_B, _U, _U),
     "glIsSync": (_B, _P),
@@ -70,11 +75,14 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "glPauseTransformFeedback": (None,),
     "glPixelStorei": (None, _U, _I),
     "glPolygonMode": (None, _U, _U),
+    "glProgramBinary": (None, _U, _U, _P, _I),
+    "glProgramUniform1i": (None, _U, _I, _I),
     "glQueryCounter": (None, _U, _U),
     "glResumeTransformFeedback": (None,),
     "glReadBuffer": (None, _U),
     "glReadPixels": (None, _I, _I, _I, _I, _U, _U, _P),
     "glSamplerParameteri": (None, _U, _U, _I),
+    "glUniformBlockBinding": (None, _U, _U, _U),
     "glTexBuffer": (None, _U, _U, _U),
     "glUniform1i": (None, _I, _I),
     "glUseProgram": (None, _U),
@@ -82,8 +90,11 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
 }
 _SINCE = {  # GL versions above 3.3
     "glDispatchCompute": 430,
+    "glGetProgramBinary": 410,
     "glMemoryBarrier": 430,
     "glPauseTransformFeedback": 400,
+    "glProgramBinary": 410,
+    "glProgramUniform1i": 410,
     "glResumeTransformFeedback": 400,
 }
 

@@ -1,7 +1,7 @@
 """Convolution of channel blocks: the data and the result are (batch, blocks, *spatial, 4), as `layers/blocks.py` says.
 
 The weights are those of a convolution: (outputs, channels / groups, *kernel). Data without blocks is accepted too, so
-that a picture of few channels need not be rearranged.
+that a picture of few channels need not be rearranged. The addend may have fewer blocks than the result.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 from perframe.layers.attributes import AutoPad, Extents, Pads, Positive
 from perframe.layers.base import Known, layer
 from perframe.layers.blocks import blocked, check_blocked, unblocked
-from perframe.layers.conv import Conv, Convolution
+from perframe.layers.conv import Conv, Convolution, check_addend
 from perframe.layers.geometry import window
 from perframe.tensor.partial import PartialTensor, dim_product
 
@@ -47,7 +47,10 @@ def BlockConv(
     given = {"kernel_shape": kernel_shape, "strides": strides, "dilations": dilations, "pads": pads}
     attributes = {name: value for name, value in given.items() if value is not None}
     (made,) = Conv.outputs_for([plain, w, b], attributes | {"auto_pad": auto_pad, "group": group})
-    return x.with_shape(None if made.shape is None else blocked(made.shape))
+    result = x.with_shape(None if made.shape is None else blocked(made.shape))
+    if addend is not None:
+        check_addend(addend, result)
+    return result
 
 
 @BlockConv.form

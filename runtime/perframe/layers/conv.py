@@ -95,7 +95,7 @@ def _check_bias(b: PartialTensor | None, outputs: Dim) -> None:
         raise InferenceError(f"the bias is {b}, and one number for each of {outputs} output channels is expected")
 
 
-def _check_addend(addend: PartialTensor, made: PartialTensor) -> None:
+def check_addend(addend: PartialTensor, made: PartialTensor) -> None:
     """Raise InferenceError unless an addend has one number for each sum of a convolution; it may have fewer channels.
 
     The pass that fused the addition may not have known the dims.
@@ -141,7 +141,7 @@ def Conv(
         dims.append(None if chosen is None else chosen.output_dim(dim))
     made = x.with_shape((x.shape[0], outputs, *dims))
     if addend is not None:
-        _check_addend(addend, made)
+        check_addend(addend, made)
     return made
 
 

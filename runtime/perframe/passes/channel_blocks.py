@@ -225,17 +225,22 @@ class _Rewrite(Rewrite):
             if value is None or value.size == 1 or not value.size:
                 inputs.append(name)
                 continue
-            more = self._with_block(layer.op, value, rank)
+            more = self._with_block(layer, value, rank)
             if more is None:
                 return False
             inputs.append(self._constant(f"{name}{self.suffix}", more))
         return self._make(layer, inputs)
 
-    def _with_block(self, op: str, value: NDArray[Any], rank: int) -> NDArray[Any] | None:
-        """The numbers of all axes and one more, that of the channels of a block; None if the channels change."""
-        if op == "Pad" and value.size == 2 * rank and not value.reshape(2, rank)[:, :2].any():
-            return np.pad(value.reshape(2, rank), ((0, 0), (0, 1))).reshape(-1)
-        if op == "Resize" and value.size == rank:
+    def _with_block(self, layer: Layer, value: NDArray[Any], rank: int) -> NDArray[Any] | None:
+        """The numbers of all axes and one more, that of the channels of a block; None if blocks would be cut."""
+        if layer.op == "Pad" and value.size == 2 * rank:
+            amounts = np.pad(value.reshape(2, rank), ((0, 0), (0, 1)))
+            is_constant = layer.attributes.get("mode", "constant") == "constant"
+            if amounts[:, 0].any() or (amounts[:, 1] % BLOCK).any() or (amounts[:, 1].any() and not is_constant):
+                return None
+            amounts[:, 1] //= BLOCK
+            return amounts.reshape(-1)
+        if layer.op == "Resize" and value.size == rank:
             if value.dtype.kind == "f":
                 return np.append(value, value.dtype.type(1)) if (value[:2] == 1).all() else None
             return np.append([value[0], value[1] // BLOCK], [*value[2:], BLOCK]).astype(value.dtype)

@@ -1,10 +1,12 @@
 """The sum of a convolution's result and another value of its shape: the value becomes the addend of the convolution.
 
 If the value is a smaller one padded with channels of zeros, as in BlazeFace (Bazarevsky et al., 2019), the smaller one
-becomes the addend of a 1 x 1 convolution.
+becomes the addend: on the CPU that of a 1 x 1 convolution, on GL of any one on channel blocks.
 """
 
 from __future__ import annotations
+
+import numpy as np
 
 from perframe.model import Evaluate, Layer, Model
 from perframe.passes.match import Graph
@@ -33,29 +35,26 @@ def run(model: Model, evaluate: Evaluate) -> int:
 def _narrow(graph: Graph, conv: Layer) -> bool:
     """Take the addend without the zeros behind its channels, and return whether that was possible."""
     pad = graph.producer_for(conv.inputs[ADDEND], "pad")
-    weights = graph.specs[conv.inputs[1]].shape
-    if (
-        pad is None
-        or not conv.channels_last
-        or weights is None
-        or any(dim != 1 for dim in weights[2:])
-        or conv.attributes.get("group", 1) != 1
-    ):
+    if pad is None or not _takes_fewer_channels(graph, conv):
         return False
     amounts, value = graph.constant(pad.inputs[1]), [graph.constant(name) for name in pad.inputs[2:3] if name]
     plain = pad.attributes.get("mode", "constant") == "constant" and not any(pad.inputs[3:]) and not pad.epilogue
-    if (
-        not plain
-        or amounts is None
-        or any(v is None or v.any() for v in value)
-        or amounts[-1] < 0
-        or amounts[:-1].any()
-    ):
+    if not plain or amounts is None or any(v is None or v.any() for v in value):
+        return False
+    behind = amounts.size // 2 + 1 if conv.op == "BlockConv" else amounts.size - 1  # the channels' place
+    if amounts[behind] < 0 or np.delete(amounts, behind).any():
         return False
     conv.inputs[ADDEND] = pad.inputs[0]
     graph.model.layers.remove(pad)
     graph.refresh()
     return True
+
+
+def _takes_fewer_channels(graph: Graph, conv: Layer) -> bool:
+    """Whether the addend of a convolution may have fewer channels than the result."""
+    weights = graph.specs[conv.inputs[1]].shape
+    is_plain = weights is not None and all(dim == 1 for dim in weights[2:]) and conv.attributes.get("group", 1) == 1
+    return conv.op == "BlockConv" or (conv.channels_last and is_plain)
 
 
 def _fits(graph: Graph, conv: Layer, layer: Layer, other: str) -> bool:

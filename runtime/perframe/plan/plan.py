@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from perframe.backends.operand import Operand
+import numpy as np
+
+from perframe.backends.operand import Array, Operand
 from perframe.backends.protocol import Backend, Workspace
 from perframe.plan.segments import Segment, Transfer
 from perframe.tensor import HostStorage, Storage, Tensor, TensorShape
+from perframe.tensor.guarded import guard
 
 # the number of runs of one plan that may be under way before an upload waits: three, or more while inputs are small
 MIN_IN_FLIGHT, MAX_IN_FLIGHT, SMALL_INPUTS = 3, 64, 64 << 20
+LEAST_LENT = 128 << 10  # bytes: to copy a smaller array takes no longer than to bind it
 
 
 @dataclass(frozen=True)
@@ -44,6 +48,7 @@ class Plan:
         self.segments, self.inputs, self.outputs, self.live = segments, inputs, outputs, live
         only = segments[0] if len(segments) == 1 else None
         self.program = only.program if isinstance(only, Segment) else None  # the program, if the plan has only one
+        self._access = only.access if isinstance(only, Segment) else None
         self.bound = {name: operand.storage for name, operand in inputs.items() if operand.has_storage}
         self.workspaces, self.owned, self._homes = workspaces, owned, homes
         self.nanoseconds = 0  # the time that planning took
@@ -85,6 +90,26 @@ class Plan:
                 segment.access.rebinds.append((planned, storage))
                 segment.access.reads = list(self.bound.values())
                 segment.access.others = [bound for name, bound in self.bound.items() if bound not in self._rings[name]]
+
+    def lend(self, name: str, storage: Storage, array: Array) -> bool:
+        """Let steps read an array in place, if they run within the next submission. Return whether they may.
+
+        Otherwise the submission uploads the array to `storage`, which is bound to the input. Arrays of fewer than
+        LEAST_LENT bytes are not worth it.
+        """
+        program, access = self.program, self._access
+        if program is None or access is None or not program.is_brief or guard():
+            return False
+        flags, dtype = array.flags, self.inputs[name].dtype.numpy
+        if type(array) is not np.ndarray or array.dtype != dtype or not (flags.c_contiguous and flags.aligned):
+            return False
+        access.lent.append((self.inputs[name].storage, storage, array))
+        return True
+
+    def take_back(self) -> None:
+        """Forget the arrays that were lent for a run that is not submitted, since another input was refused."""
+        if self._access is not None:
+            self._access.lent.clear()
 
     def takes(self, name: str, tensor: Tensor) -> bool:
         """Whether steps can read an input from the tensor's storage: it is on the right backend, and no output of this

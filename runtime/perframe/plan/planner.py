@@ -5,7 +5,7 @@ layer reads the value any more), and lower every layer to bound steps.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -55,17 +55,24 @@ class Planner:
         self._live: list[tuple[str, int]] = []
         self._fallbacks: list[Fallback] = []
         self._homes: dict[str, Backend] = {}
+        self.made: Plan  # after the last step of `advance`
 
     def plan(self) -> Plan:
         """Make the plan. With `strict`, raises FallbackError for a layer that cannot run on the backend."""
+        for _ in self.advance():
+            pass
+        return self.made
+
+    def advance(self) -> Iterator[str]:
+        """Make the plan layer by layer, and yield the name of each layer. At the end, `made` is the plan."""
         try:
-            return self._plan()
-        except BaseException:
+            yield from self._advance()
+        except BaseException:  # that of an iterator that nobody advances any more is one
             for workspace in self._workspaces.values():
                 workspace.release()
             raise
 
-    def _plan(self) -> Plan:
+    def _advance(self) -> Iterator[str]:
         model, layers = self._model, self._outline.layers
         backends = [self._choose(layer) for layer in layers]
         self._keeps = self._shared_beyond(layers, backends)
@@ -79,8 +86,9 @@ class Planner:
             self._inputs[value.name] = self._lasting(value.name, self._homes[value.name])
         for index, (layer, backend) in enumerate(zip(layers, backends, strict=True)):
             self._lower(index, layer, backend)
+            yield layer.name
         outputs = {name: self._output(name) for name in model.output_names}
-        return self._finished(outputs)
+        self.made = self._finished(outputs)
 
     # --- storage ---
 

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from perframe.backends.operand import Operand
 from perframe.backends.protocol import Access, Backend, Program, Step
+from perframe.plan.allowance import Allowance, StepCosts, Stopwatch
 from perframe.tensor import Storage
 from perframe.tensor.readback import FrameState
 
@@ -24,6 +25,7 @@ class Segment:
     layers: list[str] = field(default_factory=list)
     access: Access = field(default_factory=Access)
     program: Program | None = None
+    costs: StepCosts = field(default_factory=StepCosts)
 
     def __len__(self) -> int:
         return len(self.steps)
@@ -32,6 +34,17 @@ class Segment:
         """Submit all steps."""
         assert self.program is not None
         self.backend.submit(self.program, 0, len(self.steps), self.access)
+
+    def spend(self, begin: int, allowance: Allowance) -> int:
+        """Run the steps that fit into what is left of an allowance, from `begin` on: at least one. Waits for them, and
+        returns their end.
+        """
+        assert self.program is not None
+        end = self.costs.end_of(begin, len(self.steps), allowance.left)
+        seconds = self.backend.measure(self.program, begin, end, self.access)
+        self.costs.learn(begin, end, seconds)
+        allowance.spent += seconds
+        return end
 
     def run(self, begin: int, end: int) -> None:
         """Submit some of the steps."""
@@ -56,6 +69,13 @@ class Transfer:
         if self.source.backend_type != "cpu":
             FrameState.blocking(self.layers[0])
         self._to.upload(self.source.download(self._value.shape, self._value.dtype))
+
+    def spend(self, begin: int, allowance: Allowance) -> int:
+        """Run the transfer, and wait for it."""
+        watch = Stopwatch()
+        self.run_whole()
+        allowance.spent += watch.lap()
+        return 1
 
     def run(self, begin: int, end: int) -> None:
         """Run the transfer, which is one step."""

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from perframe.errors import ClosedError, InputError
 from perframe.tensor.dtypes import Array, BackendType, DataType, TensorShape
-from perframe.tensor.readback import FrameState, Readback
+from perframe.tensor.readback import FrameState, Pending, Readback
 from perframe.tensor.storage import HostStorage, Storage
 
 
@@ -30,7 +30,7 @@ class Tensor:
         self.dtype = DataType.of(array.dtype)
         self._storage: Storage | None = HostStorage(self.shape, self.dtype)
         self._storage.upload(array)
-        self._request: Readback | None = None
+        self._request: Pending | None = None
         self._released = False
         self.name = ""
 
@@ -118,12 +118,12 @@ class Tensor:
 
     def readback_request(self) -> Readback:
         """Begin a download and return at once; poll `.done`."""
-        self._request = Readback(self.data_on_backend.request(self.shape, self.dtype), self.name)
-        return self._request
+        self._request = self.data_on_backend.request(self.shape, self.dtype)
+        return Readback(self._request, self.name)  # the tensor does not keep the result
 
     def is_readback_request_done(self) -> bool:
         """Whether the last `readback_request()` has arrived; False without a request."""
-        return self._request is not None and self._request.done
+        return self._request is not None and self._request.poll()
 
     def download_to_array(self) -> Array:
         """Return a copy of the values as an ndarray. Blocks until the values exist."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from time import perf_counter
 from typing import Any, cast
 
 import numpy as np
@@ -21,7 +22,7 @@ from perframe.backends.cpu.refit.arithmetic import CpuChooser
 from perframe.backends.cpu.refit.template import CpuTemplate
 from perframe.backends.cpu.threads import jobs
 from perframe.backends.operand import Array, Operand, Scratch, StorageRange
-from perframe.backends.protocol import Access, LayerLike, Program, Step, Workspace
+from perframe.backends.protocol import Access, LayerLike, Lent, Program, Step, Workspace
 from perframe.backends.refit import ProgramTemplate
 from perframe.errors import BackendError, InputError
 from perframe.sizes.open_dims import Positions
@@ -146,7 +147,10 @@ class CpuBackend:
         they run in this thread.
         """
         assert isinstance(program, CpuProgram | LateProgram)
-        if not (program.is_brief and self._run_here(program, begin, end, access)):
+        lent = access.take_lent() if access.lent else ()
+        if not (program.is_brief and self._run_here(program, begin, end, access, lent)):
+            for _, bound, array in lent:
+                bound.upload(array)
             self._hand_over(program, begin, end, access)
 
     def _nothing_pends(self, begin: int, access: Access) -> bool:
@@ -163,7 +167,7 @@ class CpuBackend:
                 return False
         return True
 
-    def _run_here(self, program: Program, begin: int, end: int, access: Access) -> bool:
+    def _run_here(self, program: Program, begin: int, end: int, access: Access, lent: Sequence[Lent]) -> bool:
         """Run the steps in this thread, unless they must wait. Return whether they ran.
 
         Meanwhile no other thread uses the storages that the steps write, or writes the storages that they read.
@@ -182,9 +186,14 @@ class CpuBackend:
             try:
                 if access.rebinds:
                     _rebind(program, access.take_rebinds())
+                for planned, _, array in lent:
+                    program.replace(planned, _over(array))
                 program.run(begin, end)
             except Exception as error:  # a readback of the values raises it
                 self._last = job = jobs.Job.failed(error)
+            finally:
+                for planned, bound, _ in lent:
+                    program.replace(planned, bound)
             for storage in cast("Sequence[HostStorage]", targets):  # nothing else is written here
                 storage.write = job
                 if storage.reads:
@@ -207,6 +216,15 @@ class CpuBackend:
             return jobs.schedule(_run, program, begin, end, rebinds, needed, after=[*needed, *last, *after])
 
         self._last = begin_job(begin_run, sources, targets)
+
+    def measure(self, program: Program, begin: int, end: int, access: Access) -> float:
+        """Run the steps, and wait for them. If they fail, readbacks of their values raise the error."""
+        start = perf_counter()
+        self.submit(program, begin, end, access)
+        if self._last is not None:
+            with suppress(Exception):
+                self._last.wait()
+        return perf_counter() - start
 
     def flush(self) -> None:
         """Do nothing: worker threads begin jobs by themselves."""
@@ -252,6 +270,11 @@ def _lower_family(
     made: list[NativeStep] | None
     made = family.lower(layer, reference.form_of(layer, inputs, outputs), inputs, outputs, scratch)
     return made
+
+
+def _over(array: Array) -> HostStorage:
+    """Return storage over an array's own memory, which is contiguous and aligned."""
+    return HostStorage(array.shape, DataType.of(array.dtype), array.reshape(-1).view(np.uint8))
 
 
 def _rebind(program: Program, rebinds: Sequence[tuple[Storage, Storage]]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -168,10 +169,18 @@ class GLBackend:
             program.time_steps(self.times_steps)
             program.run(begin, end)
 
+    def measure(self, program: Program, begin: int, end: int, access: Access) -> float:
+        """Submit the steps, and wait until the GPU has finished them."""
+        start = perf_counter()
+        self.submit(program, begin, end, access)
+        self.device.make_fence().wait()
+        return perf_counter() - start
+
     def flush(self) -> None:
-        """Hand submitted work to the GPU."""
+        """Hand submitted work to the GPU, and keep one of the programs that were compiled on disk."""
         with self.device.current():
             self.device.gl.glFlush()
+            self.device.programs.keep(1)
 
     def close(self) -> None:
         """Free dropped objects without waiting: GL keeps an object until the GPU has finished with it."""

@@ -113,7 +113,7 @@ class Device:
         self._inside, self._is_guarded = 0, False
         self.moves = 0  # storages that got another GL name so far: command lists are then recorded again
         self.allocations = 0  # buffers and textures made so far, for tests
-        self.programs = ProgramCache(ctx)
+        self.programs = ProgramCache(ctx, self.gl)
         _devices.add(self)
 
     @cached_property
@@ -261,9 +261,10 @@ class Device:
             self._garbage.popleft()()
 
     def close(self) -> None:
-        """Free the dropped objects now, if the context is current in this thread."""
+        """Free the dropped objects and keep compiled programs now, if the context is current in this thread."""
         with suppress(BackendError, ClosedError), self.using():
-            pass  # otherwise the next use frees them, or the end of the context
+            self.programs.keep()
+        # otherwise the next use frees them, or the end of the context
 
 
 _devices: weakref.WeakSet[Device] = weakref.WeakSet()

@@ -15,6 +15,7 @@ from typing import Any
 
 import moderngl
 
+from perframe.backends.gl.binaries import ProgramBinaries
 from perframe.backends.gl.texels import SHEETS
 from perframe.errors import BackendError
 from perframe.resources import resource
@@ -22,6 +23,7 @@ from perframe.resources import resource
 Number = int | float
 Numbers = Number | Sequence[Number]
 
+BLOCK = "Params"  # the uniform block of every kernel
 FORMULA_NUMBERS = "p"  # the array from which formulas read their numbers
 _COMPONENTS = {"int": 1, "float": 1, "ivec2": 2, "vec2": 2, "ivec4": 4, "vec4": 4, "mat3": 12}
 _LAYER_EXTENSIONS = {"GL_ARB_shader_viewport_layer_array", "GL_AMD_vertex_shader_layer"}
@@ -62,7 +64,7 @@ class Kernel:
     @property
     def unit(self) -> str:
         """The output of one invocation: an "element", a "texel" of four elements, a "strip" of consecutive texels, or
-        what it stores itself: elements of a "tile", or texels at a position of a "grid".
+        what it stores itself: elements of a "tile", or texels (with SCATTERED elements) at a position of a "grid".
         """
         found = re.search(r"^#define (TEXEL|STRIP|TILE|GRID)$", self.body, re.MULTILINE)
         return found[1].lower() if found else "element"
@@ -183,7 +185,8 @@ def compose(
     lines = [f"#define {name} {value}" for name, value in defines.items()]
     lines += [f"#define O_VECTOR {vector}"]
     if shell == "compute":
-        element = vector if kernel.unit in ("texel", "strip", "grid") else defines["O_TYPE"]
+        whole = kernel.unit in ("texel", "strip", "grid") and "SCATTERED" not in defines
+        element = vector if whole else defines["O_TYPE"]
         lines.append(f"layout(std430, binding = 7) writeonly buffer O_block {{ {element} O_data[]; }};")
         if kernel.unit in ("tile", "grid"):
             lines.append(f"void store(int o, {element} value) {{ O_data[o] = value; }}")
@@ -193,14 +196,14 @@ def compose(
     else:
         lines.append("out vec4 O_color;")
     accessors = [*accessors, *(f"uniform sampler2D {name};" for name in kernel.textures)]
-    lines += ["layout(std140) uniform Params {", *(p.declaration() for p in kernel.parameters), "};", *accessors]
+    lines += [f"layout(std140) uniform {BLOCK} {{", *(p.declaration() for p in kernel.parameters), "};", *accessors]
     # A layer and its epilogue may use the same formula. Each function is one line, and GLSL accepts it only once.
     functions = "\n".join(dict.fromkeys(functions.splitlines()))
     parts = {"math": _library("math"), "functions": functions, "body": kernel.body, "version": version}
     return _shell(shell).substitute(parts, declarations="\n".join(lines))
 
 
-def shaders_on_sheets(extensions: set[str]) -> dict[str, Any]:
+def shaders_on_sheets(extensions: set[str]) -> dict[str, str]:
     """The shaders before one that computes a texel of one sheet: a vertex shader that chooses the sheet, or, where only
     geometry shaders may choose it, one of them behind the vertex shader.
     """
@@ -212,33 +215,48 @@ def shaders_on_sheets(extensions: set[str]) -> dict[str, Any]:
 class ProgramCache:
     """Compiled programs of one context, by their text."""
 
-    def __init__(self, ctx: moderngl.Context) -> None:
-        self._ctx = ctx
+    def __init__(self, ctx: moderngl.Context, gl: Any) -> None:
+        self._ctx, self._binaries = ctx, ProgramBinaries(ctx, gl)
         self._programs: dict[str, Any] = {}
         self.on_sheets = shaders_on_sheets(ctx.extensions)
-        self.compiled = 0  # the number of programs compiled so far, for tests
+        self.compiled = 0  # the number of programs compiled so far, for tests; those from files are not among them
 
     def get(self, text: str, samplers: Sequence[str], name: str) -> Any:
         """The program of this text, with its uniform block at binding 0 and its samplers at units 0, 1, ..."""
         program: Any = self._programs.get(text)
         if program is None:
-            try:
-                if "\nlayout(local_size_x" in text:
-                    program = self._ctx.compute_shader(text)
-                else:
-                    first: dict[str, Any] = (
-                        self.on_sheets if "\n#define LONG" in text else {"vertex_shader": _shell_text("triangle")}
-                    )
-                    program = self._ctx.program(**first, fragment_shader=text)
-            except Exception as error:  # moderngl raises Exception itself
-                raise BackendError(f"shader {name} does not compile: {error}\n{_excerpt(text, str(error))}") from None
-            self.compiled += 1
-            for unit, sampler in enumerate(samplers):
-                if sampler in program:  # the compiler drops samplers that a variant does not read
-                    program[sampler].value = unit
-            if "Params" in program:
-                program["Params"].binding = 0
+            stages = self._stages(text)
+            found = self._binaries.load(tuple(stages.values()), samplers, BLOCK)
+            program = found or self._compile(stages, samplers, name)
             self._programs[text] = program
+        return program
+
+    def keep(self, most: int | None = None) -> None:
+        """Write programs that were compiled, or so many of them, to disk. The context is current."""
+        self._binaries.keep(most)
+
+    def _stages(self, text: str) -> dict[str, str]:
+        """The texts of all its shaders, by moderngl's names for them."""
+        if "\nlayout(local_size_x" in text:
+            return {"source": text}
+        first = self.on_sheets if "\n#define LONG" in text else {"vertex_shader": _shell_text("triangle")}
+        return {**first, "fragment_shader": text}
+
+    def _compile(self, stages: Mapping[str, str], samplers: Sequence[str], name: str) -> Any:
+        program: Any
+        try:
+            make: Any = self._ctx.compute_shader if "source" in stages else self._ctx.program
+            program = make(**stages)
+        except Exception as error:  # moderngl raises Exception itself
+            excerpt = _excerpt([*stages.values()][-1], str(error))
+            raise BackendError(f"shader {name} does not compile: {error}\n{excerpt}") from None
+        self.compiled += 1
+        for unit, sampler in enumerate(samplers):
+            if sampler in program:  # the compiler drops samplers that a variant does not read
+                program[sampler].value = unit
+        if BLOCK in program:
+            program[BLOCK].binding = 0
+        self._binaries.note(tuple(stages.values()), program.glo)
         return program
 
 

@@ -15,7 +15,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from perframe.backends.cpu.compile import jit, kernel_files
+from perframe.backends import kernel_files
+from perframe.backends.cpu.compile import jit
 from perframe.backends.cpu.compile.compilers import GREETING
 
 ORPHANED = 60.0  # seconds without a request after which it exits: a forked process may hold its standard input open

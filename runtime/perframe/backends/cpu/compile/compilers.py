@@ -19,7 +19,7 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from perframe.backends.cpu.compile.kernel_files import Entry
+from perframe.backends.kernel_files import Entry
 from perframe.errors import BackendError, InputError
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from perframe.backends.cpu.compile.compilers import Compilation, compile_error, compilers
-from perframe.backends.cpu.compile.kernel_files import Entry, kernel_folder, read, write
+from perframe.backends.kernel_files import Entry, kernel_folder, read, write
 from perframe.resources import resource
 from perframe.sizes import arithmetic
 from perframe.tensor.locks import new_lock

@@ -18,4 +18,6 @@ def compute(layer: LayerLike, form: BlockConvolution, inputs: Sequence[Any], out
     plain = from_blocks(x, form.channels) if form.takes_blocks else x
     (made,) = conv.compute(layer, form, [plain, w, b], outputs)
     result = to_blocks(made)
-    return [result if addend is None else result + addend]
+    if addend is not None:
+        result[:, : addend.shape[1]] += addend
+    return [result]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy as np
 from perframe.backends.gl.steps import Binding, Call, Tools, epilogue_of, window_params
 from perframe.backends.gl.texels import SHEETS
 from perframe.layers.block_conv import BlockConvolution
-from perframe.layers.blocks import BLOCK, blocks_of
+from perframe.layers.blocks import BLOCK, Blocks, blocks_of
 from perframe.layers.geometry import Window
 
 SHARED_WIDTHS, SHARED_STRIDES = (1, 3, 5, 7), (1, 2)  # of windows whose pixels share what they read of a line
@@ -33,6 +33,12 @@ STRIP = Tile("block_conv", SHEETS, 1)  # of a pixel shader
 def lower(call: Call[BlockConvolution], tools: Tools) -> list[Binding]:
     """One kernel, with bias, addend and epilogue in it."""
     form, x, b, addend = call.form, call.x, call.optional(2), call.optional(3)
+    before: list[Binding] = []
+    if not (tools.stores_anywhere or form.takes_blocks or form.depth == 1):  # a texture gives four channels at once
+        form = replace(form, takes_blocks=True)
+        rearranged = Blocks(form.batch, form.channels, blocks_of(form.channels), math.prod(form.size))
+        x = tools.scratch((form.batch, rearranged.blocks, *form.size, BLOCK), x.dtype)
+        before = [Call(call.layer, rearranged, [call.x], [x]).bind("to_blocks", {"X": call.x}, x)]
     window, outputs, depth_blocks = form.window, blocks_of(form.outputs), blocks_of(form.depth)
     is_depthwise = form.groups > 1 and form.depth == 1
     has_one_tap = math.prod(window.kernel) == 1 and not any(window.begin) and not any(window.end)
@@ -43,7 +49,7 @@ def lower(call: Call[BlockConvolution], tools: Tools) -> list[Binding]:
     blocks = _together(group_blocks, form.groups, tile.most_blocks)
     planes = depth_blocks * form.groups if form.takes_blocks else form.depth  # of a picture, of blocks or channels
     if is_depthwise:
-        depth, blocks, group_blocks = 0, 1, 1
+        depth, blocks, group_blocks, planes = 0, 1, 1, outputs
     if tile is POINTWISE:
         depth = 2 * BLOCK  # a round of its loop takes two blocks
     w = call.input(1).derived(
@@ -54,7 +60,11 @@ def lower(call: Call[BlockConvolution], tools: Tools) -> list[Binding]:
         b = b.derived("whole blocks", lambda value: np.pad(value, (0, -len(value) % BLOCK)))
     params: dict[str, Any] = window_params(window, 2, size=form.size, output_=form.output)
     params |= {"depth_blocks": depth_blocks, "group_blocks": group_blocks, "planes": planes}
-    params |= {"out_blocks": outputs, "has_bias": b is not None, "has_addend": addend is not None}
+    params |= {
+        "out_blocks": outputs,
+        "has_bias": b is not None,
+        "addend_blocks": 0 if addend is None else addend.shape[1],
+    }
     numbers, grid = {"DEPTH": depth}, (0, 0, 0)
     if tile is STRIP:
         numbers |= {"ONE_TAP": int(has_one_tap)}
@@ -69,7 +79,7 @@ def lower(call: Call[BlockConvolution], tools: Tools) -> list[Binding]:
     given = {"X": x, "W": w, "B": b or w, "A": addend or x}
     defines = {name: str(number) for name, number in numbers.items()}
     functions = epilogue_of(call.layer, call.y.dtype)
-    return [call.bind(tile.kernel, given, call.y, params, defines, functions, grid=grid)]
+    return [*before, call.bind(tile.kernel, given, call.y, params, defines, functions, grid=grid)]
 
 
 def _together(group_blocks: int, groups: int, most: int) -> int:

@@ -1,12 +1,17 @@
-"""Resampling on GL: a pass for each axis."""
+"""Resampling on GL: one pass for two neighbouring axes if they have few taps, and otherwise a pass for each axis."""
 
 from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
 
 from perframe.backends.gl.steps import ALL_DTYPES, Binding, Call, Tools
 from perframe.layers.resize import AxisTaps, Sampling
 from perframe.tensor import DataType
 
 _COPY = Sampling("nearest", "asymmetric", "floor", 0.0, False, False, 1.0, (0.0, 1.0))
+_MOST_TAPS = 4  # of an element in a pass for two axes: two passes would read as many
 DTYPES = ALL_DTYPES  # "nearest" only moves elements
 
 
@@ -17,15 +22,37 @@ def supports(call: Call[list[AxisTaps]]) -> str | None:
 
 
 def lower(call: Call[list[AxisTaps]], tools: Tools) -> list[Binding]:
-    """One kernel for each axis that changes. If none does, one kernel copies."""
-    x, form = call.x, call.form
-    passes = form or [AxisTaps(0, 1, 1, x.shape.size, 1, _COPY)]
-    bindings = []
-    for index, one in enumerate(passes):
-        outputs_, taps = one.output, one.count
-        y = call.y if index == len(passes) - 1 else tools.scratch((one.outer, outputs_, one.inner), x.dtype)
-        given = {"X": x, "I": tools.constant(one.indices), "W": tools.constant(one.weights)}
-        params = {"size": one.size, "inner": one.inner, "outputs": outputs_, "taps": taps}
-        bindings.append(call.bind("resize", given, y, params))
+    """Kernels for all axes that change. If none does, one kernel copies."""
+    x, bindings = call.x, list[Binding]()
+    passes = _passes(call.form or [AxisTaps(0, 1, 1, x.shape.size, 1, _COPY)])
+    for index, (first, second) in enumerate(passes):
+        shape = (first.outer, first.output, second.output, second.inner)
+        y = call.y if index == len(passes) - 1 else tools.scratch(shape, x.dtype)
+        whole = second.inner % 4 == 0
+        params: dict[str, Any] = {
+            "size": (first.size, second.size),
+            "outputs": (first.output, second.output),
+            "taps": (first.count, second.count),
+            "inner": second.inner // 4 if whole else second.inner,
+        }
+        defines = {"WHOLE": "1"} if whole else {}
+        if first.count * second.count > _MOST_TAPS:
+            defines["LONG"] = "1"
+        indices = np.concatenate([first.indices.reshape(-1), second.indices.reshape(-1)])
+        weights = np.concatenate([first.weights.reshape(-1), second.weights.reshape(-1)])
+        given = {"X": x, "I": tools.constant(indices), "W": tools.constant(weights)}
+        bindings.append(call.bind("resize", given, y, params, defines))
         x = y
     return bindings
+
+
+def _passes(axes: list[AxisTaps]) -> list[tuple[AxisTaps, AxisTaps]]:
+    """Pairs of neighbouring axes. An axis that makes no pair comes behind one of a single element."""
+    found, rest = list[tuple[AxisTaps, AxisTaps]](), list(axes)
+    while rest:
+        one = rest.pop(0)
+        if rest and rest[0].axis == one.axis + 1 and one.count * rest[0].count <= _MOST_TAPS:
+            found.append((one, rest.pop(0)))
+        else:
+            found.append((AxisTaps(one.axis, one.outer, 1, one.size * one.inner, 1, _COPY), one))
+    return found

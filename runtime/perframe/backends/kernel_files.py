@@ -1,4 +1,7 @@
-"""Object code of compiled kernels on disk. No other user may write to the folder: a kernel is run as it is read."""
+"""Compiled kernels on disk: object code, and binaries of GL programs.
+
+No other user may write to the folder: a kernel is run as it is read.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from pathlib import Path
 from perframe.resources import cache_folder
 
 log = logging.getLogger("perframe")
-Entry = tuple[bytes, str]  # object code, and the symbol of the function in it
+Entry = tuple[bytes, str]  # object code and the symbol of the function in it, or a binary and its format
 
 DAY = 86_400.0  # seconds
 MAX_AGE = 90 * DAY  # a kernel that was unused for longer is deleted

@@ -1,0 +1,84 @@
+"""`worker.warmup`: what the first run would do, ahead of it and in slices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import perframe as pf
+from perframe.errors import InputError
+from perframe.model import Layer, Model, Value
+from perframe.tensor import DataType
+from perframe.tensor.partial import DynamicTensorShape
+
+CHAIN = 12
+
+
+def chain() -> Model:
+    """Layers that no pass joins."""
+    layers = [
+        Layer("Softmax" if k % 2 else "CumSum", f"layer {k}", [f"v{k}", "axis"][: 2 - k % 2], [f"v{k + 1}"])
+        for k in range(CHAIN)
+    ]
+    inputs = [Value("v0", DataType.FLOAT32, DynamicTensorShape(("n", 6)))]
+    outputs = [Value(f"v{CHAIN}", DataType.FLOAT32, DynamicTensorShape(("n", 6)))]
+    return Model(inputs, outputs, layers, {"axis": np.array(1)})
+
+
+def given(rows: int) -> Any:
+    return np.random.default_rng(rows).normal(size=(rows, 6)).astype(np.float32)
+
+
+def test_it_goes_on_where_it_stopped(backend: str, backend_context: Any) -> None:
+    with pf.Worker(chain(), backend, backend_context) as worker:
+        calls = 1
+        while not worker.warmup(given(3), budget_ms=0):
+            calls += 1
+            assert calls < 1000
+        planned = CHAIN if backend != "cpu" else 0  # the CPU makes a plan at once
+        assert calls >= CHAIN + planned
+        assert [part.latest_plan is not None for part in worker.parts.planned_parts()] == [True]
+        made = next(worker.parts.planned_parts()).latest_plan
+        worker.schedule(given(3))
+        assert next(worker.parts.planned_parts()).latest_plan is made
+
+
+def test_all_at_once(backend: str, backend_context: Any) -> None:
+    with pf.Worker(chain(), backend, backend_context) as worker:
+        assert worker.warmup(given(3))
+        assert worker.warmup(given(3))
+        want = pf.run(chain(), {"v0": given(3)})[f"v{CHAIN}"]
+        np.testing.assert_allclose(worker.schedule(given(3)).peek_output().download_to_array(), want, 1e-5)
+
+
+def test_other_runs_come_in_between(backend: str, backend_context: Any) -> None:
+    small, large = given(2), given(5)
+    want = pf.run(chain(), {"v0": small})[f"v{CHAIN}"]
+    with pf.Worker(chain(), backend, backend_context) as worker:
+        done = 0
+        for frame in range(200):
+            worker.schedule(small)
+            np.testing.assert_allclose(worker.peek_output().download_to_array(), want, 1e-5)
+            if worker.warmup(large, budget_ms=5 if frame > 20 else 0):
+                done += 1
+        assert done
+
+
+def test_another_shape_begins_another_warm_up(backend: str, backend_context: Any) -> None:
+    with pf.Worker(chain(), backend, backend_context) as worker:
+        worker.warmup(given(2), budget_ms=0)
+        worker.warmup(given(3), budget_ms=0)
+        assert worker.warmup(given(2))
+        worker.schedule(given(4))
+
+
+def test_wrong_inputs_and_ends(backend: str, backend_context: Any) -> None:
+    worker = pf.Worker(chain(), backend, backend_context)
+    with pytest.raises(InputError, match="v0"):
+        worker.warmup(np.zeros((2, 7), np.float32))
+    worker.warmup(given(2), budget_ms=0)
+    worker.release()
+    with pytest.raises(pf.errors.ClosedError):
+        worker.warmup(given(2), budget_ms=0)
