@@ -188,8 +188,8 @@ def test_the_watch_sees_a_change(application: Application) -> None:
 def test_a_schedule_guards_the_state_once(where: str, application: Application, monkeypatch: Any) -> None:
     """An upload and a run share a guard; of a run layer by layer, each layer has one."""
     made: list[object] = []
-    make = context.StateGuard
-    monkeypatch.setattr(context, "StateGuard", lambda *given: (made.append(given), make(*given))[1])
+    enter = context.StateGuard.__enter__
+    monkeypatch.setattr(context.StateGuard, "__enter__", lambda guard: (made.append(guard), enter(guard))[1])
     x = np.ones((1, 3, 4, 5), np.float32)
     with pf.Worker(network(), where, application.ctx, strict=True) as worker:
         for _ in range(2):

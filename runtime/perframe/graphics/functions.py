@@ -140,24 +140,3 @@ def get_four(gl: Any, name: int) -> tuple[int, int, int, int]:
     value = (ctypes.c_int * 4)()
     gl.glGetIntegerv(name, value)
     return value[0], value[1], value[2], value[3]
-
-
-def get_mask(gl: Any, index: int) -> tuple[int, int, int, int]:
-    """The color mask of a draw buffer."""
-    value = (_B * 4)()
-    gl.glGetBooleani_v(0x0C23, index, value)
-    return value[0], value[1], value[2], value[3]
-
-
-def get_indexed(gl: Any, name: int, index: int) -> int:
-    """An integer of an indexed binding."""
-    value = ctypes.c_int()
-    gl.glGetIntegeri_v(name, index, ctypes.byref(value))
-    return value.value
-
-
-def get_range(gl: Any, name: int, index: int) -> int:
-    """An offset or size of an indexed binding."""
-    value = ctypes.c_int64()
-    gl.glGetInteger64i_v(name, index, ctypes.byref(value))
-    return value.value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import threading
 import weakref
@@ -29,7 +30,7 @@ FEWEST_ROUNDS, MOST_ROUNDS = 60_000, 1 << 20
 _ALREADY_SIGNALED, _CONDITION_SATISFIED, _WAIT_FAILED = 0x911A, 0x911C, 0x911D
 _COMMANDS_COMPLETE, _FLUSH_BIT = 0x9117, 1
 _WAIT_NANOSECONDS = 10**9
-_VERSION = 0x1F02
+_RENDERER, _VERSION = 0x1F01, 0x1F02
 _BESIDE_A_WINDOW = (
     "a window's GL context is current in this thread, and a headless one cannot be made beside it: give the worker the "
     "window's context, ctx=moderngl.create_context()"
@@ -100,6 +101,9 @@ class Device:
         # Without a handle, an interface that we do not ask may have made a context current: then GL has a version.
         if self._handle is None and not self.gl.glGetString(_VERSION):
             raise BackendError(_NOT_CURRENT)
+        # Asked here, where the context is current: elsewhere GL would return no name, and nobody would notice.
+        renderer = self.gl.glGetString(_RENDERER)
+        self._is_llvmpipe = renderer is not None and b"llvmpipe" in ctypes.string_at(renderer)
         # This fence exists in this context alone. A handle proves less: a new context may get a dead one's handle.
         self._mark = self.gl.glFenceSync(_COMMANDS_COMPLETE, 0)
         self._conditional = ConditionalRendering(self.gl)
@@ -113,6 +117,11 @@ class Device:
         _devices.add(self)
 
     @cached_property
+    def _guard(self) -> StateGuard:
+        units = (*range(MAX_INPUTS), self.ctx.default_texture_unit)  # moderngl binds to the latter
+        return StateGuard(self.gl, units, MAX_INPUTS + 1 if self.has_compute else 0)
+
+    @cached_property
     def limits(self) -> dict[str, int]:
         """The limits of this driver, by name."""
         names = {"texture_size": 0x0D33, "uniform_alignment": 0x8A34, "uniform_block": 0x8A30}
@@ -124,10 +133,6 @@ class Device:
     def most_rounds(self) -> int:
         """The most rounds that all loops of a shader may take together."""
         return FEWEST_ROUNDS if self._is_llvmpipe else MOST_ROUNDS
-
-    @cached_property
-    def _is_llvmpipe(self) -> bool:
-        return "llvmpipe" in self.ctx.info["GL_RENDERER"]
 
     @cached_property
     def viewed_texels(self) -> int:
@@ -213,10 +218,9 @@ class Device:
         if not self.gl.glIsSync(self._mark):
             raise BackendError(_REPLACED)
         self._conditional.refuse()
-        units = (*range(MAX_INPUTS), self.ctx.default_texture_unit)  # moderngl binds to the latter
         self._is_guarded = True
         try:
-            with StateGuard(self.gl, units, MAX_INPUTS + 1 if self.has_compute else 0):
+            with self._guard:
                 yield
         finally:
             self._is_guarded = False

@@ -1,22 +1,28 @@
 """Command lists: GL calls that are recorded once, and replayed by native code.
 
-A row of a list is the address of a GL function and six words, its arguments first. Every calling convention of a 64-bit
-system passes whole numbers in words, and a function ignores the words after its arguments.
+A row of a list is the address of a GL function, six words with its arguments first, and a word for its result. Every
+calling convention of a 64-bit system passes whole numbers in words, and a function ignores the words after its
+arguments.
 """
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-_ARGUMENTS = 6  # words of a row after the address: on Arm and on Linux, all of them travel in registers
+_ARGUMENTS = 6  # their words of a row after the address: on Arm and on Linux, all of them travel in registers
+_ROW = 1 + _ARGUMENTS + 1
 _BARRIERS = 0x2000 | 0x8  # of storage buffers, and of textures that read them
 _TEXTURE0 = 0x84C0
+
+
+Array = NDArray[Any]
 
 
 class Name(NamedTuple):
@@ -40,7 +46,7 @@ class CommandList:
         self._pauses: list[tuple[int, Callable[[Any], None], Any]] = []  # functions to call before a row
         self._state: dict[tuple[Argument | str, ...], tuple[Argument, ...]] = {}  # as the list has set it
         self._read, self._written = set[Any](), set[Any]()  # by kernels since the last barrier
-        self._words = np.empty((0, 1 + _ARGUMENTS), np.int64)
+        self._words = np.empty((0, _ROW), np.int64)
         self._address = 0
 
     def __len__(self) -> int:
@@ -48,7 +54,7 @@ class CommandList:
 
     def call(self, function: str, *arguments: Argument) -> None:
         """Record a call."""
-        row = [self._addresses[function], *(0,) * _ARGUMENTS]
+        row = [self._addresses[function], *(0,) * (_ROW - 1)]
         for word, argument in enumerate(arguments, 1):
             if isinstance(argument, Name):
                 owner, attribute = argument
@@ -102,7 +108,7 @@ class CommandList:
     def finish(self) -> CommandList:
         """End the recording: later work sees what the list's kernels write. Return the list."""
         self._end_kernels()
-        self._words = np.array(self._rows, np.int64).reshape(-1, 1 + _ARGUMENTS)
+        self._words = np.array(self._rows, np.int64).reshape(-1, _ROW)
         self._address = self._words.ctypes.data
         return self
 
@@ -110,6 +116,15 @@ class CommandList:
         """Let `new` take the owner's place in all rows."""
         for row, word, attribute in self._places.get(owner, ()):
             self._words[row, word] = attrgetter(attribute)(new)
+
+    def fill(self, rows: Array, words: Array, values: Array) -> None:
+        """Write numbers into these words of these rows."""
+        self._words[rows, words] = values
+
+    def which(self, rows: Sequence[int]) -> list[int]:
+        """The indices of those of the rows whose calls have returned a GLboolean that is true."""
+        found: list[int] = np.flatnonzero(self._words[rows, -1] & 0xFF).tolist()  # a GLboolean is one byte
+        return found
 
     def run(self) -> None:
         """Make the calls. The context is current, and its state guarded."""
@@ -154,11 +169,11 @@ def _assembly() -> str:
     row.add_incoming(begin, entry)
     builder.cbranch(builder.icmp_signed("<", row, end), body, done)
     builder.position_at_end(body)
-    first = builder.add(table, builder.mul(row, word(8 * (1 + _ARGUMENTS))))
-    pointers = [builder.inttoptr(builder.add(first, word(8 * k)), word.as_pointer()) for k in range(1 + _ARGUMENTS)]
-    function, *arguments = [builder.load(pointer) for pointer in pointers]
-    kind = ir.FunctionType(nothing, [word] * _ARGUMENTS)
-    builder.call(builder.inttoptr(function, kind.as_pointer()), arguments)
+    first = builder.add(table, builder.mul(row, word(8 * _ROW)))
+    pointers = [builder.inttoptr(builder.add(first, word(8 * k)), word.as_pointer()) for k in range(_ROW)]
+    function, *arguments = [builder.load(pointer) for pointer in pointers[:-1]]
+    kind = ir.FunctionType(word, [word] * _ARGUMENTS)
+    builder.store(builder.call(builder.inttoptr(function, kind.as_pointer()), arguments), pointers[-1])
     row.add_incoming(builder.add(row, word(1)), body)
     builder.branch(head)
     builder.position_at_end(done)
