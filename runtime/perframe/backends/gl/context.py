@@ -127,7 +127,7 @@ class Device:
     @cached_property
     def texture_shift(self) -> int:
         """The binary logarithm of a texture's width: tensors lie in textures of up to 2 ** shift columns."""
-        return min(7, self.limits["texture_size"].bit_length() - 1)
+        return min(6, self.limits["texture_size"].bit_length() - 1)
 
     @cached_property
     def samples_faster(self) -> bool:

@@ -14,7 +14,6 @@ from perframe.backends.gl.steps import Array, Binding, KernelStep, from_gpu, kin
 from perframe.backends.gl.storage import GLStorage
 from perframe.backends.gl.texels import (
     SHEETS,
-    areas,
     count_texels,
     from_sheets,
     most_elements,
@@ -132,7 +131,7 @@ class PixelStep(KernelStep):
         samplers = [f"{name}_texture" for name in kinds]
         super().__init__(device, binding, "pixel", texture_accessors(device, kinds), {}, samplers)
         self._vertex_array = device.vertex_array
-        self._areas = areas(binding.output.shape.size, device.texture_shift)
+        self._size = texture_size(binding.output.shape.size, device.texture_shift)
         self._is_long = binding.is_long
         self._instances = min(SHEETS, count_texels(binding.output.shape.size)) if self._is_long else 1
 
@@ -154,9 +153,8 @@ class PixelStep(KernelStep):
         framebuffers = self.output.framebuffers
         gl.glBindFramebuffer(_FRAMEBUFFER, framebuffers.any if self._is_long else framebuffers.every)
         gl.glBindVertexArray(self._vertex_array)
-        for area in self._areas:
-            gl.glViewport(*area)
-            gl.glDrawArraysInstanced(_TRIANGLES, 0, 3, self._instances)
+        gl.glViewport(0, 0, *self._size)
+        gl.glDrawArraysInstanced(_TRIANGLES, 0, 3, self._instances)
 
 
 def texture_accessors(device: Device, kinds: Mapping[str, str]) -> list[str]:
@@ -164,11 +162,11 @@ def texture_accessors(device: Device, kinds: Mapping[str, str]) -> list[str]:
     those at four indices, or a texel.
     """
     read = (
-        "textureLod(T, vec3((vec2(COLUMN(t), ROW(t)) + 0.5) / vec2(textureSize(T, 0)), SHEET(t)), 0.0)"
+        "textureLod(T, vec3((vec2(COLUMN(t), ROW(t)) + 0.5) / vec2(textureSize(T, 0)), SHEET(t) + k), 0.0)"
         if device.samples_faster
-        else "texelFetch(T, ivec3(COLUMN(t), ROW(t), SHEET(t)), 0)"
+        else "texelFetch(T, ivec3(COLUMN(t), ROW(t), SHEET(t) + k), 0)"
     )
-    places = f"{shader_of_places(device.texture_shift)}\n#define READ_TEXEL(T, t) {read}"
+    places = f"{shader_of_places(device.texture_shift)}\n#define READ_TEXEL(T, t, k) {read}"
     return [places, *(_accessor(name, kind) for name, kind in kinds.items())]
 
 
@@ -176,7 +174,8 @@ def _accessor(name: str, kind: str) -> str:
     sampler, vector = ("sampler2DArray", "vec4") if kind == "float" else ("isampler2DArray", "ivec4")
     return (
         f"uniform {sampler} {name}_texture;\n"
-        f"{vector} {name}_texel(int t) {{ return READ_TEXEL({name}_texture, t); }}\n"
+        f"{vector} {name}_texel(int t) {{ return READ_TEXEL({name}_texture, t, 0); }}\n"
+        f"{vector} {name}_near(int t, int k) {{ return READ_TEXEL({name}_texture, t, k); }}\n"
         f"{kind} {name}(int i) {{ return {name}_texel(i >> 2)[i & 3]; }}\n"
         f"{vector} {name}_four(int i) {{\n"
         f"    {vector} a = {name}_texel(i >> 2);\n"

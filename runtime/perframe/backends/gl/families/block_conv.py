@@ -28,6 +28,8 @@ class Tile:
 
 WINDOW, POINTWISE = Tile("compute/block_conv", 4, 4), Tile("compute/block_pointwise", 8, 2)
 STRIP = Tile("block_conv", SHEETS, 1)  # of a pixel shader
+# The loops of kernels over the weights, the outermost first.
+DEPTH_FIRST, ROWS_FIRST, TAPS_FIRST = "depth, row, tap", "row, depth, tap", "row, tap, depth"
 
 
 def lower(call: Call[BlockConvolution], tools: Tools) -> list[Binding]:
@@ -46,9 +48,11 @@ def lower(call: Call[BlockConvolution], tools: Tools) -> list[Binding]:
         depth, blocks, group_blocks = 0, 1, 1
     if tile is POINTWISE:
         depth = 2 * BLOCK  # a round of its loop takes two blocks
+    row_taps = _shared_taps(window) if tile is STRIP else 0
+    order = DEPTH_FIRST if tile is not STRIP else ROWS_FIRST if row_taps else TAPS_FIRST
     w = call.input(1).derived(
-        f"{blocks} blocks of {form.groups} groups by {depth}",
-        lambda value: _packed(value, form.groups, blocks, depth),
+        f"{blocks} blocks of {form.groups} groups by {depth} {order}",
+        lambda value: _packed(value, form.groups, blocks, depth, order),
     )
     if b is not None:
         b = b.derived("whole blocks", lambda value: np.pad(value, (0, -len(value) % BLOCK)))
@@ -57,7 +61,7 @@ def lower(call: Call[BlockConvolution], tools: Tools) -> list[Binding]:
     params |= {"out_blocks": outputs, "has_bias": b is not None, "has_addend": addend is not None}
     numbers, grid = {"DEPTH": depth}, (0, 0, 0)
     if tile is STRIP:
-        numbers |= {"ONE_TAP": int(has_one_tap)}
+        numbers |= {"WIDTH": row_taps}
     elif tile is POINTWISE:
         numbers = {"PIXELS": tile.pixels, "BLOCKS": blocks}
         params = {name: value for name, value in params.items() if name not in ("kernel", "dilation", "begin")}
@@ -87,10 +91,19 @@ def _sharing(window: Window) -> dict[str, int]:
     return {"WIDTH": width, "STRIDE": stride} if shares else {"WIDTH": 0, "STRIDE": 0}
 
 
-def _packed(weights: Any, groups: int, blocks: int, depth_block: int) -> Any:
-    """The weights as (so many blocks of outputs, depth block, kernel row, column, part of depth block, block, depth in
-    part, output in block). Missing outputs and depths are zero. Without depth: as (block, kernel row, column, output in
-    block).
+def _shared_taps(window: Window) -> int:
+    """The taps of a row if lines of the result are as long as those of the data, so that a strip's data is consecutive
+    too, and if there is a variant for so many; else 0.
+    """
+    *_, width = window.kernel
+    is_as_long = window.begin[-1] + window.end[-1] == width - 1
+    consecutive = is_as_long and set(window.strides) == {1} and (window.dilations[-1] == 1 or width == 1)
+    return width if consecutive and width in SHARED_WIDTHS else 0
+
+
+def _packed(weights: Any, groups: int, blocks: int, depth_block: int, order: str) -> Any:
+    """The weights as (so many blocks of outputs, the loops in their order, part of depth block, block, depth in part,
+    output in block). Missing outputs and depths are zero. Without depth: as (block, kernel row, tap, output in block).
     """
     outputs, depth = weights.shape[:2]
     kernel = (1, *weights.shape[2:]) if weights.ndim == 3 else weights.shape[2:]
@@ -102,4 +115,5 @@ def _packed(weights: Any, groups: int, blocks: int, depth_block: int) -> Any:
     padded = np.zeros((groups, per_group * BLOCK, depth_blocks * depth_block, *kernel), np.float32)
     padded[:, : outputs // groups, :depth] = weights.reshape(groups, outputs // groups, depth, *kernel)
     split = padded.reshape(groups, per_group // blocks, blocks, BLOCK, depth_blocks, parts, -1, *kernel)
-    return np.ascontiguousarray(split.transpose(0, 1, 4, 7, 8, 5, 2, 6, 3)).reshape(-1)
+    loops = [{"depth": 4, "row": 7, "tap": 8}[loop] for loop in order.split(", ")]
+    return np.ascontiguousarray(split.transpose(0, 1, *loops, 5, 2, 6, 3)).reshape(-1)
