@@ -26,7 +26,7 @@ class Tile:
     most_blocks: int
 
 
-WINDOW, POINTWISE = Tile("compute/block_conv", 4, 4), Tile("compute/block_pointwise", 8, 2)
+WINDOW, POINTWISE = Tile("compute/block_conv", 4, 4), Tile("compute/block_pointwise", 4, 4)
 STRIP = Tile("block_conv", SHEETS, 1)  # of a pixel shader
 # The loops of kernels over the weights, the outermost first.
 DEPTH_FIRST, ROWS_FIRST, TAPS_FIRST = "depth, row, tap", "row, depth, tap", "row, tap, depth"
@@ -67,8 +67,9 @@ def lower(call: Call[BlockConvolution], tools: Tools) -> list[Binding]:
         params = {name: value for name, value in params.items() if name not in ("kernel", "dilation", "begin")}
         grid = (-(-math.prod(form.output) // tile.pixels), -(-outputs // blocks), form.batch)
     else:
-        numbers |= {"PIXELS": tile.pixels, "BLOCKS": blocks, **_sharing(window)}
-        params["strips"] = -(-form.output[-1] // tile.pixels)
+        P = 8 if is_depthwise else tile.pixels
+        numbers |= {"PIXELS": P, "BLOCKS": blocks, **_sharing(window)}
+        params["strips"] = -(-form.output[-1] // P)
         grid = (math.prod(form.output[:-1]) * params["strips"], -(-outputs // blocks), form.batch)
     given = {"X": x, "W": w, "B": b or w, "A": addend or x}
     defines = {name: str(number) for name, number in numbers.items()}
