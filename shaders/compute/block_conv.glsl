@@ -38,7 +38,7 @@ vec4 data(int at, int plane) {
 }
 void tile(ivec3 at) {
     int row = at.x / strips, left = (at.x - row * strips) * PIXELS;
-    if (row >= output_.x) return;
+    if (row >= output_.x || at.y * BLOCKS >= out_blocks) return;
     int first = at.y * BLOCKS, plane = size.x * size.y;
 #if DEPTH == 0
     int source = (at.z * planes + first) * plane;

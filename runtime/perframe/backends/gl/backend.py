@@ -122,7 +122,7 @@ class GLBackend:
             operand.storage.upload(values)
             return operand
 
-        tools = Tools(scratch, constant, self.stores_anywhere)
+        tools = Tools(scratch, constant, self.stores_anywhere, self.device.choices)
         with self.device.using():
             try:
                 bindings: list[Binding] = family.lower(call, tools)

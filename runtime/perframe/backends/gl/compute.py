@@ -7,7 +7,7 @@ from typing import Any
 
 from perframe.backends.gl.backend import GLBackend, StagedReadback
 from perframe.backends.gl.context import Device, device_for
-from perframe.backends.gl.steps import Array, Binding, KernelStep, from_gpu, kind_of, to_gpu
+from perframe.backends.gl.steps import GROUP_ROWS, Array, Binding, KernelStep, from_gpu, kind_of, to_gpu
 from perframe.backends.gl.storage import GLStorage
 from perframe.backends.gl.texels import SHEETS
 from perframe.errors import BackendError
@@ -90,11 +90,13 @@ class ComputeStep(KernelStep):
         viewed = [index for index, fit in enumerate(fits) if fit]
         units = {index: unit for unit, index in enumerate(viewed, len(kernel.textures))}
         accessors = [buffer_accessor(name, kinds[name], at, units.get(at)) for at, name in enumerate(kinds)]
-        super().__init__(device, binding, "compute", accessors, {"TEXELS": str(SHEETS)})
+        rows = int(binding.defines.get(GROUP_ROWS, 1))
+        sizes = {"TEXELS": SHEETS, "GROUP_COLUMNS": _GROUP // rows, GROUP_ROWS: rows}
+        super().__init__(device, binding, "compute", accessors, {name: str(size) for name, size in sizes.items()})
         self._units, size = units, binding.output.shape.size
         if kernel.unit == "grid":
-            x, *rest = binding.grid
-            self._groups = (-(-x // _GROUP), *rest)
+            x, y, z = binding.grid
+            self._groups = (-(-x // (_GROUP // rows)), -(-y // rows), z)
         else:
             texels = (size + 3) // 4
             counts = {"element": size, "texel": texels, "strip": -(-texels // SHEETS), "tile": binding.tiles}

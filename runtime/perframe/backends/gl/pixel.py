@@ -163,7 +163,7 @@ def texture_accessors(device: Device, kinds: Mapping[str, str]) -> list[str]:
     """
     read = (
         "textureLod(T, vec3((vec2(COLUMN(t), ROW(t)) + 0.5) / vec2(textureSize(T, 0)), SHEET(t) + k), 0.0)"
-        if device.samples_faster
+        if device.choices["texels"] == "sampled"
         else "texelFetch(T, ivec3(COLUMN(t), ROW(t), SHEET(t) + k), 0)"
     )
     places = f"{shader_of_places(device.texture_shift)}\n#define READ_TEXEL(T, t, k) {read}"

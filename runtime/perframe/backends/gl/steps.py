@@ -17,6 +17,7 @@ from perframe.backends.gl.context import Device
 from perframe.backends.gl.program import FORMULA_NUMBERS, Kernel, Numbers, compose, load_kernel
 from perframe.backends.gl.storage import GLStorage
 from perframe.backends.gl.timers import StepTimers
+from perframe.backends.gl.variants import Choices
 from perframe.backends.operand import Operand, Scratch
 from perframe.backends.protocol import LayerLike, Step
 from perframe.errors import InputError
@@ -40,6 +41,7 @@ MOST_DIMS = 8  # the length of a kernel's fixed arrays
 RUN = 1024  # the most elements that one invocation reduces; longer reductions are done in parts
 # llvmpipe silently ends a shader after 65,535 rounds of all its loops. One pixel shader computes four elements.
 ROUNDS = 60_000
+GROUP_ROWS = "GROUP_ROWS"  # a define of a kernel with a grid: the rows of its work groups, if they are not one
 
 
 _INT32 = np.iinfo(np.int32)
@@ -203,6 +205,7 @@ class Tools:
     scratch: Scratch
     constant: Callable[[Any], Operand]
     stores_anywhere: bool  # whether an invocation may store several elements, at any index
+    choices: Choices  # the device's variants of kernels
 
 
 def on_gl(storage: Storage) -> GLStorage:

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from perframe.backends.gl.steps import Binding, Call, Tools, epilogue_of, window_params
+from perframe.backends.gl.steps import GROUP_ROWS, Binding, Call, Tools, epilogue_of, window_params
 from perframe.backends.gl.texels import SHEETS
+from perframe.backends.gl.variants import Choices
 from perframe.layers.block_conv import BlockConvolution
 from perframe.layers.blocks import BLOCK, blocks_of
 from perframe.layers.geometry import Window
@@ -17,64 +18,79 @@ from perframe.layers.geometry import Window
 SHARED_WIDTHS, SHARED_STRIDES = (1, 3, 5, 7), (1, 2)  # of windows whose pixels share what they read of a line
 
 
-@dataclass(frozen=True)
-class Tile:
-    """The kernel of an invocation that computes so many pixels, and at most so many blocks of outputs for each."""
-
-    kernel: str
-    pixels: int
-    most_blocks: int
-
-
-WINDOW, POINTWISE = Tile("compute/block_conv", 4, 4), Tile("compute/block_pointwise", 4, 4)
-STRIP = Tile("block_conv", SHEETS, 1)  # of a pixel shader
+SMALL_MAP = 128  # pixels of a result: a work group of 64 invocations along them would be half idle
 # The loops of kernels over the weights, the outermost first.
 DEPTH_FIRST, ROWS_FIRST, TAPS_FIRST = "depth, row, tap", "row, depth, tap", "row, tap, depth"
+
+
+@dataclass(frozen=True)
+class Tile:
+    """An invocation computes so many pixels, and at most so many blocks of outputs for each. A work group has so many
+    rows of invocations, with other blocks.
+    """
+
+    pixels: int
+    most_blocks: int
+    group_rows: int
+
+
+STRIP = Tile(SHEETS, 1, 1)  # of a pixel shader
 
 
 def lower(call: Call[BlockConvolution], tools: Tools) -> list[Binding]:
     """One kernel, with bias, addend and epilogue in it."""
     form, x, b, addend = call.form, call.x, call.optional(2), call.optional(3)
     window, outputs, depth_blocks = form.window, blocks_of(form.outputs), blocks_of(form.depth)
-    is_depthwise = form.groups > 1 and form.depth == 1
-    has_one_tap = math.prod(window.kernel) == 1 and not any(window.begin) and not any(window.end)
-    tile = STRIP if not tools.stores_anywhere else WINDOW
-    if tile is WINDOW and has_one_tap and form.takes_blocks and not is_depthwise:
-        tile = POINTWISE
+    kind, on_pixel = _kind(form), not tools.stores_anywhere
+    tile = STRIP if on_pixel else _chosen(kind, form, tools.choices)
     group_blocks, depth = outputs // form.groups, BLOCK if form.takes_blocks else form.depth
     blocks = _together(group_blocks, form.groups, tile.most_blocks)
     planes = depth_blocks * form.groups if form.takes_blocks else form.depth  # of a picture, of blocks or channels
-    if is_depthwise:
-        depth, blocks, group_blocks = 0, 1, 1
-    if tile is POINTWISE:
+    if kind == "depthwise":
+        depth, blocks, group_blocks, planes = 0, 1, 1, outputs
+    params: dict[str, Any] = window_params(window, 2, size=form.size, output_=form.output)
+    params |= {"depth_blocks": depth_blocks, "group_blocks": group_blocks, "planes": planes}
+    params |= {"out_blocks": outputs, "has_bias": b is not None, "has_addend": addend is not None}
+    numbers, order = {"DEPTH": depth}, DEPTH_FIRST
+    across = -(-math.prod(form.output) // tile.pixels)
+    if on_pixel:
+        kernel, numbers["WIDTH"] = "block_conv", _shared_taps(window)
+        order = ROWS_FIRST if numbers["WIDTH"] else TAPS_FIRST
+    elif kind == "pointwise":
+        kernel, numbers = "compute/block_pointwise", {}
         depth = 2 * BLOCK  # a round of its loop takes two blocks
-    row_taps = _shared_taps(window) if tile is STRIP else 0
-    order = DEPTH_FIRST if tile is not STRIP else ROWS_FIRST if row_taps else TAPS_FIRST
+        params = {name: value for name, value in params.items() if name not in ("kernel", "dilation", "begin")}
+    else:
+        kernel, numbers = "compute/block_conv", numbers | _sharing(window)
+        params["strips"] = -(-form.output[-1] // tile.pixels)
+        across = math.prod(form.output[:-1]) * params["strips"]
+    if not on_pixel:
+        numbers |= {"PIXELS": tile.pixels, "BLOCKS": blocks, GROUP_ROWS: tile.group_rows}
     w = call.input(1).derived(
-        f"{blocks} blocks of {form.groups} groups by {depth} {order}",
+        f"{blocks} blocks of {form.groups} groups by {depth}, {order}",
         lambda value: _packed(value, form.groups, blocks, depth, order),
     )
     if b is not None:
         b = b.derived("whole blocks", lambda value: np.pad(value, (0, -len(value) % BLOCK)))
-    params: dict[str, Any] = window_params(window, 2, size=form.size, output_=form.output)
-    params |= {"depth_blocks": depth_blocks, "group_blocks": group_blocks, "planes": planes}
-    params |= {"out_blocks": outputs, "has_bias": b is not None, "has_addend": addend is not None}
-    numbers, grid = {"DEPTH": depth}, (0, 0, 0)
-    if tile is STRIP:
-        numbers |= {"WIDTH": row_taps}
-    elif tile is POINTWISE:
-        numbers = {"PIXELS": tile.pixels, "BLOCKS": blocks}
-        params = {name: value for name, value in params.items() if name not in ("kernel", "dilation", "begin")}
-        grid = (-(-math.prod(form.output) // tile.pixels), -(-outputs // blocks), form.batch)
-    else:
-        P = 8 if is_depthwise else tile.pixels
-        numbers |= {"PIXELS": P, "BLOCKS": blocks, **_sharing(window)}
-        params["strips"] = -(-form.output[-1] // P)
-        grid = (math.prod(form.output[:-1]) * params["strips"], -(-outputs // blocks), form.batch)
     given = {"X": x, "W": w, "B": b or w, "A": addend or x}
     defines = {name: str(number) for name, number in numbers.items()}
     functions = epilogue_of(call.layer, call.y.dtype)
-    return [call.bind(tile.kernel, given, call.y, params, defines, functions, grid=grid)]
+    grid = (across, -(-outputs // blocks), form.batch)
+    return [call.bind(kernel, given, call.y, params, defines, functions, grid=grid)]
+
+
+def _kind(form: BlockConvolution) -> str:
+    """The kernel for a convolution, as variants.py names it."""
+    if form.groups > 1 and form.depth == 1:
+        return "depthwise"
+    has_one_tap = math.prod(form.window.kernel) == 1 and not any(form.window.begin) and not any(form.window.end)
+    return "pointwise" if has_one_tap and form.takes_blocks else "window"
+
+
+def _chosen(kind: str, form: BlockConvolution, choices: Choices) -> Tile:
+    """The device's tile for a convolution."""
+    variant = choices[f"{kind}, small map" if math.prod(form.output) <= SMALL_MAP else kind]
+    return Tile(*map(int, variant.split("x")))
 
 
 def _together(group_blocks: int, groups: int, most: int) -> int:
