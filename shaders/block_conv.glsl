@@ -17,65 +17,114 @@
 //@ include four
 //@ include repeat
 // Convolution of channel blocks in strips of consecutive pixels, four channels each. A strip may end in another plane of
-// the result than it begins in; then it is computed for both, with their weights. The weights are packed as (block, depth
-// block, kernel row, column, depth in block, channel in block).
+// the result than it begins in; then it is computed for both, with their weights. What depends on a tap alone is decided
+// outside of the loop over channels. The weights are packed as (block, kernel row, tap in row, depth block, depth in
+// block, channel in block); if WIDTH is not 0, as (block, kernel row, depth block, tap in row, ...).
 // A block of depth has DEPTH channels: 4, or 1 to 3 that are read from planes. DEPTH is 0 if each channel meets its own
-// weight alone. ONE_TAP is 1 if no tap lies outside the picture.
+// weight alone. If WIDTH is not 0, a row of the window has so many taps, and lines of the result are as long as those
+// of the data: then a strip's data is consecutive too, and its taps share what they read.
 #define STRIP
-#if DEPTH == 1
-#define DATA(at, plane) vec4(X(at), 0.0, 0.0, 0.0)
-#elif DEPTH == 2
-#define DATA(at, plane) vec4(X(at), X((at) + plane), 0.0, 0.0)
-#elif DEPTH == 3
-#define DATA(at, plane) vec4(X(at), X((at) + plane), X((at) + 2 * plane), 0.0)
+#if DEPTH == 4
+#define DATA(at) X_texel(at)
+#define FACTOR(d, unused, none) factor[d] = W_near(w, d);
 #else
-#define DATA(at, plane) X_texel(at)
+#define FACTOR(d, unused, none) factor[d] = W_texel(w + d);
 #endif
+#if DEPTH == 0
+#define CHANNELS 1
+#define DATA(at) X_texel(at)
+#define PRODUCT(d, p, k) sum[p] += v[p + k] * factor[d];
+#else
+#define CHANNELS DEPTH
+#define PRODUCT(d, p, k) sum[p] += v[p + k][d] * factor[d];
+#endif
+#if DEPTH == 1
+#define DATA(at) vec4(X(at), 0.0, 0.0, 0.0)
+#elif DEPTH == 2
+#define DATA(at) vec4(X(at), X((at) + plane), 0.0, 0.0)
+#elif DEPTH == 3
+#define DATA(at) vec4(X(at), X((at) + plane), X((at) + 2 * plane), 0.0)
+#endif
+#if WIDTH > 0
+#define TAPS WIDTH
+#define ROUNDS 1
+#else
+#define TAPS 1
+#define ROUNDS kernel.y
+#endif
+#define OF_PLANE(p) (pixel + p >= 0 && pixel + p < area)
+#define ADD(p, k, none) if (inside[p * TAPS + k]) { REPEAT(CHANNELS, PRODUCT, p, k) }
+#define TAP(k, unused, none) REPEAT(CHANNELS, FACTOR, none, none) REPEAT2(TEXELS, ADD, k, none) w += CHANNELS;
 void strip(int first, out vec4 result[TEXELS]) {
     int area = output_.x * output_.y, plane = size.x * size.y, final = min(first + TEXELS, (O_size + 3) / 4) - 1;
+    vec4 sum[TEXELS];
+    for (int p = 0; p < TEXELS; ++p) sum[p] = vec4(0.0);
     for (int t = first / area; t <= final / area; ++t) {
-        int n = t / out_blocks, block = t - n * out_blocks;
+        int n = t / out_blocks, block = t - n * out_blocks, pixel = first - t * area;
 #if DEPTH == 0
         int source = (n * planes + block) * plane;
 #else
         int source = (n * planes + block / group_blocks * depth_blocks) * plane;
 #endif
-        int w = block * depth_blocks * kernel.x * kernel.y * max(DEPTH, 1);
-        vec4 start = has_bias == 1 ? B_texel(block) : vec4(0.0), sum[TEXELS], v[TEXELS], factor;
+        int w = block * depth_blocks * kernel.x * kernel.y * CHANNELS;
+        vec4 start = has_bias == 1 ? B_texel(block) : vec4(0.0);
+        for (int p = 0; p < TEXELS; ++p) sum[p] = OF_PLANE(p) ? start : sum[p];
+#if WIDTH > 0
+        int in_line[2] = int[2](0, 0); // a bit for each tap of a row, of four pixels each
+        for (int p = 0; p < TEXELS; ++p) {
+            int x = (pixel + p) % size.y - begin.y;
+            for (int k = 0; k < TAPS; ++k)
+                in_line[p / 4] |= int(OF_PLANE(p) && x + k >= 0 && x + k < size.y) << (p % 4 * TAPS + k);
+        }
+#else
         int x0[TEXELS], y0[TEXELS];
-#define BEGIN(p, unused, none) { \
-    int at = min(max(first + p - t * area, 0), area - 1), row = at / output_.y; \
-    sum[p] = start; x0[p] = (at - row * output_.y) * stride.y - begin.y; y0[p] = row * stride.x - begin.x; \
-}
-        REPEAT(TEXELS, BEGIN, none, none)
-        for (int c = 0; c < depth_blocks; ++c, source += plane)
-#if ONE_TAP == 1
-        {
-#define LOAD(p, unused, none) v[p] = DATA(source + y0[p] * size.y + x0[p], plane);
-#else
-            for (int i = 0; i < kernel.x; ++i)
-                for (int j = 0; j < kernel.y; ++j) {
-                    int dx = j * dilation.y, dy = i * dilation.x;
-#define LOAD(p, unused, none) { \
-    int x = x0[p] + dx, y = y0[p] + dy, x1 = min(max(x, 0), size.y - 1), y1 = min(max(y, 0), size.x - 1); \
-    v[p] = mix(vec4(0.0), DATA(source + y1 * size.y + x1, plane), bvec4(x == x1 && y == y1)); \
-}
+        for (int p = 0; p < TEXELS; ++p) {
+            int row = (pixel + p) / output_.y;
+            x0[p] = (pixel + p - row * output_.y) * stride.y - begin.y;
+            y0[p] = row * stride.x - begin.x;
+        }
 #endif
-                    REPEAT(TEXELS, LOAD, none, none)
-#if DEPTH == 0
-                    factor = W_texel(w++);
-#define ADD(p, unused, none) sum[p] += v[p] * factor;
-                    REPEAT(TEXELS, ADD, none, none)
-#else
-#define ADD(p, k, none) sum[p] += v[p][k] * factor;
-#define CHANNEL(k, unused, none) factor = W_texel(w++); REPEAT(TEXELS, ADD, k, none)
-                    REPEAT2(DEPTH, CHANNEL, none, none)
-#endif
+        for (int i = 0; i < kernel.x; ++i)
+            for (int j = 0; j < ROUNDS; ++j) {
+                bool inside[TEXELS * TAPS];
+#if WIDTH > 0
+                int at = pixel + (i * dilation.x - begin.x) * size.y;
+                for (int p = 0; p < TEXELS; ++p) {
+                    bool on_row = at + p >= 0 && at + p < plane;
+                    for (int k = 0; k < TAPS; ++k)
+                        inside[p * TAPS + k] = on_row && (in_line[p / 4] & 1 << (p % 4 * TAPS + k)) != 0;
                 }
-#define KEEP(p, unused, none) if ((first + p) / area == t) { \
-    if (block < addend_blocks) sum[p] += A_texel(first + p + n * (addend_blocks - out_blocks) * area); \
-    result[p] = epilogue_of_four(sum[p]); \
-}
-        REPEAT(TEXELS, KEEP, none, none)
+                at += source - begin.y;
+#else
+                int at[TEXELS];
+                for (int p = 0; p < TEXELS; ++p) {
+                    int x = x0[p] + j * dilation.y, y = y0[p] + i * dilation.x;
+                    inside[p] = OF_PLANE(p) && x >= 0 && x < size.y && y >= 0 && y < size.x;
+                    at[p] = source + y * size.y + x;
+                }
+#endif
+#if DEPTH == 4
+                for (int c = 0; c < depth_blocks; ++c) // otherwise there is one block
+#endif
+                {
+                    vec4 v[TEXELS + TAPS - 1], factor[CHANNELS];
+#if WIDTH > 0
+                    for (int p = 0; p < TEXELS + TAPS - 1; ++p) v[p] = DATA(at + p);
+                    at += plane;
+#else
+                    for (int p = 0; p < TEXELS; ++p) {
+                        v[p] = DATA(at[p]);
+                        at[p] += plane;
+                    }
+#endif
+                    REPEAT3(TAPS, TAP, none, none)
+                }
+            }
+        for (int p = 0; p < TEXELS; ++p)
+            if (OF_PLANE(p)) {
+                if (block < addend_blocks) sum[p] += A_texel(first + p + n * (addend_blocks - out_blocks) * area);
+                sum[p] = epilogue_of_four(sum[p]);
+            }
     }
+    result = sum;
 }

@@ -38,7 +38,7 @@ vec4 data(int at, int plane) {
 }
 void tile(ivec3 at) {
     int row = at.x / strips, left = (at.x - row * strips) * PIXELS;
-    if (row >= output_.x) return;
+    if (row >= output_.x || at.y * BLOCKS >= out_blocks) return;
     int first = at.y * BLOCKS, plane = size.x * size.y;
 #if DEPTH == 0
     int source = (at.z * planes + first) * plane;
@@ -52,6 +52,10 @@ void tile(ivec3 at) {
     }
     int w = at.y * depth_blocks * kernel.x * kernel.y * BLOCKS * max(DEPTH, 1);
     int x0 = left * stride.y - begin.y, y0 = row * stride.x - begin.x;
+#if WIDTH > 0
+    int column[SHARED];
+    for (int p = 0; p < SHARED; ++p) column[p] = clamp(x0 + p, 0, size.y - 1);
+#endif
     for (int c = 0; c < depth_blocks; ++c, source += plane)
         for (int i = 0; i < kernel.x; ++i) {
             int y = y0 + i * dilation.x;
@@ -59,11 +63,8 @@ void tile(ivec3 at) {
             int line = source + (on_row ? y : 0) * size.y;
 #if WIDTH > 0
             vec4 v[SHARED];
-            for (int p = 0; p < SHARED; ++p) {
-                int x = x0 + p;
-                bool inside = on_row && x >= 0 && x < size.y;
-                v[p] = mix(vec4(0.0), data(line + clamp(x, 0, size.y - 1), plane), bvec4(inside));
-            }
+            for (int p = 0; p < SHARED; ++p)
+                v[p] = mix(vec4(0.0), data(line + column[p], plane), bvec4(on_row && column[p] == x0 + p));
             for (int j = 0; j < WIDTH; ++j) {
 #define VALUE(p) v[p * STRIDE + j]
 #else

@@ -19,7 +19,7 @@
 #define GRID
 void tile(ivec3 at) {
     int area = output_.x * output_.y, plane = size.x * size.y, left = at.x * PIXELS;
-    if (left >= area) return;
+    if (left >= area || at.y * BLOCKS >= out_blocks) return;
     int first = at.y * BLOCKS, source = (at.z * planes + first / group_blocks * depth_blocks) * plane;
     vec4 sum[BLOCKS][PIXELS], v[PIXELS];
     int k[PIXELS];

@@ -1,17 +1,22 @@
 #version 430
 // One invocation computes one output element, one texel of four if the body defines texel(), TEXELS texels if it
-// defines strip(), or one tile, which the body stores. In a grid, all invocations of a work group have the same y and z.
-// A launch may be a part of all: it begins with the invocation O_first.x, or with the work groups of another y.
-layout(local_size_x = 64) in;
+// defines strip(), or one tile, which the body stores. In a grid, a work group has GROUP_ROWS rows; with one, all its
+// invocations have the same y, and compilers know it. A launch may be a part of all: it begins with the invocation
+// O_first.x and the row O_first.y.
 uniform ivec2 O_first;
 $declarations
+layout(local_size_x = GROUP_COLUMNS, local_size_y = GROUP_ROWS) in;
 $math
 $functions
 $body
 void main() {
     int o = O_first.x + int(gl_GlobalInvocationID.x);
 #if defined(GRID)
+#if GROUP_ROWS == 1
     tile(ivec3(o, O_first.y + int(gl_WorkGroupID.y), gl_WorkGroupID.z));
+#else
+    tile(ivec3(o, O_first.y + int(gl_GlobalInvocationID.y), gl_WorkGroupID.z));
+#endif
 #elif defined(TILE)
     if (o < O_tiles) tile(o);
 #elif defined(STRIP)

@@ -85,7 +85,7 @@ def test_gpus_run_some_rows_of_a_layer(
             np.testing.assert_allclose(worker.peek_output().download_to_array(), wanted(batch), 1e-4, 1e-5)
         worker.schedule(given(2))
         np.testing.assert_allclose(worker.peek_output().download_to_array(), wanted(2), 1e-4, 1e-5)
-    assert any(row for row, _ in ran) == (backend != "cpu") or rows > 4
+    assert any(row for row, _ in ran) == (backend != "cpu") or rows > 2
 
 
 def test_the_longest_piece_has_a_name(backend: str, backend_context: Any) -> None:

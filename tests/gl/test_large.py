@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,9 @@ import perframe as pf
 from gl.graphs import graph
 from perframe.backends.gl.context import device_for
 from perframe.backends.gl.program import ProgramCache, shaders_on_sheets
-from perframe.backends.gl.texels import areas, count_texels, from_sheets, texture_size, to_sheets
+from perframe.backends.gl.texels import count_texels, from_sheets, texture_size, to_sheets
 
-BAND = 128 * 4 * 8 * 4  # elements of a band: columns, rows, sheets, elements of a texel
+ROW = 64 * 8 * 4  # elements of a row: columns, sheets, elements of a texel
 
 
 def sequence(*shape: int) -> Any:
@@ -21,8 +22,8 @@ def sequence(*shape: int) -> Any:
     return (np.arange(np.prod(shape)) % 65521).astype(np.float32).reshape(shape)
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 5, 31, 33, 127, 129, BAND - 1, BAND, BAND + 1, 3 * BAND + 2])
-def test_sizes_around_texels_and_bands(size: int, where: str, gl_context: Any) -> None:
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 31, 33, 127, 129, ROW - 1, ROW, ROW + 1, 3 * ROW + 2])
+def test_sizes_around_texels_and_rows(size: int, where: str, gl_context: Any) -> None:
     """Flat, reversed (each element comes from another texel and sheet), and shifted by one."""
     nodes = [
         ("Slice", ["x", "end", "begin", "axis", "back"], ["reversed"]),
@@ -51,16 +52,16 @@ def test_more_than_one_dimension_of_groups(size: int, where: str, gl_context: An
     np.testing.assert_array_equal(y, sequence(size) + 1)
 
 
-def test_a_band_of_texels_is_as_wide_as_these_tests_assume(gl_context: Any) -> None:
+def test_a_row_of_texels_is_as_long_as_these_tests_assume(gl_context: Any) -> None:
     shift = device_for(gl_context).texture_shift
-    assert texture_size(BAND, shift) == (128, 4) and texture_size(BAND + 1, shift) == (128, 8)
-    assert areas(BAND, shift) == [(0, 0, 128, 4)] and areas(BAND + 1, shift) == [(0, 0, 128, 4), (0, 4, 4, 4)]
+    assert texture_size(ROW, shift) == (64, 1) and texture_size(ROW + 1, shift) == (64, 2)
 
 
-@pytest.mark.parametrize("size", [1, 30, 40, 300, BAND + 1])
+@pytest.mark.parametrize("size", [1, 30, 40, 300, ROW + 1])
 def test_a_geometry_shader_chooses_sheets_where_vertex_shaders_cannot(
-    size: int, gl_context: Any, monkeypatch: pytest.MonkeyPatch
+    size: int, gl_context: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
+    monkeypatch.setenv("PERFRAME_CACHE", str(tmp_path))  # no program comes from disk
     programs = ProgramCache(gl_context, device_for(gl_context).gl)
     programs.on_sheets = shaders_on_sheets(set())
     assert "geometry_shader" in programs.on_sheets
@@ -74,18 +75,17 @@ def test_a_geometry_shader_chooses_sheets_where_vertex_shaders_cannot(
     assert programs._programs
 
 
-@pytest.mark.parametrize("size", [1, 5, 33, 129, BAND, 2 * BAND + 1])
+@pytest.mark.parametrize("size", [1, 5, 33, 129, ROW, 2 * ROW + 1])
 def test_elements_lie_where_shaders_look_for_them(size: int) -> None:
-    """Texel t lies on sheet t mod 8. Its place, t div 8, counts the squares of four by four."""
+    """Texel t lies on sheet t mod 8. Its place, t div 8, counts the columns of rows."""
     values = np.arange(size, dtype=np.int32)
-    width, height = texture_size(size, 7)
-    sheets = to_sheets(values, 7).reshape(8, height, width, 4)
+    width, height = texture_size(size, 6)
+    sheets = to_sheets(values, 6).reshape(8, height, width, 4)
     places, sheet = np.divmod(values // 4, 8)
-    square, within = np.divmod(places, 16)
-    row, column = square // 32 * 4 + within // 4, square % 32 * 4 + within % 4
+    row, column = np.divmod(places, 64)
     np.testing.assert_array_equal(sheets[sheet, row, column, values % 4], values)
     used = sheets[: count_texels(size)].reshape(-1)
-    np.testing.assert_array_equal(from_sheets(used, size, 7), values)
+    np.testing.assert_array_equal(from_sheets(used, size, 6), values)
 
 
 @pytest.mark.parametrize("dtype", [np.int32, np.int64, bool])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pkgutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -77,6 +77,17 @@ def kernel_progress() -> float:
     """The compiled share of the requested CPU kernels, from 0 to 1."""
     share: float = import_module("perframe.backends.cpu.compile.compilers").compilers().progress
     return share
+
+
+def gl_choices(ctx: Any = None) -> Any:
+    """The variants of GL kernels on the device of a context, and the file that keeps them. Raises BackendError."""
+    return import_module("perframe.backends.gl.context").device_for(ctx).choices
+
+
+def gl_variants() -> Mapping[str, Sequence[str]]:
+    """The names of the variants of each GL kernel that has several."""
+    found: Mapping[str, Sequence[str]] = import_module("perframe.backends.gl.variants").VARIANTS
+    return found
 
 
 def gl_dtypes(layer: LayerLike) -> frozenset[DataType]:

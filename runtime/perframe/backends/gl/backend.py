@@ -132,7 +132,7 @@ class GLBackend:
             values = np.ascontiguousarray(array)
             return Operand("", values.shape, DataType.of(values.dtype), storage=self.constant(values))
 
-        tools = Tools(scratch, constant, self.stores_anywhere)
+        tools = Tools(scratch, constant, self.stores_anywhere, self.device.choices)
         with self.device.using():
             try:
                 bindings: list[Binding] = family.lower(call, tools)

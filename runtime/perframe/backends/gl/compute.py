@@ -11,7 +11,7 @@ from perframe.backends.gl.backend import GLBackend, StagedReadback
 from perframe.backends.gl.context import Device, device_for
 from perframe.backends.gl.program import Kernel
 from perframe.backends.gl.replay import CommandList, Name
-from perframe.backends.gl.steps import Array, Binding, KernelStep, from_gpu, kind_of, to_gpu
+from perframe.backends.gl.steps import GROUP_ROWS, Array, Binding, KernelStep, from_gpu, kind_of, to_gpu
 from perframe.backends.gl.storage import GLStorage
 from perframe.backends.gl.texels import SHEETS
 from perframe.errors import BackendError
@@ -104,15 +104,20 @@ class ComputeStep(KernelStep):
         fits = {name for name in kinds if binding.inputs[name].shape.size <= largest}
         buffers = buffers_of(kernel, kinds, binding.all_defines, fits)
         self._gl = device.gl
-        super().__init__(device, binding, "compute", [buffer.accessor for buffer in buffers], {"TEXELS": str(SHEETS)})
+        rows = int(binding.defines.get(GROUP_ROWS, 1))
+        self._columns, self._rows = _GROUP // rows, rows
+        sizes = {"TEXELS": SHEETS, "GROUP_COLUMNS": self._columns, GROUP_ROWS: rows}
+        accessors = [buffer.accessor for buffer in buffers]
+        super().__init__(device, binding, "compute", accessors, {name: str(size) for name, size in sizes.items()})
         self._buffers, size = buffers, binding.output.shape.size
         if kernel.unit == "grid":
             invocations, *rest = binding.grid
+            rest[0] = -(-rest[0] // rows)
         else:
             texels = (size + 3) // 4
             counts = {"element": size, "texel": texels, "strip": -(-texels // SHEETS), "tile": binding.tiles}
             invocations, *rest = counts[kernel.unit], 1, 1
-        self._extent = -(-invocations // _GROUP), *rest  # in work groups
+        self._extent = -(-invocations // self._columns), *rest  # in work groups
         self._parts = [(first, 0, count, rest[0]) for first, count in binding.parts(self._extent[0], _MAX_GROUPS)]
         self._axis = int(rest[0] > self._extent[0])
 
@@ -147,7 +152,7 @@ class ComputeStep(KernelStep):
         where = self._first if len(parts) > 1 or rows is not None else None
         for x, y, across, down in parts:
             if where is not None:
-                commands.call("glUniform2i", where, x * _GROUP, y)
+                commands.call("glUniform2i", where, x * self._columns, y * self._rows)
             commands.call("glDispatchCompute", across, down, self._extent[2])
         if where is not None:
             commands.call("glUniform2i", where, 0, 0)  # a program may be that of other steps too

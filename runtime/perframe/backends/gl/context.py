@@ -17,6 +17,7 @@ import moderngl
 from perframe.backends.gl.program import ProgramCache
 from perframe.backends.gl.state import ConditionalRendering, StateGuard
 from perframe.backends.gl.texels import SHEETS
+from perframe.backends.gl.variants import Choices
 from perframe.errors import BackendError, ClosedError
 from perframe.graphics import current_context
 from perframe.graphics.functions import Entries, generate, get
@@ -126,7 +127,7 @@ class Device:
         """The limits of this driver, by name."""
         names = {"texture_size": 0x0D33, "uniform_alignment": 0x8A34, "uniform_block": 0x8A30}
         if self.has_compute:
-            names |= {"storage_block": 0x90DE, "storage_alignment": 0x90DF}
+            names |= {"storage_block": 0x90DE, "storage_alignment": 0x90DF, "viewed_texels": 0x8C2B}
         return {name: get(self.gl, number) for name, number in names.items()}
 
     @cached_property
@@ -135,17 +136,22 @@ class Device:
         return FEWEST_ROUNDS if self._is_llvmpipe else MOST_ROUNDS
 
     @cached_property
-    def viewed_texels(self) -> int:
-        """The largest number of texels that kernels read through a texture over the buffer; 0 if they read the buffer.
+    def choices(self) -> Choices:
+        """The variants of kernels on this driver."""
+        with self.current():
+            return Choices([self.ctx.info[name] for name in ("GL_VENDOR", "GL_RENDERER", "GL_VERSION")])
 
-        llvmpipe reads such textures twice as fast. On a GPU the buffer itself is faster: it gives scalar loads.
+    @property
+    def viewed_texels(self) -> int:
+        """The largest number of texels that kernels read through a texture over the buffer; 0 if they read the buffer,
+        which gives a GPU scalar loads.
         """
-        return get(self.gl, 0x8C2B) if self._is_llvmpipe else 0
+        return self.limits["viewed_texels"] if self.choices["reads"] == "views" else 0
 
     @cached_property
     def texture_shift(self) -> int:
         """The binary logarithm of a texture's width: tensors lie in textures of up to 2 ** shift columns."""
-        return min(7, self.limits["texture_size"].bit_length() - 1)
+        return min(6, self.limits["texture_size"].bit_length() - 1)
 
     @cached_property
     def samples_faster(self) -> bool:

@@ -15,8 +15,6 @@ from perframe.backends.gl.steps import Array, Binding, KernelStep, from_gpu, kin
 from perframe.backends.gl.storage import GLStorage
 from perframe.backends.gl.texels import (
     SHEETS,
-    Area,
-    areas,
     count_texels,
     from_sheets,
     most_elements,
@@ -134,26 +132,15 @@ class PixelStep(KernelStep):
         samplers = [f"{name}_texture" for name in kinds]
         super().__init__(device, binding, "pixel", texture_accessors(device, kinds), {}, samplers)
         self._vertex_array = device.vertex_array
-        self._whole = areas(binding.output.shape.size, device.texture_shift)
-        self._areas = [
-            (x, y + first, width, rows) for x, y, width, height in self._whole for first, rows in binding.parts(height)
-        ]
+        self._width, self._height = texture_size(binding.output.shape.size, device.texture_shift)
+        self._parts = binding.parts(self._height)
         self._is_long = binding.is_long
         self._instances = min(SHEETS, count_texels(binding.output.shape.size)) if self._is_long else 1
 
     @property
     def rows(self) -> int:
         """The number of parts that it may be drawn in: the rows of texels."""
-        return sum(height for _, _, _, height in self._whole)
-
-    def _some(self, first: int, count: int) -> list[Area]:
-        """The areas of some rows. Areas lie one below the other, each from the left."""
-        found = []
-        for x, y, width, height in self._whole:
-            begin, end = max(y, first), min(y + height, first + count)
-            if begin < end:
-                found.append((x, begin, width, end - begin))
-        return found
+        return self._height
 
     def record(self, commands: CommandList, uniforms: int, rows: tuple[int, int] | None = None) -> None:
         """Record the draws of triangles that cover the output's texels, or parts of them, or some rows: the first, and
@@ -167,8 +154,8 @@ class PixelStep(KernelStep):
         target = Name(self._output, "framebuffers.any" if self._is_long else "framebuffers.every")
         commands.set(1, "glBindFramebuffer", _FRAMEBUFFER, target)
         commands.set(0, "glBindVertexArray", self._vertex_array)
-        for area in self._areas if rows is None else self._some(*rows):
-            commands.set(0, "glViewport", *area)
+        for first, count in self._parts if rows is None else [rows]:
+            commands.set(0, "glViewport", 0, first, self._width, count)
             commands.call("glDrawArraysInstanced", _TRIANGLES, 0, 3, self._instances)
 
 
@@ -177,11 +164,11 @@ def texture_accessors(device: Device, kinds: Mapping[str, str]) -> list[str]:
     those at four indices, or a texel.
     """
     read = (
-        "textureLod(T, vec3((vec2(COLUMN(t), ROW(t)) + 0.5) / vec2(textureSize(T, 0)), SHEET(t)), 0.0)"
-        if device.samples_faster
-        else "texelFetch(T, ivec3(COLUMN(t), ROW(t), SHEET(t)), 0)"
+        "textureLod(T, vec3((vec2(COLUMN(t), ROW(t)) + 0.5) / vec2(textureSize(T, 0)), SHEET(t) + k), 0.0)"
+        if device.choices["texels"] == "sampled"
+        else "texelFetch(T, ivec3(COLUMN(t), ROW(t), SHEET(t) + k), 0)"
     )
-    places = f"{shader_of_places(device.texture_shift)}\n#define READ_TEXEL(T, t) {read}"
+    places = f"{shader_of_places(device.texture_shift)}\n#define READ_TEXEL(T, t, k) {read}"
     return [places, *(_accessor(name, kind) for name, kind in kinds.items())]
 
 
@@ -189,7 +176,8 @@ def _accessor(name: str, kind: str) -> str:
     sampler, vector = ("sampler2DArray", "vec4") if kind == "float" else ("isampler2DArray", "ivec4")
     return (
         f"uniform {sampler} {name}_texture;\n"
-        f"{vector} {name}_texel(int t) {{ return READ_TEXEL({name}_texture, t); }}\n"
+        f"{vector} {name}_texel(int t) {{ return READ_TEXEL({name}_texture, t, 0); }}\n"
+        f"{vector} {name}_near(int t, int k) {{ return READ_TEXEL({name}_texture, t, k); }}\n"
         f"{kind} {name}(int i) {{ return {name}_texel(i >> 2)[i & 3]; }}\n"
         f"{vector} {name}_four(int i) {{\n"
         f"    {vector} a = {name}_texel(i >> 2);\n"

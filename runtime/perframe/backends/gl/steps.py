@@ -14,6 +14,7 @@ from perframe.backends.gl.context import FEWEST_ROUNDS, Device
 from perframe.backends.gl.program import FORMULA_NUMBERS, Kernel, Numbers, compose, load_kernel
 from perframe.backends.gl.replay import CommandList, Name
 from perframe.backends.gl.storage import GLStorage
+from perframe.backends.gl.variants import Choices
 from perframe.backends.operand import Operand, Scratch
 from perframe.backends.protocol import LayerLike
 from perframe.errors import InputError
@@ -36,6 +37,7 @@ MOST_DIMS = 8  # the length of a kernel's fixed arrays
 # The most operations of one launch: a slow GPU takes 0.2 s for them, and systems reset a GPU that is busy for 2 s.
 MOST_OPERATIONS = 4 * 10**9
 RUN = 1024  # the most elements that one invocation reduces; longer reductions are done in parts
+GROUP_ROWS = "GROUP_ROWS"  # a define of a kernel with a grid: the rows of its work groups, if they are not one
 
 
 _INT32 = np.iinfo(np.int32)
@@ -211,6 +213,7 @@ class Tools:
     scratch: Scratch
     constant: Callable[[Any], Operand]
     stores_anywhere: bool  # whether an invocation may store several elements, at any index
+    choices: Choices  # the device's variants of kernels
 
 
 def on_gl(storage: Storage) -> GLStorage:

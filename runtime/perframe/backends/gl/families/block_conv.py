@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from perframe.backends.gl.steps import Binding, Call, Tools, epilogue_of, window_params
+from perframe.backends.gl.steps import GROUP_ROWS, Binding, Call, Tools, epilogue_of, window_params
 from perframe.backends.gl.texels import SHEETS
+from perframe.backends.gl.variants import Choices
 from perframe.layers.block_conv import BlockConvolution
 from perframe.layers.blocks import BLOCK, Blocks, blocks_of
 from perframe.layers.geometry import Window
@@ -17,17 +18,23 @@ from perframe.layers.geometry import Window
 SHARED_WIDTHS, SHARED_STRIDES = (1, 3, 5, 7), (1, 2)  # of windows whose pixels share what they read of a line
 
 
+SMALL_MAP = 128  # pixels of a result: a work group of 64 invocations along them would be half idle
+# The loops of kernels over the weights, the outermost first.
+DEPTH_FIRST, ROWS_FIRST, TAPS_FIRST = "depth, row, tap", "row, depth, tap", "row, tap, depth"
+
+
 @dataclass(frozen=True)
 class Tile:
-    """The kernel of an invocation that computes so many pixels, and at most so many blocks of outputs for each."""
+    """An invocation computes so many pixels, and at most so many blocks of outputs for each. A work group has so many
+    rows of invocations, with other blocks.
+    """
 
-    kernel: str
     pixels: int
     most_blocks: int
+    group_rows: int
 
 
-WINDOW, POINTWISE = Tile("compute/block_conv", 4, 4), Tile("compute/block_pointwise", 8, 2)
-STRIP = Tile("block_conv", SHEETS, 1)  # of a pixel shader
+STRIP = Tile(SHEETS, 1, 1)  # of a pixel shader
 
 
 def lower(call: Call[BlockConvolution], tools: Tools) -> list[Binding]:
@@ -40,46 +47,57 @@ def lower(call: Call[BlockConvolution], tools: Tools) -> list[Binding]:
         x = tools.scratch((form.batch, rearranged.blocks, *form.size, BLOCK), x.dtype)
         before = [Call(call.layer, rearranged, [call.x], [x]).bind("to_blocks", {"X": call.x}, x)]
     window, outputs, depth_blocks = form.window, blocks_of(form.outputs), blocks_of(form.depth)
-    is_depthwise = form.groups > 1 and form.depth == 1
-    has_one_tap = math.prod(window.kernel) == 1 and not any(window.begin) and not any(window.end)
-    tile = STRIP if not tools.stores_anywhere else WINDOW
-    if tile is WINDOW and has_one_tap and form.takes_blocks and not is_depthwise:
-        tile = POINTWISE
+    kind, on_pixel = _kind(form), not tools.stores_anywhere
+    tile = STRIP if on_pixel else _chosen(kind, form, tools.choices)
     group_blocks, depth = outputs // form.groups, BLOCK if form.takes_blocks else form.depth
     blocks = _together(group_blocks, form.groups, tile.most_blocks)
     planes = depth_blocks * form.groups if form.takes_blocks else form.depth  # of a picture, of blocks or channels
-    if is_depthwise:
+    if kind == "depthwise":
         depth, blocks, group_blocks, planes = 0, 1, 1, outputs
-    if tile is POINTWISE:
+    params: dict[str, Any] = window_params(window, 2, size=form.size, output_=form.output)
+    params |= {"depth_blocks": depth_blocks, "group_blocks": group_blocks, "planes": planes}
+    params |= {"out_blocks": outputs, "has_bias": b is not None}
+    params["addend_blocks"] = 0 if addend is None else addend.shape[1]
+    numbers, order = {"DEPTH": depth}, DEPTH_FIRST
+    across = -(-math.prod(form.output) // tile.pixels)
+    if on_pixel:
+        kernel, numbers["WIDTH"] = "block_conv", _shared_taps(window)
+        order = ROWS_FIRST if numbers["WIDTH"] else TAPS_FIRST
+    elif kind == "pointwise":
+        kernel, numbers = "compute/block_pointwise", {}
         depth = 2 * BLOCK  # a round of its loop takes two blocks
+        params = {name: value for name, value in params.items() if name not in ("kernel", "dilation", "begin")}
+    else:
+        kernel, numbers = "compute/block_conv", numbers | _sharing(window)
+        params["strips"] = -(-form.output[-1] // tile.pixels)
+        across = math.prod(form.output[:-1]) * params["strips"]
+    if not on_pixel:
+        numbers |= {"PIXELS": tile.pixels, "BLOCKS": blocks, GROUP_ROWS: tile.group_rows}
     w = call.input(1).derived(
-        f"{blocks} blocks of {form.groups} groups by {depth}",
-        lambda value: _packed(value, form.groups, blocks, depth),
+        f"{blocks} blocks of {form.groups} groups by {depth}, {order}",
+        lambda value: _packed(value, form.groups, blocks, depth, order),
     )
     if b is not None:
         b = b.derived("whole blocks", lambda value: np.pad(value, (0, -len(value) % BLOCK)))
-    params: dict[str, Any] = window_params(window, 2, size=form.size, output_=form.output)
-    params |= {"depth_blocks": depth_blocks, "group_blocks": group_blocks, "planes": planes}
-    params |= {
-        "out_blocks": outputs,
-        "has_bias": b is not None,
-        "addend_blocks": 0 if addend is None else addend.shape[1],
-    }
-    numbers, grid = {"DEPTH": depth}, (0, 0, 0)
-    if tile is STRIP:
-        numbers |= {"ONE_TAP": int(has_one_tap)}
-    elif tile is POINTWISE:
-        numbers = {"PIXELS": tile.pixels, "BLOCKS": blocks}
-        params = {name: value for name, value in params.items() if name not in ("kernel", "dilation", "begin")}
-        grid = (-(-math.prod(form.output) // tile.pixels), -(-outputs // blocks), form.batch)
-    else:
-        numbers |= {"PIXELS": tile.pixels, "BLOCKS": blocks, **_sharing(window)}
-        params["strips"] = -(-form.output[-1] // tile.pixels)
-        grid = (math.prod(form.output[:-1]) * params["strips"], -(-outputs // blocks), form.batch)
     given = {"X": x, "W": w, "B": b or w, "A": addend or x}
     defines = {name: str(number) for name, number in numbers.items()}
     functions = epilogue_of(call.layer, call.y.dtype)
-    return [*before, call.bind(tile.kernel, given, call.y, params, defines, functions, grid=grid)]
+    grid = (across, -(-outputs // blocks), form.batch)
+    return [*before, call.bind(kernel, given, call.y, params, defines, functions, grid=grid)]
+
+
+def _kind(form: BlockConvolution) -> str:
+    """The kernel for a convolution, as variants.py names it."""
+    if form.groups > 1 and form.depth == 1:
+        return "depthwise"
+    has_one_tap = math.prod(form.window.kernel) == 1 and not any(form.window.begin) and not any(form.window.end)
+    return "pointwise" if has_one_tap and form.takes_blocks else "window"
+
+
+def _chosen(kind: str, form: BlockConvolution, choices: Choices) -> Tile:
+    """The device's tile for a convolution."""
+    variant = choices[f"{kind}, small map" if math.prod(form.output) <= SMALL_MAP else kind]
+    return Tile(*map(int, variant.split("x")))
 
 
 def _together(group_blocks: int, groups: int, most: int) -> int:
@@ -97,10 +115,19 @@ def _sharing(window: Window) -> dict[str, int]:
     return {"WIDTH": width, "STRIDE": stride} if shares else {"WIDTH": 0, "STRIDE": 0}
 
 
-def _packed(weights: Any, groups: int, blocks: int, depth_block: int) -> Any:
-    """The weights as (so many blocks of outputs, depth block, kernel row, column, part of depth block, block, depth in
-    part, output in block). Missing outputs and depths are zero. Without depth: as (block, kernel row, column, output in
-    block).
+def _shared_taps(window: Window) -> int:
+    """The taps of a row if lines of the result are as long as those of the data, so that a strip's data is consecutive
+    too, and if there is a variant for so many; else 0.
+    """
+    *_, width = window.kernel
+    is_as_long = window.begin[-1] + window.end[-1] == width - 1
+    consecutive = is_as_long and set(window.strides) == {1} and (window.dilations[-1] == 1 or width == 1)
+    return width if consecutive and width in SHARED_WIDTHS else 0
+
+
+def _packed(weights: Any, groups: int, blocks: int, depth_block: int, order: str) -> Any:
+    """The weights as (so many blocks of outputs, the loops in their order, part of depth block, block, depth in part,
+    output in block). Missing outputs and depths are zero. Without depth: as (block, kernel row, tap, output in block).
     """
     outputs, depth = weights.shape[:2]
     kernel = (1, *weights.shape[2:]) if weights.ndim == 3 else weights.shape[2:]
@@ -112,4 +139,5 @@ def _packed(weights: Any, groups: int, blocks: int, depth_block: int) -> Any:
     padded = np.zeros((groups, per_group * BLOCK, depth_blocks * depth_block, *kernel), np.float32)
     padded[:, : outputs // groups, :depth] = weights.reshape(groups, outputs // groups, depth, *kernel)
     split = padded.reshape(groups, per_group // blocks, blocks, BLOCK, depth_blocks, parts, -1, *kernel)
-    return np.ascontiguousarray(split.transpose(0, 1, 4, 7, 8, 5, 2, 6, 3)).reshape(-1)
+    loops = [{"depth": 4, "row": 7, "tap": 8}[loop] for loop in order.split(", ")]
+    return np.ascontiguousarray(split.transpose(0, 1, *loops, 5, 2, 6, 3)).reshape(-1)
