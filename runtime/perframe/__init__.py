@@ -29,7 +29,7 @@ _HOME = {
     "elementwise": "layers.broadcasting",
     "layer": "layers.base",
     "Worker": "execution.worker",
-    "run": "execution.worker",
+    "run": "execution.once",
     "compare": "inspection.comparing",
     "convert": "conversion.converting",
     "inspect": "inspection.facts",
@@ -78,8 +78,8 @@ if TYPE_CHECKING:
     from perframe.errors import ReadbackPending as ReadbackPending
     from perframe.errors import UnsupportedOperatorError as UnsupportedOperatorError
     from perframe.execution.command_buffer import CommandBuffer as CommandBuffer
+    from perframe.execution.once import run as run
     from perframe.execution.worker import Worker as Worker
-    from perframe.execution.worker import run as run
     from perframe.exporters.saving import save as save
     from perframe.functional.graph import FunctionalGraph as FunctionalGraph
     from perframe.functional.tensor import FunctionalTensor as FunctionalTensor

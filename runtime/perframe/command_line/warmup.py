@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from perframe.backends import compiled_kernels, settle_kernels
 from perframe.command_line.sources import input_arrays, loaded_model
-from perframe.execution.worker import run
+from perframe.execution.once import run
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perframe.errors import ConversionError
-from perframe.execution.worker import run
+from perframe.execution.once import run
 from perframe.model import Model, Value
 from perframe.tensor import DataType
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
@@ -24,7 +24,7 @@ from perframe.backends import (
 )
 from perframe.backends.protocol import Guarding
 from perframe.errors import ClosedError, InputError
-from perframe.execution.comparison import Comparison, LayerCheck
+from perframe.execution.comparison import LayerCheck
 from perframe.execution.control_flow import ControlPart
 from perframe.execution.inputs import Given, Inputs
 from perframe.execution.machine import Machine, Values, downloaded
@@ -194,7 +194,9 @@ class Worker:
     def _spend(self, values: Values, allowance: Allowance) -> Iterator[Slice]:
         for _ in self._steps(values, self.parts.spend(values, allowance)):
             yield allowance.refill()
-        yield allowance.refill()
+        last = allowance.refill()
+        last.is_last = True
+        yield last
 
     def warmup(self, /, *inputs: Any, budget_ms: float | None = None, **named: Any) -> bool:
         """Do ahead what the first run with inputs of these shapes would do: make the plan, upload weights, compile
@@ -383,40 +385,3 @@ def _as_output(name: str, value: Any) -> Any:
     tensor = Tensor(value)
     tensor.name = name
     return tensor
-
-
-def run(
-    model: Model | str | Path | bytes | IO[bytes] | Any,
-    inputs: Mapping[str, Given],
-    backend: BackendType | str = BackendType.CPU,
-    strict: bool = False,
-    ctx: Any = None,
-) -> dict[str, Array]:
-    """Run once, wait, and return the outputs by name, in the model's order.
-
-    `model` is a Model or anything that `load` takes.
-    """
-    if not isinstance(inputs, Mapping):
-        raise InputError(f"pf.run takes inputs by name, as in {{'x': array}}, and got {type(inputs).__name__}")
-    loaded = model if isinstance(model, Model) else load(model)
-    with Worker(loaded, backend, ctx, strict) as worker:
-        worker.schedule(dict(inputs))
-        return {name: downloaded(worker.peek_output(name)) for name in loaded.output_names}
-
-
-def compare(
-    model: Model | str | Path | bytes | IO[bytes] | Any,
-    inputs: Mapping[str, Given],
-    backend: BackendType | str = BackendType.CPU,
-    ctx: Any = None,
-) -> list[Comparison]:
-    """Run once, and compare each layer's outputs with its NumPy definition on the same inputs. Blocks.
-
-    The comparison covers the layers that the backend runs: fused layers count as one layer, and the layers of a loop's
-    body are compared once for each run of the body.
-    """
-    loaded = model if isinstance(model, Model) else load(model)
-    check = LayerCheck(evaluator(), str(backend), strict=False)
-    with Worker(loaded, backend, ctx, check=check) as worker:
-        worker.schedule(dict(inputs))
-    return check.comparisons

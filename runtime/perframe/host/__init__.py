@@ -14,6 +14,7 @@ from perframe.host.input import (
     ResizeEvent,
     ScrollEvent,
 )
+from perframe.host.runs import Run
 from perframe.host.script import Script
 from perframe.host.surface import Surface, open_surface
 from perframe.host.tasks import Task
@@ -30,6 +31,7 @@ __all__ = [
     "MouseButtonEvent",
     "MouseMoveEvent",
     "ResizeEvent",
+    "Run",
     "Script",
     "ScrollEvent",
     "Surface",

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from perframe.errors import ClosedError, InputError
 from perframe.host.clock import Clock, SystemClock
 from perframe.host.coroutines import CoroutineTask
-from perframe.host.frame import Frame, Timeline
+from perframe.host.frame import Frame, Timeline, is_number
 from perframe.host.input import CloseEvent, Event, Input
 from perframe.host.pending import PendingResult, ReadbackTask, ScheduleTask
+from perframe.host.runs import Policy, Run, RunList, RunsInSlices
 from perframe.host.script import Script, ScriptList
 from perframe.host.surface import Surface, open_surface
 from perframe.host.tasks import Task, TaskList
@@ -39,6 +40,8 @@ class App:
     `fixed_delta_time` seconds, and runs at most `max_fixed_steps` times a frame. Further steps are dropped, so a
     simulation slows down when the machine cannot keep up.
 
+    The runs of all workers (see `schedule`) share `budget_ms` milliseconds a frame; without it each has its own.
+
     `run` releases everything at its end. In a `with` block the end of the block does so instead, so that the app can be
     inspected and run again inside the block.
     """
@@ -53,12 +56,17 @@ class App:
         max_fixed_steps: int = 8,
         vsync: bool = True,
         surface: Surface | None = None,
+        budget_ms: float | None = None,
     ) -> None:
+        if budget_ms is not None and not (is_number(budget_ms) and budget_ms >= 0):
+            raise InputError(f"budget_ms is a number of milliseconds of at least 0 or None, and got {budget_ms!r}")
         self._timeline = Timeline(SystemClock() if clock is None else clock, fixed_delta_time, max_fixed_steps)
         self._scripts = ScriptList(self.start_coroutine)
         self._readbacks: TaskList[ReadbackTask[Any]] = TaskList()
         self._coroutines: TaskList[CoroutineTask[Any]] = TaskList()
         self._schedules: TaskList[ScheduleTask] = TaskList()
+        self._runs = RunList()
+        self.budget_ms = budget_ms
         self._posted: list[Event] = []
         self._screenshots: list[Path] = []
         self._in_frame = False
@@ -124,6 +132,7 @@ class App:
             self._scripts.call("update", frame)
             self._scripts.call("late_update", frame)
             self._schedules.step()
+            self._runs.step(self.budget_ms)
             self._scripts.call("render", frame)
             self._save_screenshots()
             self.surface.swap()
@@ -203,6 +212,40 @@ class App:
         self._schedules.add(task)
         return task
 
+    def schedule(
+        self,
+        worker: RunsInSlices,
+        inputs: Any,
+        budget_ms: float = 4.0,
+        *,
+        policy: Policy = "newest",
+        priority: float = 0,
+        deadline_ms: float | None = None,
+        source: Any = None,
+        on_done: Callable[[Run], object] | None = None,
+        owner: Script | None = None,
+    ) -> Run:
+        """Run a worker over as many frames as it needs, `budget_ms` milliseconds in each: after `late_update` and
+        before `render`.
+
+        `inputs` is what `worker.schedule` takes: an array or tensor, a dict by name, or a tuple by position. A tensor
+        is read while the run goes on, so do not overwrite it before the run is done. Layers advance within the
+        milliseconds as they are measured, and on a GPU a layer that does not fit is divided.
+
+        A worker has one run at a time. If another is asked for meanwhile, `policy` decides: "newest" lets it wait in
+        place of a run that waits already, "queue" lets all wait, "skip" drops it. A run that is dropped, or that is not
+        done `deadline_ms` after it was asked for, is cancelled. If the app has a `budget_ms`, workers of a higher
+        `priority` advance first, and others wait for a frame in which enough is left.
+
+        The returned run knows the frame in which it was asked for and the `source` that you give it, so that a result
+        is drawn over the picture to which it belongs. `on_done` is called with the run when it is done. `owner` is as
+        for `start_coroutine`.
+        """
+        self._require_open()
+        run = Run(worker, inputs, budget_ms, self.clock, priority, deadline_ms, source, on_done, owner)
+        self._runs.add(run, policy)
+        return run
+
     def screenshot(self, path: str | os.PathLike[str]) -> None:
         """Write the picture to a PNG file: when this frame is rendered, if called in a hook; otherwise now.
 
@@ -262,7 +305,10 @@ class App:
             self._scripts.call("on_event", event)
 
     def _tick(self) -> Frame:
-        budget_ms = sum(task.budget_ms for task in self._schedules)
+        shared = sum(run.budget_ms for run in self._runs.current())
+        if self.budget_ms is not None:
+            shared = min(shared, self.budget_ms)
+        budget_ms = sum(task.budget_ms for task in self._schedules) + shared
         self.frame = frame = self._timeline.tick(self.surface.size, budget_ms)
         FrameState.index, FrameState.inside = frame.index, True
         return frame
@@ -284,6 +330,7 @@ class App:
 
     def _cancel(self, owner: Script | None = None) -> None:
         self._schedules.cancel(owner)
+        self._runs.cancel(owner)
         self._coroutines.cancel(owner)
         self._readbacks.cancel(owner)
 

@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 
 from perframe.errors import InferenceError, InputError, MissingExtraError
-from perframe.execution import worker
+from perframe.execution import once
 from perframe.execution.comparison import Comparison, apart, with_all_values
 from perframe.execution.worker import Worker
 from perframe.exporters.saving import save
@@ -58,7 +58,7 @@ def compare(
     an error begins. Raises InputError if there is no value to compare, and MissingExtraError without onnxruntime.
     """
     if against is None:
-        return worker.compare(model, inputs, backend, ctx)
+        return once.compare(model, inputs, backend, ctx)
     loaded = model if isinstance(model, Model) else load(model)
     found = all_values(loaded, inputs, backend, ctx)
     if isinstance(against, str) and against == ONNXRUNTIME:

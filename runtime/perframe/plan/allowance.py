@@ -14,11 +14,12 @@ Position = tuple[int, int]  # a step of a segment, and the first of its rows tha
 
 class Slice(float):
     """The milliseconds that a run took in one frame. `longest` is the layer of the piece that took most of them, and
-    `longest_ms` its milliseconds.
+    `longest_ms` its milliseconds. `is_last` says whether the run is over.
     """
 
     longest: str
     longest_ms: float
+    is_last: bool = False
 
 
 @dataclass

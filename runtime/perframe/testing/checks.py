@@ -10,8 +10,9 @@ import numpy as np
 
 from perframe.backends import settle_kernels
 from perframe.execution.machine import downloaded
+from perframe.execution.once import run
 from perframe.execution.planned_part import PlannedPart
-from perframe.execution.worker import Worker, run
+from perframe.execution.worker import Worker
 from perframe.importers.loading import load
 from perframe.model import Model
 from perframe.plan.refit import FittedPlan

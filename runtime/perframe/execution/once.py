@@ -1,0 +1,58 @@
+"""One call that runs a model once, and one that compares a run with its definition."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import IO, Any
+
+from numpy.typing import NDArray
+
+from perframe.backends import evaluator
+from perframe.errors import InputError
+from perframe.execution.comparison import Comparison, LayerCheck
+from perframe.execution.inputs import Given
+from perframe.execution.machine import downloaded
+from perframe.execution.worker import Worker
+from perframe.importers.loading import load
+from perframe.model import Model
+from perframe.tensor import BackendType
+
+Array = NDArray[Any]
+
+
+def run(
+    model: Model | str | Path | bytes | IO[bytes] | Any,
+    inputs: Mapping[str, Given],
+    backend: BackendType | str = BackendType.CPU,
+    strict: bool = False,
+    ctx: Any = None,
+) -> dict[str, Array]:
+    """Run once, wait, and return the outputs by name, in the model's order.
+
+    `model` is a Model or anything that `load` takes.
+    """
+    if not isinstance(inputs, Mapping):
+        raise InputError(f"pf.run takes inputs by name, as in {{'x': array}}, and got {type(inputs).__name__}")
+    loaded = model if isinstance(model, Model) else load(model)
+    with Worker(loaded, backend, ctx, strict) as worker:
+        worker.schedule(dict(inputs))
+        return {name: downloaded(worker.peek_output(name)) for name in loaded.output_names}
+
+
+def compare(
+    model: Model | str | Path | bytes | IO[bytes] | Any,
+    inputs: Mapping[str, Given],
+    backend: BackendType | str = BackendType.CPU,
+    ctx: Any = None,
+) -> list[Comparison]:
+    """Run once, and compare each layer's outputs with its NumPy definition on the same inputs. Blocks.
+
+    The comparison covers the layers that the backend runs: fused layers count as one layer, and the layers of a loop's
+    body are compared once for each run of the body.
+    """
+    loaded = model if isinstance(model, Model) else load(model)
+    check = LayerCheck(evaluator(), str(backend), strict=False)
+    with Worker(loaded, backend, ctx, check=check) as worker:
+        worker.schedule(dict(inputs))
+    return check.comparisons

@@ -1,0 +1,146 @@
+"""Runs of workers that advance within milliseconds a frame, and what happens to those that come too fast."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Literal, Protocol, get_args
+
+from perframe.errors import InputError
+from perframe.host.clock import Clock
+from perframe.host.frame import is_number
+from perframe.host.tasks import Task
+from perframe.tensor.readback import FrameState
+
+Policy = Literal["newest", "queue", "skip"]
+
+
+class RunsInSlices(Protocol):
+    """A worker, as the host sees it."""
+
+    def schedule_iterable(self, /, *inputs: Any, budget_ms: float, **named: Any) -> Iterator[float]:
+        """Begin a run that advances by so many milliseconds at each step, and yields what they were."""
+
+
+class Run(Task[Any]):
+    """A run of a worker that advances in each frame: poll `done`, `await` it, or `cancel()` it. Its result is the
+    worker.
+
+    `frame` is the frame in which it was asked for, and `source` whatever the caller wants to find again with the
+    result, such as the texture that the inputs came from. `frames` and `spent_ms` say in how many frames it advanced
+    and what it took in all. `longest` is the layer of the longest piece that could not be divided further, and
+    `longest_ms` what that piece took.
+    """
+
+    def __init__(
+        self,
+        worker: RunsInSlices,
+        inputs: Any,
+        budget_ms: float,
+        clock: Clock,
+        priority: float = 0,
+        deadline_ms: float | None = None,
+        source: Any = None,
+        on_done: Callable[[Run], object] | None = None,
+        owner: object | None = None,
+    ) -> None:
+        if not callable(getattr(worker, "schedule_iterable", None)):
+            raise InputError(f"schedule takes a worker, and got {worker!r}")
+        if not is_number(budget_ms) or budget_ms < 0 or not is_number(priority):
+            raise InputError(
+                f"schedule takes milliseconds of at least 0 and a finite priority, not {budget_ms!r} and {priority!r}"
+            )
+        if deadline_ms is not None and not (is_number(deadline_ms) and deadline_ms > 0):
+            raise InputError(f"deadline_ms is a number above 0 or None, and got {deadline_ms!r}")
+        model = getattr(worker, "model", None)
+        super().__init__(f"run of {getattr(model, 'name', '') or type(worker).__name__}", owner)
+        self.worker, self.source, self.frame = worker, source, FrameState.index
+        self.budget_ms, self.priority = float(budget_ms), float(priority)
+        self.frames, self.spent_ms, self.latest_ms = 0, 0.0, 0.0
+        self.longest, self.longest_ms = "", 0.0
+        self._inputs, self._steps, self._on_done = inputs, None, on_done
+        self._clock, self._asked = clock, clock.now()
+        self._deadline_ms = deadline_ms
+
+    _steps: Iterator[float] | None
+
+    @property
+    def is_late(self) -> bool:
+        """Whether its deadline has passed."""
+        return self._deadline_ms is not None and (self._clock.now() - self._asked) * 1000 > self._deadline_ms
+
+    def _advance(self) -> None:
+        if self._steps is None:
+            inputs = self._inputs if isinstance(self._inputs, tuple) else (self._inputs,)
+            self._steps = self.worker.schedule_iterable(*inputs, budget_ms=self.budget_ms)
+            self._inputs = None
+        taken = next(self._steps, None)
+        self.latest_ms = 0.0 if taken is None else float(taken)
+        if taken is not None:
+            self.frames += 1
+            self.spent_ms += self.latest_ms
+            if getattr(taken, "longest_ms", 0.0) >= self.longest_ms:
+                self.longest, self.longest_ms = getattr(taken, "longest", ""), getattr(taken, "longest_ms", 0.0)
+            if not getattr(taken, "is_last", False):
+                return
+        self._finish(self.worker)
+        if self._on_done is not None:
+            self._on_done(self)
+
+    def _close(self) -> None:
+        close = getattr(self._steps, "close", None)
+        if close is not None:
+            close()
+
+
+class RunList:
+    """The runs of all workers. A worker has one run at a time; `policy` says what happens to a run that is asked for
+    meanwhile: the newest one waits and replaces an older one that waits, all wait in a queue, or it is skipped.
+    """
+
+    def __init__(self) -> None:
+        self._runs: list[Run] = []  # in the order in which they were asked for
+
+    def __iter__(self) -> Iterator[Run]:
+        return iter(tuple(self._runs))
+
+    def add(self, run: Run, policy: Policy) -> None:
+        """Add a run. Runs that it replaces, or the run itself if it is skipped, are cancelled."""
+        if policy not in get_args(Policy):
+            raise InputError(f"policy is one of {', '.join(get_args(Policy))}, and got {policy!r}")
+        others = [other for other in self._runs if other.worker is run.worker and not other.done]
+        if others and policy == "skip":
+            run.cancel()
+            return
+        if policy == "newest":
+            for other in others[1:]:
+                other.cancel()
+        self._runs.append(run)
+
+    def current(self) -> list[Run]:
+        """The run of each worker, the highest priority first."""
+        first: dict[int, Run] = {}
+        for run in self._runs:
+            if not run.done:
+                first.setdefault(id(run.worker), run)
+        return sorted(first.values(), key=lambda run: -run.priority)
+
+    def step(self, budget_ms: float | None) -> None:
+        """Let each worker's run advance, the highest priority first. A run waits if the milliseconds that all share
+        are not enough for its own after those before it; the first one always advances.
+        """
+        for run in self:
+            if run.is_late:
+                run.cancel()
+        spent = 0.0
+        for run in self.current():
+            if spent and budget_ms is not None and spent + run.budget_ms > budget_ms:
+                continue
+            run.step()
+            spent += run.latest_ms
+        self._runs = [run for run in self._runs if not run.done]
+
+    def cancel(self, owner: object | None = None) -> None:
+        """Cancel the runs of `owner`, or all runs."""
+        for run in self:
+            if owner is None or run.owner is owner:
+                run.cancel()
