@@ -190,3 +190,19 @@ def test_steps_of_a_recurrent_layer_share_storage(where: str, gl_context: Any, m
             worker.schedule(np.ones((steps, 1, inputs), np.float32)).peek_output().download_to_array()
             counts.append(device.allocations - before)
     assert counts[1] - counts[0] <= 1.3 * 10, "a step has a state of its own, and a part in joining them"
+
+
+def test_planning_leaves_a_run_alone(where: str, gl_context: Any) -> None:
+    """A plan that needs more room is made while a run of another shape is under way."""
+    small, large = picture(8, 8), picture(40, 50)
+    with pf.Worker(chain(), where, gl_context, strict=True) as worker:
+        worker.schedule(small)
+        steps = worker.schedule_iterable(small)
+        for _ in range(3):
+            next(steps)
+        (part,) = worker.parts.planned_parts()
+        part._plan_for({"x": pf.Tensor(large)})
+        list(steps)
+        np.testing.assert_allclose(worker.peek_output().download_to_array(), softmaxes(small), rtol=1e-4)
+        found = worker.schedule(large).peek_output().download_to_array()
+        np.testing.assert_allclose(found, softmaxes(large), rtol=1e-4)

@@ -150,6 +150,9 @@ class Workspace(Protocol):
     def end_plan(self) -> None:
         """Called when the steps of all layers are made and no program is: storage may still move."""
 
+    def begin(self) -> None:
+        """Called when the plan's first run begins, and no run of another plan is under way."""
+
     def release(self) -> None:
         """Free the storage that belongs to the plan alone."""
 

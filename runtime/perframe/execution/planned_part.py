@@ -107,6 +107,8 @@ class PlannedPart:
     def _bound_plan(self, values: Values, whole: bool = False) -> Plan:
         """Return the plan with its inputs bound. If the run is submitted as a whole, arrays may be lent to it."""
         plan = self._plan_for(values)
+        if not plan.has_begun:
+            plan.begin()
         try:
             for name, bound in plan.bound.items():
                 storage = self._storage_of(plan, name, values[name], whole)

@@ -52,6 +52,7 @@ class Plan:
         self.bound = {name: operand.storage for name, operand in inputs.items() if operand.has_storage}
         self.workspaces, self.owned, self._homes = workspaces, owned, homes
         self.nanoseconds = 0  # the time that planning took
+        self.has_begun = False  # whether a run has begun
         self.fallbacks: Sequence[Fallback] = ()
         self._rings = {name: [_private(storage)] for name, storage in self.bound.items()}
 
@@ -76,6 +77,12 @@ class Plan:
     def workspace_bytes(self) -> int:
         """The bytes of all values within a run."""
         return sum(workspace.size for workspace in self.workspaces)
+
+    def begin(self) -> None:
+        """Prepare the storage of the first run."""
+        self.has_begun = True
+        for workspace in self.workspaces:
+            workspace.begin()
 
     def set_input_storage(self, name: str, storage: Storage) -> None:
         """Make the steps read an input from `storage`."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import count
 from typing import Any
 
@@ -214,15 +215,22 @@ def buffers_of(
     for what the kernel reads of it. Where the blocks of elements and of texels are too many together, elements are read
     from texels.
     """
-    reads = {name: kernel.reads(name, defines) for name in kinds}
+    return _buffers_of(kernel, tuple(kinds.items()), tuple(defines.items()), frozenset(viewable))
+
+
+@lru_cache(1024)  # layers of a model are often alike, and to read a shader's text takes as long as the rest of planning
+def _buffers_of(
+    kernel: Kernel, kinds: Sequence[tuple[str, str]], defines: Sequence[tuple[str, str]], viewable: Collection[str]
+) -> list[ReadBuffer]:
+    reads = {name: kernel.reads(name, dict(defines)) for name, _ in kinds}
     blocks = 1 + sum(elements + (texels and name not in viewable) for name, (elements, texels) in reads.items())
     found, units = list[ReadBuffer](), count(len(kernel.textures))
-    for binding, (name, (elements, texels)) in enumerate(reads.items()):
+    for binding, ((name, kind), (elements, texels)) in enumerate(zip(kinds, reads.values(), strict=True)):
         is_viewed = texels and name in viewable
         both = elements and texels and not is_viewed
         has_elements = elements and not (both and blocks > MOST_BLOCKS)
         unit = next(units) if is_viewed else None
-        found.append(ReadBuffer(name, kinds[name], binding, has_elements, texels and not is_viewed, unit))
+        found.append(ReadBuffer(name, kind, binding, has_elements, texels and not is_viewed, unit))
     return found
 
 

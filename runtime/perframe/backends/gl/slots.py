@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -24,14 +25,28 @@ class Allocator(Protocol):
 
 @dataclass(eq=False)
 class _Slot:
+    """A storage, and the largest value that a plan wants to put there."""
+
     kind: str
     size: int
+    shape: Sequence[int]
     storage: GLStorage
+    is_large_enough: bool = True
 
     @property
     def bytes(self) -> int:
         """Its bytes: every dtype takes four bytes an element."""
-        return 4 * self.storage.max_capacity
+        return 4 * max(self.storage.max_capacity, math.prod(self.shape))
+
+    def want(self, size: int, shape: Sequence[int]) -> None:
+        """Note that a plan wants more room. Another run may be under way, so nothing happens yet."""
+        self.size, self.shape, self.is_large_enough = size, shape, False
+
+    def settle(self) -> None:
+        """Make the room that was wanted."""
+        if not self.is_large_enough:
+            self.storage.enlarge(self.shape)
+            self.is_large_enough = True
 
 
 @dataclass
@@ -79,10 +94,9 @@ class Slots:
             slot = min(fitting, key=lambda slot: slot.size)
         elif free:
             slot = max(free, key=lambda slot: slot.size)
-            slot.storage.enlarge(shape)
-            slot.size = size
+            slot.want(size, shape)
         else:
-            slot = _Slot(kind, size, self._pool.backend.alloc(shape, dtype))
+            slot = _Slot(kind, size, shape, self._pool.backend.alloc(shape, dtype))
             self._pool.slots.append(slot)
         if slot in self._free:
             self._free.remove(slot)
@@ -109,7 +123,12 @@ class Slots:
             self.give_back(self._scratch.pop())
 
     def end_plan(self) -> None:
-        """Do nothing: command lists are recorded again where storage has moved."""
+        """Do nothing: storage is enlarged when the plan's first run begins."""
+
+    def begin(self) -> None:
+        """Make the room that the plan needs. Values of other plans' runs are lost."""
+        for slot in self._used:
+            slot.settle()
 
     def release(self) -> None:
         """Leave the pool."""

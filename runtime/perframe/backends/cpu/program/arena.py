@@ -217,6 +217,9 @@ class ArenaWorkspace:
                     life.storage.lie_at(offset)
         self._arena.enlarge(self.size)
 
+    def begin(self) -> None:
+        """Do nothing: the arena is enlarged before a run, and storages follow it."""
+
     def release(self) -> None:
         """Remove the workspace from the arena."""
         self._arena.leave(self)
