@@ -34,6 +34,7 @@ _HOME = {
     "convert": "conversion.converting",
     "inspect": "inspection.facts",
     "quantize": "quantization.quantizing",
+    "tune": "execution.tuning",
     "TextureConverter": "textures.converter",
     "TextureTransform": "textures.transform",
     "App": "host",
@@ -79,6 +80,7 @@ if TYPE_CHECKING:
     from perframe.errors import UnsupportedOperatorError as UnsupportedOperatorError
     from perframe.execution.command_buffer import CommandBuffer as CommandBuffer
     from perframe.execution.once import run as run
+    from perframe.execution.tuning import tune as tune
     from perframe.execution.worker import Worker as Worker
     from perframe.exporters.saving import save as save
     from perframe.functional.graph import FunctionalGraph as FunctionalGraph

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import onnx
@@ -164,6 +164,17 @@ def test_warmup_fills_the_kernel_cache(
     assert found["models"][0]["compiled"]
     second = perframe("warmup", model, model)
     assert second.status == 0 and second.out.count("all were in the cache") == 2 and str(tmp_path) in second.out
+
+
+def test_tune_measures_variants(
+    perframe: Command, model: Path, gl_context: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PERFRAME_CACHE", str(tmp_path))
+    found = json.loads(perframe("tune", model, "--backend", "gpu_pixel", "--repeats", 1, "--json").out)
+    assert [trial["kernel"] for trial in found["kernels"]] == ["texels"]
+    shown = perframe("tune", model, "--backend", "gpu_pixel", "--repeats", 1).out
+    assert "fetched" in shown and "sampled" in shown
+    assert perframe("tune", model, "--backend", "cpu").status == 1
 
 
 def test_bench_compares_with_a_peer(perframe: Command, model: Path, tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from perframe.command_line.commands.optimize import optimize
 from perframe.command_line.commands.quantize import quantize
 from perframe.command_line.commands.run import run
 from perframe.command_line.commands.save import save
+from perframe.command_line.commands.tune import tune
 from perframe.command_line.commands.warmup import warmup
 from perframe.command_line.options import console
 from perframe.errors import PerframeError
@@ -44,6 +45,7 @@ COMMANDS = (
     save,
     bench,
     warmup,
+    tune,
     operators,
     doctor,
 )  # as the help lists them

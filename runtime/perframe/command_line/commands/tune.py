@@ -1,0 +1,41 @@
+"""The command `perframe tune`."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from perframe.command_line.keys import takes_key
+from perframe.command_line.options import AsJson, BackendName, Dims, GivenInputs, ModelName, Seed, console
+
+
+@takes_key
+def tune(
+    model: ModelName,
+    given: GivenInputs = None,
+    backend: BackendName = "gpu_compute",
+    repeats: Annotated[int, typer.Option(min=1, help="Runs of each variant; the shortest one counts.")] = 9,
+    as_json: AsJson = False,
+    seed: Seed = 0,
+    dims: Dims = "",
+) -> None:
+    """Measure the variants of GPU kernels that a model uses, and keep the fastest for this driver."""
+    from perframe.backends import gl_choices
+    from perframe.command_line.progress import progress_bar
+    from perframe.command_line.sources import input_arrays, loaded_model, parse_dims
+    from perframe.command_line.tune import show
+    from perframe.execution import tuning
+
+    loaded = loaded_model(model, seed)
+    with progress_bar() as step:
+        arrays = input_arrays(loaded.inputs, given or (), parse_dims(dims), seed)
+        found = tuning.tune(loaded, arrays, backend, repeats=repeats, progress=step)
+    path = gl_choices().path
+    if as_json:
+        typer.echo(json.dumps({"file": str(path), "kernels": [asdict(trial) for trial in found]}, indent=2))
+    else:
+        show(found, console())
+        typer.echo(f"variants are kept in {path}" if path.is_file() else "the defaults are the fastest here")

@@ -1,0 +1,89 @@
+"""Tuning: measures the variants of the GL kernels that a model uses on this device, and keeps the fastest."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from perframe.backends import backend_type, gl_choices, gl_variants
+from perframe.errors import BackendError, InputError
+from perframe.execution.worker import Worker
+from perframe.importers.loading import load
+from perframe.model import Model
+from perframe.tensor import BackendType
+
+GAIN = 0.95  # of the time before: a variant that saves less is not worth a file
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A kernel whose variants were measured: the seconds of a run with each, and the one that it has now."""
+
+    kernel: str
+    seconds: Mapping[str, float]
+    before: str
+    chosen: str
+
+
+def tune(
+    model: Model | str | Path | bytes | IO[bytes] | Any,
+    inputs: Mapping[str, Any],
+    backend: BackendType | str = BackendType.GPU_COMPUTE,
+    ctx: Any = None,
+    repeats: int = 9,
+    progress: Callable[[str, float], object] | None = None,
+) -> list[Trial]:
+    """Measure the variants of the kernels that a model uses with these inputs, and keep the fastest of each.
+
+    The kept variants hold for this driver and all models, from the next plan on and in later processes. A variant is
+    kept if it saves 5 % of a run. Each variant runs so many times, in turns with the others; the
+    shortest time of each step counts.
+    `progress` is called with what is measured now, and with the share that is done. Blocks. Raises InputError,
+    and BackendError on the CPU and without timer queries.
+    """
+    where = backend_type(backend)
+    if where is BackendType.CPU:
+        raise BackendError("the CPU has no variants to tune: give backend='gpu_compute' or 'gpu_pixel'")
+    if repeats < 1:
+        raise InputError(f"tune(repeats) takes a whole number of at least 1, and got {repeats!r}")
+    loaded = model if isinstance(model, Model) else load(model)
+    choices = gl_choices(ctx)
+    choices.asked.clear()
+    with Worker(loaded, where, ctx) as worker:
+        _step_times(worker, inputs)  # its plan asks for all the variants that it needs
+    asked, found = [kernel for kernel in gl_variants() if kernel in choices.asked], []
+    for index, kernel in enumerate(asked):
+        before, variants = choices[kernel], gl_variants()[kernel]
+        times: dict[str, list[float]] = {}
+        with ExitStack() as opened:
+            workers = {}
+            for variant in variants:
+                with choices.trying(kernel, variant):
+                    workers[variant] = opened.enter_context(Worker(loaded, where, ctx))
+                    times[variant] = _step_times(workers[variant], inputs)
+            for turn in range(repeats):  # in turns, because other work may disturb some of them
+                if progress:
+                    progress(kernel, (index + turn / repeats) / len(asked))
+                for variant, worker in workers.items():
+                    times[variant] = list(map(min, times[variant], _step_times(worker, inputs)))
+        seconds = {variant: math.fsum(steps) for variant, steps in times.items()}
+        best = min(variants, key=seconds.__getitem__)
+        chosen = best if seconds[best] < GAIN * seconds[before] else before
+        if chosen != before:
+            choices.keep({kernel: chosen})
+        found.append(Trial(kernel, seconds, before, chosen))
+    return found
+
+
+def _step_times(worker: Worker, inputs: Mapping[str, Any]) -> list[float]:
+    """The seconds of each of a run's steps on the GPU. Raises BackendError if they cannot be measured."""
+    where = worker.backend_type
+    steps = [step for step in worker.schedule(dict(inputs)).report(1) if step.backend == where]
+    times = [step.seconds for step in steps if step.seconds is not None]
+    if not steps or len(times) < len(steps):
+        raise BackendError(f"the steps on {where} cannot be timed here, so that its kernels cannot be tuned")
+    return times

@@ -1,0 +1,111 @@
+"""Tuning: every variant computes the same, the fastest is kept by driver, and broken files do no harm."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import perframe as pf
+from perframe.backends import gl_choices, gl_variants
+from perframe.backends.gl.variants import Choices
+from perframe.execution import tuning
+from small import load, node
+
+RANDOM = np.random.default_rng(3)
+TILES = [(kernel, variant) for kernel, variants in gl_variants().items() if "x" in variants[0] for variant in variants]
+
+
+def convolution(kind: str, size: int) -> tuple[Any, dict[str, Any]]:
+    """A convolution of this kind, and its input."""
+    shape = {"window": (36, 20, 3, 3), "pointwise": (36, 20, 1, 1), "depthwise": (20, 1, 3, 3)}[kind]
+    weights = RANDOM.normal(size=shape).astype(np.float32)
+    group, pad = 20 if kind == "depthwise" else 1, shape[-1] // 2
+    layer = node("Conv", "x w", "y", group=group, pads=[pad] * 4)
+    x = RANDOM.normal(size=(2, 20, size, size + 1)).astype(np.float32)
+    return load([layer], {"x": list(x.shape)}, constants={"w": weights}), {"x": x}
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cache of the test's own."""
+    monkeypatch.setenv("PERFRAME_CACHE", str(tmp_path))
+
+
+@pytest.fixture
+def choices(gl_context: Any, monkeypatch: pytest.MonkeyPatch) -> Choices:
+    """The variants on the context's driver; those that a test chooses are gone after it."""
+    found: Choices = gl_choices(gl_context)
+    monkeypatch.setattr(found, "_chosen", dict(found._chosen))
+    return found
+
+
+@pytest.mark.parametrize(("kernel", "variant"), TILES)
+def test_every_tile_computes_the_same(kernel: str, variant: str, gl_context: Any, choices: Choices) -> None:
+    kind, _, is_small = kernel.partition(",")
+    model, feed = convolution(kind, 7 if is_small else 13)
+    wanted = pf.run(model, feed)["y"]
+    choices.asked.clear()
+    with choices.trying(kernel, variant):
+        y = pf.run(model, feed, "gpu_compute", strict=True, ctx=gl_context)["y"]
+    assert kernel in choices.asked
+    np.testing.assert_allclose(y, wanted, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.usefixtures("cache")
+def test_the_fastest_variant_is_kept_for_later_processes(
+    gl_context: Any, choices: Choices, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, seconds = tuning.Worker, dict[Any, float]()
+
+    def planned(*arguments: Any) -> Any:
+        """A worker that seems as fast as the variant that was chosen when it was made."""
+        worker = real(*arguments)
+        seconds[worker] = 0.5 if choices["window"] == "4x2x1" else 1.0
+        return worker
+
+    measure = tuning._step_times
+    monkeypatch.setattr(tuning, "Worker", planned)
+    monkeypatch.setattr(tuning, "_step_times", lambda worker, x: [seconds[worker] for _ in measure(worker, x)])
+    model, feed = convolution("window", 13)
+    (trial,) = [trial for trial in pf.tune(model, feed, ctx=gl_context, repeats=1) if trial.kernel == "window"]
+    assert trial.chosen == "4x2x1" != trial.before and set(trial.seconds) == set(gl_variants()["window"])
+    assert choices["window"] == "4x2x1" == Choices(choices.driver)["window"]
+    assert Choices(("another", "GPU", "1"))["window"] == gl_variants()["window"][0]
+
+
+@pytest.mark.usefixtures("cache")
+@pytest.mark.parametrize("where", ["gpu_compute", "gpu_pixel"])
+def test_real_times_are_measured_on_both_backends(where: str, gl_context: Any, choices: Choices) -> None:
+    model, feed = convolution("pointwise", 13)
+    trials = pf.tune(model, feed, where, gl_context, repeats=1)
+    kernels = {"gpu_compute": {"reads", "pointwise"}, "gpu_pixel": {"texels"}}[where]
+    assert {trial.kernel for trial in trials} == kernels
+    assert all(seconds > 0 for trial in trials for seconds in trial.seconds.values())
+
+
+@pytest.mark.usefixtures("cache")
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"chosen": 3}', '{"chosen": {"window": ["4x2x1"]}}'])
+def test_a_damaged_file_leaves_the_defaults(text: str, choices: Choices) -> None:
+    choices.path.parent.mkdir(parents=True)
+    choices.path.write_text(text)
+    assert Choices(choices.driver)._chosen == choices._chosen
+
+
+@pytest.mark.usefixtures("cache")
+def test_a_variant_that_is_gone_is_left_out(choices: Choices) -> None:
+    choices.path.parent.mkdir(parents=True)
+    chosen = {"window": "99x99x1", "gone": "1", "pointwise": "4x2x1"}
+    choices.path.write_text(json.dumps({"chosen": chosen}))
+    assert Choices(choices.driver)._chosen == choices._chosen | {"pointwise": "4x2x1"}
+
+
+def test_the_cpu_has_nothing_to_tune() -> None:
+    model, feed = convolution("window", 5)
+    with pytest.raises(pf.BackendError, match="gpu_compute"):
+        pf.tune(model, feed, "cpu")
+    with pytest.raises(pf.InputError, match="at least 1"):
+        pf.tune(model, feed, "gpu_pixel", repeats=0)
