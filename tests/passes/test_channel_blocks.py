@@ -162,3 +162,12 @@ def test_a_smaller_addend_needs_no_padding() -> None:
 def test_a_shuffle_is_one_layer() -> None:
     assert ops(prepared(MODELS["shuffled channels"], "gpu_pixel")).count("ShuffleBlocks") == 1
     assert "ShuffleBlocks" not in ops(prepared(MODELS["reshaped otherwise"], "gpu_pixel"))
+
+
+def test_small_maps_are_known_where_the_model_fixes_their_size() -> None:
+    def marked(x: list[Any]) -> bool:
+        model = graph([node("Conv", "x w", "y")], {"x": x}, {"w": CONSTANTS["w"]})
+        (layer,) = [layer for layer in prepared(model, "gpu_compute").layers if layer.op == "BlockConv"]
+        return bool(layer.attributes.get("small_map"))
+
+    assert marked([1, 3, 12, 12]) and not marked([1, 3, 20, 20]) and not marked([1, 3, "h", 12])

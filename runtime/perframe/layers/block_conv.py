@@ -1,7 +1,9 @@
 """Convolution of channel blocks: the data and the result are (batch, blocks, *spatial, 4), as `layers/blocks.py` says.
 
 The weights are those of a convolution: (outputs, channels / groups, *kernel). Data without blocks is accepted too, so
-that a picture of few channels need not be rearranged. The addend may have fewer blocks than the result.
+that a picture of few channels need not be rearranged. The addend may have fewer blocks than the result. `small_map`
+says that the result has few pixels in every run, so that a kernel may be chosen for that. A choice by the sizes of one
+run would compile another kernel for those of the next.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from perframe.layers.attributes import AutoPad, Extents, Pads, Positive
+from perframe.layers.attributes import AutoPad, Extents, Flag, Pads, Positive
 from perframe.layers.base import Known, layer
 from perframe.layers.blocks import blocked, check_blocked, unblocked
 from perframe.layers.conv import Conv, Convolution, check_addend
@@ -38,6 +40,7 @@ def BlockConv(
     pads: Pads | None = None,
     auto_pad: AutoPad = "NOTSET",
     group: Positive = 1,
+    small_map: Flag = 0,
 ) -> PartialTensor:
     plain = x
     if x.shape is not None and w.shape is not None and len(x.shape) > len(w.shape):

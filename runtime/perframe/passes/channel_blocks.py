@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,6 +17,7 @@ from perframe.tensor import DataType
 POOLS = ("MaxPool", "AveragePool")
 GLOBAL = {"GlobalAveragePool": "ReduceMean", "GlobalMaxPool": "ReduceMax"}
 COLOURS = 3  # the most channels of a picture that a convolution reads in planes
+SMALL_MAP = 128  # pixels: half of a work group of 64 invocations would be idle along them
 LEAST = 2  # times the work of a convolution that the filling of its blocks may cost
 
 
@@ -132,10 +134,16 @@ class _Rewrite(Rewrite):
             self._merge_groups(layer)
         source = self._plain(x) if self._in_planes(x, depth * groups) else self._twin(x)
         layer.op, name = "BlockConv", layer.outputs[0]
-        self._make(layer, [source, *layer.inputs[1:]])
+        self._make(layer, [source, *layer.inputs[1:]], **({"small_map": 1} if self._is_small_map(name) else {}))
         if not self._is_whole(name):
             self._order(self.twins.pop(name), name, self.back, name)
         return True
+
+    def _is_small_map(self, name: str) -> bool:
+        """Whether a value has few pixels in every run."""
+        shape = self.specs[name].shape
+        dims = [dim if isinstance(dim, int) else 0 for dim in (shape or ())[2:]]
+        return 0 < math.prod(dims) <= SMALL_MAP
 
     def _merge_groups(self, layer: Layer) -> None:
         """Make fewer groups of whole blocks; their weights are zero where a channel met none before."""

@@ -18,7 +18,6 @@ from perframe.layers.geometry import Window
 SHARED_WIDTHS, SHARED_STRIDES = (1, 3, 5, 7), (1, 2)  # of windows whose pixels share what they read of a line
 
 
-SMALL_MAP = 128  # pixels of a result: a work group of 64 invocations along them would be half idle
 # The loops of kernels over the weights, the outermost first.
 DEPTH_FIRST, ROWS_FIRST, TAPS_FIRST = "depth, row, tap", "row, depth, tap", "row, tap, depth"
 
@@ -48,7 +47,7 @@ def lower(call: Call[BlockConvolution], tools: Tools) -> list[Binding]:
         before = [Call(call.layer, rearranged, [call.x], [x]).bind("to_blocks", {"X": call.x}, x)]
     window, outputs, depth_blocks = form.window, blocks_of(form.outputs), blocks_of(form.depth)
     kind, on_pixel = _kind(form), not tools.stores_anywhere
-    tile = STRIP if on_pixel else _chosen(kind, form, tools.choices)
+    tile = STRIP if on_pixel else _chosen(kind, bool(call.layer.attributes.get("small_map")), tools.choices)
     group_blocks, depth = outputs // form.groups, BLOCK if form.takes_blocks else form.depth
     blocks = _together(group_blocks, form.groups, tile.most_blocks)
     planes = depth_blocks * form.groups if form.takes_blocks else form.depth  # of a picture, of blocks or channels
@@ -94,9 +93,9 @@ def _kind(form: BlockConvolution) -> str:
     return "pointwise" if has_one_tap and form.takes_blocks else "window"
 
 
-def _chosen(kind: str, form: BlockConvolution, choices: Choices) -> Tile:
+def _chosen(kind: str, is_small: bool, choices: Choices) -> Tile:
     """The device's tile for a convolution."""
-    variant = choices[f"{kind}, small map" if math.prod(form.output) <= SMALL_MAP else kind]
+    variant = choices[f"{kind}, small map" if is_small else kind]
     return Tile(*map(int, variant.split("x")))
 
 
