@@ -18,6 +18,7 @@
 #define LONG
 #define TEXEL
 //@ include product
+//@ include finish
 O_VECTOR texel(int t) {
     ivec4 o = min(t * 4 + ivec4(0, 1, 2, 3), ivec4(O_size - 1));
     ivec4 rest = o / columns, column = o - rest * columns;

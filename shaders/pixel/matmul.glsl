@@ -11,24 +11,19 @@
 //@ param int rows
 //@ param int columns
 //@ param int depth
-//@ param int has_bias
+//@ param int across
+//@ param int whole
 //@ param float alpha
 //@ param float beta
-// A strip of one row: its elements share those of A. The columns of B follow each other, in whole strips.
+// A tile of ROWS rows by eight columns, row after row. The tiles of a plane lie one after the other, `across` in a row.
 #define STRIP
 //@ include product
-void strip(int first, out O_VECTOR result[TEXELS]) {
-    int line = first * 4 / columns, column = first * 4 - line * columns, row = line % rows;
-    ivec2 at = planes(line / rows);
-    int a = at.x + row * a_step.x, b = at.y + column, k = 0;
-    for (int j = 0; j < TEXELS; ++j) result[j] = O_VECTOR(0);
-    for (; k + 3 < depth; k += 4, a += 4 * a_step.y) {
-        O_VECTOR four = A_at(a + ivec4(0, 1, 2, 3) * a_step.y);
-        for (int c = 0; c < 4; ++c, b += b_step.x)
-            for (int j = 0; j < TEXELS; ++j) result[j] += four[c] * B_texel((b >> 2) + j);
-    }
-    for (; k < depth; ++k, a += a_step.y, b += b_step.x)
-        for (int j = 0; j < TEXELS; ++j) result[j] += A(a) * B_texel((b >> 2) + j);
-    for (int j = 0; j < TEXELS; ++j)
-        for (int c = 0; c < 4; ++c) result[j][c] = finish(result[j][c], row, column + j * 4 + c);
+//@ include four
+//@ include repeat
+//@ include tile
+void strip(int begin, out vec4 result[TEXELS]) {
+    int index = begin / TEXELS, down = (rows + ROWS - 1) / ROWS, line = index / across, plane = line / down;
+    int first = (line - plane * down) * ROWS, column = (index - line * across) * 8;
+    multiply(planes(plane), first, column, 0, depth, result);
+    finish(result, first, column);
 }

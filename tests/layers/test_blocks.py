@@ -57,6 +57,15 @@ def test_shuffles(groups: int, backend: str, backend_context: Any) -> None:
     np.testing.assert_array_equal(run(layers, {"x": blocked(x)}, {}, backend, backend_context), blocked(want))
 
 
+@pytest.mark.parametrize("channels, size, mode", [(8, 2, "DCR"), (4, 3, "DCR"), (3, 2, "CRD"), (2, 4, "CRD")])
+def test_channels_that_become_pixels(channels: int, size: int, mode: str, backend: str, backend_context: Any) -> None:
+    x, attributes = random(2, channels * size**2, 3, 2), {"blocksize": size, "mode": mode}
+    want = run([Layer("DepthToSpace", "spread", ["x"], ["y"], attributes)], {"x": x}, {}, "cpu", None)
+    layers = [Layer("BlocksToSpace", "spread", ["x"], ["y"], attributes)]
+    made = run(layers, {"x": blocked(x)}, {}, backend, backend_context)
+    np.testing.assert_array_equal(made, blocked(want) if mode == "DCR" else want)
+
+
 CONVOLUTIONS: list[tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]] = [
     ((2, 8, 5, 7), (12, 8, 3, 3), {"pads": [1, 1, 1, 1]}),
     ((1, 4, 9, 9), (4, 4, 3, 3), {}),
@@ -120,6 +129,12 @@ WRONG = {
     ),
     "more channels than blocks hold": ({"x": (1, 2, 5, 5, 4)}, Layer("FromBlocks", "c", ["x"], ["y"], {"channels": 9})),
     "one dim": ({"x": (3,)}, Layer("ToBlocks", "c", ["x"], ["y"])),
+    "no pictures": ({"x": (1, 4, 5, 4)}, Layer("BlocksToSpace", "c", ["x"], ["y"], {"blocksize": 2})),
+    "too few pixels": ({"x": (1, 3, 5, 5, 4)}, Layer("BlocksToSpace", "c", ["x"], ["y"], {"blocksize": 2})),
+    "pixels between blocks": (
+        {"x": (1, 9, 5, 5, 4)},
+        Layer("BlocksToSpace", "c", ["x"], ["y"], {"blocksize": 3, "mode": "CRD"}),
+    ),
 }
 
 

@@ -9,12 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from perframe.errors import InferenceError
 from perframe.layers.attributes import Positive
 from perframe.layers.base import Known, layer
-from perframe.tensor.partial import Dim, DynamicTensorShape, PartialTensor
+from perframe.layers.geometry import View
+from perframe.layers.move import view_in_order
+from perframe.tensor.partial import Dim, DynamicTensorShape, PartialTensor, dim_product
 
 BLOCK = 4  # channels
 
@@ -101,3 +103,32 @@ def FromBlocks(x: PartialTensor, *, channels: Positive) -> PartialTensor:
 def _from_blocks(inputs: Sequence[Known], outputs: Sequence[Known], **attributes: Any) -> Blocks:
     batch, channels, *spatial = outputs[0].shape
     return Blocks(batch, channels, blocks_of(channels), math.prod(spatial))
+
+
+@layer(family="move")
+def BlocksToSpace(x: PartialTensor, *, blocksize: Positive, mode: Literal["DCR", "CRD"] = "DCR") -> PartialTensor:
+    """DepthToSpace of channel blocks. "DCR" makes channel blocks; "CRD" makes (batch, channels, rows, columns)."""
+    if x.shape is None:
+        return x.with_shape(None)
+    if len(x.shape) != 5 or x.shape[4] not in (BLOCK, None):
+        raise InferenceError(f"{x} does not hold pictures in blocks of {BLOCK}")
+    n, blocks, h, w, _ = x.shape
+    area = blocksize**2
+    whole = area if mode == "DCR" else max(1, area // BLOCK)
+    if area % BLOCK and mode == "CRD":
+        raise InferenceError(f"{area} pixels make no whole blocks")
+    if isinstance(blocks, int) and blocks % whole:
+        raise InferenceError(f"the blocks of {x} are not a multiple of {whole}")
+    channels = blocks // whole if isinstance(blocks, int) else None
+    grown = [dim_product(dim, blocksize) for dim in (h, w)]
+    return x.with_shape((n, channels, *grown, *((BLOCK,) if mode == "DCR" else ())))
+
+
+@BlocksToSpace.form
+def _blocks_to_space(inputs: Sequence[Known], outputs: Sequence[Known], *, blocksize: int, mode: str) -> list[View]:
+    (n, _, h, w, _), channels, b = inputs[0].shape, outputs[0].shape[1], blocksize
+    if mode == "DCR":
+        return [view_in_order((n, b, b, channels, h, w, BLOCK), (0, 3, 4, 1, 5, 2, 6))]
+    if b * b == BLOCK:
+        return [view_in_order((n, channels, h, w, b, b), (0, 1, 2, 4, 3, 5))]
+    return [view_in_order((n, channels, b, b // BLOCK, h, w, BLOCK), (0, 1, 4, 2, 5, 3, 6))]

@@ -172,7 +172,7 @@ def _conv(inputs: Sequence[Known], outputs: Sequence[Known], **attributes: Any) 
     return Convolution(chosen, groups, x.shape[0], x.shape[1], w.shape[0], tuple(x.shape[2:]), tuple(y.shape[2:]))
 
 
-def _transposed_pads(
+def transposed_pads(
     size: Sequence[Dim],
     kernel: Sequence[int],
     strides: Extents,
@@ -242,7 +242,7 @@ def ConvTranspose(
     sizes = [dim for dim in kernel if isinstance(dim, int)]
     ones = (1,) * len(sizes)
     known = (strides or ones, dilations or ones, pads, auto_pad, output_padding or (0,) * len(sizes), output_shape)
-    _, dims = _transposed_pads(x.shape[2:], sizes, *known)
+    _, dims = transposed_pads(x.shape[2:], sizes, *known)
     return x.with_shape((x.shape[0], outputs, *dims))
 
 
@@ -258,7 +258,7 @@ def _conv_transpose(inputs: Sequence[Known], outputs: Sequence[Known], **attribu
         attributes["output_padding"] or zeros,
         attributes["output_shape"],
     )
-    begin, _ = _transposed_pads(x.shape[2:], kernel, steps, spread, *known)
+    begin, _ = transposed_pads(x.shape[2:], kernel, steps, spread, *known)
     chosen = Window(kernel, steps, spread, tuple(begin), zeros)
     groups = attributes["group"]
     size, output = tuple(x.shape[2:]), tuple(y.shape[2:])

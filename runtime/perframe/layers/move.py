@@ -287,8 +287,8 @@ def _split(inputs: Sequence[Known], outputs: Sequence[Known], *, axis: int, num_
     return views
 
 
-def _view_of_blocks(sizes: Ints, order: Ints) -> View:
-    """Return the view that splits the input into dims of `sizes` and reads them in `order`."""
+def view_in_order(sizes: Ints, order: Ints) -> View:
+    """Return the view that splits the input into dims of `sizes` and reads these in `order`."""
     strides = row_major(sizes)
     return View(tuple(sizes[axis] for axis in order), tuple(strides[axis] for axis in order))
 
@@ -314,8 +314,8 @@ def _depth_to_space(inputs: Sequence[Known], outputs: Sequence[Known], *, blocks
     n, c, h, w = inputs[0].shape
     b, rest = blocksize, c // blocksize**2
     if mode == "DCR":
-        return [_view_of_blocks((n, b, b, rest, h, w), (0, 3, 4, 1, 5, 2))]
-    return [_view_of_blocks((n, rest, b, b, h, w), (0, 1, 4, 2, 5, 3))]
+        return [view_in_order((n, b, b, rest, h, w), (0, 3, 4, 1, 5, 2))]
+    return [view_in_order((n, rest, b, b, h, w), (0, 1, 4, 2, 5, 3))]
 
 
 _DEPTH_ORDERS: dict[str, Ints] = {"DCR": (0, 3, 5, 1, 2, 4), "CRD": (0, 1, 3, 5, 2, 4)}
@@ -332,7 +332,7 @@ def SpaceToDepth(x: PartialTensor, *, blocksize: Positive, mode: Literal["DCR", 
 def _space_to_depth(inputs: Sequence[Known], outputs: Sequence[Known], *, blocksize: int, mode: str) -> list[View]:
     n, c, h, w = inputs[0].shape
     b = blocksize
-    return [_view_of_blocks((n, c, h // b, b, w // b, b), _DEPTH_ORDERS[mode])]
+    return [view_in_order((n, c, h // b, b, w // b, b), _DEPTH_ORDERS[mode])]
 
 
 # --- padding ---

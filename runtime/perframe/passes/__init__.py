@@ -46,6 +46,7 @@ _SHADERS = (
     "fold_weights",
     "fuse_bias",
     "fuse_activation",
+    "split_phases",
     "channel_blocks",
     "fold_constants",
     "remove_noops",

@@ -93,6 +93,8 @@ class _Rewrite(Rewrite):
             return None
         if layer.op == "Reshape" and self._is_whole(layer.inputs[0]):
             return self._shuffle
+        if layer.op == "DepthToSpace" and self._is_whole(layer.inputs[0]):
+            return self._spread
         if not all(map(self._is_whole, layer.outputs)) or not self._is_whole(layer.inputs[0]):
             return self._elementwise if self._is_mixed(layer) else None
         if layer.op in POOLS:
@@ -169,6 +171,18 @@ class _Rewrite(Rewrite):
         self.twins[target] = self.names.free(f"{target}{self.suffix}")
         self._add(Layer("ShuffleBlocks", turn.name, [source], [self.twins[target]], {"groups": groups}))
         self.dropped += [turn, back]
+        return True
+
+    def _spread(self, layer: Layer) -> bool:
+        """Rewrite a DepthToSpace that keeps whole blocks, or one that makes pixels of each block."""
+        source, size = layer.inputs[0], layer.attributes["blocksize"]
+        if layer.attributes.get("mode", "DCR") == "DCR":
+            layer.op = "BlocksToSpace" if self._is_whole(layer.outputs[0]) else layer.op
+            return layer.op == "BlocksToSpace" and self._make(layer, [self._twin(source)])
+        if size != 2 and size % BLOCK:
+            return False
+        layer.op, layer.inputs = "BlocksToSpace", [self._twin(source)]
+        self._add(layer)
         return True
 
     def _twin(self, name: str) -> str:

@@ -15,7 +15,7 @@ from perframe.layers.matmul import Product
 from perframe.tensor import DataType
 
 GROUPS = 65_535  # the most work groups along an axis of a grid
-TALL, COLUMNS = (8, 4, 1), 8  # the rows of a tile, if there are more than half as many, and its columns
+ROWS, COLUMNS = 8, 8  # of a tile
 PARTS, LEAST, FULL = 16, 32, 4096  # of a depth, at most; rounds of a part, at least; invocations that fill a GPU
 ACROSS = 32  # tiles in a row: fewer do not fill a work group
 _STRIP = 4 * SHEETS  # elements that one pixel shader computes
@@ -36,7 +36,7 @@ def dims(form: Product) -> list[Sequence[int]]:
 
 
 def lower(call: Call[Product], tools: Tools) -> list[Binding]:
-    """One kernel, with bias and epilogue in it. Products of integers have no epilogue."""
+    """A kernel with bias and epilogue in it. Products of integers have no epilogue."""
     form, a, b, bias = call.form, call.x, call.input(1), call.optional(2)
     rank = len(form.batch)
     turned, padding = form.b_strides[rank:] == (1, form.depth), -form.columns % 4
@@ -54,39 +54,73 @@ def lower(call: Call[Product], tools: Tools) -> list[Binding]:
         "b_step": form.b_strides[rank:],
         "c_step": form.bias_strides,
         "rank": rank,
-        "has_bias": bias is not None,
     }
-    given = {"A": a, "B": b, "C": bias or a}
-    if tools.stores_anywhere and call.y.dtype is DataType.FLOAT32 and form.batches <= GROUPS:
-        return [_tiles(call, form, given, params)]
-    kernel = "matmul" if tools.stores_anywhere or not _is_of_strips(form) else "pixel/matmul"
-    return [call.bind(kernel, given, call.y, params, functions=epilogue_of(call.layer, call.y.dtype))]
+    given, functions = {"A": a, "B": b, "C": bias or a}, epilogue_of(call.layer, call.y.dtype)
+    is_row = form.batches * form.rows == 1 and _is_of_strips(form) and not tools.stores_anywhere
+    if call.y.dtype is not DataType.FLOAT32 or form.batches > GROUPS or is_row:
+        kernel = "pixel/matmul_row" if is_row else "matmul"
+        return [call.bind(kernel, given, call.y, params | {"has_bias": bias is not None}, functions=functions)]
+    defines, whole = _texels(form, b.is_constant)
+    defines["BIAS"] = str(0 if bias is None else 1 if form.bias_strides[0] == 0 else 2)
+    params["whole"] = whole
+    if tools.stores_anywhere:
+        return [_compute(call, form, given, params, defines)]
+    return _draw(call, form, given, params, defines, tools)
 
 
-def _tiles(call: Call[Product], form: Product, given: dict[str, Operand], params: dict[str, Any]) -> Binding:
-    """The product in tiles of a few rows and columns."""
-    across, tall = -(-form.columns // COLUMNS), next(tall for tall in TALL if tall == 1 or form.rows > tall // 2)
-    down, parts = -(-form.rows // tall), 1
-    while tall == 1 and parts < PARTS and across * parts < FULL and form.depth >= LEAST * parts:
+def _compute(
+    call: Call[Product], form: Product, given: dict[str, Operand], params: dict[str, Any], defines: dict[str, str]
+) -> Binding:
+    """The product in tiles. Known weights have a row of work groups for each row of tiles, if the columns fill it. The
+    tiles of a single row are shared by invocations, each of which takes a part of the depth.
+    """
+    rows, parts = (1 if form.batches * form.rows == 1 else ROWS), 1
+    across, down = -(-form.columns // COLUMNS), -(-form.rows // rows)
+    while rows == 1 and parts < PARTS and across * parts < FULL and form.depth >= LEAST * parts:
         parts *= 2
-    flat = parts == 1 and (across < ACROSS or down > GROUPS)
+    flat = parts == 1 and (not given["B"].is_constant or across < ACROSS or down > GROUPS)
     grid = (across * down, 1, form.batches) if flat else (across * parts, down, form.batches)
-    numbers = {"ROWS": tall, "FLAT": int(flat), "PARTS": parts}
-    numbers |= {"A_BY": _texels(form.a_strides), "B_BY": _texels(form.b_strides)}
-    defines = {name: str(number) for name, number in numbers.items()}
-    if form.columns % 4:
+    defines |= {"ROWS": str(rows), "FLAT": str(int(flat)), "PARTS": str(parts)}
+    if not given["B"].is_constant or form.columns % 4:
         defines["SCATTERED"] = "1"
     functions = epilogue_of(call.layer, call.y.dtype)
     return call.bind("compute/matmul", given, call.y, params | {"across": across}, defines, functions, grid=grid)
 
 
-def _texels(strides: Sequence[int]) -> int:
-    """What a texel of a factor holds: four of one row (0), or of one column (1), or parts of both (2)."""
-    for by, last in ((0, -1), (1, -2)):
-        others = [step for axis, step in enumerate(strides) if axis != len(strides) + last]
-        if strides[last] == 1 and not any(step % 4 for step in others):
-            return by
-    return 2
+def _draw(
+    call: Call[Product],
+    form: Product,
+    given: dict[str, Operand],
+    params: dict[str, Any],
+    defines: dict[str, str],
+    tools: Tools,
+) -> list[Binding]:
+    """The product in tiles, as fragments store them, and then the rows of these."""
+    rows = SHEETS * 4 // COLUMNS
+    across, down, high = -(-form.columns // COLUMNS), -(-form.rows // rows), {"ROWS": str(rows)}
+    tiles = tools.scratch((form.batches * down * across * rows * COLUMNS,), call.y.dtype)
+    places = {"rows": form.rows, "columns": form.columns, "across": across}
+    functions = epilogue_of(call.layer, call.y.dtype)
+    return [
+        call.bind("pixel/matmul", given, tiles, params | {"across": across}, defines | high, functions),
+        call.bind("pixel/untile", {"X": tiles}, call.y, places, high),
+    ]
+
+
+def _texels(form: Product, fixed: bool) -> tuple[dict[str, str], int]:
+    """The defines that say what texels of the factors hold, and whether they begin where they should, a bit for each.
+    If the strides are `fixed`, these bits are a define too. Other sizes must not make another variant.
+    """
+    (*_, a_last), (*_, b_first, b_last) = form.a_strides, form.b_strides
+    a_by, b_by = int(a_last == 1), 2 if b_last == 1 else int(b_first == 1)
+    whole = int(a_by == 1 and _begin_texels(form.a_strides, -1))
+    whole |= 2 * (b_by > 0 and _begin_texels(form.b_strides, -1 if b_by == 2 else -2))
+    return {"A_BY": str(a_by), "B_BY": str(b_by), "ALWAYS": str(whole if fixed else 0)}, whole
+
+
+def _begin_texels(strides: Sequence[int], last: int) -> bool:
+    """Whether all strides but one are whole texels."""
+    return not any(step % 4 for axis, step in enumerate(strides) if axis != len(strides) + last)
 
 
 def _is_of_strips(form: Product) -> bool:

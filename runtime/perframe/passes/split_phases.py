@@ -1,0 +1,115 @@
+"""A transposed convolution becomes a convolution, whose channels are then spread over the picture.
+
+Output pixels whose coordinates have the same remainders by the stride are a phase. Each phase is a convolution with
+the weights of every so many-th tap; together they are one convolution with more channels. If the stride is 1, there is
+one phase, and nothing to spread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perframe.layers.blocks import BLOCK
+from perframe.layers.conv import transposed_pads
+from perframe.model import Evaluate, Layer, Model
+from perframe.passes.match import Graph
+
+_MOST = 3  # times as many products as before: a convolution of blocks is faster by more
+
+
+def run(model: Model, evaluate: Evaluate) -> int:
+    """Split, and return the number of transposed convolutions that were split."""
+    graph, layers, split = Graph(model), list[Layer](), 0
+    for layer in model.layers:
+        made = _split(graph, layer) if layer.op == "ConvTranspose" and not layer.on_host else None
+        layers += made or [layer]
+        split += made is not None
+    model.layers = layers
+    return split
+
+
+def _split(graph: Graph, layer: Layer) -> list[Layer] | None:
+    """The convolution of all phases and the layers after it; None if there is none, or it would compute too much."""
+    model, attributes = graph.model, layer.attributes
+    w, names = graph.constant(layer.inputs[1]), (*layer.inputs, "")[:3]
+    bias = graph.constant(names[2]) if names[2] else None
+    if w is None or w.ndim != 4 or not w.size or (names[2] and bias is None) or not graph.all_float32(layer):
+        return None
+    steps = attributes.get("strides") or (1, 1)
+    plain = attributes.get("group", 1) == 1 and tuple(attributes.get("dilations") or (1, 1)) == (1, 1)
+    borders = _borders(graph, layer, w.shape[2:])
+    if not plain or steps[0] != steps[1] or borders is None:
+        return None
+    step, outputs, kernel = steps[0], w.shape[1], w.shape[2:]
+    taps = [-(-size // step) for size in kernel]
+    if np.prod(taps) * step * step > _MOST * np.prod(kernel):
+        return None
+    around, cut = list[tuple[int, int]](), list[tuple[int, int]]()
+    for size, count, (begin, end) in zip(kernel, taps, borders, strict=True):
+        end += step * count - size  # the convolution computes whole windows of all phases
+        around.append((count - 1 - begin // step, count - 1 - end // step))
+        cut.append((begin % step, end % step))
+    if min(min(pair) for pair in around) < 0:
+        return None
+    in_blocks = outputs % BLOCK == 0 or step % 2 == 1
+    weights = _weights(w, step, taps, phases_first=in_blocks)
+    constants = [model.add_constant(f"{layer.name} in phases", weights)]
+    if bias is not None:
+        repeated = np.tile(bias, step * step) if in_blocks else np.repeat(bias, step * step)
+        constants.append(model.add_constant(f"{layer.name} in phases: bias", repeated))
+    padding = tuple(pair[side] for side in (0, 1) for pair in around)
+    made: list[Layer] = []
+
+    def then(op: str, *inputs: str, **given: Any) -> None:
+        source = made[-1].outputs if made else layer.inputs[:1]
+        name = f"{layer.name}/{op}" if made else layer.name
+        made.append(Layer(op, name, [*source, *inputs], [model.names.free(f"{layer.outputs[0]}/{op}")], given))
+
+    then("Conv", *constants, kernel_shape=tuple(taps), pads=padding)
+    made[0].epilogue = layer.epilogue
+    if step > 1:
+        then("DepthToSpace", blocksize=step, mode="DCR" if in_blocks else "CRD")
+    if any(map(any, cut)):
+        most = np.iinfo(np.int64).max
+        bounds = {
+            "starts": [begin for begin, _ in cut],
+            "ends": [-end if end else most for _, end in cut],
+            "axes": [2, 3],
+        }
+        then("Slice", *(model.add_constant(f"{layer.name}: {what}", np.array(v)) for what, v in bounds.items()))
+    made[-1].outputs = layer.outputs
+    return made
+
+
+def _borders(graph: Graph, layer: Layer, kernel: Sequence[int]) -> list[tuple[int, int]] | None:
+    """The pixels at the begin and at the end of each axis that the result lacks, less than none if it has more; None if
+    that depends on sizes that are not known.
+    """
+    given, ones, shape = layer.attributes, (1, 1), graph.specs[layer.inputs[0]].shape
+    pads, more, auto_pad = given.get("pads"), given.get("output_padding") or (0, 0), given.get("auto_pad", "NOTSET")
+    if shape is None:
+        return None
+    steps, wanted, depends = given.get("strides") or ones, given.get("output_shape"), auto_pad.startswith("SAME")
+    dims = [dim if isinstance(dim, int) else 1 for dim in shape[2:]]
+    if (wanted or depends) and dims != [*shape[2:]]:
+        return None
+    begins, made = transposed_pads(dims, kernel, steps, ones, pads, auto_pad, more, wanted)
+    borders = list[tuple[int, int]]()
+    for step, dim, size, begin, length in zip(steps, dims, kernel, begins, made, strict=True):
+        assert isinstance(length, int)
+        borders.append((begin, step * (dim - 1) + size - begin - length))
+    return borders
+
+
+def _weights(w: NDArray[Any], step: int, taps: list[int], phases_first: bool) -> NDArray[Any]:
+    """The weights of a convolution to (phase row, phase column, output), or to (output, phase row, phase column)."""
+    channels, outputs = w.shape[:2]
+    whole = np.zeros((channels, outputs, taps[0] * step, taps[1] * step), w.dtype)
+    whole[:, :, : w.shape[2], : w.shape[3]] = w
+    split = whole.reshape(channels, outputs, taps[0], step, taps[1], step)[:, :, ::-1, :, ::-1]
+    order = (3, 5, 1, 0, 2, 4) if phases_first else (1, 3, 5, 0, 2, 4)
+    return np.ascontiguousarray(split.transpose(order)).reshape(-1, channels, *taps)
