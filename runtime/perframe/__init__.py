@@ -39,6 +39,7 @@ _HOME = {
     "TextureTransform": "textures.transform",
     "App": "host",
     "Frame": "host",
+    "Run": "host",
     "Script": "host",
     "next_frame": "host",
     "seconds": "host",
@@ -87,6 +88,7 @@ if TYPE_CHECKING:
     from perframe.functional.tensor import FunctionalTensor as FunctionalTensor
     from perframe.host import App as App
     from perframe.host import Frame as Frame
+    from perframe.host import Run as Run
     from perframe.host import Script as Script
     from perframe.host import next_frame as next_frame
     from perframe.host import seconds as seconds
