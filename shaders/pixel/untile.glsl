@@ -2,7 +2,7 @@
 //@ param int rows
 //@ param int columns
 //@ param int across
-// The elements of planes from their tiles of ROWS rows by eight columns.
+// The elements of planes from their tiles of ROWS rows by eight columns. Texels may lie in two rows (SCATTERED).
 #define TEXEL
 int place(int line, int column) {
     int plane = line / rows, row = line - plane * rows, down = (rows + ROWS - 1) / ROWS;
@@ -10,6 +10,7 @@ int place(int line, int column) {
 }
 O_VECTOR texel(int t) {
     int line = t * 4 / columns, column = t * 4 - line * columns;
+#ifdef SCATTERED
     ivec4 places;
     for (int k = 0; k < 4; ++k) {
         places[k] = place(line, column);
@@ -19,4 +20,7 @@ O_VECTOR texel(int t) {
         }
     }
     return X_at(places);
+#else
+    return X_texel(place(line, column) >> 2);
+#endif
 }

@@ -63,9 +63,10 @@ def lower(call: Call[Product], tools: Tools) -> list[Binding]:
     defines, whole = _texels(form, b.is_constant)
     defines["BIAS"] = str(0 if bias is None else 1 if form.bias_strides[0] == 0 else 2)
     params["whole"] = whole
+    scattered = {} if b.is_constant and form.columns % 4 == 0 else {"SCATTERED": "1"}
     if tools.stores_anywhere:
-        return [_compute(call, form, given, params, defines)]
-    return _draw(call, form, given, params, defines, tools)
+        return [_compute(call, form, given, params, defines | scattered)]
+    return _draw(call, form, given, params, defines | scattered, tools)
 
 
 def _compute(
@@ -81,8 +82,6 @@ def _compute(
     flat = parts == 1 and (not given["B"].is_constant or across < ACROSS or down > GROUPS)
     grid = (across * down, 1, form.batches) if flat else (across * parts, down, form.batches)
     defines |= {"ROWS": str(rows), "FLAT": str(int(flat)), "PARTS": str(parts)}
-    if not given["B"].is_constant or form.columns % 4:
-        defines["SCATTERED"] = "1"
     functions = epilogue_of(call.layer, call.y.dtype)
     return call.bind("compute/matmul", given, call.y, params | {"across": across}, defines, functions, grid=grid)
 
@@ -97,13 +96,13 @@ def _draw(
 ) -> list[Binding]:
     """The product in tiles, as fragments store them, and then the rows of these."""
     rows = SHEETS * 4 // COLUMNS
-    across, down, high = -(-form.columns // COLUMNS), -(-form.rows // rows), {"ROWS": str(rows)}
+    across, down = -(-form.columns // COLUMNS), -(-form.rows // rows)
     tiles = tools.scratch((form.batches * down * across * rows * COLUMNS,), call.y.dtype)
     places = {"rows": form.rows, "columns": form.columns, "across": across}
-    functions = epilogue_of(call.layer, call.y.dtype)
+    defines, functions = defines | {"ROWS": str(rows)}, epilogue_of(call.layer, call.y.dtype)
     return [
-        call.bind("pixel/matmul", given, tiles, params | {"across": across}, defines | high, functions),
-        call.bind("pixel/untile", {"X": tiles}, call.y, places, high),
+        call.bind("pixel/matmul", given, tiles, params | {"across": across}, defines, functions),
+        call.bind("pixel/untile", {"X": tiles}, call.y, places, defines),
     ]
 
 
