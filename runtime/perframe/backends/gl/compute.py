@@ -96,12 +96,12 @@ class ComputeStep(KernelStep):
         self._units, size = units, binding.output.shape.size
         if kernel.unit == "grid":
             x, y, z = binding.grid
-            self._groups = (-(-x // (_GROUP // rows)), -(-y // rows), z)
+            self.groups = (-(-x // (_GROUP // rows)), -(-y // rows), z)
         else:
             texels = (size + 3) // 4
             counts = {"element": size, "texel": texels, "strip": -(-texels // SHEETS), "tile": binding.tiles}
             groups = -(-counts[kernel.unit] // _GROUP)
-            self._groups = (min(groups, _MAX_GROUPS), -(-groups // _MAX_GROUPS), 1)
+            self.groups = (min(groups, _MAX_GROUPS), -(-groups // _MAX_GROUPS), 1)
 
     def run(self, gl: Any, uniforms: int) -> None:
         """Bind and dispatch. The barrier makes the result visible to later steps."""
@@ -118,7 +118,7 @@ class ComputeStep(KernelStep):
             gl.glBindTexture(_TEXTURE_2D, texture)
             gl.glBindSampler(unit, self._sampler)
         gl.glBindBufferBase(_STORAGE_BUFFER, _OUTPUT, self.output.glo)
-        gl.glDispatchCompute(*self._groups)
+        gl.glDispatchCompute(*self.groups)
         gl.glMemoryBarrier(_STORAGE_BARRIER | _FETCH_BARRIER)
 
 
