@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -121,6 +122,11 @@ class ComputeStep(KernelStep):
         self._extent = -(-invocations // self._columns), *rest  # in work groups
         self._parts = [(first, 0, count, rest[0]) for first, count in binding.parts(self._extent[0], _MAX_GROUPS)]
         self._axis = int(rest[0] > self._extent[0])
+
+    @property
+    def groups(self) -> int:
+        """The number of work groups."""
+        return math.prod(self._extent)
 
     @property
     def rows(self) -> int:
