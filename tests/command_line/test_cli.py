@@ -166,6 +166,18 @@ def test_warmup_fills_the_kernel_cache(
     assert second.status == 0 and second.out.count("all were in the cache") == 2 and str(tmp_path) in second.out
 
 
+def test_warmup_keeps_programs_of_gl(
+    perframe: Command, model: Path, backend: str, gl_context: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if backend == "cpu":
+        return
+    monkeypatch.setenv("PERFRAME_CACHE", str(tmp_path))
+    done = perframe("warmup", model, "--backend", backend)
+    assert done.status == 0 and f"the programs of {backend} are ready" in done.out
+    assert json.loads(perframe("warmup", model, "--backend", backend, "--json").out)["models"][0]["backend"] == backend
+    assert perframe("warmup", model, "--backend", "gpu").status == 2
+
+
 def test_tune_measures_variants(
     perframe: Command, model: Path, gl_context: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,4 +1,6 @@
-"""`perframe warmup`: fills the cache of CPU kernels ahead of time, so that no frame waits for the compiler."""
+"""`perframe warmup`: fills the cache of compiled kernels and GL programs ahead of time, so that no frame waits for a
+compiler.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +10,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from perframe.backends import compiled_kernels, settle_kernels
+from perframe.backends import compiled_kernels
 from perframe.command_line.sources import input_arrays, loaded_model
-from perframe.execution.once import run
+from perframe.execution.worker import Worker
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -21,21 +23,23 @@ class Warmth:
     """The kernels that were compiled for one model, and the time it took."""
 
     model: str
+    backend: str
     seconds: float
     compiled: list[str]  # kernels that were not in the cache, by file and function
 
 
-def warm_up(model: str, dims: Mapping[str, int], seed: int = 0) -> Warmth:
-    """Run a model once on the CPU with random inputs, so that all its kernels are compiled and stored in the cache.
+def warm_up(model: str, dims: Mapping[str, int], seed: int = 0, backend: str = "cpu") -> Warmth:
+    """Run a model once with random inputs, so that all its kernels are compiled and stored in the cache: the CPU's
+    kernels, or programs of GL where the driver gives them away.
 
-    A kernel does not depend on shapes, but the choice of kernels may. Raises ModelError, InputError.
+    A kernel does not depend on shapes, but the choice of kernels may. Raises ModelError, InputError, BackendError.
     """
     _, compiled = compiled_kernels()
     before, start = len(compiled), time.perf_counter()
     loaded = loaded_model(model, seed)
-    run(loaded, input_arrays(loaded.inputs, (), dims, seed))
-    settle_kernels()
-    return Warmth(model, time.perf_counter() - start, [text.split()[0] for text in compiled[before:]])
+    with Worker(loaded, backend) as worker:
+        worker.warmup(input_arrays(loaded.inputs, (), dims, seed))
+    return Warmth(model, backend, time.perf_counter() - start, [text.split()[0] for text in compiled[before:]])
 
 
 def folder() -> Path:
@@ -52,6 +56,9 @@ def show(warmth: Warmth, console: Console) -> None:
     """Print the report for a person."""
     from perframe.command_line.units import seconds_text
 
+    if warmth.backend != "cpu":
+        console.print(f"{warmth.model}: the programs of {warmth.backend} are ready, in {seconds_text(warmth.seconds)}")
+        return
     names = sorted(set(warmth.compiled))
     listed = ", ".join(f"{name} ×{warmth.compiled.count(name)}" for name in names) or "all were in the cache"
     console.print(

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from perframe.command_line.keys import takes_key
-from perframe.command_line.options import AsJson, Dims, Seed, console
+from perframe.command_line.options import AsJson, BackendName, Dims, Seed, check_backends, console
 
 
 @takes_key
@@ -17,14 +17,16 @@ def warmup(
     as_json: AsJson = False,
     seed: Seed = 0,
     dims: Dims = "",
+    backend: BackendName = "cpu",
 ) -> None:
-    """Compile the CPU kernels that models need, so that their first frame does not wait."""
+    """Compile the kernels that models need, so that their first frame does not wait."""
     from perframe.command_line.sources import parse_dims
     from perframe.command_line.warmup import as_json_value, folder, show, warm_up
 
+    check_backends([backend])
     found = []
     for model in models:
-        found.append(warm_up(model, parse_dims(dims), seed))
+        found.append(warm_up(model, parse_dims(dims), seed, backend))
         if not as_json:
             show(found[-1], console())
     typer.echo(json.dumps(as_json_value(found), indent=2) if as_json else f"kernels are kept in {folder()}")
