@@ -66,11 +66,16 @@ class Weights:
             matrix = np.zeros((len(first), high - low + values.shape[1]), np.float32)
             columns = first[:, None] - low + np.arange(values.shape[1])
             matrix[np.arange(len(first))[:, None], columns] = values  # those beyond the edge are zeros
-            np.matmul(matrix[:, : high - low], flat[low:high].astype(np.float32), out=result[begin : begin + _BLOCK])
+            matrix = matrix[:, : high - low]
+            step = max(1, _SMALL // matrix.size)
+            for left in range(0, flat.shape[1], step):
+                part = flat[low:high, left : left + step].astype(np.float32)
+                np.matmul(matrix, part, out=result[begin : begin + _BLOCK, left : left + step])
         return result.reshape(len(self.first), *image.shape[1:])
 
 
 _BLOCK = 8
+_SMALL = 1 << 18  # products of so few multiplications run in this thread: waking another costs a frame more than it saves
 
 
 @lru_cache(64)
