@@ -1,5 +1,6 @@
 //@ texture T
 //@ param ivec2 texture_size
+//@ param int layer
 //@ param vec2 origin
 //@ param vec2 scale
 //@ param int resample
@@ -15,6 +16,7 @@
 //@ param int channels_last
 //@ param int color_conversion
 //@ param float lowest
+//@ include texels
 //@ include srgb
 //@ include picture
 // A tensor element samples the texture at the centre of its pixel: the nearest texel, a mix of four, or such mixes on
@@ -24,8 +26,8 @@ vec4 mixed(vec2 at, int lod, ivec2 size) {
     ivec2 low = ivec2(floor(at)), end = size - 1, zero = ivec2(0);
     vec2 part = at - floor(at);
     ivec2 a = min(max(low, zero), end), b = min(max(low + 1, zero), end);
-    return mix(mix(texelFetch(T, a, lod), texelFetch(T, ivec2(b.x, a.y), lod), part.x),
-               mix(texelFetch(T, ivec2(a.x, b.y), lod), texelFetch(T, b, lod), part.x), part.y);
+    return mix(mix(texel_of(a, lod), texel_of(ivec2(b.x, a.y), lod), part.x),
+               mix(texel_of(ivec2(a.x, b.y), lod), texel_of(b, lod), part.x), part.y);
 }
 vec4 mixed_on(int lod, vec2 at) {
     ivec2 size = max(texture_size >> lod, ivec2(1));
@@ -35,7 +37,7 @@ O_TYPE element(int o) {
     ivec3 p = place_of(o);
     if (!in_box(p)) return element_of(padding, p.z);
     vec2 at = origin + (vec2(p.xy) + 0.5) * scale;
-    if (resample == 0) return element_of(texelFetch(T, clamp_to_edge(ivec2(floor(at)), texture_size), 0), p.z);
+    if (resample == 0) return element_of(texel_of(clamp_to_edge(ivec2(floor(at)), texture_size), 0), p.z);
     int lod = int(level);
     vec4 color = mixed_on(lod, at);
     if (resample == 2 && level > float(lod)) color = mix(color, mixed_on(lod + 1, at), level - float(lod));

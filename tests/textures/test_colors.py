@@ -118,6 +118,34 @@ def test_batches(count: int, shape: tuple[int, ...], with_gl: bool, backend: str
         assert x.backend_type == (backend if with_gl else "cpu")
 
 
+@pytest.mark.parametrize("mode", ["linear", "antialias", "mipmap"])
+def test_layers_of_a_texture_array(mode: str, backend: str, gl_context: Any) -> None:
+    """They fill a batch, and a batch is drawn into them."""
+    pictures = RANDOM.integers(0, 256, (3, 16, 32, 4), np.uint8)
+    array = gl_context.texture_array((32, 16, 3), 4, pictures.tobytes())
+    array.build_mipmaps()
+    x, how, alone = pf.Tensor.empty((3, 4, 4, 8)), TRANSFORM.set_resample(mode), pf.TextureConverter()
+    with pf.TextureConverter(gl_context, backend) as converter:
+        values = converter.to_tensor(array, x, how).download_to_array()
+        for picture, item in zip(pictures, values, strict=True):
+            expected = alone.to_tensor(picture, pf.Tensor.empty((4, 4, 8)), how).download_to_array()
+            np.testing.assert_allclose(item, expected, atol=2 / 255 if mode == "mipmap" else 2e-5)
+        whole = pf.Tensor(pictures[::-1].transpose(0, 3, 1, 2) / np.float32(255))
+        converter.to_texture(whole, array, how)
+        with pytest.raises(pf.InputError, match="a batch of 3; this is"):
+            converter.to_tensor(array, pf.Tensor.empty((2, 4, 4, 8)))
+    np.testing.assert_array_equal(np.frombuffer(array.read(), np.uint8).reshape(pictures.shape), pictures[::-1])
+
+
+def test_a_batch_of_bytes(backend: str, gl_context: Any) -> None:
+    """Items that fill no whole texels."""
+    pictures = [RANDOM.integers(0, 256, (3, 5, 4), np.uint8) for _ in range(8)]
+    with pf.TextureConverter(gl_context, backend) as converter:
+        textures = [gl_context.texture((5, 3), 4, picture.tobytes()) for picture in pictures]
+        x = converter.to_tensor(textures, pf.Tensor.empty((8, 3, 3, 5), "uint8"))
+    np.testing.assert_array_equal(x.download_to_array().transpose(0, 2, 3, 1), np.stack(pictures)[..., :3])
+
+
 def test_a_batch_is_drawn_into_a_list(backend: str, gl_context: Any) -> None:
     values = RANDOM.uniform(0, 1, (3, 3, 5, 7)).astype(np.float32)
     targets = [gl_context.texture((7, 5), 4, dtype="f4"), np.zeros((5, 7, 4), np.float32)]

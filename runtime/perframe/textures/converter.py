@@ -48,11 +48,12 @@ class TextureConverter:
     def to_tensor(self, texture: Any, tensor: Tensor, transform: Transforms = None) -> Tensor:
         """Sample a texture into a tensor without leaving the GPU, and return the tensor.
 
-        A list of textures or arrays fills the batch of a tensor; each may have a transform of its own. If the tensor
-        lies on the CPU, the frame waits for the download. Raises InputError.
+        A list of textures or arrays, or all layers of a texture array, fill the batch of a tensor; each may have a
+        transform of its own. If the tensor lies on the CPU, the frame waits for the download. Raises InputError.
         """
         self._check_open()
-        if not isinstance(texture, Sequence) or isinstance(texture, str):
+        texture = self._many(texture)
+        if not isinstance(texture, list):
             return self._fill(texture, tensor, _transform(transform))
         hows = _transforms(transform, len(texture))
         for how in hows:
@@ -70,6 +71,12 @@ class TextureConverter:
         passes.join([item.data_on_backend for item in items], items[0], tensor, target)
         self._bring(tensor, target)
         return tensor
+
+    def _many(self, texture: Any) -> Any:
+        """The pictures of a batch as a list; a single texture as it is."""
+        if isinstance(texture, Sequence) and not isinstance(texture, str):
+            return list(texture)
+        return (self._passes.layers(texture) if self._passes is not None else None) or texture
 
     def _fill(self, texture: Any, tensor: Tensor, how: TextureTransform) -> Tensor:
         """Sample one texture into a tensor."""
@@ -98,11 +105,12 @@ class TextureConverter:
     def to_texture(self, tensor: Tensor, texture: Any, transform: Transforms = None) -> None:
         """Draw a tensor into a texture, or into the transform's region of it. Sizes may differ.
 
-        A batch is drawn into a list of textures or arrays. Raises InputError.
+        A batch is drawn into a list of textures or arrays, or into all layers of a texture array. Raises InputError.
         """
         self._check_open()
-        many = isinstance(texture, Sequence) and not isinstance(texture, str)
-        targets = list(texture) if many else [texture]
+        texture = self._many(texture)
+        many = isinstance(texture, list)
+        targets = texture if many else [texture]
         hows = _transforms(transform, len(targets)) if many else [_transform(transform)]
         dims = [how.dims(tensor, len(targets) if many else None) for how in hows]
         values: Array | None = None

@@ -75,7 +75,8 @@ class Weights:
 
 
 _BLOCK = 8
-_SMALL = 1 << 18  # products of so few multiplications run in this thread: waking another costs a frame more than it saves
+# Products of so few multiplications run in the calling thread: to wake others costs more than they save.
+_SMALL = 1 << 18
 
 
 @lru_cache(64)

@@ -6,6 +6,7 @@ import ctypes
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from numbers import Integral
+from types import MappingProxyType
 from typing import Any
 
 import moderngl
@@ -14,11 +15,11 @@ from perframe.backends.gl.backend import GLBackend
 from perframe.backends.gl.compute import ComputeBackend
 from perframe.backends.gl.context import device_for
 from perframe.backends.gl.pixel import PixelBackend
-from perframe.backends.gl.program import Numbers, load_kernel
+from perframe.backends.gl.program import LAYERED, Numbers, load_kernel
 from perframe.backends.gl.replay import Name
-from perframe.backends.gl.state import DRAW_BINDING, TEXTURE_2D_BINDING, VIEWPORT
+from perframe.backends.gl.state import DRAW_BINDING, TEXTURE_2D_ARRAY, TEXTURE_2D_BINDING, VIEWPORT
 from perframe.backends.gl.steps import Binding, kind_of
-from perframe.backends.gl.texture_steps import Draw, Filter, Pass, Replay, TextureName
+from perframe.backends.gl.texture_steps import Draw, Filter, Pass, Replay, TextureLayer, TextureName
 from perframe.backends.operand import Operand
 from perframe.errors import BackendError, ClosedError, InputError
 from perframe.graphics.functions import get, get_four
@@ -63,12 +64,19 @@ class TexturePasses:
             self._own[key] = self.alloc(backend or self.default, tensor)
         return self._own[key]
 
+    def layers(self, texture: Any) -> list[TextureLayer]:
+        """The layers of the caller's array texture; none if it is not one."""
+        many = texture.layers if isinstance(texture, moderngl.TextureArray) else 0
+        return [TextureLayer(texture, layer) for layer in range(many)]
+
     def texture_size(self, texture: Any) -> tuple[int, int]:
         """Width and height of the caller's texture, a moderngl object or a GL name. Raises InputError, ClosedError."""
-        if isinstance(texture, moderngl.Texture):
+        if isinstance(texture, (moderngl.Texture, TextureLayer)):
+            texture = texture.texture if isinstance(texture, TextureLayer) else texture
             self._check_object(texture)
-            if texture.dtype[0] in "iu" or texture.samples:
-                kind = f"{texture.dtype} texture" + (f" of {texture.samples} samples" if texture.samples else "")
+            samples = getattr(texture, "samples", 0)
+            if texture.dtype[0] in "iu" or samples:
+                kind = f"{texture.dtype} texture" + (f" of {samples} samples" if samples else "")
                 raise InputError(f"a {kind} holds no picture: its values must be float, or 0..1 in bytes")
             return int(texture.width), int(texture.height)
         if not isinstance(texture, Integral) or isinstance(texture, bool):
@@ -93,9 +101,10 @@ class TexturePasses:
         value, levels = ctypes.c_int(), 1
         with self._device.using() as gl:
             gl.glActiveTexture(_TEXTURE0)
-            gl.glBindTexture(_TEXTURE_2D, _name(texture))
+            target = TEXTURE_2D_ARRAY if isinstance(texture, TextureLayer) else _TEXTURE_2D
+            gl.glBindTexture(target, _name(texture))
             while max(size) >> levels:
-                gl.glGetTexLevelParameteriv(_TEXTURE_2D, levels, _WIDTH, ctypes.byref(value))
+                gl.glGetTexLevelParameteriv(target, levels, _WIDTH, ctypes.byref(value))
                 if value.value != max(size[0] >> levels, 1):
                     break
                 levels += 1
@@ -109,12 +118,13 @@ class TexturePasses:
 
         def make() -> Pass:
             planned = TextureName(0), TextureName(0)  # the second is the place of the tensor's storage
-            return self._bind(
-                "texture_to_tensor", {}, _operand(tensor, planned[1]), params, {"T": planned[0]}, storage, planned
-            )
+            output, source = _operand(tensor, planned[1]), {"T": planned[0]}
+            return self._bind("texture_to_tensor", {}, output, params, source, storage, planned, layered)
 
+        params, layered = {**params, "layer": _layer(texture)}, _layered(texture)
         with self._device.using() as gl:
-            found = self._pass(("to_tensor", storage.backend_type, tensor.shape, tensor.dtype), make)
+            key = ("to_tensor", storage.backend_type, tensor.shape, tensor.dtype, *layered)
+            found = self._pass(key, make)
             found.step.actual = TextureName(_name(texture)), storage
             found.run(gl, params)
 
@@ -133,36 +143,37 @@ class TexturePasses:
         `weights` are `textures.filters.Weights`. If `flipped`, the texture's first row is the picture's last.
         """
         self.check(tensor, storage)
-        first, end = weights[1].span
-        rows = _rounded(end - first, _ROWS)  # so that regions of similar sizes share a pass
+        top, end = weights[1].span
+        rows = _rounded(end - top, _ROWS)  # so that regions of similar sizes share a pass
         taps = _rounded(weights[0].values.shape[1], _TAPS), _rounded(weights[1].values.shape[1], _TAPS)
         wide, high = params["box"][2:]
         across = {
             "texture_size": size,
+            "layer": _layer(texture),
             "width": wide,
             "taps": taps[0],
-            "first_row": size[1] - 1 - first if flipped else first,
+            "first_row": size[1] - 1 - top if flipped else top,
             "row_step": -1 if flipped else 1,
         }
-        down = {**params, "taps": taps[1], "first_row": first}
+        down, layered = {**params, "taps": taps[1], "first_row": top}, _layered(texture)
 
         def make() -> Filter:
             backend = self._backends[storage.backend_type]
             shapes = (rows, wide, 4), (wide, 1 + taps[0]), (high, 1 + taps[1])
-            between, *tables = (
+            between, first, second = (
                 Operand("filter", shape, DataType.FLOAT32, storage=backend.alloc(shape, DataType.FLOAT32))
                 for shape in shapes
             )
             source, place = TextureName(0), TextureName(0)
             output = _operand(tensor, place)
             return Filter(
-                self._bind("filter_columns", {"F": tables[0]}, between, across, {"T": source}, storage, (source,)),
-                self._bind("filter_to_tensor", {"X": between, "F": tables[1]}, output, down, {}, storage, (place,)),
-                (tables[0].storage, tables[1].storage),
+                self._bind("filter_columns", {"F": first}, between, across, {"T": source}, storage, [source], layered),
+                self._bind("filter_to_tensor", {"X": between, "F": second}, output, down, {}, storage, [place]),
+                (first.storage, second.storage),
             )
 
         with self._device.using() as gl:
-            key = ("filter", storage.backend_type, tensor.shape, tensor.dtype, wide, high, rows, taps)
+            key = ("filter", storage.backend_type, tensor.shape, tensor.dtype, wide, high, rows, taps, *layered)
             found = self._pass(key, make)
             found.set_weights(weights, taps)
             found.across.step.actual, found.down.step.actual = (TextureName(_name(texture)),), (storage,)
@@ -212,11 +223,11 @@ class TexturePasses:
         textures: Mapping[str, TextureName],
         storage: Any,
         planned: Sequence[TextureName],
-        defines: dict[str, str] | None = None,
+        defines: Mapping[str, str] = MappingProxyType({}),
     ) -> Pass:
         """A pass of a kernel on the backend of this storage."""
         kernel = load_kernel(name if name == "join" else f"convert/{name}")
-        defines = defines or ({"WHOLE": "1"} if kind_of(output.dtype) == "int" else {})
+        defines = {**defines, "BYTES": "1"} if kind_of(output.dtype) == "int" else dict(defines)
         named = {sampler: Name(texture, "glo") for sampler, texture in textures.items()}
         binding = Binding(name, kernel, inputs, output, params, defines, "", named)
         step = self._backends[storage.backend_type].bind(binding)
@@ -257,7 +268,7 @@ class TexturePasses:
             step = found.step
             if target is None:
                 step.target = get(gl, DRAW_BINDING)
-            elif isinstance(target, (moderngl.Texture, Integral)):
+            elif isinstance(target, (moderngl.Texture, TextureLayer, Integral)):
                 step.target = self._attach(gl, target)
             else:
                 step.target = self._framebuffer(target).glo
@@ -270,7 +281,10 @@ class TexturePasses:
     def _attach(self, gl: Any, texture: Any) -> int:
         """Attach the caller's texture to our framebuffer, and return the framebuffer's name."""
         gl.glBindFramebuffer(_DRAW_FRAMEBUFFER, self._device.framebuffer)
-        gl.glFramebufferTexture2D(_DRAW_FRAMEBUFFER, _COLOR_ATTACHMENT, _TEXTURE_2D, _name(texture), 0)
+        if isinstance(texture, TextureLayer):
+            gl.glFramebufferTextureLayer(_DRAW_FRAMEBUFFER, _COLOR_ATTACHMENT, texture.glo, 0, texture.layer)
+        else:
+            gl.glFramebufferTexture2D(_DRAW_FRAMEBUFFER, _COLOR_ATTACHMENT, _TEXTURE_2D, _name(texture), 0)
         if gl.glCheckFramebufferStatus(_DRAW_FRAMEBUFFER) != _COMPLETE:
             gl.glFramebufferTexture2D(_DRAW_FRAMEBUFFER, _COLOR_ATTACHMENT, _TEXTURE_2D, 0, 0)
             raise InputError(f"this driver cannot draw into {texture}: use a texture of one, two or four channels")
@@ -322,6 +336,15 @@ class TexturePasses:
 def _operand(tensor: Tensor, place: Any) -> Operand:
     """A tensor as a lowering sees it. `place` stands for its storage."""
     return Operand("tensor", tensor.shape, tensor.dtype, storage=place)
+
+
+def _layer(texture: Any) -> int:
+    return texture.layer if isinstance(texture, TextureLayer) else 0
+
+
+def _layered(texture: Any) -> dict[str, str]:
+    """The define of kernels that sample a layer."""
+    return {LAYERED: "1"} if isinstance(texture, TextureLayer) else {}
 
 
 def _rounded(count: int, step: int) -> int:

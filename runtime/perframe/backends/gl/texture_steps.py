@@ -49,6 +49,19 @@ class TextureName:
     glo: int
 
 
+@dataclass(frozen=True, eq=False)
+class TextureLayer:
+    """A layer of the caller's array texture."""
+
+    texture: Any
+    layer: int
+
+    @property
+    def glo(self) -> int:
+        """The GL name of the array texture."""
+        return int(self.texture.glo)
+
+
 class Replay:
     """A recorded step. Other things stand in for those that were planned: textures and the storages of tensors."""
 
