@@ -1,19 +1,26 @@
 //@ input X
 //@ param vec2 origin
 //@ param vec2 scale
+//@ param ivec4 box
 //@ param ivec4 swizzle
 //@ param vec4 mean
 //@ param vec4 factor
+//@ param int first
 //@ param int channels
 //@ param int height
 //@ param int width
 //@ param int channels_last
 //@ param int smooth_
-// A pixel samples the tensor at the pixel's centre. Each channel is value * factor + mean. Without an alpha channel the
-// pixel is opaque.
+//@ param int color_conversion
+//@ param float lowest
+//@ param float step_
+//@ include srgb
+// A pixel samples the tensor's box at the pixel's centre. Each channel is value * factor + mean. Without an alpha
+// channel the pixel is opaque.
 float at_(int c, ivec2 p) {
-    p = clamp_to_edge(p, ivec2(width, height));
-    return channels_last == 1 ? X((p.y * width + p.x) * channels + c) : X((c * height + p.y) * width + p.x);
+    p = box.xy + clamp_to_edge(p - box.xy, box.zw);
+    int at = channels_last == 1 ? (p.y * width + p.x) * channels + c : (c * height + p.y) * width + p.x;
+    return (float(X(first + at)) - lowest) * step_;
 }
 vec4 color(ivec2 pixel) {
     vec2 at = (vec2(pixel) + 0.5 - origin) * scale;
@@ -27,7 +34,8 @@ vec4 color(ivec2 pixel) {
             ? mix(mix(at_(c, low), at_(c, low + ivec2(1, 0)), part.x),
                   mix(at_(c, low + ivec2(0, 1)), at_(c, low + ivec2(1, 1)), part.x), part.y)
             : at_(c, nearest);
-        result[k] = value * factor[k] + mean[k];
+        value = value * factor[k] + mean[k];
+        result[k] = k < 3 ? converted(value, color_conversion) : value;
     }
     return result;
 }

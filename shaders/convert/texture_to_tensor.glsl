@@ -1,7 +1,12 @@
 //@ texture T
 //@ param ivec2 texture_size
+//@ param int layer
 //@ param vec2 origin
 //@ param vec2 scale
+//@ param int resample
+//@ param float level
+//@ param ivec4 box
+//@ param vec4 padding
 //@ param ivec4 swizzle
 //@ param vec4 mean
 //@ param vec4 factor
@@ -9,21 +14,32 @@
 //@ param int height
 //@ param int width
 //@ param int channels_last
-//@ param int smooth_
-// A tensor element samples the texture at the centre of its pixel. It is (value - mean) * factor.
-vec4 texel_at(ivec2 at) { return texelFetch(T, clamp_to_edge(at, texture_size), 0); }
-float element(int o) {
-    int c, x, y;
-    if (channels_last == 1) { c = o % channels; x = o / channels % width; y = o / channels / width % height; }
-    else { x = o % width; y = o / width % height; c = o / width / height % channels; }
-    vec2 at = origin + (vec2(x, y) + 0.5) * scale;
-    vec4 color;
-    if (smooth_ == 1) {
-        at -= 0.5;
-        ivec2 low = ivec2(floor(at));
-        vec2 part = at - floor(at);
-        color = mix(mix(texel_at(low), texel_at(low + ivec2(1, 0)), part.x),
-                    mix(texel_at(low + ivec2(0, 1)), texel_at(low + ivec2(1, 1)), part.x), part.y);
-    } else color = texel_at(ivec2(floor(at)));
-    return (color[swizzle[c]] - mean[c]) * factor[c];
+//@ param int color_conversion
+//@ param float lowest
+//@ include texels
+//@ include srgb
+//@ include picture
+// A tensor element samples the texture at the centre of its pixel: the nearest texel, a mix of four, or such mixes on
+// two levels of its mipmap. Outside the box lies the letterbox. The element is (value - mean) * factor.
+vec4 mixed(vec2 at, int lod, ivec2 size) {
+    at -= 0.5;
+    ivec2 low = ivec2(floor(at)), end = size - 1, zero = ivec2(0);
+    vec2 part = at - floor(at);
+    ivec2 a = min(max(low, zero), end), b = min(max(low + 1, zero), end);
+    return mix(mix(texel_of(a, lod), texel_of(ivec2(b.x, a.y), lod), part.x),
+               mix(texel_of(ivec2(a.x, b.y), lod), texel_of(b, lod), part.x), part.y);
+}
+vec4 mixed_on(int lod, vec2 at) {
+    ivec2 size = max(texture_size >> lod, ivec2(1));
+    return mixed(at * vec2(size) / vec2(texture_size), lod, size);
+}
+O_TYPE element(int o) {
+    ivec3 p = place_of(o);
+    if (!in_box(p)) return element_of(padding, p.z);
+    vec2 at = origin + (vec2(p.xy) + 0.5) * scale;
+    if (resample == 0) return element_of(texel_of(clamp_to_edge(ivec2(floor(at)), texture_size), 0), p.z);
+    int lod = int(level);
+    vec4 color = mixed_on(lod, at);
+    if (resample == 2 && level > float(lod)) color = mix(color, mixed_on(lod + 1, at), level - float(lod));
+    return element_of(color, p.z);
 }

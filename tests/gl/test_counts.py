@@ -286,10 +286,16 @@ def test_a_frame_of_textures_allocates_nothing(where: str, gl_context: Any, monk
     shown, screen = ctx.texture((20, 10), 4), ctx.framebuffer([ctx.texture((33, 21), 4)])
     count = Allocations(monkeypatch, ctx)
     with pf.TextureConverter(ctx, where) as converter, pf.Worker(network(), where, ctx, strict=True) as worker:
-        x = worker.empty_input("x", (1, 3, 24, 32))
+        x, small, batch = (
+            worker.empty_input("x", (1, 3, 24, 32)),
+            pf.Tensor.empty((3, 9, 11)),
+            pf.Tensor.empty((5, 3, 9, 11)),
+        )
 
         def frame(index: int) -> None:
             window = pf.TextureTransform().set_region(index, 2 * index, 64 / (1 + index), 48 / (1 + index))
+            converter.to_tensor(pictures[index % 5], small, window.set_resample("antialias"))
+            converter.to_tensor(pictures, batch, window.set_resample("area"))
             converter.to_tensor(pictures[index % 5], x, window)
             y = worker.schedule(x).peek_output()
             converter.to_texture(

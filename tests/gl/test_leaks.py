@@ -51,6 +51,8 @@ def use(where: str, ctx: Any, released: bool) -> None:
             readback.result(wait=True)
         x = converter.to_tensor(texture, pf.Tensor.empty((1, 3, size, size)))
         worker.schedule(x)
+        how = pf.TextureTransform().set_resample("antialias")
+        converter.to_tensor([texture] * size, pf.Tensor.empty((size, 3, 4, size)), how)
         converter.to_texture(x, texture)
         converter.to_texture(pf.Tensor(np.ones((1, 3, size, size), np.float32)), texture)
         commands.to_tensor(texture, pf.Tensor.empty((3, size, size)))

@@ -52,6 +52,8 @@ class Watch:
 def test_a_frame_leaves_no_trace(application: Application, where: str, hostile: bool) -> None:
     ctx = application.ctx
     picture, target = ctx.texture((16, 12), 4, PICTURE.tobytes()), ctx.texture((16, 12), 4)
+    masked, layers = ctx.texture((16, 12), 4), ctx.texture_array((16, 12, 2), 4, PICTURE.tobytes() * 2)
+    how = pf.TextureTransform().set_resample("area").set_write_mask("b")
     (application.set_hostile if hostile else application.set_default)()
     watch = Watch(application)
     converter = watch("converter", lambda: pf.TextureConverter(ctx, where))
@@ -60,6 +62,9 @@ def test_a_frame_leaves_no_trace(application: Application, where: str, hostile: 
     ones = np.ones((1, 3, 12, 16), np.float32)
     results = []
     for _ in range(2):
+        watch("filter", lambda: converter.to_tensor(picture, pf.Tensor.empty((1, 3, 5, 7)), how))
+        watch("batch", lambda: converter.to_tensor(layers, pf.Tensor.empty((2, 3, 5, 7)), how))
+        watch("masked", lambda: converter.to_texture(x, masked, how))
         watch("to_tensor", lambda: converter.to_tensor(picture, x))
         watch("schedule", lambda: worker.schedule(x))
         request = watch("readback_request", worker.peek_output().readback_request)

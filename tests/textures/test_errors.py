@@ -154,6 +154,7 @@ def test_things_that_are_no_textures(backend: str, gl_context: Any) -> None:
             whole.glo,
             many,
             many.glo,
+            [gl_context.texture_array((5, 4, 1), 4)],
         ):
             with pytest.raises(pf.InputError):
                 converter.to_tensor(texture, pf.Tensor.empty((3, 4, 5)))

@@ -9,7 +9,7 @@ from typing import Any
 from perframe.errors import ClosedError, InputError
 from perframe.execution.worker import Worker
 from perframe.tensor import Tensor
-from perframe.textures.converter import TextureConverter
+from perframe.textures.converter import TextureConverter, Transforms
 from perframe.textures.transform import TextureTransform
 
 
@@ -24,7 +24,7 @@ class CommandBuffer:
         self._commands: list[Callable[[], Any]] = []
         self._released = False
 
-    def to_tensor(self, texture: Any, tensor: Tensor, transform: TextureTransform | None = None) -> CommandBuffer:
+    def to_tensor(self, texture: Any, tensor: Tensor, transform: Transforms = None) -> CommandBuffer:
         """Record `TextureConverter.to_tensor`."""
         return self._record(partial(self._converter.to_tensor, texture, tensor, transform))
 
@@ -34,7 +34,7 @@ class CommandBuffer:
             raise InputError(f"schedule_worker takes a perframe.Worker, not {type(worker).__name__}")
         return self._record(partial(worker.schedule, *inputs))
 
-    def to_texture(self, tensor: Tensor, texture: Any, transform: TextureTransform | None = None) -> CommandBuffer:
+    def to_texture(self, tensor: Tensor, texture: Any, transform: Transforms = None) -> CommandBuffer:
         """Record `TextureConverter.to_texture`."""
         return self._record(partial(self._converter.to_texture, tensor, texture, transform))
 

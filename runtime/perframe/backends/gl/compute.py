@@ -21,7 +21,7 @@ from perframe.graphics.functions import delete, generate
 from perframe.tensor import BackendType, DataType, Storage, TensorShape
 
 _STORAGE_BUFFER, _COPY_READ, _COPY_WRITE = 0x90D2, 0x8F36, 0x8F37
-_TEXTURE0, _TEXTURE_2D, _TEXTURE_BUFFER = 0x84C0, 0x0DE1, 0x8C2A
+_TEXTURE0, _TEXTURE_BUFFER = 0x84C0, 0x8C2A
 _FORMATS = {"float": 0x8814, "int": 0x8D82}  # RGBA32F and RGBA32I
 _ALL_BARRIERS = 0xFFFFFFFF
 _GROUP = 64
@@ -152,7 +152,7 @@ class ComputeStep(KernelStep):
             if buffer.unit is not None:
                 commands.set_texture(buffer.unit, _TEXTURE_BUFFER, Name(storage, f"view_of_{buffer.kind}s"))
         for unit, texture in enumerate(self._textures):
-            commands.set_texture(unit, _TEXTURE_2D, texture, self._sampler)
+            commands.set_texture(unit, self._texture_target, texture, self._sampler)
         commands.set(2, "glBindBufferBase", _STORAGE_BUFFER, _OUTPUT, Name(self._output, "glo"))
         commands.order(self._inputs, self._output)
         parts = self._parts if rows is None else self._some(*rows)

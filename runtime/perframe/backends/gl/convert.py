@@ -4,115 +4,33 @@ from __future__ import annotations
 
 import ctypes
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from numbers import Integral
+from types import MappingProxyType
 from typing import Any
 
 import moderngl
 
 from perframe.backends.gl.backend import GLBackend
-from perframe.backends.gl.compute import ComputeBackend, ReadBuffer
-from perframe.backends.gl.context import Device, device_for
-from perframe.backends.gl.pixel import PixelBackend, texture_accessors
-from perframe.backends.gl.program import Kernel, Numbers, compose, load_kernel
-from perframe.backends.gl.replay import CommandList, Name
-from perframe.backends.gl.sequence import GLStep
+from perframe.backends.gl.compute import ComputeBackend
+from perframe.backends.gl.context import device_for
+from perframe.backends.gl.pixel import PixelBackend
+from perframe.backends.gl.program import LAYERED, Numbers, load_kernel
+from perframe.backends.gl.replay import Name
 from perframe.backends.gl.state import DRAW_BINDING, TEXTURE_2D_ARRAY, TEXTURE_2D_BINDING, VIEWPORT
-from perframe.backends.gl.steps import Binding
+from perframe.backends.gl.steps import Binding, kind_of
+from perframe.backends.gl.texture_steps import Draw, Filter, Pass, Replay, TextureLayer, TextureName
 from perframe.backends.operand import Operand
 from perframe.errors import BackendError, ClosedError, InputError
 from perframe.graphics.functions import get, get_four
-from perframe.tensor import BackendType, Storage, Tensor
+from perframe.tensor import BackendType, DataType, Storage, Tensor
 
 _TEXTURE_2D, _TEXTURE0, _WIDTH, _HEIGHT, _RED_TYPE = 0x0DE1, 0x84C0, 0x1000, 0x1001, 0x8C10
-_DRAW_FRAMEBUFFER, _UNIFORM_BUFFER, _STORAGE_BUFFER, _TRIANGLES = 0x8CA9, 0x8A11, 0x90D2, 4
-_COLOR_ATTACHMENT, _COMPLETE = 0x8CE0, 0x8CD5
+_DRAW_FRAMEBUFFER, _COLOR_ATTACHMENT, _COMPLETE = 0x8CA9, 0x8CE0, 0x8CD5
 _INTEGERS = (0x1404, 0x1405)
-_BARRIERS = 0xFFFFFFFF
+_ROWS, _TAPS = 64, 4  # the rows and the weights of filters are multiples of these
+_AT_ONCE = 6  # parts that a pass joins
 _MAX_BOUND = 64  # passes that stay bound; beyond that, the least recently used one is dropped
-
-
-class _Pass:
-    """A kernel's uniform buffer, which is written only when the numbers change, and the pass that reads it."""
-
-    def __init__(self, device: Device, kernel: Kernel, step: Any, size: int) -> None:
-        self.step = step
-        self._device, self._kernel, self._size = device, kernel, size
-        self._block = b""
-        self._uniforms: Any = None
-
-    def run(self, gl: Any, params: Mapping[str, Numbers]) -> None:
-        """Submit the pass with these numbers."""
-        block = self._kernel.pack({"O_size": self._size, "O_tiles": 0, **params}, "float")
-        if self._uniforms is None:
-            self._uniforms = self._device.buffer(len(block))
-        if block != self._block:
-            self._uniforms.write(block)
-            self._block = block
-        self.step.run(gl, self._uniforms.glo)
-
-    def __del__(self) -> None:
-        if self._uniforms is not None:
-            self._device.drop(self._uniforms)
-
-
-@dataclass(frozen=True, eq=False)
-class _Texture:
-    """The caller's texture, by its GL name."""
-
-    glo: int
-
-
-class _Sample:
-    """A step that samples a texture into a tensor; both stand in for those with which it was recorded."""
-
-    def __init__(self, step: GLStep, texture: _Texture, tensor: object) -> None:
-        self._step, self._planned = step, (texture, tensor)
-        self.texture, self.tensor = texture, tensor
-        self._commands: CommandList | None = None
-
-    def run(self, gl: Any, uniforms: int) -> None:
-        """Replay the step."""
-        bound = dict(zip(self._planned, (self.texture, self.tensor), strict=True))
-        if self._commands is None:
-            commands = CommandList(gl, bound)
-            self._step.record(commands, uniforms)
-            self._commands = commands.finish()
-            bound.clear()  # the list must not keep a dropped tensor alive
-        else:
-            for planned, new in bound.items():
-                self._commands.replace(planned, new)
-        self._commands.run()
-
-
-class _Draw:
-    """A pass that draws a tensor into pixels."""
-
-    def __init__(self, device: Device, compute: bool) -> None:
-        self.kernel = load_kernel("convert/tensor_to_texture")
-        accessors = [ReadBuffer("X", "float", 0).accessor] if compute else texture_accessors(device, {"X": "float"})
-        text = compose(self.kernel, "draw", accessors, {"O_TYPE": "float"}, "", 430 if compute else 330)
-        self._program = device.programs.get(text, [] if compute else ["X_texture"], self.kernel.name).glo
-        self._vertex_array, self._sampler, self._compute = device.vertex_array, device.sampler, compute
-        self.input: Any = None
-        self.target, self.viewport = 0, (0, 0, 0, 0)
-
-    def run(self, gl: Any, uniforms: int) -> None:
-        """Bind and draw."""
-        gl.glUseProgram(self._program)
-        gl.glBindBufferBase(_UNIFORM_BUFFER, 0, uniforms)
-        if self._compute:
-            gl.glMemoryBarrier(_BARRIERS)
-            gl.glBindBufferBase(_STORAGE_BUFFER, 0, self.input.glo)
-        else:
-            gl.glActiveTexture(_TEXTURE0)
-            gl.glBindTexture(TEXTURE_2D_ARRAY, self.input.glo)
-            gl.glBindSampler(0, self._sampler)
-        gl.glBindFramebuffer(_DRAW_FRAMEBUFFER, self.target)
-        gl.glViewport(*self.viewport)
-        gl.glBindVertexArray(self._vertex_array)
-        gl.glDrawArrays(_TRIANGLES, 0, 3)
 
 
 class TexturePasses:
@@ -125,7 +43,7 @@ class TexturePasses:
             if self._device.has_compute:
                 backends.insert(0, ComputeBackend(self._device))
         self._backends = {backend.backend_type: backend for backend in backends}
-        self._bound: OrderedDict[Any, _Pass] = OrderedDict()
+        self._bound: OrderedDict[Any, Any] = OrderedDict()
         self._own: dict[Any, Storage] = {}
 
     @property
@@ -139,19 +57,26 @@ class TexturePasses:
             raise BackendError(f"this GL context has no {backend}: it is GL {self._device.ctx.version_code / 100:.1f}")
         return self._backends[backend].alloc(tensor.shape, tensor.dtype)
 
-    def own_storage(self, tensor: Tensor) -> Storage:
-        """GPU storage that stands in for a tensor on the CPU."""
-        key = (tensor.shape, tensor.dtype)
+    def own_storage(self, tensor: Tensor, backend: BackendType | None = None, index: int = -1) -> Storage:
+        """GPU storage that stands in for a tensor on the CPU, or for one of a batch, by its index."""
+        key = (backend, index, tensor.shape, tensor.dtype)
         if key not in self._own:
-            self._own[key] = self.alloc(self.default, tensor)
+            self._own[key] = self.alloc(backend or self.default, tensor)
         return self._own[key]
+
+    def layers(self, texture: Any) -> list[TextureLayer]:
+        """The layers of the caller's array texture; none if it is not one."""
+        many = texture.layers if isinstance(texture, moderngl.TextureArray) else 0
+        return [TextureLayer(texture, layer) for layer in range(many)]
 
     def texture_size(self, texture: Any) -> tuple[int, int]:
         """Width and height of the caller's texture, a moderngl object or a GL name. Raises InputError, ClosedError."""
-        if isinstance(texture, moderngl.Texture):
+        if isinstance(texture, (moderngl.Texture, TextureLayer)):
+            texture = texture.texture if isinstance(texture, TextureLayer) else texture
             self._check_object(texture)
-            if texture.dtype[0] in "iu" or texture.samples:
-                kind = f"{texture.dtype} texture" + (f" of {texture.samples} samples" if texture.samples else "")
+            samples = getattr(texture, "samples", 0)
+            if texture.dtype[0] in "iu" or samples:
+                kind = f"{texture.dtype} texture" + (f" of {samples} samples" if samples else "")
                 raise InputError(f"a {kind} holds no picture: its values must be float, or 0..1 in bytes")
             return int(texture.width), int(texture.height)
         if not isinstance(texture, Integral) or isinstance(texture, bool):
@@ -171,23 +96,142 @@ class TexturePasses:
             raise InputError(f"GL name {texture} is no 2D texture whose pixels are floats, or bytes for 0..1")
         return found[0], found[1]
 
+    def mipmap_levels(self, texture: Any, size: tuple[int, int]) -> int:
+        """The number of levels of the texture's mipmap. Raises InputError if only the first is there."""
+        value, levels = ctypes.c_int(), 1
+        with self._device.using() as gl:
+            gl.glActiveTexture(_TEXTURE0)
+            target = TEXTURE_2D_ARRAY if isinstance(texture, TextureLayer) else _TEXTURE_2D
+            gl.glBindTexture(target, _name(texture))
+            while max(size) >> levels:
+                gl.glGetTexLevelParameteriv(target, levels, _WIDTH, ctypes.byref(value))
+                if value.value != max(size[0] >> levels, 1):
+                    break
+                levels += 1
+        if levels == 1 < max(size):
+            raise InputError("this texture has no mipmap: call texture.build_mipmaps(), or resample it by 'antialias'")
+        return levels
+
     def to_tensor(self, texture: Any, tensor: Tensor, storage: Any, params: Mapping[str, Numbers]) -> None:
         """Sample a texture into a tensor's storage."""
         self.check(tensor, storage)
 
-        def make() -> _Pass:
-            place: Any = object()  # of the tensor's storage
-            output = Operand("tensor", tensor.shape, tensor.dtype, storage=place)
-            kernel, texture = load_kernel("convert/texture_to_tensor"), _Texture(0)
-            binding = Binding("to_tensor", kernel, {}, output, params, {}, "", {"T": Name(texture, "glo")})
-            step = self._backends[storage.backend_type].bind(binding)
-            return _Pass(self._device, kernel, _Sample(step, texture, place), tensor.shape.size)
+        def make() -> Pass:
+            planned = TextureName(0), TextureName(0)  # the second is the place of the tensor's storage
+            output, source = _operand(tensor, planned[1]), {"T": planned[0]}
+            return self._bind("texture_to_tensor", {}, output, params, source, storage, planned, layered)
+
+        params, layered = {**params, "layer": _layer(texture)}, _layered(texture)
+        with self._device.using() as gl:
+            key = ("to_tensor", storage.backend_type, tensor.shape, tensor.dtype, *layered)
+            found = self._pass(key, make)
+            found.step.actual = TextureName(_name(texture)), storage
+            found.run(gl, params)
+
+    def filter_to_tensor(
+        self,
+        texture: Any,
+        tensor: Tensor,
+        storage: Any,
+        size: tuple[int, int],
+        params: Mapping[str, Any],
+        weights: tuple[Any, Any],
+        flipped: bool,
+    ) -> None:
+        """Filter a texture into a tensor's storage: first across, for the rows that the tensor needs, and then down.
+
+        `weights` are `textures.filters.Weights`. If `flipped`, the texture's first row is the picture's last.
+        """
+        self.check(tensor, storage)
+        top, end = weights[1].span
+        rows = _rounded(end - top, _ROWS)  # so that regions of similar sizes share a pass
+        taps = _rounded(weights[0].values.shape[1], _TAPS), _rounded(weights[1].values.shape[1], _TAPS)
+        wide, high = params["box"][2:]
+        across = {
+            "texture_size": size,
+            "layer": _layer(texture),
+            "width": wide,
+            "taps": taps[0],
+            "first_row": size[1] - 1 - top if flipped else top,
+            "row_step": -1 if flipped else 1,
+        }
+        down, layered = {**params, "taps": taps[1], "first_row": top}, _layered(texture)
+
+        def make() -> Filter:
+            backend = self._backends[storage.backend_type]
+            shapes = (rows, wide, 4), (wide, 1 + taps[0]), (high, 1 + taps[1])
+            between, first, second = (
+                Operand("filter", shape, DataType.FLOAT32, storage=backend.alloc(shape, DataType.FLOAT32))
+                for shape in shapes
+            )
+            source, place = TextureName(0), TextureName(0)
+            output = _operand(tensor, place)
+            return Filter(
+                self._bind("filter_columns", {"F": first}, between, across, {"T": source}, storage, [source], layered),
+                self._bind("filter_to_tensor", {"X": between, "F": second}, output, down, {}, storage, [place]),
+                (first.storage, second.storage),
+            )
 
         with self._device.using() as gl:
-            found = self._pass(("to_tensor", storage.backend_type, tensor.shape), make)
-            found.step.texture, found.step.tensor = _Texture(_name(texture)), storage
+            key = ("filter", storage.backend_type, tensor.shape, tensor.dtype, wide, high, rows, taps, *layered)
+            found = self._pass(key, make)
+            found.set_weights(weights, taps)
+            found.across.step.actual, found.down.step.actual = (TextureName(_name(texture)),), (storage,)
+            found.across.run(gl, across)
+            found.down.run(gl, down)
+
+    def join(self, parts: Sequence[Any], item: Tensor, tensor: Tensor, storage: Any) -> None:
+        """Write the storages of a batch's items, which are like `item`, one after the other into a tensor's storage."""
+        self.check(tensor, storage)
+        size, kind, done = item.shape.size, storage.backend_type, 0
+        given = list(parts)
+        while given:
+            now, given = given[:_AT_ONCE], given[_AT_ONCE:]
+            runs = [done or size, *[size] * (len(now) - 1)]
+            done = sum(runs)
+            whole = not any(run % 4 for run in runs)
+            counts = [run // 4 for run in runs] if whole else runs
+            target = self.own_storage(Tensor.empty((done,), tensor.dtype), kind) if given else storage
+            params = {"first": [sum(counts[:k]) for k in range(len(now))], "run": counts, "total": sum(counts)}
+            defines = {"OPERANDS": str(len(now)), **({"WHOLE": "1"} if whole else {})}
+            self._join(now, runs, target, tensor.dtype, params, defines)
+            given = [target, *given] if given else []
+
+    def _join(
+        self, parts: Sequence[Any], runs: Sequence[int], target: Any, dtype: DataType, params: Any, defines: Any
+    ) -> None:
+        """Join up to six storages."""
+
+        def make() -> Pass:
+            planned = [TextureName(0) for _ in range(len(parts) + 1)]
+            places: Any = planned
+            inputs = {f"X{k}": Operand("", (run,), dtype, storage=places[k]) for k, run in enumerate(runs)}
+            output = Operand("", (sum(runs),), dtype, storage=places[-1])
+            return self._bind("join", inputs, output, params, {}, target, planned, defines)
+
+        with self._device.using() as gl:
+            found = self._pass(("join", target.backend_type, tuple(runs), dtype), make)
+            found.step.actual = (*parts, target)
             found.run(gl, params)
-            found.step.tensor = None  # the pass must not keep a dropped tensor alive
+
+    def _bind(
+        self,
+        name: str,
+        inputs: dict[str, Operand],
+        output: Operand,
+        params: Mapping[str, Numbers],
+        textures: Mapping[str, TextureName],
+        storage: Any,
+        planned: Sequence[TextureName],
+        defines: Mapping[str, str] = MappingProxyType({}),
+    ) -> Pass:
+        """A pass of a kernel on the backend of this storage."""
+        kernel = load_kernel(name if name == "join" else f"convert/{name}")
+        defines = {**defines, "BYTES": "1"} if kind_of(output.dtype) == "int" else dict(defines)
+        named = {sampler: Name(texture, "glo") for sampler, texture in textures.items()}
+        binding = Binding(name, kernel, inputs, output, params, defines, "", named)
+        step = self._backends[storage.backend_type].bind(binding)
+        return Pass(self._device, kernel, Replay(step, *planned), output.shape.size)
 
     def viewport(self, framebuffer: Any) -> tuple[int, int, int, int]:
         """The area of the caller's framebuffer; without one, the current viewport."""
@@ -204,29 +248,31 @@ class TexturePasses:
         params: Mapping[str, Numbers],
         viewport: tuple[int, int, int, int],
         offset: tuple[int, int],
+        written: Sequence[bool],
     ) -> None:
         """Draw a tensor into a texture, a framebuffer, or (None) the bound framebuffer.
 
         `viewport` is the area that the tensor covers. `offset` is the pixel from which `params["origin"]` counts.
+        `written` says for each of the four channels whether drawing may change it.
         """
         self.check(tensor, storage)
         origin: Any = params["origin"]
         params = {**params, "origin": (origin[0] + offset[0], origin[1] + offset[1])}
 
-        def make() -> _Pass:
-            step = _Draw(self._device, storage.backend_type == BackendType.GPU_COMPUTE)
-            return _Pass(self._device, step.kernel, step, 0)
+        def make() -> Pass:
+            step = Draw(self._device, storage.backend_type == BackendType.GPU_COMPUTE, kind_of(tensor.dtype))
+            return Pass(self._device, step.kernel, step, 0)
 
         with self._device.using() as gl:
-            found = self._pass(("draw", storage.backend_type), make)
+            found = self._pass(("draw", storage.backend_type, kind_of(tensor.dtype)), make)
             step = found.step
             if target is None:
                 step.target = get(gl, DRAW_BINDING)
-            elif isinstance(target, (moderngl.Texture, Integral)):
+            elif isinstance(target, (moderngl.Texture, TextureLayer, Integral)):
                 step.target = self._attach(gl, target)
             else:
                 step.target = self._framebuffer(target).glo
-            step.input, step.viewport = storage, viewport
+            step.input, step.viewport, step.written = storage, viewport, written
             found.run(gl, params)
             step.input = None
             if step.target == self._device.framebuffer:
@@ -235,7 +281,10 @@ class TexturePasses:
     def _attach(self, gl: Any, texture: Any) -> int:
         """Attach the caller's texture to our framebuffer, and return the framebuffer's name."""
         gl.glBindFramebuffer(_DRAW_FRAMEBUFFER, self._device.framebuffer)
-        gl.glFramebufferTexture2D(_DRAW_FRAMEBUFFER, _COLOR_ATTACHMENT, _TEXTURE_2D, _name(texture), 0)
+        if isinstance(texture, TextureLayer):
+            gl.glFramebufferTextureLayer(_DRAW_FRAMEBUFFER, _COLOR_ATTACHMENT, texture.glo, 0, texture.layer)
+        else:
+            gl.glFramebufferTexture2D(_DRAW_FRAMEBUFFER, _COLOR_ATTACHMENT, _TEXTURE_2D, _name(texture), 0)
         if gl.glCheckFramebufferStatus(_DRAW_FRAMEBUFFER) != _COMPLETE:
             gl.glFramebufferTexture2D(_DRAW_FRAMEBUFFER, _COLOR_ATTACHMENT, _TEXTURE_2D, 0, 0)
             raise InputError(f"this driver cannot draw into {texture}: use a texture of one, two or four channels")
@@ -267,7 +316,7 @@ class TexturePasses:
                 "TextureConverter the same ctx"
             )
 
-    def _pass(self, key: Any, make: Callable[[], _Pass]) -> _Pass:
+    def _pass(self, key: Any, make: Callable[[], Any]) -> Any:
         found = self._bound.get(key)
         if found is None:
             found = self._bound[key] = make()
@@ -282,6 +331,24 @@ class TexturePasses:
         for storage in self._own.values():
             storage.release()
         self._own.clear()
+
+
+def _operand(tensor: Tensor, place: Any) -> Operand:
+    """A tensor as a lowering sees it. `place` stands for its storage."""
+    return Operand("tensor", tensor.shape, tensor.dtype, storage=place)
+
+
+def _layer(texture: Any) -> int:
+    return texture.layer if isinstance(texture, TextureLayer) else 0
+
+
+def _layered(texture: Any) -> dict[str, str]:
+    """The define of kernels that sample a layer."""
+    return {LAYERED: "1"} if isinstance(texture, TextureLayer) else {}
+
+
+def _rounded(count: int, step: int) -> int:
+    return -(-count // step) * step
 
 
 def _name(texture: Any) -> int:

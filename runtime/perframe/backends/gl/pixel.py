@@ -26,7 +26,7 @@ from perframe.graphics.functions import generate
 from perframe.tensor import BackendType, DataType, Storage, TensorShape
 
 _READ_FRAMEBUFFER, _DRAW_FRAMEBUFFER, _COLOR_BIT, _NEAREST = 0x8CA8, 0x8CA9, 0x4000, 0x2600
-_TEXTURE_2D, _FRAMEBUFFER, _TRIANGLES = 0x0DE1, 0x8D40, 4
+_FRAMEBUFFER, _TRIANGLES = 0x8D40, 4
 _TARGETS = range(0x8CE0, 0x8CE0 + SHEETS)  # GL_COLOR_ATTACHMENT0 and so on
 _PACK_BUFFER, _BYTES = 0x88EB, 16
 _PIXELS = {"float": (0x1908, 0x1406), "int": (0x8D99, 0x1404)}  # RGBA of floats, RGBA_INTEGER of ints
@@ -150,7 +150,7 @@ class PixelStep(KernelStep):
         for unit, storage in enumerate(self._inputs):
             commands.set_texture(unit, TEXTURE_2D_ARRAY, Name(storage, "glo"), self._sampler)
         for unit, texture in enumerate(self._textures, len(self._inputs)):
-            commands.set_texture(unit, _TEXTURE_2D, texture, self._sampler)
+            commands.set_texture(unit, self._texture_target, texture, self._sampler)
         target = Name(self._output, "framebuffers.any" if self._is_long else "framebuffers.every")
         commands.set(1, "glBindFramebuffer", _FRAMEBUFFER, target)
         commands.set(0, "glBindVertexArray", self._vertex_array)

@@ -24,6 +24,7 @@ Number = int | float
 Numbers = Number | Sequence[Number]
 
 BLOCK = "Params"  # the uniform block of every kernel
+LAYERED = "LAYERED"  # a define: the caller's textures are layers of array textures
 FORMULA_NUMBERS = "p"  # the array from which formulas read their numbers
 _COMPONENTS = {"int": 1, "float": 1, "ivec2": 2, "vec2": 2, "ivec4": 4, "vec4": 4, "mat3": 12}
 _LAYER_EXTENSIONS = {"GL_ARB_shader_viewport_layer_array", "GL_AMD_vertex_shader_layer"}
@@ -195,7 +196,8 @@ def compose(
         lines.append(f"layout(location = 0) out O_VECTOR O_texels[{count}];")
     else:
         lines.append("out vec4 O_color;")
-    accessors = [*accessors, *(f"uniform sampler2D {name};" for name in kernel.textures)]
+    sampler = "sampler2DArray" if LAYERED in defines else "sampler2D"
+    accessors = [*accessors, *(f"uniform {sampler} {name};" for name in kernel.textures)]
     lines += [f"layout(std140) uniform {BLOCK} {{", *(p.declaration() for p in kernel.parameters), "};", *accessors]
     # A layer and its epilogue may use the same formula. Each function is one line, and GLSL accepts it only once.
     functions = "\n".join(dict.fromkeys(functions.splitlines()))

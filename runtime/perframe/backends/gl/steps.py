@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perframe.backends.gl.context import FEWEST_ROUNDS, Device
-from perframe.backends.gl.program import FORMULA_NUMBERS, Kernel, Numbers, compose, load_kernel
+from perframe.backends.gl.program import FORMULA_NUMBERS, LAYERED, Kernel, Numbers, compose, load_kernel
 from perframe.backends.gl.replay import CommandList, Name
+from perframe.backends.gl.state import TEXTURE_2D_ARRAY
 from perframe.backends.gl.storage import GLStorage
 from perframe.backends.gl.variants import Choices
 from perframe.backends.operand import Operand, Scratch
@@ -41,7 +42,7 @@ GROUP_ROWS = "GROUP_ROWS"  # a define of a kernel with a grid: the rows of its w
 
 
 _INT32 = np.iinfo(np.int32)
-_UNIFORM_BUFFER = 0x8A11
+_UNIFORM_BUFFER, _TEXTURE_2D = 0x8A11, 0x0DE1
 
 
 def kind_of(dtype: DataType) -> str:
@@ -241,6 +242,7 @@ class KernelStep:
         self._program = device.programs.get(text, [*samplers, *kernel.textures], kernel.name).glo
         self._inputs = [on_gl(binding.inputs[name].storage) for name in binding.reads]
         self._textures, self._sampler = list(binding.textures.values()), device.sampler
+        self._texture_target = TEXTURE_2D_ARRAY if LAYERED in binding.defines else _TEXTURE_2D
         self._output = binding.output.storage
         self.layer, self.block, self.offset = binding.layer, binding.block, 0
 

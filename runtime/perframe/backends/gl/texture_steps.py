@@ -1,0 +1,132 @@
+"""Steps between the caller's textures and tensors, which are bound once and replayed with other numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from perframe.backends.gl.compute import ReadBuffer
+from perframe.backends.gl.context import Device
+from perframe.backends.gl.pixel import texture_accessors
+from perframe.backends.gl.program import Kernel, Numbers, compose, load_kernel
+from perframe.backends.gl.replay import CommandList
+from perframe.backends.gl.sequence import GLStep
+from perframe.backends.gl.state import TEXTURE_2D_ARRAY
+
+_TEXTURE0, _DRAW_FRAMEBUFFER, _UNIFORM_BUFFER, _STORAGE_BUFFER = 0x84C0, 0x8CA9, 0x8A11, 0x90D2
+_TRIANGLES, _BARRIERS = 4, 0xFFFFFFFF
+
+
+class Pass:
+    """A kernel's uniform buffer, which is written only when the numbers change, and the pass that reads it."""
+
+    def __init__(self, device: Device, kernel: Kernel, step: Any, size: int) -> None:
+        self.step = step
+        self._device, self._kernel, self._size = device, kernel, size
+        self._block = b""
+        self._uniforms: Any = None
+
+    def run(self, gl: Any, params: Mapping[str, Numbers]) -> None:
+        """Submit the pass with these numbers."""
+        block = self._kernel.pack({"O_size": self._size, "O_tiles": 0, **params}, "float")
+        if self._uniforms is None:
+            self._uniforms = self._device.buffer(len(block))
+        if block != self._block:
+            self._uniforms.write(block)
+            self._block = block
+        self.step.run(gl, self._uniforms.glo)
+
+    def __del__(self) -> None:
+        if self._uniforms is not None:
+            self._device.drop(self._uniforms)
+
+
+@dataclass(frozen=True, eq=False)
+class TextureName:
+    """The caller's texture, by its GL name."""
+
+    glo: int
+
+
+@dataclass(frozen=True, eq=False)
+class TextureLayer:
+    """A layer of the caller's array texture."""
+
+    texture: Any
+    layer: int
+
+    @property
+    def glo(self) -> int:
+        """The GL name of the array texture."""
+        return int(self.texture.glo)
+
+
+class Replay:
+    """A recorded step. Other things stand in for those that were planned: textures and the storages of tensors."""
+
+    def __init__(self, step: GLStep, *planned: Any) -> None:
+        self._step, self._planned = step, planned
+        self.actual: tuple[Any, ...] = ()
+        self._commands: CommandList | None = None
+
+    def run(self, gl: Any, uniforms: int) -> None:
+        """Replay the step."""
+        bound = dict(zip(self._planned, self.actual, strict=True))
+        if self._commands is None:
+            commands = CommandList(gl, bound)
+            self._step.record(commands, uniforms)
+            self._commands = commands.finish()
+            bound.clear()  # the list must not keep a dropped tensor alive
+        else:
+            for planned, new in bound.items():
+                self._commands.replace(planned, new)
+        self._commands.run()
+        self.actual = ()  # nor may the pass
+
+
+class Filter:
+    """The two passes of a filter, and their tables of weights, which change with the region."""
+
+    def __init__(self, across: Pass, down: Pass, tables: tuple[Any, Any]) -> None:
+        self.across, self.down = across, down
+        self._tables, self._weights = tables, (None, None)
+
+    def set_weights(self, weights: tuple[Any, Any], taps: tuple[int, int]) -> None:
+        """Write the tables if they have changed."""
+        for old, new, table, count in zip(self._weights, weights, self._tables, taps, strict=True):
+            if old is not new:
+                table.upload(new.table(count))
+        self._weights = weights
+
+
+class Draw:
+    """A pass that draws a tensor into pixels."""
+
+    def __init__(self, device: Device, compute: bool, kind: str) -> None:
+        self.kernel = load_kernel("convert/tensor_to_texture")
+        accessors = [ReadBuffer("X", kind, 0).accessor] if compute else texture_accessors(device, {"X": kind})
+        text = compose(self.kernel, "draw", accessors, {"O_TYPE": "float"}, "", 430 if compute else 330)
+        self._program = device.programs.get(text, [] if compute else ["X_texture"], self.kernel.name).glo
+        self._vertex_array, self._sampler, self._compute = device.vertex_array, device.sampler, compute
+        self.input: Any = None
+        self.target, self.viewport, self.written = 0, (0, 0, 0, 0), [True] * 4
+
+    def run(self, gl: Any, uniforms: int) -> None:
+        """Bind and draw."""
+        gl.glUseProgram(self._program)
+        gl.glBindBufferBase(_UNIFORM_BUFFER, 0, uniforms)
+        if self._compute:
+            gl.glMemoryBarrier(_BARRIERS)
+            gl.glBindBufferBase(_STORAGE_BUFFER, 0, self.input.glo)
+        else:
+            gl.glActiveTexture(_TEXTURE0)
+            gl.glBindTexture(TEXTURE_2D_ARRAY, self.input.glo)
+            gl.glBindSampler(0, self._sampler)
+        gl.glBindFramebuffer(_DRAW_FRAMEBUFFER, self.target)
+        gl.glViewport(*self.viewport)
+        gl.glBindVertexArray(self._vertex_array)
+        if not all(self.written):
+            gl.glColorMaski(0, *self.written)
+        gl.glDrawArrays(_TRIANGLES, 0, 3)
+        gl.glColorMaski(0, 1, 1, 1, 1)

@@ -1,0 +1,142 @@
+"""Pictures that are arrays: the conversions with NumPy, which are also the reference for the shaders."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perframe.errors import InputError
+from perframe.tensor import DataType
+from perframe.textures.parameters import Dims, drawing_params, filter_weights, is_filtered, sampling_params
+from perframe.textures.transform import WHOLE_RANGES, TextureTransform
+
+Array = NDArray[Any]
+
+
+def as_picture(array: Array) -> Array:
+    """An array as height x width x channels, still the caller's memory. Raises InputError."""
+    picture = array[..., None] if array.ndim == 2 else array
+    kinds = (np.uint8, np.float16, np.float32)
+    if picture.ndim != 3 or not picture.size or picture.shape[2] > 4 or picture.dtype not in kinds:
+        raise InputError(
+            "a picture is an array of height x width, or with one to four channels, of uint8 or float32 (or float16); "
+            f"this is {array.dtype} {array.shape}"
+        )
+    return picture
+
+
+def sample(picture: Array, how: TextureTransform, dims: Dims, dtype: DataType) -> Array:
+    """`TextureConverter.to_tensor` for an array: the tensor's values, in its layout and dtype."""
+    channels, height, width = dims
+    size = (picture.shape[1], picture.shape[0])
+    left, top, wide, high = how.place(size, height, width).box
+    inner = (_filtered if is_filtered(how) else _sampled)(picture, how, size, dims)
+    if picture.dtype == np.uint8:
+        inner *= np.float32(1 / 255)
+    colors = np.empty((height, width, 4), np.float32)
+    colors[:] = (*(how.letterbox or (0, 0, 0)), 1)
+    box = colors[top : top + high, left : left + wide]
+    box[..., :3], box[..., 3] = 0, 1  # GL fills missing channels like this
+    box[..., : inner.shape[2]] = inner
+    result = _converted(colors, how.color_conversion)[..., how.channels_of(channels)]
+    result -= np.array(how.each(how.mean)[:channels], np.float32)
+    result *= np.array([1 / s for s in how.each(how.std)[:channels]], np.float32)
+    if dtype in WHOLE_RANGES:
+        low, high = WHOLE_RANGES[dtype]
+        result = np.clip(np.rint(result * 255 + low), low, high).astype(dtype.numpy)
+    return result if how.layout == "NHWC" else np.ascontiguousarray(result.transpose(2, 0, 1))
+
+
+def _filtered(picture: Array, how: TextureTransform, size: tuple[int, int], dims: Dims) -> Array:
+    """Filter down, and then across: few rows are left when the axes change places."""
+    across, down = filter_weights(how, size, dims)
+    rows = down.apply(picture[::-1] if how.coord_origin == "bottom_left" else picture)
+    return np.ascontiguousarray(across.apply(rows.swapaxes(0, 1)).swapaxes(0, 1))
+
+
+def _sampled(picture: Array, how: TextureTransform, size: tuple[int, int], dims: Dims) -> Array:
+    levels = max(size).bit_length()
+    params = sampling_params(how, size, levels, dims, DataType.FLOAT32)
+    left, top, wide, high = params["box"]
+    xs = params["origin"][0] + (np.arange(left, left + wide) + 0.5) * params["scale"][0]
+    ys = params["origin"][1] + (np.arange(top, top + high) + 0.5) * params["scale"][1]
+    if how.resample != "mipmap":
+        return _bilinear(picture, xs, ys, how.resample == "linear")
+    level, part = divmod(params["level"], 1)
+    for _ in range(int(level)):
+        picture = _halved(picture)
+    mixed = _on_level(picture, xs, ys, size)
+    return mixed if not part else mixed * (1 - part) + _on_level(_halved(picture), xs, ys, size) * np.float32(part)
+
+
+def _halved(picture: Array) -> Array:
+    """The next level of a mipmap."""
+    height, width = (max(length // 2, 1) for length in picture.shape[:2])
+    ys, xs = ((np.arange(few) + 0.5) * many / few for few, many in zip((height, width), picture.shape, strict=False))
+    return _bilinear(picture, xs, ys, True)
+
+
+def _on_level(picture: Array, xs: Array, ys: Array, size: tuple[int, int]) -> Array:
+    return _bilinear(picture, xs * picture.shape[1] / size[0], ys * picture.shape[0] / size[1], True)
+
+
+def _bilinear(image: Array, xs: Array, ys: Array, linear: bool) -> Array:
+    """Sample an H x W x C array at pixel coordinates (centres at .5), clamped to the edge, as float32."""
+    height, width = image.shape[:2]
+
+    def texels(rows: Array, columns: Array) -> Array:
+        chosen: Array = image[np.clip(rows, 0, height - 1)][:, np.clip(columns, 0, width - 1)]
+        return chosen.astype(np.float32)  # converts only the chosen pixels, which are few of a large picture
+
+    if not linear:
+        return texels(np.floor(ys).astype(int), np.floor(xs).astype(int))
+    x, y = np.floor(xs - 0.5).astype(int), np.floor(ys - 0.5).astype(int)
+    across = (xs - 0.5 - x).astype(np.float32)[None, :, None]
+    down = (ys - 0.5 - y).astype(np.float32)[:, None, None]
+    top, bottom = (texels(row, x) * (1 - across) + texels(row, x + 1) * across for row in (y, y + 1))
+    sampled: Array = top * (1 - down) + bottom * down
+    return sampled
+
+
+def _converted(colors: Array, conversion: str) -> Array:
+    """Colours of H x W x C between sRGB and linear light. The fourth channel, alpha, stays."""
+    if conversion == "none":
+        return colors
+    result, bright = colors.copy(), colors[..., :3]
+    above = np.maximum(bright, 0.003)  # powers are of positive numbers
+    if conversion == "srgb_to_linear":
+        result[..., :3] = np.where(bright <= 0.04045, bright / 12.92, ((above + 0.055) / 1.055) ** 2.4)
+    else:
+        result[..., :3] = np.where(bright <= 0.0031308, bright * 12.92, 1.055 * above ** (1 / 2.4) - 0.055)
+    return result
+
+
+_OPPOSITE = {"none": "none", "srgb_to_linear": "linear_to_srgb", "linear_to_srgb": "srgb_to_linear"}
+
+
+def paint(values: Array, picture: Array, how: TextureTransform, dims: Dims) -> None:
+    """`TextureConverter.to_texture` for an array: draw a tensor's values into it."""
+    channels, height, width = dims
+    image = values.reshape((height, width, channels) if how.layout == "NHWC" else (channels, height, width))
+    image = image if how.layout == "NHWC" else image.transpose(1, 2, 0)
+    dtype = DataType.of(values.dtype)
+    params, (x, y, w, h) = drawing_params(how, (picture.shape[1], picture.shape[0]), dims, dtype)
+    columns, rows = np.arange(x, x + w), np.arange(y, y + h)
+    left, top, wide, high = params["box"]
+    xs = (columns + 0.5 - params["origin"][0]) * params["scale"][0] - left
+    ys = (rows + 0.5 - params["origin"][1]) * params["scale"][1] - top
+    given = (image[top : top + high, left : left + wide].astype(np.float32) - params["lowest"]) * params["step_"]
+    sampled = _bilinear(given, xs, ys, how.resample != "nearest")
+    colors = np.zeros((h, w, 4), np.float32)
+    colors[..., 3] = 1
+    for target, source in enumerate(params["swizzle"]):
+        if source >= 0:
+            colors[..., target] = sampled[..., source] * params["factor"][target] + params["mean"][target]
+    colors = _converted(colors, _OPPOSITE[how.color_conversion])
+    if picture.dtype == np.uint8:
+        colors = np.rint(np.clip(colors, 0, 1) * 255)
+    for target in range(picture.shape[2]):
+        if "rgba"[target] in how.write_mask:
+            picture[rows[:, None], columns, target] = colors[..., target]

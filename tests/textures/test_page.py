@@ -1,0 +1,56 @@
+"""The programs of docs/textures.md print what the page shows, and its picture is what they compute."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import perframe as pf
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "docs" / "textures.md").read_text(encoding="utf-8")
+PROGRAMS = re.findall(r"^```python\n(.*?)^```\n\n```text\n(.*?)^```$", PAGE, re.S | re.M)
+SHOWN = ROOT / "docs" / "pictures" / "resampling.png"
+MODES = ("linear", "area", "antialias")
+
+
+def outputs() -> list[str]:
+    """What the programs print."""
+    names: dict[str, Any] = {}
+    printed = []
+    for program, _ in PROGRAMS:
+        page = io.StringIO()
+        with contextlib.redirect_stdout(page):
+            exec(compile(program, "textures.md", "exec"), names)
+        printed.append(page.getvalue())
+    return printed
+
+
+def draw_modes() -> Any:
+    """A detail of the painter's scene, shrunk in three ways, side by side, with pixels that can be seen."""
+    scene, converter = np.asarray(Image.open(ROOT / "assets" / "painter" / "scene.png")), pf.TextureConverter()
+    parts = []
+    for mode in MODES:
+        x, picture = pf.Tensor.empty((3, 112, 200)), np.zeros((112, 200, 3), np.uint8)
+        converter.to_tensor(scene, x, pf.TextureTransform().set_resample(mode))
+        converter.to_texture(x, picture)
+        parts.append(picture[30:110, 60:140].repeat(4, 0).repeat(4, 1))
+    return np.concatenate(parts, 1)
+
+
+def test_the_programs_print_what_the_page_shows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    assert len(PROGRAMS) == 2
+    for printed, (_, shown) in zip(outputs(), PROGRAMS, strict=True):
+        assert printed.strip() == shown.strip()
+
+
+def test_the_picture_is_what_the_modes_compute() -> None:
+    assert np.abs(np.asarray(Image.open(SHOWN)).astype(int) - draw_modes()).max() <= 1
