@@ -102,6 +102,17 @@ class TextureConverter:
             FrameState.blocking("TextureConverter.to_tensor() into a tensor on the CPU")
             tensor.upload(target.download(tensor.shape, tensor.dtype))
 
+    def upload(self, picture: Array, texture: Any) -> None:
+        """Copy an array, H x W x C, into a moderngl texture of its size, components and dtype, for each frame anew.
+
+        Two buffers take turns: the call returns when the array is copied, and the GPU moves it while the frame goes on.
+        Raises InputError.
+        """
+        self._check_open()
+        if not isinstance(picture, np.ndarray):
+            raise InputError(f"upload takes a picture as an array, not {type(picture).__name__}")
+        self._require_passes().upload(as_picture(picture), texture)
+
     def to_texture(self, tensor: Tensor, texture: Any, transform: Transforms = None) -> None:
         """Draw a tensor into a texture, or into the transform's region of it. Sizes may differ.
 
