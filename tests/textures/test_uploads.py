@@ -49,6 +49,8 @@ def test_mistakes(gl_context: Any) -> None:
                 converter.upload(given, target)  # type: ignore[arg-type]
         with pytest.raises(pf.InputError, match="holds no picture"):
             converter.upload(picture, gl_context.texture((5, 4), 3, dtype="u1"))
+        with pytest.raises(pf.InputError, match="a nu2 texture takes no uploads"):
+            converter.upload(picture, gl_context.texture((5, 4), 3, dtype="nu2"))
         texture.release()
         with pytest.raises(pf.ClosedError):
             converter.upload(picture, texture)

@@ -124,14 +124,17 @@ class TextureConverter:
         targets = texture if many else [texture]
         hows = _transforms(transform, len(targets)) if many else [_transform(transform)]
         dims = [how.dims(tensor, len(targets) if many else None) for how in hows]
+        places = [  # all are checked before anything is drawn
+            as_picture(target) if isinstance(target, np.ndarray) else self._require_passes().texture_size(target)
+            for target in targets
+        ]
         values: Array | None = None
-        for index, (target, how, each) in enumerate(zip(targets, hows, dims, strict=True)):
-            if isinstance(target, np.ndarray):
+        for index, (target, place, how, each) in enumerate(zip(targets, places, hows, dims, strict=True)):
+            if isinstance(place, np.ndarray):
                 values = tensor.download_to_array() if values is None else values
-                paint(values.reshape(len(targets), -1)[index], as_picture(target), how, each)
+                paint(values.reshape(len(targets), -1)[index], place, how, each)
             else:
-                size = self._require_passes().texture_size(target)
-                self._draw(tensor, target, how, size, each, index=index)
+                self._draw(tensor, target, how, place, each, index=index)
 
     def render_to_screen(
         self,

@@ -29,7 +29,7 @@ from perframe.tensor import BackendType, DataType, Storage, Tensor
 _TEXTURE_2D, _TEXTURE0, _WIDTH, _HEIGHT, _RED_TYPE = 0x0DE1, 0x84C0, 0x1000, 0x1001, 0x8C10
 _DRAW_FRAMEBUFFER, _COLOR_ATTACHMENT, _COMPLETE = 0x8CA9, 0x8CE0, 0x8CD5
 _INTEGERS = (0x1404, 0x1405)
-_PIXELS = {"f1": "uint8", "f2": "float16", "f4": "float32"}  # by moderngl's names for dtypes
+_PIXELS = {"f1": "uint8", "nu1": "uint8", "f2": "float16", "f4": "float32"}  # by moderngl's names for dtypes
 _ROWS, _TAPS = 64, 4  # the rows and the weights of filters are multiples of these
 _AT_ONCE = 6  # parts that a pass joins
 _MAX_BOUND = 64  # passes that stay bound; beyond that, the least recently used one is dropped
@@ -103,7 +103,9 @@ class TexturePasses:
         if not isinstance(texture, moderngl.Texture):
             raise InputError(f"an array is uploaded into a moderngl.Texture, not {type(texture).__name__}")
         self.texture_size(texture)
-        wanted = (texture.height, texture.width, texture.components), _PIXELS[texture.dtype]
+        wanted = (texture.height, texture.width, texture.components), _PIXELS.get(texture.dtype)
+        if wanted[1] is None:
+            raise InputError(f"a {texture.dtype} texture takes no uploads: make one of {', '.join(_PIXELS)}")
         if (picture.shape, picture.dtype.name) != wanted:
             raise InputError(
                 f"this texture takes arrays of {wanted[1]} {wanted[0]}, not {picture.dtype} {picture.shape}: make a "
