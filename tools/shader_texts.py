@@ -125,7 +125,7 @@ def open_context() -> Any:
 def compile_files(folder: Path, files: list[str]) -> None:
     """Compile files one by one, and print a JSON line for each: the file, and its error or null.
 
-    A driver may compile a shader only when it runs, so each one runs once, without inputs. Compute shaders need GL 4.3;
+    A driver may compile a shader only when it runs, so each one runs once, without inputs. Some shaders need GL 4.3;
     the line of one that is left out has the key "skipped".
     """
     ctx = open_context()
@@ -134,12 +134,12 @@ def compile_files(folder: Path, files: list[str]) -> None:
         print(BEGIN + file, file=sys.stderr, flush=True)
         result: dict[str, Any] = {"file": file, "error": None}
         try:
-            if COMPUTE not in text:
-                _draw(ctx, text)
-            elif ctx.version_code >= 430:
+            if text.startswith("#version 430") and ctx.version_code < 430:
+                result["skipped"] = True
+            elif COMPUTE in text:
                 _dispatch(ctx, text)
             else:
-                result["skipped"] = True
+                _draw(ctx, text)
         except Exception as error:  # moderngl raises Exception itself
             result["error"] = str(error).strip()
         ctx.finish()

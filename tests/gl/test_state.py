@@ -62,6 +62,7 @@ def test_a_frame_leaves_no_trace(application: Application, where: str, hostile: 
     ones = np.ones((1, 3, 12, 16), np.float32)
     results = []
     for _ in range(2):
+        watch("upload pixels", lambda: converter.upload(PICTURE, masked))
         watch("filter", lambda: converter.to_tensor(picture, pf.Tensor.empty((1, 3, 5, 7)), how))
         watch("batch", lambda: converter.to_tensor(layers, pf.Tensor.empty((2, 3, 5, 7)), how))
         watch("masked", lambda: converter.to_texture(x, masked, how))

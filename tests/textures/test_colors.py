@@ -158,6 +158,17 @@ def test_a_batch_is_drawn_into_a_list(backend: str, gl_context: Any) -> None:
         np.testing.assert_allclose(drawn.reshape(5, 7, 4)[..., :3].transpose(2, 0, 1), expected, atol=1e-6)
 
 
+def test_a_batch_is_drawn_whole_or_not_at_all(backend: str, gl_context: Any) -> None:
+    texture, picture = gl_context.texture((5, 4), 4), np.zeros((4, 5, 3), np.uint8)
+    x = pf.Tensor(np.ones((3, 3, 4, 5), np.float32))
+    with pf.TextureConverter(gl_context, backend) as converter:
+        for wrong in (np.zeros((4, 5, 3), np.int32), 10**6, "a.png"):
+            with pytest.raises(pf.InputError):
+                converter.to_texture(x, [texture, picture, wrong])
+    assert not picture.any()
+    assert not any(texture.read())
+
+
 @pytest.mark.parametrize(
     ("use", "says"),
     [

@@ -102,6 +102,17 @@ class TextureConverter:
             FrameState.blocking("TextureConverter.to_tensor() into a tensor on the CPU")
             tensor.upload(target.download(tensor.shape, tensor.dtype))
 
+    def upload(self, picture: Array, texture: Any) -> None:
+        """Copy an array, H x W x C, into a moderngl texture of its size, components and dtype, for each frame anew.
+
+        Two buffers take turns: the call returns when the array is copied, and the GPU moves it while the frame goes on.
+        Raises InputError.
+        """
+        self._check_open()
+        if not isinstance(picture, np.ndarray):
+            raise InputError(f"upload takes a picture as an array, not {type(picture).__name__}")
+        self._require_passes().upload(as_picture(picture), texture)
+
     def to_texture(self, tensor: Tensor, texture: Any, transform: Transforms = None) -> None:
         """Draw a tensor into a texture, or into the transform's region of it. Sizes may differ.
 
@@ -113,14 +124,17 @@ class TextureConverter:
         targets = texture if many else [texture]
         hows = _transforms(transform, len(targets)) if many else [_transform(transform)]
         dims = [how.dims(tensor, len(targets) if many else None) for how in hows]
+        places = [  # all are checked before anything is drawn
+            as_picture(target) if isinstance(target, np.ndarray) else self._require_passes().texture_size(target)
+            for target in targets
+        ]
         values: Array | None = None
-        for index, (target, how, each) in enumerate(zip(targets, hows, dims, strict=True)):
-            if isinstance(target, np.ndarray):
+        for index, (target, place, how, each) in enumerate(zip(targets, places, hows, dims, strict=True)):
+            if isinstance(place, np.ndarray):
                 values = tensor.download_to_array() if values is None else values
-                paint(values.reshape(len(targets), -1)[index], as_picture(target), how, each)
+                paint(values.reshape(len(targets), -1)[index], place, how, each)
             else:
-                size = self._require_passes().texture_size(target)
-                self._draw(tensor, target, how, size, each, index=index)
+                self._draw(tensor, target, how, place, each, index=index)
 
     def render_to_screen(
         self,

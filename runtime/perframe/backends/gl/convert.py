@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 import moderngl
+import numpy as np
 
 from perframe.backends.gl.backend import GLBackend
 from perframe.backends.gl.compute import ComputeBackend
@@ -19,7 +20,7 @@ from perframe.backends.gl.program import LAYERED, Numbers, load_kernel
 from perframe.backends.gl.replay import Name
 from perframe.backends.gl.state import DRAW_BINDING, TEXTURE_2D_ARRAY, TEXTURE_2D_BINDING, VIEWPORT
 from perframe.backends.gl.steps import Binding, kind_of
-from perframe.backends.gl.texture_steps import Draw, Filter, Pass, Replay, TextureLayer, TextureName
+from perframe.backends.gl.texture_steps import Draw, Filter, Pass, PixelBuffers, Replay, TextureLayer, TextureName
 from perframe.backends.operand import Operand
 from perframe.errors import BackendError, ClosedError, InputError
 from perframe.graphics.functions import get, get_four
@@ -28,6 +29,7 @@ from perframe.tensor import BackendType, DataType, Storage, Tensor
 _TEXTURE_2D, _TEXTURE0, _WIDTH, _HEIGHT, _RED_TYPE = 0x0DE1, 0x84C0, 0x1000, 0x1001, 0x8C10
 _DRAW_FRAMEBUFFER, _COLOR_ATTACHMENT, _COMPLETE = 0x8CA9, 0x8CE0, 0x8CD5
 _INTEGERS = (0x1404, 0x1405)
+_PIXELS = {"f1": "uint8", "nu1": "uint8", "f2": "float16", "f4": "float32"}  # by moderngl's names for dtypes
 _ROWS, _TAPS = 64, 4  # the rows and the weights of filters are multiples of these
 _AT_ONCE = 6  # parts that a pass joins
 _MAX_BOUND = 64  # passes that stay bound; beyond that, the least recently used one is dropped
@@ -95,6 +97,23 @@ class TexturePasses:
         if not found[0] or not found[1] or found[2] in _INTEGERS:
             raise InputError(f"GL name {texture} is no 2D texture whose pixels are floats, or bytes for 0..1")
         return found[0], found[1]
+
+    def upload(self, picture: Any, texture: Any) -> None:
+        """Copy an array into the caller's texture of its size, components and dtype. Raises InputError."""
+        if not isinstance(texture, moderngl.Texture):
+            raise InputError(f"an array is uploaded into a moderngl.Texture, not {type(texture).__name__}")
+        self.texture_size(texture)
+        wanted = (texture.height, texture.width, texture.components), _PIXELS.get(texture.dtype)
+        if wanted[1] is None:
+            raise InputError(f"a {texture.dtype} texture takes no uploads: make one of {', '.join(_PIXELS)}")
+        if (picture.shape, picture.dtype.name) != wanted:
+            raise InputError(
+                f"this texture takes arrays of {wanted[1]} {wanted[0]}, not {picture.dtype} {picture.shape}: make a "
+                "texture of the picture's size, components and dtype"
+            )
+        with self._device.using():
+            buffers = self._pass(("upload", picture.nbytes), lambda: PixelBuffers(self._device, picture.nbytes))
+            buffers.upload(np.ascontiguousarray(picture), texture)
 
     def mipmap_levels(self, texture: Any, size: tuple[int, int]) -> int:
         """The number of levels of the texture's mipmap. Raises InputError if only the first is there."""

@@ -62,6 +62,24 @@ class TextureLayer:
         return int(self.texture.glo)
 
 
+class PixelBuffers:
+    """Two buffers for uploads: the GPU reads the one while the next picture is written into the other."""
+
+    def __init__(self, device: Device, size: int) -> None:
+        self._device, self._next = device, 0
+        self._buffers = [device.buffer(size) for _ in range(2)]
+
+    def upload(self, pixels: Any, texture: Any) -> None:
+        """Write pixels into a buffer, and let the GPU copy them into a moderngl texture."""
+        buffer = self._buffers[self._next]
+        self._next = 1 - self._next
+        buffer.write(pixels)
+        texture.write(buffer, alignment=1)
+
+    def __del__(self) -> None:
+        self._device.drop(*self._buffers)
+
+
 class Replay:
     """A recorded step. Other things stand in for those that were planned: textures and the storages of tensors."""
 
