@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from PIL import Image
@@ -10,23 +11,21 @@ from PIL import Image
 import perframe as pf
 
 ROOT = Path(__file__).resolve().parents[1]
+PICTURE = ROOT / "docs" / "pictures" / "resampling.png"
 MODES = ("linear", "area", "antialias")
-SHRUNK, SIZE = 8, 320  # times, and pixels of a detail in the page
 
 
-def main() -> None:
-    """Shrink the painter's scene in each mode, and enlarge a detail so that its elements can be seen."""
-    picture = np.asarray(Image.open(ROOT / "assets" / "painter" / "scene.png"))
-    height, width = picture.shape[0] // SHRUNK, picture.shape[1] // SHRUNK
-    converter, details = pf.TextureConverter(), []
+def draw_modes() -> Any:
+    """A detail of the painter's scene, shrunk in three ways, side by side, with pixels that can be seen."""
+    scene, converter = np.asarray(Image.open(ROOT / "assets" / "painter" / "scene.png")), pf.TextureConverter()
+    parts = []
     for mode in MODES:
-        tensor = pf.Tensor.empty((1, 3, height, width))
-        values = converter.to_tensor(picture, tensor, pf.TextureTransform().set_resample(mode)).download_to_array()
-        pixels = (values[0].transpose(1, 2, 0).clip(0, 1) * 255).round().astype(np.uint8)
-        detail = Image.fromarray(pixels[-80:, 60:140])
-        details.append(np.asarray(detail.resize((SIZE, SIZE), Image.Resampling.NEAREST)))
-    Image.fromarray(np.concatenate(details, 1)).save(ROOT / "docs" / "pictures" / "resampling.png", optimize=True)
+        x, picture = pf.Tensor.empty((3, 112, 200)), np.zeros((112, 200, 3), np.uint8)
+        converter.to_tensor(scene, x, pf.TextureTransform().set_resample(mode))
+        converter.to_texture(x, picture)
+        parts.append(picture[30:110, 60:140].repeat(4, 0).repeat(4, 1))
+    return np.concatenate(parts, 1)
 
 
 if __name__ == "__main__":
-    main()
+    Image.fromarray(draw_modes()).save(PICTURE, optimize=True)

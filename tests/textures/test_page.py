@@ -11,14 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image
-
-import perframe as pf
+from texture_pictures import PICTURE, draw_modes
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "textures.md").read_text(encoding="utf-8")
 PROGRAMS = re.findall(r"^```python\n(.*?)^```\n\n```text\n(.*?)^```$", PAGE, re.S | re.M)
-SHOWN = ROOT / "docs" / "pictures" / "resampling.png"
-MODES = ("linear", "area", "antialias")
 
 
 def outputs() -> list[str]:
@@ -33,18 +30,6 @@ def outputs() -> list[str]:
     return printed
 
 
-def draw_modes() -> Any:
-    """A detail of the painter's scene, shrunk in three ways, side by side, with pixels that can be seen."""
-    scene, converter = np.asarray(Image.open(ROOT / "assets" / "painter" / "scene.png")), pf.TextureConverter()
-    parts = []
-    for mode in MODES:
-        x, picture = pf.Tensor.empty((3, 112, 200)), np.zeros((112, 200, 3), np.uint8)
-        converter.to_tensor(scene, x, pf.TextureTransform().set_resample(mode))
-        converter.to_texture(x, picture)
-        parts.append(picture[30:110, 60:140].repeat(4, 0).repeat(4, 1))
-    return np.concatenate(parts, 1)
-
-
 def test_the_programs_print_what_the_page_shows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     assert len(PROGRAMS) == 2
@@ -53,4 +38,4 @@ def test_the_programs_print_what_the_page_shows(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_the_picture_is_what_the_modes_compute() -> None:
-    assert np.abs(np.asarray(Image.open(SHOWN)).astype(int) - draw_modes()).max() <= 1
+    assert np.abs(np.asarray(Image.open(PICTURE)).astype(int) - draw_modes()).max() <= 1
