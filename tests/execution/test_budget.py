@@ -12,7 +12,7 @@ import pytest
 import perframe as pf
 from passes.graphs import graph, node, random
 from perframe.errors import InputError
-from perframe.plan.allowance import Allowance, Slice, StepCosts
+from perframe.plan.allowance import Allowance, Spent, StepCosts
 
 CONSTANTS = {
     "w": random(20, 3, 3, 3, seed=1),
@@ -46,7 +46,7 @@ def wanted(batch: int) -> Any:
     return pf.run(MODEL, {"x": given(batch)})["y"]
 
 
-def slices(worker: pf.Worker, batch: int, budget_ms: float) -> list[Slice]:
+def slices(worker: pf.Worker, batch: int, budget_ms: float) -> list[Spent]:
     return list(worker.schedule_iterable(given(batch), budget_ms=budget_ms))
 
 
@@ -55,7 +55,7 @@ def test_results_are_those_of_one_schedule(batch: int, backend: str, backend_con
     with pf.Worker(MODEL, backend, backend_context) as worker:
         for budget_ms in (0, 0.2, 1000, 0):
             found = slices(worker, batch, budget_ms)
-            assert found and all(one >= 0 and isinstance(one, Slice) for one in found)
+            assert found and all(one >= 0 and isinstance(one, Spent) for one in found)
             np.testing.assert_allclose(worker.peek_output().download_to_array(), wanted(batch), 1e-4, 1e-5)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import numpy as np
@@ -78,7 +79,50 @@ def test_wrong_inputs_and_ends(backend: str, backend_context: Any) -> None:
     worker = pf.Worker(chain(), backend, backend_context)
     with pytest.raises(InputError, match="v0"):
         worker.warmup(np.zeros((2, 7), np.float32))
+    for budget_ms in (-1, "4", float("nan")):
+        with pytest.raises(InputError, match="budget_ms"):
+            worker.warmup(given(2), budget_ms=budget_ms)
     worker.warmup(given(2), budget_ms=0)
     worker.release()
     with pytest.raises(pf.errors.ClosedError):
         worker.warmup(given(2), budget_ms=0)
+
+
+def test_an_error_comes_again(backend: str, backend_context: Any) -> None:
+    layers = [Layer("Relu", "halves", ["x"], ["y"])]
+    values = [Value(name, DataType.FLOAT16, DynamicTensorShape((2, 3))) for name in "xy"]
+    with pf.Worker(Model(values[:1], values[1:], layers, {}), backend, backend_context, strict=True) as worker:
+        for _ in range(2):
+            if backend == "cpu":
+                assert worker.warmup(np.zeros((2, 3), np.float16))
+            else:
+                with pytest.raises(pf.errors.FallbackError, match="halves"):
+                    worker.warmup(np.zeros((2, 3), np.float16))
+
+
+def test_threads_take_turns() -> None:
+    failed: list[Exception] = []
+
+    def warm() -> None:
+        try:
+            for rows in range(2, 40):
+                worker.warmup(given(rows % 3 + 1), budget_ms=0)
+        except Exception as error:
+            failed.append(error)
+
+    with pf.Worker(chain()) as worker:
+        threads = [threading.Thread(target=warm) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert not failed
+
+
+def test_a_plan_that_a_run_has_made_meanwhile_is_kept(backend: str, backend_context: Any) -> None:
+    with pf.Worker(chain(), backend, backend_context) as worker:
+        worker.warmup(given(3), budget_ms=0)
+        worker.schedule(given(3))
+        (part,) = worker.parts.planned_parts()
+        made = part.latest_plan
+        assert worker.warmup(given(3)) and part.latest_plan is made

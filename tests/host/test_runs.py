@@ -13,7 +13,7 @@ from passes.graphs import graph, node, random
 from perframe.errors import ClosedError, InputError
 from perframe.host import App, ManualClock, Run, Script
 from perframe.host.blank import BlankSurface
-from perframe.plan.allowance import Slice
+from perframe.plan.allowance import Spent
 
 
 class FakeWorker:
@@ -22,11 +22,11 @@ class FakeWorker:
     def __init__(self, cost_ms: float) -> None:
         self.cost_ms, self.begun, self.log = cost_ms, list[Any](), list[Any]()
 
-    def schedule_iterable(self, /, *inputs: Any, budget_ms: float, **_: Any) -> Iterator[Slice]:
+    def schedule_iterable(self, /, *inputs: Any, budget_ms: float, **_: Any) -> Iterator[Spent]:
         self.begun.append(inputs)
         left = self.cost_ms
         while left > 0:
-            taken = Slice(min(left, budget_ms))
+            taken = Spent(min(left, budget_ms))
             taken.longest, taken.longest_ms, left = "conv", float(taken), left - budget_ms
             taken.is_last = left <= 0
             self.log.append(inputs)
@@ -96,6 +96,17 @@ def test_what_happens_to_runs_that_come_too_fast(
     for index in cancelled:
         with pytest.raises(ClosedError):
             runs[index].result()
+
+
+def test_the_newest_replaces_a_run_that_has_not_begun(clock: ManualClock) -> None:
+    low, high = FakeWorker(1), FakeWorker(6)
+    with App(surface=BlankSurface((4, 3)), clock=clock, budget_ms=3) as app:
+        app.schedule(high, 0, budget_ms=3, priority=1)
+        runs = []
+        for picture in range(3):
+            runs.append(app.schedule(low, picture, budget_ms=3))
+            app.loop_once()
+        assert [run.done for run in runs] == [True] * 3 and low.begun == [(2,)]
 
 
 def test_workers_of_a_higher_priority_come_first(clock: ManualClock) -> None:

@@ -80,6 +80,11 @@ def random(*shape: int, seed: int = 0) -> Any:
     return np.random.default_rng(seed).normal(size=shape).astype(np.float32)
 
 
+def fed(model: onnx.ModelProto) -> dict[str, Any]:
+    """Seeded values for all inputs of a model whose dims are fixed."""
+    return {v.name: random(*(d.dim_value for d in v.type.tensor_type.shape.dim)) for v in model.graph.input}
+
+
 def check_against_peer(model: onnx.ModelProto, fed: Mapping[str, Any], backend: str = "cpu", ctx: Any = None) -> None:
     """The model after all passes agrees with onnxruntime."""
     session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])

@@ -7,7 +7,7 @@ import onnx
 import pytest
 
 import perframe as pf
-from passes.graphs import apply, check_against_peer, graph, node, ops, prepared, random
+from passes.graphs import apply, check_against_peer, fed, graph, node, ops, prepared, random
 
 CONSTANTS: dict[str, Any] = {
     "w": random(8, 3, 3, 3, seed=1),
@@ -118,10 +118,6 @@ UNCHANGED = {
     "no convolution": graph([node("MaxPool", "x", "y", kernel_shape=[2, 2])], {"x": [1, 4, 4, 4]}),
     "mostly filling": graph([node("Conv", "x u", "y")], {"x": [1, 5, 4, 4]}, {"u": random(1, 5, 1, 1)}),
 }
-
-
-def fed(model: onnx.ModelProto) -> dict[str, Any]:
-    return {v.name: random(*(d.dim_value for d in v.type.tensor_type.shape.dim)) for v in model.graph.input}
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -6,7 +6,7 @@ import numpy as np
 import onnx
 import pytest
 
-from passes.graphs import apply, check_against_peer, graph, node, ops, prepared, random
+from passes.graphs import apply, check_against_peer, fed, graph, node, ops, prepared, random
 
 CONSTANTS: dict[str, Any] = {
     "w": random(4, 3, 3, 3, seed=1),
@@ -106,10 +106,6 @@ MODELS = {
         CONSTANTS,
     ),
 }
-
-
-def fed(model: onnx.ModelProto) -> dict[str, Any]:
-    return {v.name: random(*(d.dim_value for d in v.type.tensor_type.shape.dim)) for v in model.graph.input}
 
 
 @pytest.mark.parametrize("name", MODELS)

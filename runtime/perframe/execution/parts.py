@@ -112,16 +112,16 @@ class Parts:
         if given is not None:
             self._compare(values, given)
 
-    def prepare(self, values: Values) -> Iterator[str]:
+    def plan_ahead(self, values: Values) -> Iterator[str]:
         """Make the plan of the first part layer by layer, and yield the name of each layer. The other parts' inputs are
         known only after a run.
         """
         decided = self._settled_for(values) if self._branches else None
         first = self._parts[0] if self._parts else None
         if decided is not None:
-            yield from decided.prepare(values)
+            yield from decided.plan_ahead(values)
         elif isinstance(first, PlannedPart):
-            yield from first.prepare({**self._constants, **values})
+            yield from first.plan_ahead({**self._constants, **values})
 
     def _begin(self, values: Values) -> Values | None:
         """Add the constants to `values`. If the run is to be compared, return copies of its inputs: a run may overwrite

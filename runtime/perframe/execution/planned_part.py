@@ -89,7 +89,7 @@ class PlannedPart:
     def spend(self, values: Values, allowance: Allowance) -> Iterator[None]:
         """Run the part, waiting for its steps, and yield whenever the allowance is spent."""
         watch = Stopwatch()
-        for layer in self.prepare(values):
+        for layer in self.plan_ahead(values):
             allowance.spend(watch.lap(), layer)
             if allowance.is_spent:
                 yield
@@ -135,7 +135,7 @@ class PlannedPart:
         copied = plan.copy_input(name, value)
         return copied if copied is not None else self._storage_of(plan, name, value.download_to_array(), whole)
 
-    def prepare(self, values: Values) -> Iterator[str]:
+    def plan_ahead(self, values: Values) -> Iterator[str]:
         """Make the plan for these inputs if there is none, layer by layer, and yield the name of each layer. On a GPU
         that compiles programs and uploads weights.
         """
@@ -144,7 +144,9 @@ class PlannedPart:
             return
         planner = self._planner(shapes, self._machine.backend, self._machine.host, self._constants, decisive)
         yield from planner.advance()
-        if key not in self._plans:
+        if key in self._plans:  # a run between two steps has made one
+            planner.made.release()
+        else:
             self._plans[key] = planner.made
             self._evict_old()
 

@@ -33,7 +33,7 @@ from perframe.execution.report import MemoryUse, StepReport
 from perframe.importers.loading import load
 from perframe.model import Model
 from perframe.passes.prepared import prepared
-from perframe.plan.allowance import Allowance, Slice
+from perframe.plan.allowance import Allowance, Spent
 from perframe.plan.plan import Fallback
 from perframe.tensor import BackendType, Tensor, checks
 from perframe.tensor.locks import new_lock
@@ -113,6 +113,7 @@ class Worker:
         self._outputs: dict[str, Any] | None = None
         self._runs = 0
         self._warming: Warming | None = None
+        self._warming_lock = new_lock()
         self._inputs = Inputs(model, cast)
         self._output_names = model.output_names
 
@@ -169,11 +170,11 @@ class Worker:
     @overload
     def schedule_iterable(self, /, *inputs: Any, budget_ms: None = None, **named: Any) -> Iterator[str]: ...
     @overload
-    def schedule_iterable(self, /, *inputs: Any, budget_ms: float, **named: Any) -> Iterator[Slice]: ...
+    def schedule_iterable(self, /, *inputs: Any, budget_ms: float, **named: Any) -> Iterator[Spent]: ...
 
     def schedule_iterable(
         self, /, *inputs: Any, budget_ms: float | None = None, **named: Any
-    ) -> Iterator[str] | Iterator[Slice]:
+    ) -> Iterator[str] | Iterator[Spent]:
         """Begin a run that advances with each step of the iterator: by one layer, whose name the iterator yields, or,
         with `budget_ms`, by as many layers as fit into so many milliseconds.
 
@@ -187,11 +188,10 @@ class Worker:
             values = self._inputs.gather(inputs, named)
         if budget_ms is None:
             return self._advance(values)
-        if not isinstance(budget_ms, int | float) or not budget_ms >= 0:
-            raise InputError(f"budget_ms is a number of milliseconds of at least 0, and got {budget_ms!r}")
+        _check_budget(budget_ms)
         return self._spend(values, Allowance(budget_ms / 1000))
 
-    def _spend(self, values: Values, allowance: Allowance) -> Iterator[Slice]:
+    def _spend(self, values: Values, allowance: Allowance) -> Iterator[Spent]:
         for _ in self._steps(values, self.parts.spend(values, allowance)):
             yield allowance.refill()
         last = allowance.refill()
@@ -206,27 +206,31 @@ class Worker:
         in each frame until it returns True. Without a budget it blocks until all is done. Returns whether the next
         `schedule` with such inputs is as fast as later ones. Other runs may come in between.
         """
+        if budget_ms is not None:
+            _check_budget(budget_ms)
         end = None if budget_ms is None else perf_counter() + budget_ms / 1000
         with self._lock:
             self._check_open()
             values = self._inputs.gather(inputs, named)
         shapes = {name: getattr(value, "shape", None) for name, value in values.items()}
-        if self._warming is None or not self._warming.goes_on(shapes, self._runs):
-            self._warming = Warming(shapes, self._prepare_and_run(values))
-        for run in self._warming.steps:
-            self._warming.run = run
-            if end is not None and perf_counter() >= end:
-                return False
-        self._warming = None
+        with self._warming_lock:  # threads take turns
+            warming, self._warming = self._warming, None
+            if warming is None or not warming.goes_on(shapes, self._runs):
+                warming = Warming(shapes, self._plan_and_run(values))
+            for run in warming.steps:
+                warming.run = run
+                if end is not None and perf_counter() >= end:
+                    self._warming = warming
+                    return False
         if end is None:
             for output in (self._outputs or {}).values():
                 downloaded(output)
             settle_kernels()
         return self.ready
 
-    def _prepare_and_run(self, values: Values) -> Iterator[int]:
+    def _plan_and_run(self, values: Values) -> Iterator[int]:
         """Make the plan, and run it layer by layer. Yields 0 and then the number of the run."""
-        steps = self.parts.prepare(dict(values))
+        steps = self.parts.plan_ahead(dict(values))
         while True:
             with self._lock:
                 self._check_open()
@@ -355,7 +359,7 @@ class Worker:
             if self._closed:
                 return
             self._closed = True
-            self._outputs = None
+            self._outputs = self._warming = None
             self._host.close()
             self.parts.release()
             self._backend.close()
@@ -368,6 +372,11 @@ class Worker:
 
     def __repr__(self) -> str:
         return f"Worker({self.model.name!r} on {self.backend_type}{', closed' if self._closed else ''})"
+
+
+def _check_budget(budget_ms: Any) -> None:
+    if not isinstance(budget_ms, int | float) or not budget_ms >= 0:
+        raise InputError(f"budget_ms is a number of milliseconds of at least 0, and got {budget_ms!r}")
 
 
 def _loaded(source: Any) -> Model:

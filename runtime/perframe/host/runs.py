@@ -57,11 +57,15 @@ class Run(Task[Any]):
         self.budget_ms, self.priority = float(budget_ms), float(priority)
         self.frames, self.spent_ms, self.latest_ms = 0, 0.0, 0.0
         self.longest, self.longest_ms = "", 0.0
-        self._inputs, self._steps, self._on_done = inputs, None, on_done
+        self._inputs, self._on_done = inputs, on_done
+        self._steps: Iterator[float] | None = None
         self._clock, self._asked = clock, clock.now()
         self._deadline_ms = deadline_ms
 
-    _steps: Iterator[float] | None
+    @property
+    def has_begun(self) -> bool:
+        """Whether it has advanced in any frame."""
+        return self._steps is not None
 
     @property
     def is_late(self) -> bool:
@@ -112,8 +116,9 @@ class RunList:
             run.cancel()
             return
         if policy == "newest":
-            for other in others[1:]:
-                other.cancel()
+            for other in others:
+                if not other.has_begun:
+                    other.cancel()
         self._runs.append(run)
 
     def current(self) -> list[Run]:

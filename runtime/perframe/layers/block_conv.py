@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from perframe.layers.attributes import AutoPad, Extents, Flag, Pads, Positive
-from perframe.layers.base import Known, layer
+from perframe.layers.attributes import Flag
+from perframe.layers.base import Known, attributes_of, layer
 from perframe.layers.blocks import blocked, check_blocked, unblocked
 from perframe.layers.conv import Conv, Convolution, check_addend
 from perframe.layers.geometry import window
@@ -28,28 +28,23 @@ class BlockConvolution(Convolution):
 
 
 @layer()
+@attributes_of(Conv.infer)
 def BlockConv(
     x: PartialTensor,
     w: PartialTensor,
     b: PartialTensor | None = None,
     addend: PartialTensor | None = None,
     *,
-    kernel_shape: Extents | None = None,
-    strides: Extents | None = None,
-    dilations: Extents | None = None,
-    pads: Pads | None = None,
-    auto_pad: AutoPad = "NOTSET",
-    group: Positive = 1,
     small_map: Flag = 0,
+    **shared: Any,
 ) -> PartialTensor:
     plain = x
     if x.shape is not None and w.shape is not None and len(x.shape) > len(w.shape):
-        channels = dim_product(w.shape[1], group)
+        channels = dim_product(w.shape[1], shared["group"])
         check_blocked(x, x.shape, channels)
         plain = x.with_shape(unblocked(x.shape, channels))
-    given = {"kernel_shape": kernel_shape, "strides": strides, "dilations": dilations, "pads": pads}
-    attributes = {name: value for name, value in given.items() if value is not None}
-    (made,) = Conv.outputs_for([plain, w, b], attributes | {"auto_pad": auto_pad, "group": group})
+    made = Conv.infer(plain, w, b, **shared)
+    assert isinstance(made, PartialTensor)
     result = x.with_shape(None if made.shape is None else blocked(made.shape))
     if addend is not None:
         check_addend(addend, result)

@@ -33,6 +33,23 @@ class Blocks:
     pixels: int
 
 
+@dataclass(frozen=True)
+class IntoBlocks(Blocks):
+    """Planes become blocks."""
+
+
+@dataclass(frozen=True)
+class OutOfBlocks(Blocks):
+    """Blocks become planes."""
+
+
+@dataclass(frozen=True)
+class Shuffle(Blocks):
+    """Channel k of each of `groups` groups is followed by channel k of the next group."""
+
+    groups: int
+
+
 def blocks_of(channels: int) -> int:
     """The number of blocks for so many channels."""
     return -(-channels // BLOCK)
@@ -64,16 +81,9 @@ def ToBlocks(x: PartialTensor) -> PartialTensor:
 
 
 @ToBlocks.form
-def _to_blocks(inputs: Sequence[Known], outputs: Sequence[Known]) -> Blocks:
+def _to_blocks(inputs: Sequence[Known], outputs: Sequence[Known]) -> IntoBlocks:
     batch, channels, *spatial = inputs[0].shape
-    return Blocks(batch, channels, blocks_of(channels), math.prod(spatial))
-
-
-@dataclass(frozen=True)
-class Shuffle(Blocks):
-    """Channel k of each of `groups` groups is followed by channel k of the next group."""
-
-    groups: int
+    return IntoBlocks(batch, channels, blocks_of(channels), math.prod(spatial))
 
 
 @layer()
@@ -100,9 +110,9 @@ def FromBlocks(x: PartialTensor, *, channels: Positive) -> PartialTensor:
 
 
 @FromBlocks.form
-def _from_blocks(inputs: Sequence[Known], outputs: Sequence[Known], **attributes: Any) -> Blocks:
+def _from_blocks(inputs: Sequence[Known], outputs: Sequence[Known], **attributes: Any) -> OutOfBlocks:
     batch, channels, *spatial = outputs[0].shape
-    return Blocks(batch, channels, blocks_of(channels), math.prod(spatial))
+    return OutOfBlocks(batch, channels, blocks_of(channels), math.prod(spatial))
 
 
 @layer(family="move")

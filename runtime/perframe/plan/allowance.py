@@ -12,7 +12,7 @@ FIRST_PARTS = 32  # a step that has not run before is tried with such a part of 
 Position = tuple[int, int]  # a step of a segment, and the first of its rows that has not run
 
 
-class Slice(float):
+class Spent(float):
     """The milliseconds that a run took in one frame. `longest` is the layer of the piece that took most of them, and
     `longest_ms` its milliseconds. `is_last` says whether the run is over.
     """
@@ -47,9 +47,9 @@ class Allowance:
         if seconds >= self.longest_seconds:
             self.longest, self.longest_seconds = what, seconds
 
-    def refill(self) -> Slice:
+    def refill(self) -> Spent:
         """Begin another frame. Returns what the last one took."""
-        taken = Slice(self.spent * 1000)
+        taken = Spent(self.spent * 1000)
         taken.longest, taken.longest_ms = self.longest, self.longest_seconds * 1000
         self.spent = self.longest_seconds = 0.0
         self.longest = ""

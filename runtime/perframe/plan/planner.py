@@ -67,7 +67,7 @@ class Planner:
         """Make the plan layer by layer, and yield the name of each layer. At the end, `made` is the plan."""
         try:
             yield from self._advance()
-        except BaseException:  # that of an iterator that nobody advances any more is one
+        except BaseException:  # GeneratorExit too: the caller may give the iterator up
             for workspace in self._workspaces.values():
                 workspace.release()
             raise

@@ -36,8 +36,8 @@ class Segment:
         self.backend.submit(self.program, 0, len(self.steps), self.access)
 
     def spend(self, at: Position, allowance: Allowance) -> Position:
-        """Run what fits into what is left of an allowance, from a position on: whole steps, or rows of one step. Waits
-        for it, and returns the position after it.
+        """Run as many whole steps as the allowance covers, or some rows of one step. Waits for them, and returns the
+        next position.
         """
         assert self.program is not None
         step, row = at

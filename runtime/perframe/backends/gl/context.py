@@ -102,7 +102,7 @@ class Device:
         # Without a handle, an interface that we do not ask may have made a context current: then GL has a version.
         if self._handle is None and not self.gl.glGetString(_VERSION):
             raise BackendError(_NOT_CURRENT)
-        # Asked here, where the context is current: elsewhere GL would return no name, and nobody would notice.
+        # The context is current here. Elsewhere GL returns no name, and a software device would pass for a GPU.
         renderer = self.gl.glGetString(_RENDERER)
         self._is_llvmpipe = renderer is not None and b"llvmpipe" in ctypes.string_at(renderer)
         # This fence exists in this context alone. A handle proves less: a new context may get a dead one's handle.

@@ -138,9 +138,14 @@ class CommandList:
 
 @cache
 def _native() -> Callable[[int, int, int], None]:
-    """The function (address, begin, end) that makes the calls of the rows from `begin` up to `end`.
+    """The function (address, begin, end) that makes the calls of the rows from `begin` up to `end`."""
+    return ctypes.CFUNCTYPE(None, *(ctypes.c_int64,) * 3)(_engine().get_function_address("replay"))
 
-    It is a dozen instructions, which LLVM translates in milliseconds: so no file keeps them, and no one waits.
+
+@cache
+def _engine() -> Any:
+    """The owner of the native code. The code is a dozen instructions, which LLVM translates in milliseconds: so no file
+    keeps them.
     """
     import llvmlite.binding as llvm
 
@@ -149,9 +154,7 @@ def _native() -> Callable[[int, int, int], None]:
     machine = llvm.Target.from_default_triple().create_target_machine(jit=True)
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(_assembly()), machine)
     engine.finalize_object()
-    function = ctypes.CFUNCTYPE(None, *(ctypes.c_int64,) * 3)(engine.get_function_address("replay"))
-    function.engine = engine  # type: ignore[attr-defined]  # it owns the code
-    return function
+    return engine
 
 
 def _assembly() -> str:

@@ -9,7 +9,7 @@ import numpy as np
 
 from perframe.backends.operand import Operand
 from perframe.backends.protocol import LayerLike
-from perframe.layers.blocks import BLOCK, Blocks, Shuffle
+from perframe.layers.blocks import BLOCK, Blocks, IntoBlocks, Shuffle
 
 
 def compute(layer: LayerLike, form: Blocks, inputs: Sequence[Any], outputs: Sequence[Operand]) -> list[Any]:
@@ -18,7 +18,7 @@ def compute(layer: LayerLike, form: Blocks, inputs: Sequence[Any], outputs: Sequ
         x = from_blocks(inputs[0], form.channels)
         apart = x.reshape(form.batch, form.groups, -1, form.pixels)
         return [to_blocks(np.swapaxes(apart, 1, 2).reshape(x.shape))]
-    return [to_blocks(inputs[0]) if layer.op == "ToBlocks" else from_blocks(inputs[0], form.channels)]
+    return [to_blocks(inputs[0]) if isinstance(form, IntoBlocks) else from_blocks(inputs[0], form.channels)]
 
 
 def to_blocks(x: Any) -> Any:

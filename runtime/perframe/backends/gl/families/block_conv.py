@@ -12,12 +12,10 @@ from perframe.backends.gl.steps import GROUP_ROWS, Binding, Call, Tools, epilogu
 from perframe.backends.gl.texels import SHEETS
 from perframe.backends.gl.variants import Choices
 from perframe.layers.block_conv import BlockConvolution
-from perframe.layers.blocks import BLOCK, Blocks, blocks_of
+from perframe.layers.blocks import BLOCK, IntoBlocks, blocks_of
 from perframe.layers.geometry import Window
 
 SHARED_WIDTHS, SHARED_STRIDES = (1, 3, 5, 7), (1, 2)  # of windows whose pixels share what they read of a line
-
-
 # The loops of kernels over the weights, the outermost first.
 DEPTH_FIRST, ROWS_FIRST, TAPS_FIRST = "depth, row, tap", "row, depth, tap", "row, tap, depth"
 
@@ -42,7 +40,7 @@ def lower(call: Call[BlockConvolution], tools: Tools) -> list[Binding]:
     before: list[Binding] = []
     if not (tools.stores_anywhere or form.takes_blocks or form.depth == 1):  # a texture gives four channels at once
         form = replace(form, takes_blocks=True)
-        rearranged = Blocks(form.batch, form.channels, blocks_of(form.channels), math.prod(form.size))
+        rearranged = IntoBlocks(form.batch, form.channels, blocks_of(form.channels), math.prod(form.size))
         x = tools.scratch((form.batch, rearranged.blocks, *form.size, BLOCK), x.dtype)
         before = [Call(call.layer, rearranged, [call.x], [x]).bind("to_blocks", {"X": call.x}, x)]
     window, outputs, depth_blocks = form.window, blocks_of(form.outputs), blocks_of(form.depth)
