@@ -18,7 +18,7 @@ POOLS = ("MaxPool", "AveragePool")
 GLOBAL = {"GlobalAveragePool": "ReduceMean", "GlobalMaxPool": "ReduceMax"}
 COLOURS = 3  # the most channels of a picture that a convolution reads in planes
 SMALL_MAP = 128  # pixels: half of a work group of 64 invocations would be idle along them
-LEAST = 2  # times the work of a convolution that the filling of its blocks may cost
+MOST = 2  # times the products of a convolution that its filled blocks may take
 
 
 def run(model: Model, evaluate: Evaluate) -> int:
@@ -121,12 +121,8 @@ class _Rewrite(Rewrite):
         if groups > 1:
             is_depthwise = depth == 1 and outputs == groups
             return outputs % BLOCK == 0 if is_depthwise else _together(groups, depth, outputs // groups) > 0
-        taken = depth if self._in_planes(x, depth) else blocks_of(depth) * BLOCK
-        return bool(taken * blocks_of(outputs) * BLOCK <= LEAST * depth * outputs)
-
-    def _in_planes(self, x: str, channels: int) -> bool:
-        """Whether a convolution reads its data as it is."""
-        return channels <= COLOURS
+        taken = depth if depth <= COLOURS else blocks_of(depth) * BLOCK
+        return bool(taken * blocks_of(outputs) * BLOCK <= MOST * depth * outputs)
 
     def _conv(self, layer: Layer) -> bool:
         x = layer.inputs[0]
@@ -134,7 +130,7 @@ class _Rewrite(Rewrite):
         groups = layer.attributes.get("group", 1)
         if groups > 1 and depth > 1:
             self._merge_groups(layer)
-        source = self._plain(x) if self._in_planes(x, depth * groups) else self._twin(x)
+        source = self._plain(x) if depth * groups <= COLOURS else self._twin(x)
         layer.op, name = "BlockConv", layer.outputs[0]
         self._make(layer, [source, *layer.inputs[1:]], **({"small_map": 1} if self._is_small_map(name) else {}))
         if not self._is_whole(name):
@@ -199,11 +195,11 @@ class _Rewrite(Rewrite):
 
     def _pool(self, layer: Layer) -> bool:
         """Pool over one more dim, that of the channels of a block."""
-        changes: dict[str, Any] = {}
-        for name, more in (("kernel_shape", 1), ("strides", 1), ("dilations", 1)):
-            if layer.attributes.get(name):
-                changes[name] = (*layer.attributes[name], more)
-        pads = layer.attributes.get("pads")
+        given = layer.attributes
+        changes: dict[str, Any] = {
+            name: (*given[name], 1) for name in ("kernel_shape", "strides", "dilations") if given.get(name)
+        }
+        pads = given.get("pads")
         if pads:
             half = len(pads) // 2
             changes["pads"] = (*pads[:half], 0, *pads[half:], 0)
@@ -290,37 +286,28 @@ class _Rewrite(Rewrite):
         return self._make(layer, [self._twin(layer.inputs[0]), *names])
 
     def _elementwise(self, layer: Layer) -> bool:
-        name, inputs = layer.outputs[0], list[str | NDArray[Any]]()
+        name = layer.outputs[0]
         rank, channels = self._rank(name), self._channels(name)
+        inputs: list[str] = []
         for given in layer.inputs:
             shape = self.specs[given].shape if given else None
             if not given or (shape is not None and len(shape) <= 1 and shape.size == 1):
-                inputs.append(given)
+                inputs.append(self._plain(given))
             elif given in self.model.constants:
                 value = self._blocks(self.model.constants[given], rank)
                 if value is None:
                     return False
-                inputs.append(value)
+                inputs.append(self._constant(f"{layer.name}{self.suffix}", value))
             elif shape is None or len(shape) != rank or self._channels(given) != channels:
                 return False
             else:
-                inputs.append(given)
-        return self._make(
-            layer,
-            [
-                self._constant(f"{layer.name}{self.suffix}", value)
-                if not isinstance(value, str)
-                else self._plain(value)
-                if not value or self._rank(value) <= 1
-                else self._twin(value)
-                for value in inputs
-            ],
-        )
+                inputs.append(self._twin(given))
+        return self._make(layer, inputs)
 
 
 def _together(groups: int, depth: int, outputs: int) -> int:
     """The number of groups that make whole blocks of inputs and outputs together; 0 if they would be too many."""
-    for count in range(1, LEAST + 1):
+    for count in range(1, MOST + 1):
         if groups % count == 0 and count * depth % BLOCK == 0 and count * outputs % BLOCK == 0:
             return count
     return 0
