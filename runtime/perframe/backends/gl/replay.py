@@ -16,11 +16,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from perframe.tensor.locks import new_lock
+
 _ARGUMENTS = 6  # their words of a row after the address: on Arm and on Linux, all of them travel in registers
 _ROW = 1 + _ARGUMENTS + 1
 _BARRIERS = 0x2000 | 0x8  # of storage buffers, and of textures that read them
 _TEXTURE0 = 0x84C0
-
 
 Array = NDArray[Any]
 
@@ -136,10 +137,7 @@ class CommandList:
         replay(self._address, begin, len(self._rows))
 
 
-@cache
-def _native() -> Callable[[int, int, int], None]:
-    """The function (address, begin, end) that makes the calls of the rows from `begin` up to `end`."""
-    return ctypes.CFUNCTYPE(None, *(ctypes.c_int64,) * 3)(_engine().get_function_address("replay"))
+_lock = new_lock()
 
 
 @cache
@@ -155,6 +153,13 @@ def _engine() -> Any:
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(_assembly()), machine)
     engine.finalize_object()
     return engine
+
+
+@cache
+def _native() -> Callable[[int, int, int], None]:
+    """The function (address, begin, end) that makes the calls of the rows from `begin` up to `end`."""
+    with _lock:  # two engines would be made for two threads, and the code of the one that is not kept would be freed
+        return ctypes.CFUNCTYPE(None, *(ctypes.c_int64,) * 3)(_engine().get_function_address("replay"))
 
 
 def _assembly() -> str:
