@@ -16,10 +16,21 @@ O_VECTOR texel(int t) {
 #ifdef LONG
 flat in int sheet;
 #endif
+#ifdef O_HALVES
+// Some drivers would cut the other bits off, and write the largest half in place of a larger number.
+vec4 nearest_halves(vec4 value) {
+    uvec4 bits = floatBitsToUint(value);
+    vec4 nearest = uintBitsToFloat((bits + 0xFFFu + (bits >> 13 & 1u)) & ~0x1FFFu);
+    return mix(value * uintBitsToFloat(0x7F800000u), nearest, lessThan(abs(value), vec4(65520.0)));
+}
+#endif
 void main() {
     int first = FIRST_TEXEL(ivec2(gl_FragCoord.xy)), end = (O_size + 3) / 4;
 #ifdef LONG
     O_texels[0] = first + sheet < end ? texel(first + sheet) : O_VECTOR(0);
+#ifdef O_HALVES
+    O_texels[0] = nearest_halves(O_texels[0]);
+#endif
 #else
     O_VECTOR result[TEXELS];
 #ifdef STRIP
@@ -27,6 +38,9 @@ void main() {
 #else
     end = min(end, first + TEXELS);
     for (int t = first; t < end; ++t) result[t - first] = texel(t); // compilers that unroll loops leave this one alone
+#endif
+#ifdef O_HALVES
+    for (int k = 0; k < TEXELS; ++k) result[k] = nearest_halves(result[k]);
 #endif
     O_texels = result;
 #endif

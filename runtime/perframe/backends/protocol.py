@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 from perframe.backends.operand import Array, Operand, Scratch, StorageRange
+from perframe.backends.precision import Precision
 from perframe.tensor import BackendType, DataType, Storage
 
 
@@ -162,6 +163,7 @@ class Backend(Protocol):
 
     backend_type: BackendType
     memory: Hashable  # backends with equal ones share storage: those of workers in one context, or on the CPU
+    precision: Precision  # of the numbers that it keeps
     times_steps: bool  # whether a GPU times each step of each run; the CPU does not (see TimedProgram)
 
     def alloc(self, shape: Sequence[int], dtype: DataType) -> Storage:
