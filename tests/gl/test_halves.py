@@ -48,7 +48,8 @@ OPERATORS: dict[str, tuple[str, list[tuple[int, ...]], dict[str, Any], list[Any]
     "blocks of channels": ("Conv", [(1, 16, 9, 7)], {"pads": [1, 1, 1, 1]}, [draw(24, 16, 3, 3), draw(24)]),
     "blocks of a pointwise convolution": ("Conv", [(1, 16, 9, 7)], {}, [draw(24, 16, 1, 1), draw(24)]),
     "blocks of a depthwise convolution": ("Conv", [(1, 32, 9, 7)], {"group": 32}, [draw(32, 1, 3, 3)]),
-    "tiles of a convolution": ("Conv", [(1, 2, 9, 11)], {}, [draw(3, 2, 3, 3), draw(3)]),
+    "planes of a picture": ("Conv", [(1, 2, 9, 11)], {}, [draw(3, 2, 3, 3), draw(3)]),
+    "tiles of a convolution": ("Conv", [(1, 5, 9, 11)], {}, [draw(1, 5, 3, 3), draw(1)]),
     "a convolution of a line": ("Conv", [(1, 5, 31)], {}, [draw(7, 5, 3), draw(7)]),
     "scattered tiles of a product": ("MatMul", [(5, 19)], {}, [draw(19, 7)]),
     "whole tiles of a product": ("MatMul", [(5, 19)], {}, [draw(19, 24)]),
@@ -215,6 +216,8 @@ def test_comparison_with_float32_names_the_errors(where: str, gl_context: Any) -
     errors = {one.output: one.relative for one in found}
     assert set(errors) >= {"d", "y"} and all(1e-6 < one < 5e-3 for one in errors.values())
     assert all(one.agrees for one in found)
+    outputs = [pf.run(network(), {"x": X}, where, ctx=gl_context, **chosen)["y"] for chosen in ({}, BOTH)]
+    assert errors["y"] == pytest.approx(error(*reversed(outputs)), rel=1e-3)  # as runs have it
     huge = pf.compare(network(w=WEIGHTS["w"] * 6e4), {"x": X}, where, gl_context, activations="float16")
     assert next(one for one in huge if not one.agrees).layer == next(iter(huge)).layer  # where the values overflow
 

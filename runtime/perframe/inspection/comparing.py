@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
-from perframe.backends.precision import FULL, Precision
+from perframe.backends.precision import Precision
 from perframe.errors import InferenceError, InputError, MissingExtraError
 from perframe.execution import once
 from perframe.execution.comparison import FLOATS, HALVES, Comparison, apart, with_all_copies, with_all_values
@@ -67,8 +67,11 @@ def compare(
     if against is None and not precision.has_halves:
         return once.compare(model, inputs, backend, ctx)
     loaded = model if isinstance(model, Model) else load(model)
-    found = all_values(loaded, inputs, backend, ctx, precision)
     limit = HALVES if precision.has_halves else FLOATS
+    if precision.has_halves:
+        found = all_halved_values(loaded, inputs, backend, ctx, precision)
+    else:
+        found = all_values(loaded, inputs, backend, ctx)
     if against is None:
         return compared_values(loaded, found, all_values(loaded, inputs, backend, ctx), limit)
     if isinstance(against, str) and against == ONNXRUNTIME:
@@ -84,15 +87,31 @@ def all_values(
     inputs: Mapping[str, Any],
     backend: BackendType | str = BackendType.CPU,
     ctx: Any = None,
-    precision: Precision = FULL,
 ) -> dict[str, Array]:
     """Run a model once, and return the tensors that its layers make, by name."""
-    whole, copies = with_all_copies(model) if precision.has_halves else (with_all_values(model), {})
-    with Worker(whole, backend, ctx, weights=precision.weights, activations=precision.activations) as runner:
+    whole = with_all_values(model)
+    with Worker(whole, backend, ctx) as runner:
         runner.schedule(dict(inputs))
-        names = [*model.output_names, *copies] if copies else whole.output_names
-        outputs = {name: runner.peek_output(copies.get(name, name)) for name in names}
-        return {name: value.download_to_array() for name, value in outputs.items() if isinstance(value, Tensor)}
+        return _arrays({name: runner.peek_output(name) for name in whole.output_names})
+
+
+def all_halved_values(
+    model: Model, inputs: Mapping[str, Any], backend: BackendType | str, ctx: Any, precision: Precision
+) -> dict[str, Array]:
+    """Run a model with halves, and return the tensors that its layers make, by name. They come from a run with copies:
+    what a run keeps to the end has no halves. The model's outputs come from a run without copies.
+    """
+    whole, copies = with_all_copies(model)
+    chosen = asdict(precision)
+    with Worker(whole, backend, ctx, **chosen) as runner, Worker(model, backend, ctx, **chosen) as plain:
+        runner.schedule(dict(inputs))
+        plain.schedule(dict(inputs))
+        values = {name: runner.peek_output(copy) for name, copy in copies.items()}
+        return _arrays(values | {name: plain.peek_output(name) for name in model.output_names})
+
+
+def _arrays(values: Mapping[str, Any]) -> dict[str, Array]:
+    return {name: value.download_to_array() for name, value in values.items() if isinstance(value, Tensor)}
 
 
 def onnxruntime_values(model: Model, inputs: Mapping[str, Any]) -> dict[str, Array]:
