@@ -11,6 +11,7 @@ import pytest
 
 import perframe as pf
 from gl.graphs import graph
+from perframe.backends.gl import compute
 from perframe.model import Layer, Value
 
 random = np.random.default_rng(5)
@@ -91,6 +92,25 @@ def test_kernels_read_and_write_halves(name: str, where: str, gl_context: Any) -
     np.testing.assert_array_equal(found, rounded(found))  # nothing wider than a half was between the layers
 
 
+def test_launches_in_parts_write_all_halves(gl_context: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    if gl_context.version_code < 430:
+        pytest.skip("gpu_compute needs GL 4.3")
+    monkeypatch.setattr(compute, "_MAX_GROUPS", 3)
+    model = graph([("ReduceMax", ["x", "axis"], ["y"])], {"x": (41, 5, 71)}, constants={"axis": np.array([1])})
+    x = rounded(draw(41, 5, 71))
+    (found,) = pf.run(between_copies(model), {"x": x}, "gpu_compute", ctx=gl_context, **BOTH).values()
+    np.testing.assert_array_equal(found, x.max(1, keepdims=True))
+
+
+def test_a_larger_shape_enlarges_the_storage_of_halves(where: str, gl_context: Any) -> None:
+    model = network()
+    with pf.Worker(model, where, gl_context, **BOTH) as half:
+        for size in (5, 40, 17, 64, 5):
+            x = draw(1, 3, size, size + 1)
+            expected = pf.run(model, {"x": x})["y"]
+            assert error(half.schedule(x).peek_output().download_to_array(), expected) < 5e-3
+
+
 def test_values_between_layers_are_the_nearest_halves(where: str, gl_context: Any) -> None:
     model = between_copies(graph([("Identity", ["x"], ["y"])], {"x": ("n",)}, optimize=False))
     numbers = random.integers(0, 1 << 32, 4001, np.uint64).astype(np.uint32).view(np.float32)
@@ -140,6 +160,7 @@ def test_halves_take_half_of_the_memory(where: str, gl_context: Any) -> None:
         one, other = whole.memory_use[0], half.memory_use[0]
         few = 4 * sum(value.size for value in WEIGHTS.values() if value.size < 256)
         assert one.packed + one.read - few == 2 * (other.packed + other.read - few)
+        assert other.whole == ()
         assert other.workspace < 0.6 * one.workspace  # what a layer keeps between its kernels stays float32
 
 
@@ -184,9 +205,14 @@ def test_weights_that_do_not_fit_stay_float32(
     model = graph([("MatMul", ["x", "m"], ["y"])], {"x": ("n", 32)}, constants={"m": m})
     x = draw(3, 32)
     (expected,) = pf.run(model, {"x": x}, where, ctx=gl_context).values()
-    with caplog.at_level(logging.WARNING, "perframe"):
-        (found,) = pf.run(model, {"x": x}, where, ctx=gl_context, weights="float16").values()
-    np.testing.assert_array_equal(found, expected)
+    with (
+        caplog.at_level(logging.WARNING, "perframe"),
+        pf.Worker(model, where, gl_context, weights="float16") as half,
+        pf.Worker(model, where, gl_context, **BOTH) as later,  # it shares the constant
+    ):
+        np.testing.assert_array_equal(half.schedule(x).peek_output().download_to_array(), expected)
+        later.schedule(x)
+        assert [worker.memory_use[0].whole for worker in (half, later)] == [("m",)] * 2
     assert f"stays float32 on {where}: it holds {large:.6g}, and float16 holds up to 65,504" in caplog.text
 
 

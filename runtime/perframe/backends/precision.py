@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from perframe.backends.operand import Array
+from perframe.backends.operand import Array, Operand
 from perframe.errors import InputError
 from perframe.tensor import DataType
 
@@ -43,6 +43,11 @@ class Precision:
     def halves_constant(self, value: Array) -> bool:
         """Whether a constant is kept in float16: it is large enough, and its numbers fit."""
         return self._may_halve(value) and not largest_beyond_half(value)
+
+    def missed(self, operand: Operand) -> bool:
+        """Whether a constant that is large enough has stayed float32."""
+        is_float32 = operand.dtype is DataType.FLOAT32 and operand.storage.element_bytes == 4
+        return self.weights == DataType.FLOAT16 and is_float32 and operand.shape.size >= LEAST_HALVED
 
     def why_whole(self, value: Array) -> str | None:
         """The reason why a constant that is large enough stays float32, or None."""

@@ -139,6 +139,11 @@ class ConstantPool:
                 derived += size
         return sum(value.nbytes for value in self._constants.values()), as_they_are, derived
 
+    def stay_whole(self, backend: Backend) -> tuple[str, ...]:
+        """The names of constants that a backend keeps in float32 against the user's wish."""
+        made = [(name, operand) for (where, name, _), operand in self._made.items() if where == backend.backend_type]
+        return tuple(sorted({name for name, operand in made if backend.precision.missed(operand)}))
+
     def release(self) -> None:
         """Free all storages, except those that other workers use."""
         for shared in self._taken.values():
