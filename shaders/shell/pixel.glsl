@@ -16,14 +16,6 @@ O_VECTOR texel(int t) {
 #ifdef LONG
 flat in int sheet;
 #endif
-#ifdef O_HALVES
-// Some drivers would cut the other bits off, and write the largest half in place of a larger number.
-vec4 nearest_halves(vec4 value) {
-    uvec4 bits = floatBitsToUint(value);
-    vec4 nearest = uintBitsToFloat((bits + 0xFFFu + (bits >> 13 & 1u)) & ~0x1FFFu);
-    return mix(value * uintBitsToFloat(0x7F800000u), nearest, lessThan(abs(value), vec4(65520.0)));
-}
-#endif
 void main() {
     int first = FIRST_TEXEL(ivec2(gl_FragCoord.xy)), end = (O_size + 3) / 4;
 #ifdef LONG

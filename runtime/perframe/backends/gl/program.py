@@ -185,15 +185,14 @@ def compose(
     """
     vector = {"float": "vec4", "int": "ivec4"}[defines["O_TYPE"]]
     lines = [f"#define {name} {value}" for name, value in defines.items()]
-    lines += [f"#define O_VECTOR {vector}"]
+    lines += [f"#define O_VECTOR {vector}", *([_library("halves")] if HALVES in defines else [])]
     if shell == "compute":
         whole = kernel.unit in ("texel", "strip", "grid") and "SCATTERED" not in defines
         stored = held = vector if whole else defines["O_TYPE"]
         value = "value"
-        if HALVES in defines and whole:
-            held, value = "uvec2", "uvec2(packHalf2x16(value.xy), packHalf2x16(value.zw))"
-        elif HALVES in defines:
-            stored, held, value = "vec2", "uint", "packHalf2x16(value)"
+        if HALVES in defines:
+            stored, held = (vector, "uvec2") if whole else ("vec2", "uint")
+            value = "words_of(value)"
         lines.append(f"layout(std430, binding = 7) writeonly buffer O_block {{ {held} O_data[]; }};")
         lines.append(f"void store(int o, {stored} value) {{ O_data[o] = {value}; }}")
     elif shell == "pixel":
