@@ -77,7 +77,7 @@ def without_half_stores(call: Call[Any], bindings: Sequence[Binding], scratch: S
     targets = {
         binding.output.storage: binding.output
         for binding in bindings
-        if binding.stores_elements and binding.makes_halves
+        if binding.makes_halves and binding.stores_elements  # in this order: the second reads the shader's text
     }
     if not targets:
         return list(bindings)
