@@ -25,6 +25,9 @@ class LateGL:
     def glGetQueryiv(self, _target: int, _what: int, value: Any) -> None:
         value._obj.value = self.bits
 
+    def glGetInteger64v(self, _what: int, value: Any) -> None:
+        value._obj.value = self.now * 10**9
+
     def glGenQueries(self, count: int, names: Any) -> None:
         names[:] = range(1, count + 1)
 

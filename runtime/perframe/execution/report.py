@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from time import perf_counter
 
 from perframe.backends.operand import Operand
-from perframe.backends.protocol import Access, Program, TimedProgram
+from perframe.backends.protocol import TimedProgram
 from perframe.model import Layer, Model
 from perframe.plan.plan import Plan
 from perframe.plan.segments import Segment
@@ -73,28 +71,16 @@ def steps_of(model: Model, plan: Plan, repeats: int) -> list[StepReport]:
 
 
 def _times(segment: Segment, repeats: int) -> list[float]:
-    """The shortest time of each step, or nothing if none was measured."""
-    if isinstance(segment.program, TimedProgram):
-        return segment.program.step_seconds(repeats) or []
-    return _seconds(segment.program, segment.access, repeats) if segment.program and repeats else []
-
-
-def _seconds(program: Program, access: Access, repeats: int) -> list[float]:
-    """The shortest time of each step. All steps run in order each time: some write over what they read.
-
-    Readbacks and jobs that use the storages come first.
+    """The shortest time of each step, or nothing if none was measured. Readbacks and jobs that use what the segment
+    writes come before the repeats.
     """
-    for storage in (*access.reads, *access.writes):
+    if not isinstance(segment.program, TimedProgram):
+        return []
+    for storage in (*segment.access.reads, *segment.access.writes) if repeats else ():
         for fence in storage.fences if isinstance(storage, HostStorage) else ():
             with suppress(Exception):
                 fence.wait()
-    best = [math.inf] * len(program)
-    for _ in range(repeats):
-        for index, least in enumerate(best):
-            begin = perf_counter()
-            program.run(index, index + 1)
-            best[index] = min(least, perf_counter() - begin)
-    return best
+    return segment.program.step_seconds(repeats) or []
 
 
 def _step(

@@ -324,11 +324,11 @@ class Worker:
     def report(self, repeats: int = 0) -> list[StepReport]:
         """The steps that the last run ran, each with its layer, shapes, bytes and operations.
 
-        With `repeats`, each step runs so many times more, and reports its shortest time in seconds: alone, by the
-        CPU's clock, or, on a GPU, within a run and by the GPU's clock. These runs may overwrite the outputs. Without
-        `repeats`, steps on a GPU report their shortest time since `time_steps()`. A step in the body of a loop stands
-        once. Layers between plans, which run on the host, have no steps. The call blocks, and is not for frames. Raises
-        ClosedError after release(), and InputError for a number of repeats that is negative or not whole.
+        With `repeats`, the steps run so many times more, and report their shortest time in seconds within a run, by the
+        clock of the CPU or of the GPU. These runs may overwrite the outputs. Without `repeats`, they report their
+        shortest time since `time_steps()`. A step in the body of a loop stands once. Layers between plans, which run on
+        the host, have no steps. The call blocks, and is not for frames. Raises ClosedError after release(), and
+        InputError for a number of repeats that is negative or not whole.
         """
         if not isinstance(repeats, int) or repeats < 0:
             raise InputError(f"report(repeats) takes a whole number of at least 0, and got {repeats!r}")
@@ -338,10 +338,9 @@ class Worker:
             return [step for part in self.parts.planned_parts() for step in part.report(repeats)]
 
     def time_steps(self, on: bool = True) -> None:
-        """Let a GPU time each step of each run from now on, or no longer; `report()` has the times.
+        """Let the backend time each step of each run from now on, or no longer; `report()` has the times.
 
-        Nothing waits for the times: they are read some runs later. A step on the CPU is timed by `report(repeats)`
-        alone. Raises ClosedError after release().
+        Nothing waits for the times: those of a GPU are read some runs later. Raises ClosedError after release().
         """
         with self._lock:
             self._check_open()

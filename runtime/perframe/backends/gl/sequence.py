@@ -13,7 +13,7 @@ import moderngl
 from perframe.backends.gl.context import Device
 from perframe.backends.gl.replay import CommandList
 from perframe.backends.gl.timers import StepTimers
-from perframe.backends.protocol import Step
+from perframe.backends.protocol import Step, TimedRun
 from perframe.tensor import Storage
 
 
@@ -120,6 +120,16 @@ class GLProgram:
             self._timers.read(wait=repeats > 0)
         found, self._timers = self._timers.shortest, self._timers if timed else None
         return list(found) if all(map(math.isfinite, found)) else None
+
+    def take_runs(self) -> list[TimedRun]:
+        """Return the timed runs that the GPU has reported since the last call."""
+        if self._timers is None:
+            return []
+        with self._device.using():
+            self._timers.read()
+        taken = list(self._timers.runs)
+        self._timers.runs.clear()
+        return taken
 
     def __del__(self) -> None:
         if self._uniforms is not None:
