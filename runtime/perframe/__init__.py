@@ -33,6 +33,7 @@ _HOME = {
     "compare": "inspection.comparing",
     "convert": "conversion.converting",
     "inspect": "inspection.facts",
+    "profile": "profiling.profile",
     "quantize": "quantization.quantizing",
     "tune": "execution.tuning",
     "TextureConverter": "textures.converter",
@@ -100,6 +101,7 @@ if TYPE_CHECKING:
     from perframe.model import Layer as Layer
     from perframe.model import Model as Model
     from perframe.model import Value as Value
+    from perframe.profiling.profile import profile as profile
     from perframe.quantization.quantizing import quantize as quantize
     from perframe.tensor import BackendType as BackendType
     from perframe.tensor import DataType as DataType

@@ -104,9 +104,9 @@ class TimedProgram(Protocol):
         backend timed its steps. None if none was timed. Blocks if there are repeats.
         """
 
-    def take_runs(self) -> list[TimedRun]:
-        """Return the timed runs that have ended since the last call, and forget them. Never blocks: a GPU's times come
-        some runs later.
+    def take_runs(self, wait: bool = False) -> list[TimedRun]:
+        """Return the timed runs whose times have arrived since the last call, and forget them. A GPU's times come some
+        runs later; `wait` blocks for them.
         """
 
 

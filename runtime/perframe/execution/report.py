@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
 from perframe.backends.operand import Operand
 from perframe.backends.protocol import TimedProgram
 from perframe.model import Layer, Model
-from perframe.plan.plan import Plan
-from perframe.plan.segments import Segment
+from perframe.plan.segments import Segment, Transfer
 from perframe.tensor import BackendType, HostStorage, TensorShape
 from perframe.tensor.partial import DynamicTensorShape, PartialTensor
 
@@ -51,23 +50,30 @@ class StepReport:
     seconds: float | None
 
 
-def steps_of(model: Model, plan: Plan, repeats: int) -> list[StepReport]:
-    """The plan's steps, in the order in which they run, with the times that are measured. No run is under way."""
+def steps_of(
+    model: Model, input_shapes: Sequence[TensorShape], segments: Sequence[Segment | Transfer], repeats: int
+) -> list[StepReport]:
+    """The steps of a plan's segments, in the order in which they run, with the times that are measured. No run is under
+    way.
+    """
+    report, found = reporter(model, input_shapes), []
+    for segment in segments:
+        times = _times(segment, repeats) if isinstance(segment, Segment) else []
+        for index, name in enumerate(segment.layers):
+            found.append(report(name, segment.backend_type, times[index] if times else None))
+    return found
+
+
+def reporter(
+    model: Model, input_shapes: Sequence[TensorShape]
+) -> Callable[[str, BackendType, float | None], StepReport]:
+    """Return a function that reports a step: from its layer's name, its backend, and its time in seconds."""
     inputs = {
         value.name: PartialTensor(value.dtype, DynamicTensorShape(shape))
-        for value, shape in zip(model.inputs, plan.input_shapes, strict=True)
+        for value, shape in zip(model.inputs, input_shapes, strict=True)
     }
     known, layers = model.infer(inputs), {layer.name: layer for layer in model.layers}
-    found = []
-    for segment in plan.segments:
-        if not isinstance(segment, Segment):
-            found += [StepReport(name, "", BackendType.CPU, (), (), 0, None, None) for name in segment.layers]
-            continue
-        times = _times(segment, repeats)
-        for index, name in enumerate(segment.layers):
-            seconds = times[index] if times else None
-            found.append(_step(name, layers.get(name), known, segment.backend.backend_type, seconds))
-    return found
+    return lambda name, backend, seconds: _step(name, layers.get(name), known, backend, seconds)
 
 
 def _times(segment: Segment, repeats: int) -> list[float]:

@@ -30,6 +30,7 @@ from perframe.execution.inputs import Given, Inputs
 from perframe.execution.machine import Machine, Values, downloaded
 from perframe.execution.parts import Parts
 from perframe.execution.report import MemoryUse, StepReport
+from perframe.execution.watchers import watchers
 from perframe.importers.loading import load
 from perframe.model import Model
 from perframe.passes.prepared import prepared
@@ -154,9 +155,7 @@ class Worker:
         try:
             self._check_open()
             values = self._inputs.gather(inputs, named)
-            self._runs += 1
-            if self._check is not None:
-                self._check.begin_run()
+            self._begin_run()
             if self._guarded is None:
                 self.parts.run_whole(values)
             else:
@@ -246,9 +245,7 @@ class Worker:
     def _steps(self, values: Values, steps: Iterator[T]) -> Iterator[T]:
         """Take a step of a run at a time, and keep its outputs after the last."""
         with self._lock:
-            self._runs += 1
-            if self._check is not None:
-                self._check.begin_run()
+            self._begin_run()
             run = self._runs
             step = self._next_of(steps)
         while step is not END:
@@ -260,6 +257,13 @@ class Worker:
                 step = self._next_of(steps)
         with self._lock:
             self._keep_outputs(values)
+
+    def _begin_run(self) -> None:
+        self._runs += 1
+        if self._check is not None:
+            self._check.begin_run()
+        for watcher in watchers:
+            watcher.run_begins(self)
 
     def _next_of(self, steps: Iterator[T]) -> T | object:
         """Take a step, and return what it yields; END after the last."""
@@ -275,6 +279,8 @@ class Worker:
                 outputs[name] = _as_output(name, value)
         self._outputs = outputs
         self._backend.flush()
+        for watcher in watchers:
+            watcher.run_submitted(self)
 
     def peek_output(self, name: str | int | None = None) -> Any:
         """Return an output of the last run: by name, by index, or the first.
@@ -337,14 +343,17 @@ class Worker:
             self._host.close()  # it waits for the last job
             return [step for part in self.parts.planned_parts() for step in part.report(repeats)]
 
-    def time_steps(self, on: bool = True) -> None:
-        """Let the backend time each step of each run from now on, or no longer; `report()` has the times.
+    def time_steps(self, on: bool = True) -> bool:
+        """Let the backend time each step of each run from now on, or no longer; `report()` has the times. Return
+        whether it did so before.
 
         Nothing waits for the times: those of a GPU are read some runs later. Raises ClosedError after release().
         """
         with self._lock:
             self._check_open()
-            self._backend.times_steps = on
+            before, self._backend.times_steps = self._backend.times_steps, on
+            self._host.times_steps = on
+        return before
 
     # --- the end ---
 
@@ -360,6 +369,8 @@ class Worker:
             self._closed = True
             self._outputs = self._warming = None
             self._host.close()
+            for watcher in watchers:
+                watcher.worker_ends(self)
             self.parts.release()
             self._backend.close()
 

@@ -310,7 +310,7 @@ class App:
             shared = min(shared, self.budget_ms)
         budget_ms = sum(task.budget_ms for task in self._schedules) + shared
         self.frame = frame = self._timeline.tick(self.surface.size, budget_ms)
-        FrameState.index, FrameState.inside = frame.index, True
+        FrameState.begin(frame.index)
         return frame
 
     def _save_screenshots(self) -> None:

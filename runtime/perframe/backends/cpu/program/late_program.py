@@ -59,6 +59,6 @@ class LateProgram:
             self.run(0, len(self.steps))
         return None if self._made is None else self._made.step_seconds(repeats)
 
-    def take_runs(self) -> list[TimedRun]:
-        """Return the timed runs since the last call."""
-        return [] if self._made is None else self._made.take_runs()
+    def take_runs(self, wait: bool = False) -> list[TimedRun]:
+        """Return the timed runs that have ended since the last call."""
+        return [] if self._made is None else self._made.take_runs(wait)

@@ -201,7 +201,7 @@ class CpuProgram:
             self.words[team.TICKS] = 0 if self._clock is None else self._clock.ticks
         clock = self._clock
         if clock is not None:
-            clock.begin(begin, end)
+            clock.begin()
         block = self.bindings.follow_arena()  # keeps the block until the run ends
         at = begin
         while at < end:
@@ -241,11 +241,11 @@ class CpuProgram:
             for _ in range(repeats):
                 self.run(0, len(self.steps))
             self.times_steps = before
-        times = [math.inf] if self._clock is None else self._clock.shortest
-        return list(times) if all(map(math.isfinite, times)) else None
+        times = [math.inf] if self._clock is None else self._clock.shortest()
+        return times if all(map(math.isfinite, times)) else None
 
-    def take_runs(self) -> list[TimedRun]:
-        """Return the timed runs since the last call."""
+    def take_runs(self, wait: bool = False) -> list[TimedRun]:
+        """Return the timed runs that have ended since the last call."""
         return [] if self._clock is None else self._clock.take_runs()
 
     def _forget_errors(self) -> None:
