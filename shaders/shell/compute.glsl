@@ -1,6 +1,6 @@
 #version 430
 // One invocation computes one output element, one texel of four if the body defines texel(), TEXELS texels if it
-// defines strip(), or one tile, which the body stores. In a grid, a work group has GROUP_ROWS rows; with one, all its
+// defines strip(), or one tile, which the body stores. Two elements share a word of an output of halves (O_HALVES). In a grid, a work group has GROUP_ROWS rows; with one, all its
 // invocations have the same y, and compilers know it. A launch may be a part of all: it begins with the invocation
 // O_first.x and the row O_first.y.
 uniform ivec2 O_first;
@@ -24,10 +24,13 @@ void main() {
     if (count <= 0) return;
     O_VECTOR result[TEXELS];
     strip(first, result);
-    for (int k = 0; k < count; ++k) O_data[first + k] = result[k];
+    for (int k = 0; k < count; ++k) store(first + k, result[k]);
 #elif defined(TEXEL)
-    if (o < (O_size + 3) / 4) O_data[o] = texel(o);
+    if (o < (O_size + 3) / 4) store(o, texel(o));
+#elif defined(O_HALVES)
+    o *= 2;
+    if (o < O_size) store(o >> 1, vec2(element(o), o + 1 < O_size ? element(o + 1) : 0.0));
 #else
-    if (o < O_size) O_data[o] = element(o);
+    if (o < O_size) store(o, element(o));
 #endif
 }

@@ -20,6 +20,9 @@ void main() {
     int first = FIRST_TEXEL(ivec2(gl_FragCoord.xy)), end = (O_size + 3) / 4;
 #ifdef LONG
     O_texels[0] = first + sheet < end ? texel(first + sheet) : O_VECTOR(0);
+#ifdef O_HALVES
+    O_texels[0] = nearest_halves(O_texels[0]);
+#endif
 #else
     O_VECTOR result[TEXELS];
 #ifdef STRIP
@@ -27,6 +30,9 @@ void main() {
 #else
     end = min(end, first + TEXELS);
     for (int t = first; t < end; ++t) result[t - first] = texel(t); // compilers that unroll loops leave this one alone
+#endif
+#ifdef O_HALVES
+    for (int k = 0; k < TEXELS; ++k) result[k] = nearest_halves(result[k]);
 #endif
     O_texels = result;
 #endif

@@ -8,6 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from perframe.backends.precision import FULL, Precision
 from perframe.errors import InputError
 from perframe.tensor import BackendType, DataType
 
@@ -30,9 +31,11 @@ def backend_type(name: BackendType | str) -> BackendType:
         raise InputError(f"there is no backend {name!r}: it is one of {', '.join(BackendType)}") from None
 
 
-def open_backend(name: BackendType | str, ctx: Any = None) -> Backend:
-    """Open a backend by name, in the caller's GL context if one is given. Raises BackendError if that fails."""
-    opened: Backend = import_module(_HOMES[backend_type(name)]).open_backend(ctx)
+def open_backend(name: BackendType | str, ctx: Any = None, precision: Precision = FULL) -> Backend:
+    """Open a backend by name, in the caller's GL context if one is given. Raises BackendError if that fails, and
+    InputError for the CPU with another precision than float32.
+    """
+    opened: Backend = import_module(_HOMES[backend_type(name)]).open_backend(ctx, precision)
     return opened
 
 

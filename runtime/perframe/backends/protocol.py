@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perframe.backends.operand import Array, Operand, Scratch, StorageRange
+from perframe.backends.precision import Precision
 from perframe.tensor import BackendType, DataType, Storage
 
 
@@ -180,6 +181,7 @@ class Backend(Protocol):
 
     backend_type: BackendType
     memory: Hashable  # backends with equal ones share storage: those of workers in one context, or on the CPU
+    precision: Precision  # of the numbers that it keeps
     times_steps: bool  # whether each step of each run is timed (see TimedProgram)
 
     def alloc(self, shape: Sequence[int], dtype: DataType) -> Storage:

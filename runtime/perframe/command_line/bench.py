@@ -39,10 +39,11 @@ def measure(
     rounds: int = 15,
     dims: Mapping[str, int] | None = None,
     seed: int = 0,
-    strict: bool = False,
+    options: Mapping[str, Any] | None = None,
     progress: Progress = lambda _what, _fraction: None,
 ) -> Iterator[list[Timing]]:
     """Measure one model after the other, and yield the timings of each. The timing of a failed side has its error.
+    `options` are arguments of our workers.
 
     Raises MissingExtraError if a peer is not installed.
     """
@@ -57,7 +58,7 @@ def measure(
             except PerframeError as error:
                 yield [Timing(name, backend, error=str(error)) for backend in backends]
                 continue
-            yield _measure_one(task, backends, against, rounds, strict, Path(folder), progress)
+            yield _measure_one(task, backends, against, rounds, options or {}, Path(folder), progress)
 
 
 def make_task(name: str, folder: Path, dims: Mapping[str, int], seed: int) -> Task:
@@ -99,11 +100,11 @@ def _measure_one(
     backends: Sequence[str],
     against: Sequence[str],
     rounds: int,
-    strict: bool,
+    options: Mapping[str, Any],
     folder: Path,
     progress: Progress,
 ) -> list[Timing]:
-    ours = [Contestant(task, backend, strict=strict) for backend in backends]
+    ours = [Contestant(task, backend, options=options) for backend in backends]
     counts = sorted({1, os.cpu_count() or 1})
     peers = [[Contestant(task, peer, threads) for threads in counts] for peer in against]
     everyone = [*ours, *itertools.chain(*peers)]

@@ -39,13 +39,13 @@ class Side(Protocol):
 
 
 class PerframeSide:
-    """perframe on one backend. Uploads and readbacks are part of a run."""
+    """perframe on one backend, with these arguments of a Worker. Uploads and readbacks are part of a run."""
 
-    def __init__(self, model: str, backend: str, strict: bool = False) -> None:
+    def __init__(self, model: str, backend: str, **options: Any) -> None:
         import perframe as pf
         from perframe.command_line.keys import given_key
 
-        self.worker = pf.Worker(pf.load(model, key=given_key()), pf.BackendType(backend), strict=strict)
+        self.worker = pf.Worker(pf.load(model, key=given_key()), pf.BackendType(backend), **options)
 
     def run(self, feed: Arrays) -> dict[str, Any]:
         """One inference."""

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from perframe.backends.precision import FULL, Precision
 from perframe.command_line.progress import progress_bar
 from perframe.command_line.sources import input_arrays, likely_arrays, likely_dims, loaded_model
 from perframe.execution import comparison as definitions
@@ -39,9 +40,16 @@ class Compared:
 
 
 def examine(
-    name: str, against: str, given: Sequence[str], backend: str, dims: Mapping[str, int], seed: int
+    name: str,
+    against: str,
+    given: Sequence[str],
+    backend: str,
+    dims: Mapping[str, int],
+    seed: int,
+    precision: Precision = FULL,
 ) -> Compared:
-    """Load the models and compare them. `against` is a model, "onnxruntime", "unoptimized" or "" for the definitions.
+    """Load the models and compare them. `against` is a model, "onnxruntime", "unoptimized" or "" for the definitions,
+    or, with halves, for float32.
 
     Raises ModelError, InputError and MissingExtraError.
     """
@@ -57,7 +65,8 @@ def examine(
         other = against if against == ONNXRUNTIME else loaded_model(against, seed)
     with progress_bar() as step:
         step(f"runs {len(model.layers)} layers on {backend}, and compares them", 0.5)
-        return Compared(name, model, sizes, compare(model, arrays, backend, against=other))
+        found = compare(model, arrays, backend, against=other, **asdict(precision))
+        return Compared(name, model, sizes, found)
 
 
 def as_json(compared: Compared) -> str:
@@ -73,7 +82,7 @@ def show(compared: Compared, console: Console) -> None:
     """Print the report for a person."""
     values = [one for one in compared.found if isinstance(one, ValueComparison)]
     if values:
-        show_values(values, console)
+        show_values(values, console, compared.model.output_names)
     else:
         definitions.show(compared.found, console)
 

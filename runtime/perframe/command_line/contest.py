@@ -137,14 +137,14 @@ class Process:
 
 
 class Contestant:
-    """A side, and its measurements so far."""
+    """A side, and its measurements so far. `options` are arguments of our workers."""
 
     def __init__(
         self,
         task: Task,
         side: str,
         threads: int | None = None,
-        strict: bool = False,
+        options: Mapping[str, Any] | None = None,
         limits: Limits | None = None,
         environment: Mapping[str, str] | None = None,
         clock: Clock = "wall",
@@ -152,7 +152,7 @@ class Contestant:
     ) -> None:
         self.timing = Timing(task.name, side, threads)
         self._task, self._process, self._clock = task, Process(side, limits, environment, command), clock
-        self._options = {"strict": strict} if threads is None else {"threads": threads}
+        self._options: Mapping[str, Any] = options or {} if threads is None else {"threads": threads}
         self._burst = 1
         self._rounds: list[dict[Clock, float]] = []
 

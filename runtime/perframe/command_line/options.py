@@ -21,6 +21,9 @@ Mean = Annotated[str, typer.Option(metavar="M,...", help="Of pictures: (value * 
 Std = Annotated[str, typer.Option(metavar="S,...", help="Of pictures, whose values are 0 to 1.")]
 Scale = Annotated[float, typer.Option(help="Of pictures: 255 for values of 0 to 255.")]
 HtmlPage = Annotated[Path | None, typer.Option("--html", metavar="OUT.html", help="Draw the graph on a page.")]
+_HELD = "float32|float16"
+Weights = Annotated[str, typer.Option(metavar=_HELD, help="The dtype in which a GPU keeps weights.")]
+Activations = Annotated[str, typer.Option(metavar=_HELD, help="The dtype in which a GPU keeps values between layers.")]
 BackendName = Annotated[str, typer.Option(metavar="|".join(BACKENDS))]
 ModelName = Annotated[str, typer.Argument(help="A model file, or the name of a known model.")]
 

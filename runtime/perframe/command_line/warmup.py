@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from perframe.backends import compiled_kernels
+from perframe.backends.precision import FULL, Precision
 from perframe.command_line.sources import input_arrays, loaded_model
 from perframe.execution.worker import Worker
 
@@ -28,7 +29,9 @@ class Warmth:
     compiled: list[str]  # kernels that were not in the cache, by file and function
 
 
-def warm_up(model: str, dims: Mapping[str, int], seed: int = 0, backend: str = "cpu") -> Warmth:
+def warm_up(
+    model: str, dims: Mapping[str, int], seed: int = 0, backend: str = "cpu", precision: Precision = FULL
+) -> Warmth:
     """Run a model once with random inputs, so that all its kernels are compiled and stored in the cache: the CPU's
     kernels, or programs of GL where the driver gives them away.
 
@@ -37,7 +40,7 @@ def warm_up(model: str, dims: Mapping[str, int], seed: int = 0, backend: str = "
     _, compiled = compiled_kernels()
     before, start = len(compiled), time.perf_counter()
     loaded = loaded_model(model, seed)
-    with Worker(loaded, backend) as worker:
+    with Worker(loaded, backend, **asdict(precision)) as worker:
         worker.warmup(input_arrays(loaded.inputs, (), dims, seed))
     return Warmth(model, backend, time.perf_counter() - start, [text.split()[0] for text in compiled[before:]])
 

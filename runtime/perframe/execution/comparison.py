@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from perframe.errors import BackendError
 from perframe.model import Evaluate, Layer, Model, Value
-from perframe.tensor import Tensor
+from perframe.tensor import DataType, Tensor
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Array = NDArray[Any]
 
 FLOATS = 1e-3  # error that rounding may cause, relative to the largest value; Winograd's products need this much
-HALVES = 2e-2
+HALVES = 2e-2  # as rounding to float16 may cause
 ROUNDED = (
     "quantize",
     "quantized",
@@ -61,11 +61,11 @@ class LayerCheck:
     """Compares the layers of runs that keep all values.
 
     `comparisons` holds the comparisons of the last run, in the order of its layers. With `strict`, the first
-    disagreement raises BackendError.
+    disagreement raises BackendError. `limit` is the relative error that is no disagreement.
     """
 
-    def __init__(self, evaluate: Evaluate, where: str, strict: bool) -> None:
-        self._evaluate, self._where, self._strict = evaluate, where, strict
+    def __init__(self, evaluate: Evaluate, where: str, strict: bool, limit: float = FLOATS) -> None:
+        self._evaluate, self._where, self._strict, self._limit = evaluate, where, strict, limit
         self.comparisons: list[Comparison] = []
 
     def begin_run(self) -> None:
@@ -76,7 +76,7 @@ class LayerCheck:
         """Compare the layers of a model or a body. A run computed `values` from the arrays in `given`; the comparison
         waits for these values.
         """
-        for comparison in compared(model, values, given, self._evaluate):
+        for comparison in compared(model, values, given, self._evaluate, self._limit):
             self.comparisons.append(comparison)
             if self._strict and not comparison.agrees:
                 raise BackendError(f"on {self._where} {comparison}")
@@ -84,18 +84,34 @@ class LayerCheck:
 
 def with_all_values(model: Model) -> Model:
     """Return the model with the outputs of all layers appended to its own outputs, so that a run keeps them."""
-    specs, kept = model.infer(), set(model.output_names)
-    added = [
-        Value(name, specs[name].dtype, None)
-        for layer in model.layers
-        for name in layer.outputs
-        if name and name not in kept and not layer.declaration.on_host and specs[name].kind == "tensor"
-    ]
+    added = [Value(name, dtype, None) for names in _inner_values(model) for name, dtype in names.items()]
     return Model(model.inputs, [*model.outputs, *added], model.layers, model.constants, model.name)
 
 
+def with_all_copies(model: Model) -> tuple[Model, dict[str, str]]:
+    """Return the model with copies of the outputs of all layers appended to its own outputs, and the names of the
+    copies by those of the values. The values themselves lie where a run without copies puts them.
+    """
+    layers, added, names = list[Layer](), list[Value](), dict[str, str]()
+    for layer, made in zip(model.layers, _inner_values(model), strict=True):
+        layers.append(layer)
+        for name, dtype in made.items():
+            names[name] = f"{name}:copy"
+            layers.append(Layer("Copy", f"copy of {name}", [name], [names[name]]))
+            added.append(Value(names[name], dtype, None))
+    return Model(model.inputs, [*model.outputs, *added], layers, model.constants, model.name), names
+
+
+def _inner_values(model: Model) -> Iterator[dict[str, DataType]]:
+    """Yield for each layer the dtypes of its outputs by name: of tensors that are no outputs of the model."""
+    specs, kept = model.infer(), set(model.output_names)
+    for layer in model.layers:
+        names = [] if layer.declaration.on_host else [name for name in layer.outputs if name and name not in kept]
+        yield {name: specs[name].dtype for name in names if specs[name].kind == "tensor"}
+
+
 def compared(
-    model: Model, values: Mapping[str, Any], given: Mapping[str, Any], evaluate: Evaluate
+    model: Model, values: Mapping[str, Any], given: Mapping[str, Any], evaluate: Evaluate, limit: float = FLOATS
 ) -> Iterator[Comparison]:
     """Compare each layer whose inputs and outputs a run left in `values`. Skip random layers and layers on the host."""
     arrays: dict[str, Any] = {**model.constants, **given}
@@ -113,11 +129,13 @@ def compared(
         expected = evaluate(layer, [array(name) if name else None for name in layer.inputs])
         for name, made, wanted in zip(layer.outputs, found, expected, strict=False):
             if made is not None:
-                yield apart(layer, name, made, wanted)
+                yield apart(layer, name, made, wanted, limit)
 
 
-def apart(layer: Layer, name: str, found: Array, wanted: Array) -> Comparison:
-    """Compare an output with what was wanted. Raises BackendError if the shapes or dtypes differ."""
+def apart(layer: Layer, name: str, found: Array, wanted: Array, limit: float = FLOATS) -> Comparison:
+    """Compare an output with what was wanted: values agree within `limit` of the largest. Raises BackendError if the
+    shapes or dtypes differ.
+    """
     made = partial(Comparison, layer.name, layer.op, name, found.dtype.name, tuple(found.shape))
     if found.shape != wanted.shape or found.dtype != wanted.dtype:
         raise BackendError(
@@ -137,7 +155,7 @@ def apart(layer: Layer, name: str, found: Array, wanted: Array) -> Comparison:
     finite = np.abs(other[np.isfinite(other)])
     largest = float(finite.max()) if finite.size else 0.0
     relative = distance / largest if largest else (np.inf if distance else 0.0)
-    limit = FLOATS if wanted.dtype.itemsize >= 4 else HALVES
+    limit = limit if wanted.dtype.itemsize >= 4 else HALVES
     if wanted.dtype.kind in "biu":
         agrees = distance <= int(layer.family in ROUNDED)
     else:

@@ -16,7 +16,7 @@ from perframe.execution.machine import downloaded
 from perframe.execution.worker import Worker
 from perframe.importers.loading import load
 from perframe.model import Model
-from perframe.tensor import BackendType
+from perframe.tensor import BackendType, DataType
 
 Array = NDArray[Any]
 
@@ -27,15 +27,17 @@ def run(
     backend: BackendType | str = BackendType.CPU,
     strict: bool = False,
     ctx: Any = None,
+    weights: str = DataType.FLOAT32,
+    activations: str = DataType.FLOAT32,
 ) -> dict[str, Array]:
     """Run once, wait, and return the outputs by name, in the model's order.
 
-    `model` is a Model or anything that `load` takes.
+    `model` is a Model or anything that `load` takes. `weights` and `activations` are those of a Worker.
     """
     if not isinstance(inputs, Mapping):
         raise InputError(f"pf.run takes inputs by name, as in {{'x': array}}, and got {type(inputs).__name__}")
     loaded = model if isinstance(model, Model) else load(model)
-    with Worker(loaded, backend, ctx, strict) as worker:
+    with Worker(loaded, backend, ctx, strict, weights=weights, activations=activations) as worker:
         worker.schedule(dict(inputs))
         return {name: downloaded(worker.peek_output(name)) for name in loaded.output_names}
 

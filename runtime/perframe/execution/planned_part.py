@@ -257,7 +257,8 @@ class PlannedPart:
         """The memory of the part with the plans that it has now."""
         largest = max(self._plans.values(), key=lambda plan: plan.workspace_bytes, default=None)
         workspace, live = (largest.workspace_bytes, largest.live()) if largest else (0, [])
-        return MemoryUse(*self._constants.bytes_used, workspace, live)
+        whole = self._constants.stay_whole(self._machine.backend)
+        return MemoryUse(*self._constants.bytes_used, workspace, live, whole)
 
     @property
     def latest_plan(self) -> Plan | None:

@@ -20,7 +20,8 @@ class MemoryUse:
 
     `constants` are all constants of the part, `read` the constants that kernels read unchanged, and `packed` the
     operands that were derived from constants for kernels. `workspace` holds the values within a run of the largest
-    plan. `live` lists for each layer that runs the bytes of the values that are live during it.
+    plan. `live` lists for each layer that runs the bytes of the values that are live during it. `whole` names the
+    constants that stay float32 in a worker with weights="float16", because their numbers do not fit.
     """
 
     constants: int
@@ -28,6 +29,7 @@ class MemoryUse:
     packed: int
     workspace: int
     live: list[tuple[str, int]]
+    whole: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,8 @@ class StepReport:
     """One step of a plan.
 
     `operator` is "" for a copy or a transfer, which belongs to no layer. A shape is None for an input that is absent,
-    and where it depends on values. `bytes` sums up the layer's inputs and outputs. `operations` counts the
+    and where it depends on values. `bytes` sums up the layer's inputs and outputs in the dtypes that the model gives
+    them. `operations` counts the
     multiplications and additions of a product or a convolution; it is None for other layers. Each step of a layer has
     the layer's sizes. `seconds` is the shortest time that was measured, or None.
     """

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 from typing import IO, Any, TypeVar, overload
@@ -22,21 +21,23 @@ from perframe.backends import (
     open_backend,
     settle_kernels,
 )
+from perframe.backends.precision import Precision
 from perframe.backends.protocol import Guarding
 from perframe.errors import ClosedError, InputError
-from perframe.execution.comparison import LayerCheck
+from perframe.execution.comparison import FLOATS, HALVES, LayerCheck
 from perframe.execution.control_flow import ControlPart
 from perframe.execution.inputs import Given, Inputs
 from perframe.execution.machine import Machine, Values, downloaded
 from perframe.execution.parts import Parts
 from perframe.execution.report import MemoryUse, StepReport
+from perframe.execution.warming import Warming, check_budget
 from perframe.execution.watchers import watchers
 from perframe.importers.loading import load
 from perframe.model import Model
 from perframe.passes.prepared import prepared
 from perframe.plan.allowance import Allowance, Spent
 from perframe.plan.plan import Fallback
-from perframe.tensor import BackendType, Tensor, checks
+from perframe.tensor import BackendType, DataType, Tensor, checks
 from perframe.tensor.locks import new_lock
 from perframe.tensor.partial import DynamicTensorShape
 
@@ -44,19 +45,6 @@ log = logging.getLogger("perframe")
 Array = NDArray[Any]
 T = TypeVar("T")
 END = object()
-
-
-@dataclass
-class Warming:
-    """An unfinished warm-up for inputs of these shapes. `run` is the number of its run, or 0 before that."""
-
-    shapes: dict[str, Any]
-    steps: Iterator[int]
-    run: int = 0
-
-    def goes_on(self, shapes: dict[str, Any], runs: int) -> bool:
-        """Whether it can go on: it is for these shapes, and no other run has begun since its own."""
-        return self.shapes == shapes and self.run in (0, runs)
 
 
 class Worker:
@@ -73,6 +61,9 @@ class Worker:
     layer that cannot run on the backend raises FallbackError instead of running on the CPU; shape arithmetic may
     always run there. A `check` compares each layer of each run with its definition. PERFRAME_CHECK=1 in the environment
     gives every worker a check that raises BackendError at the first layer that differs.
+
+    A worker on a GPU may keep `weights`, and the values between layers, which are `activations`, in "float16": that
+    takes half of the memory. Its arithmetic, inputs and outputs stay float32. See docs/gpu.md for the errors.
     """
 
     def __init__(
@@ -83,6 +74,8 @@ class Worker:
         strict: bool = False,
         check: LayerCheck | None = None,
         cast: bool = False,
+        weights: str = DataType.FLOAT32,
+        activations: str = DataType.FLOAT32,
     ) -> None:
         if not isinstance(model, Model):
             model = _loaded(model)
@@ -90,14 +83,16 @@ class Worker:
         self._lock = new_lock()
         self.backend_type = backend_type_of(backend_type)
         self._closed = False
-        self._backend = open_backend(self.backend_type, ctx)
+        precision = Precision(weights, activations)
+        self._backend = open_backend(self.backend_type, ctx, precision)
         self._guarded = self._backend.guarded if isinstance(self._backend, Guarding) else None
         self._host = self._backend if self.backend_type is BackendType.CPU else open_backend(BackendType.CPU)
         if self._host is self._backend:
             expect_kernels()
         evaluate = evaluator()
         if check is None and checks.enabled():
-            check = LayerCheck(evaluate, self.backend_type, strict=True)
+            limit = HALVES if precision.has_halves else FLOATS
+            check = LayerCheck(evaluate, self.backend_type, strict=True, limit=limit)
         self._check = check
         machine = Machine(
             self._backend,
@@ -187,7 +182,7 @@ class Worker:
             values = self._inputs.gather(inputs, named)
         if budget_ms is None:
             return self._advance(values)
-        _check_budget(budget_ms)
+        check_budget(budget_ms)
         return self._spend(values, Allowance(budget_ms / 1000))
 
     def _spend(self, values: Values, allowance: Allowance) -> Iterator[Spent]:
@@ -206,7 +201,7 @@ class Worker:
         `schedule` with such inputs is as fast as later ones. Other runs may come in between.
         """
         if budget_ms is not None:
-            _check_budget(budget_ms)
+            check_budget(budget_ms)
         end = None if budget_ms is None else perf_counter() + budget_ms / 1000
         with self._lock:
             self._check_open()
@@ -382,11 +377,6 @@ class Worker:
 
     def __repr__(self) -> str:
         return f"Worker({self.model.name!r} on {self.backend_type}{', closed' if self._closed else ''})"
-
-
-def _check_budget(budget_ms: Any) -> None:
-    if not isinstance(budget_ms, int | float) or not budget_ms >= 0:
-        raise InputError(f"budget_ms is a number of milliseconds of at least 0, and got {budget_ms!r}")
 
 
 def _loaded(source: Any) -> Model:

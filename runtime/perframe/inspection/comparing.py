@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
+from perframe.backends.precision import Precision
 from perframe.errors import InferenceError, InputError, MissingExtraError
 from perframe.execution import once
-from perframe.execution.comparison import Comparison, apart, with_all_values
+from perframe.execution.comparison import FLOATS, HALVES, Comparison, apart, with_all_copies, with_all_values
 from perframe.execution.worker import Worker
 from perframe.exporters.saving import save
 from perframe.importers.loading import load
 from perframe.inspection.page import Mark
 from perframe.model import Array, Model
-from perframe.tensor import BackendType, Tensor
+from perframe.tensor import BackendType, DataType, Tensor
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -47,6 +48,8 @@ def compare(
     backend: BackendType | str = BackendType.CPU,
     ctx: Any = None,
     against: Model | str | Path | bytes | IO[bytes] | Any = None,
+    weights: str = DataType.FLOAT32,
+    activations: str = DataType.FLOAT32,
 ) -> Sequence[Comparison]:
     """Run once, and compare values. Blocks.
 
@@ -56,28 +59,59 @@ def compare(
     `against` is another model, or anything that `load` takes, or "onnxruntime", or the model before its passes. Then
     all values that both have by name are compared, in run order, as ValueComparison. `is_origin` marks the layers where
     an error begins. Raises InputError if there is no value to compare, and MissingExtraError without onnxruntime.
+
+    `weights` and `activations` are those of a Worker. With "float16" for one of them and without `against`, all values
+    are compared with those of a run in float32 on the same backend.
     """
-    if against is None:
+    precision = Precision(weights, activations)
+    if against is None and not precision.has_halves:
         return once.compare(model, inputs, backend, ctx)
     loaded = model if isinstance(model, Model) else load(model)
-    found = all_values(loaded, inputs, backend, ctx)
+    limit = HALVES if precision.has_halves else FLOATS
+    if precision.has_halves:
+        found = all_halved_values(loaded, inputs, backend, ctx, precision)
+    else:
+        found = all_values(loaded, inputs, backend, ctx)
+    if against is None:
+        return compared_values(loaded, found, all_values(loaded, inputs, backend, ctx), limit)
     if isinstance(against, str) and against == ONNXRUNTIME:
         source = loaded if isinstance(model, Model) else load(model, optimize=False)
         wanted = onnxruntime_values(source, inputs)
     else:
         wanted = all_values(against if isinstance(against, Model) else load(against), inputs, BackendType.CPU)
-    return compared_values(loaded, found, wanted)
+    return compared_values(loaded, found, wanted, limit)
 
 
 def all_values(
-    model: Model, inputs: Mapping[str, Any], backend: BackendType | str = BackendType.CPU, ctx: Any = None
+    model: Model,
+    inputs: Mapping[str, Any],
+    backend: BackendType | str = BackendType.CPU,
+    ctx: Any = None,
 ) -> dict[str, Array]:
     """Run a model once, and return the tensors that its layers make, by name."""
     whole = with_all_values(model)
     with Worker(whole, backend, ctx) as runner:
         runner.schedule(dict(inputs))
-        outputs = {name: runner.peek_output(name) for name in whole.output_names}
-        return {name: value.download_to_array() for name, value in outputs.items() if isinstance(value, Tensor)}
+        return _arrays({name: runner.peek_output(name) for name in whole.output_names})
+
+
+def all_halved_values(
+    model: Model, inputs: Mapping[str, Any], backend: BackendType | str, ctx: Any, precision: Precision
+) -> dict[str, Array]:
+    """Run a model with halves, and return the tensors that its layers make, by name. They come from a run with copies:
+    what a run keeps to the end has no halves. The model's outputs come from a run without copies.
+    """
+    whole, copies = with_all_copies(model)
+    chosen = asdict(precision)
+    with Worker(whole, backend, ctx, **chosen) as runner, Worker(model, backend, ctx, **chosen) as plain:
+        runner.schedule(dict(inputs))
+        plain.schedule(dict(inputs))
+        values = {name: runner.peek_output(copy) for name, copy in copies.items()}
+        return _arrays(values | {name: plain.peek_output(name) for name in model.output_names})
+
+
+def _arrays(values: Mapping[str, Any]) -> dict[str, Array]:
+    return {name: value.download_to_array() for name, value in values.items() if isinstance(value, Tensor)}
 
 
 def onnxruntime_values(model: Model, inputs: Mapping[str, Any]) -> dict[str, Array]:
@@ -100,8 +134,12 @@ def onnxruntime_values(model: Model, inputs: Mapping[str, Any]) -> dict[str, Arr
             raise InferenceError(f"onnxruntime cannot run {model.name}: {error}") from error
 
 
-def compared_values(model: Model, found: Mapping[str, Array], wanted: Mapping[str, Array]) -> list[ValueComparison]:
-    """Compare the values that both have, in the run order of `model`. Raises InputError if they have none in common."""
+def compared_values(
+    model: Model, found: Mapping[str, Array], wanted: Mapping[str, Array], limit: float = FLOATS
+) -> list[ValueComparison]:
+    """Compare the values that both have, in the run order of `model`: they agree within `limit` of the largest. Raises
+    InputError if they have none in common.
+    """
     made, errors = list[ValueComparison](), dict[str, float]()
     for layer in model.layers:
         inherited = max((errors.get(name, 0.0) for name in layer.inputs), default=0.0)
@@ -115,7 +153,7 @@ def compared_values(model: Model, found: Mapping[str, Array], wanted: Mapping[st
             if one.dtype != other.dtype:
                 errors[name] = inherited
                 continue
-            comparison = apart(layer, name, one, other)
+            comparison = apart(layer, name, one, other, limit)
             errors[name] = comparison.relative
             made.append(
                 ValueComparison(**{**comparison.__dict__, "dtype": str(found[name].dtype)}, inherited=inherited)
@@ -133,8 +171,12 @@ def error_marks(comparisons: Sequence[Comparison]) -> dict[str, Mark]:
     return {"error": Mark(errors)}
 
 
-def show_values(comparisons: Sequence[ValueComparison], console: Console, most: int = 20) -> None:
-    """Print the values with the largest errors, and the layers where errors begin."""
+def show_values(
+    comparisons: Sequence[ValueComparison], console: Console, outputs: Sequence[str] = (), most: int = 20
+) -> None:
+    """Print the values with the largest errors, the errors of the model's outputs, and the layers where errors
+    begin.
+    """
     from rich.table import Table
     from rich.text import Text
 
@@ -149,6 +191,9 @@ def show_values(comparisons: Sequence[ValueComparison], console: Console, most: 
     origins = [one for one in comparisons if one.is_origin]
     wrong = [one for one in comparisons if not one.agrees]
     console.print(f"\n{len(comparisons)} values in common, {len(wrong)} further apart than rounding explains")
+    for one in comparisons:
+        if one.output in outputs:
+            console.print(Text(f"output {one.output!r}: {one.apart:.3g} apart, {one.relative:.2g} of the largest"))
     if origins:
         first = origins[0]
         console.print(

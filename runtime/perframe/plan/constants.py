@@ -4,6 +4,7 @@ that have the same arrays share both where their backends share memory.
 
 from __future__ import annotations
 
+import logging
 import weakref
 from collections.abc import Callable, Hashable, Mapping
 from typing import Any
@@ -16,6 +17,7 @@ from perframe.tensor import DataType, Storage
 from perframe.tensor.locks import new_lock
 from perframe.tensor.partial import PartialTensor
 
+log = logging.getLogger("perframe")
 Array = NDArray[Any]
 Key = tuple[int, Hashable, str]  # an array's number, the memory in which the operand lies, and the kind
 AS_IT_IS = ""  # the kind of operand that is not derived
@@ -41,6 +43,14 @@ class SharedOperand:
         """Free the operand's storage."""
         if self._made is not None:
             self._made.storage.release()
+
+
+def _uploaded(backend: Backend, name: str, value: Array) -> Operand:
+    """An operand of known values on a backend. A warning says which weights stay float32 against the user's wish."""
+    reason = backend.precision.why_whole(value)
+    if reason:
+        log.warning("constant %r %s stays float32 on %s: %s", name, value.shape, backend.backend_type, reason)
+    return Operand(name, value.shape, DataType.of(value.dtype), storage=backend.constant(value))
 
 
 _lock = new_lock()
@@ -85,7 +95,7 @@ class ConstantPool:
         """Return the constant's storage on a backend."""
 
         def made() -> Operand:
-            return Operand(name, value.shape, DataType.of(value.dtype), storage=backend.constant(value))
+            return _uploaded(backend, name, value)
 
         return self._operand(backend, name, AS_IT_IS, made).storage
 
@@ -97,7 +107,7 @@ class ConstantPool:
         def made() -> Operand:
             array = make(value)
             array.flags.writeable = False  # no other code has this array, so the storage needs no copy
-            return Operand(name, array.shape, DataType.of(array.dtype), storage=backend.constant(array))
+            return _uploaded(backend, name, array)
 
         return self._operand(backend, name, kind, made)
 
@@ -121,12 +131,18 @@ class ConstantPool:
         two share memory where they can.
         """
         derived = as_they_are = 0
-        for (_, name, kind), operand in self._made.items():
+        for (_, _, kind), operand in self._made.items():
+            size = operand.shape.size * operand.storage.element_bytes
             if kind == AS_IT_IS:
-                as_they_are += self._constants[name].nbytes
+                as_they_are += size
             else:
-                derived += operand.shape.size * operand.dtype.numpy.itemsize
+                derived += size
         return sum(value.nbytes for value in self._constants.values()), as_they_are, derived
+
+    def stay_whole(self, backend: Backend) -> tuple[str, ...]:
+        """The names of constants that a backend keeps in float32 against the user's wish."""
+        made = [(name, operand) for (where, name, _), operand in self._made.items() if where == backend.backend_type]
+        return tuple(sorted({name for name, operand in made if backend.precision.missed(operand)}))
 
     def release(self) -> None:
         """Free all storages, except those that other workers use."""

@@ -49,6 +49,10 @@ class Storage(Protocol):
         """The number of elements that fit."""
 
     @property
+    def element_bytes(self) -> int:
+        """The bytes of an element."""
+
+    @property
     def busy(self) -> bool:
         """Whether an upload would have to wait for work that is under way."""
 
@@ -153,6 +157,11 @@ class HostStorage:
     def max_capacity(self) -> int:
         """The number of elements of the storage's dtype that fit."""
         return self.size
+
+    @property
+    def element_bytes(self) -> int:
+        """The bytes of an element."""
+        return int(self.dtype.numpy.itemsize)
 
     @property
     def fences(self) -> list[Fence]:

@@ -22,6 +22,7 @@ from perframe.backends.cpu.refit.arithmetic import CpuChooser
 from perframe.backends.cpu.refit.template import CpuTemplate
 from perframe.backends.cpu.threads import jobs
 from perframe.backends.operand import Array, Operand, Scratch, StorageRange
+from perframe.backends.precision import FULL, Precision
 from perframe.backends.protocol import Access, LayerLike, Lent, Program, Step, Workspace
 from perframe.backends.refit import ProgramTemplate
 from perframe.errors import BackendError, InputError
@@ -36,6 +37,7 @@ class CpuBackend:
 
     backend_type = BackendType.CPU
     memory = BackendType.CPU
+    precision = FULL
     times_steps = False
 
     def __init__(self) -> None:
@@ -333,6 +335,11 @@ def _python_step(
     return PythonStep(layer.name, storages, run, shapes, partial(_python_step, layer, inputs, outputs))
 
 
-def open_backend(ctx: Any) -> CpuBackend:
-    """Return a CPU backend, which ignores the GL context."""
+def open_backend(ctx: Any, precision: Precision) -> CpuBackend:
+    """Return a CPU backend, which ignores the GL context. Raises InputError for another precision than float32."""
+    if precision.has_halves:
+        raise InputError(
+            "the CPU keeps weights and activations in float32, and a GPU backend may keep them in float16: choose one "
+            "of those, or make the weights smaller by pf.quantize"
+        )
     return CpuBackend()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from importlib import import_module
 from time import perf_counter
 from typing import Any
@@ -24,13 +25,15 @@ from perframe.backends.gl.steps import (
     unsupported,
 )
 from perframe.backends.gl.storage import GLStorage
-from perframe.backends.operand import Operand, Scratch
+from perframe.backends.operand import Array, Operand, Scratch
+from perframe.backends.precision import FULL, Precision
 from perframe.backends.protocol import Access, LayerLike, Program, Step, Workspace
 from perframe.errors import BackendError, InputError
 from perframe.layers.homes import module_of
 from perframe.tensor import BackendType, DataType, Storage
 
 FAMILIES = "backends.gl.families"
+_HELD = {"float": np.float32, "half": np.float16, "int": np.int32}
 
 
 def reason_against(
@@ -67,6 +70,34 @@ def reason_against(
     return found
 
 
+def without_half_stores(call: Call[Any], bindings: Sequence[Binding], scratch: Scratch) -> list[Binding]:
+    """Bindings in which kernels that store single elements store floats, since a half has no address of its own. The
+    last ones copy the floats.
+    """
+    targets = {
+        binding.output.storage: binding.output
+        for binding in bindings
+        if binding.stores_elements and binding.makes_halves
+    }
+    if not targets:
+        return list(bindings)
+    places = {storage: scratch(target.shape, target.dtype).storage for storage, target in targets.items()}
+
+    def placed(operand: Operand) -> Operand:
+        place = places.get(operand.storage)
+        return operand if place is None else Operand(operand.name, operand.shape, operand.dtype, storage=place)
+
+    changed = [
+        replace(
+            binding,
+            inputs={name: placed(operand) for name, operand in binding.inputs.items()},
+            output=placed(binding.output),
+        )
+        for binding in bindings
+    ]
+    return changed + [call.copy(placed(target), target) for target in targets.values()]
+
+
 class GLBackend:
     """A backend over one device. Subclasses define the storage and the launch of a kernel."""
 
@@ -75,28 +106,31 @@ class GLBackend:
     stores_anywhere = False
     times_steps = False
 
-    def __init__(self, device: Device) -> None:
-        self.device = device
+    def __init__(self, device: Device, precision: Precision = FULL) -> None:
+        self.device, self.precision = device, precision
         self._pool = Pool(self)
 
     @property
     def memory(self) -> Hashable:
         """The context, and the kind of storage."""
-        return self.backend_type, self.device
+        return self.backend_type, self.device, self.precision.weights
 
-    def alloc(self, shape: Sequence[int], dtype: DataType) -> GLStorage:
-        """Allocate storage; its values are undefined."""
+    def alloc(self, shape: Sequence[int], dtype: DataType, is_half: bool = False) -> GLStorage:
+        """Allocate storage, for halves if asked; its values are undefined."""
         raise AssertionError("subclasses allocate")
 
-    def capacity(self, shape: Sequence[int], dtype: DataType) -> tuple[str, int]:
+    def capacity(self, shape: Sequence[int], dtype: DataType, is_half: bool = False) -> tuple[str, int]:
         """The class of storage that a value needs, and its size. Any storage of this class that is large enough
         serves.
         """
         raise AssertionError("subclasses say")
 
-    def constant(self, value: Any) -> Storage:
+    def constant(self, value: Array) -> Storage:
         """Upload values that never change."""
-        storage = self.alloc(value.shape, DataType.of(value.dtype))
+        return self._uploaded(value, self.precision.halves_constant(value))
+
+    def _uploaded(self, value: Array, is_half: bool) -> Storage:
+        storage = self.alloc(value.shape, DataType.of(value.dtype), is_half)
         storage.upload(value)
         return storage
 
@@ -129,8 +163,8 @@ class GLBackend:
         first = bounds_steps(call)
 
         def constant(array: Any) -> Operand:
-            values = np.ascontiguousarray(array)
-            return Operand("", values.shape, DataType.of(values.dtype), storage=self.constant(values))
+            values = np.ascontiguousarray(array)  # a kernel's table, which is no weight
+            return Operand("", values.shape, DataType.of(values.dtype), storage=self._uploaded(values, False))
 
         tools = Tools(scratch, constant, self.stores_anywhere, self.device.choices)
         with self.device.using():
@@ -139,6 +173,8 @@ class GLBackend:
                 if not isinstance(bindings, list):
                     kind = type(bindings).__name__
                     raise TypeError(f"lower() returned {kind}; it must return a list of bindings")
+                if self.stores_anywhere:
+                    bindings = without_half_stores(call, bindings, scratch)
                 return [*first, *(self.bind(binding) for binding in bindings)]
             except InputError:
                 raise
@@ -219,7 +255,7 @@ class StagedReadback:
                 data = self._buffer.read(self._size)
         self._device.give_staging(self._buffer)
         self._buffer = None
-        return self._convert(np.frombuffer(data, np.float32 if self._kind == "float" else np.int32))
+        return self._convert(np.frombuffer(data, _HELD[self._kind]))
 
     def __del__(self) -> None:
         if self._buffer is not None:

@@ -13,16 +13,27 @@ from perframe.backends.gl.backend import GLBackend, StagedReadback
 from perframe.backends.gl.context import Device, device_for
 from perframe.backends.gl.program import Kernel
 from perframe.backends.gl.replay import CommandList, Name
-from perframe.backends.gl.steps import GROUP_ROWS, Array, Binding, KernelStep, from_gpu, kind_of, to_gpu
+from perframe.backends.gl.steps import (
+    GROUP_ROWS,
+    Array,
+    Binding,
+    KernelStep,
+    from_gpu,
+    kind_held,
+    kind_of,
+    to_gpu,
+)
 from perframe.backends.gl.storage import GLStorage
 from perframe.backends.gl.texels import SHEETS
+from perframe.backends.precision import FULL, Precision
 from perframe.errors import BackendError
 from perframe.graphics.functions import delete, generate
 from perframe.tensor import BackendType, DataType, Storage, TensorShape
 
 _STORAGE_BUFFER, _COPY_READ, _COPY_WRITE = 0x90D2, 0x8F36, 0x8F37
 _TEXTURE0, _TEXTURE_BUFFER = 0x84C0, 0x8C2A
-_FORMATS = {"float": 0x8814, "int": 0x8D82}  # RGBA32F and RGBA32I
+_FORMATS = {"float": 0x8814, "half": 0x881A, "int": 0x8D82}  # RGBA32F, RGBA16F and RGBA32I
+_VIEWS = {"float": "view_of_floats", "half": "view_of_halves", "int": "view_of_ints"}
 _ALL_BARRIERS = 0xFFFFFFFF
 _GROUP = 64
 _MAX_GROUPS = 65535
@@ -31,13 +42,13 @@ MOST_BLOCKS = 8  # of a kernel, its output's among them: GL 4.3 guarantees no mo
 
 
 class BufferStorage(GLStorage):
-    """A tensor in a storage buffer, four bytes an element, rounded up to whole vec4s."""
+    """A tensor in a storage buffer, rounded up to whole vec4s."""
 
     backend_type = BackendType.GPU_COMPUTE
 
     def _make(self) -> tuple[Any, ...]:
         self._capacity = max(1, (self.size + 3) // 4) * 4
-        return (self.device.buffer(self._capacity * 4),)
+        return (self.device.buffer(self._capacity * self.element_bytes),)
 
     @property
     def max_capacity(self) -> int:
@@ -48,6 +59,11 @@ class BufferStorage(GLStorage):
     def view_of_floats(self) -> int:
         """The GL name of a texture that reads the buffer, four floats a texel. The caller has guarded the state."""
         return self._view("float")
+
+    @property
+    def view_of_halves(self) -> int:
+        """The GL name of a texture that reads four halves a texel, as floats."""
+        return self._view("half")
 
     @property
     def view_of_ints(self) -> int:
@@ -66,11 +82,12 @@ class BufferStorage(GLStorage):
         if self.glo and array.size:
             with self.device.using() as gl:
                 gl.glMemoryBarrier(_ALL_BARRIERS)  # an earlier dispatch may have written here
-                self.memory.write(to_gpu(array))
+                self.memory.write(to_gpu(array, self.is_half))
 
     def request(self, shape: Sequence[int], dtype: DataType) -> StagedReadback:
         """Copy the values to a staging buffer on the GPU, and set a fence."""
-        name, size = self.glo, TensorShape(shape).size * 4
+        name, size = self.glo, TensorShape(shape).size * self.element_bytes
+        kind = "half" if self.is_half else kind_of(dtype)
         with self.device.using() as gl:
             staging = self.device.take_staging(size)
             if size:
@@ -78,9 +95,7 @@ class BufferStorage(GLStorage):
                 gl.glBindBuffer(_COPY_READ, name)
                 gl.glBindBuffer(_COPY_WRITE, staging.glo)
                 gl.glCopyBufferSubData(_COPY_READ, _COPY_WRITE, 0, 0, size)
-            return StagedReadback(
-                self.device, staging, size, kind_of(dtype), lambda values: from_gpu(values, shape, dtype)
-            )
+            return StagedReadback(self.device, staging, size, kind, lambda values: from_gpu(values, shape, dtype))
 
 
 class _View:
@@ -101,7 +116,7 @@ class ComputeStep(KernelStep):
     """One dispatch."""
 
     def __init__(self, device: Device, binding: Binding) -> None:
-        kernel, kinds = binding.kernel, {name: kind_of(binding.inputs[name].dtype) for name in binding.reads}
+        kernel, kinds = binding.kernel, {name: kind_held(binding.inputs[name]) for name in binding.reads}
         largest = 4 * device.viewed_texels
         fits = {name for name in kinds if binding.inputs[name].shape.size <= largest}
         buffers = buffers_of(kernel, kinds, binding.all_defines, fits)
@@ -110,14 +125,16 @@ class ComputeStep(KernelStep):
         self._columns, self._rows = _GROUP // rows, rows
         sizes = {"TEXELS": SHEETS, "GROUP_COLUMNS": self._columns, GROUP_ROWS: rows}
         accessors = [buffer.accessor for buffer in buffers]
-        super().__init__(device, binding, "compute", accessors, {name: str(size) for name, size in sizes.items()})
+        defines = {name: str(size) for name, size in sizes.items()}
+        super().__init__(device, binding, "compute", accessors, defines)
         self._buffers, size = buffers, binding.output.shape.size
         if kernel.unit == "grid":
             invocations, *rest = binding.grid
             rest[0] = -(-rest[0] // rows)
         else:
             texels = (size + 3) // 4
-            counts = {"element": size, "texel": texels, "strip": -(-texels // SHEETS), "tile": binding.tiles}
+            elements = -(-size // 2) if binding.makes_halves else size  # two share a word
+            counts = {"element": elements, "texel": texels, "strip": -(-texels // SHEETS), "tile": binding.tiles}
             invocations, *rest = counts[kernel.unit], 1, 1
         self._extent = -(-invocations // self._columns), *rest  # in work groups
         self._parts = [(first, 0, count, rest[0]) for first, count in binding.parts(self._extent[0], _MAX_GROUPS)]
@@ -150,7 +167,7 @@ class ComputeStep(KernelStep):
             if buffer.blocks:
                 commands.set(2, "glBindBufferBase", _STORAGE_BUFFER, buffer.binding, Name(storage, "glo"))
             if buffer.unit is not None:
-                commands.set_texture(buffer.unit, _TEXTURE_BUFFER, Name(storage, f"view_of_{buffer.kind}s"))
+                commands.set_texture(buffer.unit, _TEXTURE_BUFFER, Name(storage, _VIEWS[buffer.kind]))
         for unit, texture in enumerate(self._textures):
             commands.set_texture(unit, self._texture_target, texture, self._sampler)
         commands.set(2, "glBindBufferBase", _STORAGE_BUFFER, _OUTPUT, Name(self._output, "glo"))
@@ -167,8 +184,8 @@ class ComputeStep(KernelStep):
 
 @dataclass(frozen=True)
 class ReadBuffer:
-    """How a kernel reads a tensor: through storage blocks of elements, of texels or of both, and through a texture over
-    the buffer if `unit` is a texture unit.
+    """How a kernel reads a tensor of a kind ("float", "half" or "int"): through storage blocks of elements, of texels
+    or of both, and through a texture over the buffer if `unit` is a texture unit.
     """
 
     name: str
@@ -188,15 +205,20 @@ class ReadBuffer:
         """GLSL that declares the blocks and reads from them: one element, four from any index, those at four indices,
         or a texel.
         """
-        name, kind = self.name, self.kind
-        vector, prefix = ("vec4", "") if kind == "float" else ("ivec4", "i")
+        name = self.name
+        kind, vector, prefix = ("int", "ivec4", "i") if self.kind == "int" else ("float", "vec4", "")
         block, lines = f"layout(std430, binding = {self.binding}) readonly buffer {name}", []
-        element, texel = f"{name}_vectors[i >> 2][i & 3]", f"{name}_vectors[t]"
+        if self.kind == "half":
+            pair = f"{name}_data[i >> 1]" if self.has_elements else f"{name}_vectors[i >> 2][i >> 1 & 1]"
+            element, held = f"unpackHalf2x16({pair})[i & 1]", ("uint", "uvec2")
+            texel = f"vec4(unpackHalf2x16({name}_vectors[t].x), unpackHalf2x16({name}_vectors[t].y))"
+        else:
+            element = f"{name}_data[i]" if self.has_elements else f"{name}_vectors[i >> 2][i & 3]"
+            texel, held = f"{name}_vectors[t]", (kind, vector)
         if self.has_elements:
-            element = f"{name}_data[i]"
-            lines.append(f"{block}_block {{ {kind} {name}_data[]; }};")
+            lines.append(f"{block}_block {{ {held[0]} {name}_data[]; }};")
         if self.has_texels:
-            lines.append(f"{block}_texels {{ {vector} {name}_vectors[]; }};")
+            lines.append(f"{block}_texels {{ {held[1]} {name}_vectors[]; }};")
         if self.unit is not None:
             texel = f"texelFetch({name}_view, t)"
             lines.append(f"layout(binding = {self.unit}) uniform {prefix}samplerBuffer {name}_view;")
@@ -246,13 +268,13 @@ class ComputeBackend(GLBackend):
     backend_type = BackendType.GPU_COMPUTE
     stores_anywhere = True
 
-    def __init__(self, device: Device) -> None:
-        super().__init__(device)
+    def __init__(self, device: Device, precision: Precision = FULL) -> None:
+        super().__init__(device, precision)
         self.max_elements = device.limits["storage_block"] // 4
 
-    def alloc(self, shape: Sequence[int], dtype: DataType) -> BufferStorage:
+    def alloc(self, shape: Sequence[int], dtype: DataType, is_half: bool = False) -> BufferStorage:
         """A storage buffer."""
-        return BufferStorage(self.device, shape, dtype)
+        return BufferStorage(self.device, shape, dtype, is_half)
 
     def copy(self, source: Storage, target: Storage, shape: Sequence[int], dtype: DataType) -> None:
         """Copy a value from buffer to buffer."""
@@ -265,16 +287,16 @@ class ComputeBackend(GLBackend):
                 gl.glBindBuffer(_COPY_WRITE, names[1])
                 gl.glCopyBufferSubData(_COPY_READ, _COPY_WRITE, 0, 0, size)
 
-    def capacity(self, shape: Sequence[int], dtype: DataType) -> tuple[str, int]:
-        """The class "buffer" and the number of elements: any buffer that is large enough serves."""
-        return "buffer", max(1, (TensorShape(shape).size + 3) // 4) * 4
+    def capacity(self, shape: Sequence[int], dtype: DataType, is_half: bool = False) -> tuple[str, int]:
+        """The class and the number of elements: any buffer of the class that is large enough serves."""
+        return "buffer of halves" if is_half else "buffer", max(1, (TensorShape(shape).size + 3) // 4) * 4
 
     def bind(self, binding: Binding) -> ComputeStep:
         """Make a dispatch of a binding."""
         return ComputeStep(self.device, binding)
 
 
-def open_backend(ctx: Any) -> ComputeBackend:
+def open_backend(ctx: Any, precision: Precision = FULL) -> ComputeBackend:
     """Open the backend in the caller's context, or in a headless one. Raises BackendError without GL 4.3."""
     device = device_for(ctx)
     if not device.has_compute:
@@ -282,4 +304,4 @@ def open_backend(ctx: Any) -> ComputeBackend:
             f"gpu_compute needs OpenGL 4.3, and this context has {device.ctx.version_code / 100:.1f}: use gpu_pixel"
         )
     with device.current():
-        return ComputeBackend(device)
+        return ComputeBackend(device, precision)

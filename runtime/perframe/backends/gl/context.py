@@ -32,6 +32,7 @@ _ALREADY_SIGNALED, _CONDITION_SATISFIED, _WAIT_FAILED = 0x911A, 0x911C, 0x911D
 _COMMANDS_COMPLETE, _FLUSH_BIT = 0x9117, 1
 _WAIT_NANOSECONDS = 10**9
 _RENDERER, _VERSION = 0x1F01, 0x1F02
+_TEXTURE_DTYPES = {"float": "f4", "half": "f2", "int": "i4"}  # moderngl's names for them
 _BESIDE_A_WINDOW = (
     "a window's GL context is current in this thread, and a headless one cannot be made beside it: give the worker the "
     "window's context, ctx=moderngl.create_context()"
@@ -237,9 +238,9 @@ class Device:
         return self.ctx.buffer(reserve=size)
 
     def texture(self, size: tuple[int, int], kind: str) -> moderngl.TextureArray:
-        """A new array texture with four numbers a texel; `kind` is "float" or "int"."""
+        """A new array texture with four numbers a texel; `kind` is "float", "half" or "int"."""
         self.allocations += 1
-        texture = self.ctx.texture_array((*size, SHEETS), 4, dtype="f4" if kind == "float" else "i4")
+        texture = self.ctx.texture_array((*size, SHEETS), 4, dtype=_TEXTURE_DTYPES[kind])
         texture.filter = (moderngl.NEAREST, moderngl.NEAREST)
         return texture
 

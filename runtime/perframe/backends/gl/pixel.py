@@ -22,6 +22,7 @@ from perframe.backends.gl.texels import (
     texture_size,
     to_sheets,
 )
+from perframe.backends.precision import FULL, Precision
 from perframe.graphics.functions import generate
 from perframe.tensor import BackendType, DataType, Storage, TensorShape
 
@@ -72,13 +73,13 @@ class Framebuffers:
 
 
 class TextureStorage(GLStorage):
-    """A tensor in an array texture of RGBA32F or RGBA32I; texels.py says where its elements lie."""
+    """A tensor in an array texture of RGBA32F, RGBA16F or RGBA32I; texels.py says where its elements lie."""
 
     backend_type = BackendType.GPU_PIXEL
 
     def _make(self) -> tuple[Any, ...]:
         self.kind, self._shift = kind_of(self.dtype), self.device.texture_shift
-        texture = self.device.texture(texture_size(self.size, self._shift), self.kind)
+        texture = self.device.texture(texture_size(self.size, self._shift), "half" if self.is_half else self.kind)
         return Framebuffers(self.device.gl, texture.glo), texture
 
     @property
@@ -98,7 +99,7 @@ class TextureStorage(GLStorage):
         if not self.glo or not array.size:
             return
         size = texture_size(array.size, self._shift)
-        values = to_sheets(to_gpu(array), self._shift)
+        values = to_sheets(to_gpu(array, self.is_half), self._shift)
         with self.device.using():
             self.memory.write(values, viewport=(0, 0, 0, *size, SHEETS))
 
@@ -199,13 +200,13 @@ class PixelBackend(GLBackend):
 
     backend_type = BackendType.GPU_PIXEL
 
-    def __init__(self, device: Device) -> None:
-        super().__init__(device)
+    def __init__(self, device: Device, precision: Precision = FULL) -> None:
+        super().__init__(device, precision)
         self.max_elements = most_elements(device.limits["texture_size"], device.texture_shift)
 
-    def alloc(self, shape: Sequence[int], dtype: DataType) -> TextureStorage:
+    def alloc(self, shape: Sequence[int], dtype: DataType, is_half: bool = False) -> TextureStorage:
         """An array texture."""
-        return TextureStorage(self.device, shape, dtype)
+        return TextureStorage(self.device, shape, dtype, is_half)
 
     def copy(self, source: Storage, target: Storage, shape: Sequence[int], dtype: DataType) -> None:
         """Copy a value from texture to texture, sheet by sheet."""
@@ -223,18 +224,18 @@ class PixelBackend(GLBackend):
                 gl.glBlitFramebuffer(*area, *area, _COLOR_BIT, _NEAREST)
             target.framebuffers.choose(_TARGETS)
 
-    def capacity(self, shape: Sequence[int], dtype: DataType) -> tuple[str, int]:
+    def capacity(self, shape: Sequence[int], dtype: DataType, is_half: bool = False) -> tuple[str, int]:
         """The kind of numbers and the number of texels: any texture of this kind that is large enough serves."""
         width, height = texture_size(TensorShape(shape).size, self.device.texture_shift)
-        return kind_of(dtype), width * height
+        return "half" if is_half else kind_of(dtype), width * height
 
     def bind(self, binding: Binding) -> PixelStep:
         """Make a blit of a binding."""
         return PixelStep(self.device, binding)
 
 
-def open_backend(ctx: Any) -> PixelBackend:
+def open_backend(ctx: Any, precision: Precision = FULL) -> PixelBackend:
     """Open the backend in the caller's context, or in a headless one. Raises BackendError without GL 3.3."""
     device = device_for(ctx)
     with device.current():
-        return PixelBackend(device)
+        return PixelBackend(device, precision)

@@ -24,6 +24,7 @@ Number = int | float
 Numbers = Number | Sequence[Number]
 
 BLOCK = "Params"  # the uniform block of every kernel
+HALVES = "O_HALVES"  # a define: the output lies in half storage
 LAYERED = "LAYERED"  # a define: the caller's textures are layers of array textures
 FORMULA_NUMBERS = "p"  # the array from which formulas read their numbers
 _COMPONENTS = {"int": 1, "float": 1, "ivec2": 2, "vec2": 2, "ivec4": 4, "vec4": 4, "mat3": 12}
@@ -184,13 +185,16 @@ def compose(
     """
     vector = {"float": "vec4", "int": "ivec4"}[defines["O_TYPE"]]
     lines = [f"#define {name} {value}" for name, value in defines.items()]
-    lines += [f"#define O_VECTOR {vector}"]
+    lines += [f"#define O_VECTOR {vector}", *([_library("halves")] if HALVES in defines else [])]
     if shell == "compute":
         whole = kernel.unit in ("texel", "strip", "grid") and "SCATTERED" not in defines
-        element = vector if whole else defines["O_TYPE"]
-        lines.append(f"layout(std430, binding = 7) writeonly buffer O_block {{ {element} O_data[]; }};")
-        if kernel.unit in ("tile", "grid"):
-            lines.append(f"void store(int o, {element} value) {{ O_data[o] = value; }}")
+        stored = held = vector if whole else defines["O_TYPE"]
+        value = "value"
+        if HALVES in defines:
+            stored, held = (vector, "uvec2") if whole else ("vec2", "uint")
+            value = "words_of(value)"
+        lines.append(f"layout(std430, binding = 7) writeonly buffer O_block {{ {held} O_data[]; }};")
+        lines.append(f"void store(int o, {stored} value) {{ O_data[o] = {value}; }}")
     elif shell == "pixel":
         count = 1 if kernel.is_long or "LONG" in defines else SHEETS
         lines.append(f"layout(location = 0) out O_VECTOR O_texels[{count}];")

@@ -8,16 +8,19 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from perframe.backends.gl.storage import GLStorage
+from perframe.backends.precision import Precision
 from perframe.tensor import DataType, Storage
 
 
 class Allocator(Protocol):
     """The methods of a backend that slots use."""
 
-    def alloc(self, shape: Sequence[int], dtype: DataType) -> GLStorage:
-        """New storage."""
+    precision: Precision
 
-    def capacity(self, shape: Sequence[int], dtype: DataType) -> tuple[str, int]:
+    def alloc(self, shape: Sequence[int], dtype: DataType, is_half: bool = False) -> GLStorage:
+        """New storage, for halves if asked."""
+
+    def capacity(self, shape: Sequence[int], dtype: DataType, is_half: bool = False) -> tuple[str, int]:
         """The class of storage that a value needs, and its size. Any storage of this class that is large enough
         serves.
         """
@@ -35,8 +38,8 @@ class _Slot:
 
     @property
     def bytes(self) -> int:
-        """Its bytes: every dtype takes four bytes an element."""
-        return 4 * max(self.storage.max_capacity, math.prod(self.shape))
+        """Its bytes."""
+        return self.storage.element_bytes * max(self.storage.max_capacity, math.prod(self.shape))
 
     def want(self, size: int, shape: Sequence[int]) -> None:
         """Note that a plan wants more room. Another run may be under way, so nothing happens yet."""
@@ -87,7 +90,10 @@ class Slots:
 
     def take(self, shape: Sequence[int], dtype: DataType) -> Storage:
         """Take storage for a value, until it is given back."""
-        kind, size = self._pool.backend.capacity(shape, dtype)
+        return self._take(shape, dtype, self._pool.backend.precision.halves_value(dtype))
+
+    def _take(self, shape: Sequence[int], dtype: DataType, is_half: bool) -> Storage:
+        kind, size = self._pool.backend.capacity(shape, dtype, is_half)
         free = [slot for slot in self._free if slot.kind == kind]
         fitting = [slot for slot in free if slot.size >= size]
         if fitting:
@@ -96,7 +102,7 @@ class Slots:
             slot = max(free, key=lambda slot: slot.size)
             slot.want(size, shape)
         else:
-            slot = _Slot(kind, size, shape, self._pool.backend.alloc(shape, dtype))
+            slot = _Slot(kind, size, shape, self._pool.backend.alloc(shape, dtype, is_half))
             self._pool.slots.append(slot)
         if slot in self._free:
             self._free.remove(slot)
@@ -113,8 +119,8 @@ class Slots:
             self.used -= slot.bytes
 
     def scratch(self, shape: Sequence[int], dtype: DataType) -> Storage:
-        """Return storage for values that one layer passes between its steps."""
-        self._scratch.append(self.take(shape, dtype))
+        """Return storage for values that one layer passes between its steps. It has no halves: sums stay exact."""
+        self._scratch.append(self._take(shape, dtype, False))
         return self._scratch[-1]
 
     def end_layer(self) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perframe.backends.gl.context import FEWEST_ROUNDS, Device
-from perframe.backends.gl.program import FORMULA_NUMBERS, LAYERED, Kernel, Numbers, compose, load_kernel
+from perframe.backends.gl.program import FORMULA_NUMBERS, HALVES, LAYERED, Kernel, Numbers, compose, load_kernel
 from perframe.backends.gl.replay import CommandList, Name
 from perframe.backends.gl.state import TEXTURE_2D_ARRAY
 from perframe.backends.gl.storage import GLStorage
@@ -50,8 +50,15 @@ def kind_of(dtype: DataType) -> str:
     return "float" if dtype is DataType.FLOAT32 else "int"
 
 
-def to_gpu(array: Array) -> Array:
-    """The values as the GPU holds them: flat, float32 or int32. Raises InputError for a number outside int32."""
+def kind_held(operand: Operand) -> str:
+    """The type in which the GPU holds an operand: "half" too, for float32 numbers in two bytes each."""
+    return "half" if on_gl(operand.storage).is_half else kind_of(operand.dtype)
+
+
+def to_gpu(array: Array, as_halves: bool = False) -> Array:
+    """The values as the GPU holds them: flat, float32 or int32, or float16. Raises InputError for a number outside
+    int32.
+    """
     if array.dtype.kind in "iu" and array.dtype.itemsize >= 4 and array.dtype != np.int32 and array.size:
         low, high = int(array.min()), int(array.max())
         if low < _INT32.min or high > _INT32.max:
@@ -59,7 +66,7 @@ def to_gpu(array: Array) -> Array:
                 f"a {array.dtype.name} tensor of shape {array.shape} holds {high if high > _INT32.max else low}, and "
                 "whole numbers on a GPU are int32: run the model on the CPU, or keep such numbers out of its inputs"
             )
-    wanted = np.float32 if array.dtype == np.float32 else np.int32
+    wanted = (np.float16 if as_halves else np.float32) if array.dtype == np.float32 else np.int32
     flat: Array = np.ascontiguousarray(array).astype(wanted, copy=False).reshape(-1)
     return flat
 
@@ -125,6 +132,16 @@ class Binding:
         return self.kernel.is_long or "LONG" in self.defines
 
     @property
+    def makes_halves(self) -> bool:
+        """Whether its output lies in half storage."""
+        return on_gl(self.output.storage).is_half
+
+    @property
+    def stores_elements(self) -> bool:
+        """Whether it stores single elements at any index."""
+        return self.kernel.unit == "tile" or (self.kernel.unit == "grid" and "SCATTERED" in self.defines)
+
+    @property
     def block(self) -> bytes:
         """The uniform block's bytes."""
         sizes = {"O_size": self.output.shape.size, "O_tiles": self.tiles}
@@ -133,7 +150,7 @@ class Binding:
     @property
     def all_defines(self) -> dict[str, str]:
         """The defines of the variant: the output's type, and those of the lowering."""
-        return {"O_TYPE": self.o_type, **self.defines}
+        return {"O_TYPE": self.o_type, **({HALVES: "1"} if self.makes_halves else {}), **self.defines}
 
 
 Form = TypeVar("Form", covariant=True)

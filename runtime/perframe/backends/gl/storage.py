@@ -15,12 +15,15 @@ Array = NDArray[Any]
 
 
 class GLStorage(Storage):
-    """A tensor in a GL object. Subclasses make the object, and move values."""
+    """A tensor in a GL object, with four bytes an element, or two if the object holds float32 numbers as halves.
+    Subclasses make the object, and move values.
+    """
 
     backend_type: BackendType
 
-    def __init__(self, device: Device, shape: Sequence[int], dtype: DataType) -> None:
+    def __init__(self, device: Device, shape: Sequence[int], dtype: DataType, is_half: bool = False) -> None:
         self.device, self.dtype, self.size = device, dtype, TensorShape(shape).size
+        self.is_half = is_half
         with device.using():
             self._objects = self._make()
 
@@ -35,6 +38,11 @@ class GLStorage(Storage):
         with self.device.using():
             self._objects = self._make()
         self.device.moves += 1
+
+    @property
+    def element_bytes(self) -> int:
+        """Four for every dtype, and two for halves."""
+        return 2 if self.is_half else 4
 
     @property
     def memory(self) -> Any:

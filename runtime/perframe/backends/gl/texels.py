@@ -15,7 +15,7 @@ Array = NDArray[np.generic]
 
 SHEETS = 8  # GL 3.3 promises so many render targets
 _SHEET_BITS = SHEETS.bit_length() - 1
-_WHOLE_TEXEL = np.complex128  # a number of a texel's size: NumPy moves it at once
+_WHOLE_TEXEL = {4: np.complex128, 2: np.complex64}  # numbers of a texel's size: NumPy moves them at once
 
 
 def count_texels(elements: int) -> int:
@@ -35,18 +35,18 @@ def most_elements(texture_size: int, shift: int) -> int:
 
 
 def to_sheets(values: Array, shift: int) -> Array:
-    """Flat values of four bytes each, in the order (sheet, row, column, element) of their texture."""
+    """Flat values of four bytes each, or two, in the order (sheet, row, column, element) of their texture."""
     width, height = texture_size(values.size, shift)
     padded = np.empty(width * height * SHEETS * 4, values.dtype)
     padded[: values.size], padded[values.size :] = values, 0
-    texels = padded.view(_WHOLE_TEXEL).reshape(height * width, SHEETS)
+    texels: Array = padded.view(_WHOLE_TEXEL[values.itemsize]).reshape(height * width, SHEETS)
     return np.ascontiguousarray(texels.T).view(values.dtype).reshape(-1)
 
 
 def from_sheets(values: Array, elements: int, shift: int) -> Array:
     """The opposite of `to_sheets`, for the sheets that so many elements use."""
     width, height = texture_size(elements, shift)
-    texels = values.view(_WHOLE_TEXEL).reshape(-1, height * width)
+    texels: Array = values.view(_WHOLE_TEXEL[values.itemsize]).reshape(-1, height * width)
     return np.ascontiguousarray(texels.T).reshape(-1).view(values.dtype)[:elements]
 
 

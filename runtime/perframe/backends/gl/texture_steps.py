@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from perframe.backends.gl.compute import ReadBuffer
 from perframe.backends.gl.context import Device
@@ -46,6 +46,7 @@ class Pass:
 class TextureName:
     """The caller's texture, by its GL name."""
 
+    is_half: ClassVar[bool] = False  # it may stand for a tensor
     glo: int
 
 

@@ -8,7 +8,16 @@ from typing import Annotated
 import typer
 
 from perframe.command_line.keys import takes_key
-from perframe.command_line.options import BACKENDS, Dims, Seed, Strict, check_backends, console
+from perframe.command_line.options import (
+    BACKENDS,
+    Activations,
+    Dims,
+    Seed,
+    Strict,
+    Weights,
+    check_backends,
+    console,
+)
 
 
 @takes_key
@@ -21,6 +30,8 @@ def bench(
     json_file: Annotated[Path | None, typer.Option("--json", metavar="OUT", help="Write JSON; - for stdout.")] = None,
     seed: Seed = 0,
     dims: Dims = "",
+    weights: Weights = "float32",
+    activations: Activations = "float32",
 ) -> None:
     """Time backends and other runtimes. The ratio compares a backend with the fastest of the other runtimes."""
     from perframe.command_line.bench import as_json, measure, show
@@ -33,12 +44,13 @@ def bench(
     for peer in peers:
         if peer not in PEERS:
             raise typer.BadParameter(f"{peer!r} is none of {', '.join(PEERS)}", param_hint="--against")
+    options = {"strict": strict, "weights": weights, "activations": activations}
     timings = []
     with progress_bar() as step:
-        for measured in measure(models, backends, peers, rounds, parse_dims(dims), seed, strict, step):
+        for measured in measure(models, backends, peers, rounds, parse_dims(dims), seed, options, step):
             timings += measured
     if json_file:
-        text = as_json(timings, {"rounds": rounds, "dims": dims, "seed": seed, "strict": strict})
+        text = as_json(timings, {"rounds": rounds, "dims": dims, "seed": seed, **options})
         typer.echo(text) if str(json_file) == "-" else json_file.write_text(text)
     if str(json_file) != "-":
         show(timings, console())

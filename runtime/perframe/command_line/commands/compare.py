@@ -8,6 +8,7 @@ import typer
 
 from perframe.command_line.keys import takes_key
 from perframe.command_line.options import (
+    Activations,
     AsJson,
     BackendName,
     Dims,
@@ -15,6 +16,7 @@ from perframe.command_line.options import (
     HtmlPage,
     ModelName,
     Seed,
+    Weights,
     check_backends,
     console,
 )
@@ -32,16 +34,19 @@ def compare(
     as_json: AsJson = False,
     seed: Seed = 0,
     dims: Dims = "",
+    weights: Weights = "float32",
+    activations: Activations = "float32",
 ) -> None:
     """Run a model layer by layer, and compare each layer with its definition, or with another model that has the same
-    values; exit status 1 if one differs.
+    values, or, for float16, with a run in float32; exit status 1 if one differs.
     """
+    from perframe.backends.precision import Precision
     from perframe.command_line.compare import as_json as to_json
     from perframe.command_line.compare import examine, show, write
     from perframe.command_line.sources import parse_dims
 
     check_backends([backend])
-    found = examine(model, against, given or (), backend, parse_dims(dims), seed)
+    found = examine(model, against, given or (), backend, parse_dims(dims), seed, Precision(weights, activations))
     if html is not None:
         write(html, found)
     typer.echo(to_json(found)) if as_json else show(found, console())

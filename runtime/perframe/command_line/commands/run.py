@@ -11,6 +11,7 @@ import typer
 
 from perframe.command_line.keys import takes_key
 from perframe.command_line.options import (
+    Activations,
     AsJson,
     BackendName,
     Dims,
@@ -21,6 +22,7 @@ from perframe.command_line.options import (
     Seed,
     Std,
     Strict,
+    Weights,
     check_backends,
     console,
 )
@@ -39,6 +41,8 @@ def run(
     as_json: AsJson = False,
     seed: Seed = 0,
     dims: Dims = "",
+    weights: Weights = "float32",
+    activations: Activations = "float32",
 ) -> None:
     """Run a model once and show its outputs."""
     import perframe as pf
@@ -52,7 +56,7 @@ def run(
     normalization = Normalization(scale, parse_numbers(mean, "--mean"), parse_numbers(std, "--std"))
     arrays = input_arrays(loaded.inputs, given or (), parse_dims(dims), seed, normalization)
     begin = time.perf_counter()
-    outputs = pf.run(loaded, arrays, backend=backend, strict=strict)
+    outputs = pf.run(loaded, arrays, backend=backend, strict=strict, weights=weights, activations=activations)
     report = summary(outputs, backend, load=begin - start, run=time.perf_counter() - begin)
     if save:
         save_outputs(save, outputs)

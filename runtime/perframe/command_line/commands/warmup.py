@@ -8,7 +8,16 @@ from typing import Annotated
 import typer
 
 from perframe.command_line.keys import takes_key
-from perframe.command_line.options import AsJson, BackendName, Dims, Seed, check_backends, console
+from perframe.command_line.options import (
+    Activations,
+    AsJson,
+    BackendName,
+    Dims,
+    Seed,
+    Weights,
+    check_backends,
+    console,
+)
 
 
 @takes_key
@@ -18,15 +27,18 @@ def warmup(
     seed: Seed = 0,
     dims: Dims = "",
     backend: BackendName = "cpu",
+    weights: Weights = "float32",
+    activations: Activations = "float32",
 ) -> None:
     """Compile the kernels that models need, so that their first frame does not wait."""
+    from perframe.backends.precision import Precision
     from perframe.command_line.sources import parse_dims
     from perframe.command_line.warmup import as_json_value, folder, show, warm_up
 
     check_backends([backend])
-    found = []
+    found, precision = [], Precision(weights, activations)
     for model in models:
-        found.append(warm_up(model, parse_dims(dims), seed, backend))
+        found.append(warm_up(model, parse_dims(dims), seed, backend, precision))
         if not as_json:
             show(found[-1], console())
     typer.echo(json.dumps(as_json_value(found), indent=2) if as_json else f"kernels are kept in {folder()}")

@@ -1,0 +1,71 @@
+"""How many bits a GPU backend keeps of a float32 number. Its arithmetic is float32 in any case."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from perframe.backends.operand import Array, Operand
+from perframe.errors import InputError
+from perframe.tensor import DataType
+
+LEAST_HALVED = 256  # elements: a smaller constant stays float32, since half of it is not worth a program of its own
+_CHOICES = (DataType.FLOAT32, DataType.FLOAT16)
+_LARGEST = float(np.finfo(np.float16).max)
+
+
+@dataclass(frozen=True)
+class Precision:
+    """The dtypes in which a backend keeps float32 numbers: its weights, and the values between layers.
+
+    Raises InputError for a dtype other than "float32" and "float16".
+    """
+
+    weights: str = DataType.FLOAT32
+    activations: str = DataType.FLOAT32
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            given = getattr(self, field.name)
+            if given not in _CHOICES:
+                raise InputError(f"{field.name}={given!r} is neither {' nor '.join(map(repr, map(str, _CHOICES)))}")
+
+    @property
+    def has_halves(self) -> bool:
+        """Whether any numbers are kept in float16."""
+        return DataType.FLOAT16 in (self.weights, self.activations)
+
+    def halves_value(self, dtype: DataType) -> bool:
+        """Whether a value between layers is kept in float16."""
+        return self.activations == DataType.FLOAT16 and dtype is DataType.FLOAT32
+
+    def halves_constant(self, value: Array) -> bool:
+        """Whether a constant is kept in float16: it is large enough, and its numbers fit."""
+        return self._may_halve(value) and not largest_beyond_half(value)
+
+    def missed(self, operand: Operand) -> bool:
+        """Whether a constant that is large enough has stayed float32."""
+        is_float32 = operand.dtype is DataType.FLOAT32 and operand.storage.element_bytes == 4
+        return self.weights == DataType.FLOAT16 and is_float32 and operand.shape.size >= LEAST_HALVED
+
+    def why_whole(self, value: Array) -> str | None:
+        """The reason why a constant that is large enough stays float32, or None."""
+        if not self._may_halve(value):
+            return None
+        beyond = largest_beyond_half(value)
+        return f"it holds {beyond:.6g}, and float16 holds up to {_LARGEST:,.0f}" if beyond else None
+
+    def _may_halve(self, value: Array) -> bool:
+        return self.weights == DataType.FLOAT16 and value.dtype == np.float32 and value.size >= LEAST_HALVED
+
+
+FULL = Precision()
+
+
+def largest_beyond_half(value: Array) -> float | None:
+    """The number of the largest size among those that float16 cannot hold, infinities and NaN among them; None if it
+    holds them all.
+    """
+    largest = max(value.max(), value.min(), key=abs)  # NaN if there is one
+    return None if abs(largest) <= _LARGEST else float(largest)
