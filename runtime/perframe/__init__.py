@@ -38,6 +38,7 @@ _HOME = {
     "TextureConverter": "textures.converter",
     "TextureTransform": "textures.transform",
     "App": "host",
+    "attach": "host.guest",
     "Frame": "host",
     "Run": "host",
     "Script": "host",
@@ -90,6 +91,7 @@ if TYPE_CHECKING:
     from perframe.host import Frame as Frame
     from perframe.host import Run as Run
     from perframe.host import Script as Script
+    from perframe.host import attach as attach
     from perframe.host import next_frame as next_frame
     from perframe.host import seconds as seconds
     from perframe.importers.loading import load as load

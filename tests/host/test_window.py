@@ -18,7 +18,9 @@ pytestmark = pytest.mark.window
 
 @pytest.fixture
 def app(display: None, gl_context: Any) -> Iterator[App]:
-    with App(size=(160, 120), title="test", headless=False, clock=ManualClock(1 / 60), vsync=False) as app:
+    with App(
+        size=(160, 120), title="test", headless=False, clock=ManualClock(1 / 60), vsync=False, stop_on_error=True
+    ) as app:
         yield app
 
 
@@ -123,7 +125,7 @@ def test_keys_and_the_close_button(app: App, tmp_path: Path) -> None:
 
 def test_a_window_lives_beside_a_headless_context(app: App, gl_context: Any, tmp_path: Path) -> None:
     app.add(TopIsRed(tmp_path / "beside.png"))
-    with App(size=(8, 8), headless=True) as headless:
+    with App(size=(8, 8), headless=True, stop_on_error=True) as headless:
         for _ in range(2):
             headless.loop_once()
             app.loop_once()
@@ -133,7 +135,7 @@ def test_a_window_lives_beside_a_headless_context(app: App, gl_context: Any, tmp
 
 
 def test_two_windows(app: App, tmp_path: Path) -> None:
-    with App(size=(64, 64), title="second", headless=None, vsync=False) as second:
+    with App(size=(64, 64), title="second", headless=None, vsync=False, stop_on_error=True) as second:
         app.add(TopIsRed(tmp_path / "first.png"))
         for _ in range(2):
             app.loop_once()

@@ -3,7 +3,9 @@
 from perframe.host.app import App
 from perframe.host.clock import Clock, ManualClock, SystemClock
 from perframe.host.coroutines import next_frame, seconds
+from perframe.host.failures import Failure
 from perframe.host.frame import Frame
+from perframe.host.guest import attach
 from perframe.host.input import (
     CloseEvent,
     Event,
@@ -24,6 +26,7 @@ __all__ = [
     "Clock",
     "CloseEvent",
     "Event",
+    "Failure",
     "Frame",
     "Input",
     "KeyEvent",
@@ -37,6 +40,7 @@ __all__ = [
     "Surface",
     "SystemClock",
     "Task",
+    "attach",
     "next_frame",
     "open_surface",
     "seconds",

@@ -101,6 +101,10 @@ class Window:
         """Fill the window with a picture. Raises InputError if it is not one."""
         picture.draw(self.ctx, self.framebuffer, picture.fit(pixels, self._size))
 
+    def draw_over(self, pixels: Pixels) -> None:
+        """Draw a picture over the lower left corner."""
+        picture.draw(self.ctx, self.framebuffer, pixels)
+
     def read_pixels(self) -> Pixels:
         """Return this frame's picture, H×W×3, top row first. Waits for the GPU. Raises PerframeError after `swap`."""
         if self._shown:
