@@ -3,7 +3,7 @@
 import sys
 
 from painting import Painting
-from PySide6.QtGui import QKeyEvent, QSurfaceFormat
+from PySide6.QtGui import QCloseEvent, QKeyEvent, QSurfaceFormat
 from PySide6.QtOpenGLWidgets import QOpenGLWidget
 from PySide6.QtWidgets import QApplication
 
@@ -17,7 +17,6 @@ class Widget(QOpenGLWidget):
     def initializeGL(self) -> None:
         self.app = pf.attach(Painting())
         self.frameSwapped.connect(self.update)  # and again
-        self.context().aboutToBeDestroyed.connect(self.release)
 
     def paintGL(self) -> None:
         self.app.loop_once()
@@ -28,7 +27,7 @@ class Widget(QOpenGLWidget):
     def keyReleaseEvent(self, event: QKeyEvent) -> None:
         self.app.post(KeyEvent(event.text(), False))
 
-    def release(self) -> None:
+    def closeEvent(self, event: QCloseEvent) -> None:
         self.makeCurrent()
         self.app.release()
         self.doneCurrent()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from ctypes.util import find_library
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -21,6 +22,8 @@ MODULES = {  # of each guest
     "in_qt": "PySide6",
     "in_pyopengl": "OpenGL",
 }
+
+LIBRARIES_OF_QT = ("xcb-cursor", "xcb-icccm", "xcb-keysyms")  # PySide6 brings the others
 
 # Runs a guest, keeps what its window shows in the fourth frame, and closes the window as a user does.
 KEEP = """
@@ -50,14 +53,14 @@ def free(self):
 
 Guest.loop_once, Guest.release = look, free
 sys.argv[:] = sys.argv[:1]
-exec(compile(open(GUEST).read(), GUEST, "exec"), {"__name__": "__main__"})
+exec(compile(open(GUEST).read(), GUEST, "exec"))
 assert released == [[]], released
 """
 CLOSE = {
     "in_pyglet": "sys.modules['pyglet'].app.exit()",
     "in_pygame": "import pygame; pygame.event.post(pygame.event.Event(pygame.QUIT))",
     "in_moderngl_window": "import moderngl_window; moderngl_window.window().close()",
-    "in_qt": "from PySide6.QtWidgets import QApplication; QApplication.closeAllWindows()",
+    "in_qt": "from PySide6.QtCore import QTimer; QTimer.singleShot(0, sys.modules['__main__'].widget.close)",
     "in_pyopengl": "import glfw; glfw.set_window_should_close(glfw.get_current_context(), True)",
 }
 
@@ -81,6 +84,10 @@ def pictures() -> tuple[np.ndarray, np.ndarray]:
 def test_a_guest(guest: str, display: None, tmp_path: Path, pictures: tuple[np.ndarray, np.ndarray]) -> None:
     if find_spec(MODULES[guest]) is None:
         pytest.skip(f"{MODULES[guest]} is not installed: pip install 'perframe[guests]'")
+    if guest == "in_qt" and (missing := [name for name in LIBRARIES_OF_QT if find_library(name) is None]):
+        pytest.skip(
+            f"Qt needs {', '.join(missing)} of the system: apt install libxcb-cursor0 libxcb-icccm4 libxcb-keysyms1"
+        )
     code = KEEP.replace("CLOSE", textwrap.indent(CLOSE[guest], "        ").strip())
     run_fresh(f"GUEST = {str(GUESTS / guest) + '.py'!r}\n{code}", str(tmp_path), str(GUESTS))
     scene, painting = pictures
