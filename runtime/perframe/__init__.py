@@ -46,6 +46,7 @@ _HOME = {
     "seconds": "host",
     "PerframeError": "errors",
     "ModelError": "errors",
+    "ContextLostError": "errors",
     "ConversionError": "errors",
     "UnsupportedOperatorError": "errors",
     "InferenceError": "errors",
@@ -69,6 +70,7 @@ if TYPE_CHECKING:
     from perframe.conversion.converting import convert as convert
     from perframe.errors import BackendError as BackendError
     from perframe.errors import ClosedError as ClosedError
+    from perframe.errors import ContextLostError as ContextLostError
     from perframe.errors import ConversionError as ConversionError
     from perframe.errors import FallbackError as FallbackError
     from perframe.errors import FormulaError as FormulaError

@@ -9,12 +9,17 @@ from perframe.host.guest import attach
 from perframe.host.input import (
     CloseEvent,
     Event,
+    Gamepad,
+    GamepadAxisEvent,
+    GamepadButtonEvent,
+    GamepadEvent,
     Input,
     KeyEvent,
     MouseButtonEvent,
     MouseMoveEvent,
     ResizeEvent,
     ScrollEvent,
+    TextEvent,
 )
 from perframe.host.runs import Run
 from perframe.host.script import Script
@@ -28,6 +33,10 @@ __all__ = [
     "Event",
     "Failure",
     "Frame",
+    "Gamepad",
+    "GamepadAxisEvent",
+    "GamepadButtonEvent",
+    "GamepadEvent",
     "Input",
     "KeyEvent",
     "ManualClock",
@@ -40,6 +49,7 @@ __all__ = [
     "Surface",
     "SystemClock",
     "Task",
+    "TextEvent",
     "attach",
     "next_frame",
     "open_surface",

@@ -11,19 +11,21 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from perframe.errors import ClosedError, InputError
+from perframe.errors import ClosedError, ContextLostError, InputError
 from perframe.host.clock import Clock, SystemClock
 from perframe.host.coroutines import CoroutineTask
 from perframe.host.event_loop import FrameLoop
 from perframe.host.failures import Failures
-from perframe.host.frame import Frame, Timeline, is_number
+from perframe.host.frame import Frame, TimeControls, Timeline, is_number
 from perframe.host.input import CloseEvent, Event, Input
 from perframe.host.pending import PendingResult, ReadbackTask, ScheduleTask
-from perframe.host.pixels import write_png
+from perframe.host.pixels import write_pngs
+from perframe.host.reload import Reloader
 from perframe.host.runs import Policy, Run, RunList, RunsInSlices
 from perframe.host.script import AnyScript, Script, ScriptList
 from perframe.host.surface import Surface, open_surface
 from perframe.host.tasks import Task, TaskList
+from perframe.host.watchdog import Watchdog
 from perframe.tensor.readback import FrameState
 
 if TYPE_CHECKING:
@@ -34,7 +36,7 @@ T = TypeVar("T")
 log = logging.getLogger("perframe")
 
 
-class App:
+class App(TimeControls):
     """A frame loop around scripts.
 
     `size` is the width and height of the surface, in pixels. `headless` False asks for a window, True for an off-screen
@@ -45,12 +47,12 @@ class App:
 
     An error of a script does not end the loop: it is logged with the names of the script and its hook, counted in
     `failures`, and shown on the surface for some seconds. With `stop_on_error` it leaves the loop. A script whose
-    `start` fails is disabled; if this happens to all scripts, the error leaves the loop.
+    `start` fails is disabled; if this happens to all scripts, the error leaves the loop. So does a ContextLostError.
 
-    The runs of all workers (see `schedule`) share `budget_ms` milliseconds a frame; without it each has its own.
-
-    `run` releases everything at its end. In a `with` block the end of the block does so instead, so that the app can be
-    inspected and run again inside the block.
+    With `reload`, files of scripts that change are loaded anew while they run (see docs/host.md). The runs
+    of all workers (see `schedule`) share `budget_ms` milliseconds a frame; without it each has its own. `run` releases
+    everything at its end. In a `with` block the end of the block does so instead, so that the app can be inspected and
+    run again inside the block.
     """
 
     def __init__(
@@ -65,6 +67,7 @@ class App:
         surface: Surface | None = None,
         budget_ms: float | None = None,
         stop_on_error: bool = False,
+        reload: bool = False,
     ) -> None:
         if budget_ms is not None and not (is_number(budget_ms) and budget_ms >= 0):
             raise InputError(f"budget_ms is a number of milliseconds of at least 0 or None, and got {budget_ms!r}")
@@ -77,6 +80,8 @@ class App:
         self._schedules: TaskList[ScheduleTask] = TaskList(self._goes_on)
         self._runs = RunList(self._goes_on)
         self._event_loop: FrameLoop | None = None
+        self._reloader = Reloader(self._scripts, self.failures) if reload else None
+        self._watchdog = Watchdog()
         self.budget_ms = budget_ms
         self._posted: list[Event] = []
         self._screenshots: list[Path] = []
@@ -109,30 +114,6 @@ class App:
         """The source of the time."""
         return self._timeline.clock
 
-    @property
-    def time_scale(self) -> float:
-        """Seconds of `frame.time` for a second of the clock: 0.5 is slow motion. Raises InputError below 0."""
-        return self._timeline.scale
-
-    @time_scale.setter
-    def time_scale(self, scale: float) -> None:
-        if not is_number(scale) or scale < 0:
-            raise InputError(f"time_scale is a number of at least 0, and got {scale!r}")
-        self._timeline.scale = float(scale)
-
-    @property
-    def paused(self) -> bool:
-        """Whether time stands still: only `on_event` and `render` are called, and no task goes on."""
-        return self._timeline.paused
-
-    @paused.setter
-    def paused(self, paused: bool) -> None:
-        self._timeline.paused = bool(paused)
-
-    def step(self) -> None:
-        """Pause, and let the next frame run as if it took `fixed_delta_time`."""
-        self._timeline.paused = self._timeline.steps_once = True
-
     def run(self, *scripts: AnyScript, frames: int | None = None) -> None:
         """Add the scripts and loop until `quit`, until the window is closed, or for `frames` frames.
 
@@ -155,6 +136,8 @@ class App:
         `release`.
         """
         with self._frame_scope():
+            if self._reloader is not None:
+                self._reloader.step()
             events = self.surface.poll_events()
             self.surface.begin_frame()
             self._scripts.start_waiting()
@@ -164,7 +147,7 @@ class App:
                 self._advance(frame)
             self._timeline.steps_once = False
             self._scripts.call("render", frame)
-            self._show_failures()
+            self.failures.show(self.surface)
             self._save_screenshots()
             self.surface.swap()
         return frame
@@ -181,6 +164,8 @@ class App:
         script.app = self
         try:
             self._scripts.add(script)
+            if self._reloader is not None:
+                self._reloader.add(script)
         except BaseException:
             self._cancel(script)
             raise
@@ -279,6 +264,18 @@ class App:
         self._runs.add(run, policy)
         return run
 
+    def watch(
+        self, path: str | os.PathLike[str], callback: Callable[[Path], object], owner: Script | None = None
+    ) -> None:
+        """Call `callback(path)` now, and with `reload` also when the file has changed: to compile a shader again, for
+        example. A later error is shown until the file is mended. `owner` is as for `start_coroutine`.
+        """
+        self._require_open()
+        file = Path(path).resolve()
+        callback(file)
+        if self._reloader is not None:
+            self._reloader.watch(file, callback, owner)
+
     def screenshot(self, path: str | os.PathLike[str]) -> None:
         """Write the picture to a PNG file: when this frame is rendered, if called in a hook; otherwise now.
 
@@ -295,6 +292,9 @@ class App:
         if self._released:
             return
         self._released = True
+        self._watchdog.release()
+        if self._reloader is not None:
+            self._reloader.release()
         with ExitStack() as stack:  # calls its callbacks in reverse order, all of them even if one fails
             if self._owns_surface:
                 stack.callback(self.surface.release)
@@ -326,9 +326,11 @@ class App:
         self._require_open()
         self._in_frame = True
         around = FrameState.index, FrameState.inside  # another app's, if its script runs this frame
+        self._watchdog.begin()
         try:
             yield
         finally:
+            self._watchdog.end()
             self._in_frame = False
             FrameState.inside = around[1]
             if FrameState.inside:
@@ -355,16 +357,10 @@ class App:
 
     def _goes_on(self, where: str, error: Exception, stays: bool = False) -> bool:
         """Report an error, and return whether the loop goes on."""
-        if self.stop_on_error:
+        if self.stop_on_error or isinstance(error, ContextLostError):
             return False
         self.failures.add(where, error, stays)
         return True
-
-    def _show_failures(self) -> None:
-        picture = self.failures.picture(self.surface.size)
-        draw_over = getattr(self.surface, "draw_over", None)  # a surface of the caller's may have none
-        if picture is not None and draw_over is not None:
-            draw_over(picture)
 
     def _deliver(self, events: list[Event]) -> None:
         posted, self._posted = self._posted, []
@@ -386,18 +382,16 @@ class App:
 
     def _save_screenshots(self) -> None:
         paths, self._screenshots = self._screenshots, []
-        if not paths:
-            return
-        pixels = self.surface.read_pixels()
-        for path in paths:
-            write_png(pixels, path)
+        if paths:
+            write_pngs(self.surface.read_pixels(), paths)
 
     def _cancel(self, owner: Script | None = None) -> None:
         self._schedules.cancel(owner)
         self._runs.cancel(owner)
         self._coroutines.cancel(owner)
-        if self._event_loop is not None and owner is not None:
-            self._event_loop.cancel(owner)
+        for one in (self._event_loop, self._reloader):
+            if one is not None and owner is not None:
+                one.cancel(owner)
         self._readbacks.cancel(owner)
 
     def _require_open(self) -> None:

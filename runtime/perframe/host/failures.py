@@ -58,7 +58,8 @@ class Failures:
             known.latest = self._clock.now()
             return
         file, line = place
-        message = f"{type(error).__name__}: {error}" + (f" ({Path(file).name}, line {line})" if file else "")
+        said = error.msg if isinstance(error, SyntaxError) else error  # whose text has the line in it
+        message = f"{type(error).__name__}: {said}" + (f" ({Path(file).name}, line {line})" if file else "")
         self._failures[where, type(error), place] = Failure(where, message, 1, self._clock.now(), stays)
         log.error("%s failed: %s", where, message, exc_info=error)
 
@@ -70,10 +71,14 @@ class Failures:
             if failure.where != where and not failure.where.startswith(f"{where}.")
         }
 
-    def picture(self, size: tuple[int, int]) -> np.ndarray[Any, np.dtype[np.uint8]] | None:
-        """The latest failures as a picture, H×W×3, bottom row last, that fits into `size`; None if there are none."""
-        if not self._failures:
-            return None
+    def show(self, surface: Any) -> None:
+        """Draw the latest failures over the surface."""
+        draw_over = getattr(surface, "draw_over", None)  # a surface of the caller's may have none
+        if self._failures and draw_over is not None and (picture := self._picture(surface.size)) is not None:
+            draw_over(picture)
+
+    def _picture(self, size: tuple[int, int]) -> np.ndarray[Any, np.dtype[np.uint8]] | None:
+        """The latest failures as a picture, H×W×3, that fits into `size`; None if none is to be shown."""
         oldest = self._clock.now() - SECONDS_ON_SCREEN
         lines = [str(failure) for failure in self if failure.stays or failure.latest >= oldest][-_MOST_LINES:]
         if not lines:

@@ -104,3 +104,33 @@ class Timeline:
         whole = math.floor(self._owed_steps + 1e-6)
         self._owed_steps -= whole
         return min(whole, self._max_fixed_steps)
+
+
+class TimeControls:
+    """The part of an app that makes its time go slower, stand still, or go on step by step."""
+
+    _timeline: Timeline
+
+    @property
+    def time_scale(self) -> float:
+        """Seconds of `frame.time` for a second of the clock: 0.5 is slow motion. Raises InputError below 0."""
+        return self._timeline.scale
+
+    @time_scale.setter
+    def time_scale(self, scale: float) -> None:
+        if not is_number(scale) or scale < 0:
+            raise InputError(f"time_scale is a number of at least 0, and got {scale!r}")
+        self._timeline.scale = float(scale)
+
+    @property
+    def paused(self) -> bool:
+        """Whether time stands still: only `on_event` and `render` are called, and no task goes on."""
+        return self._timeline.paused
+
+    @paused.setter
+    def paused(self, paused: bool) -> None:
+        self._timeline.paused = bool(paused)
+
+    def step(self) -> None:
+        """Pause, and let the next frame run as if it took `fixed_delta_time`."""
+        self._timeline.paused = self._timeline.steps_once = True

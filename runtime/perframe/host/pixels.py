@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -81,13 +81,14 @@ def read(framebuffer: moderngl.Framebuffer) -> Pixels:
     return np.ascontiguousarray(rows[::-1])
 
 
-def write_png(pixels: np.ndarray[Any, Any], path: Path) -> None:
-    """Write a picture to a PNG file, which appears only when it is complete."""
+def write_pngs(pixels: np.ndarray[Any, Any], paths: Iterable[Path]) -> None:
+    """Write a picture to PNG files, which appear only when they are complete."""
     from PIL import Image
 
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        Image.fromarray(pixels).save(part, format="PNG")
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
+    for path in paths:
+        part = path.with_name(f".{path.name}.{os.getpid()}.part")
+        try:
+            Image.fromarray(pixels).save(part, format="PNG")
+            part.replace(path)
+        finally:
+            part.unlink(missing_ok=True)
