@@ -39,6 +39,7 @@ _HOME = {
     "TextureConverter": "textures.converter",
     "TextureTransform": "textures.transform",
     "App": "host",
+    "attach": "host.guest",
     "Frame": "host",
     "Run": "host",
     "Script": "host",
@@ -46,6 +47,7 @@ _HOME = {
     "seconds": "host",
     "PerframeError": "errors",
     "ModelError": "errors",
+    "ContextLostError": "errors",
     "ConversionError": "errors",
     "UnsupportedOperatorError": "errors",
     "InferenceError": "errors",
@@ -69,6 +71,7 @@ if TYPE_CHECKING:
     from perframe.conversion.converting import convert as convert
     from perframe.errors import BackendError as BackendError
     from perframe.errors import ClosedError as ClosedError
+    from perframe.errors import ContextLostError as ContextLostError
     from perframe.errors import ConversionError as ConversionError
     from perframe.errors import FallbackError as FallbackError
     from perframe.errors import FormulaError as FormulaError
@@ -91,6 +94,7 @@ if TYPE_CHECKING:
     from perframe.host import Frame as Frame
     from perframe.host import Run as Run
     from perframe.host import Script as Script
+    from perframe.host import attach as attach
     from perframe.host import next_frame as next_frame
     from perframe.host import seconds as seconds
     from perframe.importers.loading import load as load

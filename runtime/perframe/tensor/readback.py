@@ -94,7 +94,8 @@ class Readback:
         and awaits would hold the frame for ever.
         """
         asyncio = sys.modules.get("asyncio")  # imported, if its loop is running
-        if asyncio is not None and asyncio._get_running_loop() is not None:
+        loop = asyncio._get_running_loop() if asyncio is not None else None
+        if asyncio is not None and loop is not None and not hasattr(loop, "steps_once_a_frame"):
             yield from asyncio.sleep(0).__await__()
             while not self.done:
                 yield from asyncio.sleep(_POLL_SECONDS).__await__()
