@@ -34,6 +34,7 @@ _HOME = {
     "convert": "conversion.converting",
     "inspect": "inspection.facts",
     "profile": "profiling.profile",
+    "ProfileOverlay": "profiling.overlay",
     "quantize": "quantization.quantizing",
     "tune": "execution.tuning",
     "TextureConverter": "textures.converter",
@@ -105,6 +106,7 @@ if TYPE_CHECKING:
     from perframe.model import Layer as Layer
     from perframe.model import Model as Model
     from perframe.model import Value as Value
+    from perframe.profiling.overlay import ProfileOverlay as ProfileOverlay
     from perframe.profiling.profile import profile as profile
     from perframe.quantization.quantizing import quantize as quantize
     from perframe.tensor import BackendType as BackendType

@@ -143,6 +143,16 @@ class Recorder:
         if id(worker) in self.records:
             _collect(worker, wait=True)
 
+    def keep_last(self, count: int) -> None:
+        """Forget all but the last frames, and all but as many schedules and runs of each worker."""
+        del self.frames[:-count]
+        for record in self.records.values():
+            if record.is_here:
+                _collect(record.worker)
+            del record.schedules[:-count]
+            for runs in record.segments.values():
+                del runs.runs[:-count]
+
     def finish(self) -> None:
         """Take the last times, waiting for them, and let the workers do as before."""
         for record in filter(lambda record: record.is_here, self.records.values()):
