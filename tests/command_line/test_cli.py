@@ -178,45 +178,6 @@ def test_warmup_keeps_programs_of_gl(
     assert perframe("warmup", model, "--backend", "gpu").status == 2
 
 
-@pytest.fixture
-def wide(tmp_path: Path) -> Path:
-    """y = Relu(x @ w) @ w on x of shape (3, 24): weights and a value that are worth being halves."""
-    weights = np.random.default_rng(2).standard_normal((24, 24)).astype(np.float32)
-    nodes = [
-        helper.make_node("MatMul", ["x", "w"], ["p"], "first"),
-        helper.make_node("Relu", ["p"], ["r"], "clip"),
-        helper.make_node("MatMul", ["r", "w"], ["y"], "second"),
-    ]
-    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, (3, 24)) for name in "xy")
-    graph = helper.make_graph(nodes, "wide", [x], [y], [numpy_helper.from_array(weights, "w")])
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10), tmp_path / "w.onnx")
-    return tmp_path / "w.onnx"
-
-
-@pytest.mark.parametrize("chosen", [("--weights", "float16"), ("--activations", "float16")])
-def test_halves_are_run_compared_timed_and_warmed_up(
-    chosen: tuple[str, str], perframe: Command, wide: Path, backend: str, gl_context: Any, tmp_path: Path
-) -> None:
-    on = ("--backend", backend, *chosen)
-    if backend == "cpu":
-        for command in ("run", "compare", "warmup"):
-            refused = perframe(command, wide, *on)
-            assert refused.status == 1 and "pf.quantize" in refused.err
-        return
-    found, whole = (tmp_path / name for name in ("halves.npz", "whole.npz"))
-    assert perframe("run", wide, *on, "--save", found).status == 0
-    assert perframe("run", wide, "--backend", backend, "--save", whole).status == 0
-    apart = np.abs(np.load(found)["y"] - np.load(whole)["y"]).max()
-    assert 0 < apart < 0.1
-    shown = perframe("compare", wide, *on)
-    assert shown.status == 0 and f"output 'y': {apart:.3g} apart" in shown.out
-    assert json.loads(perframe("compare", wide, *on, "--json").out)[-1]["apart"] == pytest.approx(apart)
-    timed = perframe("bench", wide, *on, "--rounds", 1, "--json", "-")
-    assert timed.status == 0 and json.loads(timed.out)["settings"][chosen[0].strip("-")] == "float16"
-    assert perframe("warmup", wide, *on).status == 0
-    assert "neither 'float32' nor 'float16'" in perframe("run", wide, "--backend", backend, chosen[0], "half").err
-
-
 def test_tune_measures_variants(
     perframe: Command, model: Path, gl_context: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

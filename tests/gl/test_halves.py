@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from onnx import TensorProto
 
 import perframe as pf
 from gl.graphs import graph
@@ -228,6 +229,21 @@ def test_inputs_and_outputs_stay_float32(where: str, gl_context: Any) -> None:
     model = graph([("Neg", ["x"], ["y"])], {"x": (3,)})
     (found,) = pf.run(model, {"x": x}, where, ctx=gl_context, **BOTH).values()
     np.testing.assert_array_equal(found, -x)
+
+
+def test_values_that_cross_to_the_cpu_stay_float32(where: str, gl_context: Any) -> None:
+    nodes = [
+        ("Neg", ["x"], ["n"]),
+        ("Cast", ["n"], ["d"], {"to": TensorProto.DOUBLE}),
+        ("Sin", ["d"], ["s"]),
+        ("Cast", ["s"], ["f"], {"to": TensorProto.FLOAT}),
+        ("Neg", ["f"], ["y"]),
+    ]
+    x = draw(501)
+    with pf.Worker(graph(nodes, {"x": (501,)}, optimize=False), where, gl_context, **BOTH) as half:
+        found = half.schedule(x).peek_output().download_to_array()
+        assert half.fallbacks
+    np.testing.assert_allclose(found, np.sin(x), 1e-6, 1e-7)
 
 
 def test_whole_numbers_and_truth_stay_exact(where: str, gl_context: Any) -> None:

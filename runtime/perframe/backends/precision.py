@@ -6,11 +6,10 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from perframe.backends.operand import Array, Operand
+from perframe.backends.operand import Array
 from perframe.errors import InputError
 from perframe.tensor import DataType
 
-LEAST_HALVED = 256  # elements: a smaller constant stays float32, since half of it is not worth a program of its own
 _CHOICES = (DataType.FLOAT32, DataType.FLOAT16)
 _LARGEST = float(np.finfo(np.float16).max)
 
@@ -40,24 +39,17 @@ class Precision:
         """Whether a value between layers is kept in float16."""
         return self.activations == DataType.FLOAT16 and dtype is DataType.FLOAT32
 
-    def halves_constant(self, value: Array) -> bool:
-        """Whether a constant is kept in float16: it is large enough, and its numbers fit."""
-        return self._may_halve(value) and not largest_beyond_half(value)
-
-    def missed(self, operand: Operand) -> bool:
-        """Whether a constant that is large enough has stayed float32."""
-        is_float32 = operand.dtype is DataType.FLOAT32 and operand.storage.element_bytes == 4
-        return self.weights == DataType.FLOAT16 and is_float32 and operand.shape.size >= LEAST_HALVED
+    def halves_weight(self, value: Array) -> bool:
+        """Whether a weight is kept in float16: it has numbers, and they fit."""
+        return self._may_halve(value) and largest_beyond_half(value) is None
 
     def why_whole(self, value: Array) -> str | None:
-        """The reason why a constant that is large enough stays float32, or None."""
-        if not self._may_halve(value):
-            return None
-        beyond = largest_beyond_half(value)
-        return f"it holds {beyond:.6g}, and float16 holds up to {_LARGEST:,.0f}" if beyond else None
+        """The reason why a weight stays float32 against the user's wish, or None."""
+        beyond = largest_beyond_half(value) if self._may_halve(value) else None
+        return None if beyond is None else f"it holds {beyond:.6g}, and float16 holds up to {_LARGEST:,.0f}"
 
     def _may_halve(self, value: Array) -> bool:
-        return self.weights == DataType.FLOAT16 and value.dtype == np.float32 and value.size >= LEAST_HALVED
+        return self.weights == DataType.FLOAT16 and value.dtype == np.float32 and value.size > 0
 
 
 FULL = Precision()

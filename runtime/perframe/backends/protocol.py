@@ -193,8 +193,8 @@ class Backend(Protocol):
     def copy(self, source: Storage, target: Storage, shape: Sequence[int], dtype: DataType) -> None:
         """Copy a value between two storages of this backend, in the order of submission and without waiting."""
 
-    def constant(self, value: Array) -> Storage:
-        """Return storage with values that never change."""
+    def constant(self, value: Array, is_weight: bool = False) -> Storage:
+        """Return storage with values that never change. Those of a weight may be rounded as `precision` says."""
 
     def workspace(self) -> Workspace:
         """Return a new workspace for a plan."""

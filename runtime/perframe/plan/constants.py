@@ -20,6 +20,7 @@ from perframe.tensor.partial import PartialTensor
 log = logging.getLogger("perframe")
 Array = NDArray[Any]
 Key = tuple[int, Hashable, str]  # an array's number, the memory in which the operand lies, and the kind
+LEAST_HALVED = 256  # elements: a smaller constant stays float32, since half of it is not worth a program of its own
 AS_IT_IS = ""  # the kind of operand that is not derived
 
 
@@ -43,14 +44,6 @@ class SharedOperand:
         """Free the operand's storage."""
         if self._made is not None:
             self._made.storage.release()
-
-
-def _uploaded(backend: Backend, name: str, value: Array) -> Operand:
-    """An operand of known values on a backend. A warning says which weights stay float32 against the user's wish."""
-    reason = backend.precision.why_whole(value)
-    if reason:
-        log.warning("constant %r %s stays float32 on %s: %s", name, value.shape, backend.backend_type, reason)
-    return Operand(name, value.shape, DataType.of(value.dtype), storage=backend.constant(value))
 
 
 _lock = new_lock()
@@ -95,7 +88,7 @@ class ConstantPool:
         """Return the constant's storage on a backend."""
 
         def made() -> Operand:
-            return _uploaded(backend, name, value)
+            return self._uploaded(backend, name, value)
 
         return self._operand(backend, name, AS_IT_IS, made).storage
 
@@ -107,7 +100,7 @@ class ConstantPool:
         def made() -> Operand:
             array = make(value)
             array.flags.writeable = False  # no other code has this array, so the storage needs no copy
-            return _uploaded(backend, name, array)
+            return self._uploaded(backend, name, array)
 
         return self._operand(backend, name, kind, made)
 
@@ -125,6 +118,21 @@ class ConstantPool:
                 self._made[key] = self._taken[key].operand(made)
         return self._made[key]
 
+    def _uploaded(self, backend: Backend, name: str, value: Array) -> Operand:
+        """A constant, or what is derived from it, on a backend. A warning says which weights stay float32 against the
+        user's wish.
+        """
+        is_weight = self._is_weight(name)
+        reason = backend.precision.why_whole(value) if is_weight else None
+        if reason is not None:
+            log.warning("constant %r %s stays float32 on %s: %s", name, value.shape, backend.backend_type, reason)
+        storage = backend.constant(value, is_weight)
+        return Operand(name, value.shape, DataType.of(value.dtype), storage=storage)
+
+    def _is_weight(self, name: str) -> bool:
+        """Whether a constant is large, and not one of a plan: another shape may not ask for other programs."""
+        return name in self._constants and self._constants[name].size >= LEAST_HALVED
+
     @property
     def bytes_used(self) -> tuple[int, int, int]:
         """The bytes of (all constants of the model, constants that kernels read unchanged, derived operands). The first
@@ -141,8 +149,11 @@ class ConstantPool:
 
     def stay_whole(self, backend: Backend) -> tuple[str, ...]:
         """The names of constants that a backend keeps in float32 against the user's wish."""
-        made = [(name, operand) for (where, name, _), operand in self._made.items() if where == backend.backend_type]
-        return tuple(sorted({name for name, operand in made if backend.precision.missed(operand)}))
+        if backend.precision.weights != DataType.FLOAT16:
+            return ()
+        values = [(name, operand) for (where, name, _), operand in self._made.items() if where == backend.backend_type]
+        whole = {name for name, made in values if made.dtype is DataType.FLOAT32 and made.storage.element_bytes == 4}
+        return tuple(sorted(filter(self._is_weight, whole)))
 
     def release(self) -> None:
         """Free all storages, except those that other workers use."""

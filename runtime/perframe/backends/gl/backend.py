@@ -77,7 +77,7 @@ def without_half_stores(call: Call[Any], bindings: Sequence[Binding], scratch: S
     targets = {
         binding.output.storage: binding.output
         for binding in bindings
-        if binding.stores_elements and binding.makes_halves
+        if binding.makes_halves and binding.stores_elements  # in this order: the second reads the shader's text
     }
     if not targets:
         return list(bindings)
@@ -125,11 +125,9 @@ class GLBackend:
         """
         raise AssertionError("subclasses say")
 
-    def constant(self, value: Array) -> Storage:
-        """Upload values that never change."""
-        return self._uploaded(value, self.precision.halves_constant(value))
-
-    def _uploaded(self, value: Array, is_half: bool) -> Storage:
+    def constant(self, value: Array, is_weight: bool = False) -> Storage:
+        """Upload values that never change; those of a weight may become halves."""
+        is_half = is_weight and self.precision.halves_weight(value)
         storage = self.alloc(value.shape, DataType.of(value.dtype), is_half)
         storage.upload(value)
         return storage
@@ -163,8 +161,8 @@ class GLBackend:
         first = bounds_steps(call)
 
         def constant(array: Any) -> Operand:
-            values = np.ascontiguousarray(array)  # a kernel's table, which is no weight
-            return Operand("", values.shape, DataType.of(values.dtype), storage=self._uploaded(values, False))
+            values = np.ascontiguousarray(array)
+            return Operand("", values.shape, DataType.of(values.dtype), storage=self.constant(values))
 
         tools = Tools(scratch, constant, self.stores_anywhere, self.device.choices)
         with self.device.using():

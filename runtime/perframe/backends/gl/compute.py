@@ -279,7 +279,8 @@ class ComputeBackend(GLBackend):
     def copy(self, source: Storage, target: Storage, shape: Sequence[int], dtype: DataType) -> None:
         """Copy a value from buffer to buffer."""
         assert isinstance(source, BufferStorage) and isinstance(target, BufferStorage)
-        names, size = (source.glo, target.glo), TensorShape(shape).size * 4
+        assert source.is_half == target.is_half
+        names, size = (source.glo, target.glo), TensorShape(shape).size * source.element_bytes
         if size:
             with self.device.using() as gl:
                 gl.glMemoryBarrier(_ALL_BARRIERS)
