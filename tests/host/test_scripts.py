@@ -70,7 +70,7 @@ def test_the_error_of_a_function_has_its_name() -> None:
 
     with pytest.raises(ZeroDivisionError) as caught:
         blank_app().run(update, frames=1)
-    assert caught.value.__notes__ == [f"in {update.__qualname__}.update"]
+    assert caught.value.__notes__ == [f"in {update.__qualname__}"]
 
 
 class Recorder(Script):

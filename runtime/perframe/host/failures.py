@@ -35,7 +35,7 @@ class Failure:
     """Whether it stays on the screen until it is mended."""
 
     def __str__(self) -> str:
-        return f"{self.where}: {self.message}" + (f" (× {self.count})" if self.count > 1 else "")
+        return f"{self.where}: {self.message}" + (f" ({self.count} times)" if self.count > 1 else "")
 
 
 class Failures:

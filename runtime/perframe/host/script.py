@@ -170,7 +170,7 @@ class ScriptList:
             if hook == "start":
                 self._disable(script)
             nothing_runs = bool(self._not_started) and self._not_started.issuperset(self)
-            if not self._fails(f"{name_of(script)}.{hook}", error, hook == "start") or nothing_runs:
+            if not self._fails(_place(script, hook), error, hook == "start") or nothing_runs:
                 raise
 
     def _check_start(self, script: Script) -> None:
@@ -192,7 +192,7 @@ class ScriptList:
             if not self._under_way[key].done:
                 return
             del self._under_way[key]
-        name = f"{name_of(script)}.{hook}"
+        name = _place(script, hook)
         try:
             coroutine = getattr(script, hook)(*arguments)
         except Exception as error:
@@ -212,6 +212,10 @@ class ScriptList:
 
 def _function(script: Script) -> Callable[..., object] | None:
     return script.function if isinstance(script, FunctionScript) else None
+
+
+def _place(script: Script, hook: str) -> str:
+    return name_of(script) if isinstance(script, FunctionScript) else f"{name_of(script)}.{hook}"
 
 
 def name_of(script: object) -> str:
