@@ -6,6 +6,7 @@ PERFRAME_BACKENDS=cpu,gpu_pixel restricts the backends. One that cannot be had h
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from collections.abc import Iterator
 from functools import cache
@@ -137,3 +138,17 @@ def shared() -> Path:
     if not path.is_dir():
         pytest.skip(f"{path} is not here: real models and pictures to test with")
     return path
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """Chromium without a window, for pages."""
+    names = ("chromium", "chromium-browser", "google-chrome")
+    found = next(filter(None, map(shutil.which, names)), None)
+    if found is None:
+        unavailable("no Chromium: apt-get install chromium")
+    playwright = pytest.importorskip("playwright.sync_api")
+    with playwright.sync_playwright() as driver:
+        launched = driver.chromium.launch(executable_path=found, args=["--no-sandbox", "--disable-gpu"])
+        yield launched
+        launched.close()

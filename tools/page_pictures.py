@@ -1,6 +1,6 @@
-"""Draws docs/pictures: what the page of a model shows, in a headless Chromium.
+"""Draws docs/pictures: the page of a model and of a profile in a headless Chromium, and figures over a picture.
 
-`python tools/page_pictures.py`. The weights of DenseNet-121 are random with seed 0, as `light_densenet121` has them.
+`python tools/page_pictures.py`. The weights of all networks are random with seed 0, as `light_NAME` has them.
 The pictures are the project's own work, under its licence.
 """
 
@@ -10,9 +10,14 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from playwright.sync_api import Page, sync_playwright
+import numpy as np
+from playwright.sync_api import Browser, Page, sync_playwright
 
+import perframe as pf
 from perframe.command_line.inspect import write_graph
+from perframe.command_line.profile import measure
+from perframe.command_line.sources import likely_arrays, likely_dims, loaded_model
+from perframe.profiling.page import write_page
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "pictures"
 NAME = "light_densenet121"
@@ -31,7 +36,7 @@ def main() -> None:
     browser = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as driver:
         path = Path(folder) / "model.html"
-        write_graph(path, NAME, True, {}, True)
+        write_graph(path, NAME, True, {}, "cpu")
         chromium = driver.chromium.launch(executable_path=browser, args=["--no-sandbox"])
         page = chromium.new_page(viewport={"width": 1280, "height": 760})
         page.goto(path.as_uri())
@@ -40,7 +45,47 @@ def main() -> None:
         taken(page, "page.png", "page.recolour('kind')", chosen)
         taken(page, "page-side-by-side.png", "page.open('both')", "page.recolour('cost')")
         taken(page, "page-time-dark.png", "byId('theme').click()", "page.open(1)", "page.recolour('time on the cpu')")
+        draw_timeline(chromium, Path(folder) / "timeline.html")
         chromium.close()
+    draw_overlay()
+
+
+def draw_timeline(chromium: Browser, path: Path) -> None:
+    """Two frames of SqueezeNet on the CPU."""
+    model = loaded_model("light_squeezenet")
+    write_page(
+        path, measure(model, likely_arrays(model, likely_dims(model.inputs)), "cpu", 40), title="SqueezeNet on cpu"
+    )
+    page = chromium.new_page(viewport={"width": 1280, "height": 620})
+    page.goto(path.as_uri())
+    page.evaluate("[view.begin, view.length] = [tracks[0].events[20][0], 2 * tracks[0].events[20][1]]; draw()")
+    page.screenshot(path=FOLDER / "timeline.png")
+
+
+class Shower(pf.Script):
+    """Shows SqueezeNet's input, and takes a picture of it with the figures."""
+
+    def start(self) -> None:
+        model = loaded_model("light_squeezenet")
+        self.worker = pf.Worker(model, "gpu_pixel", self.app.ctx)
+        self.inputs = likely_arrays(model, likely_dims(model.inputs))
+        rows, columns = np.mgrid[:360, :640] / 360
+        self.picture = (np.stack([rows, columns / 2, 1 - rows], 2) * 200).astype(np.uint8)
+
+    def update(self, frame: pf.Frame) -> None:
+        self.worker.schedule(self.inputs)
+        if frame.index == 30:
+            self.app.screenshot(FOLDER / "overlay.png")
+
+    def render(self, _frame: pf.Frame) -> None:
+        self.app.surface.present(self.picture)
+
+    def destroy(self) -> None:
+        self.worker.release()
+
+
+def draw_overlay() -> None:
+    pf.App(size=(640, 360), headless=True).run(Shower(), pf.ProfileOverlay(shown=True), frames=32)
 
 
 if __name__ == "__main__":

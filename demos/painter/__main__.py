@@ -99,7 +99,7 @@ def _run(options: argparse.Namespace) -> None:
         if not is_window:
             recording.frames, recording.save = options.frames or FRAMES, options.save or Path("painter.png")
         view = PainterView(source, backend, options.size, recording)
-        app = App(surface=surface, clock=None if is_window else ManualClock(STEP))
+        app = App(surface=surface, clock=None if is_window else ManualClock(STEP), stop_on_error=True)
         if is_window:
             app.run(view)
         else:

@@ -33,11 +33,14 @@ _HOME = {
     "compare": "inspection.comparing",
     "convert": "conversion.converting",
     "inspect": "inspection.facts",
+    "profile": "profiling.profile",
+    "ProfileOverlay": "profiling.overlay",
     "quantize": "quantization.quantizing",
     "tune": "execution.tuning",
     "TextureConverter": "textures.converter",
     "TextureTransform": "textures.transform",
     "App": "host",
+    "attach": "host.guest",
     "Frame": "host",
     "Run": "host",
     "Script": "host",
@@ -45,6 +48,7 @@ _HOME = {
     "seconds": "host",
     "PerframeError": "errors",
     "ModelError": "errors",
+    "ContextLostError": "errors",
     "ConversionError": "errors",
     "UnsupportedOperatorError": "errors",
     "InferenceError": "errors",
@@ -68,6 +72,7 @@ if TYPE_CHECKING:
     from perframe.conversion.converting import convert as convert
     from perframe.errors import BackendError as BackendError
     from perframe.errors import ClosedError as ClosedError
+    from perframe.errors import ContextLostError as ContextLostError
     from perframe.errors import ConversionError as ConversionError
     from perframe.errors import FallbackError as FallbackError
     from perframe.errors import FormulaError as FormulaError
@@ -90,6 +95,7 @@ if TYPE_CHECKING:
     from perframe.host import Frame as Frame
     from perframe.host import Run as Run
     from perframe.host import Script as Script
+    from perframe.host import attach as attach
     from perframe.host import next_frame as next_frame
     from perframe.host import seconds as seconds
     from perframe.importers.loading import load as load
@@ -100,6 +106,8 @@ if TYPE_CHECKING:
     from perframe.model import Layer as Layer
     from perframe.model import Model as Model
     from perframe.model import Value as Value
+    from perframe.profiling.overlay import ProfileOverlay as ProfileOverlay
+    from perframe.profiling.profile import profile as profile
     from perframe.quantization.quantizing import quantize as quantize
     from perframe.tensor import BackendType as BackendType
     from perframe.tensor import DataType as DataType

@@ -83,6 +83,10 @@ class BackendError(PerframeError, RuntimeError):
     """A backend is not available here, or failed. The error says what is missing and what to install."""
 
 
+class ContextLostError(BackendError):
+    """The GL context was lost: the driver was reset, or its device is gone. All that was in it must be made anew."""
+
+
 class FallbackError(BackendError):
     """With `strict=True`, a layer cannot run on the requested backend. The error names the layer and the reason."""
 

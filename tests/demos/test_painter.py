@@ -243,7 +243,7 @@ def test_the_line_follows_the_mouse_and_escape_ends_it(tmp_path: Path) -> None:
     view, source = part("view"), part("sources").open_source(str(landscape(tmp_path / "source.png")), (160, 90))
     surface = BlankSurface((640, 360))
     script = view.PainterView(source, pf.BackendType.CPU, SIZE, view.Recording(save=tmp_path / "out.png", in_step=True))
-    with App(surface=surface, clock=ManualClock(1 / 30)) as app:
+    with App(surface=surface, clock=ManualClock(1 / 30), stop_on_error=True) as app:
         app.add(script)
         app.loop_once()
         app.post(MouseButtonEvent("left", True, (500.0, 100.0)))
@@ -263,7 +263,7 @@ def test_a_frame_makes_nothing_in_opengl(
 
     view, source = part("view"), part("sources").open_source(str(landscape(tmp_path / "source.png")), (160, 90))
     made: list[str] = []
-    with App((320, 180), headless=True, clock=ManualClock(1 / 30)) as app:
+    with App((320, 180), headless=True, clock=ManualClock(1 / 30), stop_on_error=True) as app:
         app.add(view.PainterView(source, pf.BackendType(backend), SIZE, view.Recording(in_step=True)))
         app.loop_once()
         for name in ("texture", "buffer", "framebuffer", "program", "vertex_array", "compute_shader"):

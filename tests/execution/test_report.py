@@ -47,6 +47,24 @@ def test_steps_on_the_cpu_are_timed() -> None:
         worker.report()
 
 
+def test_the_cpu_times_the_steps_of_frames() -> None:
+    """Compiled steps, and steps in NumPy between them, whole runs and runs in pieces."""
+    nodes = [node("Exp", "x", "a"), node("Unique", "z", "u"), node("MatMul", "a a", "y")]
+    x, z = np.ones((96, 96), np.float32), np.ones(3, np.float32)
+    with pf.Worker(load(nodes, {"x": [96, 96], "z": [3]}, "y u"), "cpu") as worker:
+        assert {step.seconds for step in worker.schedule(x, z).report()} == {None}
+        worker.time_steps()
+        for _ in range(3):
+            worker.schedule(x, z)
+            for _ in worker.schedule_iterable(x, z):
+                pass
+        seconds = {step.layer: step.seconds for step in worker.schedule(x, z).report()}
+        assert all(taken is not None and 0 < taken < 10 for taken in seconds.values())
+        worker.time_steps(False)
+        assert {step.seconds for step in worker.schedule(x, z).report()} == {None}
+        np.testing.assert_allclose(worker.peek_output("y"), 96 * np.exp(2), 1e-5)
+
+
 @pytest.mark.parametrize("gpu", ["gpu_compute", "gpu_pixel"])
 def test_a_gpu_times_its_steps(gpu: str, gl_context: Any) -> None:
     """A large product takes longer than the exponential of one number beside it."""

@@ -17,7 +17,11 @@ HOOKS = ("awake", "start", "fixed_update", "update", "late_update", "render", "o
 
 
 def blank_app(step: float = 0.1, **options: object) -> App:
-    return App(surface=BlankSurface((4, 3)), clock=ManualClock(step), **{"fixed_delta_time": 0.1, **options})
+    return App(
+        surface=BlankSurface((4, 3)),
+        clock=ManualClock(step),
+        **{"fixed_delta_time": 0.1, "stop_on_error": True, **options},
+    )
 
 
 class Recorder(Script):
@@ -74,7 +78,9 @@ def test_every_hook_is_optional() -> None:
 def test_fixed_update_runs_as_often_as_time_asks() -> None:
     log: list[str] = []
     clock = ManualClock()
-    with App(surface=BlankSurface((4, 3)), clock=clock, fixed_delta_time=0.1, max_fixed_steps=4) as app:
+    with App(
+        surface=BlankSurface((4, 3)), clock=clock, fixed_delta_time=0.1, max_fixed_steps=4, stop_on_error=True
+    ) as app:
         app.add(Recorder(log))
         counts = []
         for delta in (0.0, 0.05, 0.05, 0.25, 0.05, 9.0):

@@ -13,7 +13,7 @@ from perframe.host.blank import BlankSurface
 
 
 def blank_app(step: float = 0.25) -> App:
-    return App(surface=BlankSurface((4, 3)), clock=ManualClock(step))
+    return App(surface=BlankSurface((4, 3)), clock=ManualClock(step), stop_on_error=True)
 
 
 class FakeReadback:
@@ -230,8 +230,10 @@ def test_an_app_runs_inside_a_running_asyncio_loop() -> None:
             app.run(frames=2)
         await asyncio.sleep(0)
 
+        loops.append(asyncio.get_running_loop())
+
     asyncio.run(notebook())
-    assert loops == [None]
+    assert len(loops) == 2 and loops[0] is not loops[1]
 
 
 @pytest.mark.parametrize("frames_until_error", [0, 1])

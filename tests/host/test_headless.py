@@ -29,7 +29,7 @@ class TopIsRed(Script):
 
 @pytest.fixture
 def app(gl_context: Any) -> Iterator[App]:  # gl_context skips or fails the test without GL
-    with App(size=(WIDTH, HEIGHT), headless=True, clock=ManualClock(1 / 60)) as app:
+    with App(size=(WIDTH, HEIGHT), headless=True, clock=ManualClock(1 / 60), stop_on_error=True) as app:
         yield app
 
 
@@ -75,7 +75,7 @@ def test_present_shows_a_picture_upright(app: App) -> None:
 
 
 def test_odd_sizes_have_no_row_padding(gl_context: Any) -> None:
-    with App(size=(7, 5), headless=True) as app:
+    with App(size=(7, 5), headless=True, stop_on_error=True) as app:
         app.run(TopIsRed(), frames=1)
         pixels = app.surface.read_pixels()
         assert pixels.shape == (5, 7, 3)
@@ -83,7 +83,7 @@ def test_odd_sizes_have_no_row_padding(gl_context: Any) -> None:
 
 
 def test_two_apps_take_turns_and_a_released_one_leaves_no_context_current(gl_context: Any, app: App) -> None:
-    with App(size=(8, 8), headless=True) as other:
+    with App(size=(8, 8), headless=True, stop_on_error=True) as other:
         other.add(TopIsRed())
         app.add(Script())
         for _ in range(2):
@@ -118,4 +118,4 @@ def test_users_objects_die_with_the_app_without_noise(gl_context: Any) -> None:
             assert self.buffer.read() is not None  # the context is still alive
             self.buffer.release()
 
-    App(size=(4, 4), headless=True).run(Owner(), frames=1)
+    App(size=(4, 4), headless=True, stop_on_error=True).run(Owner(), frames=1)

@@ -27,7 +27,7 @@ def clock() -> ManualClock:
 
 @pytest.fixture
 def app(clock: ManualClock) -> Iterator[App]:
-    with App(surface=BlankSurface((4, 3)), clock=clock) as app:
+    with App(surface=BlankSurface((4, 3)), clock=clock, stop_on_error=True) as app:
         yield app
 
 

@@ -40,7 +40,7 @@ def clock() -> ManualClock:
 
 @pytest.fixture
 def app(clock: ManualClock) -> Iterator[App]:
-    with App(surface=BlankSurface((4, 3)), clock=clock) as app:
+    with App(surface=BlankSurface((4, 3)), clock=clock, stop_on_error=True) as app:
         yield app
 
 
@@ -100,7 +100,7 @@ def test_what_happens_to_runs_that_come_too_fast(
 
 def test_the_newest_replaces_a_run_that_has_not_begun(clock: ManualClock) -> None:
     low, high = FakeWorker(1), FakeWorker(6)
-    with App(surface=BlankSurface((4, 3)), clock=clock, budget_ms=3) as app:
+    with App(surface=BlankSurface((4, 3)), clock=clock, budget_ms=3, stop_on_error=True) as app:
         app.schedule(high, 0, budget_ms=3, priority=1)
         runs = []
         for picture in range(3):
@@ -111,7 +111,7 @@ def test_the_newest_replaces_a_run_that_has_not_begun(clock: ManualClock) -> Non
 
 def test_workers_of_a_higher_priority_come_first(clock: ManualClock) -> None:
     low, high = FakeWorker(6), FakeWorker(6)
-    with App(surface=BlankSurface((4, 3)), clock=clock, budget_ms=4) as app:
+    with App(surface=BlankSurface((4, 3)), clock=clock, budget_ms=4, stop_on_error=True) as app:
         runs = [app.schedule(low, 0, budget_ms=3), app.schedule(high, 0, budget_ms=3, priority=1)]
         assert app.loop_once().budget_ms == 4
         assert [run.frames for run in runs] == [0, 1]
@@ -124,7 +124,7 @@ def test_workers_of_a_higher_priority_come_first(clock: ManualClock) -> None:
 
 def test_two_workers_share_a_frame_that_has_room_for_both(clock: ManualClock) -> None:
     workers = FakeWorker(6), FakeWorker(6)
-    with App(surface=BlankSurface((4, 3)), clock=clock, budget_ms=6) as app:
+    with App(surface=BlankSurface((4, 3)), clock=clock, budget_ms=6, stop_on_error=True) as app:
         runs = [app.schedule(worker, 0, budget_ms=3) for worker in workers]
         app.run(frames=2)
     assert all(run.done and run.frames == 2 for run in runs)

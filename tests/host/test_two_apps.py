@@ -36,7 +36,7 @@ class Show(pf.Script):
             thing.release()
 
 backend, headless = sys.argv[1], [kind == "headless" for kind in sys.argv[2:]]
-apps = [pf.App(size=(64, 64), headless=kind, vsync=False) for kind in headless]
+apps = [pf.App(size=(64, 64), headless=kind, vsync=False, stop_on_error=True) for kind in headless]
 scripts = [Show(backend, 0.3), Show(backend, 0.45)]
 for app, script in zip(apps, scripts):
     app.add(script)
@@ -46,7 +46,7 @@ for frame in range(8):
         app.loop_once()
     assert own.schedule(np.ones((1, 3, 4, 5), np.float32)).peek_output().download_to_array().max() == 1.5
 apps[0].release()
-third = pf.App(size=(32, 32), headless=headless[0], vsync=False)
+third = pf.App(size=(32, 32), headless=headless[0], vsync=False, stop_on_error=True)
 third.add(Show(backend, 0.5))
 for _ in range(4):
     third.loop_once()

@@ -11,14 +11,16 @@ import pytest
 from PIL import Image
 
 from perframe.errors import PerframeError
-from perframe.host import App, CloseEvent, Event, Frame, KeyEvent, ManualClock, ResizeEvent, Script
+from perframe.host import App, CloseEvent, Event, Frame, KeyEvent, ManualClock, ResizeEvent, Script, TextEvent
 
 pytestmark = pytest.mark.window
 
 
 @pytest.fixture
 def app(display: None, gl_context: Any) -> Iterator[App]:
-    with App(size=(160, 120), title="test", headless=False, clock=ManualClock(1 / 60), vsync=False) as app:
+    with App(
+        size=(160, 120), title="test", headless=False, clock=ManualClock(1 / 60), vsync=False, stop_on_error=True
+    ) as app:
         yield app
 
 
@@ -105,6 +107,7 @@ def test_keys_and_the_close_button(app: App, tmp_path: Path) -> None:
     surface: Any = app.surface
     surface._on_key(handle(app), glfw.KEY_LEFT_SHIFT, 50, glfw.PRESS, glfw.MOD_SHIFT)
     surface._on_key(handle(app), glfw.KEY_UNKNOWN, 77, glfw.RELEASE, 0)
+    surface._on_text(handle(app), ord("ß"))
     surface._on_mouse_button(handle(app), glfw.MOUSE_BUTTON_RIGHT, glfw.PRESS, 0)
     surface._on_mouse_move(handle(app), 80.0, 30.0)
     surface._on_scroll(handle(app), 0.0, -1.0)
@@ -112,6 +115,7 @@ def test_keys_and_the_close_button(app: App, tmp_path: Path) -> None:
     app.run()
     assert KeyEvent("left_shift", True, False, frozenset({"shift"})) in script.events
     assert KeyEvent("scancode_77", False) in script.events
+    assert TextEvent("ß") in script.events and app.input.text == "ß"
     assert script.events[-1] == CloseEvent()
     assert app.input.buttons == {"right"} and app.input.keys == {"left_shift"}
     assert app.input.mouse_position == (80.0, 30.0) and app.input.scroll == (0.0, -1.0)
@@ -123,7 +127,7 @@ def test_keys_and_the_close_button(app: App, tmp_path: Path) -> None:
 
 def test_a_window_lives_beside_a_headless_context(app: App, gl_context: Any, tmp_path: Path) -> None:
     app.add(TopIsRed(tmp_path / "beside.png"))
-    with App(size=(8, 8), headless=True) as headless:
+    with App(size=(8, 8), headless=True, stop_on_error=True) as headless:
         for _ in range(2):
             headless.loop_once()
             app.loop_once()
@@ -133,10 +137,99 @@ def test_a_window_lives_beside_a_headless_context(app: App, gl_context: Any, tmp
 
 
 def test_two_windows(app: App, tmp_path: Path) -> None:
-    with App(size=(64, 64), title="second", headless=None, vsync=False) as second:
+    with App(size=(64, 64), title="second", headless=None, vsync=False, stop_on_error=True) as second:
         app.add(TopIsRed(tmp_path / "first.png"))
         for _ in range(2):
             app.loop_once()
             second.loop_once()
     app.loop_once()
     assert_top_is_red(tmp_path / "first.png", (160, 120))
+
+
+def test_full_screen_keeps_what_is_in_the_context(app: App, tmp_path: Path) -> None:
+    surface: Any = app.surface
+    assert app.ctx is not None
+    texture = app.ctx.texture((2, 2), 4, bytes(range(16)))
+    script = TopIsRed(tmp_path / "full.png")
+    app.run(script, frames=1)
+    assert not surface.fullscreen
+    surface.fullscreen = True
+    for _ in range(200):
+        if app.loop_once().size == (1024, 768):
+            break
+    app.loop_once()
+    assert surface.fullscreen and ResizeEvent((1024, 768)) in script.events
+    assert_top_is_red(tmp_path / "full.png", (1024, 768))
+    surface.fullscreen = True  # again
+    surface.fullscreen = False
+    for _ in range(200):
+        if app.loop_once().size == (160, 120):
+            break
+    app.loop_once()
+    assert_top_is_red(tmp_path / "full.png", (160, 120))
+    assert texture.read() == bytes(range(16)) and app.ctx.error == "GL_NO_ERROR"
+
+
+def test_the_display_is_waited_for_if_it_is_asked(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    import glfw
+
+    surface: Any = app.surface
+    intervals: list[int] = []
+    monkeypatch.setattr(glfw, "swap_interval", intervals.append)
+    assert surface.vsync is False
+    surface.vsync = True
+    surface.fullscreen = True
+    surface.fullscreen = False
+    surface.vsync = False
+    assert intervals == [1, 1, 1, 0] and surface.vsync is False
+
+
+def test_positions_are_pixels_on_a_dense_screen(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    import glfw
+
+    surface: Any = app.surface
+    monkeypatch.setattr(glfw, "get_window_content_scale", lambda _: (2.0, 2.0))
+    surface._on_resize(handle(app), 320, 240)  # the window stays 160 × 120 of the system's units
+    surface._on_mouse_move(handle(app), 80.0, 30.0)
+    app.loop_once()
+    assert app.size == (320, 240) and app.input.mouse_position == (160.0, 60.0) and surface.scale == 2.0
+
+
+def test_gamepads_are_found_and_read(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    """glfw's part is not there without a device; its names and its order of buttons and axes are."""
+    import glfw
+
+    class State:
+        buttons = [0] * (glfw.GAMEPAD_BUTTON_LAST + 1)
+        axes = [0.0] * (glfw.GAMEPAD_AXIS_LAST + 1)
+
+    state = State()
+    monkeypatch.setattr(glfw, "joystick_is_gamepad", lambda number: number == 1)
+    monkeypatch.setattr(glfw, "get_gamepad_state", lambda number: state)
+    monkeypatch.setattr(glfw, "get_gamepad_name", lambda number: "Pad")
+    for _ in range(61):
+        app.loop_once()
+    assert app.input.gamepads[1].name == "Pad" and app.input.gamepads[1].buttons == set()
+    state.buttons[glfw.GAMEPAD_BUTTON_A] = state.buttons[glfw.GAMEPAD_BUTTON_DPAD_LEFT] = 1
+    state.axes[glfw.GAMEPAD_AXIS_RIGHT_TRIGGER] = -0.75
+    app.loop_once()
+    pad = app.input.gamepads[1]
+    assert pad.buttons == pad.buttons_pressed == {"a", "dpad_left"} and pad.axes["right_trigger"] == -0.75
+    monkeypatch.setattr(glfw, "joystick_is_gamepad", lambda number: False)
+    app.loop_once()
+    assert app.input.gamepads == {}
+
+
+def test_an_error_is_shown_in_the_window(app: App) -> None:
+    seen: list[Any] = []
+
+    class Failing(Script):
+        def update(self, frame: Frame) -> None:
+            raise ZeroDivisionError("as asked")
+
+    swap = app.surface.swap
+    app.stop_on_error = False
+    app.surface.swap = lambda: (seen.append(app.surface.read_pixels()), swap())  # type: ignore[method-assign]
+    app.run(Failing(), lambda: None, frames=2)
+    assert tuple(seen[-1][-1, 0]) == (96, 16, 24) and seen[-1][0, -1].max() == 0
+    assert app.ctx is not None and app.ctx.error == "GL_NO_ERROR"

@@ -96,7 +96,7 @@ class Show(pf.Script):
 @scenario(full=3_000, short=180)
 def app(backend: str, ctx: Any) -> Iterator[None]:
     """A frame loop with a script, which is replaced now and then."""
-    with pf.App(size=(32, 32), headless=True) as loop:
+    with pf.App(size=(32, 32), headless=True, stop_on_error=True) as loop:
         for index in count():
             if index % 60 == 0:
                 script = Show(backend)

@@ -9,6 +9,9 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
+import numpy as np
+from numpy.typing import NDArray
+
 from perframe.backends.operand import Array, Operand, Scratch, StorageRange
 from perframe.backends.precision import Precision
 from perframe.tensor import BackendType, DataType, Storage
@@ -83,13 +86,28 @@ class Program(Protocol):
         """The number of parts in which a step may be submitted, one after the other; 1 if it cannot be divided."""
 
 
+@dataclass(frozen=True)
+class TimedRun:
+    """The times of consecutive steps in one run: the number of the first step, and the nanoseconds of `perf_counter_ns`
+    before each step and after the last. A time that was not measured is NaN.
+    """
+
+    begin: int
+    stamps: NDArray[np.float64]
+
+
 @runtime_checkable
 class TimedProgram(Protocol):
-    """A program whose steps are timed by the device that runs them, and not by the CPU's clock."""
+    """A program whose steps are timed while they run, if the backend's `times_steps` says so."""
 
     def step_seconds(self, repeats: int) -> list[float] | None:
         """The shortest time of each step, in seconds: of so many runs more, or, without repeats, of the runs while the
         backend timed its steps. None if none was timed. Blocks if there are repeats.
+        """
+
+    def take_runs(self, wait: bool = False) -> list[TimedRun]:
+        """Return the timed runs whose times have arrived since the last call, and forget them. A GPU's times come some
+        runs later; `wait` blocks for them.
         """
 
 
@@ -164,7 +182,7 @@ class Backend(Protocol):
     backend_type: BackendType
     memory: Hashable  # backends with equal ones share storage: those of workers in one context, or on the CPU
     precision: Precision  # of the numbers that it keeps
-    times_steps: bool  # whether a GPU times each step of each run; the CPU does not (see TimedProgram)
+    times_steps: bool  # whether each step of each run is timed (see TimedProgram)
 
     def alloc(self, shape: Sequence[int], dtype: DataType) -> Storage:
         """Allocate storage; its values are undefined."""

@@ -85,8 +85,12 @@ def loaded_model(
     from perframe.command_line.progress import progress_bar
     from perframe.importers.loading import load
 
+    source = named_model(name, seed)
     with progress_bar() as progress:
-        return load(named_model(name, seed), optimize, dims, progress=progress, stop_after=stop_after, key=given_key())
+        model = load(source, optimize, dims, progress=progress, stop_after=stop_after, key=given_key())
+    if isinstance(source, bytes):
+        model.name = name
+    return model
 
 
 def parse_dims(text: str) -> dict[str, int]:

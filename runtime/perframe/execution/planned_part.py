@@ -267,7 +267,8 @@ class PlannedPart:
 
     def report(self, repeats: int) -> list[StepReport]:
         """The steps of the plan that ran last, each timed in so many runs more. No run is under way."""
-        return [] if self.latest_plan is None else steps_of(self.model, self.latest_plan, repeats)
+        plan = self.latest_plan
+        return [] if plan is None else steps_of(self.model, plan.input_shapes, plan.segments, repeats)
 
     def planned_parts(self) -> Iterator[PlannedPart]:
         """Yield this part."""

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from time import perf_counter
 
 from perframe.backends.operand import Operand
-from perframe.backends.protocol import Access, Program, TimedProgram
+from perframe.backends.protocol import TimedProgram
 from perframe.model import Layer, Model
-from perframe.plan.plan import Plan
-from perframe.plan.segments import Segment
+from perframe.plan.segments import Segment, Transfer
 from perframe.tensor import BackendType, HostStorage, TensorShape
 from perframe.tensor.partial import DynamicTensorShape, PartialTensor
 
@@ -56,48 +53,43 @@ class StepReport:
     seconds: float | None
 
 
-def steps_of(model: Model, plan: Plan, repeats: int) -> list[StepReport]:
-    """The plan's steps, in the order in which they run, with the times that are measured. No run is under way."""
-    inputs = {
-        value.name: PartialTensor(value.dtype, DynamicTensorShape(shape))
-        for value, shape in zip(model.inputs, plan.input_shapes, strict=True)
-    }
-    known, layers = model.infer(inputs), {layer.name: layer for layer in model.layers}
-    found = []
-    for segment in plan.segments:
-        if not isinstance(segment, Segment):
-            found += [StepReport(name, "", BackendType.CPU, (), (), 0, None, None) for name in segment.layers]
-            continue
-        times = _times(segment, repeats)
+def steps_of(
+    model: Model, input_shapes: Sequence[TensorShape], segments: Sequence[Segment | Transfer], repeats: int
+) -> list[StepReport]:
+    """The steps of a plan's segments, in the order in which they run, with the times that are measured. No run is under
+    way.
+    """
+    report, found = reporter(model, input_shapes), []
+    for segment in segments:
+        times = _times(segment, repeats) if isinstance(segment, Segment) else []
         for index, name in enumerate(segment.layers):
-            seconds = times[index] if times else None
-            found.append(_step(name, layers.get(name), known, segment.backend.backend_type, seconds))
+            found.append(report(name, segment.backend_type, times[index] if times else None))
     return found
 
 
+def reporter(
+    model: Model, input_shapes: Sequence[TensorShape]
+) -> Callable[[str, BackendType, float | None], StepReport]:
+    """Return a function that reports a step: from its layer's name, its backend, and its time in seconds."""
+    inputs = {
+        value.name: PartialTensor(value.dtype, DynamicTensorShape(shape))
+        for value, shape in zip(model.inputs, input_shapes, strict=True)
+    }
+    known, layers = model.infer(inputs), {layer.name: layer for layer in model.layers}
+    return lambda name, backend, seconds: _step(name, layers.get(name), known, backend, seconds)
+
+
 def _times(segment: Segment, repeats: int) -> list[float]:
-    """The shortest time of each step, or nothing if none was measured."""
-    if isinstance(segment.program, TimedProgram):
-        return segment.program.step_seconds(repeats) or []
-    return _seconds(segment.program, segment.access, repeats) if segment.program and repeats else []
-
-
-def _seconds(program: Program, access: Access, repeats: int) -> list[float]:
-    """The shortest time of each step. All steps run in order each time: some write over what they read.
-
-    Readbacks and jobs that use the storages come first.
+    """The shortest time of each step, or nothing if none was measured. Readbacks and jobs that use what the segment
+    writes come before the repeats.
     """
-    for storage in (*access.reads, *access.writes):
+    if not isinstance(segment.program, TimedProgram):
+        return []
+    for storage in (*segment.access.reads, *segment.access.writes) if repeats else ():
         for fence in storage.fences if isinstance(storage, HostStorage) else ():
             with suppress(Exception):
                 fence.wait()
-    best = [math.inf] * len(program)
-    for _ in range(repeats):
-        for index, least in enumerate(best):
-            begin = perf_counter()
-            program.run(index, index + 1)
-            best[index] = min(least, perf_counter() - begin)
-    return best
+    return segment.program.step_seconds(repeats) or []
 
 
 def _step(

@@ -31,6 +31,7 @@ from perframe.execution.machine import Machine, Values, downloaded
 from perframe.execution.parts import Parts
 from perframe.execution.report import MemoryUse, StepReport
 from perframe.execution.warming import Warming, check_budget
+from perframe.execution.watchers import watchers
 from perframe.importers.loading import load
 from perframe.model import Model
 from perframe.passes.prepared import prepared
@@ -149,9 +150,7 @@ class Worker:
         try:
             self._check_open()
             values = self._inputs.gather(inputs, named)
-            self._runs += 1
-            if self._check is not None:
-                self._check.begin_run()
+            self._begin_run()
             if self._guarded is None:
                 self.parts.run_whole(values)
             else:
@@ -241,9 +240,7 @@ class Worker:
     def _steps(self, values: Values, steps: Iterator[T]) -> Iterator[T]:
         """Take a step of a run at a time, and keep its outputs after the last."""
         with self._lock:
-            self._runs += 1
-            if self._check is not None:
-                self._check.begin_run()
+            self._begin_run()
             run = self._runs
             step = self._next_of(steps)
         while step is not END:
@@ -255,6 +252,13 @@ class Worker:
                 step = self._next_of(steps)
         with self._lock:
             self._keep_outputs(values)
+
+    def _begin_run(self) -> None:
+        self._runs += 1
+        if self._check is not None:
+            self._check.begin_run()
+        for watcher in watchers:
+            watcher.run_begins(self)
 
     def _next_of(self, steps: Iterator[T]) -> T | object:
         """Take a step, and return what it yields; END after the last."""
@@ -270,6 +274,8 @@ class Worker:
                 outputs[name] = _as_output(name, value)
         self._outputs = outputs
         self._backend.flush()
+        for watcher in watchers:
+            watcher.run_submitted(self)
 
     def peek_output(self, name: str | int | None = None) -> Any:
         """Return an output of the last run: by name, by index, or the first.
@@ -319,11 +325,11 @@ class Worker:
     def report(self, repeats: int = 0) -> list[StepReport]:
         """The steps that the last run ran, each with its layer, shapes, bytes and operations.
 
-        With `repeats`, each step runs so many times more, and reports its shortest time in seconds: alone, by the
-        CPU's clock, or, on a GPU, within a run and by the GPU's clock. These runs may overwrite the outputs. Without
-        `repeats`, steps on a GPU report their shortest time since `time_steps()`. A step in the body of a loop stands
-        once. Layers between plans, which run on the host, have no steps. The call blocks, and is not for frames. Raises
-        ClosedError after release(), and InputError for a number of repeats that is negative or not whole.
+        With `repeats`, the steps run so many times more, and report their shortest time in seconds within a run, by the
+        clock of the CPU or of the GPU. These runs may overwrite the outputs. Without `repeats`, they report their
+        shortest time since `time_steps()`. A step in the body of a loop stands once. Layers between plans, which run on
+        the host, have no steps. The call blocks, and is not for frames. Raises ClosedError after release(), and
+        InputError for a number of repeats that is negative or not whole.
         """
         if not isinstance(repeats, int) or repeats < 0:
             raise InputError(f"report(repeats) takes a whole number of at least 0, and got {repeats!r}")
@@ -332,15 +338,17 @@ class Worker:
             self._host.close()  # it waits for the last job
             return [step for part in self.parts.planned_parts() for step in part.report(repeats)]
 
-    def time_steps(self, on: bool = True) -> None:
-        """Let a GPU time each step of each run from now on, or no longer; `report()` has the times.
+    def time_steps(self, on: bool = True) -> bool:
+        """Let the backend time each step of each run from now on, or no longer; `report()` has the times. Return
+        whether it did so before.
 
-        Nothing waits for the times: they are read some runs later. A step on the CPU is timed by `report(repeats)`
-        alone. Raises ClosedError after release().
+        Nothing waits for the times: those of a GPU are read some runs later. Raises ClosedError after release().
         """
         with self._lock:
             self._check_open()
-            self._backend.times_steps = on
+            before, self._backend.times_steps = self._backend.times_steps, on
+            self._host.times_steps = on
+        return before
 
     # --- the end ---
 
@@ -356,6 +364,8 @@ class Worker:
             self._closed = True
             self._outputs = self._warming = None
             self._host.close()
+            for watcher in watchers:
+                watcher.worker_ends(self)
             self.parts.release()
             self._backend.close()
 

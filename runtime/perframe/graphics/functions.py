@@ -63,6 +63,7 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "glGetProgramiv": (None, _U, _U, _P),
     "glGetQueryObjectiv": (None, _U, _U, _P),
     "glGetQueryObjectui64v": (None, _U, _U, _P),
+    "glGetInteger64v": (None, _U, _P),
     "glGetQueryiv": (None, _U, _U, _P),
     "glGetString": (_P, _U),
     "glGetTexLevelParameteriv": (None, _U, _I, _U, _P),

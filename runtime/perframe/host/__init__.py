@@ -3,16 +3,23 @@
 from perframe.host.app import App
 from perframe.host.clock import Clock, ManualClock, SystemClock
 from perframe.host.coroutines import next_frame, seconds
+from perframe.host.failures import Failure
 from perframe.host.frame import Frame
+from perframe.host.guest import attach
 from perframe.host.input import (
     CloseEvent,
     Event,
+    Gamepad,
+    GamepadAxisEvent,
+    GamepadButtonEvent,
+    GamepadEvent,
     Input,
     KeyEvent,
     MouseButtonEvent,
     MouseMoveEvent,
     ResizeEvent,
     ScrollEvent,
+    TextEvent,
 )
 from perframe.host.runs import Run
 from perframe.host.script import Script
@@ -24,7 +31,12 @@ __all__ = [
     "Clock",
     "CloseEvent",
     "Event",
+    "Failure",
     "Frame",
+    "Gamepad",
+    "GamepadAxisEvent",
+    "GamepadButtonEvent",
+    "GamepadEvent",
     "Input",
     "KeyEvent",
     "ManualClock",
@@ -37,6 +49,8 @@ __all__ = [
     "Surface",
     "SystemClock",
     "Task",
+    "TextEvent",
+    "attach",
     "next_frame",
     "open_surface",
     "seconds",

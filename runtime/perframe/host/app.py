@@ -11,16 +11,21 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from perframe.errors import ClosedError, InputError
+from perframe.errors import ClosedError, ContextLostError, InputError
 from perframe.host.clock import Clock, SystemClock
 from perframe.host.coroutines import CoroutineTask
-from perframe.host.frame import Frame, Timeline, is_number
+from perframe.host.event_loop import FrameLoop
+from perframe.host.failures import Failures
+from perframe.host.frame import Frame, TimeControls, Timeline, is_number
 from perframe.host.input import CloseEvent, Event, Input
 from perframe.host.pending import PendingResult, ReadbackTask, ScheduleTask
+from perframe.host.pixels import write_pngs
+from perframe.host.reload import Reloader
 from perframe.host.runs import Policy, Run, RunList, RunsInSlices
-from perframe.host.script import Script, ScriptList
+from perframe.host.script import AnyScript, Script, ScriptList
 from perframe.host.surface import Surface, open_surface
 from perframe.host.tasks import Task, TaskList
+from perframe.host.watchdog import Watchdog
 from perframe.tensor.readback import FrameState
 
 if TYPE_CHECKING:
@@ -31,7 +36,7 @@ T = TypeVar("T")
 log = logging.getLogger("perframe")
 
 
-class App:
+class App(TimeControls):
     """A frame loop around scripts.
 
     `size` is the width and height of the surface, in pixels. `headless` False asks for a window, True for an off-screen
@@ -40,10 +45,14 @@ class App:
     `fixed_delta_time` seconds, and runs at most `max_fixed_steps` times a frame. Further steps are dropped, so a
     simulation slows down when the machine cannot keep up.
 
-    The runs of all workers (see `schedule`) share `budget_ms` milliseconds a frame; without it each has its own.
+    An error of a script does not end the loop: it is logged with the names of the script and its hook, counted in
+    `failures`, and shown on the surface for some seconds. With `stop_on_error` it leaves the loop. A script whose
+    `start` fails is disabled; if this happens to all scripts, the error leaves the loop. So does a ContextLostError.
 
-    `run` releases everything at its end. In a `with` block the end of the block does so instead, so that the app can be
-    inspected and run again inside the block.
+    With `reload`, files of scripts that change are loaded anew while they run (see docs/host.md). The runs
+    of all workers (see `schedule`) share `budget_ms` milliseconds a frame; without it each has its own. `run` releases
+    everything at its end. In a `with` block the end of the block does so instead, so that the app can be inspected and
+    run again inside the block.
     """
 
     def __init__(
@@ -57,15 +66,22 @@ class App:
         vsync: bool = True,
         surface: Surface | None = None,
         budget_ms: float | None = None,
+        stop_on_error: bool = False,
+        reload: bool = False,
     ) -> None:
         if budget_ms is not None and not (is_number(budget_ms) and budget_ms >= 0):
             raise InputError(f"budget_ms is a number of milliseconds of at least 0 or None, and got {budget_ms!r}")
         self._timeline = Timeline(SystemClock() if clock is None else clock, fixed_delta_time, max_fixed_steps)
-        self._scripts = ScriptList(self.start_coroutine)
-        self._readbacks: TaskList[ReadbackTask[Any]] = TaskList()
-        self._coroutines: TaskList[CoroutineTask[Any]] = TaskList()
-        self._schedules: TaskList[ScheduleTask] = TaskList()
-        self._runs = RunList()
+        self.stop_on_error = stop_on_error
+        self.failures = Failures(self.clock)
+        self._scripts = ScriptList(self.start_coroutine, self._goes_on)
+        self._readbacks: TaskList[ReadbackTask[Any]] = TaskList(self._goes_on)
+        self._coroutines: TaskList[CoroutineTask[Any]] = TaskList(self._goes_on)
+        self._schedules: TaskList[ScheduleTask] = TaskList(self._goes_on)
+        self._runs = RunList(self._goes_on)
+        self._event_loop: FrameLoop | None = None
+        self._reloader = Reloader(self._scripts, self.failures) if reload else None
+        self._watchdog = Watchdog()
         self.budget_ms = budget_ms
         self._posted: list[Event] = []
         self._screenshots: list[Path] = []
@@ -98,11 +114,11 @@ class App:
         """The source of the time."""
         return self._timeline.clock
 
-    def run(self, *scripts: Script, frames: int | None = None) -> None:
+    def run(self, *scripts: AnyScript, frames: int | None = None) -> None:
         """Add the scripts and loop until `quit`, until the window is closed, or for `frames` frames.
 
-        An error of a hook or a coroutine leaves `run` with the names of the script and the hook added, after everything
-        is released (in a `with` block the block's end releases).
+        An error that ends the loop leaves `run` with the names of the script and the hook added, after everything is
+        released (in a `with` block the block's end releases).
         """
         if frames is not None and not isinstance(frames, int):
             raise InputError(f"run takes a whole number of frames, not {frames!r}")
@@ -120,42 +136,43 @@ class App:
         `release`.
         """
         with self._frame_scope():
+            if self._reloader is not None:
+                self._reloader.step()
             events = self.surface.poll_events()
             self.surface.begin_frame()
             self._scripts.start_waiting()
             self._deliver(events)
             frame = self._tick()
-            self._readbacks.step()
-            self._coroutines.step()
-            for _ in range(frame.fixed_steps):
-                self._scripts.call("fixed_update", frame)
-            self._scripts.call("update", frame)
-            self._scripts.call("late_update", frame)
-            self._schedules.step()
-            self._runs.step(self.budget_ms)
+            if not self.paused or self._timeline.steps_once:
+                self._advance(frame)
+            self._timeline.steps_once = False
             self._scripts.call("render", frame)
+            self.failures.show(self.surface)
             self._save_screenshots()
             self.surface.swap()
         return frame
 
-    def add(self, script: Script) -> None:
+    def add(self, script: AnyScript) -> None:
         """Add a script: its `awake` runs now, its `start` when the next frame begins.
 
-        If `awake` fails, the script is not added. Raises InputError if it is not a Script, or already part of the app.
+        A function is called in each frame as a script's `update`, with those of `frame` and `app` that are its
+        parameters. If `awake` fails, the script is not added. Raises InputError if it is neither a Script nor a
+        function, or already part of the app.
         """
         self._require_open()
-        self._scripts.check(script)
+        script = self._scripts.accept(script)
         script.app = self
         try:
             self._scripts.add(script)
+            if self._reloader is not None:
+                self._reloader.add(script)
         except BaseException:
             self._cancel(script)
             raise
 
-    def remove(self, script: Script) -> None:
+    def remove(self, script: AnyScript) -> None:
         """Remove a script: cancel its tasks, and run its `destroy` now. Raises InputError if it is not in the app."""
-        if script not in self._scripts:
-            raise InputError(f"{type(script).__name__} is not part of the app")
+        script = self._scripts.find(script)
         self._cancel(script)
         self._scripts.destroy(script)
 
@@ -172,11 +189,12 @@ class App:
     ) -> Task[T]:
         """Run a coroutine in the loop: at once up to its first `await`, from then on once a frame.
 
-        The coroutine is cancelled when `owner` is removed or the app is released. If it fails, its error leaves the
-        loop with `name` added. The default is the coroutine's own name.
+        The coroutine may await what asyncio offers (`sleep`, `create_task`, `gather`, `wait_for`, `to_thread`): an
+        event loop of the app goes on in each frame, without waiting. It is cancelled when `owner` is removed or the app
+        is released. If it fails, `name` says where. The default is the coroutine's own name.
         """
         self._require_open()
-        task = CoroutineTask(coroutine, self._timeline, name, owner)
+        task = CoroutineTask(coroutine, self._timeline, self._asyncio, name, owner)
         task.step()
         self._coroutines.add(task)
         return task
@@ -246,6 +264,18 @@ class App:
         self._runs.add(run, policy)
         return run
 
+    def watch(
+        self, path: str | os.PathLike[str], callback: Callable[[Path], object], owner: Script | None = None
+    ) -> None:
+        """Call `callback(path)` now, and with `reload` also when the file has changed: to compile a shader again, for
+        example. A later error is shown until the file is mended. `owner` is as for `start_coroutine`.
+        """
+        self._require_open()
+        file = Path(path).resolve()
+        callback(file)
+        if self._reloader is not None:
+            self._reloader.watch(file, callback, owner)
+
     def screenshot(self, path: str | os.PathLike[str]) -> None:
         """Write the picture to a PNG file: when this frame is rendered, if called in a hook; otherwise now.
 
@@ -262,9 +292,14 @@ class App:
         if self._released:
             return
         self._released = True
+        self._watchdog.release()
+        if self._reloader is not None:
+            self._reloader.release()
         with ExitStack() as stack:  # calls its callbacks in reverse order, all of them even if one fails
             if self._owns_surface:
                 stack.callback(self.surface.release)
+            if self._event_loop is not None:
+                stack.callback(self._event_loop.end)
             for script in self._scripts:
                 stack.callback(self._scripts.destroy, script)
                 stack.callback(self._cancel, script)
@@ -290,10 +325,42 @@ class App:
     def _frame_scope(self) -> Iterator[None]:
         self._require_open()
         self._in_frame = True
+        around = FrameState.index, FrameState.inside  # another app's, if its script runs this frame
+        self._watchdog.begin()
         try:
             yield
         finally:
-            self._in_frame = FrameState.inside = False
+            self._watchdog.end()
+            self._in_frame = False
+            FrameState.inside = around[1]
+            if FrameState.inside:
+                FrameState.index = around[0]
+
+    def _advance(self, frame: Frame) -> None:
+        """Let everything go on that time moves."""
+        self._readbacks.step()
+        if self._event_loop is not None:
+            self._event_loop.advance()
+        self._coroutines.step()
+        for _ in range(frame.fixed_steps):
+            self._scripts.call("fixed_update", frame)
+        self._scripts.call("update", frame)
+        self._scripts.call("late_update", frame)
+        self._schedules.step()
+        self._runs.step(self.budget_ms)
+
+    def _asyncio(self) -> FrameLoop:
+        """The app's event loop of asyncio, made when the first coroutine needs it."""
+        if self._event_loop is None:
+            self._event_loop = FrameLoop(self.clock, self._goes_on)
+        return self._event_loop
+
+    def _goes_on(self, where: str, error: Exception, stays: bool = False) -> bool:
+        """Report an error, and return whether the loop goes on."""
+        if self.stop_on_error or isinstance(error, ContextLostError):
+            return False
+        self.failures.add(where, error, stays)
+        return True
 
     def _deliver(self, events: list[Event]) -> None:
         posted, self._posted = self._posted, []
@@ -310,28 +377,21 @@ class App:
             shared = min(shared, self.budget_ms)
         budget_ms = sum(task.budget_ms for task in self._schedules) + shared
         self.frame = frame = self._timeline.tick(self.surface.size, budget_ms)
-        FrameState.index, FrameState.inside = frame.index, True
+        FrameState.begin(frame.index)
         return frame
 
     def _save_screenshots(self) -> None:
         paths, self._screenshots = self._screenshots, []
-        if not paths:
-            return
-        from PIL import Image
-
-        image = Image.fromarray(self.surface.read_pixels())
-        for path in paths:
-            part = path.with_name(f".{path.name}.{os.getpid()}.part")
-            try:
-                image.save(part, format="PNG")
-                part.replace(path)
-            finally:
-                part.unlink(missing_ok=True)
+        if paths:
+            write_pngs(self.surface.read_pixels(), paths)
 
     def _cancel(self, owner: Script | None = None) -> None:
         self._schedules.cancel(owner)
         self._runs.cancel(owner)
         self._coroutines.cancel(owner)
+        for one in (self._event_loop, self._reloader):
+            if one is not None and owner is not None:
+                one.cancel(owner)
         self._readbacks.cancel(owner)
 
     def _require_open(self) -> None:

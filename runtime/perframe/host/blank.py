@@ -33,6 +33,12 @@ class BlankSurface:
         """Keep a copy of the picture, stretched to the surface. Raises InputError if it is not a picture."""
         self._pixels = fit(pixels, self.size).copy()
 
+    def draw_over(self, pixels: Pixels) -> None:
+        """Copy a picture over the lower left corner."""
+        picture = self.read_pixels()
+        picture[picture.shape[0] - pixels.shape[0] :, : pixels.shape[1]] = pixels
+        self._pixels = picture
+
     def read_pixels(self) -> Pixels:
         """This frame's picture; black if there is none."""
         if self._pixels is None:

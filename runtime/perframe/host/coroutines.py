@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import types
-from collections.abc import Coroutine, Generator
-from contextvars import ContextVar
+from asyncio import CancelledError
+from collections.abc import Callable, Coroutine, Generator
+from contextvars import ContextVar, copy_context
 from typing import Any, TypeVar
 
 from perframe.errors import InputError, PerframeError
+from perframe.host.event_loop import CurrentTask, FrameLoop, owner_of_code
 from perframe.host.frame import Timeline, is_number
 from perframe.host.tasks import Task
 
@@ -44,12 +45,13 @@ def seconds(duration: float) -> Generator[None, None, None]:
 
 
 class CoroutineTask(Task[T]):
-    """A coroutine that the loop runs. It may await anything that yields None until it is done."""
+    """A coroutine that the loop runs. It may await what asyncio has, and anything that yields None until it is done."""
 
     def __init__(
         self,
         coroutine: Coroutine[Any, Any, T],
         timeline: Timeline,
+        loop: Callable[[], FrameLoop],
         name: str | None = None,
         owner: object | None = None,
     ) -> None:
@@ -59,38 +61,47 @@ class CoroutineTask(Task[T]):
         self._coroutine = coroutine
         self._timeline = timeline
         self._stepped_in_frame: int | None = None
+        self._current = CurrentTask(self.name, loop())
+        self._context = copy_context()
+        self._context.run(_timeline.set, timeline)
+        self._context.run(owner_of_code.set, owner)
 
     def _advance(self) -> None:
-        if self._stepped_in_frame == self._timeline.index:
-            return  # it has run in this frame already
+        if self._stepped_in_frame == self._timeline.index or self._current.is_waiting:
+            return  # it has run in this frame already, or asyncio has not done what it waits for
         self._stepped_in_frame = self._timeline.index
-        token = _timeline.set(self._timeline)
-        # In a notebook asyncio runs around this loop. An awaitable of asyncio must not find that outer loop here.
-        around = asyncio._get_running_loop()
-        asyncio._set_running_loop(None)
         try:
-            yielded = self._coroutine.send(None)
-            if yielded is not None:
-                self._coroutine.throw(_foreign_awaitable(yielded))  # so that the traceback shows the `await`
+            with self._current.entered():
+                if self._current.take_cancellation():
+                    self._wait_for(self._context.run(self._coroutine.throw, CancelledError()))
+                else:
+                    self._wait_for(self._context.run(self._coroutine.send, None))
         except StopIteration as stop:
             self._finish(stop.value)
-        except RuntimeError as error:
-            if "no running event loop" not in str(error):
-                raise
-            raise PerframeError(
-                "a coroutine of an App awaited an awaitable of asyncio, whose loop does not run here: use "
-                "perframe.seconds() and perframe.next_frame()"
-            ) from error
-        finally:
-            asyncio._set_running_loop(around)
-            _timeline.reset(token)
+        except CancelledError:
+            self.cancel()
+
+    def _wait_for(self, yielded: Any) -> None:
+        """Note for which future of asyncio the coroutine waits, if it waits for one."""
+        self._current.future = None
+        if yielded is None:
+            return
+        if getattr(yielded, "_asyncio_future_blocking", None) and yielded.get_loop() is self._current.loop:
+            yielded._asyncio_future_blocking = False
+            self._current.future = yielded
+        else:  # thrown where the `await` is, so that the traceback shows it
+            self._context.run(self._coroutine.throw, _foreign_awaitable(yielded))
 
     def _close(self) -> None:
-        self._coroutine.close()
+        with self._current.entered():
+            self._context.run(self._coroutine.close)
+        if self._current.future is not None:
+            self._current.future.cancel()
 
 
 def _foreign_awaitable(yielded: object) -> PerframeError:
     return PerframeError(
         f"the awaited object yielded a {type(yielded).__name__}: it belongs to another event loop. A coroutine of an "
-        "App can await next_frame(), seconds(), a Readback, a Task, a coroutine, and objects that yield None until done"
+        "App can await next_frame(), seconds(), a Readback, a Task, a coroutine, what asyncio makes in this App, and "
+        "objects that yield None until done"
     )

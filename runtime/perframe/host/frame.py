@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from numbers import Real
 
 from perframe.errors import InputError
@@ -19,7 +19,7 @@ class Frame:
     time: float
     """The time from the beginning of the loop to the beginning of this frame."""
     delta_time: float
-    """The time since the frame before; nearly 0 in the first frame."""
+    """The time since the frame before; nearly 0 in the first frame. 0 while the app is paused."""
     fixed_delta_time: float
     """The time that one `fixed_update` stands for."""
     fixed_steps: int
@@ -30,6 +30,8 @@ class Frame:
     """Width and height of the surface in pixels."""
     budget_ms: float
     """The milliseconds of this frame that all schedules together may take, if they are pending at its beginning."""
+    real_delta_time: float = field(default=0.0, compare=False)
+    """The time since the frame before by the clock, whatever the time scale is."""
 
 
 def is_number(value: object) -> bool:
@@ -50,6 +52,10 @@ class Timeline:
         self.clock = clock
         self.index = -1
         self.time = 0.0
+        self.scale = 1.0
+        self.paused = False
+        self.steps_once = False  # this frame alone runs, although the app is paused
+        self._real_time = self._lost = 0.0
         self._origin: float | None = None
         self._fixed_delta_time = fixed_delta_time
         self._max_fixed_steps = max_fixed_steps
@@ -59,10 +65,13 @@ class Timeline:
         """Begin the next frame, and return its facts. Time counts from the first call, not from the loop's setup."""
         if self._origin is None:
             self._origin = self.clock.now()
-        time = self.clock.tick() - self._origin
-        delta_time = time - self.time
+        real_time = self.clock.tick() - self._origin
+        real_delta_time = real_time - self._real_time
+        self._real_time = real_time
+        delta_time = self._scaled(real_delta_time)
         self.index += 1
-        self.time = time
+        self.time = time = self.time + delta_time
+        self._lost = real_time - time
         fixed_steps = self._take_fixed_steps(delta_time)
         return Frame(
             index=self.index,
@@ -73,7 +82,16 @@ class Timeline:
             fixed_alpha=max(0.0, self._owed_steps),
             size=size,
             budget_ms=budget_ms,
+            real_delta_time=real_delta_time,
         )
+
+    def _scaled(self, real_delta_time: float) -> float:
+        """The time that this frame stands for."""
+        if self.paused:
+            return self._fixed_delta_time if self.steps_once else 0.0
+        if self.scale == 1:
+            return self._real_time - self._lost - self.time  # so that rounding errors do not add up
+        return real_delta_time * self.scale
 
     def _take_fixed_steps(self, delta_time: float) -> int:
         """Return the number of whole steps that are due, and keep the rest for later frames.
@@ -86,3 +104,33 @@ class Timeline:
         whole = math.floor(self._owed_steps + 1e-6)
         self._owed_steps -= whole
         return min(whole, self._max_fixed_steps)
+
+
+class TimeControls:
+    """The part of an app that makes its time go slower, stand still, or go on step by step."""
+
+    _timeline: Timeline
+
+    @property
+    def time_scale(self) -> float:
+        """Seconds of `frame.time` for a second of the clock: 0.5 is slow motion. Raises InputError below 0."""
+        return self._timeline.scale
+
+    @time_scale.setter
+    def time_scale(self, scale: float) -> None:
+        if not is_number(scale) or scale < 0:
+            raise InputError(f"time_scale is a number of at least 0, and got {scale!r}")
+        self._timeline.scale = float(scale)
+
+    @property
+    def paused(self) -> bool:
+        """Whether time stands still: only `on_event` and `render` are called, and no task goes on."""
+        return self._timeline.paused
+
+    @paused.setter
+    def paused(self, paused: bool) -> None:
+        self._timeline.paused = bool(paused)
+
+    def step(self) -> None:
+        """Pause, and let the next frame run as if it took `fixed_delta_time`."""
+        self._timeline.paused = self._timeline.steps_once = True

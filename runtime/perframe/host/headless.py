@@ -50,6 +50,10 @@ class HeadlessSurface:
         """Fill the framebuffer with a picture. Raises InputError if it is not one."""
         picture.draw(self.ctx, self.framebuffer, picture.fit(pixels, self.size))
 
+    def draw_over(self, pixels: Pixels) -> None:
+        """Draw a picture over the lower left corner."""
+        picture.draw(self.ctx, self.framebuffer, pixels)
+
     def read_pixels(self) -> Pixels:
         """The picture so far, H×W×3, top row first. Waits for the GPU."""
         return picture.read(self.framebuffer)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,7 +37,7 @@ def fit(pixels: np.ndarray[Any, Any], size: tuple[int, int]) -> Pixels:
 
 
 def draw(ctx: moderngl.Context, framebuffer: moderngl.Framebuffer, pixels: Pixels) -> None:
-    """Fill a framebuffer with a picture of its size. GL's first row is the bottom one."""
+    """Draw a picture into a framebuffer, from its lower left corner. GL's first row is the bottom one."""
     height, width, _ = pixels.shape
     rgba = np.full((height, width, 4), 255, np.uint8)
     rgba[:, :, :3] = pixels[::-1]
@@ -77,3 +79,16 @@ def read(framebuffer: moderngl.Framebuffer) -> Pixels:
     width, height = framebuffer.size
     rows = np.frombuffer(framebuffer.read(components=3, alignment=1), np.uint8).reshape(height, width, 3)
     return np.ascontiguousarray(rows[::-1])
+
+
+def write_pngs(pixels: np.ndarray[Any, Any], paths: Iterable[Path]) -> None:
+    """Write a picture to PNG files, which appear only when they are complete."""
+    from PIL import Image
+
+    for path in paths:
+        part = path.with_name(f".{path.name}.{os.getpid()}.part")
+        try:
+            Image.fromarray(pixels).save(part, format="PNG")
+            part.replace(path)
+        finally:
+            part.unlink(missing_ok=True)

@@ -99,9 +99,12 @@ class Run(Task[Any]):
 class RunList:
     """The runs of all workers. A worker has one run at a time; `policy` says what happens to a run that is asked for
     meanwhile: the newest one waits and replaces an older one that waits, all wait in a queue, or it is skipped.
+
+    `fails` is called with a run's name and its error, and tells whether the loop goes on nevertheless.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, fails: Callable[[str, Exception], bool]) -> None:
+        self._fails = fails
         self._runs: list[Run] = []  # in the order in which they were asked for
 
     def __iter__(self) -> Iterator[Run]:
@@ -140,7 +143,11 @@ class RunList:
         for run in self.current():
             if spent and budget_ms is not None and spent + run.budget_ms > budget_ms:
                 continue
-            run.step()
+            try:
+                run.step()
+            except Exception as error:
+                if not self._fails(run.name, error):
+                    raise
             spent += run.latest_ms
         self._runs = [run for run in self._runs if not run.done]
 

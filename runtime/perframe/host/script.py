@@ -14,6 +14,9 @@ from perframe.host.tasks import Task
 if TYPE_CHECKING:
     from perframe.host.app import App
 
+AnyScript = Any
+"""A Script, or a function that is called as a script's `update`. It may have the parameters `frame` and `app`."""
+
 Hook = Coroutine[Any, Any, object] | None
 """The result of a hook: None, or a coroutine if the hook is an `async def`."""
 
@@ -27,6 +30,9 @@ class Script:
     """
 
     app: App
+    enabled: bool = True
+    """Whether the hooks are called, except `awake` and `destroy`. A script that is not enabled starts when it is. Its
+    tasks go on."""
 
     def awake(self) -> Hook:
         """Called as soon as the script is added to an app."""
@@ -53,11 +59,44 @@ class Script:
         """Called once, when the script is removed or the app is released. The script's tasks are cancelled before."""
 
 
-class ScriptList:
-    """The scripts of an app, called in the order in which they were added. Any hook may add and remove scripts."""
+class FunctionScript(Script):
+    """A script whose `update` calls a function."""
 
-    def __init__(self, start_coroutine: Callable[[Coroutine[Any, Any, Any], str, Script], Task[Any]]) -> None:
+    def __init__(self, function: Callable[..., object]) -> None:
+        self.function = function
+        self.arguments = tuple(inspect.signature(function).parameters)
+        if not set(self.arguments) <= {"frame", "app"}:
+            raise InputError(
+                f"{self.name} has the parameters {', '.join(self.arguments)}: a function that is a script can have "
+                "`frame` and `app`"
+            )
+
+    @property
+    def name(self) -> str:
+        """The function's name."""
+        return getattr(self.function, "__qualname__", repr(self.function))
+
+    def update(self, frame: Frame) -> Any:
+        """Call the function."""
+        given = {"frame": frame, "app": self.app}
+        return self.function(**{argument: given[argument] for argument in self.arguments})
+
+
+class ScriptList:
+    """The scripts of an app, called in the order in which they were added. Any hook may add and remove scripts.
+
+    `fails` is called with a hook's name and its error, and tells whether the loop goes on nevertheless. A script whose
+    `start` has failed is disabled.
+    """
+
+    def __init__(
+        self,
+        start_coroutine: Callable[[Coroutine[Any, Any, Any], str, Script], Task[Any]],
+        fails: Callable[[str, Exception, bool], bool],
+    ) -> None:
         self._start_coroutine = start_coroutine
+        self._fails = fails
+        self._not_started: set[Script] = set()  # their `start` failed
         self._scripts: list[Script] = []
         self._waiting: list[Script] = []
         self._under_way: dict[tuple[Script, str], Task[Any]] = {}
@@ -65,14 +104,23 @@ class ScriptList:
     def __iter__(self) -> Iterator[Script]:
         return iter((*self._scripts, *self._waiting))
 
-    def check(self, script: Script) -> None:
-        """Raise InputError if the script cannot be added."""
-        if not isinstance(script, Script):
-            raise InputError(f"{script!r} is not a perframe.Script")
-        if script in self:
-            raise InputError(f"{_name(script)} is already part of the app")
+    def accept(self, given: AnyScript) -> Script:
+        """Return the script, or one that calls the function. Raises InputError if it cannot be added."""
+        if isinstance(given, type) or not (isinstance(given, Script) or callable(given)):
+            raise InputError(f"{given!r} is not a perframe.Script, an object of such a class, or a function")
+        script: Script = given if isinstance(given, Script) else FunctionScript(given)
+        if any(one is script or _function(one) == _function(script) is not None for one in self):
+            raise InputError(f"{name_of(script)} is already part of the app")
         if inspect.iscoroutinefunction(script.destroy):
-            raise InputError(f"{_name(script)}.destroy is async: it cannot be, because no frame comes after it")
+            raise InputError(f"{name_of(script)}.destroy is async: it cannot be, because no frame comes after it")
+        return script
+
+    def find(self, script: AnyScript) -> Script:
+        """Return the script of the app, or the one that calls the function. Raises InputError."""
+        for one in self:
+            if one is script or _function(one) == script:
+                return one
+        raise InputError(f"{getattr(script, '__qualname__', type(script).__name__)} is not part of the app")
 
     def add(self, script: Script) -> None:
         """Add a script: `awake` runs now, `start` when the next frame begins. If `awake` fails, it is not added."""
@@ -82,16 +130,24 @@ class ScriptList:
     def start_waiting(self) -> None:
         """Start the scripts that were added since the last frame."""
         for script in tuple(self._waiting):
-            if script in self._waiting:
+            if script in self._waiting and script.enabled:
                 self._waiting.remove(script)
                 self._scripts.append(script)
-                self._call(script, "start")
+                self._try(script, "start")
 
     def call(self, hook: str, argument: Frame | Event) -> None:
         """Call one hook of every script that has started."""
         for script in tuple(self._scripts):
-            if script in self._scripts:  # a script before it may have removed it
-                self._call(script, hook, argument)
+            if script in self._scripts and script.enabled:  # a script before it may have removed or disabled it
+                self._try(script, hook, argument)
+
+    def start_again(self, script: Script) -> None:
+        """Let a script whose `start` has failed start in the next frame, because its code is new."""
+        if script in self._not_started:
+            self._not_started.remove(script)
+            self._scripts.remove(script)
+            self._waiting.append(script)
+            script.enabled = True
 
     def destroy(self, script: Script) -> None:
         """Remove a script, and call its `destroy`. Does nothing if another script's `destroy` has removed it."""
@@ -101,7 +157,34 @@ class ScriptList:
             if script in scripts:
                 scripts.remove(script)
         self._under_way = {key: task for key, task in self._under_way.items() if key[0] is not script}
+        self._not_started.discard(script)
         self._call(script, "destroy")
+
+    def _try(self, script: Script, hook: str, *arguments: Frame | Event) -> None:
+        """Call a hook. An error ends the loop if `fails` says so, or if no script has started."""
+        try:
+            self._check_start(script)
+            if script.enabled:
+                self._call(script, hook, *arguments)
+        except Exception as error:
+            if hook == "start":
+                self._disable(script)
+            nothing_runs = bool(self._not_started) and self._not_started.issuperset(self)
+            if not self._fails(_place(script, hook), error, hook == "start") or nothing_runs:
+                raise
+
+    def _check_start(self, script: Script) -> None:
+        """Disable a script whose async `start` has failed meanwhile. The failure itself is reported already."""
+        task = self._under_way.get((script, "start"))
+        if task is not None and task.done:
+            del self._under_way[script, "start"]
+            if task.failed:
+                self._disable(script)
+
+    def _disable(self, script: Script) -> None:
+        script.enabled = False
+        if script in self:
+            self._not_started.add(script)
 
     def _call(self, script: Script, hook: str, *arguments: Frame | Event) -> None:
         key = (script, hook)
@@ -109,7 +192,7 @@ class ScriptList:
             if not self._under_way[key].done:
                 return
             del self._under_way[key]
-        name = f"{_name(script)}.{hook}"
+        name = _place(script, hook)
         try:
             coroutine = getattr(script, hook)(*arguments)
         except Exception as error:
@@ -127,5 +210,14 @@ class ScriptList:
                 self._under_way[key] = task
 
 
-def _name(script: object) -> str:
-    return type(script).__name__
+def _function(script: Script) -> Callable[..., object] | None:
+    return script.function if isinstance(script, FunctionScript) else None
+
+
+def _place(script: Script, hook: str) -> str:
+    return name_of(script) if isinstance(script, FunctionScript) else f"{name_of(script)}.{hook}"
+
+
+def name_of(script: object) -> str:
+    """The name of a script: its class's, or its function's."""
+    return script.name if isinstance(script, FunctionScript) else type(script).__name__

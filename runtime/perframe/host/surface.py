@@ -54,6 +54,10 @@ class Surface(Protocol):
         """
         ...
 
+    def draw_over(self, pixels: np.ndarray[Any, Any]) -> None:
+        """Draw a picture, H×W×3 of uint8 and no larger than the surface, over the lower left corner."""
+        ...
+
     def read_pixels(self) -> np.ndarray[Any, Any]:
         """Return the picture of this frame as an H×W×3 uint8 array, top row first. Waits for the GPU.
 

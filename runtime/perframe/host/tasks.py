@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import Any, Generic, Literal, TypeVar, cast
 
 from perframe.errors import ClosedError, PerframeError
@@ -16,7 +16,7 @@ AnyTask = TypeVar("AnyTask", bound="Task[Any]")
 class Task(ABC, Generic[T]):
     """Work in progress: poll `done`, `await` it in a coroutine of the loop, or `cancel()` it.
 
-    If it fails, the error leaves the loop with the task's name added, so no failure goes unseen.
+    If it fails, the app reports the error with the task's name, so no failure goes unseen.
     """
 
     def __init__(self, name: str, owner: object | None = None) -> None:
@@ -31,6 +31,11 @@ class Task(ABC, Generic[T]):
     def done(self) -> bool:
         """Whether the task has finished, failed or been cancelled. Never blocks."""
         return self._state != "pending"
+
+    @property
+    def failed(self) -> bool:
+        """Whether the task has ended with an error."""
+        return self._state == "failed"
 
     def result(self) -> T:
         """Return the task's result. Raises the task's own error, ClosedError if it was cancelled, and PerframeError if
@@ -88,9 +93,13 @@ class Task(ABC, Generic[T]):
 
 
 class TaskList(Generic[AnyTask]):
-    """Tasks that the loop steps once a frame, in the order in which they were added."""
+    """Tasks that the loop steps once a frame, in the order in which they were added.
 
-    def __init__(self) -> None:
+    `fails` is called with a task's name and its error, and tells whether the loop goes on nevertheless.
+    """
+
+    def __init__(self, fails: Callable[[str, Exception], bool]) -> None:
+        self._fails = fails
         self._tasks: list[AnyTask] = []
 
     def __iter__(self) -> Iterator[AnyTask]:
@@ -103,7 +112,11 @@ class TaskList(Generic[AnyTask]):
     def step(self) -> None:
         """Step all tasks, and remove those that are done."""
         for task in self:
-            task.step()
+            try:
+                task.step()
+            except Exception as error:
+                if not self._fails(task.name, error):
+                    raise
         self._tasks = [task for task in self._tasks if not task.done]
 
     def cancel(self, owner: object | None = None) -> None:

@@ -15,6 +15,7 @@ import numpy as np
 from perframe.errors import BackendError, PerframeError
 from perframe.graphics.headless_context import claim_process
 from perframe.host import pixels as picture
+from perframe.host.gamepads import GamepadState, changes
 from perframe.host.input import (
     CloseEvent,
     Event,
@@ -23,6 +24,7 @@ from perframe.host.input import (
     MouseMoveEvent,
     ResizeEvent,
     ScrollEvent,
+    TextEvent,
 )
 from perframe.host.pixels import Pixels
 
@@ -39,6 +41,15 @@ _KEYS = {
     if name.startswith("KEY_") and name not in ("KEY_UNKNOWN", "KEY_LAST")
 }
 _BUTTONS = {glfw.MOUSE_BUTTON_LEFT: "left", glfw.MOUSE_BUTTON_RIGHT: "right", glfw.MOUSE_BUTTON_MIDDLE: "middle"}
+_PADS = {  # some have a second name, after the first
+    kind: {
+        value: name.removeprefix(f"GAMEPAD_{kind}_").lower()
+        for name, value in reversed(vars(glfw).items())
+        if name.startswith(f"GAMEPAD_{kind}_")
+    }
+    for kind in ("BUTTON", "AXIS")
+}
+_POLLS_BETWEEN_SCANS = 60  # for gamepads that are new
 _MODIFIERS = {
     glfw.MOD_SHIFT: "shift",
     glfw.MOD_CONTROL: "control",
@@ -61,12 +72,15 @@ class Window:
         Window._open_windows += 1
         self._context = _WindowContext(self._handle)
         self._context.__enter__()
-        glfw.swap_interval(1 if vsync else 0)
+        self.vsync = vsync
         moderngl.init_context(self._context)
         self.ctx = moderngl.get_context()
         self.framebuffer = self.ctx.screen
         self._size = glfw.get_framebuffer_size(self._handle)
         self._events: list[Event] = []
+        self._gamepads: dict[int, GamepadState] = {}
+        self._polls = 0
+        self._windowed: tuple[int, int, int, int] | None = None  # x, y, width, height before full screen
         self._shown = False
         self._released = False
         self._listen()
@@ -82,9 +96,47 @@ class Window:
         """Whether the user wants to close the window."""
         return bool(glfw.window_should_close(self._handle))
 
+    @property
+    def scale(self) -> float:
+        """Pixels for a unit of the window system: 2 on many dense screens. Draw text and lines that much larger."""
+        return float(glfw.get_window_content_scale(self._handle)[0])
+
+    @property
+    def vsync(self) -> bool:
+        """Whether `swap` waits for the display. Of several windows let only one wait, or each waits for itself."""
+        return self._vsync
+
+    @vsync.setter
+    def vsync(self, vsync: bool) -> None:
+        self._vsync = bool(vsync)
+        self._context.__enter__()  # the interval belongs to the current context
+        glfw.swap_interval(int(self._vsync))
+
+    @property
+    def fullscreen(self) -> bool:
+        """Whether the window fills a screen; it keeps its context and all that is in it."""
+        return self._windowed is not None
+
+    @fullscreen.setter
+    def fullscreen(self, fullscreen: bool) -> None:
+        if bool(fullscreen) == self.fullscreen:
+            return
+        if fullscreen:
+            self._windowed = (*glfw.get_window_pos(self._handle), *glfw.get_window_size(self._handle))
+            monitor = _monitor_below(self._windowed)
+            mode = glfw.get_video_mode(monitor)
+            glfw.set_window_monitor(self._handle, monitor, 0, 0, mode.size.width, mode.size.height, mode.refresh_rate)
+        elif self._windowed is not None:
+            glfw.set_window_monitor(self._handle, None, *self._windowed, 0)  # type: ignore[arg-type]
+            self._windowed = None
+        self.vsync = self._vsync  # some systems forget the interval
+
     def poll_events(self) -> list[Event]:
         """Return the events since the last call."""
         glfw.poll_events()
+        gamepads = self._read_gamepads()
+        self._events += changes(self._gamepads, gamepads)
+        self._gamepads = gamepads
         events, self._events = self._events, []
         return events
 
@@ -100,6 +152,10 @@ class Window:
     def present(self, pixels: np.ndarray[Any, Any]) -> None:
         """Fill the window with a picture. Raises InputError if it is not one."""
         picture.draw(self.ctx, self.framebuffer, picture.fit(pixels, self._size))
+
+    def draw_over(self, pixels: Pixels) -> None:
+        """Draw a picture over the lower left corner."""
+        picture.draw(self.ctx, self.framebuffer, pixels)
 
     def read_pixels(self) -> Pixels:
         """Return this frame's picture, H×W×3, top row first. Waits for the GPU. Raises PerframeError after `swap`."""
@@ -127,6 +183,7 @@ class Window:
 
     def _listen(self) -> None:
         glfw.set_key_callback(self._handle, self._on_key)
+        glfw.set_char_callback(self._handle, self._on_text)
         glfw.set_mouse_button_callback(self._handle, self._on_mouse_button)
         glfw.set_cursor_pos_callback(self._handle, self._on_mouse_move)
         glfw.set_scroll_callback(self._handle, self._on_scroll)
@@ -136,6 +193,9 @@ class Window:
     def _on_key(self, _handle: Any, key: int, scancode: int, action: int, modifiers: int) -> None:
         name = _KEYS.get(key, f"scancode_{scancode}")
         self._events.append(KeyEvent(name, action != glfw.RELEASE, action == glfw.REPEAT, _modifiers(modifiers)))
+
+    def _on_text(self, _handle: Any, codepoint: int) -> None:
+        self._events.append(TextEvent(chr(codepoint)))
 
     def _on_mouse_button(self, _handle: Any, button: int, action: int, modifiers: int) -> None:
         name = _BUTTONS.get(button, str(button + 1))
@@ -155,6 +215,20 @@ class Window:
 
     def _on_close(self, _handle: Any) -> None:
         self._events.append(CloseEvent())
+
+    def _read_gamepads(self) -> dict[int, GamepadState]:
+        """The gamepads. New ones are looked for once in a while, because that takes longer."""
+        numbers = range(glfw.JOYSTICK_LAST + 1) if self._polls % _POLLS_BETWEEN_SCANS == 0 else tuple(self._gamepads)
+        self._polls += 1
+        states = {}
+        for number in numbers:
+            if glfw.joystick_is_gamepad(number) and (state := glfw.get_gamepad_state(number)):
+                known = self._gamepads.get(number)
+                name = known.name if known else glfw.get_gamepad_name(number) or ""
+                axes = {axis: round(state.axes[index], 3) for index, axis in _PADS["AXIS"].items()}
+                down = frozenset(button for index, button in _PADS["BUTTON"].items() if state.buttons[index])
+                states[number] = GamepadState(name, axes, down)
+        return states
 
     def _in_pixels(self, x: float, y: float) -> tuple[float, float]:
         """Convert a position to pixels. On some screens the window system's units are larger than pixels."""
@@ -209,6 +283,19 @@ def _create_window(size: tuple[int, int], title: str) -> Any:
         f"no window with OpenGL 3.3 or newer ({'; '.join(reasons)}). "
         "Install a driver: apt install libegl1 libgl1 libgl1-mesa-dri installs Mesa's, which needs no GPU"
     )
+
+
+def _monitor_below(window: tuple[int, int, int, int]) -> Any:
+    """The monitor on which the window's centre lies, or the first one."""
+    x, y = window[0] + window[2] // 2, window[1] + window[3] // 2
+    monitors = glfw.get_monitors()
+    if not monitors:
+        raise BackendError("no full screen: the system reports no monitor")
+    for monitor in monitors:
+        (left, top), size = glfw.get_monitor_pos(monitor), glfw.get_video_mode(monitor).size
+        if left <= x < left + size.width and top <= y < top + size.height:
+            return monitor
+    return monitors[0]
 
 
 def _reason() -> str:

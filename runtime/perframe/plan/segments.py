@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass, field
+from time import perf_counter_ns
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from perframe.backends.operand import Operand
-from perframe.backends.protocol import Access, Backend, Program, Step
+from perframe.backends.protocol import Access, Backend, Program, Step, TimedProgram, TimedRun
 from perframe.plan.allowance import Allowance, Position, StepCosts, Stopwatch
-from perframe.tensor import Storage
+from perframe.tensor import BackendType, Storage
 from perframe.tensor.readback import FrameState
 
 Array = NDArray[Any]
+KEPT = 64  # times of transfers that nobody has taken
 
 
 @dataclass
@@ -29,6 +33,11 @@ class Segment:
 
     def __len__(self) -> int:
         return len(self.steps)
+
+    @property
+    def backend_type(self) -> BackendType:
+        """Where the steps run."""
+        return self.backend.backend_type
 
     def run_whole(self) -> None:
         """Submit all steps."""
@@ -55,6 +64,10 @@ class Segment:
         allowance.spend(seconds, self.layers[step])
         return after
 
+    def take_runs(self, wait: bool = False) -> list[TimedRun]:
+        """Return the timed runs since the last call, if the backend times steps. `wait` blocks for a GPU's times."""
+        return self.program.take_runs(wait) if isinstance(self.program, TimedProgram) else []
+
     def run(self, begin: int, end: int) -> None:
         """Submit some of the steps."""
         assert self.program is not None
@@ -64,11 +77,14 @@ class Segment:
 class Transfer:
     """Moves a value from one backend to another. A transfer from a GPU blocks; the planner has reported it."""
 
+    backend_type = BackendType.CPU  # it passes through host memory
+
     def __init__(self, name: str, source: Operand, target: Operand) -> None:
         self.layers = [f"transfer of {name}"]
         self._value = source
         self.source = self._planned = source.storage
         self._to = target.storage
+        self._runs: deque[TimedRun] = deque(maxlen=KEPT)
 
     def __len__(self) -> int:
         return 1
@@ -77,7 +93,15 @@ class Transfer:
         """Download the value from its backend, and upload it to the other."""
         if self.source.backend_type != "cpu":
             FrameState.blocking(self.layers[0])
+        begin = perf_counter_ns()
         self._to.upload(self.source.download(self._value.shape, self._value.dtype))
+        self._runs.append(TimedRun(0, np.array([begin, perf_counter_ns()], np.float64)))
+
+    def take_runs(self, wait: bool = False) -> list[TimedRun]:
+        """Return the last transfers since the last call."""
+        taken = list(self._runs)
+        self._runs.clear()
+        return taken
 
     def spend(self, at: Position, allowance: Allowance) -> Position:
         """Run the transfer, and wait for it."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Generator
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable, Generator
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from perframe.errors import ReadbackPending
 
@@ -31,11 +31,21 @@ class Pending(Protocol):
 
 
 class FrameState:
-    """The frame of the host. Readbacks note it, and blocking calls inside a frame are reported."""
+    """The frame of the host. Readbacks note it, and blocking calls inside a frame are reported. `watchers` are called
+    with the number of each frame that begins.
+    """
 
     index: int = 0
     inside: bool = False
     _reported: bool = False
+    watchers: ClassVar[list[Callable[[int], None]]] = []
+
+    @classmethod
+    def begin(cls, index: int) -> None:
+        """Begin a frame."""
+        cls.index, cls.inside = index, True
+        for watcher in cls.watchers:
+            watcher(index)
 
     @classmethod
     def blocking(cls, call: str) -> None:
@@ -84,7 +94,8 @@ class Readback:
         and awaits would hold the frame for ever.
         """
         asyncio = sys.modules.get("asyncio")  # imported, if its loop is running
-        if asyncio is not None and asyncio._get_running_loop() is not None:
+        loop = asyncio._get_running_loop() if asyncio is not None else None
+        if asyncio is not None and loop is not None and not hasattr(loop, "steps_once_a_frame"):
             yield from asyncio.sleep(0).__await__()
             while not self.done:
                 yield from asyncio.sleep(_POLL_SECONDS).__await__()

@@ -150,6 +150,7 @@ class CpuBackend:
         """
         assert isinstance(program, CpuProgram | LateProgram)
         lent = access.take_lent() if access.lent else ()
+        program.times_steps = self.times_steps
         if not (program.is_brief and self._run_here(program, begin, end, access, lent)):
             for _, bound, array in lent:
                 bound.upload(array)

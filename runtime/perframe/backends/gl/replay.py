@@ -118,7 +118,7 @@ class CommandList:
         for row, word, attribute in self._places.get(owner, ()):
             self._words[row, word] = attrgetter(attribute)(new)
 
-    def fill(self, rows: Array, words: Array, values: Array) -> None:
+    def fill(self, rows: Array, words: Array | int, values: Array) -> None:
         """Write numbers into these words of these rows."""
         self._words[rows, words] = values
 
@@ -135,6 +135,10 @@ class CommandList:
             function(self._bound.get(owner, owner))
             begin = end
         replay(self._address, begin, len(self._rows))
+
+    def run_some(self, begin: int, end: int) -> None:
+        """Make the calls of some rows. No function is to be called in between."""
+        _native()(self._address, begin, end)
 
 
 _lock = new_lock()

@@ -6,14 +6,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import moderngl
+import numpy as np
+from numpy.typing import NDArray
 
 from perframe.backends.gl.context import Device
 from perframe.backends.gl.replay import CommandList
-from perframe.backends.gl.timers import StepTimers
-from perframe.backends.protocol import Step
+from perframe.backends.gl.timers import TIMESTAMP, StepTimers
+from perframe.backends.protocol import Step, TimedRun
 from perframe.tensor import Storage
 
 
@@ -43,7 +45,8 @@ class GLProgram:
         self._timers: StepTimers | None = None
         self._device, self._steps = device, list(steps)
         self._bound: dict[Storage, Storage] = {}  # what stands in for the plan's storages
-        self._lists: dict[tuple[int, int], CommandList] = {}  # by the range of their steps
+        self._lists: dict[tuple[int, int, bool], CommandList] = {}  # by the range of their steps, and whether timed
+        self._stamps: dict[CommandList, NDArray[Any]] = {}  # the rows that write a timestamp
         self._moves = device.moves
         alignment = max(16, device.limits["uniform_alignment"])
         data = bytearray()
@@ -72,10 +75,12 @@ class GLProgram:
             if self._moves != self._device.moves:
                 self._moves = self._device.moves
                 self._lists.clear()
-            if self._timers is None:
-                self._commands(begin, end).run()
-            else:
-                self._timers.run(begin, [self._commands(index, index + 1).run for index in range(begin, end)])
+                self._stamps.clear()
+            queries = None if self._timers is None else self._timers.begin(begin, end - begin + 1)
+            commands = self._commands(begin, end, queries is not None)
+            if queries is not None:
+                commands.fill(self._stamps[commands], 1, queries)
+            commands.run()
 
     def rows(self, index: int) -> int:
         """The number of parts in which a step may run."""
@@ -88,15 +93,25 @@ class GLProgram:
             self._steps[index].record(commands, self._uniforms.glo if self._uniforms is not None else 0, rows)
             commands.finish().run()
 
-    def _commands(self, begin: int, end: int) -> CommandList:
-        """The commands of these steps. They rely on no state that other commands have left behind."""
-        found = self._lists.get((begin, end))
+    def _commands(self, begin: int, end: int, timed: bool) -> CommandList:
+        """The commands of these steps. They rely on no state that other commands have left behind. With `timed`, they
+        write a timestamp before each step and after the last; a run fills in the queries.
+        """
+        found = self._lists.get((begin, end, timed))
         if found is None:
             found = CommandList(self._device.gl, self._bound)
             uniforms = self._uniforms.glo if self._uniforms is not None else 0
+            rows = []
             for step in self._steps[begin:end]:
+                if timed:
+                    rows.append(len(found))
+                    found.call("glQueryCounter", 0, TIMESTAMP)
                 step.record(found, uniforms)
-            self._lists[begin, end] = found.finish()
+            if timed:
+                rows.append(len(found))
+                found.call("glQueryCounter", 0, TIMESTAMP)
+                self._stamps[found] = np.array(rows)
+            self._lists[begin, end, timed] = found.finish()
         return found
 
     def time_steps(self, on: bool) -> None:
@@ -118,8 +133,18 @@ class GLProgram:
             return None
         with self._device.using():
             self._timers.read(wait=repeats > 0)
-        found, self._timers = self._timers.shortest, self._timers if timed else None
-        return list(found) if all(map(math.isfinite, found)) else None
+        found, self._timers = self._timers.shortest(), self._timers if timed else None
+        return found if all(map(math.isfinite, found)) else None
+
+    def take_runs(self, wait: bool = False) -> list[TimedRun]:
+        """Return the timed runs that the GPU has reported since the last call. With `wait`, block for all."""
+        if self._timers is None:
+            return []
+        with self._device.using():
+            self._timers.read(wait)
+        taken = list(self._timers.runs)
+        self._timers.runs.clear()
+        return taken
 
     def __del__(self) -> None:
         if self._uniforms is not None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from perframe.backends.gl.replay import CommandList
 from perframe.backends.gl.texels import SHEETS
-from perframe.errors import BackendError
+from perframe.errors import BackendError, ContextLostError
 from perframe.graphics.functions import generate, get
 
 CURRENT_PROGRAM, VERTEX_ARRAY, ACTIVE_TEXTURE, VIEWPORT = 0x8B8D, 0x85B5, 0x84E0, 0x0BA2
@@ -69,7 +69,9 @@ class ConditionalRendering:
                 "GL may discard a worker's draws and dispatches: call perframe before it begins or after it ends"
             )
         if error:
-            raise BackendError(f"GL reports the error 0x{error:X}: the GL context was lost")
+            raise ContextLostError(
+                f"GL reports the error 0x{error:X}: the GL context was lost; make a new one, and new workers"
+            )
 
     def _make_query(self) -> int:
         """The query that conditional rendering needs; 0 while a query of the application runs, since none can be made

@@ -7,79 +7,101 @@ application runs.
 from __future__ import annotations
 
 import ctypes
-import math
 from collections import deque
-from collections.abc import Callable, Sequence
 from functools import partial
-from itertools import pairwise
+from time import perf_counter_ns
 from typing import Any
 
-from perframe.backends.gl.context import Device
+import numpy as np
+from numpy.typing import NDArray
 
+from perframe.backends.gl.context import Device
+from perframe.backends.gl.replay import CommandList
+from perframe.backends.protocol import TimedRun
+
+KEPT = 64  # runs whose times nobody has taken
 RUNS = 4  # so many runs wait for their times at most; a run beside them is not timed
-_TIMESTAMP, _COUNTER_BITS, _RESULT, _AVAILABLE = 0x8E28, 0x8864, 0x8866, 0x8867
+TIMESTAMP = 0x8E28
+_COUNTER_BITS, _RESULT, _AVAILABLE = 0x8864, 0x8866, 0x8867
 
 
 class StepTimers:
-    """Times the steps of a program. `shortest` has the shortest time of each in seconds, infinite before the first.
+    """Times the steps of a program. `runs` has the last runs by the CPU's clock.
 
-    A run never waits for the times of earlier ones: they are read when the GPU has written them, runs later.
+    A run never waits for the times of earlier ones: they are read when the GPU has written them, runs later. The
+    queries form a ring. Each run has some that follow each other, and native code writes and reads them.
     """
 
     def __init__(self, device: Device, steps: int) -> None:
-        self.shortest = [math.inf] * steps
-        self._device, self._most = device, RUNS * (steps + 1)
-        self._free: list[int] = []
-        self._pending: deque[tuple[int, list[int]]] = deque()  # the first step, and a query before each and at the end
+        self._device = device
+        self._shortest = np.full(steps, np.inf)
         bits = ctypes.c_int()
-        device.gl.glGetQueryiv(_TIMESTAMP, _COUNTER_BITS, ctypes.byref(bits))
-        self._names = _generate(device.gl, self._most) if bits.value else []  # a driver without a clock has no bits
-        self._free += self._names
+        device.gl.glGetQueryiv(TIMESTAMP, _COUNTER_BITS, ctypes.byref(bits))
+        most = RUNS * (steps + 1) if bits.value else 0  # a driver without a clock has no bits
+        self._names = np.zeros(most, np.uint32)
+        device.gl.glGenQueries(most, self._names.ctypes.data_as(ctypes.POINTER(ctypes.c_uint)))
+        self._times = np.zeros(most, np.int64)
+        self._reads = CommandList(device.gl, {})
+        for index, name in enumerate(self._names.tolist()):
+            self._reads.call("glGetQueryObjectui64v", name, _RESULT, self._times.ctypes.data + 8 * index)
+        self._reads.finish()
+        self._next = 0  # the first query of the next run
+        self._pending: deque[tuple[int, int, int]] = deque()  # of each run: its first step, its first query, how many
+        self.runs: deque[TimedRun] = deque(maxlen=KEPT)
+        self._ahead = perf_counter_ns() - _now(device.gl) if most else 0  # of the CPU's clock
 
-    def run(self, begin: int, launches: Sequence[Callable[[], None]]) -> None:
-        """Launch consecutive steps, the first of which is number `begin`, with timestamps around each if some are free.
-
-        The context is current.
+    def begin(self, step: int, count: int) -> NDArray[np.uint32] | None:
+        """Return queries for a run of consecutive steps, the first of which is number `step`: one before each and one
+        after the last, so many in all. None if no more are free. The context is current.
         """
         self.read()
-        count = len(launches) + 1
-        if len(self._free) < count:
-            for launch in launches:
-                launch()
-            return
-        taken = [self._free.pop() for _ in range(count)]
-        stamp = self._device.gl.glQueryCounter
-        for query, launch in zip(taken, launches, strict=False):
-            stamp(query, _TIMESTAMP)
-            launch()
-        stamp(taken[-1], _TIMESTAMP)
-        self._pending.append((begin, taken))
+        first = self._room(count)
+        if first is None:
+            return None
+        self._pending.append((step, first, count))
+        self._next = first + count
+        return self._names[first : first + count]
+
+    def _room(self, count: int) -> int | None:
+        """The first of so many free queries that follow each other in the ring."""
+        if not self._pending:
+            return 0 if count <= len(self._names) else None
+        oldest = self._pending[0][1]
+        if self._next <= oldest:  # the newest runs lie before the oldest
+            return self._next if self._next + count <= oldest else None
+        if self._next + count <= len(self._names):
+            return self._next
+        return 0 if count <= oldest else None
 
     def read(self, wait: bool = False) -> None:
         """Read the times that are there; with `wait`, block for those of all runs. The context is current."""
-        gl, there, value = self._device.gl, ctypes.c_int(), ctypes.c_uint64()
+        there = ctypes.c_int()
         while self._pending:
-            begin, taken = self._pending[0]
+            step, first, count = self._pending[0]
             if not wait:
-                gl.glGetQueryObjectiv(taken[-1], _AVAILABLE, ctypes.byref(there))
+                self._device.gl.glGetQueryObjectiv(int(self._names[first + count - 1]), _AVAILABLE, ctypes.byref(there))
                 if not there.value:
                     return
-            times = []
-            for query in taken:
-                gl.glGetQueryObjectui64v(query, _RESULT, ctypes.byref(value))
-                times.append(value.value)
-            for index, (start, end) in enumerate(pairwise(times), begin):
-                self.shortest[index] = min(self.shortest[index], max(0, end - start) / 1e9)
-            self._free += taken
+            self._reads.run_some(first, first + count)
+            stamps = self._times[first : first + count].astype(np.float64) + self._ahead
+            shortest = self._shortest[step : step + count - 1]
+            np.minimum(shortest, np.maximum(np.diff(stamps), 0) / 1e9, out=shortest)
+            self.runs.append(TimedRun(step, stamps))
             self._pending.popleft()
 
+    def shortest(self) -> list[float]:
+        """The shortest time of each step in seconds, infinite before the first."""
+        found: list[float] = self._shortest.tolist()
+        return found
+
     def __del__(self) -> None:
-        if self._names:
-            names = (ctypes.c_uint * len(self._names))(*self._names)
-            self._device.free_later(partial(self._device.gl.glDeleteQueries, len(names), names))
+        if len(self._names):
+            names = self._names.ctypes.data_as(ctypes.POINTER(ctypes.c_uint))  # it keeps the array
+            self._device.free_later(partial(self._device.gl.glDeleteQueries, len(self._names), names))
 
 
-def _generate(gl: Any, count: int) -> list[int]:
-    names = (ctypes.c_uint * count)()
-    gl.glGenQueries(count, names)
-    return list(names)
+def _now(gl: Any) -> int:
+    """The GPU's time in nanoseconds, after what was submitted so far."""
+    value = ctypes.c_int64()
+    gl.glGetInteger64v(TIMESTAMP, ctypes.byref(value))
+    return value.value

@@ -1,4 +1,5 @@
-"""Atomic words, which threads share without locks, and calls of the system's functions by their addresses.
+"""Atomic words, which threads share without locks, the core's clock, and calls of the system's functions by their
+addresses.
 
 Words are 64 bits at an address. Memory orders are those of C++: a thread that acquires a word sees all that another
 thread wrote before it released the word.
@@ -71,6 +72,27 @@ def pause(typing: Any) -> Any:
         return context.get_dummy_value()
 
     return types.void(), codegen
+
+
+_COUNTERS = {
+    "x86_64": "llvm.readcyclecounter",
+    "AMD64": "llvm.readcyclecounter",
+    "aarch64": "llvm.readsteadycounter",  # the counter of cycles is the system's alone there
+    "arm64": "llvm.readsteadycounter",
+}
+
+
+@intrinsic
+def read_ticks(typing: Any) -> Any:
+    """Read a counter of the core that runs at a constant rate. It stays 0 where the machine has none."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        name = _COUNTERS.get(platform.machine())
+        if name is None:
+            return _WORD(0)
+        return builder.call(cgutils.get_or_insert_function(builder.module, ir.FunctionType(_WORD, []), name), [])
+
+    return types.int64(), codegen
 
 
 @intrinsic

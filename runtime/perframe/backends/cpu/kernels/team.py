@@ -5,8 +5,9 @@ from __future__ import annotations
 # a row of a program's table, and the number of its words; a step whose chunk holds all of its items is not split
 KERNEL, NUMBERS, ITEMS, CHUNK, ROW = range(5)
 
-# a program: the addresses of its table and of the team that runs it (0 for none); the table begins after these words
-TABLE, TEAM, PROGRAM = range(3)
+# a program: the addresses of its table, of the team that runs it (0 for none), and of the words for the clock's ticks
+# before each step and after the last (0 if steps are not timed); the table begins after these words
+TABLE, TEAM, TICKS, PROGRAM = range(4)
 
 # the words of a team; words that the same threads write at the same times share a cache line
 # the present step: chunks that no thread has taken, the step's row, and the chunks that helpers have taken

@@ -21,6 +21,7 @@ from perframe.backends.cpu.kernels.atomics import (
     exchange,
     load_acquire,
     pause,
+    read_ticks,
     store_release,
 )
 from perframe.backends.cpu.kernels.compiler import inline
@@ -41,6 +42,7 @@ from perframe.backends.cpu.kernels.team import (
     SYSCALL,
     TABLE,
     TEAM,
+    TICKS,
     YIELD,
 )
 
@@ -105,16 +107,20 @@ def build() -> Any:
     """walk(program, begin, end): run a program's rows from `begin` up to `end`."""
 
     def walk(program, begin, end):
-        table, team = int64s(program)[TABLE], int64s(program)[TEAM]
+        table, team, ticks = int64s(program)[TABLE], int64s(program)[TEAM], int64s(program)[TICKS]
         if team:
             _begin(team)
         for index in range(begin, end):
+            if ticks:
+                int64s(ticks)[index] = read_ticks()
             row = table + 8 * ROW * index
             step = int64s(row)
             if team and step[CHUNK] < step[ITEMS]:
                 _share(team, row)
             else:
                 call_kernel(step[KERNEL], step[NUMBERS], 0, step[ITEMS])
+        if ticks:
+            int64s(ticks)[end] = read_ticks()
         if team:
             store_release(team + 8 * RUNNING, 0)
 

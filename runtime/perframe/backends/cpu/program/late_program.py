@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from perframe.backends.cpu.program.arena import Arena
 from perframe.backends.cpu.program.program import CpuProgram, CpuStep
+from perframe.backends.protocol import TimedRun
 from perframe.tensor.storage import Storage
 
 
@@ -16,6 +17,7 @@ class LateProgram:
         self.steps, self._arena = list(steps), arena
         self._made: CpuProgram | None = None
         self._replaced: list[tuple[Storage, Storage]] = []
+        self.times_steps = False
 
     def __len__(self) -> int:
         return len(self.steps)
@@ -48,4 +50,15 @@ class LateProgram:
             for planned, new in self._replaced:
                 made.replace(planned, new)
             self._made, self._replaced = made, []
+        self._made.times_steps = self.times_steps
         self._made.run(begin, end, away)
+
+    def step_seconds(self, repeats: int) -> list[float] | None:
+        """The shortest time of each step. Repeats wait for the kernels."""
+        if self._made is None and repeats:
+            self.run(0, len(self.steps))
+        return None if self._made is None else self._made.step_seconds(repeats)
+
+    def take_runs(self, wait: bool = False) -> list[TimedRun]:
+        """Return the timed runs that have ended since the last call."""
+        return [] if self._made is None else self._made.take_runs(wait)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from time import perf_counter_ns
@@ -14,8 +15,10 @@ from perframe.backends.cpu.compile import jit
 from perframe.backends.cpu.kernels import team
 from perframe.backends.cpu.program.arena import Arena
 from perframe.backends.cpu.program.bindings import Addresses, Bindings, Ints
+from perframe.backends.cpu.program.step_clock import StepClock
 from perframe.backends.cpu.threads import helpers
 from perframe.backends.cpu.threads.helpers import thread_count
+from perframe.backends.protocol import TimedRun
 from perframe.sizes.traced import at_least, at_most, plain
 from perframe.tensor import HostStorage, Storage
 from perframe.tensor.storage import address_of
@@ -151,6 +154,9 @@ class CpuProgram:
         self.nanoseconds: int | None = None
         self._splits = self._wants_helpers = splits
         self._helped: int | None = None  # the time of a run with helpers, once runs without them were tried
+        self.times_steps = False  # what the backend wants; the next run does it
+        self._clock: StepClock | None = None
+        self.words[team.TICKS] = 0
 
     def again(
         self,
@@ -190,6 +196,12 @@ class CpuProgram:
         another thread submitted the steps.
         """
         start = perf_counter_ns()
+        if self.times_steps is (self._clock is None):
+            self._clock = StepClock(len(self.steps)) if self.times_steps else None
+            self.words[team.TICKS] = 0 if self._clock is None else self._clock.ticks
+        clock = self._clock
+        if clock is not None:
+            clock.begin()
         block = self.bindings.follow_arena()  # keeps the block until the run ends
         at = begin
         while at < end:
@@ -205,16 +217,36 @@ class CpuProgram:
                         except Exception:
                             self._forget_errors()
                             raise
+                if clock is not None:
+                    clock.note(at, last, native=True)
                 at = last
             else:
                 step = self.steps[at]
                 assert isinstance(step, PythonStep)
                 step.function(step.operands)
+                if clock is not None:
+                    clock.note(at, at + 1, native=False)
                 at += 1
         del block
+        if clock is not None:
+            clock.end()
         if end - begin == len(self.steps):
             elapsed = perf_counter_ns() - start
             self._note(elapsed * 2 // 3 if away else elapsed)
+
+    def step_seconds(self, repeats: int) -> list[float] | None:
+        """The shortest time of each step: of so many runs more, or, without repeats, of those that were timed."""
+        if repeats:
+            before, self.times_steps, self._clock = self.times_steps, True, None
+            for _ in range(repeats):
+                self.run(0, len(self.steps))
+            self.times_steps = before
+        times = [math.inf] if self._clock is None else self._clock.shortest()
+        return times if all(map(math.isfinite, times)) else None
+
+    def take_runs(self, wait: bool = False) -> list[TimedRun]:
+        """Return the timed runs that have ended since the last call."""
+        return [] if self._clock is None else self._clock.take_runs()
 
     def _forget_errors(self) -> None:
         """Clear the errors that all kernels have reported: a remaining one would be raised after the next run."""

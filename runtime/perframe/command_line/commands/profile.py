@@ -1,0 +1,60 @@
+"""The command `perframe profile`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from perframe.command_line.keys import takes_key
+from perframe.command_line.options import (
+    AsJson,
+    BackendName,
+    Dims,
+    GivenInputs,
+    ModelName,
+    Seed,
+    check_backends,
+    console,
+)
+
+
+@takes_key
+def profile(
+    model: ModelName,
+    given: GivenInputs = None,
+    backend: BackendName = "cpu",
+    frames: Annotated[int, typer.Option(min=1, help="So many runs, one after the other.")] = 60,
+    peak: Annotated[bool, typer.Option("--peak", help="Measure the device's best, and compare.")] = False,
+    html: Annotated[
+        Path | None, typer.Option("--html", metavar="OUT.html", help="Draw the timeline on a page.")
+    ] = None,
+    trace: Annotated[Path | None, typer.Option(metavar="OUT.json", help="The timeline for ui.perfetto.dev.")] = None,
+    layers: Annotated[int, typer.Option(min=1, help="Show so many layers, the slowest first.")] = 20,
+    as_json: AsJson = False,
+    seed: Seed = 0,
+    dims: Dims = "",
+) -> None:
+    """Time each layer of a model within its runs: time, bytes, operations a second, and the times of frames."""
+    from perframe.command_line.profile import measure
+    from perframe.command_line.sources import input_arrays, loaded_model, parse_dims
+    from perframe.profiling.page import write_page
+    from perframe.profiling.peak import peak_of
+    from perframe.profiling.table import facts, show
+    from perframe.profiling.timeline import write_trace
+    from perframe.tensor import BackendType
+
+    (place,) = check_backends([backend])
+    loaded = loaded_model(model, seed)
+    measured = measure(loaded, input_arrays(loaded.inputs, given or (), parse_dims(dims), seed), place, frames)
+    peaks = {place: peak_of(BackendType(place))} if peak else None
+    if html is not None:
+        write_page(html, measured, peaks, f"{loaded.name or model} on {place}")
+    if trace is not None:
+        write_trace(trace, measured)
+    if as_json:
+        typer.echo(json.dumps(facts(measured, peaks), indent=2))
+    else:
+        show(measured, console(), peaks, layers)

@@ -1,0 +1,121 @@
+"""What failed in scripts: logged once with its traceback, and shown on the screen."""
+
+from __future__ import annotations
+
+import logging
+import traceback
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from perframe.host.clock import Clock
+
+log = logging.getLogger("perframe")
+
+SECONDS_ON_SCREEN = 5.0
+_PAPER, _INK = (96, 16, 24), (255, 255, 255)
+_MOST_LINES = 8
+
+
+@dataclass
+class Failure:
+    """An error of a hook, a task or a file that was loaded anew, and how often it came."""
+
+    where: str
+    """The script and its hook, such as "Painter.update"; the task; or the file."""
+    message: str
+    """The error's type, its text, and the line of code that raised it."""
+    count: int = 1
+    latest: float = 0.0
+    """The time by the app's clock, in seconds."""
+    stays: bool = False
+    """Whether it stays on the screen until it is mended."""
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.message}" + (f" ({self.count} times)" if self.count > 1 else "")
+
+
+class Failures:
+    """The failures of an app. An error that comes again from the same line is counted and not logged again."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._failures: dict[tuple[Any, ...], Failure] = {}
+        self._shown: tuple[Any, Any] = (None, None)
+
+    def __iter__(self) -> Iterator[Failure]:
+        return iter(tuple(self._failures.values()))
+
+    def add(self, where: str, error: BaseException, stays: bool = False) -> None:
+        """Log an error and show it, or count it if it came from the same line before."""
+        place = _place(error)
+        known = self._failures.get((where, type(error), place))
+        if known is not None:
+            known.count += 1
+            known.latest = self._clock.now()
+            return
+        file, line = place
+        said = error.msg if isinstance(error, SyntaxError) else error  # whose text has the line in it
+        message = f"{type(error).__name__}: {said}" + (f" ({Path(file).name}, line {line})" if file else "")
+        self._failures[where, type(error), place] = Failure(where, message, 1, self._clock.now(), stays)
+        log.error("%s failed: %s", where, message, exc_info=error)
+
+    def forget(self, where: str) -> None:
+        """Forget the failures of a script, of all that its name begins, or of a file: it is mended."""
+        self._failures = {
+            key: failure
+            for key, failure in self._failures.items()
+            if failure.where != where and not failure.where.startswith(f"{where}.")
+        }
+
+    def show(self, surface: Any) -> None:
+        """Draw the latest failures over the surface."""
+        draw_over = getattr(surface, "draw_over", None)  # a surface of the caller's may have none
+        if self._failures and draw_over is not None and (picture := self._picture(surface.size)) is not None:
+            draw_over(picture)
+
+    def _picture(self, size: tuple[int, int]) -> np.ndarray[Any, np.dtype[np.uint8]] | None:
+        """The latest failures as a picture, H×W×3, that fits into `size`; None if none is to be shown."""
+        oldest = self._clock.now() - SECONDS_ON_SCREEN
+        lines = [str(failure) for failure in self if failure.stays or failure.latest >= oldest][-_MOST_LINES:]
+        if not lines:
+            return None
+        if self._shown[0] != (lines, size):
+            self._shown = (lines, size), _draw(lines, size)
+        picture: np.ndarray[Any, np.dtype[np.uint8]] = self._shown[1]
+        return picture
+
+
+def _place(error: BaseException) -> tuple[str, int]:
+    """The file and line that raised the error; for a syntax error, those of the wrong line."""
+    if isinstance(error, SyntaxError):
+        return error.filename or "", error.lineno or 0
+    frames = traceback.extract_tb(error.__traceback__)
+    return (frames[-1].filename, frames[-1].lineno or 0) if frames else ("", 0)
+
+
+def _draw(lines: list[str], size: tuple[int, int]) -> np.ndarray[Any, np.dtype[np.uint8]]:
+    from PIL import Image, ImageDraw, ImageFont
+
+    font = ImageFont.load_default(size=min(16, max(11, size[1] // 40)))
+    pad = 8
+    text = "\n".join(piece for line in lines for piece in _wrap(line, size[0] - 2 * pad, font))
+    _, _, right, bottom = ImageDraw.Draw(Image.new("RGB", (1, 1))).multiline_textbbox((0, 0), text, font=font)
+    picture = Image.new("RGB", (min(size[0], int(right) + 2 * pad), min(size[1], int(bottom) + 2 * pad)), _PAPER)
+    ImageDraw.Draw(picture).multiline_text((pad, pad), text, fill=_INK, font=font)
+    return np.asarray(picture)
+
+
+def _wrap(line: str, width: int, font: Any) -> Iterator[str]:
+    """Cut a line into pieces that fit into `width` pixels, between words where it can."""
+    piece = ""
+    for word in line.replace("\n", " ").split(" "):
+        longer = f"{piece} {word}" if piece else word
+        if piece and font.getlength(longer) > width:
+            yield piece
+            longer = f"    {word}"
+        piece = longer
+    yield piece

@@ -1,0 +1,158 @@
+"""New code for scripts while they run: what has changed in a file runs again, and what the scripts hold is kept."""
+
+from __future__ import annotations
+
+import ast
+import logging
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from perframe.errors import InputError
+from perframe.host.failures import Failures
+from perframe.host.script import FunctionScript, Script, ScriptList, name_of
+from perframe.host.watching import FileWatcher
+
+log = logging.getLogger("perframe")
+
+_Function = (ast.FunctionDef, ast.AsyncFunctionDef)
+_Assignment = (ast.Assign, ast.AnnAssign)
+
+
+class Reloader:
+    """Loads the files of an app's scripts anew when they change, and calls the functions that watch a file.
+
+    An error is shown until the file is mended; the code that there was goes on.
+    """
+
+    def __init__(self, scripts: ScriptList, failures: Failures) -> None:
+        self._scripts, self._failures = scripts, failures
+        self._watcher = FileWatcher()
+        self._texts: dict[Path, str] = {}  # of modules, as they last ran
+        self._modules: dict[Path, ModuleType] = {}
+        self._callbacks: list[tuple[Path, Callable[[Path], object], object | None]] = []
+
+    def add(self, script: Script) -> None:
+        """Watch the file of a script's class or function."""
+        code = _code_of(script)
+        module = sys.modules.get(code.__module__)
+        file = getattr(module, "__file__", None)
+        if module is None or file is None or "<locals>" in code.__qualname__:
+            log.warning("%s is not loaded anew when it changes: it must stand at the top of a file", name_of(script))
+            return
+        path = Path(file).resolve()
+        if path not in self._modules:
+            self._modules[path], self._texts[path] = module, path.read_text(encoding="utf-8")
+            self._watcher.add(path)
+
+    def watch(self, path: Path, callback: Callable[[Path], object], owner: object | None) -> None:
+        """Call a function whenever a file has changed."""
+        self._callbacks.append((path, callback, owner))
+        self._watcher.add(path)
+
+    def cancel(self, owner: object) -> None:
+        """Forget the functions of a script."""
+        self._callbacks = [kept for kept in self._callbacks if kept[2] is not owner]
+
+    def step(self) -> None:
+        """Load what has changed since the frame before."""
+        for path in self._watcher.take():
+            try:
+                if path in self._modules:
+                    self._load(path)
+                for watched, callback, _ in tuple(self._callbacks):
+                    if watched == path:
+                        callback(path)
+            except Exception as error:
+                self._failures.forget(path.name)
+                self._failures.add(path.name, error, stays=True)
+            else:
+                self._failures.forget(path.name)
+                log.info("%s is loaded anew", path)
+
+    def release(self) -> None:
+        """Stop watching."""
+        self._watcher.release()
+
+    def _load(self, path: Path) -> None:
+        module, text = self._modules[path], path.read_text(encoding="utf-8")
+        run_changes(module, path, self._texts[path], text)
+        self._texts[path] = text
+        for script in self._scripts:
+            old = _code_of(script)
+            if old.__module__ != module.__name__:
+                continue
+            new = _find(module, old.__qualname__)
+            if isinstance(script, FunctionScript):
+                script.function, script.arguments = new, FunctionScript(new).arguments
+            elif new is not old:
+                script.__class__ = new
+            self._failures.forget(name_of(script))
+            self._scripts.start_again(script)
+
+
+def run_changes(module: ModuleType, path: Path, old: str, new: str) -> None:
+    """Run those imports, assignments, functions and classes at the top of a file that differ between two versions.
+
+    What has not changed keeps its values. Calls at the top, such as `App().run(...)`, do not run again. If anything
+    fails, the module is as it was.
+    """
+    body = list(_changes(ast.parse(old), ast.parse(new, str(path))))
+    before = dict(vars(module))
+    try:
+        exec(compile(ast.Module(body, []), str(path), "exec"), vars(module))
+    except BaseException:
+        vars(module).clear()
+        vars(module).update(before)
+        raise
+
+
+def _changes(old: ast.Module, new: ast.Module) -> Iterator[ast.stmt]:
+    known = {_identity(statement) for statement in old.body}
+    changed: set[str] = set()  # names that have other values now
+    for statement in new.body:
+        is_class = isinstance(statement, ast.ClassDef)
+        if not is_class and not isinstance(statement, (*_Function, *_Assignment, ast.Import, ast.ImportFrom)):
+            continue
+        uses = {name.id for part in _run_at_once(statement) for name in ast.walk(part) if isinstance(name, ast.Name)}
+        if _identity(statement) in known and not uses & changed:
+            continue
+        if isinstance(statement, ast.ClassDef):
+            changed.add(statement.name)
+        elif isinstance(statement, _Assignment):
+            changed |= _targets(statement)
+        yield statement
+
+
+def _targets(statement: ast.stmt) -> set[str]:
+    names = (node for node in ast.walk(statement) if isinstance(node, ast.Name))
+    return {name.id for name in names if isinstance(name.ctx, ast.Store)}
+
+
+def _identity(statement: ast.stmt) -> tuple[str, int]:
+    """A function or class that has moved runs again too, so that errors name its present lines."""
+    return ast.dump(statement), statement.lineno if isinstance(statement, (ast.ClassDef, *_Function)) else 0
+
+
+def _run_at_once(statement: ast.stmt) -> list[ast.AST]:
+    """The parts of a statement whose names are looked up when it runs, and not later."""
+    if isinstance(statement, ast.ClassDef):
+        return [*statement.bases, *statement.decorator_list]
+    if isinstance(statement, _Function):
+        return [*statement.decorator_list, *statement.args.defaults]
+    return [statement]
+
+
+def _code_of(script: Script) -> Any:
+    return script.function if isinstance(script, FunctionScript) else type(script)
+
+
+def _find(module: ModuleType, qualname: str) -> Any:
+    found: Any = module
+    for name in qualname.split("."):
+        found = getattr(found, name, None)
+    if found is None:
+        raise InputError(f"the file has no {qualname} any more, and the script runs on as it was")
+    return found

@@ -1,0 +1,80 @@
+"""Says which line holds a frame: the window of a script that never gives the frame back looks as if it had crashed."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import threading
+import time
+import traceback
+import weakref
+from pathlib import Path
+from typing import Any
+
+log = logging.getLogger("perframe")
+
+SECONDS_OF_PATIENCE = 5.0
+_PACKAGE, _LIBRARY = str(Path(__file__).resolve().parents[1]), str(Path(traceback.__file__).resolve().parent)
+
+
+class Watchdog:
+    """Warns once about a frame that takes longer than `SECONDS_OF_PATIENCE`, from a thread that sleeps otherwise."""
+
+    def __init__(self) -> None:
+        self._began: float | None = None
+        self._thread_id = 0
+        self._ends = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def begin(self) -> None:
+        """A frame begins in this thread."""
+        self._began, self._thread_id = time.perf_counter(), threading.get_ident()
+        if self._thread is None:
+            self._thread = threading.Thread(
+                target=_watch, args=(weakref.ref(self), self._ends), name="perframe watchdog", daemon=True
+            )
+            self._thread.start()
+
+    def end(self) -> None:
+        """The frame has ended."""
+        self._began = None
+
+    def release(self) -> None:
+        """End the thread."""
+        self._ends.set()
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join()
+
+    def warn(self, warned: float | None) -> float | None:
+        """Warn about the present frame if it takes too long and is not the one that began when `warned` says. Return
+        when the frame began that has been warned about.
+        """
+        began = self._began
+        if began is None or began == warned or time.perf_counter() - began < SECONDS_OF_PATIENCE:
+            return warned
+        log.warning(
+            "this frame has taken %.0f s so far, and the window waits for it: %s. Await pf.next_frame() in long work, "
+            "or give it to a worker or a thread; Ctrl-C ends the loop",
+            time.perf_counter() - began,
+            _line(sys._current_frames().get(self._thread_id)),
+        )
+        return began
+
+
+def _watch(watchdog: weakref.ref[Watchdog], ends: threading.Event) -> None:
+    warned: float | None = None
+    while not ends.wait(SECONDS_OF_PATIENCE / 5):
+        watched = watchdog()
+        if watched is None:
+            return
+        warned = watched.warn(warned)
+        del watched
+
+
+def _line(frame: Any) -> str:
+    """The line that runs: the innermost one of the user's own code, if there is one."""
+    calls = traceback.extract_stack(frame) if frame is not None else []
+    first = max((index for index, call in enumerate(calls) if call.name == "loop_once"), default=-1) + 1
+    own = [call for call in calls[first:] if not call.filename.startswith((_PACKAGE, _LIBRARY, "<frozen"))]
+    call = (own or calls)[-1] if calls else None
+    return f"{Path(call.filename).name}, line {call.lineno}, in {call.name}" if call else "its thread has ended"

@@ -1,0 +1,1 @@
+"""Profiles: what workers do in frames, layer by layer, and how long it takes."""

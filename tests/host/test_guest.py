@@ -1,0 +1,99 @@
+"""What an app in a context of others finds and leaves there; whole windows of toolkits are in tests/demos."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import perframe as pf
+from fresh import run_fresh
+from perframe.errors import BackendError, PerframeError
+from perframe.host import Frame, ManualClock, Script
+
+
+class Red(Script):
+    def render(self, frame: Frame) -> None:
+        assert self.app.framebuffer is not None
+        self.app.framebuffer.clear(1.0, 0.0, 0.0, 1.0)
+
+
+def test_a_guest_draws_into_the_framebuffer_that_is_bound(gl_context: Any) -> None:
+    first, second = (gl_context.simple_framebuffer(size) for size in ((16, 8), (6, 4)))
+    for framebuffer in (first, second):
+        framebuffer.clear(0.0, 1.0, 0.0, 1.0)
+    first.use()
+    app = pf.attach(Red(), ctx=gl_context, clock=ManualClock(0.1))
+    assert app.size == (16, 8)
+    second.use()
+    assert app.loop_once().size == (6, 4) and app.framebuffer is not None
+    assert first.read(components=3)[:3] == b"\0\xff\0" and second.read(components=3) == b"\xff\0\0" * 24
+    assert app.surface.read_pixels()[0, 0].tolist() == [255, 0, 0]
+    assert gl_context.fbo.glo == second.glo
+    app.release()
+    first.use()
+    assert gl_context.error == "GL_NO_ERROR" and first.read(components=3)[:3] == b"\0\xff\0", "the context lives"
+
+
+def test_a_guest_sees_a_new_viewport(gl_context: Any) -> None:
+    framebuffer = gl_context.simple_framebuffer((16, 8))
+    framebuffer.use()
+    with pf.attach(ctx=gl_context) as app:
+        gl_context.viewport = (0, 0, 5, 3)
+        assert app.loop_once().size == (5, 3)
+
+
+def test_a_guest_shows_errors_and_leaves_the_framebuffer_bound(gl_context: Any) -> None:
+    framebuffer = gl_context.simple_framebuffer((320, 100))
+    framebuffer.use()
+
+    def update() -> None:
+        raise ZeroDivisionError
+
+    with pf.attach(update, lambda: None, ctx=gl_context) as app:
+        app.loop_once()
+        assert app.surface.read_pixels()[-1, 0].tolist() == [96, 16, 24]
+    assert gl_context.fbo.glo == framebuffer.glo and gl_context.error == "GL_NO_ERROR"
+
+
+def test_the_loop_of_a_guest_is_the_hosts(gl_context: Any) -> None:
+    gl_context.simple_framebuffer((4, 4)).use()
+    with pf.attach(ctx=gl_context) as app, pytest.raises(PerframeError, match=r"loop_once\(\)"):
+        app.run()
+
+
+def test_another_context_is_an_error(gl_context: Any) -> None:
+    gl_context.simple_framebuffer((4, 4)).use()
+    with pf.attach(ctx=gl_context) as app:
+        with pf.App(size=(4, 4), headless=True), pytest.raises(BackendError, match="is not current"):
+            app.loop_once()
+        gl_context.__enter__()
+        app.loop_once()
+
+
+def test_without_a_context_the_error_says_when_to_attach() -> None:
+    code = """
+import perframe as pf
+try:
+    pf.attach()
+except pf.BackendError as error:
+    print(error)
+"""
+    assert "no current GL context in this thread: call it when the window exists" in run_fresh(code)
+
+
+def test_a_script_that_fails_to_awake_leaves_no_app(gl_context: Any) -> None:
+    destroyed: list[str] = []
+
+    class Good(Script):
+        def destroy(self) -> None:
+            destroyed.append("good")
+
+    class Bad(Script):
+        def awake(self) -> None:
+            raise ZeroDivisionError
+
+    gl_context.simple_framebuffer((4, 4)).use()
+    with pytest.raises(ZeroDivisionError):
+        pf.attach(Good(), Bad(), ctx=gl_context)
+    assert destroyed == ["good"]

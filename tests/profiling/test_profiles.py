@@ -1,0 +1,211 @@
+"""`pf.profile()`: what it sees of frames, schedules and layers, and that nothing is left of it afterwards."""
+
+from __future__ import annotations
+
+import json
+import threading
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import perframe as pf
+from perframe.errors import InputError
+from perframe.execution.watchers import watchers
+from perframe.host import App, ManualClock, Script
+from perframe.host.blank import BlankSurface
+from perframe.profiling.recording import Recorder
+from perframe.profiling.timeline import perfetto, tracks_of
+from perframe.tensor.readback import FrameState
+from small import load, node
+
+SIDE = 48
+X = np.random.default_rng(0).standard_normal((SIDE, SIDE)).astype(np.float32)
+
+
+def product() -> pf.Model:
+    """A product of two matrices, which counts operations, and a softmax, which does not."""
+    weights = np.eye(SIDE, dtype=np.float32)
+    return load([node("MatMul", "x w", "a"), node("Softmax", "a", "y")], {"x": [None, SIDE]}, "y", {"w": weights})
+
+
+def run(worker: pf.Worker, x: Any = X) -> Any:
+    return worker.schedule(x).peek_output().download_to_array()
+
+
+def test_layers_have_times(backend: str, backend_context: Any) -> None:
+    with pf.Worker(product(), backend, backend_context) as worker:
+        expected = run(worker)
+        with pf.profile() as profile:
+            for _ in range(6):
+                profile.frame()
+                np.testing.assert_array_equal(run(worker), expected)
+        assert {step.seconds for step in worker.schedule(X).report()} == {None}, "it times no more"
+    layers = {layer.operator: layer for layer in profile.layers}
+    matmul, softmax = layers["MatMul"], layers["Softmax"]
+    assert matmul.backend == softmax.backend == backend
+    assert matmul.operations == 2 * SIDE**3 and softmax.operations is None
+    assert matmul.runs == softmax.runs == 6
+    for layer in (matmul, softmax):
+        assert layer.seconds is not None and 0 < layer.seconds < 10
+        assert layer.bytes_a_second == layer.bytes / layer.seconds
+    assert matmul.operations_a_second == matmul.operations / (matmul.seconds or 0)
+    (times,) = profile.workers
+    assert times.schedules is not None and times.schedules.count == 6 and times.fallbacks == []
+    assert profile.frames is not None and profile.frames.count == 5
+    assert 0 < profile.frames.p50 <= profile.frames.p95 <= profile.frames.p99
+    assert "MatMul" in str(profile) and "schedule of" in str(profile)
+
+
+def test_pieces_and_other_shapes(backend: str, backend_context: Any) -> None:
+    """Runs that advance layer by layer, or within milliseconds, and a second shape, which has layers of its own."""
+    with pf.Worker(product(), backend, backend_context) as worker:
+        with pf.profile() as profile:
+            for x in (X, X[:7]):
+                for _ in worker.schedule_iterable(x):
+                    pass
+                run(worker, x)
+                for _ in worker.schedule_iterable(x, budget_ms=1000):
+                    pass
+        sizes = {(layer.operator, layer.bytes): layer for layer in profile.layers if layer.operator == "Softmax"}
+        assert len(sizes) == 2
+        assert all(layer.runs >= 2 and layer.seconds for layer in sizes.values())
+        assert profile.workers[0].schedules.count == 6  # type: ignore[union-attr]
+
+
+def test_workers_that_end_within(backend: str, backend_context: Any) -> None:
+    with pf.profile() as profile:
+        for _ in range(2):
+            with pf.Worker(product(), backend, backend_context) as worker:
+                for _ in range(3):
+                    run(worker)
+    assert len(profile.workers) == 2
+    assert all(layer.seconds and layer.runs == 3 for layer in profile.layers)
+    assert len(profile.layers) == 2 * len({layer.layer for layer in profile.layers})
+
+
+def test_nothing_is_left_of_it() -> None:
+    worker = pf.Worker(product())
+    with pytest.raises(RuntimeError, match="mine"), pf.profile() as broken:
+        run(worker)
+        raise RuntimeError("mine")
+    assert watchers == [] and FrameState.watchers == []
+    assert broken.layers, "what was seen before the error is there"
+    with pytest.raises(InputError, match="watches one block"), broken:
+        pass
+    with pytest.raises(InputError, match="has watched nothing"):
+        _ = pf.profile().layers
+    first, second = pf.profile(), pf.profile()
+    first.__enter__()
+    run(worker)
+    second.__enter__()
+    run(worker)
+    first.__exit__()
+    run(worker)
+    second.__exit__()
+    assert [profile.layers[0].runs for profile in (first, second)] == [2, 2]
+    assert not worker.time_steps(False), "it times no more"
+    worker.time_steps()
+    with pf.profile():
+        run(worker)
+    assert worker.time_steps(False), "it times as it did before"
+    worker.release()
+
+
+def test_threads_with_a_worker_each() -> None:
+    failures = list[BaseException]()
+
+    def use() -> None:
+        try:
+            with pf.Worker(product()) as worker:
+                for _ in range(20):
+                    run(worker)
+        except BaseException as error:
+            failures.append(error)
+
+    with pf.profile() as profile:
+        threads = [threading.Thread(target=use) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert failures == []
+    assert [times.schedules.count for times in profile.workers if times.schedules] == [20] * 3
+
+
+def test_memory_stays_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("perframe.profiling.recording.MOST_RUNS", 5)
+    with pf.Worker(product()) as worker, pf.profile() as profile:
+        for _ in range(20):
+            profile.frame()
+            run(worker)
+    (record,) = profile.recorder.records.values()
+    assert len(record.schedules) == len(profile.recorder.frames) == 5
+    assert {len(runs.runs) for runs in record.segments.values()} == {5}
+
+
+@pytest.mark.parametrize("gpu", ["gpu_compute", "gpu_pixel"])
+def test_fallbacks_and_transfers(gpu: str, gl_context: Any) -> None:
+    """float64 stays on the CPU: the values cross twice."""
+    nodes = [node("Exp", "x", "a"), node("Cast", "a", "b", to=11), node("Erf", "b", "c"), node("Cast", "c", "d", to=1)]
+    model = load([*nodes, node("Neg", "d", "y")], {"x": [64]}, optimize=False)
+    if gpu == "gpu_compute" and gl_context.version_code < 430:
+        pytest.skip("gpu_compute needs GL 4.3")
+    with pf.Worker(model, gpu, gl_context) as worker, pf.profile() as profile:
+        for _ in range(3):
+            run(worker, np.ones(64, np.float32))
+    assert any(fallback.layer == "c" for fallback in profile.workers[0].fallbacks)
+    transfers = [layer for layer in profile.layers if layer.operator == "" and layer.layer.startswith("transfer")]
+    assert transfers and all(layer.seconds and layer.runs == 3 for layer in transfers)
+    assert {layer.backend for layer in profile.layers} == {"cpu", gpu}
+
+
+class Looker(Script):
+    def start(self) -> None:
+        self.worker = pf.Worker(product())
+
+    def update(self, _frame: Any) -> None:
+        self.worker.schedule(X)
+
+    def destroy(self) -> None:
+        self.worker.release()
+
+
+def test_the_frames_of_an_app(tmp_path: Path) -> None:
+    with App(surface=BlankSurface((8, 8)), clock=ManualClock(step=1 / 60)) as app:
+        with pf.profile() as profile:
+            app.run(Looker(), frames=12)
+        assert profile.frames is not None and profile.frames.count == 11
+        assert profile.workers[0].schedules is not None and profile.workers[0].schedules.count == 12
+    path = tmp_path / "trace.json"
+    profile.save(path)
+    events = [event for event in json.loads(path.read_text())["traceEvents"] if event["ph"] == "X"]
+    assert {event["cat"] for event in events} == {"frame", "schedule", "MatMul", "Softmax"}
+    frames = [event for event in events if event["cat"] == "frame"]
+    assert all(one["ts"] + one["dur"] <= two["ts"] + 0.01 for one, two in pairwise(frames))
+    first = next(event for event in events if event["cat"] == "schedule")
+    assert frames[0]["ts"] <= first["ts"] and first["dur"] <= frames[0]["dur"]
+
+
+def test_steps_follow_each_other_on_the_timeline(backend: str, backend_context: Any) -> None:
+    with pf.Worker(product(), backend, backend_context) as worker, pf.profile() as profile:
+        for _ in range(3):
+            run(worker)
+    (steps,) = [track.events for track in tracks_of(profile) if track.name.endswith(backend)]
+    assert len(steps) >= 6
+    ends = [event.begin + event.length for event in steps]
+    assert all(end <= later.begin + 1 for end, later in zip(ends, steps[1:], strict=False)), "within a microsecond"
+    assert steps[0].begin > -1e6 and perfetto(profile)["displayTimeUnit"] == "ms"
+
+
+def test_a_recorder_hears_of_a_run_that_began_before_it() -> None:
+    """A run that advances layer by layer may begin before the profile, and end within."""
+    with pf.Worker(product()) as worker:
+        steps = worker.schedule_iterable(X)
+        next(steps)
+        with pf.profile() as profile:
+            for _ in steps:
+                pass
+    assert profile.workers == [] and isinstance(profile.recorder, Recorder)
