@@ -62,12 +62,12 @@ class Kernel:
         more = (Parameter("vec4", FORMULA_NUMBERS, -(-count // 4)),) if count else ()
         return replace(self, parameters=(*self.parameters, *more))
 
-    @property
-    def unit(self) -> str:
-        """The output of one invocation: an "element", a "texel" of four elements, a "strip" of consecutive texels, or
-        what it stores itself: elements of a "tile", or texels (with SCATTERED elements) at a position of a "grid".
+    def unit(self, defines: Collection[str]) -> str:
+        """The output of one invocation of a variant with these defines: an "element", a "texel" of four elements, a
+        "strip" of consecutive texels, or what it stores itself: elements of a "tile", or texels (with SCATTERED
+        elements) at a position of a "grid".
         """
-        found = re.search(r"^#define (TEXEL|STRIP|TILE|GRID)$", self.body, re.MULTILINE)
+        found = re.search(r"^#define (TEXEL|STRIP|TILE|GRID)$", _variant(self.body, defines), re.MULTILINE)
         return found[1].lower() if found else "element"
 
     @property
@@ -186,10 +186,11 @@ def compose(
     lines = [f"#define {name} {value}" for name, value in defines.items()]
     lines += [f"#define O_VECTOR {vector}"]
     if shell == "compute":
-        whole = kernel.unit in ("texel", "strip", "grid") and "SCATTERED" not in defines
+        unit = kernel.unit(defines)
+        whole = unit in ("texel", "strip", "grid") and "SCATTERED" not in defines
         element = vector if whole else defines["O_TYPE"]
         lines.append(f"layout(std430, binding = 7) writeonly buffer O_block {{ {element} O_data[]; }};")
-        if kernel.unit in ("tile", "grid"):
+        if unit in ("tile", "grid"):
             lines.append(f"void store(int o, {element} value) {{ O_data[o] = value; }}")
     elif shell == "pixel":
         count = 1 if kernel.is_long or "LONG" in defines else SHEETS
