@@ -1,42 +1,53 @@
 //@ input X
 //@ param int size
+//@ param int inner
+//@ param int results
+//@ param int stride
 //@ param int run
-//@ param int parts
 //@ param int paired
+//@ param int by_rows
+//@ param int whole
+//@ param int lanes
+//@ param int across
 //@ param int weight
 //@ param int total
 //@ param int centered
-// A pair of numbers for each part of each row: the mean (0 unless centered), and the sum of squared distances from it.
-// Long rows are done in parts. Later passes (paired) join the pairs of parts, each of which stands for `weight` of the
-// row's `total` elements.
+//@ include together
+//@ include walk
+//@ include pairs
+// The pair of a row: its mean (0 unless centered), and the sum of squared distances from it. In later passes each pair
+// stands for `weight` of the row's `total` elements, the last one for the rest.
 #define LONG
-float element(int o) {
-    int pair = o >> 1, row = pair / parts, begin = (pair - row * parts) * run;
-    int first = row * size, end = min(begin + run, size), stride = paired == 1 ? 2 : 1;
-    int fours = paired == 0 ? begin + (end - begin) / 4 * 4 : begin; // up to here four are read at once
-    float mean = 0.0, count = 0.0, square = 0.0;
-    if (centered == 1) {
-        for (int i = begin; i < fours; i += 4) {
-            vec4 four = X_four(first + i);
-            mean += four.x + four.y + four.z + four.w;
-            count += 4.0;
-        }
-        for (int i = fours; i < end; ++i) {
-            float elements = float(min(weight, total - i * weight));
-            mean += elements * X((first + i) * stride);
-            count += elements;
-        }
-        mean /= count;
+float nothing;
+#define NOTHING nothing
+vec4 sum(vec4 a, vec4 b) { return a + b; }
+TOGETHER_BY(sum_of, sum)
+vec4 sum_of_all(vec4 x) {
+    x = sum_of(x);
+    return by_rows == 1 ? vec4(sum_of_four(x)) : x;
+}
+void pairs(out vec4 mean, out vec4 square) {
+    int stop = end, none = paired == 1 ? begin : end; // the ends of walks over pairs and over elements
+    mean = square = vec4(0.0);
+    float count = paired == 1 ? float(min(stop * weight, total) - begin * weight) : float(stop - begin);
+    nothing = 0.0;
+    end = centered == 1 ? none : begin;
+#define ADD(x) mean += x;
+    WALK(ADD)
+    for (int i = begin + lane(); i < (paired == 1 && centered == 1 ? stop : 0); i += LANES) {
+        ivec4 at = first + i * step_;
+        mean += float(min(weight, total - i * weight)) * vec4(X(at.x), X(at.y), X(at.z), X(at.w));
     }
-    if ((o & 1) == 0) return mean;
-    for (int i = begin; i < fours; i += 4) {
-        vec4 distance = X_four(first + i) - mean;
-        square += dot(distance, distance);
-    }
-    for (int i = fours; i < end; ++i) {
-        float distance = X((first + i) * stride) - mean;
+    mean = sum_of_all(mean) / count;
+    nothing = mean.x;
+    end = none;
+#define ADD_SQUARE(x) { vec4 distance = x - mean; square += distance * distance; }
+    WALK(ADD_SQUARE)
+    for (int i = begin + lane(); i < (paired == 1 ? stop : 0); i += LANES) {
+        ivec4 at = first + i * step_;
+        vec4 distance = vec4(X(at.x), X(at.y), X(at.z), X(at.w)) - mean;
         square += float(min(weight, total - i * weight)) * distance * distance;
-        if (paired == 1) square += X((first + i) * 2 + 1);
+        square += vec4(X(at.x + 1), X(at.y + 1), X(at.z + 1), X(at.w + 1));
     }
-    return square;
+    square = sum_of_all(square);
 }

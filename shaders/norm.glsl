@@ -1,38 +1,44 @@
 //@ input X
 //@ param int size
 //@ param int inner
+//@ param int results
+//@ param int stride
 //@ param int run
-//@ param int parts
 //@ param int paired
-// A pair of numbers for each part of each row: its largest element, and the sum of exp(x - largest) over all elements.
-// Long rows are done in parts, and later passes (paired) join the pairs of parts.
+//@ param int by_rows
+//@ param int whole
+//@ param int lanes
+//@ param int across
+//@ include together
+//@ include walk
+//@ include pairs
+// The pair of a row for its softmax: its largest element, and the sum of exp(x - largest) over all elements.
 #define LONG
-float element(int o) {
-    int pair = o >> 1;
-    int row = pair / parts, begin = (pair - row * parts) * run;
-    int first = paired == 1 ? row * size * 2 : row / inner * size * inner + row % inner;
-    int stride = paired == 1 ? 2 : inner, end = min(begin + run, size);
-    float largest = X(first + begin * stride);
-    int i = begin;
-    if (stride == 1)
-        for (; i + 3 < end; i += 4) {
-            vec4 four = X_four(first + i);
-            for (int c = 0; c < 4; ++c) largest = maximum(largest, four[c]);
-        }
-    for (; i < end; ++i) largest = maximum(largest, X(first + i * stride));
-    if ((o & 1) == 0) return largest;
-    float total = 0.0;
-    // If all elements are -infinity, so is `largest`, and the difference would be NaN.
-#define SHARE(x) (x == -1.0 / 0.0 ? 0.0 : exp(x - largest))
-    i = begin;
-    if (stride == 1)
-        for (; i + 3 < end; i += 4) {
-            vec4 four = X_four(first + i);
-            total += SHARE(four.x) + SHARE(four.y) + SHARE(four.z) + SHARE(four.w);
-        }
-    for (; i < end; ++i) {
-        float x = X(first + i * stride);
-        total += SHARE(x) * (paired == 1 ? X(first + i * stride + 1) : 1.0);
+#define NOTHING (-1.0 / 0.0)
+vec4 larger(vec4 a, vec4 b) { return vec4(maximum(a.x, b.x), maximum(a.y, b.y), maximum(a.z, b.z), maximum(a.w, b.w)); }
+vec4 sum(vec4 a, vec4 b) { return a + b; }
+TOGETHER_BY(largest_of, larger)
+TOGETHER_BY(sum_of, sum)
+// If all elements are -infinity, so is `largest`, and the difference would be NaN.
+float share(float x, float largest) { return x == -1.0 / 0.0 ? 0.0 : exp(x - largest); }
+vec4 shares(vec4 x, vec4 largest) {
+    return vec4(share(x.x, largest.x), share(x.y, largest.y), share(x.z, largest.z), share(x.w, largest.w));
+}
+void pairs(out vec4 largest, out vec4 total) {
+    largest = vec4(NOTHING);
+    total = vec4(0.0);
+#define LARGER(x) largest = larger(largest, x);
+    WALK(LARGER)
+    largest = largest_of(largest);
+    if (by_rows == 1) largest = vec4(maximum(maximum(largest.x, largest.y), maximum(largest.z, largest.w)));
+    for (int i = begin + lane(); i < (paired == 1 ? end : 0); i += LANES) {
+        ivec4 at = first + i * step_;
+        vec4 found = shares(vec4(X(at.x), X(at.y), X(at.z), X(at.w)), largest);
+        total += found * vec4(X(at.x + 1), X(at.y + 1), X(at.z + 1), X(at.w + 1));
     }
-    return total;
+    end = paired == 1 ? begin : end;
+#define ADD_SHARES(x) total += shares(x, largest);
+    WALK(ADD_SHARES)
+    total = sum_of(total);
+    if (by_rows == 1) total.x = sum_of_four(total);
 }

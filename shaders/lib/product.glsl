@@ -1,6 +1,6 @@
 // Where the planes of both factors begin for one of the batch.
 ivec2 planes(int index) {
-    ivec2 at = ivec2(0);
+    ivec2 at = base;
     for (int d = rank - 1; d >= 0; --d) {
         int dim = batch[d >> 2][d & 3];
         int c = index % dim;

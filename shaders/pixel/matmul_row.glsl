@@ -4,6 +4,7 @@
 //@ param ivec4 batch[2]
 //@ param ivec4 a_batch[2]
 //@ param ivec4 b_batch[2]
+//@ param ivec2 base
 //@ param ivec2 a_step
 //@ param ivec2 b_step
 //@ param ivec2 c_step

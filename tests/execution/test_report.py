@@ -69,15 +69,15 @@ def test_the_cpu_times_the_steps_of_frames() -> None:
 def test_a_gpu_times_its_steps(gpu: str, gl_context: Any) -> None:
     """A large product takes longer than the exponential of one number beside it."""
     nodes = [node("MatMul", "x w", "a"), node("Exp", "z", "b")]
-    model = load(nodes, {"x": [192, 192], "z": [1]}, "a b", {"w": np.ones((192, 192), np.float32)})
-    x, z = np.ones((192, 192), np.float32), np.ones(1, np.float32)
+    model = load(nodes, {"x": [448, 448], "z": [1]}, "a b", {"w": np.ones((448, 448), np.float32)})
+    x, z = np.ones((448, 448), np.float32), np.ones(1, np.float32)
     with pf.Worker(model, gpu, gl_context) as worker:
         assert {step.seconds for step in worker.schedule(x, z).report()} == {None}
         for steps in (worker.report(repeats=3), _timed_in_frames(worker, x, z)):
             seconds = {step.layer: step.seconds for step in steps}
             assert seconds["a"] is not None and seconds["b"] is not None
             assert 0 < seconds["b"] < seconds["a"] < 10
-        np.testing.assert_allclose(worker.schedule(x, z).peek_output("a").download_to_array(), 192, 1e-5)
+        np.testing.assert_allclose(worker.schedule(x, z).peek_output("a").download_to_array(), 448, 1e-5)
         worker.time_steps(False)
         assert {step.seconds for step in worker.schedule(x, z).report()} == {None}
     with pytest.raises(pf.ClosedError):

@@ -43,6 +43,8 @@ PASSES = (
 
 _SHADERS = (
     "spell_out",
+    "fuse_attention",
+    "remove_unused",
     "fold_weights",
     "fuse_bias",
     "fuse_activation",

@@ -128,14 +128,15 @@ class ComputeStep(KernelStep):
         defines = {name: str(size) for name, size in sizes.items()}
         super().__init__(device, binding, "compute", accessors, defines)
         self._buffers, size = buffers, binding.output.shape.size
-        if kernel.unit == "grid":
+        unit = kernel.unit(binding.all_defines)
+        if unit == "grid":
             invocations, *rest = binding.grid
             rest[0] = -(-rest[0] // rows)
         else:
             texels = (size + 3) // 4
             elements = -(-size // 2) if binding.makes_halves else size  # two share a word
             counts = {"element": elements, "texel": texels, "strip": -(-texels // SHEETS), "tile": binding.tiles}
-            invocations, *rest = counts[kernel.unit], 1, 1
+            invocations, *rest = counts[unit], 1, 1
         self._extent = -(-invocations // self._columns), *rest  # in work groups
         self._parts = [(first, 0, count, rest[0]) for first, count in binding.parts(self._extent[0], _MAX_GROUPS)]
         self._axis = int(rest[0] > self._extent[0])

@@ -63,12 +63,12 @@ class Kernel:
         more = (Parameter("vec4", FORMULA_NUMBERS, -(-count // 4)),) if count else ()
         return replace(self, parameters=(*self.parameters, *more))
 
-    @property
-    def unit(self) -> str:
-        """The output of one invocation: an "element", a "texel" of four elements, a "strip" of consecutive texels, or
-        what it stores itself: elements of a "tile", or texels (with SCATTERED elements) at a position of a "grid".
+    def unit(self, defines: Collection[str]) -> str:
+        """The output of one invocation of a variant with these defines: an "element", a "texel" of four elements, a
+        "strip" of consecutive texels, or what it stores itself: elements of a "tile", or texels (with SCATTERED
+        elements) at a position of a "grid".
         """
-        found = re.search(r"^#define (TEXEL|STRIP|TILE|GRID)$", self.body, re.MULTILINE)
+        found = re.search(r"^#define (TEXEL|STRIP|TILE|GRID)$", _variant(self.body, defines), re.MULTILINE)
         return found[1].lower() if found else "element"
 
     @property
@@ -187,7 +187,7 @@ def compose(
     lines = [f"#define {name} {value}" for name, value in defines.items()]
     lines += [f"#define O_VECTOR {vector}", *([_library("halves")] if HALVES in defines else [])]
     if shell == "compute":
-        whole = kernel.unit in ("texel", "strip", "grid") and "SCATTERED" not in defines
+        whole = kernel.unit(defines) in ("texel", "strip", "grid") and "SCATTERED" not in defines
         stored = held = vector if whole else defines["O_TYPE"]
         value = "value"
         if HALVES in defines:

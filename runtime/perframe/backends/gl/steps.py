@@ -139,7 +139,8 @@ class Binding:
     @property
     def stores_elements(self) -> bool:
         """Whether it stores single elements at any index."""
-        return self.kernel.unit == "tile" or (self.kernel.unit == "grid" and "SCATTERED" in self.defines)
+        unit = self.kernel.unit(self.all_defines)
+        return unit == "tile" or (unit == "grid" and "SCATTERED" in self.defines)
 
     @property
     def block(self) -> bytes:

@@ -24,6 +24,7 @@ log = logging.getLogger("perframe")
 # one row, all invocations of a group read the same weights. A map is small if one row leaves half of a group idle.
 VARIANTS: Mapping[str, Sequence[str]] = {
     "reads": ("buffers", "views"),  # of whole texels on gpu_compute: from the buffer, or from a texture over it
+    "lanes": ("64", "8", "1"),  # invocations that share a long row on gpu_compute, at most
     "texels": ("fetched", "sampled"),  # on gpu_pixel: by their indices, or by coordinates
     "window": ("4x4x1", "8x2x1", "4x2x1", "4x2x4"),
     "window, small map": ("4x2x4", "4x4x1", "4x4x4", "8x2x1"),
@@ -36,6 +37,7 @@ VARIANTS: Mapping[str, Sequence[str]] = {
 _BY_RENDERER: Mapping[str, Mapping[str, str]] = {
     "llvmpipe": {  # has no waves that could be idle, and reads textures twice as fast as buffers
         "reads": "views",
+        "lanes": "1",
         "texels": "sampled",
         "window, small map": "4x4x1",
         "pointwise": "8x2x1",

@@ -35,8 +35,10 @@ def dims(form: Product) -> list[Sequence[int]]:
     return [form.batch]
 
 
-def lower(call: Call[Product], tools: Tools) -> list[Binding]:
-    """A kernel with bias and epilogue in it. Products of integers have no epilogue."""
+def lower(call: Call[Product], tools: Tools, base: tuple[int, int] = (0, 0)) -> list[Binding]:
+    """A kernel with bias and epilogue in it. Products of integers have no epilogue. The factors begin at the elements
+    `base` of their operands.
+    """
     form, a, b, bias = call.form, call.x, call.input(1), call.optional(2)
     rank = len(form.batch)
     turned, padding = form.b_strides[rank:] == (1, form.depth), -form.columns % 4
@@ -48,6 +50,7 @@ def lower(call: Call[Product], tools: Tools) -> list[Binding]:
         )
         form = replace(form, b_strides=(*(0,) * rank, form.columns + padding, 1))
     params: dict[str, Any] = {
+        "base": base,
         "a_batch": form.a_strides[:rank],
         "b_batch": form.b_strides[:rank],
         "a_step": form.a_strides[rank:],
@@ -56,11 +59,11 @@ def lower(call: Call[Product], tools: Tools) -> list[Binding]:
         "rank": rank,
     }
     given, functions = {"A": a, "B": b, "C": bias or a}, epilogue_of(call.layer, call.y.dtype)
-    is_row = form.batches * form.rows == 1 and _is_of_strips(form) and not tools.stores_anywhere
+    is_row = form.batches * form.rows == 1 and _is_of_strips(form) and not base[1] % 4 and not tools.stores_anywhere
     if call.y.dtype is not DataType.FLOAT32 or form.batches > GROUPS or is_row:
         kernel = "pixel/matmul_row" if is_row else "matmul"
         return [call.bind(kernel, given, call.y, params | {"has_bias": bias is not None}, functions=functions)]
-    defines, whole = _texels(form, b.is_constant)
+    defines, whole = _texels(form, b.is_constant, base)
     defines["BIAS"] = str(0 if bias is None else 1 if form.bias_strides[0] == 0 else 2)
     params["whole"] = whole
     scattered = {} if b.is_constant and form.columns % 4 == 0 else {"SCATTERED": "1"}
@@ -106,14 +109,14 @@ def _draw(
     ]
 
 
-def _texels(form: Product, fixed: bool) -> tuple[dict[str, str], int]:
+def _texels(form: Product, fixed: bool, base: tuple[int, int]) -> tuple[dict[str, str], int]:
     """The defines that say what texels of the factors hold, and whether they begin where they should, a bit for each.
     If the strides are `fixed`, these bits are a define too. Other sizes must not make another variant.
     """
     (*_, a_last), (*_, b_first, b_last) = form.a_strides, form.b_strides
     a_by, b_by = int(a_last == 1), 2 if b_last == 1 else int(b_first == 1)
-    whole = int(a_by == 1 and _begin_texels(form.a_strides, -1))
-    whole |= 2 * (b_by > 0 and _begin_texels(form.b_strides, -1 if b_by == 2 else -2))
+    whole = int(a_by == 1 and _begin_texels((base[0], *form.a_strides), -1))
+    whole |= 2 * (b_by > 0 and _begin_texels((base[1], *form.b_strides), -1 if b_by == 2 else -2))
     return {"A_BY": str(a_by), "B_BY": str(b_by), "ALWAYS": str(whole if fixed else 0)}, whole
 
 

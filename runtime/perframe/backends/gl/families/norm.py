@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from perframe.backends.gl.steps import RUN, Binding, Call, Tools
+from perframe.backends.gl.steps import Binding, Call, Tools
+from perframe.backends.gl.together import pairs
 from perframe.backends.operand import Operand
 from perframe.layers.norm import Neighbours, Softmaxing
 
@@ -18,16 +19,6 @@ def lower(call: Call[Softmaxing | Neighbours], tools: Tools) -> list[Binding]:
 
 
 def _softmax(call: Call[Any], form: Softmaxing, x: Operand, y: Operand, tools: Tools) -> list[Binding]:
-    """Two kernels. If rows are long, the first one runs again on its own results."""
-    rows, size = form.outer * form.inner, form.size
-    parts = -(-size // RUN)
-    params = {"run": -(-size // parts), "parts": parts, "paired": 0}
-    numbers = tools.scratch((rows * parts * 2,), x.dtype)
-    bindings = [call.bind("norm", {"X": x}, numbers, params)]
-    while parts > 1:
-        size, parts = parts, -(-parts // RUN)
-        params = {"size": size, "inner": 1, "run": -(-size // parts), "parts": parts, "paired": 1}
-        joined = tools.scratch((rows * parts * 2,), x.dtype)
-        bindings.append(call.bind("norm", {"X": numbers}, joined, params))
-        numbers = joined
-    return [*bindings, call.bind("softmax", {"X": x, "S": numbers}, y)]
+    rows = form.outer * form.inner
+    numbers, bindings = pairs(call, "norm", rows, form.size, form.inner, tools)
+    return [*bindings, call.bind("softmax", {"X": x, "S": numbers}, y, {"rows": rows})]

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from perframe.backends.gl.steps import ALL_DTYPES, RUN, SMALL_DTYPES, Binding, Call, Functions, Tools, kind_of
+from perframe.backends.gl.steps import ALL_DTYPES, SMALL_DTYPES, Binding, Call, Functions, Tools, kind_of
+from perframe.backends.gl.together import Sharing, share
 from perframe.backends.operand import Operand
 from perframe.layers.formula import translate
 from perframe.layers.quantize import WHOLE_RANGES
@@ -55,32 +56,40 @@ def dims(form: Reduction) -> list[Sequence[int]]:
 
 def lower(call: Call[Reduction], tools: Tools) -> list[Binding]:
     """One kernel. A long reduction is done in parts, and the parts are reduced again."""
-    x, form = call.x, call.form
-    if form.count <= RUN:
-        return [_binding(call, x, call.y, 1, form.count)]
-    kept, parts = math.prod(form.kept), -(-form.count // RUN)
-    partial = tools.scratch((kept * parts,), x.dtype)
-    rest = replace(form, kept=(kept,), kept_strides=(parts,), reduced=(parts,), reduced_strides=(1,))
-    bindings = [_binding(call, x, partial, parts, form.count, finished=False)]
-    while rest.count > RUN:
-        parts = -(-rest.count // RUN)
-        shorter = tools.scratch((kept * parts,), x.dtype)
-        rest_call = replace(call, form=rest)
-        bindings.append(_binding(rest_call, partial, shorter, parts, form.count, prepared=True, finished=False))
-        rest, partial = replace(rest, kept_strides=(parts,), reduced=(parts,)), shorter
-    return [*bindings, _binding(replace(call, form=rest), partial, call.y, 1, form.count, prepared=True)]
+    form, x, bindings = call.form, call.x, list[Binding]()
+    results, more = math.prod(form.kept), {"divisor": form.count, "prepared": 0}
+    while True:
+        sharing = share(results, form.count, form.reduced_strides[-1:] == (1,), tools)
+        parts, stride = sharing.parts, sharing.stride
+        y = call.y if parts == 1 else tools.scratch((parts * stride,), x.dtype)
+        more["finished"] = parts == 1
+        bindings.append(_binding(call, x, y, _numbers(form) | more, sharing))
+        if parts == 1:
+            return bindings
+        form = replace(form, kept=(results,), kept_strides=(1,), reduced=(parts,), reduced_strides=(stride,))
+        x, more["prepared"] = y, 1
 
 
-def _binding(
-    call: Call[Reduction],
-    x: Operand,
-    y: Operand,
-    parts: int,
-    divisor: int,
-    prepared: bool = False,
-    finished: bool = True,
-) -> Binding:
-    """One pass of a reduction. The kernel text serves any length; formulas and combination make its variants."""
+def _numbers(form: Reduction) -> dict[str, Any]:
+    """The dims and strides, and whether elements of four results are always a texel."""
+    steps = [*form.kept_strides[:-1], *form.reduced_strides, *form.kept[-1:]]
+    return {
+        "kept": form.kept,
+        "kept_strides": form.kept_strides,
+        "reduced": form.reduced,
+        "reduced_strides": form.reduced_strides,
+        "kept_rank": len(form.kept),
+        "blocks_rank": len(form.reduced) - 1,
+        "inner": form.reduced[-1] if form.reduced else 1,
+        "apart": form.reduced_strides[-1] if form.reduced else 0,
+        "results": math.prod(form.kept),
+        "count": form.count,
+        "whole": form.kept_strides[-1:] == (1,) and not any(step % 4 for step in steps),
+    }
+
+
+def _binding(call: Call[Reduction], x: Operand, y: Operand, params: dict[str, Any], sharing: Sharing) -> Binding:
+    """One pass. The kernel text serves any length; formulas and combination make its variants."""
     form = call.form
     kind = kind_of(x.dtype)
     prepare, _ = translate(form.prepare, [kind], "glsl")
@@ -90,13 +99,4 @@ def _binding(
     if x.dtype in WHOLE_RANGES and form.combine in ("largest", "smallest"):  # the result for no elements
         start = str(WHOLE_RANGES[x.dtype][form.combine == "smallest"])
     defines = {"JOIN(a, b)": _JOIN[form.combine], "START": start}
-    params: dict[str, Any] = {
-        "kept_rank": len(form.kept),
-        "reduced_rank": len(form.reduced),
-        "run": -(-form.count // parts),
-        "parts": parts,
-        "divisor": divisor,
-        "prepared": prepared,
-        "finished": finished,
-    }
-    return call.bind("reduce", {"X": x}, y, params, defines, Functions(text))
+    return sharing.bind(call, "reduce", {"X": x}, y, params, defines, Functions(text))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from perframe.backends.gl.steps import RUN, Binding, Call, Tools
-from perframe.backends.operand import Operand
+from perframe.backends.gl.steps import Binding, Call, Tools
+from perframe.backends.gl.together import pairs
 from perframe.layers.standardize import Standardization
 from perframe.tensor import DataType
 
@@ -23,7 +23,7 @@ def supports(call: Call[Standardization]) -> str | None:
 def lower(call: Call[Standardization], tools: Tools) -> list[Binding]:
     """Kernels that compute the moments of parts and join them, and then one kernel for each output."""
     form, x, scale, bias = call.form, call.x, call.input(1), call.optional(2)
-    moments, bindings = _moments(call, form, x, tools)
+    moments, bindings = pairs(call, "moments", form.rows, form.size, 1, tools, total=form.size)
     shift = form.period(1) if len(form.factors) > 1 else None
     params: dict[str, Any] = {
         "scale": form.period(0) or (1, 1),
@@ -34,23 +34,3 @@ def lower(call: Call[Standardization], tools: Tools) -> list[Binding]:
     for kind, y in enumerate(call.outputs):
         bindings.append(call.bind("standardize", given, y, params | {"kind": kind}))
     return bindings
-
-
-def _moments(call: Call[Any], form: Standardization, x: Operand, tools: Tools) -> tuple[Operand, list[Binding]]:
-    """A pair for each row, mean and sum of squares, and the kernels that compute it."""
-    count, weight, bindings, source = form.size, 1, list[Binding](), x
-    while True:
-        parts = -(-count // RUN)
-        pairs = tools.scratch((form.rows * parts * 2,), DataType.FLOAT32)
-        params = {
-            "size": count,
-            "run": RUN,
-            "parts": parts,
-            "paired": bool(bindings),
-            "weight": weight,
-            "total": form.size,
-        }
-        bindings.append(call.bind("moments", {"X": source}, pairs, params))
-        if parts == 1:
-            return pairs, bindings
-        source, count, weight = pairs, parts, weight * RUN
