@@ -26,4 +26,4 @@ def test_a_program_runs(program: str, gl_context: Any, tmp_path: Path, monkeypat
 
 
 def test_there_are_programs() -> None:
-    assert len(PROGRAMS) == 10
+    assert len(PROGRAMS) == 11
