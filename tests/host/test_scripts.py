@@ -34,9 +34,7 @@ def test_a_function_is_a_script() -> None:
         script.enabled = False
         app.remove(update)
         with pytest.raises(InputError, match="update is not part"):
-            script = app.add(lambda: seen.append("third"))
-        script.enabled = False
-        app.remove(update)
+            app.remove(update)
         with pytest.raises(InputError, match="draw is already part"):
             app.add(draw)
         seen.clear()
