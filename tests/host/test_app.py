@@ -184,6 +184,8 @@ def test_what_cannot_be_added_or_removed_is_refused() -> None:
         assert not task.done  # a refused script stays as it was
         with pytest.raises(InputError, match="not part"):
             app.remove(Script())
+        with pytest.raises(InputError, match="not part"):
+            app.remove(None)
         with pytest.raises(InputError, match=r"not a perframe\.Script"):
             app.add(object())  # type: ignore[arg-type]
         with pytest.raises(InputError, match="cannot be, because no frame comes after it"):

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import moderngl
 import pytest
 
 import perframe as pf
 from fresh import run_fresh
+from gl.raw import Application
 from perframe.errors import BackendError, PerframeError
 from perframe.host import Frame, ManualClock, Script
 
@@ -33,6 +35,35 @@ def test_a_guest_draws_into_the_framebuffer_that_is_bound(gl_context: Any) -> No
     app.release()
     first.use()
     assert gl_context.error == "GL_NO_ERROR" and first.read(components=3)[:3] == b"\0\xff\0", "the context lives"
+
+
+@pytest.mark.parametrize("hostile", [True, False], ids=["hostile", "default"])
+def test_a_guest_leaves_no_trace(gl_context: Any, hostile: bool) -> None:
+    """Whatever state the host has set, the app can show an error and read the picture, and leaves the state."""
+    ctx = moderngl.create_context(standalone=True, backend="egl", require=gl_context.version_code)
+    application = Application(ctx)
+    application.draw.use()
+    application.set_default()
+    if hostile:
+        application.set_hostile()
+    ctx.error  # noqa: B018 - forget what setting up left behind
+    before = application.gl.state()
+
+    def fail() -> None:
+        raise ZeroDivisionError
+
+    app = pf.attach(lambda: None, ctx=ctx, clock=ManualClock(0.1))
+    app.loop_once()
+    app.add(fail)
+    app.loop_once()
+    pixels = app.surface.read_pixels()
+    after = application.gl.state()
+    assert {name: after[name] for name in before if after[name] != before[name]} == {}
+    assert application.gl.errors() == []
+    assert tuple(pixels[-1, 0]) == (96, 16, 24)
+    app.release()
+    ctx.release()
+    gl_context.__enter__()
 
 
 def test_a_guest_sees_a_new_viewport(gl_context: Any) -> None:

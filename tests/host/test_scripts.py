@@ -30,6 +30,8 @@ def test_a_function_is_a_script() -> None:
     with blank_app() as app:
         app.run(update, draw, lambda: seen.append("neither"), frames=2)
         assert seen == [0, app, "neither", 1, app, "neither"]
+        script = app.add(lambda: seen.append("third"))
+        script.enabled = False
         app.remove(update)
         with pytest.raises(InputError, match="update is not part"):
             app.remove(update)

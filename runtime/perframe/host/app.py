@@ -152,23 +152,24 @@ class App(TimeControls):
             self.surface.swap()
         return frame
 
-    def add(self, script: AnyScript) -> None:
-        """Add a script: its `awake` runs now, its `start` when the next frame begins.
+    def add(self, script: AnyScript) -> Script:
+        """Add and return a script: its `awake` runs now, its `start` when the next frame begins.
 
-        A function is called in each frame as a script's `update`, with those of `frame` and `app` that are its
-        parameters. If `awake` fails, the script is not added. Raises InputError if it is neither a Script nor a
-        function, or already part of the app.
+        A function becomes a script whose `update` calls it, with those of `frame` and `app` that are its parameters. If
+        `awake` fails, the script is not added. Raises InputError if it is neither a Script nor a function, or already
+        part of the app.
         """
         self._require_open()
-        script = self._scripts.accept(script)
-        script.app = self
+        accepted = self._scripts.accept(script)
+        accepted.app = self
         try:
-            self._scripts.add(script)
+            self._scripts.add(accepted)
             if self._reloader is not None:
-                self._reloader.add(script)
+                self._reloader.add(accepted)
         except BaseException:
-            self._cancel(script)
+            self._cancel(accepted)
             raise
+        return accepted
 
     def remove(self, script: AnyScript) -> None:
         """Remove a script: cancel its tasks, and run its `destroy` now. Raises InputError if it is not in the app."""

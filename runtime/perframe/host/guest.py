@@ -12,6 +12,7 @@ from perframe.graphics.current_context import find_current
 from perframe.graphics.headless_context import claim_process, entry_point
 from perframe.host import pixels as picture
 from perframe.host.app import App
+from perframe.host.blitting import Blitter
 from perframe.host.input import Event
 from perframe.host.pixels import Pixels
 from perframe.host.script import AnyScript
@@ -43,6 +44,7 @@ class GuestSurface:
         get_integers = entry_point(self.ctx, "glGetIntegerv")
         self._get_integers = ctypes.CFUNCTYPE(None, ctypes.c_uint, ctypes.c_void_p)(get_integers)
         self._bound: tuple[int, ...] = ()
+        self._blit = Blitter(self.ctx)
         self._detect()
 
     def poll_events(self) -> list[Event]:
@@ -61,15 +63,15 @@ class GuestSurface:
 
     def present(self, pixels: np.ndarray[Any, Any]) -> None:
         """Fill the framebuffer with a picture. Raises InputError if it is not one."""
-        picture.draw(self.ctx, self.framebuffer, picture.fit(pixels, self.size))
+        self.draw_over(picture.fit(pixels, self.size))
 
     def draw_over(self, pixels: Pixels) -> None:
-        """Draw a picture over the lower left corner."""
-        picture.draw(self.ctx, self.framebuffer, pixels)
+        """Draw a picture over the lower left corner, and leave GL's state as it was."""
+        self._blit.draw(pixels)
 
     def read_pixels(self) -> Pixels:
         """Return this frame's picture, H×W×3, top row first. Waits for the GPU."""
-        return picture.read_screen(self.ctx, self.framebuffer, self.size)
+        return self._blit.read(self.size)
 
     def swap(self) -> None:
         """Do nothing: the host shows the picture."""
@@ -83,7 +85,8 @@ class GuestSurface:
         self._get_integers(_VIEWPORT, ctypes.byref(numbers, ctypes.sizeof(ctypes.c_int)))
         if tuple(numbers) != self._bound:
             self._bound = tuple(numbers)
-            self.framebuffer = self.ctx.detect_framebuffer()
+            with self._blit.kept():  # moderngl binds what it looks at
+                self.framebuffer = self.ctx.detect_framebuffer()
             self.size = (max(1, numbers[3]), max(1, numbers[4]))  # a minimised window has no pixels
         self.ctx.fbo = self.framebuffer  # moderngl cannot know what others have bound
 

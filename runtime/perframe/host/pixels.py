@@ -36,12 +36,17 @@ def fit(pixels: np.ndarray[Any, Any], size: tuple[int, int]) -> Pixels:
     return picture
 
 
-def draw(ctx: moderngl.Context, framebuffer: moderngl.Framebuffer, pixels: Pixels) -> None:
-    """Draw a picture into a framebuffer, from its lower left corner. GL's first row is the bottom one."""
-    height, width, _ = pixels.shape
-    rgba = np.full((height, width, 4), 255, np.uint8)
+def upright(pixels: Pixels) -> Pixels:
+    """An H×W×3 picture as the opaque RGBA rows of a texture, the bottom row first."""
+    rgba = np.full((*pixels.shape[:2], 4), 255, np.uint8)
     rgba[:, :, :3] = pixels[::-1]
-    texture = ctx.texture((width, height), 4, rgba)
+    return rgba
+
+
+def draw(ctx: moderngl.Context, framebuffer: moderngl.Framebuffer, pixels: Pixels) -> None:
+    """Draw a picture into a framebuffer, from its lower left corner."""
+    height, width, _ = pixels.shape
+    texture = ctx.texture((width, height), 4, upright(pixels))
     with _bound(ctx, ctx.framebuffer([texture])) as source:
         ctx.copy_framebuffer(framebuffer, source)
     texture.release()

@@ -109,7 +109,7 @@ class ScriptList:
         if isinstance(given, type) or not (isinstance(given, Script) or callable(given)):
             raise InputError(f"{given!r} is not a perframe.Script, an object of such a class, or a function")
         script: Script = given if isinstance(given, Script) else FunctionScript(given)
-        if any(one is script or _function(one) == _function(script) is not None for one in self):
+        if any(_is_given(one, given) for one in self):
             raise InputError(f"{name_of(script)} is already part of the app")
         if inspect.iscoroutinefunction(script.destroy):
             raise InputError(f"{name_of(script)}.destroy is async: it cannot be, because no frame comes after it")
@@ -118,7 +118,7 @@ class ScriptList:
     def find(self, script: AnyScript) -> Script:
         """Return the script of the app, or the one that calls the function. Raises InputError."""
         for one in self:
-            if one is script or _function(one) == script:
+            if _is_given(one, script):
                 return one
         raise InputError(f"{getattr(script, '__qualname__', type(script).__name__)} is not part of the app")
 
@@ -210,8 +210,9 @@ class ScriptList:
                 self._under_way[key] = task
 
 
-def _function(script: Script) -> Callable[..., object] | None:
-    return script.function if isinstance(script, FunctionScript) else None
+def _is_given(script: Script, given: AnyScript) -> bool:
+    """Whether the script is the given one, or calls the given function."""
+    return script is given or (isinstance(script, FunctionScript) and script.function == given)
 
 
 def _place(script: Script, hook: str) -> str:

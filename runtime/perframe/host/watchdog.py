@@ -18,11 +18,14 @@ _PACKAGE, _LIBRARY = str(Path(__file__).resolve().parents[1]), str(Path(tracebac
 
 
 class Watchdog:
-    """Warns once about a frame that takes longer than `SECONDS_OF_PATIENCE`, from a thread that sleeps otherwise."""
+    """Warns about a frame that takes longer than `SECONDS_OF_PATIENCE`, once for each line that holds one. It does so
+    from a thread that sleeps otherwise.
+    """
 
     def __init__(self) -> None:
         self._began: float | None = None
         self._thread_id = 0
+        self._warned: set[float | str] = set()  # frames, by their beginnings, and lines
         self._ends = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -45,29 +48,29 @@ class Watchdog:
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join()
 
-    def warn(self, warned: float | None) -> float | None:
-        """Warn about the present frame if it takes too long and is not the one that began when `warned` says. Return
-        when the frame began that has been warned about.
-        """
+    def look(self) -> None:
+        """Warn about the present frame if it takes too long."""
         began = self._began
-        if began is None or began == warned or time.perf_counter() - began < SECONDS_OF_PATIENCE:
-            return warned
+        if began is None or (seconds := time.perf_counter() - began) < SECONDS_OF_PATIENCE:
+            return
+        line = _line(sys._current_frames().get(self._thread_id))
+        if began in self._warned or line in self._warned:
+            return
+        self._warned |= {began, line}
         log.warning(
             "this frame has taken %.0f s so far, and the window waits for it: %s. Await pf.next_frame() in long work, "
             "or give it to a worker or a thread; Ctrl-C ends the loop",
-            time.perf_counter() - began,
-            _line(sys._current_frames().get(self._thread_id)),
+            seconds,
+            line,
         )
-        return began
 
 
 def _watch(watchdog: weakref.ref[Watchdog], ends: threading.Event) -> None:
-    warned: float | None = None
     while not ends.wait(SECONDS_OF_PATIENCE / 5):
         watched = watchdog()
         if watched is None:
             return
-        warned = watched.warn(warned)
+        watched.look()
         del watched
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from importlib import import_module
 from pathlib import Path
 
 from perframe.errors import MissingExtraError
@@ -16,9 +15,10 @@ class FileWatcher:
 
     def __init__(self) -> None:
         try:
-            self._watchfiles = import_module("watchfiles")
+            import watchfiles
         except ImportError:
             raise MissingExtraError("watchfiles", "reload", "App(reload=True)") from None
+        self._changes = watchfiles.watch
         self._signatures: dict[Path, tuple[int, ...] | None] = {}
         self._touched = threading.Event()
         self._ends = threading.Event()
@@ -54,7 +54,7 @@ class FileWatcher:
             self._thread.join()
 
     def _watch(self, folders: list[Path], ends: threading.Event) -> None:
-        for _ in self._watchfiles.watch(
+        for _ in self._changes(
             *folders,
             watch_filter=None,
             debounce=100,
