@@ -6,6 +6,7 @@ than the environment. If a library cannot be installed, the tool prints the comm
 
 from __future__ import annotations
 
+import ctypes
 import os
 import shutil
 import subprocess
@@ -20,6 +21,8 @@ BIN = VENV / ("Scripts" if os.name == "nt" else "bin")
 GL_PACKAGES = ("libegl1", "libgl1", "libgl1-mesa-dri")
 BROWSER_PACKAGES = ("chromium",)
 DISPLAY_PACKAGES = ("xvfb", "libxcursor1", "libxi6", "libxinerama1", "libxrandr2")
+QT_PACKAGES = {"libxcb-cursor.so.0": "libxcb-cursor0", "libxcb-icccm.so.4": "libxcb-icccm4"}
+QT_PACKAGES |= {"libxcb-keysyms.so.1": "libxcb-keysyms1", "libxkbcommon-x11.so.0": "libxkbcommon-x11-0"}
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 # The context for which perframe asks first. A driver that cannot provide it cannot run perframe.
 OPEN_GL = "import moderngl; moderngl.create_context(standalone=True, backend='egl', require=330)"
@@ -55,6 +58,15 @@ def apt_install(packages: Sequence[str], why: str) -> bool:
     return False
 
 
+def can_load(library: str) -> bool:
+    """Whether the system has a library."""
+    try:
+        ctypes.CDLL(library)
+    except OSError:
+        return False
+    return True
+
+
 def make_environment() -> None:
     """Creates .venv unless a working one exists."""
     if (BIN / "python").exists() and succeeds([BIN / "python", "-m", "pip", "--version"]):
@@ -79,7 +91,7 @@ def install(extras: Sequence[str]) -> None:
         sys.exit("setup: pip could not install the packages; its message is above")
 
 
-def provide_libraries(with_display: bool) -> None:
+def provide_libraries(with_display: bool, with_qt: bool) -> None:
     """Installs OpenGL where no context can be made, and for tests Xvfb, where there is no display, and a browser."""
     if not sys.platform.startswith("linux"):
         return
@@ -91,12 +103,14 @@ def provide_libraries(with_display: bool) -> None:
         apt_install(DISPLAY_PACKAGES, "window tests need a display, or Xvfb")
     if with_display and not any(map(shutil.which, BROWSERS)):
         apt_install(BROWSER_PACKAGES, "tests of pages need Chromium")
+    if with_qt and any(not can_load(library) for library in QT_PACKAGES):
+        apt_install(list(QT_PACKAGES.values()), "Qt's windows need libraries of the system")
 
 
 def main(extras: Sequence[str]) -> None:
     make_environment()
     install(extras)
-    provide_libraries(with_display="dev" in extras)
+    provide_libraries(with_display="dev" in extras, with_qt="guests" in extras)
 
 
 if __name__ == "__main__":

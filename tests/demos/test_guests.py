@@ -97,10 +97,9 @@ def can_load(library: str) -> bool:
 @pytest.mark.parametrize("guest", MODULES)
 def test_a_guest(guest: str, display: None, tmp_path: Path, pictures: tuple[np.ndarray, np.ndarray]) -> None:
     if find_spec(MODULES[guest]) is None:
-        skip = pytest.skip if guest == "in_qt" else unavailable  # Qt is too large for CI
-        skip(f"{MODULES[guest]} is not installed: pip install 'perframe[guests]'")
+        unavailable(f"{MODULES[guest]} is not installed: pip install 'perframe[guests]'")
     if guest == "in_qt" and (missing := [name for file, name in LIBRARIES_OF_QT.items() if not can_load(file)]):
-        pytest.skip(f"Qt's windows need libraries of the system: apt install {' '.join(missing)}")
+        unavailable(f"Qt's windows need libraries of the system: apt install {' '.join(missing)}")
     code = KEEP.replace("CLOSE", textwrap.indent(CLOSE[guest], "        ").strip())
     run_fresh(f"GUEST = {str(GUESTS / guest) + '.py'!r}\n{code}", str(tmp_path), str(GUESTS))
     scene, painting = pictures
