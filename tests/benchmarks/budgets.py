@@ -128,7 +128,7 @@ def side(backend: str, model: str, count: int, rate: float) -> Figures:
             alone += frames(app, count - count // 2, rate)
     runs = network.runs[learnt - 1 :]
     longest = max(runs, key=lambda run: run.longest_ms)
-    ended = [run.frames for run in runs if not run.cancelled] or [0]
+    ended = [run.frames for run in runs if not (run.failed or run is runs[-1])] or [0]
     return Figures(
         backend,
         three(alone),
