@@ -40,7 +40,8 @@ def supports(call: Call[Attention | LinearState]) -> str | None:
     form = call.form
     if isinstance(form, Attention):
         deepest = max(form.size, form.keys)
-        return None if deepest <= call.rounds // 2 else f"{deepest} keys, or numbers of one, are too many for one shader"
+        fits = deepest <= call.rounds // 2
+        return None if fits else f"{deepest} keys, or numbers of a key, are too many for a shader"
     if form.tokens > _TOKENS:
         return f"{form.tokens} tokens are too many launches"
     return None if 4 * form.keys <= call.rounds else f"keys of {form.keys} are too long for one shader"
@@ -68,8 +69,8 @@ def _attention(call: Call[Attention], tools: Tools) -> list[Binding]:
         result = call.y if whole else tools.scratch((batches * rows * form.columns,), DataType.FLOAT32)
         made.append(result)
         bindings += _rows(call, first, rows, result, reused.tools())
-    whole = joined(call, made, batches, tools, bindings)
-    return bindings if whole is call.y else [*bindings, _arranged(call, whole)]
+    all_rows = joined(call, made, batches, tools, bindings)
+    return bindings if all_rows is call.y else [*bindings, _arranged(call, all_rows)]
 
 
 class _Reused:
