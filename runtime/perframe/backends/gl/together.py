@@ -15,7 +15,7 @@ from perframe.tensor import DataType
 GROUP = 64  # invocations of a work group
 FULL = 4096  # invocations that fill a GPU
 LEAST = 4  # pieces that a lane takes, at least
-LEAST_ALONE = 64  # pieces of a part, at least: a part costs a launch that joins it
+LEAST_ALONE = 128  # pieces of a part, at least: a part costs a launch that joins it
 MOST = 1024  # pieces that an invocation takes, at most: it must not take long
 FEW = 128  # elements of a row, from which on it is read alone; of shorter rows four are read at once
 _NUMBERS = ("lanes", "across", "run", "stride", "by_rows")  # of a Sharing, if a kernel reads them

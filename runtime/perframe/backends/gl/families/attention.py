@@ -25,7 +25,7 @@ _PARTS = ("CHANGE", "STATE", "READ")
 _TOKENS = 4096  # the most tokens; each takes three launches
 
 
-MOST_SCORES = 1 << 22  # the most scores that are held at once, unless those of a tile are more
+MOST_SCORES = 1 << 20  # the most scores that are held at once, unless those of a tile are more
 
 
 def dims(form: Attention | LinearState) -> list[Sequence[int]]:

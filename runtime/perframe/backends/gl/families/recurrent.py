@@ -47,7 +47,7 @@ class _Lowering:
         self.numbers = 2 if form.cell == "LSTM" else 1  # of a unit: its hidden state, and its cell
         self.reverse = sum(1 << d for d, reverse in enumerate(form.reverse) if reverse)
         self.activations = _activations(form)
-        self.gates: Operand | None = None
+        self.gates: Operand | None = None  # of a step; the next one writes to the same storage
 
     def defines(self, names: dict[str, int], **more: int) -> dict[str, str]:
         """The defines of a kernel, with these names for the values that some of them may have."""
@@ -55,11 +55,15 @@ class _Lowering:
         found = {name: 1 for name, given in present.items() if given in self.inputs}
         return {name: str(value) for name, value in (names | found | {"NUMBERS": self.numbers} | more).items()}
 
-    def cell(self, cell: str, products: int, step: int, state: Operand, gates: Operand | None = None) -> Operand:
-        """Append the kernel of a step, and return what it makes."""
+    def units(self, width: int) -> Operand:
+        """Scratch storage for so many units a row."""
+        return self.tools.scratch((self.rows * width * self.numbers,), DataType.FLOAT32)
+
+    def cell(self, cell: str, products: int, step: int, state: Operand, **more: Operand) -> Operand:
+        """Append the kernel of a step, and return what it makes: the gates, or else a new state."""
         form = self.call.form
         width = 2 * self.pitch if cell == "GATES" else self.pitch
-        y = self.tools.scratch((self.rows * width * self.numbers,), DataType.FLOAT32)
+        y = self.gates if cell == "GATES" and self.gates is not None else self.units(width)
         params: dict[str, Any] = {
             "step": step,
             "pitch": self.pitch,
@@ -67,7 +71,7 @@ class _Lowering:
             "step_stride": 1 if form.batch_first else form.batch,
             "batch_stride": form.steps if form.batch_first else 1,
         }
-        given = {**self.inputs, "S": state} | ({} if gates is None else {"G": gates})
+        given = {**self.inputs, "S": state, **more}
         defines = self.defines(_CELLS, CELL=_CELLS[cell], PRODUCTS=products)
         sharing = share_products(self.rows * width, self.pitch // 4, self.tools)
         bound = sharing.bind(self.call, "recurrent", given, y, params, defines, self.activations)
@@ -90,7 +94,7 @@ class _Lowering:
         if not given:
             return self.tools.constant(np.zeros(size, np.float32))
         has = {{"H": "HAS_HIDDEN", "C": "HAS_CELL"}[name]: 1 for name in given}
-        return self.end("BEGIN", given, self.tools.scratch((size,), DataType.FLOAT32), **has)
+        return self.end("BEGIN", given, self.units(self.pitch), **has)
 
     def packed(self, r: Operand) -> Operand:
         """The weights of the recurrent products, so that neighbouring units lie side by side."""
@@ -111,7 +115,7 @@ class _Lowering:
         form = self.call.form
         if form.cell == "GRU" and not form.linear_before_reset:
             self.gates = self.cell("GATES", 1, step, state)
-            return self.cell("GRU", 1, step, state, self.gates)
+            return self.cell("GRU", 1, step, state, G=self.gates)
         return self.cell(form.cell, form.gates, step, state)
 
 
