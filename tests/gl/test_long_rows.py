@@ -1,4 +1,6 @@
-"""Reductions, softmax and norms over long rows, few rows and odd sizes, in parts, and by lanes that work together."""
+"""Reductions, softmax, norms and recurrent products over long rows, few rows and odd sizes, in parts, and by lanes that
+work together.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +13,7 @@ import pytest
 import perframe as pf
 from gl.conftest import ASKED
 from perframe.backends import gl_choices
+from perframe.testing import Case, check
 from small import load, node
 
 SHAPES = [
@@ -129,3 +132,33 @@ def test_a_sum_has_the_accuracy_of_float32(where: str, gl_context: Any) -> None:
     x = np.full((1, 1 << 20), 0.1, np.float32)
     y = run("ReduceSum", where, gl_context, [x, np.array([1])])
     np.testing.assert_allclose(y, x.sum(dtype=np.float64), 1e-5)
+
+
+@pytest.mark.parametrize("fixed", [True, False], ids=["constant weights", "weights as inputs"])
+@pytest.mark.parametrize(("op", "gates", "more"), [("RNN", 1, 0), ("GRU", 3, 0), ("GRU", 3, 1), ("LSTM", 4, 0)])
+def test_recurrent_layers(op: str, gates: int, more: int, fixed: bool, where: str, gl_context: Any) -> None:
+    for steps, batch, hidden, way in ((4, 1, 128, "forward"), (3, 3, 67, "bidirectional"), (1, 1, 257, "reverse")):
+        d = 2 if way == "bidirectional" else 1
+        shapes = ((d, gates * hidden, 5), (d, gates * hidden, hidden), (d, 2 * gates * hidden))
+        given = [numbers(steps, batch, 5), *(0.05 * numbers(*shape) for shape in shapes)]
+        attributes = {"hidden_size": hidden, "direction": way} | ({"linear_before_reset": 1} if more else {})
+        options: dict[str, Any] = {"constants": [1, 2, 3] if fixed else [], "reference": "onnxruntime"}
+        outputs = 3 if op == "LSTM" else 2
+        case = Case(f"{hidden} {way}", op, given, attributes, outputs, opset=22, rtol=1e-5, atol=1e-5, **options)
+        check(case, where, gl_context)
+
+
+@pytest.mark.parametrize(("op", "gates", "more", "each"), [("LSTM", 4, 0, 1), ("GRU", 3, 1, 1), ("GRU", 3, 0, 2)])
+def test_a_step_of_a_recurrent_layer_is_one_launch(
+    op: str, gates: int, more: int, each: int, where: str, gl_context: Any
+) -> None:
+    """A GRU that resets before the product needs its gates first: two launches."""
+    attributes = {"hidden_size": 8, "direction": "bidirectional"} | ({"linear_before_reset": 1} if more else {})
+    weights = {"w": numbers(2, gates * 8, 4), "r": numbers(2, gates * 8, 8)}
+    launches = []
+    for steps in (6, 12):
+        model = load([node(op, "x w r", "y", **attributes)], {"x": (steps, 2, 4)}, "y", weights)
+        with pf.Worker(model, where, gl_context, strict=True) as worker:
+            worker.schedule(numbers(steps, 2, 4))
+            launches.append(len(worker.report()))
+    assert launches[1] - launches[0] <= 6 * each + 2  # and the states of six steps are joined at once

@@ -6,17 +6,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from perframe.backends.gl.program import Numbers
+from perframe.backends.gl.program import Numbers, load_kernel
 from perframe.backends.gl.steps import NO_FUNCTIONS, Binding, Call, Functions, Tools
 from perframe.backends.operand import Operand
+from perframe.layers.homes import own_shader
 from perframe.tensor import DataType
 
 GROUP = 64  # invocations of a work group
 FULL = 4096  # invocations that fill a GPU
 LEAST = 4  # pieces that a lane takes, at least
-LEAST_ALONE = 64  # pieces of a part, at least: a part costs a launch that joins it
+LEAST_ALONE = 128  # pieces of a part, at least: a part costs a launch that joins it
 MOST = 1024  # pieces that an invocation takes, at most: it must not take long
 FEW = 128  # elements of a row, from which on it is read alone; of shorter rows four are read at once
+_NUMBERS = ("lanes", "across", "run", "stride", "by_rows")  # of a Sharing, if a kernel reads them
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,8 @@ class Sharing:
         functions: Functions = NO_FUNCTIONS,
     ) -> Binding:
         """Bind a kernel that includes `together`."""
-        own = {name: getattr(self, name) for name in ("lanes", "across", "run", "stride", "by_rows")}
+        declared = {parameter.name for parameter in load_kernel(own_shader(call.layer.family, kernel)).parameters}
+        own = {name: getattr(self, name) for name in _NUMBERS if name in declared}
         numbers = {**own, **params}
         if not self.tools.stores_anywhere:
             return call.bind(kernel, inputs, output, numbers, defines, functions)
@@ -59,6 +62,20 @@ def _most_lanes(tools: Tools) -> int:
     return int(tools.choices["lanes"]) if tools.stores_anywhere else 1
 
 
+def _lanes(walks: int, pieces: int, tools: Tools, always: bool = False) -> int:
+    """The lanes for each of so many walks: so many that the GPU is full, or (`always`) as there are pieces for."""
+    lanes = 1
+    while lanes < _most_lanes(tools) and pieces >= 2 * LEAST * lanes and (always or walks * lanes < FULL):
+        lanes *= 2
+    return lanes
+
+
+def share_products(results: int, pieces: int, tools: Tools) -> Sharing:
+    """Share the work on so many results, each of so many pieces that neighbours read side by side."""
+    lanes = _lanes(results, pieces, tools)
+    return Sharing(results, lanes, GROUP // lanes, 1, 0, 0, False, tools)
+
+
 def share(results: int, count: int, adjacent: bool, tools: Tools) -> Sharing:
     """Share the work on so many results, each of `count` elements. If those of a result are `adjacent` and not few,
     four of them are read at once. Otherwise those of four results are.
@@ -66,9 +83,8 @@ def share(results: int, count: int, adjacent: bool, tools: Tools) -> Sharing:
     by_rows = adjacent and count >= FEW
     pieces = -(-count // 4) if by_rows else count
     walks = results if by_rows else -(-results // 4)
-    lanes = parts = 1
-    while lanes < _most_lanes(tools) and pieces >= 2 * LEAST * lanes and (by_rows or walks * lanes < FULL):
-        lanes *= 2
+    parts = 1
+    lanes = _lanes(walks, pieces, tools, by_rows)
     while (walks * lanes * parts < FULL and pieces >= 2 * LEAST_ALONE * lanes * parts) or (
         pieces > MOST * lanes * parts
     ):

@@ -25,7 +25,7 @@ _PARTS = ("CHANGE", "STATE", "READ")
 _TOKENS = 4096  # the most tokens; each takes three launches
 
 
-MOST_SCORES = 1 << 22  # the most scores that are held at once, unless those of a tile are more
+MOST_SCORES = 1 << 20  # the most scores that are held at once, unless those of a tile are more
 
 
 def dims(form: Attention | LinearState) -> list[Sequence[int]]:
@@ -41,7 +41,7 @@ def supports(call: Call[Attention | LinearState]) -> str | None:
     if isinstance(form, Attention):
         deepest = max(form.size, form.keys)
         fits = deepest <= call.rounds // 2
-        return None if fits else f"{deepest} keys, or numbers of one, are too many for one shader"
+        return None if fits else f"{deepest} keys, or numbers of a key, are too many for a shader"
     if form.tokens > _TOKENS:
         return f"{form.tokens} tokens are too many launches"
     return None if 4 * form.keys <= call.rounds else f"keys of {form.keys} are too long for one shader"
@@ -69,8 +69,8 @@ def _attention(call: Call[Attention], tools: Tools) -> list[Binding]:
         result = call.y if whole else tools.scratch((batches * rows * form.columns,), DataType.FLOAT32)
         made.append(result)
         bindings += _rows(call, first, rows, result, reused.tools())
-    found = joined(call, made, batches, tools, bindings)
-    return bindings if found is call.y else [*bindings, _arranged(call, found)]
+    all_rows = joined(call, made, batches, tools, bindings)
+    return bindings if all_rows is call.y else [*bindings, _arranged(call, all_rows)]
 
 
 class _Reused:

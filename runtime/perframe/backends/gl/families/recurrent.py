@@ -1,4 +1,4 @@
-"""Recurrent layers on GL: one product for the inputs of all steps, and then one to three kernels a step."""
+"""Recurrent layers on GL: one product for the inputs of all steps, and then one kernel a step, or two."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ import numpy as np
 
 from perframe.backends.gl.families import matmul
 from perframe.backends.gl.families.join import joined
-from perframe.backends.gl.steps import NO_FUNCTIONS, Binding, Call, Functions, Tools, function_of
+from perframe.backends.gl.steps import Binding, Call, Functions, Tools, function_of
+from perframe.backends.gl.together import share_products
 from perframe.backends.operand import Operand
 from perframe.layers.matmul import Product
 from perframe.layers.recurrent import Recurrence
 from perframe.tensor import DataType
 
-_PARTS = ("GATES", "GRU", "CELL", "HIDDEN", "OUTPUT")
+_CELLS = {"RNN": 0, "GATES": 1, "GRU": 2, "LSTM": 3}  # what a kernel computes
+_ENDS = {"PACK": 0, "BEGIN": 1, "OUTPUT": 2}  # what the kernels before and after the steps do
 _STEPS = 4096  # the most steps; each takes a few launches
 
 
@@ -38,60 +40,83 @@ class _Lowering:
     tools: Tools
     inputs: dict[str, Operand]  # products, weights, biases and lengths, for all kernels
     bindings: list[Binding] = field(default_factory=list)
-    states: dict[str, Operand] = field(default_factory=dict)  # scratch storage that steps share, by name
 
-    def kernel(self, part: str, step: int, reads: dict[str, Operand], y: Operand, **more: Any) -> Operand:
-        """Append one kernel, and return its output."""
+    def __post_init__(self) -> None:
         form = self.call.form
-        wanted = {"GATES": "XRBL", "GRU": "XRBL", "CELL": "PL", "HIDDEN": "PL", "OUTPUT": "L"}[part]
-        given = {name: value for name, value in self.inputs.items() if name in wanted} | reads
-        defines = {name: str(index) for index, name in enumerate(_PARTS)}
-        defines |= {"PART": part, "KEPT": "0.0", "ACTIVATE(d, x)": "(x)", "WHOLE": "0", **more.pop("defines", {})}
-        for name, present in (("BIAS", "B"), ("PEEPHOLES", "P"), ("LENGTHS", "L")):
-            if present in given:
-                defines[name] = "1"
+        self.pitch, self.rows = -(-form.hidden // 4) * 4, len(form.reverse) * form.batch
+        self.numbers = 2 if form.cell == "LSTM" else 1  # of a unit: its hidden state, and its cell
+        self.reverse = sum(1 << d for d, reverse in enumerate(form.reverse) if reverse)
+        self.activations = _activations(form)
+        self.gates: Operand | None = None  # of a step; the next one writes to the same storage
+
+    def defines(self, names: dict[str, int], **more: int) -> dict[str, str]:
+        """The defines of a kernel, with these names for the values that some of them may have."""
+        present = {"BIAS": "B", "PEEPHOLES": "P", "LENGTHS": "L"}
+        found = {name: 1 for name, given in present.items() if given in self.inputs}
+        return {name: str(value) for name, value in (names | found | {"NUMBERS": self.numbers} | more).items()}
+
+    def units(self, width: int) -> Operand:
+        """Scratch storage for so many units a row."""
+        return self.tools.scratch((self.rows * width * self.numbers,), DataType.FLOAT32)
+
+    def cell(self, cell: str, products: int, step: int, state: Operand, **more: Operand) -> Operand:
+        """Append the kernel of a step, and return what it makes: the gates, or else a new state."""
+        form = self.call.form
+        width = 2 * self.pitch if cell == "GATES" else self.pitch
+        y = self.gates if cell == "GATES" and self.gates is not None else self.units(width)
         params: dict[str, Any] = {
             "step": step,
-            "first": 0,
-            "used": form.hidden,
-            "reverse": sum(1 << d for d, reverse in enumerate(form.reverse) if reverse),
+            "pitch": self.pitch,
+            "reverse": self.reverse,
             "step_stride": 1 if form.batch_first else form.batch,
             "batch_stride": form.steps if form.batch_first else 1,
-            **more,
         }
-        functions = NO_FUNCTIONS if part == "OUTPUT" else _activations(form)
-        self.bindings.append(self.call.bind("recurrent", given, y, params, defines, functions))
+        given = {**self.inputs, "S": state, **more}
+        defines = self.defines(_CELLS, CELL=_CELLS[cell], PRODUCTS=products)
+        sharing = share_products(self.rows * width, self.pitch // 4, self.tools)
+        bound = sharing.bind(self.call, "recurrent", given, y, params, defines, self.activations)
+        self.bindings.append(bound)
         return y
 
-    def state(self, columns: int = 0) -> Operand:
-        """Scratch storage for the state of all directions, with `columns` or `hidden` elements a row."""
+    def end(self, part: str, reads: dict[str, Operand], y: Operand, which: int = 0, **defines: int) -> Operand:
+        """Append a kernel before or after the steps, and return its output."""
+        directions = len(self.call.form.reverse)
+        params = {"pitch": self.pitch, "reverse": self.reverse, "directions": directions, "which": which}
+        given = reads | {name: self.inputs[name] for name in "L" if name in self.inputs}
+        made = self.defines(_ENDS, **({"PART": _ENDS[part], "WHOLE": 0} | defines))
+        self.bindings.append(self.call.bind("recurrent_ends", given, y, params, made))
+        return y
+
+    def first_state(self, h: Operand | None, c: Operand | None) -> Operand:
+        """The first state; zeros if it is not given."""
+        size = self.rows * self.pitch * self.numbers
+        given = {name: value for name, value in (("H", h), ("C", c)) if value is not None}
+        if not given:
+            return self.tools.constant(np.zeros(size, np.float32))
+        has = {{"H": "HAS_HIDDEN", "C": "HAS_CELL"}[name]: 1 for name in given}
+        return self.end("BEGIN", given, self.units(self.pitch), **has)
+
+    def packed(self, r: Operand) -> Operand:
+        """The weights of the recurrent products, so that neighbouring units lie side by side."""
+        form, directions, quads = self.call.form, len(self.call.form.reverse), self.pitch // 4
+
+        def pack(value: Any) -> Any:
+            padded = np.pad(value, ((0, 0), (0, 0), (0, self.pitch - form.hidden)))
+            parts = padded.reshape(directions, form.gates, form.hidden, quads, 4)
+            return np.ascontiguousarray(parts.transpose(0, 3, 1, 2, 4))
+
+        if r.is_constant:
+            return r.derived("units side by side", pack)
+        size = directions * quads * form.gates * form.hidden * 4
+        return self.end("PACK", {"R": r}, self.tools.scratch((size,), DataType.FLOAT32))
+
+    def next_state(self, step: int, state: Operand) -> Operand:
+        """Append the kernels of a step. The third product of a GRU may need its gates."""
         form = self.call.form
-        rows = len(form.reverse) * form.batch
-        return self.tools.scratch((rows * (columns or form.hidden),), DataType.FLOAT32)
-
-    def reused(self, name: str, columns: int = 0) -> Operand:
-        """A `state` of this name, which all steps share."""
-        if name not in self.states:
-            self.states[name] = self.state(columns)
-        return self.states[name]
-
-    def initial_state(self, given: Operand | None) -> Operand:
-        """The initial state as (direction, batch, hidden); zeros if it is not given."""
-        form, directions = self.call.form, len(self.call.form.reverse)
-        if given is None:
-            return self.tools.constant(np.zeros(directions * form.batch * form.hidden, np.float32))
-        if not form.batch_first:
-            return given
-        plane = (form.hidden, directions * form.hidden, 1)
-        params: dict[str, Any] = {
-            "shape": (directions, form.batch, form.hidden),
-            "strides": plane,
-            "rank": 3,
-            "offset": 0,
-        }
-        turned = self.state()
-        self.bindings.append(self.call.bind("move", {"X": given}, turned, params))
-        return turned
+        if form.cell == "GRU" and not form.linear_before_reset:
+            self.gates = self.cell("GATES", 1, step, state)
+            return self.cell("GRU", 1, step, state, G=self.gates)
+        return self.cell(form.cell, form.gates, step, state)
 
 
 def _activations(form: Recurrence) -> Functions:
@@ -109,28 +134,6 @@ def _activations(form: Recurrence) -> Functions:
     return Functions("\n".join(texts), tuple(numbers))
 
 
-def _rnn(made: _Lowering, step: int, h: Operand, c: Operand) -> tuple[Operand, Operand]:
-    defines = {"ACTIVATE(d, x)": "activation_0(d, x)", "KEPT": "H(o)"}
-    return made.kernel("GATES", step, {"H": h}, made.state(), defines=defines), c
-
-
-def _gru(made: _Lowering, step: int, h: Operand, c: Operand) -> tuple[Operand, Operand]:
-    used = 2 * made.call.form.hidden
-    defines = {"ACTIVATE(d, x)": "activation_0(d, x)"}
-    gates = made.kernel("GATES", step, {"H": h}, made.reused("gates", used), used=used, defines=defines)
-    return made.kernel("GRU", step, {"H": h, "G": gates}, made.state()), c
-
-
-def _lstm(made: _Lowering, step: int, h: Operand, c: Operand) -> tuple[Operand, Operand]:
-    used = 4 * made.call.form.hidden
-    gates = made.kernel("GATES", step, {"H": h}, made.reused("gates", used), used=used)
-    cell = made.kernel("CELL", step, {"G": gates, "C": c}, made.reused(f"cell {step % 2}"))
-    return made.kernel("HIDDEN", step, {"H": h, "G": gates, "D": cell}, made.state()), cell
-
-
-_CELLS = {"RNN": _rnn, "GRU": _gru, "LSTM": _lstm}
-
-
 def lower(call: Call[Recurrence], tools: Tools) -> list[Binding]:
     """The products with W, the kernels of each step, and the outputs, which are made of the states of all steps."""
     form, w, r = call.form, call.input(1), call.input(2)
@@ -140,15 +143,14 @@ def lower(call: Call[Recurrence], tools: Tools) -> list[Binding]:
     strides = ((0, form.inputs, 1), (columns * form.inputs, 1, form.inputs))
     product = Product((directions,), rows, columns, form.inputs, *strides, (0, 0))
     bindings = matmul.lower(Call(call.layer, product, [call.x, w], [projected]), tools) if rows else []
-    shared = {"X": projected, "R": r, "B": b, "P": p, "L": lengths}
+    shared = {"X": projected, "B": b, "P": p, "L": lengths}
     made = _Lowering(call, tools, {name: value for name, value in shared.items() if value is not None}, bindings)
-    state, cell, states = made.initial_state(h), made.initial_state(c), []
+    made.inputs["R"] = made.packed(r)
+    states = [made.first_state(h, c)]
     for step in range(form.steps):
-        state, cell = _CELLS[form.cell](made, step, state, cell)
-        states.append(state)
-    whole = joined(call, states, 1, tools, made.bindings) if states else state
-    for y, source, all_steps in zip(call.outputs, (whole, state, cell), (1, 0, 0), strict=False):
+        states.append(made.next_state(step, states[-1]))
+    whole = joined(call, states[1:], 1, tools, made.bindings) if form.steps else states[0]
+    for index, (y, source) in enumerate(zip(call.outputs, (whole, states[-1], states[-1]), strict=False)):
         if y.shape.size:
-            defines = {"WHOLE": str(all_steps)}
-            made.kernel("OUTPUT", 0, {"H": source}, y, used=directions, defines=defines)
+            made.end("OUTPUT", {"S": source}, y, which=index == 2, WHOLE=int(index == 0))
     return made.bindings
