@@ -14,7 +14,7 @@ GL33 := MESA_GL_VERSION_OVERRIDE=3.3 MESA_GLSL_VERSION_OVERRIDE=330 PERFRAME_BAC
 GL_TESTS := PERFRAME_BACKENDS=gpu_compute,gpu_pixel
 SHADERS := output/shaders
 
-.PHONY: help demo test lint pytest test-gl33 test-guarded test-drivers fuzz soak check-wheel bench bench-shaders models sweep wheel clean
+.PHONY: help demo test lint pytest test-gl33 test-guarded test-drivers fuzz soak check-wheel bench bench-shaders models sweep site wheel clean
 
 help: ## what can be made
 	@grep -E '^[a-z0-9-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 14
@@ -53,7 +53,10 @@ test-guarded: .venv/.dev ## the CPU's tests of layers, and mutated models, with 
 fuzz: .venv/.dev ## mutated models, and what becomes of them; N=100000 SEED=1 ARGS="--backend gpu_pixel --save FOLDER"
 	$(BIN)/python -m tests.fuzz --count $(or $(N),10000) --seed $(or $(SEED),0) --jobs $(JOBS) $(ARGS)
 
-check-wheel: .venv/.dev ## the wheel, in a clean environment
+check-site: .venv/.dev ## the documentation as pages in output/site
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+wheel: .venv/.dev ## the wheel, in a clean environment
 	$(BIN)/pytest -m wheel
 
 bench: .venv/.dev ## perframe and onnxruntime side by side; ARGS="mnist-12 --rounds 20"

@@ -37,4 +37,4 @@ for _name, _function in {**FUNCTIONS, **OPERATORS}.items():
     if next(iter(_function.__annotations__), "") == METHOD_OF:
         setattr(Methods, _name, _function)
 
-__all__ = [*FUNCTIONS]  # all names are texts
+__all__ = list(FUNCTIONS)  # all names are texts
