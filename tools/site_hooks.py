@@ -1,4 +1,4 @@
-"""What mkdocs cannot read from sources: the functions of `pf.functional`, which are made from tables when it is imported."""
+"""What mkdocs cannot read from sources: the functions of `pf.functional`, which tables make when it is imported."""
 
 from __future__ import annotations
 
