@@ -173,8 +173,8 @@ class Worker:
         with `budget_ms`, by as many layers as fit into so many milliseconds.
 
         With a budget each step waits for its layers, and yields the milliseconds that they took, and which piece took
-        most (`.longest`, `.longest_ms`). The worker learns what each layer takes. On a GPU a layer that does not fit is
-        divided; on the CPU it is not. Making the plan is part of the run.
+        most (`.longest`, `.longest_ms`). The worker learns what each layer takes, and divides one that does not fit.
+        Making the plan is part of the run.
         A later run ends this run, since both share memory: the next step of the iterator then raises InputError.
         """
         with self._lock:

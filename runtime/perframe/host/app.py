@@ -249,7 +249,7 @@ class App(TimeControls):
 
         `inputs` is what `worker.schedule` takes: an array or tensor, a dict by name, or a tuple by position. A tensor
         is read while the run goes on, so do not overwrite it before the run is done. Layers advance within the
-        milliseconds as they are measured, and on a GPU a layer that does not fit is divided.
+        milliseconds as they are measured, and a layer that does not fit is divided.
 
         A worker has one run at a time. If another is asked for meanwhile, `policy` decides: "newest" lets it wait in
         place of a run that waits already, "queue" lets all wait, "skip" drops it. A run that is dropped, or that is not

@@ -17,7 +17,7 @@ from perframe.backends.cpu.lowering.rows import array_of, extent
 from perframe.backends.cpu.lowering.widening import widened
 from perframe.backends.cpu.program.arena import Arena, ArenaStorage, ArenaWorkspace
 from perframe.backends.cpu.program.late_program import LateProgram
-from perframe.backends.cpu.program.program import CpuProgram, CpuStep, NativeStep, PythonStep
+from perframe.backends.cpu.program.program import CpuProgram, CpuStep, NativeStep, PythonStep, Rows
 from perframe.backends.cpu.refit.arithmetic import CpuChooser
 from perframe.backends.cpu.refit.template import CpuTemplate
 from perframe.backends.cpu.threads import jobs
@@ -142,8 +142,9 @@ class CpuBackend:
         assert len(made) == len(templates), "of this backend"
         return CpuChooser([template.native for template in made], positions)
 
-    def submit(self, program: Program, begin: int, end: int, access: Access) -> None:
-        """Run the steps after the last run, and after all jobs and readbacks that use the same storage.
+    def submit(self, program: Program, begin: int, end: int, access: Access, rows: Rows | None = None) -> None:
+        """Run the steps, or some rows of one: after the last run, and after all jobs and readbacks that use the same
+        storage.
 
         The steps run in a job. If no work is under way and they take less time than handing them to another thread,
         they run in this thread.
@@ -151,15 +152,17 @@ class CpuBackend:
         assert isinstance(program, CpuProgram | LateProgram)
         lent = access.take_lent() if access.lent else ()
         program.times_steps = self.times_steps
-        if not (program.is_brief and self._run_here(program, begin, end, access, lent)):
+        if not (program.is_brief and self._run_here(program, begin, end, access, lent, rows)):
             for _, bound, array in lent:
                 bound.upload(array)
-            self._hand_over(program, begin, end, access)
+            self._hand_over(program, begin, end, access, rows)
 
-    def _nothing_pends(self, begin: int, access: Access) -> bool:
-        """Whether steps may run at once: no work that they depend on is under way or has failed."""
+    def _nothing_pends(self, goes_on: bool, access: Access) -> bool:
+        """Whether steps may run at once: no work that they depend on is under way or has failed. `goes_on` says that
+        they are the rest of a run.
+        """
         if self._last is not None:
-            if begin or not self._last.done:
+            if goes_on or not self._last.done:
                 return False
             self._last = None
         for storage in access.reads:
@@ -170,7 +173,15 @@ class CpuBackend:
                 return False
         return True
 
-    def _run_here(self, program: Program, begin: int, end: int, access: Access, lent: Sequence[Lent]) -> bool:
+    def _run_here(
+        self,
+        program: CpuProgram | LateProgram,
+        begin: int,
+        end: int,
+        access: Access,
+        lent: Sequence[Lent],
+        rows: Rows | None,
+    ) -> bool:
         """Run the steps in this thread, unless they must wait. Return whether they ran.
 
         Meanwhile no other thread uses the storages that the steps write, or writes the storages that they read.
@@ -184,14 +195,14 @@ class CpuBackend:
         else:
             lock_all(shared)
         try:
-            if not self._nothing_pends(begin, access):
+            if not self._nothing_pends(begin > 0 or (rows is not None and rows[0] > 0), access):
                 return False
             try:
                 if access.rebinds:
                     _rebind(program, access.take_rebinds())
                 for planned, _, array in lent:
                     program.replace(planned, _over(array))
-                program.run(begin, end)
+                program.run(begin, end, rows=rows)
             except Exception as error:  # a readback of the values raises it
                 self._last = job = jobs.Job.failed(error)
             finally:
@@ -206,7 +217,9 @@ class CpuBackend:
             for storage in shared:
                 storage.lock.release()
 
-    def _hand_over(self, program: CpuProgram | LateProgram, begin: int, end: int, access: Access) -> None:
+    def _hand_over(
+        self, program: CpuProgram | LateProgram, begin: int, end: int, access: Access, rows: Rows | None
+    ) -> None:
         sources = [storage for storage in access.reads if isinstance(storage, HostStorage)]
         targets = [storage for storage in access.writes if isinstance(storage, HostStorage)]
         last = [self._last] if self._last else []
@@ -215,8 +228,8 @@ class CpuBackend:
         ]
 
         def begin_run(needed: list[Fence], after: list[Fence]) -> jobs.Job:
-            needed = [*(last if begin else []), *needed]
-            return jobs.schedule(_run, program, begin, end, rebinds, needed, after=[*needed, *last, *after])
+            needed = [*(last if begin or (rows is not None and rows[0]) else []), *needed]
+            return jobs.schedule(_run, program, begin, end, rows, rebinds, needed, after=[*needed, *last, *after])
 
         self._last = begin_job(begin_run, sources, targets)
 
@@ -225,7 +238,7 @@ class CpuBackend:
     ) -> float:
         """Run the steps, and wait for them. If they fail, readbacks of their values raise the error."""
         start = perf_counter()
-        self.submit(program, begin, end, access)
+        self.submit(program, begin, end, access, rows)
         if self._last is not None:
             with suppress(Exception):
                 self._last.wait()
@@ -291,6 +304,7 @@ def _run(
     program: CpuProgram | LateProgram,
     begin: int,
     end: int,
+    rows: Rows | None,
     rebinds: Sequence[tuple[Storage, Storage]],
     needed: Sequence[Fence],
 ) -> None:
@@ -298,7 +312,7 @@ def _run(
     _rebind(program, rebinds)
     for fence in needed:
         fence.wait()  # returns at once; if the job that makes an input has failed, this run fails too
-    program.run(begin, end, away=True)
+    program.run(begin, end, away=True, rows=rows)
 
 
 def _python_step(

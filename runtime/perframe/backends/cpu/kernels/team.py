@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 # a row of a program's table, and the number of its words; a step whose chunk holds all of its items is not split
-KERNEL, NUMBERS, ITEMS, CHUNK, ROW = range(5)
+# FIRST is the first item that runs: above 0 where a frame has time for a part of the step
+KERNEL, NUMBERS, ITEMS, CHUNK, FIRST, ROW = range(6)
 
 # a program: the addresses of its table, of the team that runs it (0 for none), and of the words for the clock's ticks
 # before each step and after the last (0 if steps are not timed); the table begins after these words

@@ -30,6 +30,7 @@ from perframe.backends.cpu.kernels.team import (
     ASLEEP,
     CHUNK,
     DONE,
+    FIRST,
     FUTEX,
     HELPED,
     ITEMS,
@@ -60,10 +61,12 @@ def _take_chunks(team, helps):
         if add(team + 8 * REMAINING, -1) <= 0:
             return mine
         items, chunk = words[POSTED + ITEMS], words[POSTED + CHUNK]
+        first = words[POSTED + FIRST]
         begin = mine * chunk
         if helps:
             begin = ((items + chunk - 1) // chunk - 1 - add(team + 8 * HELPED, 1)) * chunk
-        call_kernel(words[POSTED + KERNEL], words[POSTED + NUMBERS], begin, min(items, begin + chunk))
+        end = min(items, begin + chunk)
+        call_kernel(words[POSTED + KERNEL], words[POSTED + NUMBERS], first + begin, first + end)
         mine += 1
 
 
@@ -118,7 +121,7 @@ def build() -> Any:
             if team and step[CHUNK] < step[ITEMS]:
                 _share(team, row)
             else:
-                call_kernel(step[KERNEL], step[NUMBERS], 0, step[ITEMS])
+                call_kernel(step[KERNEL], step[NUMBERS], step[FIRST], step[FIRST] + step[ITEMS])
         if ticks:
             int64s(ticks)[end] = read_ticks()
         if team:

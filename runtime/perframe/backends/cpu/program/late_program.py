@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from perframe.backends.cpu.program.arena import Arena
-from perframe.backends.cpu.program.program import CpuProgram, CpuStep
+from perframe.backends.cpu.program.program import CpuProgram, CpuStep, Rows
 from perframe.backends.protocol import TimedRun
 from perframe.tensor.storage import Storage
 
@@ -33,8 +33,8 @@ class LateProgram:
         return self._made is not None and self._made.is_brief
 
     def rows(self, index: int) -> int:
-        """Return 1: a step is not divided."""
-        return 1
+        """The number of a step's chunks; 1 before the first run."""
+        return 1 if self._made is None else self._made.rows(index)
 
     def replace(self, planned: Storage, new: Storage) -> None:
         """Make all steps use `new` instead of the planned storage."""
@@ -43,7 +43,7 @@ class LateProgram:
         else:
             self._replaced.append((planned, new))
 
-    def run(self, begin: int, end: int, away: bool = False) -> None:
+    def run(self, begin: int, end: int, away: bool = False, rows: Rows | None = None) -> None:
         """Run some steps. The first run waits for the kernels."""
         if self._made is None:
             made = CpuProgram(self.steps, self._arena)
@@ -51,7 +51,7 @@ class LateProgram:
                 made.replace(planned, new)
             self._made, self._replaced = made, []
         self._made.times_steps = self.times_steps
-        self._made.run(begin, end, away)
+        self._made.run(begin, end, away, rows)
 
     def step_seconds(self, repeats: int) -> list[float] | None:
         """The shortest time of each step. Repeats wait for the kernels."""

@@ -75,8 +75,6 @@ class NativeStep:
         end.
         """
         threads, grain = thread_count(), at_least(self.grain, 1)
-        if threads == 1:
-            return self.items
         return at_most(-(-self.items // (grain * threads * CHUNKS_PER_THREAD)) * grain, self.items)
 
     def on(self, layer: str, operands: Sequence[Storage]) -> NativeStep:
@@ -105,6 +103,7 @@ class PythonStep:
 
 
 CpuStep = NativeStep | PythonStep
+Rows = tuple[int, int]  # the first, and how many
 
 
 def row_begin(index: int) -> int:
@@ -183,18 +182,22 @@ class CpuProgram:
         return self.nanoseconds is not None and self.nanoseconds < BRIEF
 
     def rows(self, index: int) -> int:
-        """Return 1: a step is not divided."""
-        return 1
+        """The number of a step's chunks. A step in Python has one."""
+        row = table_of(self.words, len(self.steps))[index]
+        return int(-(-row[team.ITEMS] // max(1, row[team.CHUNK])) or 1)
 
     def replace(self, planned: Storage, new: Storage) -> None:
         """Make all steps use `new` instead of the planned storage."""
         if isinstance(planned, HostStorage) and isinstance(new, HostStorage):
             self.bindings.replace(planned, new)
 
-    def run(self, begin: int, end: int, away: bool = False) -> None:
+    def run(self, begin: int, end: int, away: bool = False, rows: Rows | None = None) -> None:
         """Run the steps from `begin` up to `end` in this thread, while helpers run chunks of them. `away` says that
-        another thread submitted the steps.
+        another thread submitted the steps. With `rows`, run so many chunks of one step: the first, and how many.
         """
+        if rows is not None:
+            self._run_rows(begin, rows)
+            return
         start = perf_counter_ns()
         if self.times_steps is (self._clock is None):
             self._clock = StepClock(len(self.steps)) if self.times_steps else None
@@ -210,13 +213,8 @@ class CpuProgram:
                 if last > end:
                     last = end
                 self._run_native(at, last)
-                for index, check in self._checks:
-                    if at <= index < last:
-                        try:
-                            check()
-                        except Exception:
-                            self._forget_errors()
-                            raise
+                if self._checks:
+                    self._check(at, last)
                 if clock is not None:
                     clock.note(at, last, native=True)
                 at = last
@@ -234,6 +232,21 @@ class CpuProgram:
             elapsed = perf_counter_ns() - start
             self._note(elapsed * 2 // 3 if away else elapsed)
 
+    def _run_rows(self, index: int, rows: Rows) -> None:
+        """Run some chunks of a step: meanwhile its row in the table has no others."""
+        row = table_of(self.words, len(self.steps))[index]
+        items, first = int(row[team.ITEMS]), rows[0] * int(row[team.CHUNK])
+        row[team.FIRST], row[team.ITEMS] = first, min(items - first, rows[1] * int(row[team.CHUNK]))
+        ticks, self.words[team.TICKS] = int(self.words[team.TICKS]), 0
+        block = self.bindings.follow_arena()  # keeps the block until the run ends
+        try:
+            self._run_native(index, index + 1)
+            self._check(index, index + 1)
+        finally:
+            row[team.FIRST], row[team.ITEMS] = 0, items
+            self.words[team.TICKS] = ticks
+        del block
+
     def step_seconds(self, repeats: int) -> list[float] | None:
         """The shortest time of each step: of so many runs more, or, without repeats, of those that were timed."""
         if repeats:
@@ -247,6 +260,16 @@ class CpuProgram:
     def take_runs(self, wait: bool = False) -> list[TimedRun]:
         """Return the timed runs that have ended since the last call."""
         return [] if self._clock is None else self._clock.take_runs()
+
+    def _check(self, begin: int, end: int) -> None:
+        """Raise the error that one of these steps has reported."""
+        for index, check in self._checks:
+            if begin <= index < end:
+                try:
+                    check()
+                except Exception:
+                    self._forget_errors()
+                    raise
 
     def _forget_errors(self) -> None:
         """Clear the errors that all kernels have reported: a remaining one would be raised after the next run."""
