@@ -151,7 +151,7 @@ class CpuProgram:
     def _begin(self, splits: bool) -> None:
         """Begin without a measured run. `splits` says whether any step is for more than one thread."""
         self.nanoseconds: int | None = None
-        self._splits = self._wants_helpers = splits
+        self._splits = self._wants_helpers = splits and thread_count() > 1
         self._helped: int | None = None  # the time of a run with helpers, once runs without them were tried
         self.times_steps = False  # what the backend wants; the next run does it
         self._clock: StepClock | None = None
