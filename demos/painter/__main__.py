@@ -38,7 +38,7 @@ def _parse(argv: list[str]) -> argparse.Namespace:
         description="A network repaints in oil what it sees: before and after, with the frame time on top. In a window "
         "the line can be dragged with the mouse, and Escape ends it. Without a display a picture is written.",
     )
-    parser.add_argument("--source", metavar="PATH|camera|camera:N", help="a picture or a video (default: our own)")
+    parser.add_argument("--source", metavar="PATH|camera|camera:N", help="also a folder (default: our own picture)")
     parser.add_argument(
         "--backend",
         choices=("auto", "cpu", "gpu_compute", "gpu_pixel"),
@@ -78,10 +78,10 @@ def _positive(text: str) -> int:
 
 def _run(options: argparse.Namespace) -> None:
     from perframe.host import App, ManualClock
+    from perframe.media import open_source
     from perframe.resources import resource
 
     from .backend import choose
-    from .sources import open_source
     from .view import PainterView, Recording
 
     width, height = options.size
@@ -89,7 +89,8 @@ def _run(options: argparse.Namespace) -> None:
         raise InputError(f"--save {options.save}: there is no folder {options.save.absolute().parent}")
     with ExitStack() as stack:
         name = options.source or str(resource("assets", "painter", "scene.png"))
-        source = open_source(name, (width * 5 // 2, height * 5 // 2))  # sharp beside the painting, yet never aliased
+        enough = (width * 5 // 2, height * 5 // 2)  # sharp beside the painting, yet never aliased
+        source = open_source(name, enough, loop=True)
         stack.callback(source.release)
         enlarged = max(1, min(1280 // width, 720 // height))
         surface, is_window = _open_surface((width * enlarged, height * enlarged), options.headless)

@@ -39,7 +39,7 @@ class Canvas(Protocol):
         ...
 
     def set_source(self, pixels: Array) -> None:
-        """Another picture, H×W×4."""
+        """Another picture, H×W×3."""
         ...
 
     def draw(self, surface: Surface, window: Window, split: float, text: str | None) -> None:
@@ -87,7 +87,7 @@ class GLCanvas:
             self._source.release()
             self._source = None
         if self._source is None:
-            self._source = self._ctx.texture(size, 4)
+            self._source = self._ctx.texture(size, 3)
             self._source.repeat_x = self._source.repeat_y = False
         self._source.write(pixels)
 
@@ -136,14 +136,14 @@ class ArrayCanvas:
     def __init__(self, size: Size) -> None:
         self.converter = pf.TextureConverter(None)
         self.painting = np.zeros((size[1], size[0], 4), np.uint8)
-        self.source = np.zeros((1, 1, 4), np.uint8)
+        self.source = np.zeros((1, 1, 3), np.uint8)
         self._before = Image.new("RGB", (1, 1))
         self._label: tuple[Label, Image.Image] | None = None
 
     def set_source(self, pixels: Array) -> None:
         """Take a picture."""
         self.source = pixels
-        self._before = Image.fromarray(pixels).convert("RGB")
+        self._before = Image.fromarray(pixels)
 
     def draw(self, surface: Surface, window: Window, split: float, text: str | None) -> None:
         """Present the view to the surface."""

@@ -9,13 +9,13 @@ from time import sleep
 
 import perframe as pf
 from perframe.host import CloseEvent, Event, KeyEvent
+from perframe.media import Source
 from perframe.resources import resource
 
 from .backend import is_emulated
 from .canvas import ArrayCanvas, Canvas, GLCanvas, middle
 from .motion import Size, Window, pan_and_zoom, sweep, whole
 from .overlay import FrameTimer
-from .sources import Source
 
 
 @dataclass
@@ -90,9 +90,9 @@ class PainterView(pf.Script):
 
     def _begin(self, time: float) -> None:
         """Schedule a painting of the source's present picture."""
-        pixels = self._source.frame_at(time, self._recording.in_step)
-        if pixels is not None:
-            self._pixels, self._is_new = pixels, True
+        picture = self._source.picture_at(time, self._recording.in_step)
+        if picture is not None:
+            self._pixels, self._is_new = picture.pixels, True
         height, width, _ = self._pixels.shape
         aspect = self._size[0] / self._size[1]
         if self._source.is_still:
@@ -101,8 +101,8 @@ class PainterView(pf.Script):
             self._window = whole((width, height), aspect)
         if not self._on_cpu:
             self._publish()
-        picture = self._pixels if self._on_cpu else self._canvas.source
-        self._sampler.to_tensor(picture, self._tensor, pf.TextureTransform().set_region(*self._window))
+        sampled = self._pixels if self._on_cpu else self._canvas.source
+        self._sampler.to_tensor(sampled, self._tensor, pf.TextureTransform().set_region(*self._window))
         painting = self._worker.schedule(self._tensor).peek_output()
         if self._on_cpu:  # on a GPU, later draws come after it anyway
             self._arrived = painting.readback_request()

@@ -34,6 +34,7 @@ _HOME = {
     "convert": "conversion.converting",
     "inspect": "inspection.facts",
     "profile": "profiling.profile",
+    "process": "processing.processing",
     "ProfileOverlay": "profiling.overlay",
     "quantize": "quantization.quantizing",
     "tune": "execution.tuning",
@@ -62,13 +63,14 @@ _HOME = {
     "MissingFileError": "errors",
 }
 
-_MODULES = ("functional", "jobs")
+_MODULES = ("functional", "jobs", "media")
 
 __all__ = [*_HOME, *_MODULES, "__version__"]
 
 if TYPE_CHECKING:
     from perframe import functional as functional
     from perframe import jobs as jobs
+    from perframe import media as media
     from perframe.conversion.converting import convert as convert
     from perframe.errors import BackendError as BackendError
     from perframe.errors import ClosedError as ClosedError
@@ -106,6 +108,7 @@ if TYPE_CHECKING:
     from perframe.model import Layer as Layer
     from perframe.model import Model as Model
     from perframe.model import Value as Value
+    from perframe.processing.processing import process as process
     from perframe.profiling.overlay import ProfileOverlay as ProfileOverlay
     from perframe.profiling.profile import profile as profile
     from perframe.quantization.quantizing import quantize as quantize

@@ -19,6 +19,7 @@ from perframe.command_line.commands.doctor import doctor
 from perframe.command_line.commands.inspect import inspect
 from perframe.command_line.commands.operators import operators
 from perframe.command_line.commands.optimize import optimize
+from perframe.command_line.commands.process import process
 from perframe.command_line.commands.profile import profile
 from perframe.command_line.commands.quantize import quantize
 from perframe.command_line.commands.run import run
@@ -46,6 +47,7 @@ COMMANDS = (
     save,
     bench,
     profile,
+    process,
     warmup,
     tune,
     operators,

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from perframe.command_line.pictures import Normalization, picture_array
 from perframe.errors import InputError, ModelError
+from perframe.media.picture import PICTURES
 from perframe.tensor import DataType
 
 if TYPE_CHECKING:
@@ -21,7 +22,6 @@ Array = NDArray[Any]
 LIKELY_SIZES = {"batch": 1, "seq": 128, "len": 128, "height": 224, "width": 224}  # by a part of a dim's name
 INDEX_KEEPERS = {"Cast", "Identity", "Reshape", "Squeeze", "Unsqueeze", "Flatten"}
 SUFFIXES = (".onnx", ".perframe")  # of models
-PICTURES = (".png", ".jpg", ".jpeg", ".webp", ".bmp")
 FILES = (".npy", *PICTURES)
 
 

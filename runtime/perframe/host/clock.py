@@ -9,6 +9,9 @@ from typing import Protocol
 class Clock(Protocol):
     """A source of time. Derive from it and define `now`."""
 
+    begin_time: float = 0.0
+    """The `frame.time` at which a loop begins: that of a part of a film, for example."""
+
     def now(self) -> float:
         """The time in seconds from any origin; it never goes back."""
         ...

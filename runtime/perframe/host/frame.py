@@ -51,11 +51,12 @@ class Timeline:
             )
         self.clock = clock
         self.index = -1
-        self.time = 0.0
+        begin_time = getattr(clock, "begin_time", 0.0)
+        self.time = begin_time
         self.scale = 1.0
         self.paused = False
         self.steps_once = False  # this frame alone runs, although the app is paused
-        self._real_time = self._lost = 0.0
+        self._real_time, self._lost = begin_time, 0.0
         self._origin: float | None = None
         self._fixed_delta_time = fixed_delta_time
         self._max_fixed_steps = max_fixed_steps
@@ -64,7 +65,7 @@ class Timeline:
     def tick(self, size: tuple[int, int], budget_ms: float) -> Frame:
         """Begin the next frame, and return its facts. Time counts from the first call, not from the loop's setup."""
         if self._origin is None:
-            self._origin = self.clock.now()
+            self._origin = self.clock.now() - self._real_time
         real_time = self.clock.tick() - self._origin
         real_delta_time = real_time - self._real_time
         self._real_time = real_time

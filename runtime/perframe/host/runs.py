@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from typing import Any, Literal, Protocol, get_args
 
@@ -75,7 +76,8 @@ class Run(Task[Any]):
     def _advance(self) -> None:
         if self._steps is None:
             inputs = self._inputs if isinstance(self._inputs, tuple) else (self._inputs,)
-            self._steps = self.worker.schedule_iterable(*inputs, budget_ms=self.budget_ms)
+            budget_ms = math.inf if FrameState.waits else self.budget_ms
+            self._steps = self.worker.schedule_iterable(*inputs, budget_ms=budget_ms)
             self._inputs = None
         taken = next(self._steps, None)
         self.latest_ms = 0.0 if taken is None else float(taken)

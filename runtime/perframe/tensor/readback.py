@@ -32,11 +32,13 @@ class Pending(Protocol):
 
 class FrameState:
     """The frame of the host. Readbacks note it, and blocking calls inside a frame are reported. `watchers` are called
-    with the number of each frame that begins.
+    with the number of each frame that begins. With `waits`, a loop is in no hurry: what a frame asks for is there in
+    that frame, so that a film shows every result over its own picture.
     """
 
     index: int = 0
     inside: bool = False
+    waits: bool = False
     _reported: bool = False
     watchers: ClassVar[list[Callable[[int], None]]] = []
 
@@ -50,7 +52,7 @@ class FrameState:
     @classmethod
     def blocking(cls, call: str) -> None:
         """Log once that `call` blocked inside a frame."""
-        if cls.inside and not cls._reported:
+        if cls.inside and not cls.waits and not cls._reported:
             cls._reported = True
             log.warning(
                 "%s blocked inside frame %d: use readback_request() and poll it, or await readback_and_clone_async()",
@@ -70,7 +72,9 @@ class Readback:
 
     @property
     def done(self) -> bool:
-        """Whether `result()` has the values. Never blocks."""
+        """Whether `result()` has the values. Never blocks, but in a loop that waits, such as that of `pf.process`."""
+        if FrameState.waits and self._result is None:
+            self._pending.wait()
         return self._result is not None or self._pending.poll()
 
     def result(self, wait: bool = False) -> np.ndarray[Any, Any]:

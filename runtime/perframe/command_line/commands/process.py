@@ -1,0 +1,93 @@
+"""The command `perframe process`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from perframe.command_line.options import (
+    AsJson,
+    BackendName,
+    Dims,
+    Mean,
+    Scale,
+    Std,
+    check_backends,
+    console,
+)
+
+
+def process(
+    source: Annotated[str, typer.Argument(metavar="VIDEO_OR_FOLDER", help="A video, a folder of pictures, a picture.")],
+    out: Annotated[Path, typer.Option(metavar="OUT", help="A video, or a folder with a file for each picture.")],
+    model: Annotated[str, typer.Option(help="A model file, or the name of a known model.")] = "",
+    script: Annotated[str, typer.Option(metavar="S.py[:NAME]", help="A script of a frame loop; else the model.")] = "",
+    backend: BackendName = "cpu",
+    jobs: Annotated[int, typer.Option(min=1, metavar="N", help="Processes that share the pictures.")] = 1,
+    ray: Annotated[str, typer.Option(metavar="ADDRESS", help="A Ray cluster that shares them: host:6379, auto.")] = "",
+    size: Annotated[str, typer.Option(metavar="WxH", help="The script's surface, if not that of the pictures.")] = "",
+    rate: Annotated[float | None, typer.Option(metavar="N", help="Pictures a second of a folder.")] = None,
+    count: Annotated[int | None, typer.Option(min=1, metavar="N", help="Only the first N pictures.")] = None,
+    chunk: Annotated[int, typer.Option(min=1, metavar="N", help="Pictures after which a script begins anew.")] = 240,
+    lead: Annotated[int, typer.Option(min=0, metavar="N", help="Pictures that a script sees before a chunk.")] = 0,
+    mean: Mean = "0",
+    std: Std = "1",
+    scale: Scale = 1.0,
+    suffix: Annotated[str, typer.Option(metavar=".png|.jpg|.npz", help="Of the files of a folder.")] = "",
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Begin anew, although there is a result.")] = False,
+    as_json: AsJson = False,
+    dims: Dims = "",
+) -> None:
+    """Run a model or a script over every picture of a video or a folder. The same command goes on after a crash."""
+    import perframe as pf
+    from perframe.command_line.pictures import parse_numbers
+    from perframe.command_line.progress import progress_bar
+    from perframe.command_line.sources import named_model, parse_dims
+
+    check_backends([backend])
+    found = named_model(model) if model else None
+    if isinstance(found, bytes):
+        raise typer.BadParameter(f"{model!r} has no file: save it with `perframe save`", param_hint="--model")
+    with progress_bar() as progress:
+        done = pf.process(
+            source,
+            out,
+            found,
+            script=script or None,
+            dims=parse_dims(dims),
+            backend=backend,
+            jobs=jobs,
+            ray=ray or None,
+            size=_size(size),
+            rate=rate,
+            count=count,
+            chunk=chunk,
+            lead=lead,
+            scale=scale,
+            mean=parse_numbers(mean, "--mean"),
+            std=parse_numbers(std, "--std"),
+            suffix=suffix,
+            overwrite=overwrite,
+            progress=progress,
+        )
+    report = {"out": str(done.out), "pictures": done.pictures, "resumed": done.resumed, "seconds": done.seconds}
+    if as_json:
+        typer.echo(json.dumps(report, indent=2))
+        return
+    before = f", {done.resumed} of them before" * bool(done.resumed)
+    console().print(f"{done.pictures} pictures{before}, in {done.seconds:.1f} s: {done.out}", soft_wrap=True)
+
+
+def _size(text: str) -> tuple[int, int] | None:
+    if not text:
+        return None
+    try:
+        width, height = (int(side) for side in text.lower().split("x"))
+    except ValueError:
+        width = height = 0
+    if min(width, height) < 1:
+        raise typer.BadParameter(f"{text!r} is no size such as 640x360", param_hint="--size")
+    return width, height

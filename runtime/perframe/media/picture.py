@@ -1,0 +1,120 @@
+"""A picture of a source, and pictures in files."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from perframe.errors import InputError
+
+Pixels = np.ndarray[Any, np.dtype[np.uint8]]
+Size = tuple[int, int]
+
+PICTURES = (".png", ".jpg", ".jpeg", ".webp", ".bmp")
+VIDEOS = (".mp4", ".mkv", ".mov", ".avi", ".webm")
+_LONGEST_SIDE = 8192  # the largest texture side that every GPU supports
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A picture, its place among the pictures of its source, and its time."""
+
+    pixels: Pixels
+    """H x W x 3 of uint8, the picture's top row first, its colours as they are shown (sRGB)."""
+    index: int
+    """0 for the first picture."""
+    time: float
+    """Seconds from the beginning of the source."""
+
+
+def covering(size: Size, enough: Size | None) -> Size:
+    """The size to which a picture is scaled down so that it still covers `enough`; its own without."""
+    scale = 1.0 if enough is None else max(enough[0] / size[0], enough[1] / size[1])
+    scale = min(1.0, scale, _LONGEST_SIDE / max(size))
+    return max(1, round(size[0] * scale)), max(1, round(size[1] * scale))
+
+
+def read_picture(path: Path, enough: Size | None = None) -> Pixels:
+    """Read a picture file: upright, on white where it is transparent, scaled down to cover `enough`.
+
+    Raises InputError if it cannot be read, and PIL.UnidentifiedImageError if it is no picture.
+    """
+    from PIL import Image, ImageOps, UnidentifiedImageError
+
+    try:
+        with Image.open(path) as image:
+            upright = ImageOps.exif_transpose(image)
+            if upright.has_transparency_data:
+                coloured = upright.convert("RGBA")
+                upright = Image.alpha_composite(Image.new("RGBA", coloured.size, "white"), coloured)
+            flat = upright.convert("RGB")
+    except UnidentifiedImageError:
+        raise
+    except (OSError, ValueError, IndexError, SyntaxError, Image.DecompressionBombError) as error:  # Pillow's
+        raise InputError(f"the picture {str(path)!r} cannot be read: {error}") from error
+    return np.array(flat.resize(covering(flat.size, enough), Image.Resampling.LANCZOS))
+
+
+def pictures_in(folder: Path) -> list[Path]:
+    """The picture files of a folder in the order of their names, in which 2 comes before 10. Raises InputError."""
+    try:
+        found = [path for path in folder.iterdir() if path.suffix.lower() in PICTURES and path.name[0] != "."]
+    except OSError as error:
+        raise InputError(f"the folder {str(folder)!r} cannot be read: {error}") from error
+    if not found:
+        raise InputError(f"the folder {str(folder)!r} has no pictures: {', '.join(PICTURES)}")
+    return sorted(found, key=lambda path: (_numbers_as_numbers(path.name), path.name))
+
+
+def _numbers_as_numbers(name: str) -> list[tuple[int, str]]:
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", name) if part]
+
+
+def write_whole(path: Path, write: Callable[[Path], object]) -> None:
+    """Call `write` with a path beside, and put the file in its place when it is whole and on the disk.
+
+    Raises InputError if the system cannot write it.
+    """
+    beside = path.with_name(f".{secrets.token_hex(4)}.{path.name}")
+    try:
+        write(beside)
+        settle(beside, path)
+    except OSError as error:
+        raise InputError(f"{str(path)!r} cannot be written: {error}") from error
+    finally:
+        with suppress(OSError):  # it has its place, or was never made
+            beside.unlink()
+
+
+def settle(beside: Path, path: Path) -> None:
+    """Put a finished file in its place when it is on the disk."""
+    with open(beside, "rb+") as file:
+        os.fsync(file.fileno())
+    os.replace(beside, path)
+
+
+def save_picture(pixels: Pixels, path: Path) -> None:
+    """Write a picture file of the suffix's format, whole or not at all. Raises InputError."""
+    from PIL import Image
+
+    quality: dict[str, Any] = {"quality": 95} if path.suffix.lower() in (".jpg", ".jpeg", ".webp") else {}
+    write_whole(path, lambda beside: Image.fromarray(pixels).save(beside, **quality))
+
+
+def checked(pixels: Any, where: str) -> Pixels:
+    """A picture as an array. Raises InputError for anything else."""
+    if not isinstance(pixels, np.ndarray) or pixels.dtype != np.uint8 or pixels.ndim != 3 or pixels.shape[2] != 3:
+        is_array = isinstance(pixels, np.ndarray)
+        found = f"{pixels.dtype} of shape {pixels.shape}" if is_array else type(pixels).__name__
+        raise InputError(f"{where}: a picture is H x W x 3 of uint8, and this is {found}")
+    if not pixels.size:
+        raise InputError(f"{where}: the picture has no pixels; its shape is {pixels.shape}")
+    return pixels

@@ -1,0 +1,259 @@
+"""Sources: pictures that a thread makes ready, so that the frame loop never waits for them."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from itertools import count
+from pathlib import Path
+from threading import Condition, Thread
+from time import monotonic
+from types import TracebackType
+from typing import Any
+
+from perframe.errors import ClosedError, InputError
+from perframe.media.feeds import RATE, DrawnFeed, Feed, FolderFeed, Scene, StillFeed
+from perframe.media.picture import PICTURES, Picture, Pixels, Size
+
+SECONDS_FOR_A_PICTURE = 20.0
+AHEAD = 4  # pictures of a file that are decoded before they are asked for
+_KINDS = "a picture, a folder of pictures, a video, camera, camera:1, screen, screen:X,Y,WIDTH,HEIGHT, scene"
+
+
+class Source:
+    """Pictures of a feed, which a thread reads.
+
+    In a frame loop, ask `picture_at(frame.time)`: it never blocks. To get every picture in order, iterate; this blocks.
+    A file gives every picture, and its thread waits where nobody takes them; something live gives its newest.
+    With `loop` a file begins again at its end. Making a source waits for its first picture, so that one that cannot be
+    read fails at once: raises InputError. `with` or `release` ends the thread.
+    """
+
+    def __init__(self, feed: Feed, loop: bool = False, first: int = 0) -> None:
+        self.feed = feed
+        self._loops, self._first = loop and not feed.is_still and not feed.is_live, first
+        self._changed = Condition()
+        self._ready: deque[Picture] = deque()
+        self._end: Exception | None = None
+        self.ended = False
+        """Whether the last picture was taken."""
+        self._reading = True
+        self._released = False
+        self._thread = Thread(target=self._read, name=f"perframe-media {feed.name}", daemon=True)
+        self._thread.start()
+        try:
+            self._wait(SECONDS_FOR_A_PICTURE)
+        except BaseException:
+            self.release()
+            raise
+
+    @property
+    def name(self) -> str:
+        """What errors call it."""
+        return self.feed.name
+
+    @property
+    def is_live(self) -> bool:
+        """Whether only its newest picture counts, as for a camera."""
+        return self.feed.is_live
+
+    @property
+    def is_still(self) -> bool:
+        """Whether it is one picture that stays."""
+        return self.feed.is_still
+
+    @property
+    def rate(self) -> Fraction:
+        """Pictures a second; of something live about so many."""
+        return self.feed.rate
+
+    def picture_at(self, time: float, wait: bool = False) -> Picture | None:
+        """The last picture up to this time in seconds, of something live the newest; None while it is the one before.
+
+        Never blocks, unless `wait` asks for the right one, however long it takes. Raises InputError if the source
+        fails, and ClosedError after its release.
+        """
+        newest: Picture | None = None
+        while True:
+            if not self._ready and wait and not (newest and self.is_live):
+                self._wait(SECONDS_FOR_A_PICTURE)
+            with self._changed:
+                if not self._is_there() or not (self.is_live or self._ready[0].time <= time + 1e-9):
+                    break
+                newest = self._take()
+        return newest
+
+    def __iter__(self) -> Iterator[Picture]:
+        """Every picture in order, of something live those that are there in time. Blocks for each.
+
+        Raises as `picture_at` does.
+        """
+        while True:
+            self._wait(SECONDS_FOR_A_PICTURE)
+            with self._changed:
+                if not self._is_there():
+                    return
+                picture = self._take()
+            yield picture
+
+    def release(self) -> None:
+        """End the thread, which closes the file or the device. May be called twice."""
+        with self._changed:
+            self._released = True
+            self._ready.clear()
+            self._changed.notify_all()
+        self._thread.join(2.0)  # a camera may be waiting for its next picture
+
+    def __enter__(self) -> Source:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.release()
+
+    def _is_there(self) -> bool:
+        """Whether there is a picture. Raises the reader's error after the last one."""
+        if self._released:
+            raise ClosedError(f"{self.name} was used after the source's release")
+        if self._ready:
+            return True
+        if not self._reading:
+            self.ended = True
+            if self._end is not None:
+                raise self._end
+        return False
+
+    def _take(self) -> Picture:
+        picture = self._ready.popleft()
+        self._changed.notify_all()
+        self.ended = not self._ready and not self._reading and self._end is None
+        return picture
+
+    def _wait(self, seconds: float) -> None:
+        """Wait until there is a picture, or the end."""
+        end = monotonic() + seconds
+        with self._changed:
+            while not (self._is_there() or not self._reading):
+                if not self._changed.wait(end - monotonic()) and monotonic() >= end:
+                    raise InputError(f"{self.name} gave no picture within {seconds:g} s")
+
+    def _read(self) -> None:
+        """Read pictures, in the thread."""
+        try:
+            for picture in self._pictures():
+                if not self._put(picture):
+                    break
+        except Exception as error:  # it is raised where the pictures are taken
+            self._end = error
+        finally:
+            with self._changed:
+                self._reading = False
+                self._changed.notify_all()
+
+    def _pictures(self) -> Iterator[Picture]:
+        index, begin = 0, 0.0
+        for _ in count():
+            last: Picture | None = None
+            for picture in self.feed.pictures(self._first):
+                last = Picture(picture.pixels, index + picture.index, begin + picture.time) if index else picture
+                yield last
+            if last is None and not self._first:
+                raise InputError(f"{self.name} has no pictures")
+            if not self._loops or last is None:
+                return
+            index, begin = last.index + 1, last.time + float(1 / self.rate)
+
+    def _put(self, picture: Picture) -> bool:
+        """Hand a picture over. Return False after the release. A live picture replaces the one before."""
+        with self._changed:
+            if self.is_live:
+                self._ready.clear()
+            while len(self._ready) >= AHEAD and not self._released:
+                self._changed.wait()
+            if not self._released:
+                self._ready.append(picture)
+                self._changed.notify_all()
+            return not self._released
+
+
+def open_source(
+    name: str | Path, enough: Size | None = None, loop: bool = False, rate: float | Fraction | None = None
+) -> Source:
+    """Open pictures by name: a picture file, a folder of pictures, a video, "camera" or "camera:1", "screen" or
+    "screen:X,Y,WIDTH,HEIGHT" (of the desktop), "scene" or "scene:640x360" (our own).
+
+    Pictures that are larger are scaled down to cover `enough`, a width and height. `rate` is the pictures a second of a
+    folder, a screen or a scene. Waits for the first picture. Raises InputError, and MissingExtraError where a package
+    is missing.
+    """
+    return Source(open_feed(name, enough, rate), loop)
+
+
+def draw_source(draw: Callable[[float], Pixels], rate: float | Fraction = RATE, count: int | None = None) -> Source:
+    """A source of pictures that a function draws, `rate` a second: `draw(seconds)` returns H x W x 3 of uint8.
+
+    A thread calls it. `count` pictures, or without end.
+    """
+    return Source(DrawnFeed(draw, as_rate(rate), count))
+
+
+def open_feed(name: str | Path, enough: Size | None = None, rate: float | Fraction | None = None) -> Feed:
+    """What `open_source` reads. Raises as it does."""
+    kind, _, rest = str(name).partition(":")
+    given: dict[str, Any] = {} if rate is None else {"rate": as_rate(rate)}
+    if kind == "camera":
+        from perframe.media.videos import CameraFeed
+
+        return CameraFeed(rest or "0", enough)
+    if kind == "screen":
+        from perframe.media.screens import ScreenFeed
+
+        return ScreenFeed(_region(rest) if rest else None, **given)
+    if kind == "scene":
+        return DrawnFeed(Scene(_size(rest)) if rest else Scene(), **given)
+    path = Path(name).expanduser()
+    if path.is_dir():
+        return FolderFeed(path, enough, **given)
+    if not path.is_file():
+        raise InputError(f"{str(path)!r} does not exist; a source is {_KINDS}")
+    from PIL import UnidentifiedImageError
+
+    try:
+        return StillFeed(path, enough)
+    except UnidentifiedImageError as error:
+        if path.suffix.lower() in PICTURES:
+            raise InputError(f"{str(path)!r} is no picture, although its name says so") from error
+    from perframe.media.videos import VideoFeed
+
+    return VideoFeed(path, enough)
+
+
+def as_rate(rate: float | Fraction) -> Fraction:
+    """Pictures a second as a fraction. Raises InputError."""
+    try:
+        made = Fraction(rate).limit_denominator(1001)
+    except (TypeError, ValueError, OverflowError):
+        made = Fraction(0)
+    if not 0 < made <= 1000:
+        raise InputError(f"a rate is a number of pictures a second, above 0 and up to 1000, and not {rate!r}")
+    return made
+
+
+def _region(text: str) -> tuple[int, int, int, int]:
+    try:
+        x, y, width, height = (int(part) for part in text.split(","))
+    except ValueError:
+        raise InputError(f"a region of the screen is screen:X,Y,WIDTH,HEIGHT, and not {text!r}") from None
+    return x, y, width, height
+
+
+def _size(text: str) -> Size:
+    try:
+        width, height = (int(part) for part in text.split("x"))
+    except ValueError:
+        width = height = 0
+    if not (0 < width <= 8192 and 0 < height <= 8192):
+        raise InputError(f"a scene is scene:WIDTHxHEIGHT, up to 8192 pixels a side, and not {text!r}")
+    return width, height

@@ -1,0 +1,31 @@
+"""What an app has drawn, as a texture, without leaving the GPU."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class SurfaceTexture:
+    """A texture with what was drawn into a framebuffer, so that a network sees the scene that the app draws.
+
+    `ctx` is the moderngl context, and `size` the framebuffer's width and height. The first row is the bottom one. A
+    region of it is `TextureTransform().set_coord_origin("bottom_left").set_region(x, y, width, height)`.
+    """
+
+    def __init__(self, ctx: Any, size: tuple[int, int]) -> None:
+        self._ctx = ctx
+        self.texture = ctx.texture(size, 4)
+        """The moderngl texture, RGBA of bytes."""
+        self._target = ctx.framebuffer([self.texture])
+
+    def capture(self, framebuffer: Any) -> Any:
+        """Copy a framebuffer, such as `app.framebuffer` in `render`, and return the texture. Nothing waits."""
+        before = self._ctx.fbo
+        self._ctx.copy_framebuffer(self._target, framebuffer)
+        before.use()
+        return self.texture
+
+    def release(self) -> None:
+        """Free the texture."""
+        self._target.release()
+        self.texture.release()

@@ -1,0 +1,111 @@
+"""A chunk: its pictures in order, into files that are there when they are whole."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from perframe.errors import InputError
+from perframe.media.feeds import Feed
+from perframe.media.picture import Picture, save_picture, write_whole
+from perframe.media.sinks import VideoSink
+from perframe.media.source import Source, open_feed
+from perframe.processing.settings import Chunk, Settings
+from perframe.processing.steps import FilmSource, ModelStep, Result, ScriptStep, Step, loaded
+
+Tell = Callable[[int], object]
+"""Called with the index of each picture that is done."""
+Write = Callable[[Picture, Result], None]
+
+
+class Runner:
+    """Runs chunks in this process. The model is loaded once, and a script begins anew with each chunk."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._feed: Feed = open_feed(settings.source, rate=settings.rate)
+        self._model = loaded(settings)
+        self._model_step: ModelStep | None = None
+
+    def run(self, chunk: Chunk, tell: Tell) -> None:
+        """Run a chunk, and put its file in its place. Raises InputError where a picture cannot be read."""
+        settings, expected = self._settings, chunk.first
+        first = max(0, chunk.first - settings.lead)
+        with Source(self._feed, first=first) as source, ExitStack() as stack:
+            write = stack.enter_context(_writer(settings, chunk, source))
+            film = FilmSource(source.name, source.rate)
+            step: Step | None = None
+            for picture in source:
+                if picture.index >= chunk.stop:
+                    break
+                if step is None:
+                    step = self._step(stack, film, picture)
+                result = step(picture)
+                if picture.index >= chunk.first:
+                    write(picture, result)
+                    expected += 1
+                    tell(picture.index)
+            if expected < chunk.stop:
+                missing = f"{chunk.stop - expected} of {chunk.stop - chunk.first} pictures from {chunk.first} on"
+                raise InputError(f"{source.name}: {missing} cannot be decoded")
+
+    def _step(self, stack: ExitStack, film: FilmSource, first: Picture) -> Step:
+        if self._settings.script is not None:
+            step = ScriptStep(self._model, self._settings, film, first)
+            stack.callback(step.release)
+            return step
+        if self._model_step is None:
+            assert self._model is not None, "process() checks that there is a model or a script"
+            self._model_step = ModelStep(self._model, self._settings)
+        return self._model_step
+
+    def release(self) -> None:
+        """Release the model."""
+        if self._model_step is not None:
+            self._model_step.release()
+
+
+@contextmanager
+def _writer(settings: Settings, chunk: Chunk, source: Source) -> Iterator[Write]:
+    """A function that writes results. When the block has ended without an error, the chunk is done."""
+    done = settings.chunk_file(chunk)
+    if settings.is_video:
+        with VideoSink(done, settings.rate or source.rate) as sink:
+            yield lambda picture, result: sink.write(Picture(np.asarray(result), picture.index, picture.time))
+        return
+    names = [path.stem for path in getattr(source.feed, "paths", ())]
+    if len(set(names)) < len(names):
+        names = []  # a.png beside a.jpg: numbers, then
+    yield partial(_store, settings, names)
+    write_whole(done, Path.touch)
+
+
+def _store(settings: Settings, names: list[str], picture: Picture, result: Result) -> None:
+    """Write a result into the folder, named like its picture's file, or by its number."""
+    stem = names[picture.index] if names else f"{picture.index:06d}"
+    path = Path(settings.out) / stem
+    if isinstance(result, np.ndarray):
+        save_picture(result, path.with_name(f"{stem}{settings.suffix or '.png'}"))
+    else:
+        arrays: Any = dict(result)
+
+        def save(beside: Path) -> None:
+            with open(beside, "wb") as file:
+                np.savez(file, **arrays)
+
+        write_whole(path.with_name(f"{stem}.npz"), save)
+
+
+def run_chunk(settings: str, first: int, stop: int) -> int:
+    """Run one chunk, from the settings' text: for processes of other machines. Returns the number of its pictures."""
+    runner = Runner(Settings.from_json(settings))
+    try:
+        runner.run(Chunk(first, stop), lambda _index: None)
+    finally:
+        runner.release()
+    return stop - first

@@ -1,0 +1,195 @@
+"""`pf.process`: every picture of a video or a folder, in order, through a model or a script."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+
+from perframe.backends import backend_type
+from perframe.errors import InputError
+from perframe.media.feeds import Feed
+from perframe.media.picture import PICTURES, write_whole
+from perframe.media.source import open_feed
+from perframe.media.videos import VideoFeed
+from perframe.processing.joining import join
+from perframe.processing.processes import run_here, run_on_ray, run_processes
+from perframe.processing.settings import CHUNK, Chunk, Settings, difference, split_script
+
+Progress = Callable[[str, float], object]
+
+
+@dataclass(frozen=True)
+class Processed:
+    """What a run of `process` did."""
+
+    out: Path
+    pictures: int
+    """The pictures of the result."""
+    resumed: int
+    """Those of them that an earlier run had done."""
+    seconds: float
+
+
+def process(
+    source: str | os.PathLike[str],
+    out: str | os.PathLike[str],
+    model: str | os.PathLike[str] | None = None,
+    *,
+    script: str | os.PathLike[str] | None = None,
+    dims: Mapping[str, int] | None = None,
+    backend: str = "cpu",
+    jobs: int = 1,
+    ray: str | None = None,
+    size: tuple[int, int] | None = None,
+    rate: float | None = None,
+    count: int | None = None,
+    chunk: int = CHUNK,
+    lead: int = 0,
+    scale: float = 1.0,
+    mean: Sequence[float] = (0.0,),
+    std: Sequence[float] = (1.0,),
+    suffix: str = "",
+    overwrite: bool = False,
+    progress: Progress | None = None,
+) -> Processed:
+    """Run a model, or a script of a frame loop, over every picture of a video, a folder or a picture, in order.
+
+    `out` is a video by its suffix, or else a folder: a file for each picture. Without a `script` the model's input is
+    the picture, (value * `scale` - `mean`) / `std` of values from 0 to 1, and its output is a picture again; if it has
+    another form, or with `suffix=".npz"`, its outputs are written as .npz files. `dims` are values for named dims.
+
+    A `script` is a file, and `file.py:NAME` where it has several. Its class may have the parameters `model`, `source`
+    and `backend`. It runs off screen, on a surface of `size` or of the first picture's, and what it draws is the
+    result. Time is that of the pictures, and readbacks wait, so that a result is drawn over its own picture.
+
+    Work is cut into chunks of so many pictures, each of which begins the script anew, `lead` pictures before. `jobs`
+    processes share the chunks, or the Ray cluster at the address `ray`. A run that was ended, however it was, goes on
+    where the last whole chunk ended, if it is begun again with the same arguments. `overwrite` begins from nothing.
+
+    `rate` is the pictures a second of a folder, `count` ends after so many pictures, and `progress` is called with
+    what is done now and the share that is done. Raises InputError; ModelError; MissingExtraError without PyAV or Ray.
+    """
+    began = time.perf_counter()
+    tell: Progress = progress or (lambda _what, _done: None)
+    settings = Settings(
+        source=_absolute(source),
+        out=str(Path(out).expanduser().absolute()),
+        model=None if model is None else str(Path(model).expanduser().absolute()),
+        script=None if script is None else str(Path(script).expanduser().absolute()),
+        dims=dict(dims or {}),
+        backend=backend_type(backend).value,
+        size=size,
+        rate=rate,
+        lead=lead,
+        chunk=chunk,
+        count=count,
+        scale=scale,
+        mean=tuple(mean),
+        std=tuple(std),
+        suffix=suffix,
+    )
+    _check(settings, jobs)
+    tell("reading the source", 0.0)
+    feed = open_feed(settings.source, rate=rate)
+    total = _total(feed, settings)
+    _begin(settings, overwrite)
+    chunks = [Chunk(first, min(first + chunk, total)) for first in range(0, total, chunk)]
+    left = [one for one in chunks if not settings.chunk_file(one).exists()]
+    resumed = done = total - sum(one.stop - one.first for one in left)
+
+    def advance(pictures: int) -> None:
+        nonlocal done
+        done += pictures
+        tell(f"picture {done} of {total}", done / total)
+
+    tell(f"picture {done} of {total}", done / total)
+    if left:
+        if ray is not None:
+            run_on_ray(settings, left, ray, advance)
+        elif min(jobs, len(left)) > 1:
+            run_processes(settings, left, jobs, advance)
+        else:
+            run_here(settings, left, advance)
+    if settings.is_video:
+        tell("joining the parts", 1.0)
+        parts = [(one.first, settings.chunk_file(one)) for one in chunks]
+        join(parts, Path(settings.out), Fraction(settings.rate or feed.rate), _sound_of(feed, settings, total))
+    shutil.rmtree(settings.work)
+    return Processed(Path(settings.out), total, resumed, time.perf_counter() - began)
+
+
+def _absolute(source: str | os.PathLike[str]) -> str:
+    """The source with an absolute path, if it is one."""
+    path = Path(source).expanduser()
+    return str(path.absolute()) if path.exists() else str(source)
+
+
+def _check(settings: Settings, jobs: int) -> None:
+    """Raise InputError for what cannot be, before anything is written."""
+    out = Path(settings.out)
+    for name, value, least in (("jobs", jobs, 1), ("chunk", settings.chunk, 1), ("lead", settings.lead, 0)):
+        if not isinstance(value, int) or value < least:
+            raise InputError(f"{name} is a whole number of at least {least}, and not {value!r}")
+    if settings.count is not None and settings.count < 1:
+        raise InputError(f"count is a number of pictures of at least 1, and not {settings.count!r}")
+    if settings.model is None and settings.script is None:
+        raise InputError("process needs a model, a script, or both")
+    if settings.script is not None and not Path(split_script(settings.script)[0]).is_file():
+        raise InputError(f"there is no script {split_script(settings.script)[0]!r}")
+    if settings.suffix not in ("", ".npz", *PICTURES):
+        raise InputError(f"suffix is .npz or one of {', '.join(PICTURES)}, and not {settings.suffix!r}")
+    if settings.is_video and settings.suffix:
+        raise InputError(f"{out.name} is a video: `suffix` is for the files of a folder")
+    if not settings.is_video and out.suffix and not out.is_dir():
+        raise InputError(f"{str(out)!r} is neither a video (.mp4, .mkv, ...) nor a folder")
+    if not out.parent.is_dir():
+        raise InputError(f"{str(out)!r} cannot be written: there is no folder {str(out.parent)!r}")
+    if Path(settings.source) in (out, *out.parents):
+        raise InputError(f"{str(out)!r} is the source itself, or lies in it: write elsewhere")
+
+
+def _total(feed: Feed, settings: Settings) -> int:
+    """The number of pictures. Raises InputError for a source without an end."""
+    if feed.is_live:
+        raise InputError(f"{feed.name} has no beginning and no end: process takes a video, a folder or a picture")
+    counts = [count for count in (feed.count, settings.count) if count is not None]
+    if not counts:
+        raise InputError(f"{feed.name} has no end: say how many pictures with `count`")
+    return min(counts)
+
+
+def _begin(settings: Settings, overwrite: bool) -> None:
+    """Make the folder that remembers what is done, or go on with the one that is there.
+
+    Raises InputError if the result is there, or if the folder is that of other settings.
+    """
+    out, plan = Path(settings.out), settings.work / "plan.json"
+    if overwrite:
+        shutil.rmtree(settings.work, ignore_errors=True)
+    elif plan.exists():
+        changed = difference(json.loads(plan.read_text(encoding="utf-8")), settings.identity())
+        if changed:
+            raise InputError(
+                f"{str(settings.work)!r} is of a run with another {changed}: end that run with its own arguments, or "
+                "begin anew with `overwrite` (--overwrite)"
+            )
+        return
+    elif out.exists() and (settings.is_video or any(out.iterdir())):
+        raise InputError(f"{str(out)!r} is there already: choose another name, or `overwrite` it (--overwrite)")
+    shutil.rmtree(settings.work, ignore_errors=True)  # without a plan nothing was done
+    settings.work.mkdir()
+    if not settings.is_video:
+        out.mkdir(exist_ok=True)
+    text = json.dumps(settings.identity(), indent=2)
+    write_whole(plan, lambda beside: beside.write_text(text, encoding="utf-8"))
+
+
+def _sound_of(feed: Feed, settings: Settings, total: int) -> Path | None:
+    """The video whose sound comes along: that of a whole video."""
+    return feed.path if isinstance(feed, VideoFeed) and settings.rate is None and total == feed.count else None

@@ -1,0 +1,107 @@
+"""Sinks: what they write, and that nothing half written is left."""
+
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import perframe as pf
+from media.films import grey, index_of, media_threads
+from perframe.media import Picture, VideoSink, open_sink, open_source, sinks
+
+
+@pytest.mark.parametrize("name", ["a.mp4", "a.webm", "folder", "a.png"])
+def test_a_sink_that_is_abandoned_leaves_what_was_there(name: str, tmp_path: Path) -> None:
+    before = [tmp_path / name] if name != "folder" else []
+    for path in before:
+        path.write_text("before")
+    with pytest.raises(ZeroDivisionError), open_sink(tmp_path / name) as sink:
+        sink.write(grey(1))
+        raise ZeroDivisionError
+    assert [path for path in tmp_path.iterdir() if path.is_file()] == before
+    assert all(path.read_text() == "before" for path in before)
+    assert media_threads() == []
+
+
+def test_a_picture_file_keeps_the_last_picture(tmp_path: Path) -> None:
+    with open_sink(tmp_path / "a.png") as sink:
+        for index in range(3):
+            sink.write(grey(index))
+    assert index_of(np.asarray(Image.open(tmp_path / "a.png"))) == 2
+    with pytest.raises(pf.ClosedError):
+        sink.write(grey(1))
+
+
+def test_a_folder_names_files_by_index(tmp_path: Path) -> None:
+    with open_sink(tmp_path / "out") as sink:
+        sink.write(Picture(grey(3), 3, 0.12))
+        sink.write(Picture(grey(7), 7, 0.28))
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["000003.png", "000007.png"]
+
+
+def test_odd_sides_lose_a_row(tmp_path: Path) -> None:
+    with open_sink(tmp_path / "a.mp4") as sink:
+        sink.write(grey(1, (65, 37)))
+    with open_source(tmp_path / "a.mp4") as source:
+        assert next(iter(source)).pixels.shape == (36, 64, 3)
+
+
+def test_pictures_of_a_video_have_one_size(tmp_path: Path) -> None:
+    sink = VideoSink(tmp_path / "a.mp4")
+    sink.write(grey(1))
+    with pytest.raises(pf.InputError, match=r"a\.mp4': picture 1 is 32×18, and those before were 64×36"):
+        sink.write(grey(2, (32, 18)))
+        sink.finish()
+    assert list(tmp_path.iterdir()) == [] and media_threads() == []
+
+
+@pytest.mark.parametrize("wrong", [np.zeros((4, 4)), np.zeros((4, 4, 4), np.uint8), np.zeros((0, 4, 3), np.uint8), "a"])
+def test_what_is_no_picture_is_refused(wrong: Any, tmp_path: Path) -> None:
+    with open_sink(tmp_path / "out") as sink, pytest.raises(pf.InputError, match=r"out', picture 0: .*picture"):
+        sink.write(wrong)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [("nowhere/a.png", "there is no folder"), ("a.txt", "neither a folder nor of a known kind")],
+)
+def test_a_sink_that_cannot_be_is_an_error(name: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(pf.InputError, match=message):
+        open_sink(tmp_path / name)
+
+
+def test_a_disk_that_is_full_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(sinks, "settle", full)
+    with (
+        pytest.raises(pf.InputError, match=r"a\.mp4' cannot be written: .*No space left"),
+        open_sink(tmp_path / "a.mp4") as sink,
+    ):
+        sink.write(grey(1))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_loop_does_not_wait_for_the_writer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gate = threading.Event()
+    monkeypatch.setattr(sinks.FolderSink, "_store", lambda *_: gate.wait(20))
+    with open_sink(tmp_path / "out") as sink:
+        began = time.perf_counter()
+        for index in range(4):
+            sink.write(grey(index))
+        assert time.perf_counter() - began < 1
+        gate.set()
+
+
+def test_a_window_shows_pictures(display: None) -> None:
+    sink = pf.media.WindowSink(size=(64, 36), vsync=False)
+    with sink:
+        sink.write(grey(5))
+        assert not sink.should_close and sink.surface.size == (64, 36)
