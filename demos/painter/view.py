@@ -11,10 +11,10 @@ import perframe as pf
 from perframe.host import CloseEvent, Event, KeyEvent
 from perframe.resources import resource
 
-from .backend import is_emulated
+from ..common.backend import is_emulated
+from ..common.overlay import FrameTimer
 from .canvas import ArrayCanvas, Canvas, GLCanvas, middle
 from .motion import Size, Window, pan_and_zoom, sweep, whole
-from .overlay import FrameTimer
 from .sources import Source
 
 
