@@ -8,10 +8,10 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perframe.errors import BackendError, InputError, PerframeError
+from perframe.errors import PerframeError
 
 if TYPE_CHECKING:
-    from perframe.host import App, Surface
+    from perframe.host import App
 
     from .view import PainterView, Recording
 
@@ -33,29 +33,20 @@ def main(argv: list[str]) -> int:
 
 
 def _parse(argv: list[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="perframe demo painter",
-        description="A network repaints in oil what it sees: before and after, with the frame time on top. In a window "
-        "the line can be dragged with the mouse, and Escape ends it. Without a display a picture is written.",
+    from ..common.stage import parser_of
+
+    parser = parser_of(
+        "painter",
+        "A network repaints in oil what it sees: before and after, with the frame time on top. In a window the line "
+        "can be dragged with the mouse.",
     )
     parser.add_argument("--source", metavar="PATH|camera|camera:N", help="also a folder (default: our own picture)")
-    parser.add_argument(
-        "--backend",
-        choices=("auto", "cpu", "gpu_compute", "gpu_pixel"),
-        default="auto",
-        help="default: auto, the fastest for this machine",
-    )
     parser.add_argument(
         "--size",
         type=_size,
         default=(640, 360),
         metavar="WxH",
         help="the network's resolution, multiples of 4 (default: 640x360)",
-    )
-    parser.add_argument("--headless", action="store_true", help="no window, although there is a display")
-    parser.add_argument("--frames", type=_positive, metavar="N", help=f"end after N frames (headless: {FRAMES})")
-    parser.add_argument(
-        "--save", type=Path, metavar="OUT.png", help="write the last frame there (headless: painter.png)"
     )
     return parser.parse_args(argv)
 
@@ -70,32 +61,28 @@ def _size(text: str) -> tuple[int, int]:
     return width, height
 
 
-def _positive(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of frames")
-    return int(text)
-
-
 def _run(options: argparse.Namespace) -> None:
     from perframe.host import App, ManualClock
     from perframe.media import open_source
     from perframe.resources import resource
 
-    from .backend import choose
+    from ..common.backend import choose
+    from ..common.stage import check_save, open_surface
     from .view import PainterView, Recording
 
     width, height = options.size
-    if options.save and not options.save.absolute().parent.is_dir():
-        raise InputError(f"--save {options.save}: there is no folder {options.save.absolute().parent}")
+    check_save(options.save)
     with ExitStack() as stack:
         name = options.source or str(resource("assets", "painter", "scene.png"))
         enough = (width * 5 // 2, height * 5 // 2)  # sharp beside the painting, yet never aliased
         source = open_source(name, enough, loop=True)
         stack.callback(source.release)
         enlarged = max(1, min(1280 // width, 720 // height))
-        surface, is_window = _open_surface((width * enlarged, height * enlarged), options.headless)
+        surface, is_window = open_surface(
+            (width * enlarged, height * enlarged), "perframe: the painter", options.headless
+        )
         stack.callback(surface.release)
-        backend = choose(options.backend, surface.ctx)
+        backend = choose(options.backend, surface.ctx, "painting")
         recording = Recording(options.frames, options.save, in_step=not is_window)
         if not is_window:
             recording.frames, recording.save = options.frames or FRAMES, options.save or Path("painter.png")
@@ -120,23 +107,6 @@ def _record(app: App, view: PainterView, recording: Recording) -> None:
         task = progress.add_task("painting", total=recording.frames)
         recording.on_frame = lambda: progress.advance(task)
         app.run(view)
-
-
-def _open_surface(size: tuple[int, int], headless: bool) -> tuple[Surface, bool]:
-    """(surface, whether it is a window): a window if possible, else the best that is. Prints what is missing."""
-    from perframe.host import open_surface
-    from perframe.host.blank import BlankSurface
-
-    if not headless:
-        try:
-            return open_surface(size, "perframe: the painter", headless=False), True
-        except BackendError as error:
-            print(f"drawing off screen: {error}")
-    try:
-        return open_surface(size, "", headless=True), False
-    except BackendError as error:
-        print(f"drawing without OpenGL: {error}")
-    return BlankSurface(size), False
 
 
 if __name__ == "__main__":  # python demos/painter

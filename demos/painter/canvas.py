@@ -10,8 +10,9 @@ from PIL import Image
 
 import perframe as pf
 
+from ..common.drawing import FullScreen
+from ..common.overlay import Label
 from .motion import Size, Window, whole
-from .overlay import Label
 
 if TYPE_CHECKING:
     import moderngl
@@ -21,9 +22,6 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, np.dtype[np.uint8]]
 
 _EDGE = 1 / 160  # the network pads with black, which shows at the edge of its painting
-_TRIANGLE = """#version 330
-void main() { gl_Position = vec4(gl_VertexID == 1 ? 3.0 : -1.0, gl_VertexID == 2 ? 3.0 : -1.0, 0.0, 1.0); }
-"""
 
 
 class Canvas(Protocol):
@@ -67,12 +65,8 @@ class GLCanvas:
         self._source: moderngl.Texture | None = None
         self._label: Label | None = None
         self._label_texture: moderngl.Texture | None = None
-        shader = Path(__file__).with_name("split.glsl").read_text()
-        self._program = ctx.program(vertex_shader=_TRIANGLE, fragment_shader=shader)
-        self._triangle = ctx.vertex_array(self._program, [])
-        for unit, name in enumerate(("before", "after", "label")):
-            self._set(name, unit)
-        self._set("edge", _EDGE)
+        self._split = FullScreen(ctx, Path(__file__).with_name("split.glsl"))
+        self._split.set(edge=_EDGE)
 
     @property
     def source(self) -> moderngl.Texture:
@@ -97,19 +91,19 @@ class GLCanvas:
         area = middle(surface.size, self.painting.size)
         width, height = area[2:]
         columns, rows = self.source.size
-        self._set("window", (window[0] / columns, window[1] / rows, window[2] / columns, window[3] / rows))
-        self._set("area", area)
-        self._set("rule", (round(split * width), max(1.0, height / 720), height / 180))
-        self._set("corner", (label.margin, label.margin))
-        self._set("height", surface.size[1])
-        for unit, texture in enumerate((self.source, self.painting, self._label_texture)):
-            assert texture is not None
-            texture.use(unit)
-        self._triangle.render(vertices=3)
+        self._split.set(
+            window=(window[0] / columns, window[1] / rows, window[2] / columns, window[3] / rows),
+            area=area,
+            rule=(round(split * width), max(1.0, height / 720), height / 180),
+            corner=(label.margin, label.margin),
+            height=surface.size[1],
+        )
+        assert self._label_texture is not None
+        self._split.draw(before=self.source, after=self.painting, label=self._label_texture)
 
     def release(self) -> None:
         """Free all textures and the program."""
-        for owned in (self._source, self.painting, self._label_texture, self._triangle, self._program, self.converter):
+        for owned in (self._source, self.painting, self._label_texture, self._split, self.converter):
             if owned is not None:
                 owned.release()
 
@@ -124,10 +118,6 @@ class GLCanvas:
         if text is not None and self._label_texture is not None:
             self._label_texture.write(self._label.draw(text).tobytes())
         return self._label
-
-    def _set(self, name: str, value: Any) -> None:
-        uniform: Any = self._program[name]
-        uniform.value = value
 
 
 class ArrayCanvas:

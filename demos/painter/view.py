@@ -12,10 +12,10 @@ from perframe.host import CloseEvent, Event, KeyEvent
 from perframe.media import Source
 from perframe.resources import resource
 
-from .backend import is_emulated
+from ..common.backend import is_emulated
+from ..common.overlay import FrameTimer
 from .canvas import ArrayCanvas, Canvas, GLCanvas, middle
 from .motion import Size, Window, pan_and_zoom, sweep, whole
-from .overlay import FrameTimer
 
 
 @dataclass

@@ -282,9 +282,32 @@ def test_demo_lists_and_passes_arguments_through(
     (tmp_path / "sea" / "tide.py").write_text("def main(argv):\n    print('sea', argv)\n    return 0\n")
     monkeypatch.setattr(demo, "resource", lambda *_: tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
-    assert perframe("demo").out.split() == ["sea", "waves"]
+    assert perframe("demo").out.split() == perframe("demo", "--list").out.split() == ["sea", "waves"]
     assert perframe("demo", "sea", "--help", "x", "--frames=3").out.strip() == "sea ['--help', 'x', '--frames=3']"
     assert perframe("demo", "waves").status == 3
+
+
+@pytest.mark.parametrize(
+    ("keys", "chosen"),
+    [
+        (["\r"], "painter"),
+        (["\x1b[B", "\r"], "sea"),
+        (["\x1b[A", "\n"], "waves"),
+        (["\x1b[B"] * 4 + ["\x1b[A", "\r"], "painter"),
+        (["3", "\r"], "waves"),
+        (["7", "x", "2", "\r"], "sea"),
+        (["j", "q"], None),
+        (["\x1b"], None),
+    ],
+)
+def test_a_demo_is_chosen_by_arrows_or_number(
+    keys: list[str], chosen: str | None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: Any
+) -> None:
+    for name in ("painter", "sea", "waves"):
+        (tmp_path / f"{name}.py").write_text(f'"""The {name}: it is about {name}. `perframe demo {name}`."""\n')
+    monkeypatch.setattr(demo, "resource", lambda *_: tmp_path)
+    assert demo.choose_demo(iter(keys).__next__) == chosen
+    assert "it is about sea" in capsys.readouterr().out
 
 
 def test_random_inputs_are_seeded_and_follow_dims() -> None:

@@ -39,10 +39,10 @@ def painter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Main:
     return load_demo("painter")
 
 
-def part(name: str) -> ModuleType:
+def part(name: str, package: str = "painter") -> ModuleType:
     """A module of the demo."""
     load_demo("painter")
-    return import_module(f"perframe_demo_painter.{name}")
+    return import_module(f"perframe_demos.{package}.{name}")
 
 
 def landscape(path: Path) -> Path:
@@ -194,7 +194,7 @@ def test_what_is_not_understood_ends_with_2(painter: Main, capsys: Any, argv: li
 )
 def test_the_backend_that_it_chooses(renderer: str | None, version: int, chosen: str, reason: str, capsys: Any) -> None:
     ctx = SimpleNamespace(info={"GL_RENDERER": renderer}, version_code=version) if renderer else None
-    assert part("backend").choose("auto", ctx) == chosen
+    assert part("backend", "common").choose("auto", ctx, "painting") == chosen
     printed = capsys.readouterr().out
     assert printed.startswith(f"painting on {chosen}: ") and reason in printed and printed.count("\n") == 1
 

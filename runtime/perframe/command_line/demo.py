@@ -1,16 +1,23 @@
-"""`perframe demo`: finds the shipped demos, and loads one by its path."""
+"""`perframe demo`: finds the shipped demos, loads one by its path, and lets the user choose."""
 
 from __future__ import annotations
 
-import importlib.util
+import ast
+import importlib
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 
 from perframe.errors import PerframeError
 from perframe.resources import resource
 
 Main = Callable[[list[str]], int]
+
+PACKAGE = "perframe_demos"
+"""The package whose modules the demos are, so that they share code: `from ..common import ...`."""
+_HELP = "arrows or a number, then Enter; q ends"
+_UP, _DOWN = ("\x1b[A", "\xe0H", "\x00H", "k"), ("\x1b[B", "\xe0P", "\x00P", "j")
 
 
 def demos() -> dict[str, Path]:
@@ -21,20 +28,58 @@ def demos() -> dict[str, Path]:
     return dict(sorted({**files, **packages}.items()))
 
 
+def summary(path: Path) -> str:
+    """A demo's sentence about itself: the first of its docstring, after its name."""
+    text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+    return text.partition(". ")[0].partition("\n")[0].rstrip(".").rpartition(": ")[2]
+
+
 def load_demo(name: str) -> Main:
     """Return a demo's `main(argv)`, which returns an exit status. Raises PerframeError if it has none."""
     path = demos()[name]
-    is_package = path.name == "__main__.py"
-    module_name = f"perframe_demo_{name}"
-    spec = importlib.util.spec_from_file_location(
-        module_name, path, submodule_search_locations=[str(path.parent)] if is_package else None
-    )
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[module_name] = module
-    sys.path.insert(0, str(path.parent))  # like `python demos/NAME`
-    spec.loader.exec_module(module)
+    folder = str(resource("demos"))
+    package = sys.modules.get(PACKAGE)
+    if package is None or package.__path__ != [folder]:
+        for known in [module for module in sys.modules if module.partition(".")[0] == PACKAGE]:
+            del sys.modules[known]
+        package = sys.modules[PACKAGE] = ModuleType(PACKAGE)
+        package.__path__ = [folder]
+    importlib.invalidate_caches()
+    module = importlib.import_module(f"{PACKAGE}.{name}" + (".__main__" if path.name == "__main__.py" else ""))
     main: Main | None = getattr(module, "main", None)
     if main is None:
         raise PerframeError(f"the demo {name} ({path}) has no main(argv)")
     return main
+
+
+def choose_demo(read_key: Callable[[], str]) -> str | None:
+    """Let the user choose in a terminal, by the arrows and Enter or by a number. None if Escape or q is pressed.
+
+    `read_key` waits for a key and returns its characters.
+    """
+    from rich.console import Console
+    from rich.live import Live
+    from rich.table import Table
+
+    names = list(demos())
+    summaries = [summary(path) for path in demos().values()]
+
+    def gallery(at: int) -> Table:
+        table = Table(box=None, show_header=False, caption=_HELP, caption_justify="left")
+        for index, (name, line) in enumerate(zip(names, summaries, strict=True)):
+            style = "bold reverse" if index == at else ""
+            table.add_row(str(index + 1), name, line, style=style)
+        return table
+
+    at = 0
+    with Live(gallery(at), console=Console(), auto_refresh=False) as live:
+        while True:
+            key = read_key()
+            if key in ("\r", "\n"):
+                return names[at]
+            if key in ("q", "\x1b", "\x03", "\x04", ""):
+                return None
+            if key.isdecimal() and 1 <= int(key) <= len(names):
+                at = int(key) - 1
+            at = (at + (key in _DOWN) - (key in _UP)) % len(names)
+            live.update(gallery(at), refresh=True)

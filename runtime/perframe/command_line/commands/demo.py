@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated
 
 import typer
@@ -9,13 +10,19 @@ import typer
 
 def demo(
     context: typer.Context,
-    name: Annotated[str | None, typer.Argument(help="The demo's name; without it, a list.")] = None,
+    name: Annotated[str | None, typer.Argument(help="The demo's name; without it, a gallery to choose from.")] = None,
+    list_: Annotated[bool, typer.Option("--list", help="Print the demos, and run none.")] = False,
 ) -> None:
     """Run a demo: perframe demo painter --help."""
-    from perframe.command_line.demo import demos, load_demo
+    from perframe.command_line.demo import choose_demo, demos, load_demo, summary
 
+    if name is None and not list_ and sys.stdin.isatty() and sys.stdout.isatty():
+        name = choose_demo(typer.getchar)
+        if name is None:
+            return
     if name is None:
-        typer.echo("\n".join(demos()))
+        width = max(map(len, demos()))
+        typer.echo("\n".join(f"{name:<{width}}  {summary(path)}".rstrip() for name, path in demos().items()))
         return
     if name not in demos():
         raise typer.BadParameter(f"there is no demo {name!r}; there are {', '.join(demos())}", param_hint="NAME")

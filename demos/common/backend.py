@@ -1,4 +1,4 @@
-"""Which backend paints."""
+"""Which backend runs the networks of a demo."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ def is_emulated(ctx: moderngl.Context) -> bool:
     return any(name in _renderer(ctx).lower() for name in _SOFTWARE)
 
 
-def choose(asked: str, ctx: moderngl.Context | None) -> BackendType:
-    """The backend that was asked for; for "auto" the fastest one here, and a line that says which and why.
+def choose(asked: str, ctx: moderngl.Context | None, deed: str = "computing") -> BackendType:
+    """The backend that was asked for; for "auto" the fastest one here, and a line that says which and why:
+    "painting on cpu: ...", where `deed` is "painting".
 
     Raises BackendError where it needs OpenGL and there is none.
     """
@@ -35,7 +36,7 @@ def choose(asked: str, ctx: moderngl.Context | None) -> BackendType:
         chosen, reason = BackendType.GPU_PIXEL, f"{_renderer(ctx)} has OpenGL {ctx.version_code / 100:.1f}"
     else:
         chosen, reason = BackendType.GPU_COMPUTE, f"{_renderer(ctx)} has compute shaders"
-    print(f"painting on {chosen}: {reason}")
+    print(f"{deed} on {chosen}: {reason}")
     return chosen
 
 

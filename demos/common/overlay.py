@@ -23,14 +23,16 @@ class Label:
         self._pad = max(4, height // 80)
         self.size = (int(right) + 4 * self._pad, int(bottom) + 2 * self._pad)
 
-    def draw(self, text: str) -> Image.Image:
-        """The label as an RGBA picture, transparent beside the text."""
-        width = min(self.size[0], int(self._font.getlength(text)) + 4 * self._pad)
-        large = Image.new("L", (self.size[0] * 4, self.size[1] * 4))  # and then small, for smooth corners
+    def draw(self, text: str, whole: bool = False) -> Image.Image:
+        """The label as an RGBA picture, transparent beside the text; `whole` makes it as wide as the text."""
+        length = int(self._font.getlength(text)) + 4 * self._pad
+        size = (length, self.size[1]) if whole else self.size
+        width = min(size[0], length)
+        large = Image.new("L", (size[0] * 4, size[1] * 4))  # and then small, for smooth corners
         box = (0, 0, width * 4 - 1, self.size[1] * 4 - 1)
         ImageDraw.Draw(large).rounded_rectangle(box, radius=self.size[1] * 2, fill=_PAPER[3])
-        picture = Image.new("RGBA", self.size, _PAPER)
-        picture.putalpha(large.resize(self.size, Image.Resampling.BOX))
+        picture = Image.new("RGBA", size, _PAPER)
+        picture.putalpha(large.resize(size, Image.Resampling.BOX))
         pen = ImageDraw.Draw(picture)
         pen.text((2 * self._pad, self.size[1] / 2), text, fill=_INK, font=self._font, anchor="lm")
         return picture
