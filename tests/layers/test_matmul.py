@@ -45,6 +45,7 @@ CASES = [
     matmul((65, 130), (130, 33)),
     matmul((9, 8), (8, 264)),  # whole work groups of tiles in a row
     matmul((11, 7), (7, 263), constant=True),
+    matmul((6, 40), (40, 21), constant=True),  # texels of both factors, and a last tile that is not full
     matmul((1, 261), (261, 20), constant=True),  # the depth in parts
     matmul((2, 261), (261, 43)),
     matmul((2, 3, 5, 8), (2, 3, 8, 12)),

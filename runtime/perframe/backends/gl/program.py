@@ -9,7 +9,7 @@ import re
 import struct
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 from string import Template
 from typing import Any
 
@@ -27,6 +27,7 @@ BLOCK = "Params"  # the uniform block of every kernel
 HALVES = "O_HALVES"  # a define: the output lies in half storage
 LAYERED = "LAYERED"  # a define: the caller's textures are layers of array textures
 FORMULA_NUMBERS = "p"  # the array from which formulas read their numbers
+KEPT = 1024  # so many answers about shaders are kept: layers are often alike, and reading a text takes long
 _COMPONENTS = {"int": 1, "float": 1, "ivec2": 2, "vec2": 2, "ivec4": 4, "vec4": 4, "mat3": 12}
 _LAYER_EXTENSIONS = {"GL_ARB_shader_viewport_layer_array", "GL_AMD_vertex_shader_layer"}
 _DECLARATION = re.compile(r"^//@ (input|param|texture|include) (.+)$")
@@ -46,7 +47,7 @@ class Parameter:
         return f"    {self.type} {self.name}{'' if self.count is None else f'[{self.count}]'};"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # there is one of each: what is known of it is kept by its identity
 class Kernel:
     """A shader body, and the declarations of its `//@` lines: the tensors that it reads, the caller's textures that it
     samples, and its parameters. A line `//@ include order` stands for the text of `shaders/lib/order.glsl`.
@@ -60,16 +61,14 @@ class Kernel:
 
     def with_numbers(self, count: int) -> Kernel:
         """The kernel with an array `p` for so many numbers of its formulas, four to an element."""
-        more = (Parameter("vec4", FORMULA_NUMBERS, -(-count // 4)),) if count else ()
-        return replace(self, parameters=(*self.parameters, *more))
+        return _with_vectors(self, -(-count // 4)) if count else self
 
     def unit(self, defines: Collection[str]) -> str:
         """The output of one invocation of a variant with these defines: an "element", a "texel" of four elements, a
         "strip" of consecutive texels, or what it stores itself: elements of a "tile", or texels (with SCATTERED
         elements) at a position of a "grid".
         """
-        found = re.search(r"^#define (TEXEL|STRIP|TILE|GRID)$", _variant(self.body, defines), re.MULTILINE)
-        return found[1].lower() if found else "element"
+        return _unit(self, frozenset(defines))
 
     @property
     def is_long(self) -> bool:
@@ -80,34 +79,57 @@ class Kernel:
         """Whether a variant with these defines reads elements of an input, and whether it reads whole texels of it, by
         its name or by a name to which macros append its number.
         """
-        text, prefix = "\n".join([_variant(self.body, defines), *defines.values()]), name.rstrip("0123456789")
+        text = "\n".join([_variant(self.body, frozenset(defines)), *defines.values()])
+        prefix = name.rstrip("0123456789")
         names = name if prefix == name else rf"(?:{name}|{prefix}##\w+?(?:##)?)"
         elements, texels = (re.search(rf"\b{names}{end}\(", text) for end in ("(?:_four|_at)?", "_texel"))
         return elements is not None, texels is not None
 
     def pack(self, values: Mapping[str, Numbers], o_type: str) -> bytes:
         """The uniform block's bytes. Raises BackendError for a missing value, an unknown one, or too many numbers."""
-        data = bytearray()
-        unused = set(values) - {p.name for p in self.parameters}
-        if unused:
+        fields, names = _layout(self, o_type)
+        if unused := values.keys() - names:
             raise BackendError(f"kernel {self.name} has no parameter {', '.join(sorted(unused))}")
-        for parameter in self.parameters:
-            if parameter.name not in values:
+        data = bytearray()
+        for parameter, size, alignment, whole, packed in fields:
+            given = values.get(parameter.name)
+            if given is None:
                 raise BackendError(f"kernel {self.name} was given no value for its parameter {parameter.name!r}")
-            kind = o_type if parameter.type == "O_TYPE" else parameter.type
-            given = values[parameter.name]
-            numbers = list(given) if isinstance(given, Sequence) else [given]
-            size = _COMPONENTS[kind] * (parameter.count or 1)
+            numbers = given if isinstance(given, Sequence) else (given,)
             if len(numbers) > size:
                 raise BackendError(
                     f"kernel {self.name}: {len(numbers)} numbers do not fit {parameter.declaration().strip()}"
                 )
-            numbers += [0] * (size - len(numbers))
-            alignment = 16 if parameter.count is not None or size > 2 else 4 * size
             data += bytes(-len(data) % alignment)
-            whole = kind in ("int", "ivec2", "ivec4")
-            data += struct.pack(f"{size}{'i' if whole else 'f'}", *(int(n) if whole else float(n) for n in numbers))
+            data += packed.pack(*map(int if whole else float, numbers), *(0,) * (size - len(numbers)))
         return bytes(data) + bytes(-len(data) % 16)
+
+
+@cache
+def _with_vectors(kernel: Kernel, count: int) -> Kernel:
+    return replace(kernel, parameters=(*kernel.parameters, Parameter("vec4", FORMULA_NUMBERS, count)))
+
+
+@lru_cache(KEPT)
+def _layout(
+    kernel: Kernel, o_type: str
+) -> tuple[list[tuple[Parameter, int, int, bool, struct.Struct]], frozenset[str]]:
+    """The parameters in std140: how many numbers each has, its alignment, whether they are whole, and how to pack them;
+    and their names.
+    """
+    fields = []
+    for parameter in kernel.parameters:
+        kind = o_type if parameter.type == "O_TYPE" else parameter.type
+        size, whole = _COMPONENTS[kind] * (parameter.count or 1), kind in ("int", "ivec2", "ivec4")
+        alignment = 16 if parameter.count is not None or size > 2 else 4 * size
+        fields.append((parameter, size, alignment, whole, struct.Struct(f"{size}{'i' if whole else 'f'}")))
+    return fields, frozenset(parameter.name for parameter in kernel.parameters)
+
+
+@lru_cache(KEPT)
+def _unit(kernel: Kernel, defines: frozenset[str]) -> str:
+    found = re.search(r"^#define (TEXEL|STRIP|TILE|GRID)$", _variant(kernel.body, defines), re.MULTILINE)
+    return found[1].lower() if found else "element"
 
 
 @cache
@@ -139,7 +161,8 @@ def load_kernel(name: str) -> Kernel:
     return Kernel(name, tuple(inputs), tuple(textures), tuple(parameters), "\n".join(body))
 
 
-def _variant(body: str, defines: Collection[str]) -> str:
+@lru_cache(KEPT)
+def _variant(body: str, defines: frozenset[str]) -> str:
     """The lines of a body that remain with these defines. Conditions of more than a name keep their lines."""
     kept, conditions = [], list[bool | None]()
     for line in body.splitlines():
@@ -183,6 +206,19 @@ def compose(
     """Compose the whole shader. If the body needs a define or an accessor that is missing, the shader compiler reports
     its name.
     """
+    return _compose(kernel, shell, tuple(accessors), tuple(defines.items()), functions, version)
+
+
+@lru_cache(KEPT)
+def _compose(
+    kernel: Kernel,
+    shell: str,
+    accessors: Sequence[str],
+    variant: Sequence[tuple[str, str]],
+    functions: str,
+    version: int,
+) -> str:
+    defines = dict(variant)
     vector = {"float": "vec4", "int": "ivec4"}[defines["O_TYPE"]]
     lines = [f"#define {name} {value}" for name, value in defines.items()]
     lines += [f"#define O_VECTOR {vector}", *([_library("halves")] if HALVES in defines else [])]

@@ -19,6 +19,7 @@ ROWS, COLUMNS = 8, 8  # of a tile
 PARTS, LEAST, FULL = 16, 32, 4096  # of a depth, at most; rounds of a part, at least; invocations that fill a GPU
 ACROSS = 32  # tiles in a row: fewer do not fill a work group
 _STRIP = 4 * SHEETS  # elements that one pixel shader computes
+_TILES = "3"  # how lib/tile.glsl calls packed weights
 
 
 def supports(call: Call[Product]) -> str | None:
@@ -43,12 +44,19 @@ def lower(call: Call[Product], tools: Tools, base: tuple[int, int] = (0, 0)) -> 
     rank = len(form.batch)
     turned, padding = form.b_strides[rank:] == (1, form.depth), -form.columns % 4
     is_plain = turned or form.b_strides[rank:] == (form.columns, 1)
-    if b.is_constant and len(b.shape) == 2 and is_plain and (turned or padding):
+    is_plain = is_plain and b.is_constant and len(b.shape) == 2
+    if is_plain and (turned or padding):
+        form = replace(form, b_strides=(*(0,) * rank, form.columns + padding, 1))
+    is_row = form.batches * form.rows == 1 and _is_of_strips(form) and not base[1] % 4 and not tools.stores_anywhere
+    is_tiled = call.y.dtype is DataType.FLOAT32 and form.batches <= GROUPS and not is_row
+    packs = is_plain and is_tiled and not tools.stores_anywhere and not base[1]
+    if packs:
+        b = b.derived(f"tiles for columns {turned}", lambda value: _packed(value.T if turned else value))
+    elif is_plain and (turned or padding):
         b = b.derived(
             f"rows for columns {turned}, {padding} more columns",
             lambda value: np.ascontiguousarray(np.pad(value.T if turned else value, ((0, 0), (0, padding)))),
         )
-        form = replace(form, b_strides=(*(0,) * rank, form.columns + padding, 1))
     params: dict[str, Any] = {
         "base": base,
         "a_batch": form.a_strides[:rank],
@@ -59,11 +67,13 @@ def lower(call: Call[Product], tools: Tools, base: tuple[int, int] = (0, 0)) -> 
         "rank": rank,
     }
     given, functions = {"A": a, "B": b, "C": bias or a}, epilogue_of(call.layer, call.y.dtype)
-    is_row = form.batches * form.rows == 1 and _is_of_strips(form) and not base[1] % 4 and not tools.stores_anywhere
-    if call.y.dtype is not DataType.FLOAT32 or form.batches > GROUPS or is_row:
+    if not is_tiled:
         kernel = "pixel/matmul_row" if is_row else "matmul"
         return [call.bind(kernel, given, call.y, params | {"has_bias": bias is not None}, functions=functions)]
     defines, whole = _texels(form, b.is_constant, base)
+    if packs:
+        defines |= {"B_BY": _TILES, "ALWAYS": str(int(defines["ALWAYS"]) | 2)}
+        whole |= 2
     defines["BIAS"] = str(0 if bias is None else 1 if form.bias_strides[0] == 0 else 2)
     params["whole"] = whole
     scattered = {} if b.is_constant and form.columns % 4 == 0 else {"SCATTERED": "1"}
@@ -118,6 +128,13 @@ def _texels(form: Product, fixed: bool, base: tuple[int, int]) -> tuple[dict[str
     whole = int(a_by == 1 and _begin_texels((base[0], *form.a_strides), -1))
     whole |= 2 * (b_by > 0 and _begin_texels((base[1], *form.b_strides), -1 if b_by == 2 else -2))
     return {"A_BY": str(a_by), "B_BY": str(b_by), "ALWAYS": str(whole if fixed else 0)}, whole
+
+
+def _packed(weights: Any) -> Any:
+    """Weights of (depth, columns) as (tile, depth, column in tile). Missing numbers are 0."""
+    depth, columns = weights.shape
+    padded = np.pad(weights, ((0, -depth % 4), (0, -columns % COLUMNS)))
+    return np.ascontiguousarray(padded.reshape(depth + -depth % 4, -1, COLUMNS).transpose(1, 0, 2)).reshape(-1)
 
 
 def _begin_texels(strides: Sequence[int], last: int) -> bool:
