@@ -203,7 +203,7 @@ class Planner:
         other = self._host if backend is self._backend else self._backend
         source = self._operands[name, other.backend_type]
         target = self._lasting(name, backend)
-        self._segments.append(Transfer(name, source, target))
+        self._segments.append(Transfer(name, source, target, self._backend))
         return target
 
     # --- steps ---

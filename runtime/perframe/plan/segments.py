@@ -79,11 +79,12 @@ class Transfer:
 
     backend_type = BackendType.CPU  # it passes through host memory
 
-    def __init__(self, name: str, source: Operand, target: Operand) -> None:
+    def __init__(self, name: str, source: Operand, target: Operand, backend: Backend) -> None:
         self.layers = [f"transfer of {name}"]
         self._value = source
         self.source = self._planned = source.storage
         self._to = target.storage
+        self._backend = backend  # the worker's, which says whether steps are timed
         self._runs: deque[TimedRun] = deque(maxlen=KEPT)
 
     def __len__(self) -> int:
@@ -95,10 +96,11 @@ class Transfer:
             FrameState.blocking(self.layers[0])
         begin = perf_counter_ns()
         self._to.upload(self.source.download(self._value.shape, self._value.dtype))
-        self._runs.append(TimedRun(0, np.array([begin, perf_counter_ns()], np.float64)))
+        if self._backend.times_steps:
+            self._runs.append(TimedRun(0, np.array([begin, perf_counter_ns()], np.float64)))
 
     def take_runs(self, wait: bool = False) -> list[TimedRun]:
-        """Return the last transfers since the last call."""
+        """Return the timed transfers since the last call."""
         taken = list(self._runs)
         self._runs.clear()
         return taken
