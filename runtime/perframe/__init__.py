@@ -43,6 +43,7 @@ _HOME = {
     "App": "host",
     "attach": "host.guest",
     "Frame": "host",
+    "ProgressBar": "host",
     "Run": "host",
     "Script": "host",
     "next_frame": "host",
@@ -95,6 +96,7 @@ if TYPE_CHECKING:
     from perframe.functional.tensor import FunctionalTensor as FunctionalTensor
     from perframe.host import App as App
     from perframe.host import Frame as Frame
+    from perframe.host import ProgressBar as ProgressBar
     from perframe.host import Run as Run
     from perframe.host import Script as Script
     from perframe.host import attach as attach

@@ -272,7 +272,7 @@ def test_progress_is_told(cache: Path, fresh: Compilers, monkeypatch: pytest.Mon
         assert all(map(int, kernels))
         fresh.settle(60)
         assert worker.ready and worker.progress == 1
-    assert caplog.text.count("kernels are being compiled, once on this machine") == 1
+    assert caplog.text.count("s, once on this machine: first results wait") == 1
     assert "kernels are compiled" in caplog.text
     with pytest.raises(pf.ClosedError):
         _ = worker.progress

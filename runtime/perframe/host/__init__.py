@@ -21,6 +21,7 @@ from perframe.host.input import (
     ScrollEvent,
     TextEvent,
 )
+from perframe.host.progress import ProgressBar
 from perframe.host.runs import Run
 from perframe.host.script import Script
 from perframe.host.surface import Surface, open_surface
@@ -42,6 +43,7 @@ __all__ = [
     "ManualClock",
     "MouseButtonEvent",
     "MouseMoveEvent",
+    "ProgressBar",
     "ResizeEvent",
     "Run",
     "Script",

@@ -35,7 +35,6 @@ def join(parts: Sequence[tuple[int, Path]], out: Path, rate: Fraction, sound_of:
 
 def _join(parts: Sequence[tuple[int, Path]], beside: Path, suffix: str, rate: Fraction, sound_of: Path | None) -> None:
     av = require_av("writing a video")
-    end = 0
     with ExitStack() as stack:
         target = stack.enter_context(av.open(str(beside), "w"))
         with av.open(str(parts[0][1])) as first:
@@ -50,7 +49,6 @@ def _join(parts: Sequence[tuple[int, Path]], beside: Path, suffix: str, rate: Fr
                 log.warning("%s cannot hold the source's sound (%s): it is left out", suffix, heard.codec_context.name)
         for _, _, packet in merge(*packets, key=lambda stamped: stamped[:2]):
             target.mux(packet)
-            end += 1
 
 
 def _pictures(av: Any, parts: Sequence[tuple[int, Path]], stream: Any, rate: Fraction) -> Iterator[Stamped]:
@@ -74,6 +72,6 @@ def _sound(source: Any, heard: Any, stream: Any) -> Iterator[Stamped]:
             continue
         shift = round(Fraction(offset).limit_denominator(90000) / packet.time_base)
         packet.pts, packet.dts = packet.pts - shift, packet.dts - shift
-        if packet.pts >= 0:
+        if packet.pts + (packet.duration or 0) >= 0:  # an encoder's first packet lies before the beginning
             packet.stream = stream
             yield float(packet.dts * packet.time_base), 1, packet

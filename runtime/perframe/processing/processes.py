@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -16,6 +17,7 @@ from perframe.errors import InputError, MissingExtraError
 from perframe.processing.chunks import Runner, run_chunk
 from perframe.processing.settings import Chunk, Settings
 
+SECONDS_TO_REACH = 10  # a cluster
 Tell = Callable[[int], object]
 """Called with the number of pictures that have been done since the last call."""
 
@@ -107,8 +109,9 @@ def run_on_ray(settings: Settings, chunks: Sequence[Chunk], address: str, tell: 
     except ImportError as error:
         raise MissingExtraError("Ray", "ray", "--ray") from error
     try:
+        _reach(address)
         ray.init(address=address, log_to_driver=False, configure_logging=False)
-    except (ConnectionError, ValueError, RuntimeError) as error:
+    except (OSError, ValueError, RuntimeError) as error:
         raise InputError(f"there is no Ray cluster at {address!r}: {error}") from error
     try:
         task: Any = ray.remote(max_retries=2)(_run_in_ray)
@@ -123,6 +126,13 @@ def run_on_ray(settings: Settings, chunks: Sequence[Chunk], address: str, tell: 
                 raise InputError(f"a task on Ray failed: {cause}") from error
     finally:
         ray.shutdown()
+
+
+def _reach(address: str) -> None:
+    """Raise OSError if nobody listens at `host:port`: Ray itself would try for minutes."""
+    host, colon, port = address.rpartition("://")[2].rpartition(":")
+    if colon and port.isdecimal():
+        socket.create_connection((host, int(port)), SECONDS_TO_REACH).close()
 
 
 def _paths() -> list[str]:

@@ -96,9 +96,8 @@ def difference(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
     """The names of what differs between two identities."""
     changed = [name for name in now if name != "files" and before.get(name) != now[name]]
     files = before.get("files", {})
-    return ", ".join(
-        changed + [f"the file of {name}" for name in now["files"] if files.get(name) != now["files"][name]]
-    )
+    other = [f"{name} file" for name, stamp in now["files"].items() if files.get(name) != stamp]
+    return ", ".join(changed + other)
 
 
 def _stamp(path: Path) -> list[Any]:

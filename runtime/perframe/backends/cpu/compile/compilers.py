@@ -103,6 +103,7 @@ class Compilers:
         self._usable = True
         self._asked = 0  # the number of kernels that this process has requested
         self._is_told, self._told_at = False, 0.0  # whether the log has reported the begin, and the last report's time
+        self._seconds = 0.0  # that the latest kernel took
 
     def request(self, name: str, text: str, path: Path) -> Compilation | None:
         """Begin to compile a kernel, to be written to `path`. Return None where no process can be started."""
@@ -139,10 +140,15 @@ class Compilers:
         now = monotonic()
         with self._changed:
             if not self._is_told:
+                if not self._seconds or not self._open:  # a first kernel tells how long the others will take
+                    return
                 self._is_told, self._told_at = True, now
+                left = max(1, round(len(self._open) * self._seconds / max(1, self._feeders)))
                 log.warning(
-                    "kernels are being compiled, once on this machine: first results take some seconds; `perframe "
-                    "warmup MODEL` does it beforehand, and worker.progress says how far it is"
+                    "compiling %d kernels, about %d s, once on this machine: first results wait for them; `perframe "
+                    "warmup MODEL` does it ahead, and worker.progress says how far it is",
+                    self._asked,
+                    left,
                 )
             elif now - self._told_at > NEWS:
                 self._told_at = now
@@ -170,9 +176,10 @@ class Compilers:
         try:
             process = _start()
             while (compilation := self._next()) is not None:
-                reply = None
+                reply, began = None, monotonic()
                 try:
                     reply = _ask(process, compilation)
+                    self._seconds = monotonic() - began
                 finally:
                     self._finish(compilation, *(reply or (None, "")))
                 if reply is None:
