@@ -9,6 +9,7 @@ from .overlay import Label
 
 if TYPE_CHECKING:
     import moderngl
+    from PIL import Image
 
 _TRIANGLE = """#version 330
 void main() { gl_Position = vec4(gl_VertexID == 1 ? 3.0 : -1.0, gl_VertexID == 2 ? 3.0 : -1.0, 0.0, 1.0); }
@@ -52,45 +53,54 @@ class FullScreen:
         self._program.release()
 
 
-class Caption:
-    """A line of text over the picture."""
+class Captions:
+    """Lines of text over the picture."""
 
     def __init__(self, ctx: moderngl.Context) -> None:
         self._ctx = ctx
         self._ink = FullScreen(ctx, _INK)
         self._label: Label | None = None
-        self._texture: moderngl.Texture | None = None
-        self._text = ""
+        self._known: dict[str, tuple[str, moderngl.Texture]] = {}
 
-    def draw(self, text: str, size: tuple[int, int], at: tuple[float, float] | None = None) -> None:
-        """Draw into a surface of `size` pixels. `at` is the text's top left corner; without it, the surface's."""
-        if self._label is None or self._texture is None or self._label.surface != size or self._text != text:
-            self._make(text, size)
-        assert self._label is not None and self._texture is not None
-        width, height = self._texture.size
-        left, top = at or (self._label.margin, self._label.margin)
+    def draw(
+        self, text: str, size: tuple[int, int], at: tuple[float, float] | None = None, name: str | None = None
+    ) -> None:
+        """Draw into a surface of `size` pixels. `at` is the middle of the text's top edge; without it the text is in
+        the surface's top left corner. A text that changes has a `name`, and replaces the last one of that name.
+        """
+        if self._label is None or self._label.surface != size:
+            self._forget()
+            self._label = Label(size)
+        known, texture = self._known.get(name or text, ("", None))
+        if texture is None or known != text:
+            texture = self._made(self._label.draw(text, whole=True), texture)
+            self._known[name or text] = text, texture
+        width, height = texture.size
+        left, top = (at[0] - width / 2, at[1]) if at else (self._label.margin, self._label.margin)
         corner = (round(left), size[1] - round(top) - height)
         around = self._ctx.viewport
         self._ctx.viewport = (*corner, width, height)
         self._ink.set(corner=corner)
         self._ctx.enable(self._ctx.BLEND)
         self._ctx.blend_func = self._ctx.ONE, self._ctx.ONE_MINUS_SRC_ALPHA
-        self._ink.draw(label=self._texture)
+        self._ink.draw(label=texture)
         self._ctx.disable(self._ctx.BLEND)
         self._ctx.viewport = around
 
-    def _make(self, text: str, size: tuple[int, int]) -> None:
-        label = self._label if self._label is not None and self._label.surface == size else Label(size)
-        ink = label.draw(text, whole=True)
-        if self._texture is None or self._texture.size != ink.size:
-            if self._texture is not None:
-                self._texture.release()
-            self._texture = self._ctx.texture(ink.size, 4)
-        self._texture.write(ink.tobytes())
-        self._label, self._text = label, text
+    def _made(self, ink: Image.Image, last: moderngl.Texture | None) -> moderngl.Texture:
+        if last is not None and last.size != ink.size:
+            last.release()
+            last = None
+        texture = last or self._ctx.texture(ink.size, 4)
+        texture.write(ink.tobytes())
+        return texture
+
+    def _forget(self) -> None:
+        for _, texture in self._known.values():
+            texture.release()
+        self._known.clear()
 
     def release(self) -> None:
-        """Free its texture and its program."""
+        """Free the textures and the program."""
+        self._forget()
         self._ink.release()
-        if self._texture is not None:
-            self._texture.release()

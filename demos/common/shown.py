@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 
 
 class ShownTensor:
-    """A texture that follows a tensor of 1 x C x H x W, whose values are 0..1; C is 1, 3 or 4.
+    """A texture that follows a tensor of 1 x C x H x W, C is 1, 3 or 4. Its values are 0..1, unless `dtype` is "f4".
 
     On a GPU a pass draws the tensor into the texture. From the CPU the values come when they have arrived: until then
     `pending` is True, and the worker should not run again. In a recording `take` waits for them instead.
     """
 
-    def __init__(self, ctx: moderngl.Context, shape: tuple[int, ...], stage: Stage) -> None:
+    def __init__(self, ctx: moderngl.Context, shape: tuple[int, ...], stage: Stage, dtype: str = "f1") -> None:
         _, channels, height, width = shape
-        self.texture = ctx.texture((width, height), channels)
+        self.texture = ctx.texture((width, height), channels, dtype=dtype)
         self.texture.filter = ctx.NEAREST, ctx.NEAREST
         self.texture.repeat_x = self.texture.repeat_y = False
         self._converter = pf.TextureConverter(ctx)
@@ -45,7 +45,9 @@ class ShownTensor:
         if not self._request.done:
             return True
         values: Any = self._request.result()
-        pixels = np.rint(np.clip(values[0], 0, 1) * 255).astype(np.uint8).transpose(1, 2, 0)
+        pixels = values[0].transpose(1, 2, 0)
+        if self.texture.dtype == "f1":
+            pixels = np.rint(np.clip(pixels, 0, 1) * 255).astype(np.uint8)
         self._converter.upload(np.ascontiguousarray(pixels), self.texture)
         self._request = None
         return False

@@ -7,7 +7,7 @@ from pathlib import Path
 import perframe as pf
 from perframe.host import Event, KeyEvent, MouseButtonEvent
 
-from ..common.drawing import Caption, FullScreen
+from ..common.drawing import Captions, FullScreen
 from ..common.shown import ShownTensor
 from ..common.stage import Stage
 from .world import Point, World, plant, wound
@@ -40,7 +40,7 @@ class LifeView(pf.Script):
         self.world = World(stage.backend, stage.worker_ctx, self._size, self._steps)
         self._shown = ShownTensor(ctx, (1, 4, self._size[1], self._size[0]), stage)
         self._cells = FullScreen(ctx, Path(__file__).with_name("cells.glsl"))
-        self._caption = Caption(ctx)
+        self._captions = Captions(ctx)
 
     def update(self, frame: pf.Frame) -> None:
         """Let the cells grow, unless their last picture is still on its way."""
@@ -55,7 +55,7 @@ class LifeView(pf.Script):
         self._cells.set(size=self.app.size, cells=self._size)
         self._cells.draw(picture=self._shown.texture)
         text = f"{self._stage.backend}  ·  {self._size[0]} x {self._size[1]} cells  ·  step {self._count * self._steps}"
-        self._caption.draw(text, self.app.size)
+        self._captions.draw(text, self.app.size, name="status")
 
     def on_event(self, event: Event) -> None:
         """Plant a cell, or begin anew."""
@@ -67,7 +67,7 @@ class LifeView(pf.Script):
 
     def destroy(self) -> None:
         """Free everything on the GL thread."""
-        for thing in (self._shown, self._cells, self._caption, self.world):
+        for thing in (self._shown, self._cells, self._captions, self.world):
             thing.release()
 
     def _brush(self) -> list[float] | None:
