@@ -19,7 +19,8 @@
 // Convolution of channel blocks in strips of consecutive pixels, four channels each. A strip may end in another plane of
 // the result than it begins in; then it is computed for both, with their weights. What depends on a tap alone is decided
 // outside of the loop over channels. The weights are packed as (block, kernel row, tap in row, depth block, depth in
-// block, channel in block); if WIDTH is not 0, as (block, kernel row, depth block, tap in row, ...).
+// block, channel in block); if WIDTH is not 0, as (block, kernel row, depth block, tap in row, ...). With STRIPS, rows
+// of weights are filled up to TEXELS taps, which lie at one place.
 // A block of depth has DEPTH channels: 4, or 1 to 3 that are read from planes. DEPTH is 0 if each channel meets its own
 // weight alone. If WIDTH is not 0, a row of the window has so many taps, and lines of the result are as long as those
 // of the data: then a strip's data is consecutive too, and its taps share what they read.
@@ -52,9 +53,90 @@
 #define TAPS 1
 #define ROUNDS kernel.y
 #endif
+#ifdef STRIPS
+#define FILLING (TEXELS - TAPS)
+#else
+#define FILLING 0
+#endif
 #define OF_PLANE(p) (pixel + p >= 0 && pixel + p < area)
 #define ADD(p, k, none) if (inside[p * TAPS + k]) { REPEAT(CHANNELS, PRODUCT, p, k) }
 #define TAP(k, unused, none) REPEAT(CHANNELS, FACTOR, none, none) REPEAT2(TEXELS, ADD, k, none) w += CHANNELS;
+void add_window(int pixel, int source, int w, inout vec4 sum[TEXELS]) {
+    int area = output_.x * output_.y, plane = size.x * size.y;
+#if WIDTH > 0
+    int in_line[2] = int[2](0, 0); // a bit for each tap of a row, of four pixels each
+    for (int p = 0; p < TEXELS; ++p) {
+        int x = (pixel + p) % size.y - begin.y;
+        for (int k = 0; k < TAPS; ++k)
+            in_line[p / 4] |= int(OF_PLANE(p) && x + k >= 0 && x + k < size.y) << (p % 4 * TAPS + k);
+    }
+#else
+    int x0[TEXELS], y0[TEXELS];
+    for (int p = 0; p < TEXELS; ++p) {
+        int row = (pixel + p) / output_.y;
+        x0[p] = (pixel + p - row * output_.y) * stride.y - begin.y;
+        y0[p] = row * stride.x - begin.x;
+    }
+#endif
+    for (int i = 0; i < kernel.x; ++i)
+        for (int j = 0; j < ROUNDS; ++j) {
+            bool inside[TEXELS * TAPS];
+#if WIDTH > 0
+            int at = pixel + (i * dilation.x - begin.x) * size.y;
+            for (int p = 0; p < TEXELS; ++p) {
+                bool on_row = at + p >= 0 && at + p < plane;
+                for (int k = 0; k < TAPS; ++k)
+                    inside[p * TAPS + k] = on_row && (in_line[p / 4] & 1 << (p % 4 * TAPS + k)) != 0;
+            }
+            at += source - begin.y;
+#else
+            int at[TEXELS];
+            for (int p = 0; p < TEXELS; ++p) {
+                int x = x0[p] + j * dilation.y, y = y0[p] + i * dilation.x;
+                inside[p] = OF_PLANE(p) && x >= 0 && x < size.y && y >= 0 && y < size.x;
+                at[p] = source + y * size.y + x;
+            }
+#endif
+#if DEPTH == 4
+            for (int c = 0; c < depth_blocks; ++c) // otherwise there is one block
+#endif
+            {
+                vec4 v[TEXELS + TAPS - 1], factor[CHANNELS];
+#if WIDTH > 0
+                for (int p = 0; p < TEXELS + TAPS - 1; ++p) v[p] = DATA(at + p);
+                at += plane;
+#else
+                for (int p = 0; p < TEXELS; ++p) {
+                    v[p] = DATA(at[p]);
+                    at[p] += plane;
+                }
+#endif
+                REPEAT3(TAPS, TAP, none, none)
+                w += FILLING;
+            }
+        }
+}
+#ifdef STRIPS
+// The window's sums where each channel has its own weights, lines are whole strips, and the window's middle is above the
+// pixel: most of a strip's data is at one place, and only its ends may lie outside of the line. Masks say so to the
+// compiler: the first bits of `at` and `w` are 0 already.
+void add_window_in_strips(int pixel, int source, int w, inout vec4 sum[TEXELS]) {
+    int row = pixel / size.y, x = pixel - row * size.y, y = row - begin.x, at = source + pixel - begin.x * size.y;
+    for (int i = 0; i < kernel.x; ++i, w += TEXELS, y += dilation.x, at += dilation.x * size.y)
+        if (y >= 0 && y < size.x) {
+            vec4 v[TEXELS + WIDTH - 1];
+            for (int p = 0; p < TEXELS; ++p) v[p + WIDTH / 2] = X_near(at & ~(TEXELS - 1), p);
+            for (int p = 0; p < WIDTH / 2; ++p) {
+                v[p] = mix(vec4(0.0), X_texel(at + p - WIDTH / 2), bvec4(x > 0));
+                v[p + TEXELS + WIDTH / 2] = mix(vec4(0.0), X_texel(at + p + TEXELS), bvec4(x + TEXELS < size.y));
+            }
+            for (int k = 0; k < WIDTH; ++k) {
+                vec4 factor = W_near(w & ~(TEXELS - 1), k);
+                for (int p = 0; p < TEXELS; ++p) sum[p] += v[p + k] * factor;
+            }
+        }
+}
+#endif
 void strip(int first, out vec4 result[TEXELS]) {
     int area = output_.x * output_.y, plane = size.x * size.y, final = min(first + TEXELS, (O_size + 3) / 4) - 1;
     vec4 sum[TEXELS];
@@ -66,60 +148,14 @@ void strip(int first, out vec4 result[TEXELS]) {
 #else
         int source = (n * planes + block / group_blocks * depth_blocks) * plane;
 #endif
-        int w = block * depth_blocks * kernel.x * kernel.y * CHANNELS;
+        int w = block * depth_blocks * kernel.x * (kernel.y + FILLING) * CHANNELS;
         vec4 start = has_bias == 1 ? B_texel(block) : vec4(0.0);
         for (int p = 0; p < TEXELS; ++p) sum[p] = OF_PLANE(p) ? start : sum[p];
-#if WIDTH > 0
-        int in_line[2] = int[2](0, 0); // a bit for each tap of a row, of four pixels each
-        for (int p = 0; p < TEXELS; ++p) {
-            int x = (pixel + p) % size.y - begin.y;
-            for (int k = 0; k < TAPS; ++k)
-                in_line[p / 4] |= int(OF_PLANE(p) && x + k >= 0 && x + k < size.y) << (p % 4 * TAPS + k);
-        }
-#else
-        int x0[TEXELS], y0[TEXELS];
-        for (int p = 0; p < TEXELS; ++p) {
-            int row = (pixel + p) / output_.y;
-            x0[p] = (pixel + p - row * output_.y) * stride.y - begin.y;
-            y0[p] = row * stride.x - begin.x;
-        }
+#ifdef STRIPS
+        if (size.y % TEXELS == 0 && begin.y == WIDTH / 2) add_window_in_strips(pixel, source, w, sum);
+        else
 #endif
-        for (int i = 0; i < kernel.x; ++i)
-            for (int j = 0; j < ROUNDS; ++j) {
-                bool inside[TEXELS * TAPS];
-#if WIDTH > 0
-                int at = pixel + (i * dilation.x - begin.x) * size.y;
-                for (int p = 0; p < TEXELS; ++p) {
-                    bool on_row = at + p >= 0 && at + p < plane;
-                    for (int k = 0; k < TAPS; ++k)
-                        inside[p * TAPS + k] = on_row && (in_line[p / 4] & 1 << (p % 4 * TAPS + k)) != 0;
-                }
-                at += source - begin.y;
-#else
-                int at[TEXELS];
-                for (int p = 0; p < TEXELS; ++p) {
-                    int x = x0[p] + j * dilation.y, y = y0[p] + i * dilation.x;
-                    inside[p] = OF_PLANE(p) && x >= 0 && x < size.y && y >= 0 && y < size.x;
-                    at[p] = source + y * size.y + x;
-                }
-#endif
-#if DEPTH == 4
-                for (int c = 0; c < depth_blocks; ++c) // otherwise there is one block
-#endif
-                {
-                    vec4 v[TEXELS + TAPS - 1], factor[CHANNELS];
-#if WIDTH > 0
-                    for (int p = 0; p < TEXELS + TAPS - 1; ++p) v[p] = DATA(at + p);
-                    at += plane;
-#else
-                    for (int p = 0; p < TEXELS; ++p) {
-                        v[p] = DATA(at[p]);
-                        at[p] += plane;
-                    }
-#endif
-                    REPEAT3(TAPS, TAP, none, none)
-                }
-            }
+            add_window(pixel, source, w, sum);
         for (int p = 0; p < TEXELS; ++p)
             if (OF_PLANE(p)) {
                 if (block < addend_blocks) sum[p] += A_texel(first + p + n * (addend_blocks - out_blocks) * area);

@@ -55,6 +55,31 @@ def test_every_tile_computes_the_same(kernel: str, variant: str, gl_context: Any
     np.testing.assert_allclose(y, wanted, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("variant", gl_variants()["depthwise lines"])
+@pytest.mark.parametrize(
+    ("size", "window"),
+    [
+        ((7, 24), {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1]}),
+        ((9, 16), {"kernel_shape": [5, 7], "pads": [1, 3, 5, 3], "dilations": [2, 1]}),
+        ((9, 8), {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1]}),
+        ((9, 8), {"kernel_shape": [3, 3], "pads": [1, 0, 1, 2]}),  # the window's middle is beside the pixel
+        ((9, 13), {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1]}),  # lines that end within a strip
+    ],
+    ids=str,
+)
+def test_depthwise_lines_compute_the_same(
+    size: tuple[int, int], window: dict[str, Any], variant: str, gl_context: Any, choices: Choices
+) -> None:
+    weights = RANDOM.normal(size=(20, 1, *window["kernel_shape"])).astype(np.float32)
+    x = RANDOM.normal(size=(2, 20, *size)).astype(np.float32)
+    x[0, 3, 4, -1] = np.inf  # must not reach the line below
+    model = load([node("Conv", "x w", "y", group=20, **window)], {"x": list(x.shape)}, constants={"w": weights})
+    wanted = pf.run(model, {"x": x})["y"]
+    with choices.trying("depthwise lines", variant):
+        y = pf.run(model, {"x": x}, "gpu_pixel", strict=True, ctx=gl_context)["y"]
+    np.testing.assert_allclose(y, wanted, rtol=1e-4, atol=1e-4)
+
+
 @pytest.mark.usefixtures("cache")
 def test_the_fastest_variant_is_kept_for_later_processes(
     gl_context: Any, choices: Choices, monkeypatch: pytest.MonkeyPatch

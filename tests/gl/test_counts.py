@@ -15,6 +15,7 @@ import pytest
 import perframe as pf
 from gl.graphs import graph, network
 from perframe.backends.cpu.compile import jit
+from perframe.backends.gl import program
 from perframe.backends.gl.context import device_for
 from perframe.backends.gl.texels import SHEETS
 from perframe.tensor import storage
@@ -185,6 +186,17 @@ def test_another_shape_compiles_nothing(case: Growing, backend: str, fresh: Any)
     made = np.diff(counts)
     assert made[0] > 0, "the first shape compiled nothing: this test does not see compilations"
     assert not made[1:].any(), f"new kernels for each of {case.shapes}: {made}"
+
+
+@pytest.mark.parametrize("backend", ["gpu_compute", "gpu_pixel"])
+def test_another_shape_reads_no_shader_text_again(backend: str, fresh: Any) -> None:
+    model = graph([("Conv", ["x", "w"], ["y"], {"pads": [1, 1, 1, 1]})], {"x": ANY_PICTURE}, constants={"w": KERNEL})
+    questions = (program._variant, program._compose)
+    with pf.Worker(model, backend, fresh, strict=True) as worker:
+        worker.schedule(random(1, 3, 16, 16))
+        read = [question.cache_info().misses for question in questions]
+        worker.schedule(random(1, 3, 24, 40)).peek_output().download_to_array()
+    assert [question.cache_info().misses for question in questions] == read
 
 
 @pytest.mark.parametrize("biased", [True, False], ids=["bias", "no-bias"])

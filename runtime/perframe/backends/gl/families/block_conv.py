@@ -18,6 +18,7 @@ from perframe.layers.geometry import Window
 SHARED_WIDTHS, SHARED_STRIDES = (1, 3, 5, 7), (1, 2)  # of windows whose pixels share what they read of a line
 # The loops of kernels over the weights, the outermost first.
 DEPTH_FIRST, ROWS_FIRST, TAPS_FIRST = "depth, row, tap", "row, depth, tap", "row, tap, depth"
+FILLED_ROWS = "row, tap of a strip"  # rows of as many taps as a strip has texels
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,8 @@ def lower(call: Call[BlockConvolution], tools: Tools) -> list[Binding]:
     if on_pixel:
         kernel, numbers["WIDTH"] = "block_conv", _shared_taps(window)
         order = ROWS_FIRST if numbers["WIDTH"] else TAPS_FIRST
+        if numbers["WIDTH"] and not depth and tools.choices["depthwise lines"] == "strips":
+            numbers["STRIPS"], order = 1, FILLED_ROWS
     elif kind == "pointwise":
         kernel, numbers = "compute/block_pointwise", {}
         depth = 2 * BLOCK  # a round of its loop takes two blocks
@@ -124,12 +127,15 @@ def _shared_taps(window: Window) -> int:
 
 def _packed(weights: Any, groups: int, blocks: int, depth_block: int, order: str) -> Any:
     """The weights as (so many blocks of outputs, the loops in their order, part of depth block, block, depth in part,
-    output in block). Missing outputs and depths are zero. Without depth: as (block, kernel row, tap, output in block).
+    output in block). Missing outputs and depths are zero. Without depth: as (block, kernel row, tap, output in block),
+    with rows filled up if the order says so.
     """
     outputs, depth = weights.shape[:2]
     kernel = (1, *weights.shape[2:]) if weights.ndim == 3 else weights.shape[2:]
     if not depth_block:
-        return np.ascontiguousarray(weights.reshape(-1, BLOCK, *kernel).transpose(0, 2, 3, 1)).reshape(-1)
+        split = weights.reshape(-1, BLOCK, *kernel).transpose(0, 2, 3, 1)
+        filling = SHEETS - kernel[1] if order == FILLED_ROWS else 0
+        return np.ascontiguousarray(np.pad(split, ((0, 0), (0, 0), (0, filling), (0, 0)))).reshape(-1)
     per_group = blocks_of(outputs // groups)
     per_group += -per_group % blocks
     depth_blocks, parts = -(-depth // depth_block), max(1, depth_block // BLOCK)
