@@ -147,7 +147,7 @@ def dropped_workers(backend: str, ctx: Any) -> Iterator[None]:
     return _workers(backend, ctx, False)
 
 
-@scenario(full=300, short=36)
+@scenario(full=300, short=90)
 def shapes(backend: str, ctx: Any) -> Iterator[None]:
     """One worker gets pictures of ever other sizes, each some times; another one rows whose number is a value."""
     random = np.random.default_rng(0)
