@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Hashable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
@@ -37,11 +36,6 @@ FAMILIES = "backends.gl.families"
 _HELD = {"float": np.float32, "half": np.float16, "int": np.int32}
 
 
-def _loaded(module: str) -> Any:
-    """The module, which is loaded when it is first asked for; `import_module` takes long for one that is."""
-    return sys.modules.get(module) or import_module(module)
-
-
 def reason_against(
     layer: LayerLike,
     inputs: Sequence[Operand | None],
@@ -55,7 +49,7 @@ def reason_against(
     name = module_of(layer.family, FAMILIES)
     if name is None:
         return unsupported(layer, inputs, outputs) or f"the family {layer.family!r} has no GL kernels"
-    family = _loaded(name)
+    family = import_module(name)
     reason = unsupported(layer, inputs, outputs, getattr(family, "DTYPES", GPU_DTYPES))
     if reason:
         return reason
@@ -163,7 +157,7 @@ class GLBackend:
         if not any(value.shape.size for value in outputs):
             return []
         call = Call(layer, layer.form(inputs, outputs), inputs, outputs, self.device.most_rounds)
-        family = _loaded(str(module_of(layer.family, FAMILIES)))
+        family = import_module(str(module_of(layer.family, FAMILIES)))
         first = bounds_steps(call)
 
         def constant(array: Any) -> Operand:
