@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
-PAGES = ("budgets.md", "gpu.md", "host.md", "profile.md")
+PAGES = ("budgets.md", "gpu.md", "host.md", "media.md", "process.md", "profile.md")
 PROGRAMS = [
     pytest.param(program, id=f"{page}-{index}")
     for page in PAGES
@@ -26,4 +26,4 @@ def test_a_program_runs(program: str, gl_context: Any, tmp_path: Path, monkeypat
 
 
 def test_there_are_programs() -> None:
-    assert len(PROGRAMS) == 11
+    assert len(PROGRAMS) == 14
