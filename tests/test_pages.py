@@ -9,7 +9,16 @@ from typing import Any
 import pytest
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
-PAGES = ("budgets.md", "gpu.md", "host.md", "index.md", "profile.md", "recipes/from-onnxruntime.md")
+PAGES = (
+    "budgets.md",
+    "gpu.md",
+    "host.md",
+    "index.md",
+    "media.md",
+    "process.md",
+    "profile.md",
+    "recipes/from-onnxruntime.md",
+)
 STORIES = ("start.md", "tutorial.md")  # a program reads the files of those before it
 
 
@@ -41,4 +50,4 @@ def test_a_story_runs(page: str, gl_context: Any, tmp_path: Path, monkeypatch: p
 
 
 def test_there_are_programs() -> None:
-    assert len(PROGRAMS) == 13
+    assert len(PROGRAMS) == 16

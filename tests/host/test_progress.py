@@ -33,9 +33,7 @@ def test_the_bar_grows_and_goes() -> None:
         assert not bar.shown and not surface.read_pixels().any()
 
 
-def test_it_draws_over_a_worker_that_compiles(
-    backend_context: Any, backend: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_shows_the_progress_of_a_worker(gl_context: Any, backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
     share = [0.5]
     monkeypatch.setattr("perframe.execution.worker.kernel_progress", lambda: share[0])
     graph = pf.FunctionalGraph()

@@ -17,6 +17,7 @@ import pytest
 import perframe as pf
 from media.films import film, film_with_sound, grey, index_of, media_threads
 from perframe.media import open_source
+from perframe.media.picture import path_beside
 from perframe.processing import processing
 from perframe.tensor.readback import FrameState
 from processing.scripts import INVERTER, save_inverter
@@ -173,6 +174,8 @@ def test_a_killed_run_goes_on(out: str, jobs: int, tmp_path: Path, inverter: Pat
     assert out == "out" or not (tmp_path / out).exists()
     time.sleep(0.3)
     assert {path: path.stat().st_mtime_ns for path in work.glob("chunk-*")} == before, "no process is left"
+    if out == "out":  # as if it had been killed while it wrote
+        path_beside(tmp_path / out / "000029.png").write_bytes(b"half")
 
     with pytest.raises(pf.InputError, match="of a run with another chunk: end that run with its own arguments"):
         pf.process(source, tmp_path / out, inverter, script=slow, chunk=4)

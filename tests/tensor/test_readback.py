@@ -6,6 +6,7 @@ import asyncio
 import logging
 import threading
 from collections.abc import Generator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -160,3 +161,22 @@ def test_in_asyncio_others_run_though_everything_awaited_is_done() -> None:
         return turns
 
     assert asyncio.run(main()) >= 20
+
+
+def test_in_a_loop_that_waits_what_is_asked_for_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Late:
+        waited = False
+
+        def poll(self) -> bool:
+            return self.waited
+
+        def wait(self) -> None:
+            self.waited = True
+
+        def values(self) -> np.ndarray[Any, Any]:
+            return np.ones(2)
+
+    assert not Readback(Late()).done
+    monkeypatch.setattr(FrameState, "waits", True)
+    readback = Readback(Late())
+    assert readback.done and readback.result().tolist() == [1, 1]

@@ -83,7 +83,7 @@ def write_whole(path: Path, write: Callable[[Path], object]) -> None:
 
     Raises InputError if the system cannot write it.
     """
-    beside = path.with_name(f".{secrets.token_hex(4)}.{path.name}")
+    beside = path_beside(path)
     try:
         write(beside)
         settle(beside, path)
@@ -92,6 +92,22 @@ def write_whole(path: Path, write: Callable[[Path], object]) -> None:
     finally:
         with suppress(OSError):  # it has its place, or was never made
             beside.unlink()
+
+
+_BESIDE = re.compile(r"\.perframe-[0-9a-f]{8}\.")
+
+
+def path_beside(path: Path) -> Path:
+    """A new path beside a file, under which it can be written before it is put in its place."""
+    return path.with_name(f".perframe-{secrets.token_hex(4)}.{path.name}")
+
+
+def remove_unfinished(folder: Path) -> None:
+    """Remove the files of a folder that a killed process has left under such paths."""
+    if folder.is_dir():
+        for path in folder.iterdir():
+            if _BESIDE.match(path.name):
+                path.unlink()
 
 
 def settle(beside: Path, path: Path) -> None:

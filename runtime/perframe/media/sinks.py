@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from abc import ABC, abstractmethod
 from collections import deque
 from contextlib import suppress
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from perframe.errors import ClosedError, InputError
 from perframe.media.feeds import RATE
-from perframe.media.picture import PICTURES, VIDEOS, Picture, Pixels, checked, save_picture, settle
+from perframe.media.picture import PICTURES, VIDEOS, Picture, Pixels, checked, path_beside, save_picture, settle
 from perframe.media.source import as_rate
 from perframe.media.videos import require_av
 
@@ -192,7 +191,7 @@ class VideoSink(_FileSink):
         if self.path.suffix.lower() not in VIDEOS:
             raise InputError(f"{self.name} is no name of a video: {', '.join(VIDEOS)}")
         self._rate, self._quality = as_rate(rate), quality
-        self._beside = self.path.with_name(f".{secrets.token_hex(4)}.{self.path.name}")
+        self._beside = path_beside(self.path)
         self._container: Any = None
         self._stream: Any = None
         self._size = (0, 0)

@@ -121,7 +121,7 @@ class VideoFeed(Feed):
         except FileNotFoundError as error:
             raise InputError(f"{self.name} does not exist any more") from error
         except _FAILURES as error:
-            raise InputError(f"{path!r} is neither a picture nor a video: {error}") from error
+            raise InputError(f"{path!r} is neither a picture nor a video, or it is cut: {error}") from error
         if not container.streams.video:
             container.close()
             raise InputError(f"{path!r} has no pictures, only sound")

@@ -14,7 +14,7 @@ from pathlib import Path
 from perframe.backends import backend_type
 from perframe.errors import InputError
 from perframe.media.feeds import Feed
-from perframe.media.picture import PICTURES, write_whole
+from perframe.media.picture import PICTURES, remove_unfinished, write_whole
 from perframe.media.source import open_feed
 from perframe.media.videos import VideoFeed
 from perframe.processing.joining import join
@@ -179,6 +179,8 @@ def _begin(settings: Settings, overwrite: bool) -> None:
                 f"{str(settings.work)!r} is of a run with another {changed}: end that run with its own arguments, or "
                 "begin anew with `overwrite` (--overwrite)"
             )
+        for folder in (settings.work, out):
+            remove_unfinished(folder)
         return
     elif out.exists() and (settings.is_video or any(out.iterdir())):
         raise InputError(f"{str(out)!r} is there already: choose another name, or `overwrite` it (--overwrite)")
