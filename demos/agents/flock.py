@@ -1,8 +1,8 @@
 """What creatures sense, and how they move.
 
 `F` is `torch` in training, and `pf.functional` in the demo. Both have these functions by the same names, so creatures
-are trained in the world in which they live. A state is (worlds, 4, creatures): x, y, and the velocity in both directions.
-The demo's world is 2 high; time is in seconds.
+are trained in the world in which they live. A state is (worlds, 4, creatures): x, y, and the velocity both ways. The
+demo's world is 2 high; time is in seconds.
 """
 
 from __future__ import annotations
