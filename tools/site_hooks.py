@@ -11,7 +11,7 @@ MARK = "<!-- all functions -->"
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
     """Put a list of all functions where a page has the mark. Links to files that are not pages keep their texts."""
-    markdown = re.sub(r"\[([^\]]+)\]\((?:\.\./)+(?:demos|assets|tools|runtime)/[^)]*\)", r"`\1`", markdown)
+    markdown = re.sub(r"\[([^\]]+)\]\((?:\.\./)+(?:demos|assets|tools|runtime)\b[^)]*\)", r"`\1`", markdown)
     return markdown.replace(MARK, functions()) if MARK in markdown else markdown
 
 

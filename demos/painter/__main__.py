@@ -62,6 +62,7 @@ def _size(text: str) -> tuple[int, int]:
 
 
 def _run(options: argparse.Namespace) -> None:
+    from perframe import ProfileOverlay
     from perframe.host import App, ManualClock
     from perframe.media import open_source
     from perframe.resources import resource
@@ -89,7 +90,7 @@ def _run(options: argparse.Namespace) -> None:
         view = PainterView(source, backend, options.size, recording)
         app = App(surface=surface, clock=None if is_window else ManualClock(STEP), stop_on_error=True)
         if is_window:
-            app.run(view)
+            app.run(view, ProfileOverlay())
         else:
             _record(app, view, recording)
     if view.timer.milliseconds is not None:
@@ -102,11 +103,13 @@ def _record(app: App, view: PainterView, recording: Recording) -> None:
     from rich.console import Console
     from rich.progress import Progress
 
+    from perframe import ProfileOverlay
+
     console = Console(stderr=True)
     with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task("painting", total=recording.frames)
         recording.on_frame = lambda: progress.advance(task)
-        app.run(view)
+        app.run(view, ProfileOverlay())
 
 
 if __name__ == "__main__":  # python demos/painter
