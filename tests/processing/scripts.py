@@ -64,3 +64,30 @@ def save_inverter(path: Path, last: bool = False, outputs: int = 1) -> Path:
     proto: Any = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
     onnx.save(onnx.shape_inference.infer_shapes(proto), path)
     return path
+
+
+ON_THE_GPU = """
+import perframe as pf
+
+class Textures(pf.Script):
+    '''Takes each picture from a texture to the screen through a network; nothing comes back to host memory.'''
+
+    def __init__(self, model, source, backend):
+        self.model, self.source, self.backend = model, source, backend
+
+    def start(self):
+        ctx = self.app.ctx
+        self.worker, self.converter = pf.Worker(self.model, self.backend, ctx), pf.TextureConverter(ctx, self.backend)
+        self.texture, self.tensor = ctx.texture(self.app.size, 3), pf.Tensor.empty((1, 3, 36, 64))
+
+    def update(self, frame):
+        self.converter.upload(self.source.picture_at(frame.time).pixels, self.texture)
+        self.worker.schedule(self.converter.to_tensor(self.texture, self.tensor))
+
+    def render(self, frame):
+        self.converter.render_to_screen(self.worker.peek_output())
+
+    def destroy(self):
+        for owned in (self.worker, self.converter, self.tensor, self.texture):
+            owned.release()
+"""

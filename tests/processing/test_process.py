@@ -20,7 +20,7 @@ from perframe.media import open_source
 from perframe.media.picture import path_beside
 from perframe.processing import processing
 from perframe.tensor.readback import FrameState
-from processing.scripts import INVERTER, save_inverter
+from processing.scripts import INVERTER, ON_THE_GPU, save_inverter
 
 Array = np.ndarray[Any, Any]
 
@@ -93,6 +93,12 @@ class Budget(Base):
         tmp_path / "in", tmp_path / "out", inverter, script=f"{tmp_path}/s.py:Budget", backend=backend, overwrite=True
     )
     assert inverted(pictures(tmp_path / "out")) == [0, 1, 2]
+
+
+def test_a_script_of_textures_draws_each_picture(backend: str, gl_context: Any, tmp_path: Path, inverter: Path) -> None:
+    (tmp_path / "s.py").write_text(ON_THE_GPU)
+    pf.process(film(tmp_path / "in", 5), tmp_path / "out", inverter, script=tmp_path / "s.py", backend=backend, chunk=2)
+    assert all(np.array_equal(pixels, 255 - grey(index)) for index, pixels in enumerate(pictures(tmp_path / "out")))
 
 
 def test_a_video_keeps_its_times_and_its_sound(tmp_path: Path, inverter: Path, script: Path) -> None:
