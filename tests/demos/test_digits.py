@@ -19,9 +19,9 @@ from perframe.resources import resource
 SEVEN = ((0.3, 0.2), (0.7, 0.2), (0.45, 0.8))
 
 
-def part(name: str) -> Any:
+def part(name: str, package: str = "digits") -> Any:
     load_demo("digits")
-    return import_module(f"perframe_demos.digits.{name}")
+    return import_module(f"perframe_demos.{package}.{name}")
 
 
 def test_digits_of_new_hands_are_recognised(backend: str, backend_context: Any) -> None:
@@ -55,7 +55,7 @@ def test_mosaics_hold_the_channels_of_each_layer(backend: str, backend_context: 
 
 
 def test_the_mouse_writes(backend: str, gl_context: Any) -> None:
-    stage = import_module("perframe_demos.common.stage").Stage
+    stage = part("stage", "common").Stage
     with App((640, 360), headless=True, clock=ManualClock(1 / 30), stop_on_error=True) as app:
         script = part("view").DigitsView(stage(pf.BackendType(backend), app.ctx, True, None))
         app.run(script, frames=2)

@@ -28,9 +28,9 @@ def butterfly() -> np.ndarray:
     return target
 
 
-def part(name: str) -> Any:
+def part(name: str, package: str = "life") -> Any:
     load_demo("life")
-    return import_module(f"perframe_demos.life.{name}")
+    return import_module(f"perframe_demos.{package}.{name}")
 
 
 @pytest.fixture
@@ -73,7 +73,7 @@ def test_backends_grow_alike_step_by_step(world: Any) -> None:
 
 
 def test_the_mouse_wounds_and_plants(backend: str, gl_context: Any) -> None:
-    stage = import_module("perframe_demos.common.stage").Stage
+    stage = part("stage", "common").Stage
     with App((320, 160), headless=True, clock=ManualClock(1 / 30), stop_on_error=True) as app:
         script = part("view").LifeView(stage(pf.BackendType(backend), app.ctx, True, None), (80, 40), 4)
         app.run(script, frames=30)

@@ -18,9 +18,9 @@ from perframe.resources import resource
 SIZE = (160, 90)  # that the scene is rendered at
 
 
-def part(name: str) -> Any:
+def part(name: str, package: str = "upscale") -> Any:
     load_demo("upscale")
-    return import_module(f"perframe_demos.upscale.{name}")
+    return import_module(f"perframe_demos.{package}.{name}")
 
 
 def rendered(ctx: Any, scene: Any, time: float, size: tuple[int, int]) -> np.ndarray:
@@ -62,7 +62,7 @@ def test_the_network_is_better_than_bilinear(
 
 
 def test_bilinear_is_left_of_the_line_and_the_network_right(backend: str, gl_context: Any, tmp_path: Path) -> None:
-    stage = import_module("perframe_demos.common.stage").Stage
+    stage = part("stage", "common").Stage
     options = import_module("argparse").Namespace(size=SIZE, budget=8.0, at=3.0)
     width, height = 2 * SIZE[0], 2 * SIZE[1]
     with App((width, height), headless=True, clock=ManualClock(1 / 30), stop_on_error=True) as app:
