@@ -36,21 +36,22 @@ class ShownTensor:
             self._converter.to_texture(tensor, self.texture)
             return
         self._request = self._stage.asked(tensor)
+        self._bring()
 
     @property
     def pending(self) -> bool:
         """Whether values are on their way. Brings them into the texture if they have arrived."""
-        if self._request is None:
-            return False
-        if not self._request.done:
-            return True
-        values: Any = self._request.result()
-        pixels = values[0].transpose(1, 2, 0)
+        self._bring()
+        return self._request is not None
+
+    def _bring(self) -> None:
+        if self._request is None or not self._request.done:
+            return
+        pixels: Any = self._request.result()[0].transpose(1, 2, 0)
         if self.texture.dtype == "f1":
             pixels = np.rint(np.clip(pixels, 0, 1) * 255).astype(np.uint8)
         self._converter.upload(np.ascontiguousarray(pixels), self.texture)
         self._request = None
-        return False
 
     def release(self) -> None:
         """Free the texture."""

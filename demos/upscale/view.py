@@ -59,7 +59,8 @@ class UpscaleView(pf.Script):
         self.app.framebuffer.use()
         given = self._converter.to_tensor(target.color_attachments[0], self._frame, UPRIGHT)
         if self._stage.on_cpu:
-            given = await self._stage.asked(given)
+            request = self._stage.asked(given)
+            given = request.result() if request.done else await request
         budget = UNLIMITED if self._stage.in_step else self._options.budget
         await self.app.schedule(self.worker, given, budget, owner=self)
         self.shown.take(self.worker.peek_output())

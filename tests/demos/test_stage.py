@@ -62,6 +62,17 @@ def test_a_window_shows_it_and_its_times(
     assert before.std() > 5 and (before[corner] != after[corner]).mean() > 0.3  # the figures lie over the lower left
 
 
+@pytest.mark.parametrize("name", SMALL)
+def test_recordings_are_alike_on_all_backends(name: str, gl_context: Any, tmp_path: Path) -> None:
+    found = []
+    for backend in ("cpu", "gpu_pixel"):
+        out = tmp_path / f"{backend}.png"
+        argv = ["--headless", "--backend", backend, "--frames", "7", "--save", str(out), *SMALL[name]]
+        assert load_demo(name)(argv) == 0
+        found.append(np.asarray(Image.open(out).convert("RGB")).astype(int)[60:])  # below the backend's name
+    assert np.abs(found[0] - found[1]).mean() < 0.05 and found[0].std() > 5
+
+
 def test_without_opengl_it_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: Any) -> None:
     import moderngl
 
