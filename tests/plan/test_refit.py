@@ -82,6 +82,17 @@ def test_a_layer_that_cannot_be_followed_is_named(monkeypatch: pytest.MonkeyPatc
             np.testing.assert_array_equal(worker.peek_output().download_to_array(), 0.25)
 
 
+def test_sizes_that_were_only_expected_may_exceed_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The size that was given is followed nevertheless, and nobody hears of the others."""
+    nodes = [node("Exp", "x", "a"), node("MatMul", "a a", "b"), node("Exp", "b", "y")]
+    model = load(nodes, {"x": ["n", "m", "m"]}, optimize=False)
+    with pf.Worker(model) as worker:
+        worker.schedule(np.zeros((1, 40, 40), np.float32)).peek_output().download_to_array()
+        monkeypatch.setattr("perframe.backends.cpu.program.arena.machine_bytes", lambda: 4 * 5 * 40 * 40)
+        (part,) = trace(worker)
+        assert part._templates is not None and part._templates.is_open and part._templates._known
+
+
 def test_following_can_be_turned_off(monkeypatch: pytest.MonkeyPatch, counted: dict[str, int]) -> None:
     monkeypatch.setenv("PERFRAME_FOLLOW", "0")
     model, constants = network()

@@ -230,8 +230,8 @@ class Templates:
             plan = make(self._dims.put(trace.sizes, shapes), self._backend, self._constants, tracing.at)
             if plan.program is not None:
                 self._keep(Template(trace, plan, self._backend))
-        except InferenceError:
-            if list(sizes) == self._dims.sizes(shapes):  # sizes that were only expected may not fit the model
+        except (InferenceError, InputError):
+            if list(sizes) == self._dims.sizes(shapes):  # those that were only expected may not fit the model or memory
                 raise
         finally:
             trace.is_open = False
