@@ -140,7 +140,7 @@ def shared() -> Path:
     return path
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # Playwright has an event loop run in this thread as long as it is there
 def browser() -> Iterator[Any]:
     """Chromium without a window, for pages."""
     names = ("chromium", "chromium-browser", "google-chrome")
