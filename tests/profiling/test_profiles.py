@@ -91,6 +91,7 @@ def test_nothing_is_left_of_it() -> None:
     with pytest.raises(RuntimeError, match="mine"), pf.profile() as broken:
         run(worker)
         raise RuntimeError("mine")
+    broken.__exit__()  # a second end does nothing
     assert watchers == [] and FrameState.watchers == []
     assert broken.layers, "what was seen before the error is there"
     with pytest.raises(InputError, match="watches one block"), broken:

@@ -86,6 +86,9 @@ class Program(Protocol):
         """The number of parts in which a step may be submitted, one after the other; 1 if it cannot be divided."""
 
 
+KEPT = 64  # timed runs that a program keeps until they are taken
+
+
 @dataclass(frozen=True)
 class TimedRun:
     """The times of consecutive steps in one run: the number of the first step, and the nanoseconds of `perf_counter_ns`

@@ -11,13 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perframe.backends.operand import Operand
-from perframe.backends.protocol import Access, Backend, Program, Step, TimedProgram, TimedRun
+from perframe.backends.protocol import KEPT, Access, Backend, Program, Step, TimedProgram, TimedRun
 from perframe.plan.allowance import Allowance, Position, StepCosts, Stopwatch
 from perframe.tensor import BackendType, Storage
 from perframe.tensor.readback import FrameState
 
 Array = NDArray[Any]
-KEPT = 64  # times of transfers that nobody has taken
 
 
 @dataclass

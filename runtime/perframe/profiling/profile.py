@@ -98,6 +98,8 @@ class Profile:
         return self
 
     def __exit__(self, *_: object) -> None:
+        if not self._is_open:
+            return
         recorder, self._is_open = self.recorder, False
         watchers.remove(recorder)
         FrameState.watchers.remove(recorder.frame_begins)

@@ -17,9 +17,8 @@ from numpy.typing import NDArray
 
 from perframe.backends.gl.context import Device
 from perframe.backends.gl.replay import CommandList
-from perframe.backends.protocol import TimedRun
+from perframe.backends.protocol import KEPT, TimedRun
 
-KEPT = 64  # runs whose times nobody has taken
 RUNS = 4  # so many runs wait for their times at most; a run beside them is not timed
 TIMESTAMP = 0x8E28
 _COUNTER_BITS, _RESULT, _AVAILABLE = 0x8864, 0x8866, 0x8867
@@ -38,8 +37,9 @@ class StepTimers:
         bits = ctypes.c_int()
         device.gl.glGetQueryiv(TIMESTAMP, _COUNTER_BITS, ctypes.byref(bits))
         most = RUNS * (steps + 1) if bits.value else 0  # a driver without a clock has no bits
-        self._names = np.zeros(most, np.uint32)
-        device.gl.glGenQueries(most, self._names.ctypes.data_as(ctypes.POINTER(ctypes.c_uint)))
+        self._queries = (ctypes.c_uint * most)()
+        device.gl.glGenQueries(most, self._queries)
+        self._names = np.array(self._queries, np.uint32)
         self._times = np.zeros(most, np.int64)
         self._reads = CommandList(device.gl, {})
         for index, name in enumerate(self._names.tolist()):
@@ -96,8 +96,7 @@ class StepTimers:
 
     def __del__(self) -> None:
         if len(self._names):
-            names = self._names.ctypes.data_as(ctypes.POINTER(ctypes.c_uint))  # it keeps the array
-            self._device.free_later(partial(self._device.gl.glDeleteQueries, len(self._names), names))
+            self._device.free_later(partial(self._device.gl.glDeleteQueries, len(self._names), self._queries))
 
 
 def _now(gl: Any) -> int:

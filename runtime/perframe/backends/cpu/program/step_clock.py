@@ -10,10 +10,8 @@ from time import perf_counter_ns
 import numpy as np
 from numpy.typing import NDArray
 
-from perframe.backends.protocol import TimedRun
+from perframe.backends.protocol import KEPT, TimedRun
 from perframe.tensor.storage import address_of
-
-KEPT = 64  # runs whose times nobody has taken
 
 # the first step, the one after the last, the nanoseconds before and after, and the counter's ticks of native steps
 Noted = tuple[int, int, int, int, NDArray[np.int64] | None]
