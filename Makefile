@@ -14,7 +14,7 @@ GL33 := MESA_GL_VERSION_OVERRIDE=3.3 MESA_GLSL_VERSION_OVERRIDE=330 PERFRAME_BAC
 GL_TESTS := PERFRAME_BACKENDS=gpu_compute,gpu_pixel
 SHADERS := output/shaders
 
-.PHONY: help demo test lint pytest test-gl33 test-guarded test-drivers fuzz soak check-wheel bench bench-shaders models sweep site wheel clean
+.PHONY: help demo test lint pytest test-gl33 test-gl41 test-guarded test-drivers check-targets fuzz soak check-wheel bench bench-shaders models sweep site wheel release clean
 
 help: ## what can be made
 	@grep -E '^[a-z0-9-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 14
@@ -26,6 +26,7 @@ test: lint pytest ## all checks and all tests
 
 lint: .venv/.dev ## ruff, mypy, import-linter
 	$(BIN)/ruff check
+	$(BIN)/ruff check --preview --select PLW1514 # text files without an encoding: Windows' is not UTF-8
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache --no-logo
@@ -36,15 +37,28 @@ pytest: .venv/.dev ## the tests alone; ARGS="-k pool"
 test-gl33: .venv/.dev ## the pixel backend's tests on a GL 3.3 context
 	$(GL33) $(BIN)/pytest -n $(JOBS) -m backend $(ARGS)
 
+# The pixel backend as macOS has it: GL 4.1, core and forward compatible.
+GL41 := MESA_GL_VERSION_OVERRIDE=4.1FC PERFRAME_BACKENDS=gpu_pixel
+
+test-gl41: .venv/.dev ## the pixel backend's tests on GL 4.1, forward compatible, as macOS has it, and its shaders by the rules of GLSL 3.30
+	rm -rf $(SHADERS)
+	$(GL41) $(BIN)/pytest -n $(JOBS) -m "backend or gl" tests/gl $(ARGS)
+	$(GL41) PYTHONPATH=tools PERFRAME_SHADERS=$(abspath $(SHADERS)) $(BIN)/pytest -n $(JOBS) -p shader_texts -m backend \
+		tests/layers tests/textures $(ARGS)
+	$(BIN)/python tools/glsl_rules.py $(SHADERS)
+
 test-drivers: .venv/.dev ## every shader on the compilers of nine drivers, GPUs' among them; the GL tests on Zink and Mesa 25
 	rm -rf $(SHADERS)
-	$(GL_TESTS) PYTHONPATH=tools PERFRAME_SHADERS=$(abspath $(SHADERS)) $(BIN)/pytest -n $(JOBS) -p shader_texts -m backend \
-		tests/layers tests/textures $(ARGS)
+	$(GL_TESTS) PYTHONPATH=tools PERFRAME_SHADERS=$(abspath $(SHADERS)) $(BIN)/pytest -n $(JOBS) -p shader_texts -m "backend or gl" \
+		tests/layers tests/textures tests/gl/test_long_rows.py tests/execution/test_tuning.py $(ARGS)
 	$(BIN)/python tools/drivers.py compile $(SHADERS)
 	for driver in zink llvmpipe25; do \
 		$(GL_TESTS) $(BIN)/python tools/drivers.py run $$driver \
 			$(BIN)/pytest -n $(JOBS) -m "backend or gl" tests/gl tests/layers $(ARGS) || exit 1; \
 	done
+
+check-targets: .venv/.dev ## every CPU kernel as Windows, macOS and arm64 get it; the objects are read and not run (half an hour)
+	$(BIN)/python tools/targets.py --all
 
 test-guarded: .venv/.dev ## the CPU's tests of layers, and mutated models, with values between pages that may not be touched
 	PERFRAME_GUARD=behind PERFRAME_BACKENDS=cpu $(BIN)/pytest -n $(JOBS) tests/layers tests/fuzz $(ARGS)
@@ -53,10 +67,10 @@ test-guarded: .venv/.dev ## the CPU's tests of layers, and mutated models, with 
 fuzz: .venv/.dev ## mutated models, and what becomes of them; N=100000 SEED=1 ARGS="--backend gpu_pixel --save FOLDER"
 	$(BIN)/python -m tests.fuzz --count $(or $(N),10000) --seed $(or $(SEED),0) --jobs $(JOBS) $(ARGS)
 
-check-site: .venv/.dev ## the documentation as pages in output/site
+site: .venv/.dev ## the documentation as pages in output/site
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
-wheel: .venv/.dev ## the wheel, in a clean environment
+check-wheel: .venv/.dev ## the wheel, in a clean environment
 	$(BIN)/pytest -m wheel
 
 bench: .venv/.dev ## perframe and onnxruntime side by side; ARGS="mnist-12 --rounds 20"
@@ -76,6 +90,10 @@ sweep: .venv/.dev ## all models of FOLDER on all backends against onnxruntime; A
 
 wheel: .venv/.dev ## dist/perframe-*.whl
 	$(BIN)/python -m build --wheel
+
+release: .venv/.dev ## the files of a release in dist, tried on each Python that is here; nothing is uploaded
+	$(BIN)/python -m pip install --quiet --editable '.[release]'
+	$(BIN)/python tools/release.py
 
 clean: ## all that was made, the environment too
 	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

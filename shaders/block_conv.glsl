@@ -59,7 +59,12 @@
 #define FILLING 0
 #endif
 #define OF_PLANE(p) (pixel + p >= 0 && pixel + p < area)
-#define ADD(p, k, none) if (inside[p * TAPS + k]) { REPEAT(CHANNELS, PRODUCT, p, k) }
+#ifdef STRIPS // a mask for each pixel and tap would take too many registers
+#define INSIDE(p, k) ((in_row[p / 4] & 1 << (p % 4 * TAPS + k)) != 0)
+#else
+#define INSIDE(p, k) inside[p * TAPS + k]
+#endif
+#define ADD(p, k, none) if (INSIDE(p, k)) { REPEAT(CHANNELS, PRODUCT, p, k) }
 #define TAP(k, unused, none) REPEAT(CHANNELS, FACTOR, none, none) REPEAT2(TEXELS, ADD, k, none) w += CHANNELS;
 void add_window(int pixel, int source, int w, inout vec4 sum[TEXELS]) {
     int area = output_.x * output_.y, plane = size.x * size.y;
@@ -80,8 +85,13 @@ void add_window(int pixel, int source, int w, inout vec4 sum[TEXELS]) {
 #endif
     for (int i = 0; i < kernel.x; ++i)
         for (int j = 0; j < ROUNDS; ++j) {
+#ifdef STRIPS
+            int at = pixel + (i * dilation.x - begin.x) * size.y, in_row[2] = in_line;
+            for (int p = 0; p < TEXELS; ++p)
+                if (at + p < 0 || at + p >= plane) in_row[p / 4] &= ~((1 << TAPS) - 1 << p % 4 * TAPS);
+            at += source - begin.y;
+#elif WIDTH > 0
             bool inside[TEXELS * TAPS];
-#if WIDTH > 0
             int at = pixel + (i * dilation.x - begin.x) * size.y;
             for (int p = 0; p < TEXELS; ++p) {
                 bool on_row = at + p >= 0 && at + p < plane;
@@ -90,6 +100,7 @@ void add_window(int pixel, int source, int w, inout vec4 sum[TEXELS]) {
             }
             at += source - begin.y;
 #else
+            bool inside[TEXELS * TAPS];
             int at[TEXELS];
             for (int p = 0; p < TEXELS; ++p) {
                 int x = x0[p] + j * dilation.y, y = y0[p] + i * dilation.x;
@@ -116,10 +127,50 @@ void add_window(int pixel, int source, int w, inout vec4 sum[TEXELS]) {
             }
         }
 }
-#ifdef STRIPS
-// The window's sums where each channel has its own weights, lines are whole strips, and the window's middle is above the
-// pixel: most of a strip's data is at one place, and only its ends may lie outside of the line. Masks say so to the
-// compiler: the first bits of `at` and `w` are 0 already.
+#if defined(STRIPS) && WIDTH == 3
+#define FITS_STRIPS (size.y % 4 == 0 && begin.y == 1)
+// The window's sums where each channel has its own weights, lines are whole halves of strips, and the window's middle is
+// above the pixel. A half lies in one line, and its data but for two texels at two places or one. What a half gets from
+// beyond its ends is summed apart (`before`, `behind`), and counts where the line goes on there. A half whose row of data
+// lies outside of the plane leaves its part of v undefined; then the other half, which is in another line, needs none of
+// it. Masks tell the compiler which bits of `at` and `w` are 0 already.
+void add_window_in_strips(int pixel, int source, int w, inout vec4 sum[TEXELS]) {
+    int area = output_.x * size.y, at = source + pixel - begin.x * size.y, y[2], x[2];
+    vec4 before[2] = vec4[2](vec4(0.0), vec4(0.0)), behind[2] = before;
+    for (int h = 0; h < 2; ++h) {
+        int row = (pixel + 4 * h) / size.y;
+        x[h] = pixel + 4 * h - row * size.y;
+        y[h] = OF_PLANE(4 * h) ? row - begin.x : -65536;
+    }
+    for (int end = w + kernel.x * TEXELS; w < end; w += TEXELS, at += dilation.x * size.y) {
+        bvec2 inside = bvec2(uint(y[0]) < uint(size.x), uint(y[1]) < uint(size.x));
+        vec4 v[TEXELS + 2], factor[3];
+        v[0] = X_texel(at - 1);
+        for (int p = 0; p < 4; ++p) v[p + 1] = X_near(at & ~3, p);
+        for (int p = 0; p < 4; ++p) v[p + 5] = X_near(at + 4 & ~3, p);
+        v[9] = X_texel(at + 8);
+        for (int k = 0; k < 3; ++k) factor[k] = W_near(w & ~(TEXELS - 1), k);
+#define ADD_HALF(h, first) \
+    if (inside[h]) { \
+        for (int p = first; p < first + 4; ++p) sum[p] += v[p + 1] * factor[1]; \
+        for (int p = first; p < first + 3; ++p) sum[p + 1] += v[p + 1] * factor[0]; \
+        for (int p = first; p < first + 3; ++p) sum[p] += v[p + 2] * factor[2]; \
+        before[h] += v[first] * factor[0]; \
+        behind[h] += v[first + 5] * factor[2]; \
+    }
+        ADD_HALF(0, 0)
+        ADD_HALF(1, 4)
+        y[0] += dilation.x;
+        y[1] += dilation.x;
+    }
+    for (int h = 0; h < 2; ++h) {
+        sum[4 * h] += mix(vec4(0.0), before[h], bvec4(x[h] > 0));
+        sum[4 * h + 3] += mix(vec4(0.0), behind[h], bvec4(x[h] + 4 < size.y));
+    }
+}
+#elif defined(STRIPS)
+#define FITS_STRIPS (size.y % TEXELS == 0 && begin.y == WIDTH / 2)
+// More taps, where lines are whole strips: most of a strip's data is at one place.
 void add_window_in_strips(int pixel, int source, int w, inout vec4 sum[TEXELS]) {
     int row = pixel / size.y, x = pixel - row * size.y, y = row - begin.x, at = source + pixel - begin.x * size.y;
     for (int i = 0; i < kernel.x; ++i, w += TEXELS, y += dilation.x, at += dilation.x * size.y)
@@ -152,7 +203,7 @@ void strip(int first, out vec4 result[TEXELS]) {
         vec4 start = has_bias == 1 ? B_texel(block) : vec4(0.0);
         for (int p = 0; p < TEXELS; ++p) sum[p] = OF_PLANE(p) ? start : sum[p];
 #ifdef STRIPS
-        if (size.y % TEXELS == 0 && begin.y == WIDTH / 2) add_window_in_strips(pixel, source, w, sum);
+        if (FITS_STRIPS) add_window_in_strips(pixel, source, w, sum);
         else
 #endif
             add_window(pixel, source, w, sum);

@@ -32,7 +32,7 @@ void pairs(out vec4 mean, out vec4 square) {
     float count = paired == 1 ? float(min(stop * weight, total) - begin * weight) : float(stop - begin);
     nothing = 0.0;
     end = centered == 1 ? none : begin;
-#define ADD(x) mean += x;
+#define ADD(x, at) mean += x;
     WALK(ADD)
     for (int i = begin + lane(); i < (paired == 1 && centered == 1 ? stop : 0); i += LANES) {
         ivec4 at = first + i * step_;
@@ -41,7 +41,7 @@ void pairs(out vec4 mean, out vec4 square) {
     mean = sum_of_all(mean) / count;
     nothing = mean.x;
     end = none;
-#define ADD_SQUARE(x) { vec4 distance = x - mean; square += distance * distance; }
+#define ADD_SQUARE(x, at) { vec4 distance = x - mean; square += distance * distance; }
     WALK(ADD_SQUARE)
     for (int i = begin + lane(); i < (paired == 1 ? stop : 0); i += LANES) {
         ivec4 at = first + i * step_;

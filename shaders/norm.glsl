@@ -27,7 +27,7 @@ vec4 shares(vec4 x, vec4 largest) {
 void pairs(out vec4 largest, out vec4 total) {
     largest = vec4(NOTHING);
     total = vec4(0.0);
-#define LARGER(x) largest = larger(largest, x);
+#define LARGER(x, at) largest = larger(largest, x);
     WALK(LARGER)
     largest = largest_of(largest);
     if (by_rows == 1) largest = vec4(maximum(maximum(largest.x, largest.y), maximum(largest.z, largest.w)));
@@ -37,7 +37,7 @@ void pairs(out vec4 largest, out vec4 total) {
         total += found * vec4(X(at.x + 1), X(at.y + 1), X(at.z + 1), X(at.w + 1));
     }
     end = paired == 1 ? begin : end;
-#define ADD_SHARES(x) total += shares(x, largest);
+#define ADD_SHARES(x, at) total += shares(x, largest);
     WALK(ADD_SHARES)
     total = sum_of(total);
     if (by_rows == 1) total.x = sum_of_four(total);

@@ -46,7 +46,7 @@ O_VECTOR both(O_VECTOR a, O_VECTOR b) {
     return O_VECTOR(JOIN(a.x, b.x), JOIN(a.y, b.y), JOIN(a.z, b.z), JOIN(a.w, b.w));
 }
 TOGETHER_BY(all_of, both)
-#define JOIN_IT(x) total = both(total, prepare(x));
+#define JOIN_IT(x, at) total = both(total, prepare(x));
 O_VECTOR lane_of(int result) {
     int part = quotient(result, stride), k = result - part * stride, start = part * run, stop = min(start + run, count);
     ivec4 base = ivec4(place_of(k));

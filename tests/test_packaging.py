@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import zipfile
@@ -53,6 +54,23 @@ def test_files_stay_short() -> None:
     files = [path for folder in ("runtime", "demos", "shaders", "tests") for path in (ROOT / folder).rglob("*")]
     lines = {path: len(path.read_text().splitlines()) for path in files if path.suffix in (".py", ".glsl")}
     assert not {str(path.relative_to(ROOT)): count for path, count in lines.items() if count > 400}
+
+
+def test_no_two_files_of_tests_have_one_name() -> None:
+    """pytest imports them by their names alone."""
+    names = [path.name for path in (ROOT / "tests").rglob("test_*.py")]
+    assert not {name for name in names if names.count(name) > 1}
+
+
+def test_what_we_say_to_make_can_be_made() -> None:
+    """make is content with a phony name that has no rule, and with a rule that is there twice."""
+    text = (ROOT / "Makefile").read_text()
+    rules = re.findall(r"^([a-z0-9-]+):", text, re.MULTILINE)
+    assert len(rules) == len(set(rules))
+    said = set(re.findall(r"^\.PHONY: (.*)", text, re.MULTILINE)[0].split())
+    for path in (ROOT / "README.md", ROOT / ".ci" / "run", *(ROOT / "docs").rglob("*.md")):
+        said |= set(re.findall(r"(?:^|`|\$ )make ([a-z][a-z0-9-]*)", path.read_text(), re.MULTILINE))
+    assert said == set(rules)
 
 
 @pytest.mark.wheel

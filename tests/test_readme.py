@@ -56,7 +56,7 @@ assert shown >= 3, shown
 
 def painted() -> np.ndarray:
     """The painter's picture of the scene, as large as the window."""
-    scene = np.asarray(Image.open(ROOT / "assets" / "painter" / "scene.png").convert("RGB"))
+    scene = np.asarray(Image.open(ROOT / "assets" / "painter" / "scene.jpg").convert("RGB"))
     with pf.TextureConverter() as converter:
         image = converter.to_tensor(scene, pf.Tensor.empty((1, 3, 180, 320)))
         model = pf.load(ROOT / "assets" / "painter" / "painter.onnx")

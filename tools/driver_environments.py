@@ -155,7 +155,7 @@ def _download(place: Path) -> list[Path]:
 
 
 def _debian_release() -> str:
-    text = Path("/etc/os-release").read_text() if Path("/etc/os-release").exists() else ""
+    text = Path("/etc/os-release").read_text(encoding="utf-8") if Path("/etc/os-release").exists() else ""
     found = re.search(r"^VERSION_CODENAME=(\w+)", text, re.M)
     if found is None or not re.search(r"^ID=debian$", text, re.M):
         raise BackendError("the drivers are packages of Debian, and this system is another")
@@ -165,7 +165,7 @@ def _debian_release() -> str:
 def _debian_mirror() -> str:
     """The mirror from which this machine has its packages."""
     places = [Path("/etc/apt/sources.list"), *sorted(Path("/etc/apt/sources.list.d").glob("*"))]
-    texts = [place.read_text() for place in places if place.is_file()]
+    texts = [place.read_text(encoding="utf-8") for place in places if place.is_file()]
     found = next(
         (found for text in texts if (found := re.search(r"^(?:URIs:|deb\b.*?) *(https?://\S+)", text, re.M))), None
     )

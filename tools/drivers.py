@@ -64,10 +64,10 @@ def isa(
         done = _run_texts(gpu, "collect", str(folder), backend, model, dims)
         if done.returncode:
             raise BackendError(f"the model cannot be planned on {gpu}: {done.stderr[-2000:]}")
-        uses = json.loads((folder / USES).read_text())
+        uses = json.loads((folder / USES).read_text(encoding="utf-8"))
         done = _run_texts(gpu, "compile", str(folder), *uses, variables=PRINT_CODE)
         if assembly:
-            (folder / "code.txt").write_text(done.stderr)
+            (folder / "code.txt").write_text(done.stderr, encoding="utf-8")
         codes = list(read_codes(done.stderr))
     if len(codes) < len(uses):
         raise BackendError(f"{gpu} compiled {len(codes)} of {len(uses)} shaders: {done.stderr[-1000:]}")

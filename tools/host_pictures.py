@@ -19,7 +19,7 @@ class Painter(pf.Script):
     """Paints, and fails in each frame as a script may."""
 
     def start(self) -> None:
-        ctx, picture = self.app.ctx, Image.open(resource("assets", "painter", "scene.png")).convert("RGBA")
+        ctx, picture = self.app.ctx, Image.open(resource("assets", "painter", "scene.jpg")).convert("RGBA")
         self.texture = ctx.texture(picture.size, 4, picture.tobytes())
         self.worker = pf.Worker(pf.load(resource("assets", "painter", "painter.onnx")), "gpu_pixel", ctx)
         self.converter = pf.TextureConverter(ctx)

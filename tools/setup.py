@@ -1,7 +1,8 @@
 """Sets up a checkout: virtual environment, packages, and the system's libraries that are missing.
 
-`python tools/setup.py EXTRA...` works with nothing but a Python. The Makefile calls it when pyproject.toml is newer
-than the environment. If a library cannot be installed, the tool prints the command that installs it, and goes on.
+`python tools/setup.py EXTRA...` works with nothing but a Python; on Windows, say `py` for `python`. The Makefile calls
+the tool when pyproject.toml is newer than the environment. If a library cannot be installed, the tool prints the
+command that installs it, and goes on.
 """
 
 from __future__ import annotations
@@ -17,9 +18,11 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 VENV = ROOT / ".venv"
 BIN = VENV / ("Scripts" if os.name == "nt" else "bin")
+PYTHON = BIN / ("python.exe" if os.name == "nt" else "python")
 
 GL_PACKAGES = ("libegl1", "libgl1", "libgl1-mesa-dri")
 BROWSER_PACKAGES = ("chromium",)
+SHADER_PACKAGES = ("glslang-tools",)
 DISPLAY_PACKAGES = ("xvfb", "libxcursor1", "libxi6", "libxinerama1", "libxrandr2")
 QT_PACKAGES = {"libxcb-cursor.so.0": "libxcb-cursor0", "libxcb-icccm.so.4": "libxcb-icccm4"}
 QT_PACKAGES |= {"libxcb-keysyms.so.1": "libxcb-keysyms1", "libxkbcommon-x11.so.0": "libxkbcommon-x11-0"}
@@ -69,13 +72,15 @@ def can_load(library: str) -> bool:
 
 def make_environment() -> None:
     """Creates .venv unless a working one exists."""
-    if (BIN / "python").exists() and succeeds([BIN / "python", "-m", "pip", "--version"]):
+    if PYTHON.exists() and succeeds([PYTHON, "-m", "pip", "--version"]):
         return
     say(f"creating {VENV.name} with Python {sys.version.split()[0]}")
     create = [sys.executable, "-m", "venv", "--clear", VENV]
     if succeeds([sys.executable, "-c", "import venv, ensurepip"]):
         subprocess.run(create, check=True)
         return
+    if not sys.platform.startswith("linux"):
+        sys.exit("setup: this Python cannot make virtual environments; install one from python.org")
     package = f"python{sys.version_info.major}.{sys.version_info.minor}-venv"
     if not apt_install([package], "this Python cannot make virtual environments"):
         sys.exit(1)
@@ -86,23 +91,25 @@ def install(extras: Sequence[str]) -> None:
     """Installs the checkout, editable, with its extras."""
     say(f"installing perframe with {', '.join(extras)} (a minute or two the first time)")
     target = f"{ROOT}[{','.join(extras)}]"
-    pip = [BIN / "python", "-m", "pip", "--disable-pip-version-check"]
+    pip = [PYTHON, "-m", "pip", "--disable-pip-version-check"]
     if subprocess.run([*pip, "install", "--quiet", "--editable", target]).returncode != 0:
         sys.exit("setup: pip could not install the packages; its message is above")
 
 
 def provide_libraries(with_display: bool, with_qt: bool) -> None:
-    """Installs OpenGL where no context can be made, and for tests Xvfb, where there is no display, and a browser."""
+    """Installs OpenGL where no context can be made. For tests it installs Xvfb, a browser and a checker of shaders."""
     if not sys.platform.startswith("linux"):
         return
-    if not succeeds([BIN / "python", "-c", OPEN_GL]):
+    if not succeeds([PYTHON, "-c", OPEN_GL]):
         apt_install(GL_PACKAGES, "no OpenGL context can be made here, so only the CPU backend works")
-        if not succeeds([BIN / "python", "-c", OPEN_GL]):
-            say("going on with the CPU; `.venv/bin/perframe doctor` tells what is missing")
+        if not succeeds([PYTHON, "-c", OPEN_GL]):
+            say(f"going on with the CPU; `{BIN / 'perframe'} doctor` tells what is missing")
     if with_display and not shutil.which("Xvfb"):
         apt_install(DISPLAY_PACKAGES, "window tests need a display, or Xvfb")
     if with_display and not any(map(shutil.which, BROWSERS)):
         apt_install(BROWSER_PACKAGES, "tests of pages need Chromium")
+    if with_display and not shutil.which("glslangValidator"):
+        apt_install(SHADER_PACKAGES, "tests hold shaders to the rules of GLSL 3.30")
     if with_qt and any(not can_load(library) for library in QT_PACKAGES):
         apt_install(list(QT_PACKAGES.values()), "Qt's windows need libraries of the system")
 

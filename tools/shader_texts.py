@@ -37,13 +37,13 @@ def keep(folder: Path) -> Counter[str]:
     folder.mkdir(parents=True, exist_ok=True)
     compile_text, uses = ProgramCache.get, Counter[str]()
 
-    def get(self: Any, text: str, samplers: Any, name: str) -> Any:
+    def get(self: Any, text: str, samplers: Any, kernel: str, layer: str = "") -> Any:
         digest = hashlib.sha256(text.encode()).hexdigest()[:12]
-        path = folder / f"{name.replace('/', '.').replace(':', '.')}-{digest}.glsl"
+        path = folder / f"{kernel.replace('/', '.').replace(':', '.')}-{digest}.glsl"
         uses[path.name] += 1
         if not path.exists():
-            path.write_text(text)
-        return compile_text(self, text, samplers, name)
+            path.write_text(text, encoding="utf-8")
+        return compile_text(self, text, samplers, kernel, layer)
 
     ProgramCache.get = get  # type: ignore[method-assign]
     return uses
@@ -130,7 +130,7 @@ def compile_files(folder: Path, files: list[str]) -> None:
     """
     ctx = open_context()
     for file in files:
-        text = (folder / file).read_text()
+        text = (folder / file).read_text(encoding="utf-8")
         print(BEGIN + file, file=sys.stderr, flush=True)
         result: dict[str, Any] = {"file": file, "error": None}
         try:

@@ -24,7 +24,7 @@ from rich.table import Table
 from rich.text import Text
 
 import perframe.errors
-from perframe.command_line.agreement import agree, relative_differences
+from perframe.command_line.agreement import agree, in_their_order, relative_differences
 from perframe.command_line.bench import machine_facts
 from perframe.command_line.contest import Clock, Contestant, Limits, Process, Task
 from perframe.command_line.sources import parse_dims
@@ -178,6 +178,9 @@ def compared(got: Sequence[Any], wanted: Sequence[Any], noise: Sequence[float] |
     """The largest difference, and whether every output agrees."""
     try:
         apart = relative_differences(got, wanted)
+        if not agree(apart, noise) and (ordered := in_their_order(got, wanted)) is not None:
+            in_order = relative_differences(ordered, wanted)
+            apart = in_order if agree(in_order, noise) else apart
     except BackendError as error:
         return {"difference": None, "agrees": False, "error": f"outputs cannot be compared: {error}"}
     return {"difference": max(apart, default=0.0), "agrees": agree(apart, noise)}
@@ -197,7 +200,7 @@ def sweep(
     folder: Path, backends: Sequence[str], out: Path, settings: Settings, again: bool, progress: Progress
 ) -> dict[str, Result]:
     """Examine what has no results yet. Returns the results of all models of the folder."""
-    models = json.loads(out.read_text())["models"] if out.exists() else {}
+    models = json.loads(out.read_text(encoding="utf-8"))["models"] if out.exists() else {}
     files = {str(file.relative_to(folder)): file for file in sorted(folder.rglob("*.onnx"))}
     bar = progress.add_task("", total=len(files))
     for name, file in files.items():

@@ -17,7 +17,7 @@ MODES = ("linear", "area", "antialias")
 
 def draw_modes() -> Any:
     """A detail of the painter's scene, shrunk in three ways, side by side, with pixels that can be seen."""
-    scene, converter = np.asarray(Image.open(ROOT / "assets" / "painter" / "scene.png")), pf.TextureConverter()
+    scene, converter = np.asarray(Image.open(ROOT / "assets" / "painter" / "scene.jpg")), pf.TextureConverter()
     parts = []
     for mode in MODES:
         x, picture = pf.Tensor.empty((3, 112, 200)), np.zeros((112, 200, 3), np.uint8)

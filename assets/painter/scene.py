@@ -1,6 +1,6 @@
-"""Render `scene.png`, the picture that the demo shows: an evening at a mountain lake. NumPy draws, Pillow writes.
+"""Render `scene.jpg`, the picture that the demo shows: an evening at a mountain lake. NumPy draws, Pillow writes.
 
-    python scene.py --out scene.png [--seed 7] [--samples 2]
+    python scene.py --out scene.jpg [--seed 7] [--samples 2]
 
 Mountains are a real height field, seen by a camera: for each column the heights are projected, and a running maximum
 over the distance says what every pixel sees. Light, snow, forest and haze follow from the place that was hit. The lake
@@ -197,11 +197,11 @@ def render(seed: int, samples: int) -> Image.Image:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, default=Path("scene.png"))
+    parser.add_argument("--out", type=Path, default=Path("scene.jpg"))
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--samples", type=int, default=2, help="samples a pixel, in each direction")
     arguments = parser.parse_args()
-    render(arguments.seed, arguments.samples).save(arguments.out, optimize=True)
+    render(arguments.seed, arguments.samples).save(arguments.out, quality=90, subsampling=0, optimize=True)
     print(f"{arguments.out}: {arguments.out.stat().st_size} bytes")
 
 

@@ -14,7 +14,7 @@ def main(argv: list[str]) -> int:
     parser = parser_of(
         "agents",
         "A thousand creatures, each steered by the same network. They flee from the mouse; while the left button is "
-        "held, it frightens nobody. Space scatters them.",
+        "held, the creatures do not flee. Space scatters them.",
     )
     parser.add_argument("--creatures", type=positive, default=1000, metavar="N", help="how many (default: 1000)")
     parser.add_argument("--seed", type=int, default=0, help="of the places at which they begin (default: 0)")

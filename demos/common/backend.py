@@ -5,17 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from perframe.errors import BackendError
+from perframe.graphics.software import is_software
 from perframe.tensor import BackendType
 
 if TYPE_CHECKING:
     import moderngl
 
-_SOFTWARE = ("llvmpipe", "softpipe", "swrast", "swiftshader", "software", "gdi generic", "basic render")
-
 
 def is_emulated(ctx: moderngl.Context) -> bool:
     """Whether OpenGL runs on the CPU here, and takes its time from everything else."""
-    return any(name in _renderer(ctx).lower() for name in _SOFTWARE)
+    return is_software(_renderer(ctx))
 
 
 def choose(asked: str, ctx: moderngl.Context | None, deed: str = "computing") -> BackendType:

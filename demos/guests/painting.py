@@ -13,7 +13,7 @@ class Painting(pf.Script):
 
     def start(self) -> None:
         """Make what the frames need, in the window's GL context."""
-        ctx, picture = self.app.ctx, Image.open(resource("assets", "painter", "scene.png")).convert("RGBA")
+        ctx, picture = self.app.ctx, Image.open(resource("assets", "painter", "scene.jpg")).convert("RGBA")
         self.texture = ctx.texture(picture.size, 4, picture.tobytes())
         self.worker = pf.Worker(pf.load(resource("assets", "painter", "painter.onnx")), "gpu_pixel", ctx)
         self.converter = pf.TextureConverter(ctx)

@@ -20,11 +20,11 @@ CUTS = (
     ((0.80, 0.20), (0.93, 0.45)),
     ((0.10, 0.60), (0.20, 0.90)),
 )
-FIRST_CUT, BETWEEN_CUTS, CUTTING = 132, 24, 6  # frames, while nobody touches the world
+FIRST_CUT, BETWEEN_CUTS, CUTTING = 132, 24, 6  # frames, until the user touches the world
 
 
 class LifeView(pf.Script):
-    """Shows a world of cells, and lets the user wound it. A world that nobody has touched yet shows what it can."""
+    """Shows a world of cells, and lets the user wound it. Until the user touches it, the world wounds itself."""
 
     def __init__(self, stage: Stage, size: tuple[int, int], steps: int) -> None:
         self._stage, self._size, self._steps = stage, size, steps

@@ -74,7 +74,7 @@ def _run(options: argparse.Namespace) -> None:
     width, height = options.size
     check_save(options.save)
     with ExitStack() as stack:
-        name = options.source or str(resource("assets", "painter", "scene.png"))
+        name = options.source or str(resource("assets", "painter", "scene.jpg"))
         enough = (width * 5 // 2, height * 5 // 2)  # sharp beside the painting, yet never aliased
         source = open_source(name, enough, loop=True)
         stack.callback(source.release)

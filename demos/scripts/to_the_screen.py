@@ -13,7 +13,7 @@ class Painter(pf.Script):
     def start(self) -> None:
         self.worker = pf.Worker(resource("assets", "painter", "painter.onnx"), "gpu_pixel", self.app.ctx)
         self.converter = pf.TextureConverter(self.app.ctx)
-        scene = Image.open(resource("assets", "painter", "scene.png")).convert("RGB").resize((160, 96))
+        scene = Image.open(resource("assets", "painter", "scene.jpg")).convert("RGB").resize((160, 96))
         self.picture = np.asarray(scene, np.float32).transpose(2, 0, 1)[None] / 255
 
     def update(self, frame: pf.Frame) -> None:

@@ -75,7 +75,7 @@ class UpscaleView(pf.Script):
         mouse = self.app.input.mouse_position
         if "left" in self.app.input.buttons:
             self._split = min(0.99, max(0.01, mouse[0] / width))
-        if not any(mouse):  # nobody has moved it yet
+        if not any(mouse):  # the user has not moved it yet
             across, down = sin(tau * frame.time / 29 + 0.5), sin(tau * frame.time / 23)
             mouse = width * (0.5 + 0.22 * across), height * (0.36 + 0.1 * down)
         radius = RADIUS * height

@@ -16,7 +16,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from perframe.command_line.agreement import agree, relative_difference, relative_differences
+from perframe.command_line.agreement import agree, in_their_order, relative_difference, relative_differences
 from perframe.command_line.contest import Limits, Process
 from perframe.command_line.sources import likely_arrays, likely_dims
 from perframe.errors import BackendError
@@ -190,3 +190,20 @@ def test_outputs_agree_within_the_tolerance_or_twice_the_noise() -> None:
     for others in ([], [np.ones(2)]):
         with pytest.raises(BackendError):
             relative_differences([np.ones(1)], others)
+
+
+def test_detections_of_equal_scores_may_change_places() -> None:
+    boxes, scores, classes = (
+        np.arange(20.0).reshape(5, 4),
+        np.array([0.9, 0.8, 0.5, 0.5, 0.1]),
+        np.array([3, 1, 2, 7, 1]),
+    )
+    other = [0, 1, 3, 2, 4]
+    got = [boxes[other] + 1e-6, scores, classes[other]]
+    assert not agree(relative_differences(got, [boxes, scores, classes]))
+    ordered = in_their_order(got, [boxes, scores, classes])
+    assert ordered is not None and agree(relative_differences(ordered, [boxes, scores, classes]))
+    wrong = [got[0], got[1], np.array([3, 1, 2, 2, 1])]
+    ordered = in_their_order(wrong, [boxes, scores, classes])
+    assert ordered is None or not agree(relative_differences(ordered, [boxes, scores, classes]))
+    assert in_their_order([boxes], [boxes]) is None and in_their_order([boxes, scores[:1]], [boxes, scores]) is None

@@ -149,7 +149,7 @@ def test_an_interrupt_ends_the_child_and_its_children(tmp_path: Path) -> None:
     number = int(mark.read_text())
     for _ in range(100):
         state = Path(f"/proc/{number}/stat")
-        if not state.exists() or state.read_text().split()[2] == "Z":
+        if not state.exists() or state.read_text(encoding="utf-8").split()[2] == "Z":
             return
         time.sleep(0.05)
     pytest.fail("the child's child still runs")

@@ -17,6 +17,7 @@ import pytest
 from onnx import TensorProto, helper
 
 import perframe as pf
+from fresh import run_fresh
 from perframe.backends.cpu.compile import compilers, jit
 from perframe.backends.cpu.compile.compilers import GREETING, Compilers
 from perframe.errors import BackendError, InputError
@@ -170,7 +171,7 @@ def children(parent: int) -> list[int]:
 
 def runs(process: int) -> bool:
     try:
-        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+        return Path(f"/proc/{process}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return False
 
@@ -181,6 +182,21 @@ def impostor(folder: Path, lines: str) -> str:
     path.write_text(f"#!/bin/sh\n{lines}\n")
     path.chmod(0o755)
     return str(path)
+
+
+def test_a_process_reads_requests_only_when_all_libraries_are_loaded() -> None:
+    """On Windows a library that looks at its streams while it is loaded would wait for the reader for ever."""
+    run_fresh(
+        "import os, sys, threading\n"
+        "from perframe.backends.cpu.compile import compile_process\n"
+        "os.dup2(os.open(os.devnull, os.O_RDONLY), 0)\n"
+        "start = threading.Thread.start\n"
+        "def starting(thread):\n"
+        "    assert 'numba' in sys.modules, 'it reads too early'\n"
+        "    start(thread)\n"
+        "threading.Thread.start = starting\n"
+        "compile_process.main()\n"
+    )
 
 
 @pytest.mark.skipif(os.name != "posix", reason="writes shell scripts")

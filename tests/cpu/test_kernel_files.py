@@ -70,6 +70,34 @@ def test_variables_of_numba_make_no_kernels_for_others(folder: Path, monkeypatch
     assert compiled("pad") == 0
 
 
+def refuse(*_: Any) -> None:
+    raise PermissionError("another process has it open")
+
+
+def test_a_file_that_is_open_elsewhere_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Windows does not replace a file that another process has open. Nothing lies beside it afterwards."""
+    path = tmp_path / "kernels" / "pad.o"
+    kernel_files.write(path, b"first", "symbol")
+    monkeypatch.setattr(os, "replace", refuse)
+    kernel_files.write(path, b"second", "symbol")
+    assert kernel_files.read(path) == (b"first", "symbol")
+    assert list(path.parent.iterdir()) == [path]
+    with pytest.raises(OSError, match="open"), kernel_files.beside(path) as file:
+        file.write(b"third")
+    with pytest.raises(ValueError, match="half"), kernel_files.beside(path) as file:
+        raise ValueError("half written")
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_names_that_differ_in_case_alone(tmp_path: Path) -> None:
+    """Windows and macOS see one file there, whose content says whose it is."""
+    first, second = tmp_path / "kernels" / "pad.o", tmp_path / "kernels" / "Pad.o"
+    kernel_files.write(first, b"code", "symbol")
+    second.unlink(missing_ok=True)
+    second.write_bytes(first.read_bytes())  # what is found under the other name on such a system
+    assert kernel_files.read(first) == (b"code", "symbol") and kernel_files.read(second) is None
+
+
 def test_what_was_not_used_for_longest_goes_first(tmp_path: Path) -> None:
     now = time.time()
     for days, name in enumerate(("new", "used", "old", "ancient")):

@@ -25,7 +25,7 @@ COUNT = 96
 def team(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[helpers.Team]:
     """More helpers than this machine may have cores, which sleep in the system or in Python; they always help."""
     if request.param == "event":
-        monkeypatch.setattr(helpers, "_FUTEX", {})
+        monkeypatch.setenv("PERFRAME_HELPERS", "event")
     team = helpers.Team(3)
     monkeypatch.setattr(helpers, "_team", team)
     monkeypatch.setattr(helpers, "thread_count", lambda: 4)

@@ -75,7 +75,7 @@ CLOSE = {
 def pictures() -> tuple[np.ndarray, np.ndarray]:
     """The scene and its painting, as a window of 640 × 360 shows them."""
     root = GUESTS.parents[1] / "assets" / "painter"
-    scene = np.asarray(Image.open(root / "scene.png").convert("RGB"))
+    scene = np.asarray(Image.open(root / "scene.jpg").convert("RGB"))
     shown = [np.zeros((360, 640, 3), np.uint8) for _ in range(2)]
     with pf.TextureConverter() as converter:
         image = converter.to_tensor(scene, pf.Tensor.empty((1, 3, 180, 320)))

@@ -118,7 +118,7 @@ def test_without_opengl_it_looks_the_same(
     argv = ["--source", str(source), "--size", PAINTED_SIZE, "--frames", str(FRAMES)]
     assert painter([*argv, "--headless"]) == 0
     printed = capsys.readouterr().out
-    assert "libEGL.so not loaded" in printed and "apt install" in printed
+    assert "libEGL.so not loaded" in printed and "apt-get install" in printed
     assert "painting on cpu: there is no OpenGL here" in printed
     check(read(tmp_path / "painter.png"), *whole_before(source, FRAMES))
 

@@ -17,7 +17,15 @@ from perframe.command_line.demo import demos, load_demo, summary
 from perframe.host import App, KeyEvent
 
 ROOT = Path(__file__).resolve().parents[2]
-SMALL = {"agents": ["--creatures", "50"], "digits": [], "life": ["--steps", "1"], "upscale": ["--size", "160x90"]}
+SMALL = {
+    "agents": ["--creatures", "50"],
+    "digits": [],
+    "faces": [],
+    "life": ["--steps", "1"],
+    "listen": ["--at", "0.5"],
+    "segment": [],
+    "upscale": ["--size", "160x90"],
+}
 
 
 def test_each_demo_has_a_sentence_a_page_and_a_picture() -> None:

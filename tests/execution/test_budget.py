@@ -11,9 +11,13 @@ import pytest
 
 import perframe as pf
 from passes.graphs import graph, node, random
+from perframe.backends.gl.context import device_for
+from perframe.backends.gl.timers import TimedWork
 from perframe.errors import InputError
-from perframe.plan.allowance import Allowance, Spent, StepCosts
+from perframe.plan.allowance import Allowance, Piece, Position, Spent, StepCosts
+from perframe.plan.segments import SLICES_AHEAD
 from small import load
+from support import unavailable
 
 CONSTANTS = {
     "w": random(20, 3, 3, 3, seed=1),
@@ -74,12 +78,15 @@ def test_some_rows_of_a_layer_run(
     """Whatever the pieces are, the numbers stay."""
     ran = []
 
-    def some(self: StepCosts, step: int, row: int, all_rows: int, count: int, left: float) -> int | None:
-        self._begin(count)
-        ran.append((row, all_rows))
-        return None if all_rows == 1 else min(rows, all_rows - row)
+    chosen = StepCosts.piece
 
-    monkeypatch.setattr(StepCosts, "rows_of", some)
+    def some(costs: StepCosts, at: Position, all_rows: int, count: int, allowance: Allowance) -> Piece:
+        chosen(costs, at, all_rows, count, allowance)
+        step, row = at
+        ran.append((row, all_rows))
+        return step + 1 if all_rows == 1 else (row, min(rows, all_rows - row))
+
+    monkeypatch.setattr(StepCosts, "piece", some)
     with pf.Worker(MODEL, backend, backend_context) as worker:
         for batch in (2, 1):
             slices(worker, batch, 0)
@@ -87,6 +94,46 @@ def test_some_rows_of_a_layer_run(
         worker.schedule(given(2))
         np.testing.assert_allclose(worker.peek_output().download_to_array(), wanted(2), 1e-4, 1e-5)
     assert any(row for row, _ in ran) or rows > (1 if backend == "cpu" else 2)
+
+
+@pytest.mark.parametrize("gl_backend", ["gpu_compute", "gpu_pixel"])
+def test_nothing_waits_for_a_gpu(gl_backend: str, gl_context: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After the first run the GPU's clock tells what layers take, when it is done."""
+    if gl_backend == "gpu_compute" and gl_context.version_code < 430:
+        unavailable("gpu_compute needs GL 4.3")
+    with pf.Worker(MODEL, gl_backend, gl_context) as worker:
+        slices(worker, 1, 1000)
+        device = device_for(gl_context)
+        monkeypatch.setattr(device, "is_software", False)
+        segment = next(worker.parts.planned_parts()).latest_plan.segments[0]
+        finished: list[int] = []
+        with monkeypatch.context() as patch:
+            patch.setattr(device.gl, "glFinish", lambda: finished.append(1))
+            for _ in range(20):
+                found = slices(worker, 1, 0.2)
+                assert all(one.longest for one in found if one)
+        assert not finished
+        np.testing.assert_allclose(worker.peek_output().download_to_array(), wanted(1), 1e-4, 1e-5)
+        assert len({one.slice for one in segment._begun}) <= SLICES_AHEAD
+        costs = segment.costs.seconds
+        segment.costs.seconds = [1e-9] * len(costs)
+        slices(worker, 1, 1000)
+        gl_context.finish()
+        slices(worker, 1, 1000)  # it hears of the run before
+        assert sum(segment.costs.seconds) > 1e-6
+
+
+def test_a_gpu_that_is_behind_gets_no_more(gl_context: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pf.Worker(MODEL, "gpu_pixel", gl_context) as worker:
+        slices(worker, 1, 1000)
+        monkeypatch.setattr(device_for(gl_context), "is_software", False)
+        with monkeypatch.context() as patch:
+            patch.setattr(TimedWork, "seconds", None)
+            steps = worker.schedule_iterable(given(1), budget_ms=0)
+            taken = [next(steps) for _ in range(SLICES_AHEAD + 4)]
+        assert all(taken[1:SLICES_AHEAD]) and not any(taken[SLICES_AHEAD + 1 :])
+        assert list(steps)
+        np.testing.assert_allclose(worker.peek_output().download_to_array(), wanted(1), 1e-4, 1e-5)
 
 
 def test_the_cpu_divides_large_layers() -> None:
@@ -158,24 +205,66 @@ def test_models_with_loops_and_data_dependent_shapes(backend: str, backend_conte
 # --- what a step is expected to take ---
 
 
-def test_costs_choose_what_fits() -> None:
+def left_of(seconds: float, spent: float = 0.0) -> Allowance:
+    return Allowance(seconds, spent)
+
+
+def known(*seconds: float) -> StepCosts:
     costs = StepCosts()
-    assert costs.end_of(0, 4, 1.0) == 1  # nothing is known
-    costs.learn(0, 4, 4.0)
-    assert costs.seconds == [1.0] * 4
-    assert costs.end_of(0, 4, 2.5) == 2 and costs.end_of(1, 4, 0.1) == 2 and costs.end_of(0, 4, 9) == 4
-    assert costs.rows_of(0, 0, 10, 4, 1.5) is None and costs.rows_of(0, 0, 10, 4, 0.35) == 3
-    assert costs.rows_of(0, 8, 10, 4, 0.35) == 2 and costs.rows_of(0, 0, 1, 4, 0.1) is None
-    assert costs.rows_of(0, 5, 10, 4, 0.01) == 1
+    costs.seconds = list(seconds)
+    return costs
+
+
+def test_a_frame_takes_the_whole_steps_that_fit() -> None:
+    costs = known(1.0, 1.0, 1.0, 1.0)
+    assert costs.piece((0, 0), 10, 4, left_of(2.5)) == 2
+    assert costs.piece((0, 0), 10, 4, left_of(9.0)) == 4
+    assert costs.piece((1, 0), 10, 4, left_of(3.0, 1.5)) == 2
+
+
+def test_a_step_that_does_not_fit_is_divided() -> None:
+    costs = known(1.0)
+    assert costs.piece((0, 0), 10, 1, left_of(0.35)) == (0, 3)
+    assert costs.piece((0, 8), 10, 1, left_of(0.35)) == (8, 2)
+    assert costs.piece((0, 0), 10, 1, left_of(math.inf)) == 1
+    assert costs.piece((0, 5), 10, 1, left_of(math.inf)) == (5, 5)
+
+
+def test_the_first_piece_of_a_frame_runs_in_any_case() -> None:
+    costs = known(1.0)
+    assert costs.piece((0, 0), 1, 1, left_of(0.1)) == 1
+    assert costs.piece((0, 5), 10, 1, left_of(0.01)) == (5, 1)
+
+
+def test_a_frame_ends_before_a_piece_that_does_not_fit() -> None:
+    costs = known(1.0)
+    assert costs.piece((0, 0), 1, 1, left_of(1.1, 0.2)) is None
+    assert costs.piece((0, 0), 1000, 1, left_of(1.0, 0.9)) is None  # too little is left to be worth a wait
+    assert costs.piece((0, 999), 1000, 1, left_of(1.0, 0.9)) == (999, 1)
+
+
+def test_a_step_that_never_ran_is_tried_while_half_of_the_frame_is_left() -> None:
+    assert StepCosts().piece((0, 0), 64, 4, left_of(1.0, 0.4)) == (0, 2)
+    assert StepCosts().piece((0, 0), 1, 4, left_of(1.0, 0.4)) == 1
+    assert StepCosts().piece((0, 0), 64, 4, left_of(1.0, 0.6)) is None
+
+
+def test_less_fits_where_expectations_are_often_wrong() -> None:
+    costs = known(1.0, 1.0, 1.0, 1.0)
+    for _ in range(20):
+        costs.learn(0, 1, costs.seconds[0] * 1.5)
+        costs.learn(0, 1, costs.seconds[0] / 1.5)
+    steps = costs.piece((1, 0), 10, 4, left_of(3.0))
+    assert 0.3 < costs.error < 0.5
+    assert steps == 2
 
 
 def test_costs_follow_what_is_measured() -> None:
-    costs = StepCosts()
-    costs.end_of(0, 2, 1)
-    costs.learn_rows(0, 0, 1, 10, 0.1)
+    costs = known(math.inf, math.inf)
+    costs.learn_rows(0, 1, 10, 0.1)
     assert costs.seconds[0] == pytest.approx(1.0)
-    for row in range(1, 10):
-        costs.learn_rows(0, row, 1, 10, 0.2)
+    for _ in range(1, 10):
+        costs.learn_rows(0, 1, 10, 0.2)
     assert 1.5 < costs.seconds[0] < 2.0
     costs.learn(1, 2, 3.0)
     before = costs.seconds[0] + costs.seconds[1]

@@ -46,7 +46,7 @@ def choices(gl_context: Any, monkeypatch: pytest.MonkeyPatch) -> Choices:
 @pytest.mark.parametrize(("kernel", "variant"), TILES)
 def test_every_tile_computes_the_same(kernel: str, variant: str, gl_context: Any, choices: Choices) -> None:
     kind, _, is_small = kernel.partition(",")
-    model, feed = convolution(kind, 7 if is_small else 13)
+    model, feed = convolution(kind.removesuffix(" patch"), 7 if is_small else 13)
     wanted = pf.run(model, feed)["y"]
     choices.asked.clear()
     with choices.trying(kernel, variant):
@@ -62,6 +62,9 @@ def test_every_tile_computes_the_same(kernel: str, variant: str, gl_context: Any
         ((7, 24), {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1]}),
         ((9, 16), {"kernel_shape": [5, 7], "pads": [1, 3, 5, 3], "dilations": [2, 1]}),
         ((9, 8), {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1]}),
+        ((9, 12), {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1]}),  # lines that begin in the middle of a strip
+        ((7, 20), {"kernel_shape": [5, 3], "pads": [3, 1, 2, 1]}),  # planes that begin there too
+        ((5, 4), {"kernel_shape": [2, 3], "pads": [2, 1, 3, 1], "dilations": [3, 1]}),  # two lines in each strip
         ((9, 8), {"kernel_shape": [3, 3], "pads": [1, 0, 1, 2]}),  # the window's middle is beside the pixel
         ((9, 13), {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1]}),  # lines that end within a strip
     ],

@@ -93,3 +93,15 @@ def test_contexts_without_binaries_compile(gl_context: Any, tmp_path: Path, monk
     for _ in range(2):
         assert compilations("gpu_pixel", gl_context, monkeypatch) > 0
     assert not kernel_folder().exists()
+
+
+def test_all_programs_of_a_plan_begin_before_the_first_is_waited_for(
+    where: str, gl_context: Any, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A driver that compiles in threads has all of them to work on."""
+    gl, asked = device_for(gl_context).gl, list[str]()
+    link, status = gl.glLinkProgram, gl.glGetProgramiv
+    monkeypatch.setattr(gl, "glLinkProgram", lambda *given: (asked.append("link"), link(*given)))
+    monkeypatch.setattr(gl, "glGetProgramiv", lambda *given: (asked.append("wait"), status(*given)))
+    made = compilations(where, gl_context, monkeypatch)
+    assert made > 2 and asked[: made + 1] == ["link"] * made + ["wait"]

@@ -212,7 +212,7 @@ def test_each_thread_has_a_context_of_its_own(where: str) -> None:
     def run() -> Any:
         return pf.run(network(), {"x": ONES}, where, strict=True)["y"].max(), device_for(None)
 
-    (first, device), (second, other) = in_thread(run), run()
+    (second, other), (first, device) = run(), in_thread(run)  # this thread would take over the one of an ended thread
     assert first == second == 1.5 and device is not other
 
 
@@ -255,7 +255,7 @@ def test_no_gl_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(moderngl, "create_context", fail)
     monkeypatch.setattr(context, "_default", {})
     for backend in ("gpu_compute", "gpu_pixel"):
-        with pytest.raises(pf.BackendError, match=r"libEGL.so: cannot open.*apt install libegl1.*'cpu'"):
+        with pytest.raises(pf.BackendError, match=r"libEGL.so: cannot open.*apt-get install libegl1.*'cpu'"):
             pf.Worker(network(), backend)
     assert pf.run(network(), {"x": ONES})["y"].max() == 1.5
 
@@ -363,6 +363,7 @@ def test_a_shader_that_does_not_compile_shows_its_lines(gl_context: Any) -> None
     for _ in range(2):
         with device.using(), pytest.raises(pf.BackendError, match="shader pool does not compile") as caught:
             device.programs.get(text, [], "pool")
+            device.programs.settle()
         assert "   4     color = vec4(nonsense, 0, 0, 1);" in str(caught.value)
         assert "nonsense' undeclared" in str(caught.value)
     assert device.programs.compiled == known
@@ -378,3 +379,15 @@ def test_a_tensor_of_another_context_goes_through_the_host(gl_context: Any, name
         x = converter.to_tensor(white, pf.Tensor.empty((1, 3, 4, 5)))
         y = worker.schedule(x).peek_output().download_to_array()
     np.testing.assert_allclose(y, pf.run(network(), {"x": np.ones((1, 3, 4, 5), np.float32)})["y"])
+
+
+def test_a_shader_that_does_not_compile_names_its_layer(gl_context: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "#version 330\nvoid main() { nonsense(); }\n"
+    monkeypatch.setattr("perframe.backends.gl.steps.compose", lambda *_: text)
+    with pf.Worker(network(), "gpu_pixel", gl_context) as worker:
+        layers = {layer.name for layer in worker.model.layers}
+        with pytest.raises(pf.BackendError, match=r"of the layer '.*' does not compile") as caught:
+            worker.schedule(ONES)
+        assert any(repr(name) in str(caught.value) for name in layers)
+        monkeypatch.undo()
+        assert worker.schedule(ONES).peek_output().download_to_array().max() == 1.5

@@ -11,6 +11,7 @@ import pytest
 import perframe as pf
 from gl.graphs import graph
 from perframe.backends.gl.context import device_for
+from perframe.backends.gl.pixel import areas
 from perframe.backends.gl.program import ProgramCache, shaders_on_sheets
 from perframe.backends.gl.texels import count_texels, from_sheets, texture_size, to_sheets
 
@@ -133,3 +134,14 @@ def test_too_large_for_the_driver_falls_back_or_says_so(
         with pytest.raises(pf.FallbackError, match="101 elements are more than"):
             worker.schedule(sequence(101))
         assert worker.schedule(sequence(100)).peek_output().shape == (100,)
+
+
+@pytest.mark.parametrize("width", [1, 16, 17, 44, 64])
+def test_parts_of_rows_cover_a_texture_once(width: int) -> None:
+    height, across = 5, -(-width // 16)
+    for each in (1, 2, 3, 7, height * across):
+        drawn = np.zeros((height, across * 16), int)
+        for first in range(0, height * across, each):
+            for x, y, columns, rows in areas(width, first, min(each, height * across - first)):
+                drawn[y : y + rows, x : x + columns] += 1
+        assert (drawn[:, :width] == 1).all()

@@ -144,7 +144,7 @@ def test_large_layers_take_several_launches(
             program: Any = part.latest_plan.program
             (commands,) = program._lists.values()
             addresses = [
-                device_for(gl_context).gl.addresses[name] for name in ("glDispatchCompute", "glDrawArraysInstanced")
+                device_for(gl_context).gl.addresses.get(name) for name in ("glDispatchCompute", "glDrawArraysInstanced")
             ]
             launches.append(sum(row[0] in addresses for row in commands._rows))
     assert launches[1] >= launches[0] + 3

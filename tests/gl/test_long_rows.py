@@ -60,7 +60,8 @@ def numbers(*shape: int) -> Any:
 def run(op: str, where: str, ctx: Any, given: list[Any], **attributes: Any) -> Any:
     """The layer's first output. Inputs after the first are constants."""
     constants = {f"c{index}": value for index, value in enumerate(given[1:])}
-    model = load([node(op, " ".join(("x", *constants)), "y", **attributes)], {"x": given[0].shape}, "y", constants)
+    layers, dtypes = [node(op, " ".join(("x", *constants)), "y", **attributes)], {"x": given[0].dtype.name}
+    model = load(layers, {"x": given[0].shape}, "y", constants, dtypes)
     return pf.run(model, {"x": given[0]}, where, strict=True, ctx=ctx)["y"]
 
 
@@ -72,6 +73,21 @@ def test_reductions(op: str, where: str, gl_context: Any) -> None:
         wanted = REDUCTIONS[op](x.astype(np.float64), axes)
         largest = REDUCTIONS["ReduceL2"](x.astype(np.float64), axes).max()
         np.testing.assert_allclose(y, wanted, 2e-6, 2e-6 * largest, err_msg=f"{op} of {shape} over {axes}")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int64"])
+def test_first_elements(dtype: str, where: str, gl_context: Any) -> None:
+    """Few different numbers, so that many are equal, and in one row nothing else."""
+    for shape, axes in SHAPES[:: 1 if dtype == "float32" else 4]:
+        axis, x = axes[-1], np.round(numbers(*shape) * 3).astype(dtype)
+        np.moveaxis(x, axis, -1)[(-1,) * (x.ndim - 1)] = 5
+        for op, compared in (("ArgMax", x), ("ArgMin", -x)):
+            for last in (0, 1):
+                given = np.flip(compared, axis) if last else compared
+                wanted = given.argmax(axis)
+                wanted = x.shape[axis] - 1 - wanted if last else wanted
+                y = run(op, where, gl_context, [x], axis=axis, keepdims=0, select_last_index=last)
+                np.testing.assert_array_equal(y, wanted, f"{op} of {shape} along {axis}, last {last}")
 
 
 def softmax(x: Any, axis: int) -> Any:
@@ -101,6 +117,11 @@ def test_special_values(where: str, gl_context: Any) -> None:
             for op, wanted in (("ReduceSum", x.sum(axis)), ("ReduceMax", x.max(axis)), ("ReduceMin", x.min(axis))):
                 y = run(op, where, gl_context, [x, np.array([axis])], keepdims=0)
                 np.testing.assert_allclose(y, wanted, 1e-4, 1e-3, err_msg=f"{op} of {shape}")
+            lowest = np.where(np.isnan(x), np.inf, x)  # NaN is larger than all numbers
+            lowest[np.isnan(x).all(axis, keepdims=True) & np.isnan(x)] = 0
+            for op, wanted in (("ArgMax", x.argmax(axis)), ("ArgMin", lowest.argmin(axis))):
+                y = run(op, where, gl_context, [x], axis=axis, keepdims=0)
+                np.testing.assert_array_equal(y, wanted, f"{op} of {shape}")
             wanted = softmax(x.astype(np.float64), axis)
         np.testing.assert_allclose(run("Softmax", where, gl_context, [x], axis=axis), wanted, 1e-5, 1e-9)
 

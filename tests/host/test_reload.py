@@ -148,7 +148,7 @@ def test_a_watched_file_calls_back_and_its_errors_are_shown(app: App, tmp_path: 
     shader.write_text("blue")
 
     def compile_shader(path: Path) -> None:
-        text = path.read_text()
+        text = path.read_text(encoding="utf-8")
         if text == "wrong":
             raise ValueError("sky.glsl does not compile")
         compiled.append(text)

@@ -78,7 +78,7 @@ def test_a_window_without_a_display_says_so(monkeypatch: pytest.MonkeyPatch) -> 
 def test_headless_without_gl_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     without_gl(monkeypatch)
     with pytest.raises(
-        BackendError, match=r"GL 4\.3: libEGL\.so not loaded.*apt install libegl1 libgl1 libgl1-mesa-dri"
+        BackendError, match=r"GL 4\.3: libEGL\.so not loaded.*apt-get install libegl1 libgl1 libgl1-mesa-dri"
     ):
         open_surface((4, 4), "no GL", headless=True)
 

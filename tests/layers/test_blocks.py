@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import perframe as pf
+from perframe.backends import gl_choices, gl_variants
 from perframe.errors import PerframeError
 from perframe.model import Layer, Model, Value
 from perframe.tensor import DataType
@@ -118,6 +119,35 @@ def test_addends(channels: int, taps: int, backend: str, backend_context: Any) -
     layers = [Layer("BlockConv", "conv", ["x", "w", "", "z"], ["y"], pads)]
     made = run(layers, fed, {"w": w}, backend, backend_context)
     np.testing.assert_allclose(made, blocked(plain), 1e-4, 1e-4)
+
+
+DEPTHWISE: list[tuple[int, dict[str, Any]]] = [
+    (3, {"pads": [1, 1, 1, 1]}),
+    (3, {"strides": [2, 2], "pads": [0, 0, 1, 1]}),
+    (5, {"pads": [2, 2, 2, 2]}),
+    (5, {"strides": [2, 2], "pads": [3, 1, 0, 2]}),
+    (7, {"pads": [3, 6, 0, 3]}),
+    (7, {"strides": [2, 2], "pads": [3, 3, 3, 3]}),
+]
+
+
+@pytest.mark.parametrize("variant", gl_variants()["depthwise patch"][:-1])
+@pytest.mark.parametrize(("taps", "window"), DEPTHWISE, ids=str)
+def test_depthwise_convolutions_of_patches(
+    taps: int, window: dict[str, Any], variant: str, gl_context: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Patches that overhang the result, addends for some of its blocks, and a launch in parts."""
+    x, constants = random(2, 12, 41, 53), {"w": random(12, 1, taps, taps), "b": random(12)}
+    x[0, 3, 4, -1] = np.inf  # must not reach the line below
+    names, attributes = ["x", *constants], {"group": 12, **window}
+    want = run([Layer("Conv", "conv", names, ["y"], attributes)], {"x": x}, constants, "cpu", None)
+    z = random(2, 8, *want.shape[2:])
+    want[:, :8] += z
+    layers = [Layer("BlockConv", "conv", [*names, "z"], ["y"], attributes)]
+    monkeypatch.setattr("perframe.backends.gl.steps.MOST_OPERATIONS", x.size * taps**2 // 5)
+    with gl_choices(gl_context).trying("depthwise patch", variant):
+        made = run(layers, {"x": blocked(x), "z": blocked(z)}, constants, "gpu_compute", gl_context)
+    np.testing.assert_allclose(made, blocked(want), 1e-4, 1e-4)
 
 
 WRONG = {

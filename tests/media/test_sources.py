@@ -142,7 +142,7 @@ def test_a_source_that_is_none_is_an_error(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     for text in ("text.png", "text.mp4"):
-        Path(text).write_text("no picture")
+        Path(text).write_text("no picture", encoding="utf-8")
     Path("empty").mkdir()
     with pytest.raises(pf.InputError, match=message):
         open_source(name)

@@ -14,7 +14,7 @@ import perframe as pf
 from perframe.backends import evaluator
 from perframe.passes import load_pass, prepare
 
-KINDS = {"float32": TensorProto.FLOAT, "int64": TensorProto.INT64}
+KINDS = {"float32": TensorProto.FLOAT, "int64": TensorProto.INT64, "uint8": TensorProto.UINT8}
 
 
 def node(op: str, inputs: str, output: str, **attributes: Any) -> onnx.NodeProto:

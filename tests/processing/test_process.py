@@ -192,13 +192,37 @@ def test_a_killed_run_goes_on(out: str, jobs: int, tmp_path: Path, inverter: Pat
     assert not [path for path in tmp_path.rglob("*") if path.name.startswith(".")] and not work.exists()
 
 
+def test_a_work_folder_that_cannot_be_is_an_error(tmp_path: Path, inverter: Path) -> None:
+    source = film(tmp_path / "in", 2)
+    (tmp_path / "out.work").write_text("a file of the user's")
+    with pytest.raises(pf.InputError, match=r"out\.work' cannot be written .*choose another OUT"):
+        pf.process(source, tmp_path / "out", inverter)
+    assert (tmp_path / "out.work").read_text() == "a file of the user's"
+
+
+def test_two_runs_do_not_make_one_result(tmp_path: Path, inverter: Path) -> None:
+    source = film(tmp_path / "in.mp4", 12)
+    slow = tmp_path / "slow.py"
+    slow.write_text(INVERTER.replace("\n    def destroy", SLOW + "\n    def destroy"))
+    first = subprocess.Popen([sys.executable, "-c", RUN, "out.mp4", "1"], cwd=tmp_path)
+    work = tmp_path / "out.mp4.work"
+    end = time.monotonic() + 60
+    while not list(work.glob("chunk-*")) and time.monotonic() < end:
+        time.sleep(0.01)
+    for overwrite in (False, True):
+        with pytest.raises(pf.InputError, match=r"another run is making '.*out\.mp4' right now"):
+            pf.process(source, tmp_path / "out.mp4", inverter, script=slow, chunk=3, overwrite=overwrite)
+    assert first.wait(60) == 0
+    assert inverted(pictures(tmp_path / "out.mp4")) == list(range(12)) and not work.exists()
+
+
 def test_a_file_that_is_another_since_is_told(tmp_path: Path, inverter: Path, script: Path) -> None:
     source = film(tmp_path / "in", 4)
     (source / "000003.png").write_text("broken")
     arguments: Any = {"script": script, "chunk": 2}
     with pytest.raises(pf.InputError, match=r"000003\.png' is no picture"):
         pf.process(source, tmp_path / "out", inverter, **arguments)
-    script.write_text(INVERTER + "\n")
+    script.write_text(INVERTER + "\n", encoding="utf-8")
     with pytest.raises(pf.InputError, match=r"another script file: .*overwrite"):
         pf.process(source, tmp_path / "out", inverter, **arguments)
     film(source, 4)
@@ -218,7 +242,10 @@ def test_a_file_that_is_another_since_is_told(tmp_path: Path, inverter: Path, sc
 def test_a_script_that_fails_is_named(
     jobs: int, line: str, message: str, tmp_path: Path, inverter: Path, script: Path
 ) -> None:
-    script.write_text(INVERTER.replace("        if self.asked.done:", f"        {line}\n        if self.asked.done:"))
+    script.write_text(
+        INVERTER.replace("        if self.asked.done:", f"        {line}\n        if self.asked.done:"),
+        encoding="utf-8",
+    )
     with pytest.raises(pf.InputError) as caught:
         pf.process(film(tmp_path / "in", 4), tmp_path / "out", inverter, script=script, chunk=2, jobs=jobs)
     said = str(caught.value).replace("at picture 2", "at picture 0")  # two processes begin at once
@@ -256,9 +283,11 @@ def test_what_cannot_be_is_an_error_before_anything_is_written(
 
     monkeypatch.chdir(tmp_path)
     film(tmp_path / "in", 2)
-    Path("empty.py").write_text("")
-    Path("wrong.py").write_text("def")
-    Path("wants.py").write_text("import perframe as pf\nclass Wants(pf.Script):\n    def __init__(self, colour): ...\n")
+    Path("empty.py").write_text("", encoding="utf-8")
+    Path("wrong.py").write_text("def", encoding="utf-8")
+    Path("wants.py").write_text(
+        "import perframe as pf\nclass Wants(pf.Script):\n    def __init__(self, colour): ...\n", encoding="utf-8"
+    )
     infos = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 3, 4, 4]) for name in "aby"]
     graph = helper.make_graph([helper.make_node("Add", ["a", "b"], ["y"])], "adder", infos[:2], infos[2:])
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10), "two.onnx")

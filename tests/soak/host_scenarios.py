@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 import perframe as pf
+from perframe.resources import resource
 from soak import small_models as models
-from soak.scenarios import check, ones, scenario
+from soak.scenarios import GL, check, ones, scenario
 
 
 def _add_one(source: Any, target: Any) -> None:
@@ -105,4 +106,21 @@ def app(backend: str, ctx: Any) -> Iterator[None]:
             if index % 60 == 59:
                 assert script.results > 30 and script.awaited > 10
                 loop.remove(script)
+            yield
+
+
+@scenario(full=10_000, short=90, backends=GL)
+def painter(backend: str, ctx: Any) -> Iterator[None]:
+    """The demo's way of a frame: a camera's texture, which changes, is painted, and the painting goes to a texture."""
+    noise = np.random.default_rng(1).integers(0, 256, (8, 120, 192, 4), np.uint8)
+    model = pf.load(resource("assets", "painter", "painter.onnx"))
+    camera, shown = ctx.texture((192, 120), 4), ctx.texture((96, 64), 4)
+    transform = pf.TextureTransform().set_coord_origin("bottom_left")
+    with pf.Worker(model, backend, ctx) as worker, pf.TextureConverter(ctx, backend) as converter:
+        x = worker.empty_input("image", (1, 3, 64, 96))
+        for index in count():
+            camera.write(noise[index % len(noise)])
+            converter.to_tensor(camera, x, transform)
+            converter.to_texture(worker.schedule(x).peek_output(), shown, transform)
+            ctx.finish()  # the frame's work belongs to its time
             yield

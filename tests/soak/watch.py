@@ -81,7 +81,7 @@ def sample() -> dict[str, int]:
     found["memory"] = resident_bytes()
     found["descriptors"] = len(os.listdir("/proc/self/fd"))
     found["threads"] = len(os.listdir("/proc/self/task"))
-    with open("/proc/self/maps") as maps:
+    with open("/proc/self/maps", encoding="utf-8") as maps:
         found["mappings"] = sum(1 for _ in maps)
     found |= living_objects()
     found["cached results"] = cached_results()
@@ -105,7 +105,7 @@ def settle() -> None:
 
 def resident_bytes() -> int:
     """Memory of the process that is no file's: pages of libraries come and go as the system likes."""
-    with open("/proc/self/status") as status:
+    with open("/proc/self/status", encoding="utf-8") as status:
         sizes = dict(line.split(":", 1) for line in status)
     return sum(int(sizes[name].split()[0]) << 10 for name in ("RssAnon", "RssShmem"))
 

@@ -13,7 +13,9 @@ import os
 import stat
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import IO
 
 from perframe.resources import cache_folder
 
@@ -74,11 +76,30 @@ def write(path: Path, code: bytes, symbol: str) -> None:
         path.parent.mkdir(mode=0o700, exist_ok=True)
         if not _is_private(path.parent):
             return
-        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
+        with beside(path) as file:
             file.write(_digest(path, rest) + b"\n" + rest)
-        os.replace(file.name, path)
     except OSError:
         return
+
+
+@contextlib.contextmanager
+def beside(path: Path) -> Iterator[IO[bytes]]:
+    """Open a file that gets its place when the block ends. It leaves nothing behind if it cannot be written, or if
+    another process has the old file open on Windows; then it raises OSError.
+    """
+    with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
+        made = Path(file.name)
+        try:
+            yield file
+        except BaseException:
+            file.close()
+            made.unlink()
+            raise
+    try:
+        os.replace(made, path)
+    except OSError:
+        made.unlink()
+        raise
 
 
 def _digest(path: Path, rest: bytes) -> bytes:

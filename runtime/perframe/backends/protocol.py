@@ -99,6 +99,21 @@ class TimedRun:
     stamps: NDArray[np.float64]
 
 
+class Measured(Protocol):
+    """Work whose time is measured."""
+
+    @property
+    def seconds(self) -> float | None:
+        """What it took, or None while it is under way. Never blocks."""
+
+
+@dataclass(frozen=True)
+class Done:
+    """Measured work that has ended."""
+
+    seconds: float
+
+
 @runtime_checkable
 class TimedProgram(Protocol):
     """A program whose steps are timed while they run, if the backend's `times_steps` says so."""
@@ -217,10 +232,17 @@ class Backend(Protocol):
         """Begin to run the steps from `begin` up to `end`, and return. Readers of `access.writes` wait for them."""
 
     def measure(
-        self, program: Program, begin: int, end: int, access: Access, rows: tuple[int, int] | None = None
-    ) -> float:
-        """Submit steps as `submit` does, wait for them, and return the seconds that they took. With `rows`, only some
-        rows of one step are submitted: the first, and how many.
+        self,
+        program: Program,
+        begin: int,
+        end: int,
+        access: Access,
+        rows: tuple[int, int] | None = None,
+        wait: bool = True,
+    ) -> Measured:
+        """Submit steps as `submit` does, and measure what they take. With `rows`, only some rows of one step are
+        submitted: the first, and how many. With `wait` they are done when the call returns; without, a backend that has
+        a clock of its own does not wait.
         """
 
     def flush(self) -> None:

@@ -131,7 +131,7 @@ def peak_memory() -> int | None:
     On Linux `ru_maxrss` includes the peak of a larger process that started this one. The figure read here does not.
     """
     with suppress(OSError, StopIteration):
-        lines = Path("/proc/self/status").read_text().splitlines()
+        lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
         return 1024 * int(next(line for line in lines if line.startswith("VmHWM:")).split()[1])
     if sys.platform == "win32":
         return None
@@ -243,7 +243,7 @@ def serve(requests: TextIO, replies: TextIO) -> None:
 
 def main() -> None:
     """Serve requests on the original stdout. A library that prints to stdout then writes to stderr."""
-    replies = os.fdopen(os.dup(1), "w")
+    replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     serve(sys.stdin, replies)
 

@@ -27,6 +27,7 @@ from perframe.command_line.commands.save import save
 from perframe.command_line.commands.tune import tune
 from perframe.command_line.commands.warmup import warmup
 from perframe.command_line.options import console
+from perframe.command_line.plain_text import let_print
 from perframe.errors import PerframeError
 
 app = typer.Typer(
@@ -82,6 +83,7 @@ def main() -> None:
     """Run the command line. An error that perframe raises on purpose is printed as one message, with exit status 1."""
     from rich.markup import escape
 
+    let_print()
     try:
         app()
     except (PerframeError, OSError) as error:

@@ -89,14 +89,14 @@ class Process:
         command: Sequence[str] = SERVER,
     ) -> None:
         self.side, self._limits = side, limits or Limits()
-        self._errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 (close() closes it)
+        self._errors = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115 (close() closes it)
         self._child = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
-            text=True,
-            env={**os.environ, **(environment or {})},
+            encoding="utf-8",
+            env={**os.environ, "PYTHONIOENCODING": "utf-8", **(environment or {})},
         )
         if self._limits.memory:
             self.ask("limit", memory=self._limits.memory)

@@ -5,6 +5,7 @@ Each driver and display is tried in a process of its own: a driver that crashes 
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import platform
@@ -16,6 +17,8 @@ from dataclasses import asdict, dataclass, field
 from importlib import metadata
 from typing import TYPE_CHECKING, Any, Literal
 
+from perframe.graphics.headless_context import install_advice
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -23,11 +26,6 @@ Facts = Mapping[str, Any]
 Status = Literal["ok", "note", "missing"]
 
 PROBE_SECONDS = 60
-INSTALL_GL = {
-    "linux": "apt-get install libegl1 libgl1 libgl1-mesa-dri (Debian, Ubuntu), or your graphics card's driver",
-    "darwin": "OpenGL 4.1 is part of macOS: run inside a desktop session",
-    "win32": "install your graphics card's driver",
-}
 BACKEND_ADVICE = {
     "cpu": "pip install --force-reinstall numba llvmlite",
     "gpu_compute": "it needs OpenGL 4.3; a newer graphics driver may have it, and gpu_pixel works without it",
@@ -60,6 +58,7 @@ def examine() -> list[Check]:
     has_gl = not isinstance(headless, str)
     return [
         Check("Python", "ok", f"{platform.python_version()} on {platform.system()} {platform.machine()}"),
+        *_emulation(),
         *_packages(),
         _headless(headless),
         _window(),
@@ -99,6 +98,23 @@ def show(checks: list[Check], console: Console) -> None:
     )
 
 
+def _emulation() -> Iterator[Check]:
+    """Tell where an emulator runs this process."""
+    if is_translated():
+        advice = "install a Python for arm64: this one has neither the wide vectors of x86 nor those of this processor"
+        yield Check("processor", "note", "x86-64, which Rosetta emulates", advice)
+
+
+def is_translated() -> bool:
+    """Whether this is a program for x86-64 that macOS runs on arm64."""
+    if sys.platform != "darwin":
+        return False
+    value, size = ctypes.c_int32(), ctypes.c_size_t(4)
+    ask = ctypes.CDLL(None).sysctlbyname
+    failed = ask(b"sysctl.proc_translated", ctypes.byref(value), ctypes.byref(size), None, ctypes.c_size_t(0))
+    return not failed and value.value == 1
+
+
 def _packages() -> Iterator[Check]:
     """Check the packages that perframe's metadata requires. An absent one is "missing", or "note" if only an extra
     requires it.
@@ -121,7 +137,7 @@ def _packages() -> Iterator[Check]:
 
 def _headless(probed: Facts | str) -> Check:
     if isinstance(probed, str):
-        return Check("OpenGL, headless", "missing", probed, INSTALL_GL.get(sys.platform, "install an OpenGL driver"))
+        return Check("OpenGL, headless", "missing", probed, install_advice())
     limits = {name: value for name, value in probed.items() if name.startswith("max_")}
     return Check("OpenGL, headless", "ok", _driver(probed), facts=limits)
 
@@ -139,8 +155,14 @@ def _backend(name: str) -> Check:
     """Check whether a backend computes. For gpu_compute a failure is only a note: macOS has none, but has gpu_pixel."""
     probed = _probe("try_backend", name)
     if isinstance(probed, str):
-        return Check(name, "note" if name == "gpu_compute" else "missing", probed, BACKEND_ADVICE[name])
+        return Check(name, "note" if name == "gpu_compute" else "missing", probed, _advice(name))
     return Check(name, "ok", "computes", facts=probed)
+
+
+def _advice(backend: str) -> str:
+    if backend == "gpu_compute" and sys.platform == "darwin":
+        return "macOS ends at OpenGL 4.1: use gpu_pixel"
+    return BACKEND_ADVICE[backend]
 
 
 def describe_headless() -> Facts:
@@ -188,7 +210,11 @@ def _probe(function: str, *arguments: str) -> Facts | str:
     """Call a function of this module in another process. Return its result, or the reason of its failure as text."""
     code = f"import json; from perframe.command_line import doctor; print(json.dumps(doctor.{function}(*{arguments})))"
     try:
-        run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=PROBE_SECONDS)
+        environment = {**os.environ, "PYTHONIOENCODING": "utf-8"}
+        command = [sys.executable, "-c", code]
+        run = subprocess.run(
+            command, capture_output=True, encoding="utf-8", errors="replace", timeout=PROBE_SECONDS, env=environment
+        )
     except subprocess.TimeoutExpired:
         return f"gave no answer within {PROBE_SECONDS} s"
     if run.returncode < 0:

@@ -101,7 +101,10 @@ class PlannedPart:
             while at[0] < len(segment):
                 if allowance.is_spent:
                     yield
-                at = segment.spend(at, allowance)
+                after = segment.spend(at, allowance)
+                if after == at:  # what comes next does not fit into the rest of the frame
+                    yield
+                at = after
         values.update(plan.outputs)
 
     def _bound_plan(self, values: Values, whole: bool = False) -> Plan:

@@ -172,8 +172,9 @@ class Worker:
         """Begin a run that advances with each step of the iterator: by one layer, whose name the iterator yields, or,
         with `budget_ms`, by as many layers as fit into so many milliseconds.
 
-        With a budget each step waits for its layers, and yields the milliseconds that they took, and which piece took
-        most (`.longest`, `.longest_ms`). The worker learns what each layer takes, and divides one that does not fit.
+        With a budget each step yields the milliseconds that its layers take, and which piece takes most (`.longest`,
+        `.longest_ms`). The worker learns what each layer takes, and divides one that does not fit. A step waits for
+        layers on the CPU, and for those that never ran; a GPU is timed by its own clock, and nothing waits for it.
         Making the plan is part of the run.
         A later run ends this run, since both share memory: the next step of the iterator then raises InputError.
         """
@@ -187,6 +188,7 @@ class Worker:
 
     def _spend(self, values: Values, allowance: Allowance) -> Iterator[Spent]:
         for _ in self._steps(values, self.parts.spend(values, allowance)):
+            self._backend.flush()
             yield allowance.refill()
         last = allowance.refill()
         last.is_last = True

@@ -2,7 +2,7 @@
 
 GL calls go to the current context, and moderngl does not report which one that is. The caller's context must be current
 when we use it. A headless context of ours must not stay current in place of the caller's, so `current` and `restore`
-put the caller's back. They act only on Linux, because only there our headless contexts are EGL's.
+put the caller's back: an EGL context on Linux, a WGL context on Windows, a CGL context on macOS.
 """
 
 from __future__ import annotations
@@ -15,27 +15,56 @@ from typing import Any, NamedTuple
 
 _P = ctypes.c_void_p
 _DRAW, _READ = 0x3059, 0x305A
-_EGL = ("libEGL.so.1", "eglGetCurrentContext")
-_ASKED = {
-    "linux": (_EGL, ("libGL.so.1", "glXGetCurrentContext")),
-    "win32": (("opengl32", "wglGetCurrentContext"),),
-    "darwin": (("/System/Library/Frameworks/OpenGL.framework/OpenGL", "CGLGetCurrentContext"),),
-}
+
+
+class _Interface(NamedTuple):
+    """A system's interface to contexts. `parts` are the functions, with their arguments, whose results `make_current`
+    takes; the last one returns the context.
+    """
+
+    library: str
+    make_current: str
+    parts: tuple[tuple[str, tuple[int, ...]], ...]
+
+    @property
+    def asks(self) -> str:
+        """The function that returns the current context."""
+        return self.parts[-1][0]
+
+
+_EGL = _Interface(
+    "libEGL.so.1",
+    "eglMakeCurrent",
+    (
+        ("eglGetCurrentDisplay", ()),
+        ("eglGetCurrentSurface", (_DRAW,)),
+        ("eglGetCurrentSurface", (_READ,)),
+        ("eglGetCurrentContext", ()),
+    ),
+)
+_WGL = _Interface("opengl32", "wglMakeCurrent", (("wglGetCurrentDC", ()), ("wglGetCurrentContext", ())))
+_CGL = _Interface(
+    "/System/Library/Frameworks/OpenGL.framework/OpenGL", "CGLSetCurrentContext", (("CGLGetCurrentContext", ()),)
+)
+_HEADLESS = {"win32": _WGL, "darwin": _CGL}  # the interface of our headless contexts; elsewhere EGL
+_GLX = ("libGL.so.1", "glXGetCurrentContext")
 
 Ask = Callable[[], int | None]
 """Returns the handle of this thread's current context as one of the system's interfaces knows it, or None."""
 
 
 class Current(NamedTuple):
-    """A thread's current EGL context and its surfaces. All are None if no EGL context is current."""
+    """A thread's current context, and what it was made current with: displays, surfaces, and last the context."""
 
-    display: int | None
-    draw: int | None
-    read: int | None
-    context: int | None
+    handles: tuple[int | None, ...]
+
+    @property
+    def context(self) -> int | None:
+        """The context's handle; None if no context is current."""
+        return self.handles[-1]
 
 
-NOTHING = Current(None, None, None, None)
+NOTHING = Current((None,))
 
 
 @cache
@@ -52,8 +81,13 @@ def _function(library: str, name: str, result: Any, *arguments: Any) -> Any:
     return ctypes.CFUNCTYPE(result, *arguments)((name, _library(library)))
 
 
+def _interface() -> _Interface:
+    return _HEADLESS.get(sys.platform, _EGL)
+
+
 def _asks() -> list[Ask]:
-    asked = _ASKED.get(sys.platform, _ASKED["linux"])
+    own = _interface()
+    asked = [(own.library, own.asks), *([_GLX] if own is _EGL else [])]
     return [_function(library, name, _P) for library, name in asked if hasattr(_library(library), name)]
 
 
@@ -69,17 +103,20 @@ def find_current() -> tuple[Ask, int | None]:
 
 
 def current() -> Current:
-    """The EGL context that is current in this thread."""
-    library, name = _EGL
-    if not sys.platform.startswith("linux") or _library(library) is None:
+    """The context that is current in this thread, of the kind that our headless contexts are."""
+    library, _, parts = _interface()
+    if _library(library) is None or not _function(library, parts[-1][0], _P)():
         return NOTHING
-    if not (context := _function(library, name, _P)()):
-        return NOTHING
-    surface = _function(library, "eglGetCurrentSurface", _P, ctypes.c_int)
-    return Current(_function(library, "eglGetCurrentDisplay", _P)(), surface(_DRAW), surface(_READ), context)
+    return Current(tuple(_function(library, name, _P, *[ctypes.c_int] * len(given))(*given) for name, given in parts))
 
 
 def restore(previous: Current) -> None:
-    """Make the context current again that `current` returned. Does nothing if that was none."""
-    if previous.context is not None and current().context != previous.context:
-        _function(_EGL[0], "eglMakeCurrent", ctypes.c_uint, _P, _P, _P, _P)(*previous)
+    """Make the context current again that `current` returned, or no context if that was none."""
+    now = current()
+    if now.context == previous.context:
+        return
+    library, make_current, parts = own = _interface()
+    handles = previous.handles
+    if previous.context is None:  # EGL needs its display even then
+        handles = (now.handles[0] if own is _EGL else None, *[None] * (len(parts) - 1))
+    _function(library, make_current, ctypes.c_uint, *[_P] * len(parts))(*handles)

@@ -13,8 +13,12 @@ from perframe.errors import BackendError
 
 Context = TypeVar("Context")
 
-VERSIONS = (430, 330)  # 4.3 has compute shaders; macOS does not have it
 IS_EGL = sys.platform.startswith("linux")
+INSTALL_GL = {
+    "linux": "apt-get install libegl1 libgl1 libgl1-mesa-dri (Debian, Ubuntu), or your graphics card's driver",
+    "darwin": "OpenGL 4.1 is part of macOS: run inside a desktop session",
+    "win32": "install your graphics card's driver; a remote desktop or a virtual machine may have none",
+}
 # wglGetProcAddress may return any of these for a function that it does not have
 _NOWHERE = {0, 1, 2, 3, 2**32 - 1, 2**64 - 1, -1}
 
@@ -36,22 +40,36 @@ def claim_process() -> None:
         raise BackendError(FORKED)
 
 
-def create_headless(create_context: Callable[..., Context]) -> Context:
-    """Make a context by moderngl's `create_context`: GL 4.3 if possible, else 3.3. It is current afterwards.
+def install_advice() -> str:
+    """How this system gets an OpenGL driver."""
+    return INSTALL_GL.get(sys.platform, "install an OpenGL driver")
 
-    Raises BackendError with the reasons and the packages to install.
+
+def versions() -> tuple[int, ...]:
+    """The GL versions to ask for, in order, as 430 and 330: 4.3 has compute shaders.
+
+    On macOS, any request gives the newest version that there is, 4.1. A second request would leave the context of the
+    first behind, because glcontext does not free what moderngl refuses.
+    """
+    return (330,) if sys.platform == "darwin" else (430, 330)
+
+
+def create_headless(create_context: Callable[..., Context]) -> Context:
+    """Make a context by moderngl's `create_context`: GL 4.3 if possible, else 3.3. It is current afterwards; the caller
+    restores what was current before.
+
+    Raises BackendError with the reasons and what to install.
     """
     claim_process()
     settings: dict[str, Any] = {"backend": "egl"} if IS_EGL else {}
     reasons = []
-    for version in VERSIONS:
+    for version in versions():
         try:
             return create_context(require=version, standalone=True, **settings)
         except Exception as error:  # moderngl raises Exception itself
             reasons.append(f"GL {version / 100:.1f}: {error}")
     raise BackendError(
-        f"no OpenGL context can be made here ({'; '.join(reasons)}): install a driver "
-        "(apt install libegl1 libgl1 libgl1-mesa-dri installs one that needs no GPU), or use backend 'cpu'"
+        f"no OpenGL context can be made here ({'; '.join(reasons)}): {install_advice()}; or use backend 'cpu'"
     )
 
 

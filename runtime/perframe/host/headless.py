@@ -9,6 +9,7 @@ import moderngl
 import numpy as np
 
 from perframe.errors import BackendError
+from perframe.graphics import current_context
 from perframe.graphics.headless_context import claim_process, create_headless, entry_point
 from perframe.host import pixels as picture
 from perframe.host.input import Event
@@ -22,12 +23,17 @@ class HeadlessSurface:
 
     def __init__(self, size: tuple[int, int]) -> None:
         self.size = size
-        self.ctx = create_headless(moderngl.create_context)
+        previous = current_context.current()
+        try:
+            self.ctx = create_headless(moderngl.create_context)
+        except BackendError:
+            current_context.restore(previous)
+            raise
         try:
             self.framebuffer = self.ctx.simple_framebuffer(size)
         except Exception as error:  # moderngl raises Exception itself
-            self.ctx.__exit__(None, None, None)  # type: ignore[no-untyped-call]
-            self.ctx.release()
+            self._release_context()
+            current_context.restore(previous)
             raise BackendError(
                 f"this driver cannot make a framebuffer of {size[0]}×{size[1]} pixels: {error}; choose a smaller size"
             ) from None
@@ -70,6 +76,9 @@ class HeadlessSurface:
         claim_process()
         self.ctx.__enter__()  # type: ignore[no-untyped-call]
         self.framebuffer.release()
+        self._release_context()
+
+    def _release_context(self) -> None:
         # A released context stays current until another replaces it, and a GLX context cannot replace it.
-        self.ctx.__exit__(None, None, None)  # type: ignore[no-untyped-call]
+        current_context.restore(current_context.NOTHING)
         self.ctx.release()

@@ -13,7 +13,7 @@ import moderngl
 import numpy as np
 
 from perframe.errors import BackendError, PerframeError
-from perframe.graphics.headless_context import claim_process
+from perframe.graphics.headless_context import claim_process, install_advice, versions
 from perframe.host import pixels as picture
 from perframe.host.gamepads import GamepadState, changes
 from perframe.host.input import (
@@ -30,10 +30,10 @@ from perframe.host.pixels import Pixels
 
 # Headless contexts on Linux are EGL's. If a thread with a current EGL context makes a GLX context current, X ends the
 # process. So windows use EGL too if they can.
+_VIRTUAL = ", or Xvfb (xvfb-run)" if sys.platform.startswith("linux") else ""
 _APIS = (
     (glfw.EGL_CONTEXT_API, glfw.NATIVE_CONTEXT_API) if sys.platform.startswith("linux") else (glfw.NATIVE_CONTEXT_API,)
 )
-_VERSIONS = ((4, 3), (3, 3))
 
 _KEYS = {
     value: name.removeprefix("KEY_").lower()
@@ -264,9 +264,10 @@ def _create_window(size: tuple[int, int], title: str) -> Any:
     with warnings.catch_warnings():  # the raised error contains glfw's warnings
         warnings.simplefilter("ignore", glfw.GLFWError)
         if not glfw.init():
-            raise BackendError(f"no window: {_reason()}; a display is needed, or Xvfb (xvfb-run)")
+            raise BackendError(f"no window: {_reason()}; a display is needed{_VIRTUAL}")
         reasons = []
-        for api, (major, minor) in itertools.product(_APIS, _VERSIONS):
+        for api, version in itertools.product(_APIS, versions()):
+            major, minor = version // 100, version // 10 % 10
             glfw.default_window_hints()
             glfw.window_hint(glfw.CONTEXT_CREATION_API, api)
             glfw.window_hint(glfw.CONTEXT_VERSION_MAJOR, major)
@@ -279,10 +280,7 @@ def _create_window(size: tuple[int, int], title: str) -> Any:
             reasons.append(f"GL {major}.{minor}: {_reason()}")
         if Window._open_windows == 0:
             glfw.terminate()
-    raise BackendError(
-        f"no window with OpenGL 3.3 or newer ({'; '.join(reasons)}). "
-        "Install a driver: apt install libegl1 libgl1 libgl1-mesa-dri installs Mesa's, which needs no GPU"
-    )
+    raise BackendError(f"no window with OpenGL 3.3 or newer ({'; '.join(reasons)}): {install_advice()}")
 
 
 def _monitor_below(window: tuple[int, int, int, int]) -> Any:

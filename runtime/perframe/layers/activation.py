@@ -15,6 +15,7 @@ from perframe.layers.vocabulary import (
     log1p,
     maximum,
     minimum,
+    round_even,
     tanh,
     where,
 )
@@ -66,6 +67,11 @@ def Sigmoid(x):
 @elementwise((-9, 9))
 def HardSigmoid(x, *, alpha=0.2, beta=0.5):
     return clamp(alpha * x + beta, 0, 1)
+
+
+@elementwise((-9, 9))
+def FakeQuantize(x, *, scale=0.1, zero=3.0, low=0.0, high=255.0, to_scale=0.1, to_zero=3.0):
+    return (clamp(round_even(x / scale) + zero, low, high) - to_zero) * to_scale
 
 
 @elementwise((-9, 9))

@@ -43,6 +43,9 @@ PASSES = (
 
 _SHADERS = (
     "spell_out",
+    "whole_products",
+    "remove_noops",
+    "fake_quantize",
     "fuse_attention",
     "remove_unused",
     "fold_weights",

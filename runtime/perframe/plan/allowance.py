@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from time import perf_counter
 
 SMOOTHING = 0.3  # the share of a new measurement in what a step is expected to take
 FIRST_PARTS = 32  # a step that has not run before is tried with such a part of its rows
+LEAST_PARTS = 8  # a step is not divided for less than such a part of the frame's milliseconds: each piece costs a wait
 
 Position = tuple[int, int]  # a step of a segment, and the first of its rows that has not run
+Piece = tuple[int, int] | int  # some rows of a step, as the first and their number; or the end of whole steps
 
 
 class Spent(float):
-    """The milliseconds that a run took in one frame. `longest` is the layer of the piece that took most of them, and
+    """The milliseconds that a run takes in one frame: measured, or expected where a GPU has not reported yet. `longest`
+    is the layer of the longest piece that was measured since the last frame, or is expected in this one, and
     `longest_ms` its milliseconds. `is_last` says whether the run is over.
     """
 
@@ -22,14 +26,18 @@ class Spent(float):
     is_last: bool = False
 
 
+_slices = itertools.count()
+
+
 @dataclass
 class Allowance:
-    """The seconds that a run may take until it gives the frame back."""
+    """The seconds that a run may take until it gives the frame back. `slice` is another number in each frame."""
 
     seconds: float
     spent: float = 0.0
     longest: str = ""
     longest_seconds: float = 0.0
+    slice: int = field(default_factory=_slices.__next__)
 
     @property
     def left(self) -> float:
@@ -44,11 +52,16 @@ class Allowance:
     def spend(self, seconds: float, what: str) -> None:
         """Note what a piece of the run took."""
         self.spent += seconds
+        self.note(seconds, what)
+
+    def note(self, seconds: float, what: str) -> None:
+        """Note what a piece took whose seconds are counted already."""
         if seconds >= self.longest_seconds:
             self.longest, self.longest_seconds = what, seconds
 
     def refill(self) -> Spent:
         """Begin another frame. Returns what the last one took."""
+        self.slice = next(_slices)
         taken = Spent(self.spent * 1000)
         taken.longest, taken.longest_ms = self.longest, self.longest_seconds * 1000
         self.spent = self.longest_seconds = 0.0
@@ -61,27 +74,50 @@ class StepCosts:
 
     def __init__(self) -> None:
         self.seconds: list[float] = []
+        self.error = 0.0  # the usual difference of what a piece takes from what is expected, as a share of that
 
-    def end_of(self, begin: int, count: int, left: float) -> int:
-        """The end of the steps that fit into so many seconds, from `begin` on and of `count` in all: at least one."""
-        self._begin(count)
+    def piece(self, at: Position, rows: int, count: int, allowance: Allowance) -> Piece | None:
+        """What of the `count` steps fits into the rest of the frame, from `at` on, where a step of `rows` rows waits.
+        None if nothing fits: the frame's first piece runs in any case.
+        """
+        if not self.seconds:
+            self.seconds = [math.inf] * count
+        (step, row), is_first = at, allowance.spent == 0
+        expected, left = self.seconds[step], allowance.left / (1 + 2 * self.error)
+        if row == 0 and expected <= left:
+            return self._end_of(step, count, left)
+        if not math.isfinite(expected):
+            if not is_first and allowance.left < allowance.seconds / 2:
+                return None
+            return step + 1 if rows == 1 else (row, min(rows - row, -(-rows // FIRST_PARTS)))
+        if rows == 1:
+            return step + 1 if is_first else None
+        if expected * (rows - row) <= left * rows:
+            return row, rows - row
+        some = int(left * rows / expected)
+        if is_first:
+            return row, max(some, 1)
+        return (row, some) if some * expected * LEAST_PARTS >= rows * allowance.seconds else None
+
+    def expected(self, step: int, piece: Piece, rows: int) -> float:
+        """What a piece that begins with `step`, a step of `rows` rows, is expected to take."""
+        if isinstance(piece, int):
+            return sum(self.seconds[step:piece])
+        return self.seconds[step] * piece[1] / rows
+
+    def learn_piece(self, step: int, piece: Piece, rows: int, measured: float) -> None:
+        """Note what a piece took."""
+        if isinstance(piece, int):
+            self.learn(step, piece, measured)
+        else:
+            self.learn_rows(step, piece[1], rows, measured)
+
+    def _end_of(self, begin: int, count: int, left: float) -> int:
         total, end = self.seconds[begin], begin + 1
         while end < count and total + self.seconds[end] <= left:
             total += self.seconds[end]
             end += 1
         return end
-
-    def rows_of(self, step: int, row: int, rows: int, count: int, left: float) -> int | None:
-        """How many rows of a step fit into so many seconds, from `row` on: at least one. None if the whole step fits,
-        or cannot be divided.
-        """
-        self._begin(count)
-        expected = self.seconds[step]
-        if rows == 1 or (row == 0 and expected <= left):
-            return None
-        if not math.isfinite(expected):
-            return min(rows - row, -(-rows // FIRST_PARTS))
-        return min(rows - row, max(1, int(left * rows / expected))) if expected > 0 else rows - row
 
     def learn(self, begin: int, end: int, measured: float) -> None:
         """Note what steps took together: each is expected to take the share of it that was expected before."""
@@ -89,18 +125,22 @@ class StepCosts:
         if not math.isfinite(expected) or expected <= 0:
             self.seconds[begin:end] = [measured / (end - begin)] * (end - begin)
             return
+        self._note(measured / expected)
         factor = 1 + SMOOTHING * (measured / expected - 1)
         self.seconds[begin:end] = [cost * factor for cost in self.seconds[begin:end]]
 
-    def learn_rows(self, step: int, row: int, some: int, rows: int, measured: float) -> None:
+    def learn_rows(self, step: int, some: int, rows: int, measured: float) -> None:
         """Note what some rows of a step took."""
         whole, expected = measured * rows / some, self.seconds[step]
-        known = math.isfinite(expected) and (row or some < rows)
-        self.seconds[step] = expected + SMOOTHING * (whole - expected) if known else whole
+        if not math.isfinite(expected) or expected <= 0:
+            self.seconds[step] = whole
+            return
+        self._note(whole / expected)
+        self.seconds[step] = expected + SMOOTHING * (whole - expected)
 
-    def _begin(self, count: int) -> None:
-        if not self.seconds:
-            self.seconds = [math.inf] * count
+    def _note(self, ratio: float) -> None:
+        """Note what a piece took, as a share of what was expected. One hold-up counts as no more than a doubling."""
+        self.error += SMOOTHING * (min(abs(ratio - 1), 1.0) - self.error)
 
 
 class Stopwatch:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from dataclasses import dataclass, field
 from time import perf_counter_ns
@@ -11,12 +12,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perframe.backends.operand import Operand
-from perframe.backends.protocol import KEPT, Access, Backend, Program, Step, TimedProgram, TimedRun
-from perframe.plan.allowance import Allowance, Position, StepCosts, Stopwatch
+from perframe.backends.protocol import KEPT, Access, Backend, Measured, Program, Step, TimedProgram, TimedRun
+from perframe.plan.allowance import Allowance, Piece, Position, StepCosts, Stopwatch
 from perframe.tensor import BackendType, Storage
 from perframe.tensor.readback import FrameState
 
 Array = NDArray[Any]
+
+
+SLICES_AHEAD = 3  # the GPU may have the work of so many frames
+
+
+@dataclass(frozen=True)
+class _Begun:
+    """A piece that a GPU has not reported yet."""
+
+    work: Measured
+    slice: int
+    step: int
+    piece: Piece
+    rows: int
 
 
 @dataclass
@@ -29,6 +44,7 @@ class Segment:
     access: Access = field(default_factory=Access)
     program: Program | None = None
     costs: StepCosts = field(default_factory=StepCosts)
+    _begun: deque[_Begun] = field(default_factory=deque)
 
     def __len__(self) -> int:
         return len(self.steps)
@@ -44,24 +60,42 @@ class Segment:
         self.backend.submit(self.program, 0, len(self.steps), self.access)
 
     def spend(self, at: Position, allowance: Allowance) -> Position:
-        """Run as many whole steps as the allowance covers, or some rows of one step. Waits for them, and returns the
-        next position.
+        """Submit as many whole steps as the allowance covers, or some rows of one step. Returns the next position: `at`
+        if nothing fits into the rest of the frame, or if a GPU still has the work of earlier frames.
+
+        It waits for the CPU, and for steps that never ran. A GPU reports later.
         """
         assert self.program is not None
-        step, row = at
-        rows, count = self.program.rows(step), len(self.steps)
-        some = self.costs.rows_of(step, row, rows, count, allowance.left)
-        if some is not None:
-            seconds = self.backend.measure(self.program, step, step + 1, self.access, (row, some))
-            self.costs.learn_rows(step, row, some, rows, seconds)
-            after = (step, row + some) if row + some < rows else (step + 1, 0)
+        if not self._learn(allowance):
+            return at
+        step, rows = at[0], self.program.rows(at[0])
+        piece = self.costs.piece(at, rows, len(self.steps), allowance)
+        if piece is None:
+            return at
+        expected = self.costs.expected(step, piece, rows)
+        end, some = (piece, None) if isinstance(piece, int) else (step + 1, piece)
+        wait = not math.isfinite(expected)
+        work = self.backend.measure(self.program, step, end, self.access, some, wait)
+        seconds = work.seconds
+        if seconds is None:
+            self._begun.append(_Begun(work, allowance.slice, step, piece, rows))
+            allowance.spend(expected, self.layers[step])
         else:
-            end = self.costs.end_of(step, count, allowance.left)
-            seconds = self.backend.measure(self.program, step, end, self.access)
-            self.costs.learn(step, end, seconds)
-            after = end, 0
-        allowance.spend(seconds, self.layers[step])
-        return after
+            self.costs.learn_piece(step, piece, rows, seconds)
+            allowance.spend(seconds, self.layers[step])
+        return (end, 0) if some is None or sum(some) >= rows else (step, sum(some))
+
+    def _learn(self, allowance: Allowance) -> bool:
+        """Learn from pieces that have ended. Returns whether the GPU keeps up."""
+        while self._begun:
+            begun = self._begun[0]
+            seconds = begun.work.seconds
+            if seconds is None:
+                return len({one.slice for one in self._begun} - {allowance.slice}) < SLICES_AHEAD
+            self.costs.learn_piece(begun.step, begun.piece, begun.rows, seconds)
+            allowance.note(seconds, self.layers[begun.step])
+            self._begun.popleft()
+        return True
 
     def take_runs(self, wait: bool = False) -> list[TimedRun]:
         """Return the timed runs since the last call, if the backend times steps. `wait` blocks for a GPU's times."""

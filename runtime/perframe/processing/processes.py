@@ -41,10 +41,10 @@ def run_processes(settings: Settings, chunks: Sequence[Chunk], jobs: int, tell: 
     count = min(jobs, len(chunks))
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     threads, paths = str(max(1, cores // count)), os.pathsep.join(sys.path)
-    environment = {"PERFRAME_THREADS": threads, **os.environ, "PYTHONPATH": paths}
+    environment = {"PERFRAME_THREADS": threads, **os.environ, "PYTHONPATH": paths, "PYTHONIOENCODING": "utf-8"}
     command = [sys.executable, "-m", "perframe.processing.worker"]
     processes = [
-        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
+        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, encoding="utf-8", env=environment)
         for _ in range(count)
     ]
     try:

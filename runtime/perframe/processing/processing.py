@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
+
+from filelock import FileLock, Timeout
 
 from perframe.backends import backend_type
 from perframe.errors import InputError
@@ -22,6 +24,7 @@ from perframe.processing.processes import run_here, run_on_ray, run_processes
 from perframe.processing.settings import CHUNK, Chunk, Settings, difference, split_script
 
 Progress = Callable[[str, float], object]
+LOCK = "lock"
 
 
 @dataclass(frozen=True)
@@ -98,8 +101,40 @@ def process(
     tell("reading the source", 0.0)
     feed = open_feed(settings.source, rate=rate)
     total = _total(feed, settings)
-    _begin(settings, overwrite)
-    chunks = [Chunk(first, min(first + chunk, total)) for first in range(0, total, chunk)]
+    with _alone(settings):
+        _begin(settings, overwrite)
+        resumed = _make(settings, feed, total, jobs, ray, tell)
+        settings.plan.unlink()
+    return Processed(Path(settings.out), total, resumed, time.perf_counter() - began)
+
+
+@contextmanager
+def _alone(settings: Settings) -> Iterator[None]:
+    """Keep other processes from the result meanwhile. The system ends the lock of a process that dies. At the end the
+    work folder goes, unless there is something to go on with.
+    """
+    lock = FileLock(settings.work / LOCK)
+    try:
+        settings.work.mkdir(exist_ok=True)
+        lock.acquire(timeout=0)
+    except Timeout:
+        raise InputError(f"another run is making {settings.out!r} right now: wait for its end, or stop it") from None
+    except OSError as error:
+        raise InputError(f"the folder {str(settings.work)!r} cannot be written ({error}): choose another OUT") from None
+    try:
+        yield
+    finally:
+        lock.release()
+        if not settings.plan.exists():
+            _clear(settings.work)
+            (settings.work / LOCK).unlink(missing_ok=True)
+            with suppress(OSError):  # another run has begun, or the folder holds files of others
+                settings.work.rmdir()
+
+
+def _make(settings: Settings, feed: Feed, total: int, jobs: int, ray: str | None, tell: Progress) -> int:
+    """Make all chunks that are not there, and join them. Return the number of pictures that were there."""
+    chunks = [Chunk(first, min(first + settings.chunk, total)) for first in range(0, total, settings.chunk)]
     left = [one for one in chunks if not settings.chunk_file(one).exists()]
     resumed = done = total - sum(one.stop - one.first for one in left)
 
@@ -120,8 +155,7 @@ def process(
         tell("joining the parts", 1.0)
         parts = [(one.first, settings.chunk_file(one)) for one in chunks]
         join(parts, Path(settings.out), Fraction(settings.rate or feed.rate), _sound_of(feed, settings, total))
-    shutil.rmtree(settings.work)
-    return Processed(Path(settings.out), total, resumed, time.perf_counter() - began)
+    return resumed
 
 
 def _absolute(source: str | os.PathLike[str]) -> str:
@@ -165,13 +199,13 @@ def _total(feed: Feed, settings: Settings) -> int:
 
 
 def _begin(settings: Settings, overwrite: bool) -> None:
-    """Make the folder that remembers what is done, or go on with the one that is there.
+    """Note what is made in the work folder, or go on with what an earlier run has made.
 
-    Raises InputError if the result is there, or if the folder is that of other settings.
+    Raises InputError if the result is there, or if the work folder is that of other settings.
     """
-    out, plan = Path(settings.out), settings.work / "plan.json"
+    out, plan = Path(settings.out), settings.plan
     if overwrite:
-        shutil.rmtree(settings.work, ignore_errors=True)
+        plan.unlink(missing_ok=True)
     elif plan.exists():
         changed = difference(json.loads(plan.read_text(encoding="utf-8")), settings.identity())
         if changed:
@@ -184,12 +218,17 @@ def _begin(settings: Settings, overwrite: bool) -> None:
         return
     elif out.exists() and (settings.is_video or any(out.iterdir())):
         raise InputError(f"{str(out)!r} is there already: choose another name, or `overwrite` it (--overwrite)")
-    shutil.rmtree(settings.work, ignore_errors=True)  # without a plan nothing was done
-    settings.work.mkdir()
+    _clear(settings.work)  # without a plan nothing was done
     if not settings.is_video:
         out.mkdir(exist_ok=True)
     text = json.dumps(settings.identity(), indent=2)
     write_whole(plan, lambda beside: beside.write_text(text, encoding="utf-8"))
+
+
+def _clear(work: Path) -> None:
+    remove_unfinished(work)
+    for path in work.glob("chunk-*"):
+        path.unlink()
 
 
 def _sound_of(feed: Feed, settings: Settings, total: int) -> Path | None:

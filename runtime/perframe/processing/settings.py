@@ -55,6 +55,11 @@ class Settings:
         return out.with_name(f"{out.name}.work")
 
     @property
+    def plan(self) -> Path:
+        """The file in it that says what is made."""
+        return self.work / "plan.json"
+
+    @property
     def is_video(self) -> bool:
         """Whether the result is a video; a folder otherwise."""
         return Path(self.out).suffix.lower() in VIDEOS

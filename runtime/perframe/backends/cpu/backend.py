@@ -23,7 +23,7 @@ from perframe.backends.cpu.refit.template import CpuTemplate
 from perframe.backends.cpu.threads import jobs
 from perframe.backends.operand import Array, Operand, Scratch, StorageRange
 from perframe.backends.precision import FULL, Precision
-from perframe.backends.protocol import Access, LayerLike, Lent, Program, Step, Workspace
+from perframe.backends.protocol import Access, Done, LayerLike, Lent, Program, Step, Workspace
 from perframe.backends.refit import ProgramTemplate
 from perframe.errors import BackendError, InputError
 from perframe.sizes.open_dims import Positions
@@ -234,15 +234,23 @@ class CpuBackend:
         self._last = begin_job(begin_run, sources, targets)
 
     def measure(
-        self, program: Program, begin: int, end: int, access: Access, rows: tuple[int, int] | None = None
-    ) -> float:
-        """Run the steps, and wait for them. If they fail, readbacks of their values raise the error."""
+        self,
+        program: Program,
+        begin: int,
+        end: int,
+        access: Access,
+        rows: tuple[int, int] | None = None,
+        wait: bool = True,
+    ) -> Done:
+        """Run the steps, and wait for them in any case: the frame's own work gets the cores afterwards. If the steps
+        fail, readbacks of their values raise the error.
+        """
         start = perf_counter()
         self.submit(program, begin, end, access, rows)
         if self._last is not None:
             with suppress(Exception):
                 self._last.wait()
-        return perf_counter() - start
+        return Done(perf_counter() - start)
 
     def flush(self) -> None:
         """Do nothing: worker threads begin jobs by themselves."""

@@ -25,9 +25,10 @@ from perframe.backends.gl.steps import (
     unsupported,
 )
 from perframe.backends.gl.storage import GLStorage
+from perframe.backends.gl.timers import WorkClock
 from perframe.backends.operand import Array, Operand, Scratch
 from perframe.backends.precision import FULL, Precision
-from perframe.backends.protocol import Access, LayerLike, Program, Step, Workspace
+from perframe.backends.protocol import Access, Done, LayerLike, Measured, Program, Step, Workspace
 from perframe.errors import BackendError, InputError
 from perframe.layers.homes import module_of
 from perframe.tensor import BackendType, DataType, Storage
@@ -109,6 +110,7 @@ class GLBackend:
     def __init__(self, device: Device, precision: Precision = FULL) -> None:
         self.device, self.precision = device, precision
         self._pool = Pool(self)
+        self._clock = WorkClock(device)
 
     @property
     def memory(self) -> Hashable:
@@ -204,20 +206,32 @@ class GLBackend:
             program.run(begin, end)
 
     def measure(
-        self, program: Program, begin: int, end: int, access: Access, rows: tuple[int, int] | None = None
-    ) -> float:
-        """Submit the steps, and wait until the GPU has finished them."""
+        self,
+        program: Program,
+        begin: int,
+        end: int,
+        access: Access,
+        rows: tuple[int, int] | None = None,
+        wait: bool = True,
+    ) -> Measured:
+        """Submit the steps, and measure their time. Without `wait` the GPU's clock measures it, if there is one. A
+        software device is waited for in any case: its clock misses a part of the work, and its work needs the cores.
+        """
         start = perf_counter()
-        if rows is None:
-            self.submit(program, begin, end, access)
-        else:
-            for planned, new in access.take_rebinds():
-                program.replace(planned, new)
-            assert isinstance(program, GLProgram)  # it is of this backend
-            program.run_rows(begin, rows)
-        with self.device.current():
-            self.device.gl.glFinish()  # llvmpipe signals a fence before its draws are done
-        return perf_counter() - start
+        with self.device.using() as gl:
+            work = None if wait or self.device.is_software else self._clock.begin()
+            if rows is None:
+                self.submit(program, begin, end, access)
+            else:
+                for planned, new in access.take_rebinds():
+                    program.replace(planned, new)
+                assert isinstance(program, GLProgram)  # it is of this backend
+                program.run_rows(begin, rows)
+            if work is not None:
+                work.end(perf_counter() - start)
+                return work
+            gl.glFinish()  # llvmpipe signals a fence before its draws are done
+        return Done(perf_counter() - start)
 
     def flush(self) -> None:
         """Hand submitted work to the GPU, and keep one of the programs that were compiled on disk."""

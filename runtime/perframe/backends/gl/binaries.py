@@ -9,7 +9,6 @@ import ctypes
 import hashlib
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -21,14 +20,6 @@ from perframe.graphics.functions import get
 
 _FORMAT_COUNT, _FORMATS, _LENGTH, _IS_LINKED = 0x87FE, 0x87FF, 0x8741, 0x8B82
 _NAMES = (0x1F00, 0x1F01, 0x1F02)  # vendor, renderer, version
-_NO_BLOCK = 0xFFFFFFFF
-
-
-@dataclass(frozen=True)
-class LoadedProgram:
-    """A program that was linked from a binary. The context's end frees it."""
-
-    glo: int
 
 
 class ProgramBinaries:
@@ -50,28 +41,24 @@ class ProgramBinaries:
     def _driver(self) -> bytes:
         return b"\n".join(ctypes.string_at(self._gl.glGetString(name)) for name in _NAMES)
 
-    def load(self, texts: Sequence[str], samplers: Sequence[str], block: str) -> LoadedProgram | None:
-        """The program of these shaders, if a file has it and the driver takes it, with its uniform block at binding 0
-        and its samplers at units 0, 1, ...
-        """
+    @property
+    def are_kept(self) -> bool:
+        """Whether programs go to disk."""
+        return bool(self._formats)
+
+    def load(self, texts: Sequence[str]) -> int | None:
+        """The GL name of the program of these shaders, if a file has it and the driver takes it."""
         found = read(self._path(texts)) if self._formats else None
         if found is None or int(found[1]) not in self._formats:
             return None
         gl, linked = self._gl, ctypes.c_int()
-        name = gl.glCreateProgram()
+        name = int(gl.glCreateProgram())
         gl.glProgramBinary(name, int(found[1]), found[0], len(found[0]))
         gl.glGetProgramiv(name, _IS_LINKED, ctypes.byref(linked))
         if not linked.value:
             gl.glDeleteProgram(name)
             return None
-        for unit, sampler in enumerate(samplers):
-            place = gl.glGetUniformLocation(name, sampler.encode())
-            if place >= 0:  # the compiler drops samplers that a variant does not read
-                gl.glProgramUniform1i(name, place, unit)
-        index = gl.glGetUniformBlockIndex(name, block.encode())
-        if index != _NO_BLOCK:
-            gl.glUniformBlockBinding(name, index, 0)
-        return LoadedProgram(name)
+        return name
 
     def note(self, texts: Sequence[str], program: int) -> None:
         """Let `keep` write this program. It is not written at once: a driver may still compile it, in threads."""

@@ -22,6 +22,7 @@ from perframe.errors import BackendError, ClosedError
 from perframe.graphics import current_context
 from perframe.graphics.functions import Entries, generate, get
 from perframe.graphics.headless_context import FORKED, IS_EGL, claim_process, create_headless, entry_point
+from perframe.graphics.software import is_software
 from perframe.tensor.locks import new_lock
 
 MAX_INPUTS = 7
@@ -35,7 +36,7 @@ _RENDERER, _VERSION = 0x1F01, 0x1F02
 _TEXTURE_DTYPES = {"float": "f4", "half": "f2", "int": "i4"}  # moderngl's names for them
 _BESIDE_A_WINDOW = (
     "a window's GL context is current in this thread, and a headless one cannot be made beside it: give the worker the "
-    "window's context, ctx=moderngl.create_context()"
+    "window's context, ctx=app.ctx in a script, or else ctx=moderngl.create_context()"
 )
 _ANOTHER_THREAD = (
     "a GL worker or tensor was used from another thread than the one that made it: a GL context belongs to one thread"
@@ -105,7 +106,8 @@ class Device:
             raise BackendError(_NOT_CURRENT)
         # The context is current here. Elsewhere GL returns no name, and a software device would pass for a GPU.
         renderer = self.gl.glGetString(_RENDERER)
-        self._is_llvmpipe = renderer is not None and b"llvmpipe" in ctypes.string_at(renderer)
+        name = ctypes.string_at(renderer).decode(errors="replace") if renderer else ""
+        self._is_llvmpipe, self.is_software = "llvmpipe" in name, is_software(name)
         # This fence exists in this context alone. A handle proves less: a new context may get a dead one's handle.
         self._mark = self.gl.glFenceSync(_COMMANDS_COMPLETE, 0)
         self._conditional = ConditionalRendering(self.gl)
@@ -365,11 +367,9 @@ def _headless() -> Device:
     default = moderngl._store.default_context  # type: ignore[attr-defined]
     try:
         ctx = create_headless(moderngl.create_context)
-        if IS_EGL and current_context.current().context is None:
+        if current_context.current().context is None:
             raise BackendError(_BESIDE_A_WINDOW)
-        device = Device(ctx, owned=True)
-        ctx.__exit__(None, None, None)  # type: ignore[no-untyped-call]
-        return device
+        return Device(ctx, owned=True)
     finally:
         moderngl._store.default_context = default  # type: ignore[attr-defined]
         current_context.restore(previous)

@@ -250,6 +250,7 @@ class TexturePasses:
         named = {sampler: Name(texture, "glo") for sampler, texture in textures.items()}
         binding = Binding(name, kernel, inputs, output, params, defines, "", named)
         step = self._backends[storage.backend_type].bind(binding)
+        self._device.programs.settle()
         return Pass(self._device, kernel, Replay(step, *planned), output.shape.size)
 
     def viewport(self, framebuffer: Any) -> tuple[int, int, int, int]:

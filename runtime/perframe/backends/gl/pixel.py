@@ -31,6 +31,7 @@ _FRAMEBUFFER, _TRIANGLES = 0x8D40, 4
 _TARGETS = range(0x8CE0, 0x8CE0 + SHEETS)  # GL_COLOR_ATTACHMENT0 and so on
 _PACK_BUFFER, _BYTES = 0x88EB, 16
 _PIXELS = {"float": (0x1908, 0x1406), "int": (0x8D99, 0x1404)}  # RGBA of floats, RGBA_INTEGER of ints
+_COLUMNS = 16  # of a part of a row: what a frame draws at least
 
 
 class Framebuffers:
@@ -134,14 +135,14 @@ class PixelStep(KernelStep):
         super().__init__(device, binding, "pixel", texture_accessors(device, kinds), {}, samplers)
         self._vertex_array = device.vertex_array
         self._width, self._height = texture_size(binding.output.shape.size, device.texture_shift)
-        self._parts = binding.parts(self._height)
+        self._parts = [(0, first, self._width, count) for first, count in binding.parts(self._height)]
         self._is_long = binding.is_long
         self._instances = min(SHEETS, count_texels(binding.output.shape.size)) if self._is_long else 1
 
     @property
     def rows(self) -> int:
-        """The number of parts that it may be drawn in: the rows of texels."""
-        return self._height
+        """The number of parts that it may be drawn in: so many columns of each row of texels."""
+        return self._height * -(-self._width // _COLUMNS)
 
     def record(self, commands: CommandList, uniforms: int, rows: tuple[int, int] | None = None) -> None:
         """Record the draws of triangles that cover the output's texels, or parts of them, or some rows: the first, and
@@ -155,9 +156,26 @@ class PixelStep(KernelStep):
         target = Name(self._output, "framebuffers.any" if self._is_long else "framebuffers.every")
         commands.set(1, "glBindFramebuffer", _FRAMEBUFFER, target)
         commands.set(0, "glBindVertexArray", self._vertex_array)
-        for first, count in self._parts if rows is None else [rows]:
-            commands.set(0, "glViewport", 0, first, self._width, count)
+        for area in self._parts if rows is None else areas(self._width, *rows):
+            commands.set(0, "glViewport", *area)
             commands.call("glDrawArraysInstanced", _TRIANGLES, 0, 3, self._instances)
+
+
+def areas(width: int, first: int, count: int) -> list[tuple[int, int, int, int]]:
+    """The rectangles of texels that are so many parts of the rows of a texture, from a part on: x, y, width, height."""
+    across = -(-width // _COLUMNS)
+    (y, part), (end, rest) = divmod(first, across), divmod(first + count, across)
+    if y == end:
+        return [(part * _COLUMNS, y, (rest - part) * _COLUMNS, 1)]
+    found = []
+    if part:
+        found.append((part * _COLUMNS, y, width - part * _COLUMNS, 1))
+        y += 1
+    if y < end:
+        found.append((0, y, width, end - y))
+    if rest:
+        found.append((0, end, rest * _COLUMNS, 1))
+    return found
 
 
 def texture_accessors(device: Device, kinds: Mapping[str, str]) -> list[str]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import struct
+from collections import deque
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
@@ -16,6 +17,7 @@ from typing import Any
 import moderngl
 
 from perframe.backends.gl.binaries import ProgramBinaries
+from perframe.backends.gl.linking import Linking, begin_linking
 from perframe.backends.gl.texels import SHEETS
 from perframe.errors import BackendError
 from perframe.resources import resource
@@ -29,8 +31,10 @@ LAYERED = "LAYERED"  # a define: the caller's textures are layers of array textu
 FORMULA_NUMBERS = "p"  # the array from which formulas read their numbers
 KEPT = 1024  # so many answers about shaders are kept: layers are often alike, and reading a text takes long
 _COMPONENTS = {"int": 1, "float": 1, "ivec2": 2, "vec2": 2, "ivec4": 4, "vec4": 4, "mat3": 12}
+_NO_BLOCK = 0xFFFFFFFF
 _LAYER_EXTENSIONS = {"GL_ARB_shader_viewport_layer_array", "GL_AMD_vertex_shader_layer"}
 _DECLARATION = re.compile(r"^//@ (input|param|texture|include) (.+)$")
+_GOES_ON = re.compile(r"^(?:.*\\\n)+.*", re.MULTILINE)
 _PARAM = re.compile(r"^(\w+) (\w+)(?:\[(\d+)\])?$")
 
 
@@ -47,7 +51,7 @@ class Parameter:
         return f"    {self.type} {self.name}{'' if self.count is None else f'[{self.count}]'};"
 
 
-@dataclass(frozen=True, eq=False)  # there is one of each: what is known of it is kept by its identity
+@dataclass(frozen=True, eq=False)  # equal by identity, so that caches can use it as a key
 class Kernel:
     """A shader body, and the declarations of its `//@` lines: the tensors that it reads, the caller's textures that it
     samples, and its parameters. A line `//@ include order` stands for the text of `shaders/lib/order.glsl`.
@@ -242,7 +246,12 @@ def _compose(
     # A layer and its epilogue may use the same formula. Each function is one line, and GLSL accepts it only once.
     functions = "\n".join(dict.fromkeys(functions.splitlines()))
     parts = {"math": _library("math"), "functions": functions, "body": kernel.body, "version": version}
-    return _shell(shell).substitute(parts, declarations="\n".join(lines))
+    return _in_whole_lines(_shell(shell).substitute(parts, declarations="\n".join(lines)))
+
+
+def _in_whole_lines(text: str) -> str:
+    """Join lines that go on after a backslash, which GLSL 3.30 does not have, and keep the numbers of other lines."""
+    return _GOES_ON.sub(lambda found: found[0].replace("\\\n", " ") + "\n" * found[0].count("\n"), text)
 
 
 def shaders_on_sheets(extensions: set[str]) -> dict[str, str]:
@@ -258,20 +267,42 @@ class ProgramCache:
     """Compiled programs of one context, by their text."""
 
     def __init__(self, ctx: moderngl.Context, gl: Any) -> None:
-        self._ctx, self._binaries = ctx, ProgramBinaries(ctx, gl)
-        self._programs: dict[str, Any] = {}
+        self._gl, self._binaries = gl, ProgramBinaries(ctx, gl)
+        self._programs: dict[str, int] = {}
+        self._begun: deque[_Begun] = deque()
         self.on_sheets = shaders_on_sheets(ctx.extensions)
         self.compiled = 0  # the number of programs compiled so far, for tests; those from files are not among them
 
-    def get(self, text: str, samplers: Sequence[str], name: str) -> Any:
-        """The program of this text, with its uniform block at binding 0 and its samplers at units 0, 1, ..."""
-        program: Any = self._programs.get(text)
-        if program is None:
+    def get(self, text: str, samplers: Sequence[str], kernel: str, layer: str = "") -> int:
+        """The GL name of the program of this text, which is the kernel's. It may run after `settle`, whose error also
+        names the layer.
+        """
+        found = self._programs.get(text)
+        if found is None:
             stages = self._stages(text)
-            found = self._binaries.load(tuple(stages.values()), samplers, BLOCK)
-            program = found or self._compile(stages, samplers, name)
-            self._programs[text] = program
-        return program
+            found = self._binaries.load(tuple(stages.values()))
+            if found is None:
+                linking = begin_linking(self._gl, stages, self._binaries.are_kept)
+                named = f"{kernel} of the layer {layer!r}" if layer else kernel
+                self._begun.append(_Begun(text, stages, samplers, named, linking))
+                found = linking.glo
+            else:
+                self._number(found, samplers)
+            self._programs[text] = found
+        return found
+
+    def settle(self) -> None:
+        """Wait until all programs are linked. Raises BackendError for one that the driver refuses."""
+        while self._begun:
+            begun = self._begun.popleft()
+            failure = begun.linking.failure(self._gl)
+            if failure is not None:
+                del self._programs[begun.text]
+                excerpt = _excerpt([*begun.stages.values()][-1], failure)
+                raise BackendError(f"shader {begun.name} does not compile: {failure}\n{excerpt}")
+            self.compiled += 1
+            self._number(begun.linking.glo, begun.samplers)
+            self._binaries.note(tuple(begun.stages.values()), begun.linking.glo)
 
     def keep(self, most: int | None = None) -> None:
         """Write programs that were compiled, or so many of them, to disk. The context is current."""
@@ -284,22 +315,28 @@ class ProgramCache:
         first = self.on_sheets if "\n#define LONG" in text else {"vertex_shader": _shell_text("triangle")}
         return {**first, "fragment_shader": text}
 
-    def _compile(self, stages: Mapping[str, str], samplers: Sequence[str], name: str) -> Any:
-        program: Any
-        try:
-            make: Any = self._ctx.compute_shader if "source" in stages else self._ctx.program
-            program = make(**stages)
-        except Exception as error:  # moderngl raises Exception itself
-            excerpt = _excerpt([*stages.values()][-1], str(error))
-            raise BackendError(f"shader {name} does not compile: {error}\n{excerpt}") from None
-        self.compiled += 1
+    def _number(self, program: int, samplers: Sequence[str]) -> None:
+        """Put its uniform block at binding 0, and its samplers at units 0, 1, ..."""
+        gl = self._gl
+        gl.glUseProgram(program)
         for unit, sampler in enumerate(samplers):
-            if sampler in program:  # the compiler drops samplers that a variant does not read
-                program[sampler].value = unit
-        if BLOCK in program:
-            program[BLOCK].binding = 0
-        self._binaries.note(tuple(stages.values()), program.glo)
-        return program
+            place = gl.glGetUniformLocation(program, sampler.encode())
+            if place >= 0:  # the compiler drops samplers that a variant does not read
+                gl.glUniform1i(place, unit)
+        index = gl.glGetUniformBlockIndex(program, BLOCK.encode())
+        if index != _NO_BLOCK:
+            gl.glUniformBlockBinding(program, index, 0)
+
+
+@dataclass(frozen=True)
+class _Begun:
+    """A program that is being linked."""
+
+    text: str
+    stages: Mapping[str, str]
+    samplers: Sequence[str]
+    name: str
+    linking: Linking
 
 
 def _excerpt(text: str, error: str) -> str:

@@ -18,6 +18,8 @@ from perframe.backends.gl.timers import TIMESTAMP, StepTimers
 from perframe.backends.protocol import Step, TimedRun
 from perframe.tensor import Storage
 
+MOST_LISTS = 128  # of a program; the oldest goes
+
 
 class GLStep(Step, Protocol):
     """A bound step. Its program sets its offset in the uniform buffer."""
@@ -54,8 +56,9 @@ class GLProgram:
             step.offset = len(data)
             data += step.block + bytes(-len(step.block) % alignment)
         self._uniforms: moderngl.Buffer | None = None
-        if data:
-            with device.using():
+        with device.using():
+            device.programs.settle()
+            if data:
                 self._uniforms = device.buffer(len(data))
                 self._uniforms.write(bytes(data))
 
@@ -99,6 +102,8 @@ class GLProgram:
         """
         found = self._lists.get((begin, end, timed))
         if found is None:
+            if len(self._lists) >= MOST_LISTS:  # a budget cuts a run elsewhere in each frame
+                self._stamps.pop(self._lists.pop(next(iter(self._lists))), None)
             found = CommandList(self._device.gl, self._bound)
             uniforms = self._uniforms.glo if self._uniforms is not None else 0
             rows = []

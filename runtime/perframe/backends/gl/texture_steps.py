@@ -126,7 +126,8 @@ class Draw:
         self.kernel = load_kernel("convert/tensor_to_texture")
         accessors = [ReadBuffer("X", kind, 0).accessor] if compute else texture_accessors(device, {"X": kind})
         text = compose(self.kernel, "draw", accessors, {"O_TYPE": "float"}, "", 430 if compute else 330)
-        self._program = device.programs.get(text, [] if compute else ["X_texture"], self.kernel.name).glo
+        self._program = device.programs.get(text, [] if compute else ["X_texture"], self.kernel.name)
+        device.programs.settle()
         self._vertex_array, self._sampler, self._compute = device.vertex_array, device.sampler, compute
         self.input: Any = None
         self.target, self.viewport, self.written = 0, (0, 0, 0, 0), [True] * 4

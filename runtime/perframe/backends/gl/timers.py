@@ -21,6 +21,7 @@ from perframe.backends.protocol import KEPT, TimedRun
 
 RUNS = 4  # so many runs wait for their times at most; a run beside them is not timed
 TIMESTAMP = 0x8E28
+Queries = ctypes.Array[ctypes.c_uint]  # the names of two
 _COUNTER_BITS, _RESULT, _AVAILABLE = 0x8864, 0x8866, 0x8867
 
 
@@ -34,9 +35,7 @@ class StepTimers:
     def __init__(self, device: Device, steps: int) -> None:
         self._device = device
         self._shortest = np.full(steps, np.inf)
-        bits = ctypes.c_int()
-        device.gl.glGetQueryiv(TIMESTAMP, _COUNTER_BITS, ctypes.byref(bits))
-        most = RUNS * (steps + 1) if bits.value else 0  # a driver without a clock has no bits
+        most = RUNS * (steps + 1) if _has_clock(device.gl) else 0
         self._queries = (ctypes.c_uint * most)()
         device.gl.glGenQueries(most, self._queries)
         self._names = np.array(self._queries, np.uint32)
@@ -97,6 +96,75 @@ class StepTimers:
     def __del__(self) -> None:
         if len(self._names):
             self._device.free_later(partial(self._device.gl.glDeleteQueries, len(self._names), self._queries))
+
+
+class WorkClock:
+    """Times pieces of work by the GPU's clock, without waiting. Its queries are used again."""
+
+    def __init__(self, device: Device) -> None:
+        self._device = device
+        self._free: list[Queries] = []
+        self._exists: bool | None = None
+
+    def begin(self) -> TimedWork | None:
+        """Begin to time what is submitted from now on; None if the GPU has no clock. The context is current."""
+        if self._exists is None:
+            self._exists = _has_clock(self._device.gl)
+        if not self._exists:
+            return None
+        if not self._free:
+            made = (ctypes.c_uint * 2)()
+            self._device.gl.glGenQueries(2, made)
+            self._free.append(made)
+        return TimedWork(self._device, self._free)
+
+    def __del__(self) -> None:
+        for queries in self._free:
+            self._device.free_later(partial(self._device.gl.glDeleteQueries, 2, queries))
+
+
+class TimedWork:
+    """Work between two timestamps of the GPU."""
+
+    def __init__(self, device: Device, free: list[Queries]) -> None:
+        self._device, self._free = device, free
+        self._queries: Queries | None = free.pop()
+        self._submission = self._seconds = 0.0
+        device.gl.glQueryCounter(self._queries[0], TIMESTAMP)
+
+    def end(self, submission: float) -> None:
+        """All is submitted, which took so many seconds: a frame waits at least that long. The context is current."""
+        assert self._queries is not None
+        self._submission = submission
+        self._device.gl.glQueryCounter(self._queries[1], TIMESTAMP)
+
+    @property
+    def seconds(self) -> float | None:
+        """What the GPU took, or the submission if that is more. None while the GPU is not done."""
+        if self._queries is not None:
+            there, gl = ctypes.c_int(), self._device.gl
+            with self._device.current():
+                gl.glGetQueryObjectiv(self._queries[1], _AVAILABLE, ctypes.byref(there))
+                if not there.value:
+                    return None
+                stamps = (ctypes.c_uint64 * 2)()
+                for index, query in enumerate(self._queries):
+                    gl.glGetQueryObjectui64v(query, _RESULT, ctypes.addressof(stamps) + 8 * index)
+            self._seconds = max((stamps[1] - stamps[0]) / 1e9, self._submission)
+            self._free.append(self._queries)
+            self._queries = None
+        return self._seconds
+
+    def __del__(self) -> None:
+        if self._queries is not None:
+            self._device.free_later(partial(self._device.gl.glDeleteQueries, 2, self._queries))
+
+
+def _has_clock(gl: Any) -> bool:
+    """Whether the driver's timestamps have bits: one without a clock has none."""
+    bits = ctypes.c_int()
+    gl.glGetQueryiv(TIMESTAMP, _COUNTER_BITS, ctypes.byref(bits))
+    return bits.value > 0
 
 
 def _now(gl: Any) -> int:

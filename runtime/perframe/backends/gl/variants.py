@@ -10,11 +10,11 @@ import hashlib
 import json
 import logging
 import os
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from perframe.backends.kernel_files import beside
 from perframe.resources import cache_folder
 
 log = logging.getLogger("perframe")
@@ -31,6 +31,9 @@ VARIANTS: Mapping[str, Sequence[str]] = {
     "window, small map": ("4x2x4", "4x4x1", "4x4x4", "8x2x1"),
     "pointwise": ("4x4x1", "8x2x1", "4x2x1", "4x2x4"),
     "pointwise, small map": ("4x2x4", "4x4x1", "4x4x4", "8x2x1"),
+    # a work group loads what so many columns need into shared memory, for so many pixels an invocation at most
+    "depthwise patch": ("16x4", "8x4", "none"),
+    "depthwise patch, small map": ("8x1", "16x4", "none"),
     "depthwise": ("8x1x1", "4x1x1", "4x1x4"),
     "depthwise, small map": ("8x1x4", "8x1x1", "4x1x4", "4x1x1"),
 }
@@ -41,6 +44,8 @@ _BY_RENDERER: Mapping[str, Mapping[str, str]] = {
         "lanes": "1",
         "texels": "sampled",
         "depthwise lines": "any",
+        "depthwise patch": "none",
+        "depthwise patch, small map": "none",
         "window, small map": "4x4x1",
         "pointwise": "8x2x1",
         "pointwise, small map": "8x2x1",
@@ -87,16 +92,15 @@ class Choices:
         self._chosen.update(found)
         kept = self._read() | dict(found)
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", dir=self.path.parent, delete=False) as file:
-            json.dump({"driver": self.driver, "chosen": kept}, file, indent=1)
+        with beside(self.path) as file:
+            file.write(json.dumps({"driver": self.driver, "chosen": kept}, indent=1).encode())
             file.flush()
             os.fsync(file.fileno())
-        os.replace(file.name, self.path)
 
     def _read(self) -> dict[str, str]:
         """The variants in the file; those that no longer exist are left out. A damaged file counts as none."""
         try:
-            found = json.loads(self.path.read_text())["chosen"]
+            found = json.loads(self.path.read_text(encoding="utf-8"))["chosen"]
             return {kernel: str(found[kernel]) for kernel in found if found[kernel] in VARIANTS.get(kernel, ())}
         except FileNotFoundError:
             return {}

@@ -51,7 +51,7 @@ def bench(
             timings += measured
     if json_file:
         text = as_json(timings, {"rounds": rounds, "dims": dims, "seed": seed, **options})
-        typer.echo(text) if str(json_file) == "-" else json_file.write_text(text)
+        typer.echo(text) if str(json_file) == "-" else json_file.write_text(text, encoding="utf-8")
     if str(json_file) != "-":
         show(timings, console())
     if any(timing.error for timing in timings):

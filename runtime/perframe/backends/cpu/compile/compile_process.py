@@ -1,6 +1,7 @@
 """A process that compiles kernels for another process. It reads requests as lines of JSON, and sends back object code.
 
-It exits when its standard input ends, even in the middle of a kernel, and so ends with the process that started it.
+Once it has greeted, it exits when its standard input ends, even in the middle of a kernel, and so ends with the process
+that started it.
 """
 
 from __future__ import annotations
@@ -30,11 +31,12 @@ def main() -> None:
     replies = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # so that the output of a compiler does not mix with replies
     requests: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
-    threading.Thread(target=_read, args=(sys.stdin.buffer, requests), daemon=True).start()
     from perframe.backends.cpu.kernels import compiler  # noqa: F401, the import takes most of the start
 
     replies.write(GREETING)
     replies.flush()
+    # not before: on Windows, a library that looks at its streams while it is loaded would wait for this thread's read
+    threading.Thread(target=_read, args=(sys.stdin.buffer, requests), daemon=True).start()
     pruned = False
     while True:
         try:

@@ -7,7 +7,6 @@ thread wrote before it released the word.
 
 from __future__ import annotations
 
-import platform
 from typing import Any
 
 from llvmlite import ir
@@ -15,10 +14,13 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from perframe.backends.cpu.kernels.memory import NO_UNWIND
+from perframe.backends.cpu.kernels.sizes import architecture
+
 _WORD = ir.IntType(64)
 _X86: tuple[str, list[Any]] = ("llvm.x86.sse2.pause", [])
 _ARM: tuple[str, list[Any]] = ("llvm.aarch64.hint", [ir.Constant(ir.IntType(32), 1)])
-_PAUSES = {"x86_64": _X86, "AMD64": _X86, "aarch64": _ARM, "arm64": _ARM}
+_PAUSES = {"x86_64": _X86, "aarch64": _ARM}
 
 
 @intrinsic
@@ -65,7 +67,7 @@ def pause(typing: Any) -> Any:
     """Tell the core that this thread is spinning."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        name, hints = _PAUSES.get(platform.machine(), ("", []))
+        name, hints = _PAUSES.get(architecture(), ("", []))
         if name:
             kind = ir.FunctionType(ir.VoidType(), [hint.type for hint in hints])
             builder.call(cgutils.get_or_insert_function(builder.module, kind, name), hints)
@@ -76,9 +78,7 @@ def pause(typing: Any) -> Any:
 
 _COUNTERS = {
     "x86_64": "llvm.readcyclecounter",
-    "AMD64": "llvm.readcyclecounter",
     "aarch64": "llvm.readsteadycounter",  # the counter of cycles is the system's alone there
-    "arm64": "llvm.readsteadycounter",
 }
 
 
@@ -87,7 +87,7 @@ def read_ticks(typing: Any) -> Any:
     """Read a counter of the core that runs at a constant rate. It stays 0 where the machine has none."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        name = _COUNTERS.get(platform.machine())
+        name = _COUNTERS.get(architecture())
         if name is None:
             return _WORD(0)
         return builder.call(cgutils.get_or_insert_function(builder.module, ir.FunctionType(_WORD, []), name), [])
@@ -97,11 +97,14 @@ def read_ticks(typing: Any) -> Any:
 
 @intrinsic
 def call_system(typing: Any, function: Any, a: Any, b: Any, c: Any, d: Any, e: Any) -> Any:
-    """Call the C function at an address with five words, as `syscall` takes them. A function ignores surplus words."""
+    """Call the C function at an address with five words. A function ignores surplus words.
+
+    `syscall` is variadic: Linux passes its arguments as those of any other function. Apple's systems would not.
+    """
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        kind = ir.FunctionType(_WORD, [_WORD], var_arg=True)
-        builder.call(builder.inttoptr(args[0], kind.as_pointer()), args[1:])
+        kind = ir.FunctionType(_WORD, [_WORD] * 5)
+        builder.call(builder.inttoptr(args[0], kind.as_pointer()), args[1:], attrs=NO_UNWIND)
         return context.get_dummy_value()
 
     return types.void(*[types.int64] * 6), codegen

@@ -18,6 +18,11 @@ OPTIONS: dict[str, Any] = {"error_model": "numpy", "fastmath": {"contract"}, "bo
 
 
 llvm.initialize_native_asmparser()  # a kernel has lines of assembly
+# LLVM's model of these processors is incomplete: it ends the process in the middle of some kernels
+_STAND_INS = {"oryon-1": "cortex-x1"}
+if config.CPU_NAME is None and llvm.get_host_cpu_name() in _STAND_INS:
+    config.CPU_NAME = _STAND_INS[llvm.get_host_cpu_name()]
+    config.CPU_FEATURES = llvm.get_host_cpu_features().flatten()
 if config.CPU_FEATURES is None and llvm.get_host_cpu_features().get("avx512f"):
     # By default LLVM uses only half of these CPUs' vectors, which makes formulas a third slower. If the program has
     # compiled with Numba before, this setting comes too late.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from numba import float32, int32
@@ -28,7 +27,7 @@ def _reflected(at, low, high):
     if length <= 0:
         return low
     beyond = low - at if at < low else at - high
-    times = float32(math.floor(beyond / length))
+    times = floor(beyond / length)
     rest = beyond - times * length
     from_low = (at < low) == (times % float32(2) == 0)
     return low + rest if from_low else high - rest

@@ -9,6 +9,10 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+# What is called through an address raises nothing. Without knowing that, LLVM would add tables for unwinding, and on
+# Windows these must lie within 4 GiB of all other code and data that the same engine links.
+NO_UNWIND = ("nounwind",)
+
 
 def _pointer(element: Any, llvm: Any) -> Any:
     @intrinsic
@@ -134,7 +138,7 @@ def call_kernel(typing: Any, kernel: Any, numbers: Any, begin: Any, end: Any) ->
         i8p, i64 = ir.IntType(8).as_pointer(), ir.IntType(64)
         kind = ir.FunctionType(ir.IntType(32), [i8p.as_pointer(), i8p.as_pointer(), i64, i64, i64])
         result, error = (cgutils.alloca_once(builder, i8p) for _ in range(2))  # an alloca in a loop grows the stack
-        builder.call(builder.inttoptr(args[0], kind.as_pointer()), [result, error, *args[1:]])
+        builder.call(builder.inttoptr(args[0], kind.as_pointer()), [result, error, *args[1:]], attrs=NO_UNWIND)
         return context.get_dummy_value()
 
     return types.void(types.int64, types.int64, types.int64, types.int64), codegen

@@ -7,6 +7,15 @@ import os
 
 
 @functools.cache
+def architecture() -> str:
+    """The processor's architecture as LLVM names it: x86_64, aarch64 (which Apple calls arm64), or another."""
+    import llvmlite.binding as llvm
+
+    name: str = llvm.get_process_triple().partition("-")[0]
+    return "aarch64" if name == "arm64" else name
+
+
+@functools.cache
 def _host() -> tuple[int, int]:
     """(float32 lanes, registers) of the widest vectors. PERFRAME_VECTORS, such as "8x16", overrides them."""
     asked = os.environ.get("PERFRAME_VECTORS")
@@ -20,7 +29,7 @@ def _host() -> tuple[int, int]:
         return 16, 32
     if features.get("avx2") and features.get("fma"):
         return 8, 16
-    if "aarch64" in llvm.get_process_triple() or "arm64" in llvm.get_process_triple():
+    if architecture() == "aarch64":
         return 4, 32
     return 4, 16
 
@@ -30,14 +39,24 @@ def has_halves() -> bool:
     """Whether this CPU converts float16. Elsewhere LLVM would call functions that the program may lack."""
     import llvmlite.binding as llvm
 
-    return "aarch64" in llvm.get_process_triple() or bool(llvm.get_host_cpu_features().get("f16c"))
+    return architecture() == "aarch64" or bool(llvm.get_host_cpu_features().get("f16c"))
+
+
+@functools.cache
+def multiplies_and_adds() -> bool:
+    """Whether this CPU multiplies and adds in one instruction. Elsewhere LLVM would call a function for each lane."""
+    import llvmlite.binding as llvm
+
+    return architecture() != "x86_64" or bool(llvm.get_host_cpu_features().get("fma"))
 
 
 LANES, REGISTERS = _host()
 # columns in a packed panel: two vectors
 PANEL = 2 * LANES
-# rows of a tile: its sums fill all registers but those for a panel's row and a broadcast element
-ROWS = min(14, (REGISTERS - 3) // 2)
+# Rows of a tile: its sums fill all registers but those for a panel's row and a broadcast element. Narrow vectors need
+# more registers: on Arm for the elements of each row, on x86 for products. With these numbers of rows LLVM puts no sum
+# on the stack (tools/targets.py).
+ROWS = {(4, 32): 8, (4, 16): 4}.get((LANES, REGISTERS), min(14, (REGISTERS - 3) // 2))
 # elements of the input that a kernel copies to its stack: 192 KiB
 BLOCK = 49152
 # lines that a resampling keeps on the stack, and columns of a line

@@ -15,5 +15,8 @@ TABLE, TEAM, TICKS, PROGRAM = range(4)
 REMAINING, POSTED, HELPED = 0, 1, 1 + ROW
 DONE = 8  # chunks that helpers have finished since the team began
 RUNNING, ASLEEP = 16, 17  # whether a program is running, and how many helpers sleep
-YIELD, SYSCALL, FUTEX = 24, 25, 26  # addresses of sched_yield and syscall, and futex's number; 0 if the system has none
-WORDS = 32
+# the calls that give way to other threads, sleep while RUNNING is 0, and wake the sleepers: a function's address, 0 if
+# the system has none, and its arguments
+GIVE_WAY, WAIT, WAKE = 24, 30, 36
+ZERO = 42  # a word that stays 0
+WORDS = 48

@@ -15,13 +15,14 @@ from numba import types
 from numba.extending import intrinsic
 
 from perframe.backends.cpu.kernels.emit import POINTER, Emitter, as_arguments, function_of, numba_kinds, number
-from perframe.backends.cpu.kernels.sizes import LANES, PANEL, ROWS
+from perframe.backends.cpu.kernels.sizes import LANES, PANEL, REGISTERS, ROWS
 from perframe.backends.cpu.kernels.vector import (
     F32,
     I32,
     I64,
     VECTOR,
     declare,
+    lane_of,
     larger,
     load_at,
     mask_of,
@@ -34,6 +35,8 @@ from perframe.backends.cpu.kernels.vector import (
 VECTORS = PANEL // LANES
 X86 = LANES > 4
 UNROLL = 4
+# Arm multiplies a vector by one lane of another: a load of UNROLL elements serves as many steps
+BY_LANES = LANES == UNROLL and REGISTERS == 32
 
 # the arguments of multiply_tile after the rows
 _ARGUMENTS = [
@@ -130,6 +133,10 @@ class _Tile(Emitter):
             return [self.builder.asm(kind, f"vmovups {at * 4}($1), $0", "=v,r", [here], True) for at in offsets]
         return [load_at(self.builder, self.at(here, number(at))) for at in offsets]
 
+    def _multiply(self, left: Any, right: list[Any], sums: list[Any]) -> list[Any]:
+        """Add the products of a vector with a row of the panel."""
+        return [multiply_add_of(self.builder, left, b, total) for b, total in zip(right, sums, strict=True)]
+
     def _multiply_row(self, head: Any, step: int, right: list[Any], sums: list[Any]) -> list[Any]:
         """Add the products of one element, `step` elements from a pointer, with a row of the panel.
 
@@ -138,7 +145,7 @@ class _Tile(Emitter):
         builder = self.builder
         if not X86:
             left = splat_of(builder, builder.load(self.at(head, number(step)), align=4))
-            return [multiply_add_of(builder, left, b, total) for b, total in zip(right, sums, strict=True)]
+            return self._multiply(left, right, sums)
         count = len(sums)
         lines = [f"vbroadcastss {step * 4}(${2 * count + 1}), ${count}"]
         lines += [f"vfmadd231ps ${count + 1 + j}, ${count}, ${j}" for j in range(count)]
@@ -168,11 +175,16 @@ class _Tile(Emitter):
         heads = [self.at(row, left_at) for row in self._row_pointers]
         if unroll > 1:
             self._fetch_ahead(b_at, at)
+        by_lanes = BY_LANES and unroll == LANES
+        lefts = [load_at(builder, head) for head in heads] if by_lanes else []
         for step in range(unroll):
             right = self._load_panel(here, step)
             for row, head in enumerate(heads):
                 mine = slice(row * self.vectors, (row + 1) * self.vectors)
-                running[mine] = self._multiply_row(head, step, right, running[mine])
+                if by_lanes:
+                    running[mine] = self._multiply(lane_of(builder, lefts[row], step), right, running[mine])
+                else:
+                    running[mine] = self._multiply_row(head, step, right, running[mine])
         following = builder.add(at, number(unroll))
         at.add_incoming(following, body)
         for phi, value in zip(phis, running, strict=True):

@@ -12,7 +12,7 @@ from numba import float32, types
 from numba.extending import intrinsic, models, register_model
 
 from perframe.backends.cpu.kernels.compiler import inline
-from perframe.backends.cpu.kernels.sizes import BLOCK, LANES, MAX_RANK
+from perframe.backends.cpu.kernels.sizes import BLOCK, LANES, MAX_RANK, multiplies_and_adds
 
 F32, I32, I64 = ir.FloatType(), ir.IntType(32), ir.IntType(64)
 VECTOR = ir.VectorType(F32, LANES)
@@ -46,6 +46,11 @@ def splat_of(builder: Any, value: Any) -> Any:
     undefined = ir.Constant(ir.VectorType(value.type, LANES), ir.Undefined)
     first = builder.insert_element(undefined, value, ir.Constant(I32, 0))
     return builder.shuffle_vector(first, undefined, ir.Constant(ir.VectorType(I32, LANES), [0] * LANES))
+
+
+def lane_of(builder: Any, value: Any, lane: int) -> Any:
+    """A vector whose lanes are all that lane of `value`."""
+    return builder.shuffle_vector(value, value, ir.Constant(ir.VectorType(I32, LANES), [lane] * LANES))
 
 
 def mask_of(builder: Any, count: Any) -> Any:
@@ -86,8 +91,9 @@ def smaller(builder: Any, limit: Any, value: Any) -> Any:
 
 
 def multiply_add_of(builder: Any, a: Any, b: Any, c: Any) -> Any:
-    """a * b + c, rounded once."""
-    return builder.call(declare(builder.module, f"llvm.fma.v{LANES}f32", VECTOR, [VECTOR] * 3), [a, b, c])
+    """a * b + c, rounded once if this CPU has an instruction for that."""
+    name = "fma" if multiplies_and_adds() else "fmuladd"
+    return builder.call(declare(builder.module, f"llvm.{name}.v{LANES}f32", VECTOR, [VECTOR] * 3), [a, b, c])
 
 
 def pointer_at(builder: Any, address: Any, index: Any) -> Any:

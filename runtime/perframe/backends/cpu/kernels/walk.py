@@ -31,7 +31,7 @@ from perframe.backends.cpu.kernels.team import (
     CHUNK,
     DONE,
     FIRST,
-    FUTEX,
+    GIVE_WAY,
     HELPED,
     ITEMS,
     KERNEL,
@@ -40,14 +40,13 @@ from perframe.backends.cpu.kernels.team import (
     REMAINING,
     ROW,
     RUNNING,
-    SYSCALL,
     TABLE,
     TEAM,
     TICKS,
-    YIELD,
+    WAIT,
+    WAKE,
 )
 
-FUTEX_WAIT, FUTEX_WAKE, EVERYONE = 128, 129, 1 << 30  # for threads of one process
 # a power of two: pauses between two offers of the core to other threads: we may wait for one of them
 PATIENCE = 256
 
@@ -71,11 +70,17 @@ def _take_chunks(team, helps):
 
 
 @inline
+def _call(team, at):
+    """Make one of the system's calls."""
+    words = int64s(team)
+    call_system(words[at], words[at + 1], words[at + 2], words[at + 3], words[at + 4], words[at + 5])
+
+
+@inline
 def _be_patient(team, spins):
     """Take one turn of a loop that waits for another thread. Return the number of turns so far."""
-    function = int64s(team)[YIELD]
-    if spins & (PATIENCE - 1) == PATIENCE - 1 and function:
-        call_system(function, 0, 0, 0, 0, 0)
+    if spins & (PATIENCE - 1) == PATIENCE - 1 and int64s(team)[GIVE_WAY]:
+        _call(team, GIVE_WAY)
     else:
         pause()
     return spins + 1
@@ -100,10 +105,9 @@ def _share(team, row):
 @inline
 def _begin(team):
     """Call the helpers. Those that sleep come when the system wakes them; no thread waits for that."""
-    words = int64s(team)
     exchange(team + 8 * RUNNING, 1)
     if add_in_order(team + 8 * ASLEEP, 0):
-        call_system(words[SYSCALL], words[FUTEX], team + 8 * RUNNING, FUTEX_WAKE, EVERYONE, 0)
+        _call(team, WAKE)
 
 
 def build() -> Any:
@@ -134,7 +138,6 @@ def build_help() -> Any:
     """help(team, forever, unused): take chunks while a program runs; then return, or sleep until the next."""
 
     def help(team, forever, unused):
-        words = int64s(team)
         while True:
             spins = 0
             while load_acquire(team + 8 * RUNNING):
@@ -148,7 +151,7 @@ def build_help() -> Any:
                 return
             add_in_order(team + 8 * ASLEEP, 1)
             # the system looks at RUNNING once more before it puts us to sleep
-            call_system(words[SYSCALL], words[FUTEX], team + 8 * RUNNING, FUTEX_WAIT, 0, 0)
+            _call(team, WAIT)
             add_in_order(team + 8 * ASLEEP, -1)
 
     return help

@@ -6,31 +6,26 @@ which costs little, since all cores are busy then. PERFRAME_THREADS caps the num
 
 from __future__ import annotations
 
-import ctypes
 import functools
 import os
-import platform
-import sys
 import threading
 from contextlib import suppress
-from typing import Any
 
 import numpy as np
 
 from perframe.backends.cpu.compile import jit
 from perframe.backends.cpu.kernels import team as words
+from perframe.backends.cpu.threads.system import core_count, find_calls
 from perframe.errors import InputError
-
-_FUTEX = {"x86_64": 202, "aarch64": 98, "riscv64": 98}  # the system call's number on Linux
 
 
 @functools.cache
 def thread_count() -> int:
-    """The number of threads that may work on one program: one for each core, capped by PERFRAME_THREADS.
+    """The number of threads that may work on one program: one for each fast core, capped by PERFRAME_THREADS.
 
     Raises InputError where PERFRAME_THREADS is not a number of at least 1.
     """
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    cores = core_count()
     given = os.environ.get("PERFRAME_THREADS", "")
     if not given:
         return cores
@@ -48,7 +43,7 @@ class Team:
         self._words = self._words[start : start + words.WORDS]
         self.address = int(self._words.ctypes.data)
         self._taken = threading.Lock()
-        self._called = threading.Event()  # wakes the helpers where the system has no futex
+        self._called = threading.Event()  # wakes the helpers where they cannot sleep in native code
         self._help = jit.function("walk.build_help")
         self._sleeps_natively = self._find_system()
         for index in range(helpers):
@@ -56,16 +51,11 @@ class Team:
                 threading.Thread(target=self._serve, name=f"perframe-helper-{index}", daemon=True).start()
 
     def _find_system(self) -> bool:
-        """Give native code the system's functions. Return whether helpers can sleep in native code, without the GIL."""
-        if os.name != "posix":
-            return False
-        library = ctypes.CDLL(None)
-        self._words[words.YIELD] = _address(library.sched_yield)
-        if sys.platform != "linux" or platform.machine() not in _FUTEX:
-            return False
-        self._words[words.SYSCALL] = _address(library.syscall)
-        self._words[words.FUTEX] = _FUTEX[platform.machine()]
-        return True
+        """Give native code the system's calls. Return whether helpers can sleep in native code, without the GIL."""
+        calls = find_calls(self.address + 8 * words.RUNNING, self.address + 8 * words.ZERO)
+        for at, call in ((words.GIVE_WAY, calls.give_way), (words.WAIT, calls.wait), (words.WAKE, calls.wake)):
+            self._words[at : at + len(call)] = call
+        return bool(calls.wait)
 
     def _serve(self) -> None:
         if self._sleeps_natively:
@@ -88,10 +78,6 @@ class Team:
         if not self._sleeps_natively:
             self._called.clear()
         self._taken.release()
-
-
-def _address(function: Any) -> int:
-    return ctypes.cast(function, ctypes.c_void_p).value or 0
 
 
 _team: Team | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,12 +11,14 @@ import numpy as np
 
 from perframe.backends.gl.steps import GROUP_ROWS, Binding, Call, Tools, epilogue_of, window_params
 from perframe.backends.gl.texels import SHEETS
+from perframe.backends.gl.together import GROUP
 from perframe.backends.gl.variants import Choices
 from perframe.layers.block_conv import BlockConvolution
 from perframe.layers.blocks import BLOCK, IntoBlocks, blocks_of
 from perframe.layers.geometry import Window
 
 SHARED_WIDTHS, SHARED_STRIDES = (1, 3, 5, 7), (1, 2)  # of windows whose pixels share what they read of a line
+MOST_SHARED = 352  # texels of a patch: with 5.5 KiB of shared memory an RX 480 has room for two groups a SIMD
 # The loops of kernels over the weights, the outermost first.
 DEPTH_FIRST, ROWS_FIRST, TAPS_FIRST = "depth, row, tap", "row, depth, tap", "row, tap, depth"
 FILLED_ROWS = "row, tap of a strip"  # rows of as many taps as a strip has texels
@@ -35,6 +38,14 @@ class Tile:
 STRIP = Tile(SHEETS, 1, 1)  # of a pixel shader
 
 
+@dataclass(frozen=True)
+class Patch(Tile):
+    """A work group computes pixels in so many columns and rows. What it reads of one plane lies in shared memory."""
+
+    columns: int
+    rows: int
+
+
 def lower(call: Call[BlockConvolution], tools: Tools) -> list[Binding]:
     """One kernel, with bias, addend and epilogue in it."""
     form, x, b, addend = call.form, call.x, call.optional(2), call.optional(3)
@@ -46,7 +57,9 @@ def lower(call: Call[BlockConvolution], tools: Tools) -> list[Binding]:
         before = [Call(call.layer, rearranged, [call.x], [x]).bind("to_blocks", {"X": call.x}, x)]
     window, outputs, depth_blocks = form.window, blocks_of(form.outputs), blocks_of(form.depth)
     kind, on_pixel = _kind(form), not tools.stores_anywhere
-    tile = STRIP if on_pixel else _chosen(kind, bool(call.layer.attributes.get("small_map")), tools.choices)
+    is_small = bool(call.layer.attributes.get("small_map"))
+    patch = _patch(window, is_small, tools.choices) if kind == "depthwise" and not on_pixel else None
+    tile = STRIP if on_pixel else patch or _chosen(kind, is_small, tools.choices)
     group_blocks, depth = outputs // form.groups, BLOCK if form.takes_blocks else form.depth
     blocks = _together(group_blocks, form.groups, tile.most_blocks)
     planes = depth_blocks * form.groups if form.takes_blocks else form.depth  # of a picture, of blocks or channels
@@ -66,7 +79,12 @@ def lower(call: Call[BlockConvolution], tools: Tools) -> list[Binding]:
     elif kind == "pointwise":
         kernel, numbers = "compute/block_pointwise", {}
         depth = 2 * BLOCK  # a round of its loop takes two blocks
-        params = {name: value for name, value in params.items() if name not in ("kernel", "dilation", "begin")}
+        params = _without(params, "kernel", "dilation", "begin")
+    elif patch is not None:
+        kernel, numbers = "compute/block_depthwise", {"COLUMNS": patch.columns, **_sharing(window)}
+        params = _without(params, "kernel", "dilation", "stride", "depth_blocks", "group_blocks")
+        params["across"] = -(-form.output[-1] // patch.columns)
+        across = params["across"] * -(-form.output[-2] // patch.rows) * GROUP
     else:
         kernel, numbers = "compute/block_conv", numbers | _sharing(window)
         params["strips"] = -(-form.output[-1] // tile.pixels)
@@ -98,6 +116,31 @@ def _chosen(kind: str, is_small: bool, choices: Choices) -> Tile:
     """The device's tile for a convolution."""
     variant = choices[f"{kind}, small map" if is_small else kind]
     return Tile(*map(int, variant.split("x")))
+
+
+def _patch(window: Window, is_small: bool, choices: Choices) -> Patch | None:
+    """The device's patch for a depthwise convolution; None if it has none, or no kernel for such windows."""
+    if len(window.kernel) != 2:
+        return None
+    (width, height), (stride, down) = window.kernel, window.strides
+    if width == 1 or width != height or stride != down or not _sharing(window)["WIDTH"] or window.dilations[0] > 1:
+        return None
+    variant = choices["depthwise patch, small map" if is_small else "depthwise patch"]
+    if variant == "none":
+        return None
+    columns, pixels = map(int, variant.split("x"))
+
+    def texels(pixels: int) -> int:
+        return ((columns - 1) * stride + width) * ((GROUP // columns * pixels - 1) * stride + width)
+
+    while pixels > 1 and texels(pixels) > MOST_SHARED:
+        pixels -= 1
+    return Patch(pixels, 1, 1, columns, GROUP // columns * pixels)
+
+
+def _without(params: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    """The params that a kernel has which does not know these names."""
+    return {name: value for name, value in params.items() if name not in names}
 
 
 def _together(group_blocks: int, groups: int, most: int) -> int:

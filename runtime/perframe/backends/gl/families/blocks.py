@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from perframe.backends.gl.steps import Binding, Call, Tools
+from perframe.backends.gl.steps import ALL_DTYPES, Binding, Call, Tools
 from perframe.layers.blocks import Blocks, IntoBlocks, OutOfBlocks, Shuffle
 
+DTYPES = ALL_DTYPES  # elements are only moved
 KERNELS = {IntoBlocks: "to_blocks", OutOfBlocks: "from_blocks", Shuffle: "shuffle_blocks"}
 
 

@@ -28,4 +28,5 @@ def lower(call: Call[Scaling], tools: Tools) -> list[Binding]:
     params: dict[str, Any] = {"has_zero": zero is not None, "range": WHOLE_RANGES.get(call.y.dtype, (0, 0))}
     scaled = f"{'QUANTIZED' if form.quantizes else 'DEQUANTIZED'}(value, scale, zero)"
     given = {"X": x, "S": call.input(1), "Z": zero or x}
-    return [call.bind("quantize", given, call.y, params, {"SCALED(value, scale, zero)": scaled})]
+    defines = {"SCALED(value, scale, zero)": scaled} | ({} if any(form.steps) else {"OF_TENSOR": "1"})
+    return [call.bind("quantize", given, call.y, params, defines)]

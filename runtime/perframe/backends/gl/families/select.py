@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from perframe.backends.gl.steps import ALL_DTYPES, RUN, Binding, Call, Tools, kind_of
+from perframe.backends.gl.together import share
 from perframe.backends.operand import Operand
 from perframe.layers.select import Selection
 from perframe.tensor import DataType
@@ -14,17 +15,18 @@ DTYPES = ALL_DTYPES  # elements are only compared and moved
 
 def _best_indices(call: Call[Selection], y: Operand, tools: Tools) -> list[Binding]:
     """The index of each row's best element: the best of each part, then the best of these."""
-    form, x = call.form, call.x
-    rows, count, bindings, found = form.outer * form.inner, form.size, list[Binding](), x
+    form, x, found, bindings = call.form, call.x, call.x, list[Binding]()
+    rows, count, found_stride, kind = form.outer * form.inner, form.size, 0, kind_of(x.dtype)
+    defines = {"T": kind, "X_VECTOR": "vec4" if kind == "float" else "ivec4"}
     while True:
-        parts = -(-count // RUN)
-        target = y if parts == 1 else tools.scratch((rows * parts,), DataType.INT32)
-        params = {"count": count, "run": RUN, "parts": parts, "chained": found is not x}
-        inputs, defines = {"X": x, "I": found}, {"T": kind_of(x.dtype)}
-        bindings.append(call.bind("select", inputs, target, params, defines))
-        if parts == 1:
+        sharing = share(rows, count, form.inner == 1 and not bindings, tools)
+        target = y if sharing.parts == 1 else tools.scratch((sharing.parts * sharing.stride,), DataType.INT32)
+        params = {"count": count, "results": rows, "found_stride": found_stride, "chained": bool(bindings)}
+        params["whole"] = form.inner % 4 == 0
+        bindings.append(sharing.bind(call, "select", {"X": x, "I": found}, target, params, defines))
+        if sharing.parts == 1:
             return bindings
-        found, count = target, parts
+        found, count, found_stride = target, sharing.parts, sharing.stride
 
 
 def _arg(call: Call[Selection], tools: Tools) -> list[Binding]:

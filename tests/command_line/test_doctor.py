@@ -1,0 +1,43 @@
+"""What doctor says on systems that are not here."""
+
+from __future__ import annotations
+
+import sys
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from perframe.command_line import doctor
+
+TRANSLATED = b"sysctl.proc_translated"
+
+
+@pytest.mark.parametrize(("translated", "failed"), [(1, 0), (0, 0), (0, -1)])
+def test_rosetta_is_told(translated: int, failed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    def sysctlbyname(name: bytes, value: Any, size: Any, new: None, new_size: Any) -> int:
+        assert name == TRANSLATED
+        value._obj.value = translated
+        return failed
+
+    monkeypatch.setattr(sys, "platform", "darwin")
+    monkeypatch.setattr(doctor.ctypes, "CDLL", lambda name: SimpleNamespace(sysctlbyname=sysctlbyname))
+    found = list(doctor._emulation())
+    assert [(check.name, check.status) for check in found] == ([("processor", "note")] if translated else [])
+    assert not found or "arm64" in found[0].advice
+
+
+@pytest.mark.parametrize(("system", "said"), [("darwin", "4.1"), ("win32", "driver"), ("linux", "apt-get")])
+def test_advice_on_gl_is_the_systems(system: str, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", system)
+    check = doctor._headless("no context")
+    assert check.status == "missing" and said in check.advice
+    assert ("apt" in check.advice) == (system == "linux")
+
+
+@pytest.mark.parametrize(("system", "said"), [("darwin", "4.1"), ("win32", "newer graphics driver")])
+def test_advice_on_compute_shaders_is_the_systems(system: str, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", system)
+    monkeypatch.setattr(doctor, "_probe", lambda *_: "no GL 4.3")
+    check = doctor._backend("gpu_compute")
+    assert check.status == "note" and said in check.advice
