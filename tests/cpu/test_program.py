@@ -158,6 +158,18 @@ def test_brief_programs_call_no_helpers(monkeypatch: pytest.MonkeyPatch) -> None
     assert called
 
 
+def test_a_shorter_run_counts_at_once_and_a_longer_one_slowly() -> None:
+    counts = np.zeros(8, np.int64)
+    measured = CpuProgram([step(tally, [counts.ctypes.data, 1], 8, 1)])
+    measured._note(1_000_000)
+    measured._note(40_000)
+    assert measured.nanoseconds == 40_000
+    measured._note(60_000)
+    assert measured.nanoseconds == 45_000
+    measured._note(10_000_000)
+    assert measured.nanoseconds == 45_000 + 45_000 // 4
+
+
 def test_one_thread_has_no_helpers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(helpers, "_team", None)
     monkeypatch.setattr(helpers, "thread_count", lambda: 1)

@@ -93,11 +93,11 @@ def test_readbacks_and_tensors_leave_nothing_behind(total: pf.Model, duration: s
     assert stays < LITTLE and peak < MEGABYTE // 8
 
 
-def test_a_frame_allocates_only_its_outputs() -> None:
+def test_a_frame_that_drops_its_output_allocates_nothing() -> None:
     x = np.ones(MEGABYTE // 4, np.float32)
     with pf.Worker(load([node("Neg", "x", "y")], {"x": ["n"]})) as worker:
         _, peak = allocated_by(lambda: worker.schedule(x).peek_output().download_to_array(), 100)
-    assert MEGABYTE <= peak < MEGABYTE * 9 // 8
+    assert peak < MEGABYTE // 8
 
 
 def test_brief_runs_need_no_other_thread(

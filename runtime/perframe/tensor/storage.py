@@ -17,6 +17,7 @@ from perframe.tensor.dtypes import Array, BackendType, DataType
 from perframe.tensor.guarded import guard, guarded_bytes
 from perframe.tensor.locks import new_lock
 from perframe.tensor.readback import Pending
+from perframe.tensor.snapshots import Snapshots
 
 if TYPE_CHECKING:
     from perframe.tensor import Tensor
@@ -115,6 +116,7 @@ class HostStorage:
     backend_type = BackendType.CPU
     is_open = True
     is_private = False  # True for a plan's own input, which one thread at a time uses
+    _snapshots: Snapshots | None = None  # from the first download on
     memory: Array
     address: int
 
@@ -152,6 +154,13 @@ class HostStorage:
         self.memory = memory
         self.address = address_of(memory) if address is None else address
         self._viewed: tuple[tuple[int, ...], DataType, Array] | None = None
+
+    @property
+    def snapshots(self) -> Snapshots:
+        """Makes copies for callers. The caller holds the storage's lock."""
+        if self._snapshots is None:
+            self._snapshots = Snapshots()
+        return self._snapshots
 
     @property
     def max_capacity(self) -> int:
@@ -220,7 +229,7 @@ class HostStorage:
         self.lock.acquire()
         try:
             if self.write is None:
-                return self.view(shape, dtype).copy()
+                return self.snapshots.of(self.view(shape, dtype))
         finally:
             self.lock.release()
         pending = self.request(shape, dtype)
@@ -249,7 +258,7 @@ class HostStorage:
         """Drop the memory. The last job or readback that still uses it frees it."""
         if self.is_open:
             del self.memory, self.address
-            self._viewed = None
+            self._viewed = self._snapshots = None
             self.__class__ = ReleasedStorage
 
 
@@ -271,7 +280,7 @@ class HostPending:
     def __init__(self, storage: HostStorage, shape: Sequence[int], dtype: DataType) -> None:
         """The caller holds the storage's lock."""
         self._values: Array | None = storage.view(shape, dtype)  # the snapshot replaces the view
-        self._write = storage.write
+        self._write, self._snapshots = storage.write, storage.snapshots
         self.is_taken = False
         self._failure: Exception | None = None
         self._lock = storage.lock  # the next writer's thread may ask while the user polls
@@ -291,7 +300,7 @@ class HostPending:
         try:
             if write is not None:
                 write.wait()  # returns at once, or raises the writer's error
-            self._values = values.copy()
+            self._values = self._snapshots.of(values)
         except Exception as error:
             self._failure = error
         self._write, self.is_taken = None, True

@@ -201,7 +201,7 @@ class CpuBackend:
                 if access.rebinds:
                     _rebind(program, access.take_rebinds())
                 for planned, _, array in lent:
-                    program.replace(planned, _over(array))
+                    program.lend(planned, array)
                 program.run(begin, end, rows=rows)
             except Exception as error:  # a readback of the values raises it
                 self._last = job = jobs.Job.failed(error)
@@ -296,11 +296,6 @@ def _lower_family(
     made: list[NativeStep] | None
     made = family.lower(layer, reference.form_of(layer, inputs, outputs), inputs, outputs, scratch)
     return made
-
-
-def _over(array: Array) -> HostStorage:
-    """Return storage over an array's own memory, which is contiguous and aligned."""
-    return HostStorage(array.shape, DataType.of(array.dtype), array.reshape(-1).view(np.uint8))
 
 
 def _rebind(program: Program, rebinds: Sequence[tuple[Storage, Storage]]) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perframe.backends.cpu.program.arena import Arena, ArenaStorage
-from perframe.tensor.storage import HostStorage
+from perframe.tensor.storage import HostStorage, address_of
 
 Ints = NDArray[np.int64]
 
@@ -109,6 +109,15 @@ class Bindings:
         for operands, index in self._readers.get(id(planned), ()):
             operands[index] = new
         self._bound[id(planned)] = new.memory
+
+    def lend(self, planned: HostStorage, array: NDArray[Any]) -> None:
+        """Make all steps read an array in place of the planned storage. It is contiguous, aligned, and the caller's."""
+        if id(planned) in self._readers:
+            self.replace(planned, HostStorage(array.shape, planned.dtype, array.reshape(-1).view(np.uint8)))
+            return
+        address = address_of(array)
+        for index in self._elsewhere.get(id(planned), ()):
+            self._numbers[index] = address
 
     def follow_arena(self) -> NDArray[Any] | None:
         """Update all addresses in the arena to those in the present block, and return its memory."""

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
+
+from numpy.typing import NDArray
 
 from perframe.backends.cpu.program.arena import Arena
 from perframe.backends.cpu.program.program import CpuProgram, CpuStep, Rows
@@ -42,6 +45,11 @@ class LateProgram:
             self._made.replace(planned, new)
         else:
             self._replaced.append((planned, new))
+
+    def lend(self, planned: Storage, array: NDArray[Any]) -> None:
+        """Make all steps read an array until the planned storage is replaced again. Only a brief run is lent arrays."""
+        assert self._made is not None, "it has run"
+        self._made.lend(planned, array)
 
     def run(self, begin: int, end: int, away: bool = False, rows: Rows | None = None) -> None:
         """Run some steps. The first run waits for the kernels."""

@@ -25,7 +25,7 @@ from perframe.tensor.storage import address_of
 
 # Limits in nanoseconds. Measured on two cores: a job begins in another thread after 40 to 80 µs, and takes half as long
 # again there, since the other core has other caches; a helper begins after 30 to 50 µs.
-BRIEF = 100_000  # a shorter program runs in the thread that submits it
+BRIEF = 200_000  # a shorter program runs in the thread that submits it: to hand it over takes 100 µs of CPU time
 LONG = 100_000  # a longer program is worth waking the helpers for
 
 CHUNKS_PER_THREAD = 16  # a thread that is held up delays the others by one chunk
@@ -191,6 +191,11 @@ class CpuProgram:
         if isinstance(planned, HostStorage) and isinstance(new, HostStorage):
             self.bindings.replace(planned, new)
 
+    def lend(self, planned: Storage, array: NDArray[Any]) -> None:
+        """Make all steps read an array, contiguous and aligned, until the planned storage is replaced again."""
+        if isinstance(planned, HostStorage):
+            self.bindings.lend(planned, array)
+
     def run(self, begin: int, end: int, away: bool = False, rows: Rows | None = None) -> None:
         """Run the steps from `begin` up to `end` in this thread, while helpers run chunks of them. `away` says that
         another thread submitted the steps. With `rows`, run so many chunks of one step: the first, and how many.
@@ -295,10 +300,12 @@ class CpuProgram:
             crew.leave()
 
     def _note(self, elapsed: int) -> None:
-        """Update the measured time of a run. A run that was held up raises the figure by a quarter at most."""
+        """Update the measured time of a run. Runs are held up and never hurried: a shorter one counts at once, and a
+        longer one raises the figure by a quarter at most.
+        """
         known = self.nanoseconds
-        if known is not None:
-            elapsed = known + (elapsed - known if elapsed < 2 * known else known) // 4
+        if known is not None and elapsed > known:
+            elapsed = known + min(elapsed - known, known) // 4
         self.nanoseconds = now = elapsed
         if not self._splits:
             return

@@ -1,0 +1,36 @@
+"""Copies of values for callers, in the memory of earlier copies that nobody holds any more."""
+
+from __future__ import annotations
+
+from sys import getrefcount
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+LEAST = 128 << 10  # bytes: the system gives larger memory page by page, which takes longer than the copy
+MOST = 3  # copies whose memory is kept: one that a caller holds, one that replaces it, and one on its way
+_FREE = 3  # references to memory that no copy uses: the list's, the loop's, and the call's that counts them
+
+
+class Snapshots:
+    """Copies values of a storage. The caller owns each copy; its memory is used again once all views of it are gone."""
+
+    def __init__(self) -> None:
+        self._memories: list[NDArray[np.uint8]] = []
+
+    def of(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Return a copy of the values, contiguous and writeable."""
+        if values.nbytes < LEAST or values.dtype.hasobject:
+            return values.copy()
+        made: NDArray[Any] = np.ndarray(values.shape, values.dtype, self._memory(values.nbytes))
+        np.copyto(made, values)
+        return made
+
+    def _memory(self, size: int) -> NDArray[np.uint8]:
+        for memory in self._memories:
+            if memory.nbytes == size and getrefcount(memory) == _FREE:
+                return memory
+        made = np.empty(size, np.uint8)
+        self._memories = [*self._memories[1 - MOST :], made]
+        return made
