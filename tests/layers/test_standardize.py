@@ -45,7 +45,10 @@ CASES += [
         case("RMSNormalization", shape, shape[axis:], axis=axis)
         for shape, axis in (((3, 7), -1), ((2, 3, 5), -2), ((1, 1500), -1))
     ),
-    *(case("InstanceNormalization", (2, 3, *rest), (3,), (3,)) for rest in ((7,), (5, 7), (2, 3, 4), (40, 41))),
+    *(
+        case("InstanceNormalization", (2, 3, *rest), (3,), (3,))
+        for rest in ((7,), (5, 7), (2, 3, 4), (40, 41), (4099,))
+    ),
     case("InstanceNormalization", (2, 3, 5), (3,), (3,), epsilon=0.1),
     case("InstanceNormalization", (2, 3, 5), (3,), (3,), opset=6, name="opset 6"),
     *(
@@ -82,3 +85,12 @@ def test_a_large_mean_takes_no_digits_from_the_variance(backend: str, backend_co
     y = (exact - exact.mean(1, keepdims=True)) / np.sqrt(exact.var(1, keepdims=True) + 1e-5)
     one = Case("", "LayerNormalization", [x, ones], reference=lambda *_: y.astype(np.float32), rtol=1e-3, atol=1e-3)
     check(one, backend, backend_context)
+
+
+@pytest.mark.parametrize("size", [4097, 200_704, 1_000_003])
+def test_long_rows_keep_the_digits_of_their_variance(size: int) -> None:
+    x = draw(1, size) * np.float32(10) + np.float32(1000)
+    exact = x.astype(np.float64)
+    y = ((exact - exact.mean()) / np.sqrt(exact.var() + 1e-5)).astype(np.float32)
+    one = Case("", "LayerNormalization", [x, np.ones(size, np.float32)], reference=lambda *_: y, rtol=0, atol=3e-5)
+    check(one, "cpu", None)

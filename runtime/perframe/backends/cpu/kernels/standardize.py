@@ -10,6 +10,7 @@ from perframe.backends.cpu.kernels.fields import STANDARDIZE
 from perframe.backends.cpu.kernels.math import sqrt
 from perframe.backends.cpu.kernels.memory import add_in_any_order, floats, int64s
 
+_BLOCK = 4096  # elements that are read twice while the first cache holds them
 _RUN = 256  # elements of a partial sum; partial sums keep the totals of long rows exact
 
 
@@ -26,21 +27,31 @@ def rows() -> Any:
         bias_count = n[field.bias_count]
         for row in range(begin, end):
             first = row * size
-            mean = float32(0)
-            if centered:
-                for run in range(0, size, _RUN):
+            mean, square = float32(0), float32(0)
+            for block in range(0, size, _BLOCK):
+                end_of_block = min(block + _BLOCK, size)
+                count = float32(end_of_block - block)
+                middle = float32(0)
+                if centered:
+                    for run in range(block, end_of_block, _RUN):
+                        part = float32(0)
+                        for i in range(run, min(run + _RUN, end_of_block)):
+                            part = add_in_any_order(part, x[first + i])
+                        middle += part
+                    middle /= count
+                inside = float32(0)
+                for run in range(block, end_of_block, _RUN):
                     part = float32(0)
-                    for i in range(run, min(run + _RUN, size)):
-                        part = add_in_any_order(part, x[first + i])
-                    mean += part
-                mean /= float32(size)
-            square = float32(0)
-            for run in range(0, size, _RUN):
-                part = float32(0)
-                for i in range(run, min(run + _RUN, size)):
-                    distance = x[first + i] - mean
-                    part = add_in_any_order(part, distance * distance)
-                square += part
+                    for i in range(run, min(run + _RUN, end_of_block)):
+                        distance = x[first + i] - middle
+                        part = add_in_any_order(part, distance * distance)
+                    inside += part
+                if block == 0:
+                    mean, square = middle, inside
+                else:  # the blocks before have another mean
+                    apart, share = middle - mean, count / float32(end_of_block)
+                    mean += apart * share
+                    square += inside + apart * apart * share * float32(block)
             factor = float32(1) / sqrt(square / float32(size) + epsilon)
             # walk the row in runs with one scale and one bias, or, if both change with each element, in one loop
             whole = (
