@@ -87,7 +87,7 @@ def test_a_large_mean_takes_no_digits_from_the_variance(backend: str, backend_co
     check(one, backend, backend_context)
 
 
-@pytest.mark.parametrize("size", [4097, 200_704, 1_000_003])
+@pytest.mark.parametrize("size", [4097, 200_704])
 def test_long_rows_keep_the_digits_of_their_variance(size: int) -> None:
     x = draw(1, size) * np.float32(10) + np.float32(1000)
     exact = x.astype(np.float64)
