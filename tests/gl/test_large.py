@@ -14,6 +14,7 @@ from perframe.backends.gl.context import device_for
 from perframe.backends.gl.pixel import areas
 from perframe.backends.gl.program import ProgramCache, shaders_on_sheets
 from perframe.backends.gl.texels import count_texels, from_sheets, texture_size, to_sheets
+from perframe.tensor.snapshots import Snapshots
 
 ROW = 64 * 8 * 4  # elements of a row: columns, sheets, elements of a texel
 
@@ -86,7 +87,7 @@ def test_elements_lie_where_shaders_look_for_them(size: int) -> None:
     row, column = np.divmod(places, 64)
     np.testing.assert_array_equal(sheets[sheet, row, column, values % 4], values)
     used = sheets[: count_texels(size)].reshape(-1)
-    np.testing.assert_array_equal(from_sheets(used, size, 6), values)
+    np.testing.assert_array_equal(from_sheets(used, size, 6, Snapshots().room), values)
 
 
 @pytest.mark.parametrize("dtype", [np.int32, np.int64, bool])

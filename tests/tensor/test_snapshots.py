@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-import perframe as pf
 from perframe.tensor.dtypes import DataType
 from perframe.tensor.snapshots import LEAST, MOST, Snapshots
 from perframe.tensor.storage import HostStorage
@@ -66,16 +65,3 @@ def test_few_memories_are_kept() -> None:
 def test_small_copies_and_strings_are_their_own() -> None:
     for values in (VALUES[:, :3], np.full(LEAST, "text", object)):
         assert Snapshots().of(values).base is None
-
-
-def test_frames_that_drop_their_result_share_memory() -> None:
-    graph = pf.FunctionalGraph()
-    model = graph.compile(graph.add_input(pf.DataType.FLOAT32, (2, LEAST // 4)) * 2)
-    with pf.Worker(model) as worker:
-        places = set()
-        for number in range(6):
-            worker.schedule(np.full((2, LEAST // 4), number, np.float32))
-            result = worker.peek_output().readback_request().result(wait=True)
-            assert (result == 2 * number).all()
-            places.add(place(result))
-        assert len(places) == 2, "the last result is held while the next one is made"

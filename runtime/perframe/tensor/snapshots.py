@@ -23,11 +23,14 @@ class Snapshots:
         """Return a copy of the values, contiguous and writeable."""
         if values.nbytes < LEAST or values.dtype.hasobject:
             return values.copy()
-        made: NDArray[Any] = np.ndarray(values.shape, values.dtype, self._memory(values.nbytes))
+        made: NDArray[Any] = np.ndarray(values.shape, values.dtype, self.room(values.nbytes))
         np.copyto(made, values)
         return made
 
-    def _memory(self, size: int) -> NDArray[np.uint8]:
+    def room(self, size: int) -> NDArray[np.uint8]:
+        """Return so many bytes for a copy. They are the caller's as long as a view of them is held."""
+        if size < LEAST:
+            return np.empty(size, np.uint8)
         for memory in self._memories:
             if memory.nbytes == size and getrefcount(memory) == _FREE:
                 return memory

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from importlib import import_module
@@ -247,8 +247,17 @@ class GLBackend:
 class StagedReadback:
     """A download through a staging buffer and a fence."""
 
-    def __init__(self, device: Device, buffer: Any, size: int, kind: str, convert: Any) -> None:
-        self._device, self._buffer, self._size, self._kind, self._convert = device, buffer, size, kind, convert
+    def __init__(
+        self,
+        device: Device,
+        buffer: Any,
+        size: int,
+        kind: str,
+        room: Callable[[int], Array],
+        convert: Callable[[Array], Array],
+    ) -> None:
+        self._device, self._buffer, self._size, self._kind = device, buffer, size, kind
+        self._room, self._convert = room, convert
         self._fence = device.make_fence()
 
     def poll(self) -> bool:
@@ -259,15 +268,15 @@ class StagedReadback:
         """Block until the fence is signaled."""
         self._fence.wait()
 
-    def values(self) -> Any:
+    def values(self) -> Array:
         """Return the values, and give the staging buffer back to its pool."""
-        data = b""
+        memory = self._room(self._size)
         if self._size:
             with self._device.using():
-                data = self._buffer.read(self._size)
+                self._buffer.read_into(memory, self._size)
         self._device.give_staging(self._buffer)
         self._buffer = None
-        return self._convert(np.frombuffer(data, _HELD[self._kind]))
+        return self._convert(memory.view(_HELD[self._kind]))
 
     def __del__(self) -> None:
         if self._buffer is not None:

@@ -95,7 +95,11 @@ class BufferStorage(GLStorage):
                 gl.glBindBuffer(_COPY_READ, name)
                 gl.glBindBuffer(_COPY_WRITE, staging.glo)
                 gl.glCopyBufferSubData(_COPY_READ, _COPY_WRITE, 0, 0, size)
-            return StagedReadback(self.device, staging, size, kind, lambda values: from_gpu(values, shape, dtype))
+
+            def convert(values: Array) -> Array:
+                return from_gpu(values, shape, dtype)
+
+            return StagedReadback(self.device, staging, size, kind, self.snapshots.room, convert)
 
 
 class _View:

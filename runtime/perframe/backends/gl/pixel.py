@@ -109,7 +109,7 @@ class TextureStorage(GLStorage):
         size, shift = TensorShape(shape).size if self.glo else 0, self._shift
         width, height = texture_size(size, shift)
         sheet = width * height * _BYTES
-        targets = _TARGETS[: count_texels(size)] if size else ()
+        targets, room = _TARGETS[: count_texels(size)] if size else (), self.snapshots.room
         with self.device.using() as gl:
             staging = self.device.take_staging(max(1, len(targets) * sheet))
             if size:
@@ -121,9 +121,9 @@ class TextureStorage(GLStorage):
                 gl.glBindBuffer(_PACK_BUFFER, 0)
 
             def convert(values: Array) -> Array:
-                return from_gpu(from_sheets(values, size, shift) if size else values, shape, dtype)
+                return from_gpu(from_sheets(values, size, shift, room) if size else values, shape, dtype)
 
-            return StagedReadback(self.device, staging, len(targets) * sheet, self.kind, convert)
+            return StagedReadback(self.device, staging, len(targets) * sheet, self.kind, room, convert)
 
 
 class PixelStep(KernelStep):

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from perframe.backends.gl.context import Device
 from perframe.errors import ClosedError
 from perframe.tensor import BackendType, DataType, Storage, Tensor, TensorShape
+from perframe.tensor.snapshots import Snapshots
 
 Array = NDArray[Any]
 
@@ -23,7 +24,7 @@ class GLStorage(Storage):
 
     def __init__(self, device: Device, shape: Sequence[int], dtype: DataType, is_half: bool = False) -> None:
         self.device, self.dtype, self.size = device, dtype, TensorShape(shape).size
-        self.is_half = is_half
+        self.is_half, self.snapshots = is_half, Snapshots()
         with device.using():
             self._objects = self._make()
 

@@ -8,10 +8,13 @@ the fragments of a square together.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.generic]
+Array = NDArray[Any]
 
 SHEETS = 8  # GL 3.3 promises so many render targets
 _SHEET_BITS = SHEETS.bit_length() - 1
@@ -43,11 +46,13 @@ def to_sheets(values: Array, shift: int) -> Array:
     return np.ascontiguousarray(texels.T).view(values.dtype).reshape(-1)
 
 
-def from_sheets(values: Array, elements: int, shift: int) -> Array:
-    """The opposite of `to_sheets`, for the sheets that so many elements use."""
+def from_sheets(values: Array, elements: int, shift: int, room: Callable[[int], Array]) -> Array:
+    """The opposite of `to_sheets`, for the sheets that so many elements use. `room` returns bytes for the result."""
     width, height = texture_size(elements, shift)
     texels: Array = values.view(_WHOLE_TEXEL[values.itemsize]).reshape(-1, height * width)
-    return np.ascontiguousarray(texels.T).reshape(-1).view(values.dtype)[:elements]
+    made: Array = room(values.nbytes).view(texels.dtype)
+    np.copyto(made.reshape(height * width, -1), texels.T)
+    return made.view(values.dtype)[:elements]
 
 
 def shader_of_places(shift: int) -> str:
