@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import glfw
 import numpy as np
 import pytest
 from PIL import Image
 
-from perframe.errors import PerframeError
+from perframe.errors import BackendError, PerframeError
 from perframe.host import App, CloseEvent, Event, Frame, KeyEvent, ManualClock, ResizeEvent, Script, TextEvent
+from perframe.host.window import Window
 
 pytestmark = pytest.mark.window
 
@@ -233,3 +237,10 @@ def test_an_error_is_shown_in_the_window(app: App) -> None:
     app.run(Failing(), lambda: None, frames=2)
     assert tuple(seen[-1][-1, 0]) == (96, 16, 24) and seen[-1][0, -1].max() == 0
     assert app.ctx is not None and app.ctx.error == "GL_NO_ERROR"
+
+
+def test_macos_windows_belong_to_the_main_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", "darwin")
+    monkeypatch.setattr(glfw, "init", lambda: pytest.fail("glfw would end the process"))
+    with ThreadPoolExecutor(1) as pool, pytest.raises(BackendError, match="main thread"):
+        pool.submit(Window, (8, 8), "here").result()

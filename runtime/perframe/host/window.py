@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import itertools
 import sys
+import threading
 import warnings
 from typing import Any
 
@@ -261,6 +262,11 @@ class _WindowContext:
 
 
 def _create_window(size: tuple[int, int], title: str) -> Any:
+    if sys.platform == "darwin" and threading.current_thread() is not threading.main_thread():
+        raise BackendError(
+            "no window: macOS ends a process that opens one outside of its main thread; make the App there, or pass "
+            "headless=True"
+        )
     with warnings.catch_warnings():  # the raised error contains glfw's warnings
         warnings.simplefilter("ignore", glfw.GLFWError)
         if not glfw.init():
