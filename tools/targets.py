@@ -194,14 +194,25 @@ _TEXTS: dict[str, list[str]] = {
     "scatter": ["dtype = 'float32'\n@inline\ndef combine(old, new):\n    return old + new\n"],
 }
 _OF_WHOLE_NUMBERS = {"And", "Or", "Xor", "Not", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "BitwiseNot"}
-_HELPERS = {"byte_tile", "compiler", "emit", "vector", "whole_vector"}  # their functions are parts of kernels
+_HELPERS = {
+    "byte_tile",
+    "compiler",
+    "dot_tile",
+    "emit",
+    "vector",
+    "whole_vector",
+}  # their functions are parts of kernels
 
 
 def kernels() -> Iterator[tuple[str, str]]:
     """(name, text) of all kernels, with some text for each parameter."""
     from perframe.backends.cpu import kernels as package
+    from perframe.backends.cpu.kernels.dot_tile import FEATURES
+    from perframe.backends.cpu.kernels.sizes import architecture
 
     texts = {**_TEXTS, "elementwise": list(_formulas())}
+    if architecture() == "aarch64":
+        texts["quantized"] = [f"tile, result = {kind!r}, 'bytes'" for kind in (*FEATURES, "plain")]
     for file in pkgutil.iter_modules(package.__path__):
         module = import_module(f"{package.__name__}.{file.name}")
         if file.name in _HELPERS:
@@ -243,18 +254,19 @@ def _formulas() -> Iterator[str]:
 
 
 def emit_here(target: str, names: Sequence[str]) -> Iterator[Emitted]:
-    """Take the place of a target, and emit kernels. Each named kernel gets its first text."""
+    """Take the place of a target, and emit kernels. A named kernel gets its first text, or those of all tiles."""
     take_place(TARGETS[target])
-    from perframe.backends.cpu.kernels import compiler, sizes
+    from perframe.backends.cpu.kernels import compiler, dot_tile, sizes
 
-    tile = f"perframe_tile_{sizes.ROWS}_{sizes.PANEL // sizes.LANES}"
     seen = set[str]()
     for name, text in kernels():
-        if names and (name not in names or name in seen):
+        if names and (name not in names or (name in seen and not text.startswith("tile"))):
             continue
         seen.add(name)
         code, _ = compiler.compile_kernel(name, text)
-        yield read(name, code, _assembly[0], tile)
+        dots = [kind for kind in dot_tile.FEATURES if f"{kind!r}" in text]
+        tile = f"{dots[0]}_{dot_tile.ROWS}" if dots else f"tile_{sizes.ROWS}"
+        yield read(name, code, _assembly[0], f"perframe_{tile}_{sizes.PANEL // sizes.LANES}")
     if missing := set(names) - seen:
         raise SystemExit(f"there are no kernels {', '.join(sorted(missing))}")
 

@@ -45,13 +45,14 @@ _perframe_tile_7_2:
         ("windows-x64", targets.SOME),
         ("macos-arm64", targets.SOME),
         ("macos-rosetta", ("gemm", "walk")),
-        ("linux-arm64", ("gemm", "walk")),
+        ("linux-arm64", ("gemm", "quantized", "walk")),
         ("linux-oryon", ("walk",)),  # LLVM's own model of it would end the process
     ],
 )
 def test_objects_of_other_machines(target: str, kernels: tuple[str, ...]) -> None:
     emitted = targets.emit(target, kernels)
-    assert {each.kernel for each in emitted if each.spills >= 0} == {"gemm"} & {*kernels}, "its tile was found"
+    tiled = ["gemm", "quantized", "quantized"] if "arm64" in target else ["gemm"]  # one for each instruction
+    assert [each.kernel for each in emitted if each.spills >= 0] == [one for one in tiled if one in kernels]
     assert {each.kernel: each.problems() for each in emitted} == {name: [] for name in kernels}
 
 

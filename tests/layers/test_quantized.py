@@ -131,7 +131,7 @@ def layer_of(op: str, inputs: Sequence[Any], dtype: Any, **more: Any) -> tuple[M
     return Model([first], ends, [layer], given), {"x0": x}
 
 
-@pytest.mark.parametrize("kind", ["amx", "vnni", "plain"])
+@pytest.mark.parametrize("kind", ["amx", "vnni", "sudot", "sdot", "plain"])
 @pytest.mark.parametrize("to", [np.int32, np.float32, np.uint8, np.int8])
 @pytest.mark.parametrize("rows, depth, columns", [(1, 3, 5), (14, 64, 32), (15, 66, 16), (40, 129, 49), (300, 24, 7)])
 def test_every_kind_of_tile(

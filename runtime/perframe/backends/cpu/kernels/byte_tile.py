@@ -4,9 +4,9 @@ A tile has at most `TILE_ROWS` rows, and one or two vectors of columns. The left
 `pitch` apart, and its depth is read in groups of four. The right operand is signed, and packed in panels of `PANEL`
 columns: for each group (columns in whole vectors, 4). The sums go to rows of `PANEL` int32.
 
-Three kinds: "amx" has tiles of 16 rows as registers, and always reads all 16 rows; "vnni" multiplies vectors; "plain"
-multiplies pairs of 16 bits, for every other CPU. AMX takes its depth in equal steps of up to 16 groups. `begin_tiles`
-sets the registers up for them, and `end_tiles` gives the registers back.
+The kinds: "amx" has tiles of 16 rows as registers, and always reads all 16 rows; "vnni", and on arm64 "sudot" and
+"sdot", multiply vectors; "plain" multiplies pairs of 16 bits, for every other CPU. AMX takes its depth in equal steps
+of up to 16 groups. `begin_tiles` sets the registers up for them, and `end_tiles` gives the registers back.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
+from perframe.backends.cpu.kernels import dot_tile
 from perframe.backends.cpu.kernels.compiler import inline
 from perframe.backends.cpu.kernels.emit import function_of, number
 from perframe.backends.cpu.kernels.memory import bools
@@ -27,8 +28,9 @@ from perframe.backends.cpu.kernels.vector import I32, I64, declare, splat_of
 from perframe.backends.cpu.kernels.whole_vector import INTS
 
 TILE_ROWS = {"amx": 2 * AMX_ROWS, "vnni": min(14, (REGISTERS - 3) // 2), "plain": 4}
+TILE_ROWS |= dict.fromkeys(dot_tile.FEATURES, dot_tile.ROWS)
 # the least rows that a tile reads, even if it computes fewer
-READ_ROWS = {"amx": AMX_ROWS, "vnni": 1, "plain": 1}
+READ_ROWS = dict.fromkeys(TILE_ROWS, 1) | {"amx": AMX_ROWS}
 
 VECTORS = PANEL // LANES
 ROW_BYTES = LANES * GROUP  # bytes of one vector of a panel
@@ -262,5 +264,5 @@ def tile_of(kind: str) -> tuple[Any, Any, Any]:
     if kind == "amx":
         sizes = {rows: -(-rows // AMX_ROWS) for rows in range(1, 2 * AMX_ROWS + 1)}
         return _configure, _tile(kind, _amx, sizes), _release_tiles
-    sizes = {rows: rows for rows in range(1, TILE_ROWS[kind] + 1)}
-    return _no_configuration, _tile(kind, _vnni if kind == "vnni" else _plain, sizes), _nothing
+    emit = {"vnni": _vnni, "plain": _plain}.get(kind) or functools.partial(dot_tile.dot, kind)
+    return _no_configuration, _tile(kind, emit, {rows: rows for rows in range(1, TILE_ROWS[kind] + 1)}), _nothing

@@ -15,7 +15,8 @@ import numpy as np
 
 from perframe.backends.cpu.compile import jit
 from perframe.backends.cpu.kernels.fields import QUANTIZED
-from perframe.backends.cpu.kernels.sizes import AMX_ROWS, GROUP, LANES, PANEL, ROW_SUMS, STEP
+from perframe.backends.cpu.kernels.sizes import AMX_ROWS, GROUP, LANES, PANEL, ROW_SUMS, STEP, architecture
+from perframe.backends.cpu.lowering.arm_features import byte_products
 from perframe.backends.cpu.lowering.gemm import SPLIT_FLOPS, Multiplication, finishing, padded
 from perframe.backends.cpu.lowering.lowering import float_array, step
 from perframe.backends.cpu.program.program import NativeStep
@@ -42,6 +43,8 @@ def instructions() -> tuple[str, ...]:
         kinds.insert(0, "vnni")
     if LANES == 16 and features.get("amx-int8") and features.get("amx-tile") and _may_use_amx():
         kinds.insert(0, "amx")
+    if architecture() == "aarch64" and LANES == 4:
+        kinds[:0] = byte_products()
     return tuple(kinds)
 
 
