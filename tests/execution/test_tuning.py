@@ -45,8 +45,9 @@ def choices(gl_context: Any, monkeypatch: pytest.MonkeyPatch) -> Choices:
 
 @pytest.mark.parametrize(("kernel", "variant"), TILES)
 def test_every_tile_computes_the_same(kernel: str, variant: str, gl_context: Any, choices: Choices) -> None:
-    kind, _, is_small = kernel.partition(",")
-    model, feed = convolution(kind.removesuffix(" patch"), 7 if is_small else 13)
+    kind, _, of_maps = kernel.partition(", ")
+    sizes = {"small map": 7, "middle map": 13, "": 17}
+    model, feed = convolution(kind.removesuffix(" patch"), sizes[of_maps])
     wanted = pf.run(model, feed)["y"]
     choices.asked.clear()
     with choices.trying(kernel, variant):

@@ -31,9 +31,10 @@ VARIANTS: Mapping[str, Sequence[str]] = {
     "window, small map": ("4x2x4", "4x4x1", "4x4x4", "8x2x1"),
     "pointwise": ("4x4x1", "8x2x1", "4x2x1", "4x2x4"),
     "pointwise, small map": ("4x2x4", "4x4x1", "4x4x4", "8x2x1"),
-    # a work group loads what so many columns need into shared memory, for so many pixels an invocation at most
-    "depthwise patch": ("16x4", "8x4", "none"),
-    "depthwise patch, small map": ("8x1", "16x4", "none"),
+    # a work group of so many lanes loads into shared memory what it needs, for so many pixels a lane at most
+    "depthwise patch": ("320x4", "64x4", "none"),
+    "depthwise patch, middle map": ("256x1", "64x4", "none"),
+    "depthwise patch, small map": ("64x1", "64x4", "none"),
     "depthwise": ("8x1x1", "4x1x1", "4x1x4"),
     "depthwise, small map": ("8x1x4", "8x1x1", "4x1x4", "4x1x1"),
 }
@@ -45,6 +46,7 @@ _BY_RENDERER: Mapping[str, Mapping[str, str]] = {
         "texels": "sampled",
         "depthwise lines": "any",
         "depthwise patch": "none",
+        "depthwise patch, middle map": "none",
         "depthwise patch, small map": "none",
         "window, small map": "4x4x1",
         "pointwise": "8x2x1",
