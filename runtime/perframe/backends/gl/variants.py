@@ -26,7 +26,7 @@ VARIANTS: Mapping[str, Sequence[str]] = {
     "reads": ("buffers", "views"),  # of whole texels on gpu_compute: from the buffer, or from a texture over it
     "lanes": ("64", "8", "1"),  # invocations that share a long row on gpu_compute, at most
     "texels": ("fetched", "sampled"),  # on gpu_pixel: by their indices, or by coordinates
-    "depthwise lines": ("strips", "any"),  # on gpu_pixel: whether lines of whole strips have a loop of their own
+    "depthwise lines": ("strips", "any"),  # on gpu_pixel: whether lines as long as the data's have loops of their own
     "window": ("4x4x1", "8x2x1", "4x2x1", "4x2x4"),
     "window, small map": ("4x2x4", "4x4x1", "4x4x4", "8x2x1"),
     "pointwise": ("4x4x1", "8x2x1", "4x2x1", "4x2x4"),
