@@ -127,29 +127,40 @@ void add_window(int pixel, int source, int w, inout vec4 sum[TEXELS]) {
             }
         }
 }
+#if WIDTH == 3
+#define SIDE 1
+#elif WIDTH == 5
+#define SIDE 2
+#else
+#define SIDE 3
+#endif
+#ifdef STRIPS
+// The texel that lies `away` texels from the first one of a strip of data: its sheet is the same number for all strips.
+#define AWAY(away) X_on((first >> 3) + ((away) >> 3), (away) & TEXELS - 1)
+#endif
 #if defined(STRIPS) && WIDTH == 3
-#define FITS_STRIPS (size.y % 4 == 0 && begin.y == 1)
+#define FITS_STRIPS (size.x == output_.x && size.y % 4 == 0 && begin.y == 1)
 // The window's sums where each channel has its own weights, lines are whole halves of strips, and the window's middle is
-// above the pixel. A half lies in one line, and its data but for two texels at two places or one. What a half gets from
-// beyond its ends is summed apart (`before`, `behind`), and counts where the line goes on there. A half whose row of data
-// lies outside of the plane leaves its part of v undefined; then the other half, which is in another line, needs none of
-// it. Masks tell the compiler which bits of `at` and `w` are 0 already.
-void add_window_in_strips(int pixel, int source, int w, inout vec4 sum[TEXELS]) {
-    int area = output_.x * size.y, at = source + pixel - begin.x * size.y, y[2], x[2];
+// above the pixel. A half lies in one line, and its data but for two texels at one place. What a half gets from beyond its
+// ends is summed apart (`before`, `behind`), and counts where the line goes on there. A half whose row of data lies outside
+// of the plane leaves its part of v undefined; then the other half, which is in another line, needs none of it.
+void add_window_in_strips(int first, int pixel, int w, inout vec4 sum[TEXELS]) {
+    int area = output_.x * size.y, y[2], x[2];
     vec4 before[2] = vec4[2](vec4(0.0), vec4(0.0)), behind[2] = before;
     for (int h = 0; h < 2; ++h) {
         int row = (pixel + 4 * h) / size.y;
         x[h] = pixel + 4 * h - row * size.y;
         y[h] = OF_PLANE(4 * h) ? row - begin.x : -65536;
     }
-    for (int end = w + kernel.x * TEXELS; w < end; w += TEXELS, at += dilation.x * size.y) {
-        bvec2 inside = bvec2(uint(y[0]) < uint(size.x), uint(y[1]) < uint(size.x));
+    for (int i = 0; i < kernel.x; ++i) {
+        int down = i * dilation.x, away = (down - begin.x) * size.y;
+        bvec2 inside = bvec2(uint(y[0] + down) < uint(size.x), uint(y[1] + down) < uint(size.x));
         vec4 v[TEXELS + 2], factor[3];
-        v[0] = X_texel(at - 1);
-        for (int p = 0; p < 4; ++p) v[p + 1] = X_near(at & ~3, p);
-        for (int p = 0; p < 4; ++p) v[p + 5] = X_near(at + 4 & ~3, p);
-        v[9] = X_texel(at + 8);
-        for (int k = 0; k < 3; ++k) factor[k] = W_near(w & ~(TEXELS - 1), k);
+        v[0] = AWAY(away - 1);
+        for (int p = 0; p < 4; ++p) v[p + 1] = X_on((first >> 3) + (away >> 3), (away & 4) + p);
+        for (int p = 0; p < 4; ++p) v[p + 5] = X_on((first >> 3) + (away + 4 >> 3), (away + 4 & 4) + p);
+        v[9] = AWAY(away + 8);
+        for (int k = 0; k < 3; ++k) factor[k] = W_on((w >> 3) + i, k);
 #define ADD_HALF(h, first) \
     if (inside[h]) { \
         for (int p = first; p < first + 4; ++p) sum[p] += v[p + 1] * factor[1]; \
@@ -160,8 +171,6 @@ void add_window_in_strips(int pixel, int source, int w, inout vec4 sum[TEXELS]) 
     }
         ADD_HALF(0, 0)
         ADD_HALF(1, 4)
-        y[0] += dilation.x;
-        y[1] += dilation.x;
     }
     for (int h = 0; h < 2; ++h) {
         sum[4 * h] += mix(vec4(0.0), before[h], bvec4(x[h] > 0));
@@ -169,23 +178,79 @@ void add_window_in_strips(int pixel, int source, int w, inout vec4 sum[TEXELS]) 
     }
 }
 #elif defined(STRIPS)
-#define FITS_STRIPS (size.y % TEXELS == 0 && begin.y == WIDTH / 2)
+#define FITS_STRIPS (size.x == output_.x && size.y % TEXELS == 0 && begin.y == SIDE)
 // More taps, where lines are whole strips: most of a strip's data is at one place.
-void add_window_in_strips(int pixel, int source, int w, inout vec4 sum[TEXELS]) {
-    int row = pixel / size.y, x = pixel - row * size.y, y = row - begin.x, at = source + pixel - begin.x * size.y;
-    for (int i = 0; i < kernel.x; ++i, w += TEXELS, y += dilation.x, at += dilation.x * size.y)
-        if (y >= 0 && y < size.x) {
-            vec4 v[TEXELS + WIDTH - 1];
-            for (int p = 0; p < TEXELS; ++p) v[p + WIDTH / 2] = X_near(at & ~(TEXELS - 1), p);
-            for (int p = 0; p < WIDTH / 2; ++p) {
-                v[p] = mix(vec4(0.0), X_texel(at + p - WIDTH / 2), bvec4(x > 0));
-                v[p + TEXELS + WIDTH / 2] = mix(vec4(0.0), X_texel(at + p + TEXELS), bvec4(x + TEXELS < size.y));
-            }
-            for (int k = 0; k < WIDTH; ++k) {
-                vec4 factor = W_near(w & ~(TEXELS - 1), k);
-                for (int p = 0; p < TEXELS; ++p) sum[p] += v[p + k] * factor;
-            }
+void add_window_in_strips(int first, int pixel, int w, inout vec4 sum[TEXELS]) {
+    int row = pixel / size.y, x = pixel - row * size.y, y = row - begin.x;
+    for (int i = 0; i < kernel.x; ++i) {
+        int down = i * dilation.x, away = (down - begin.x) * size.y;
+        if (uint(y + down) < uint(size.x)) {
+            vec4 v[TEXELS + 2 * SIDE], factor[WIDTH];
+            int place = first + away >> 3;
+            for (int p = 0; p < SIDE; ++p) v[p] = X_on(place - 1, p + TEXELS - SIDE);
+            for (int p = 0; p < TEXELS; ++p) v[p + SIDE] = X_on(place, p);
+            for (int p = 0; p < SIDE; ++p) v[p + TEXELS + SIDE] = X_on(place + 1, p);
+            for (int k = 0; k < WIDTH; ++k) factor[k] = W_on((w >> 3) + i, k);
+            for (int k = 0; k < WIDTH; ++k)
+                for (int p = 0; p < TEXELS; ++p)
+                    if (p + k >= SIDE && p + k < TEXELS + SIDE) sum[p] += v[p + k] * factor[k];
+            if (x > 0)
+                for (int k = 0; k < SIDE; ++k)
+                    for (int p = 0; p < SIDE; ++p)
+                        if (p + k < SIDE) sum[p] += v[p + k] * factor[k];
+            if (x + TEXELS < size.y)
+                for (int k = SIDE + 1; k < WIDTH; ++k)
+                    for (int p = TEXELS - SIDE; p < TEXELS; ++p)
+                        if (p + k >= TEXELS + SIDE) sum[p] += v[p + k] * factor[k];
         }
+    }
+}
+#endif
+#if defined(STRIPS) && WIDTH > 1 && WIDTH < 7 // seven taps would take too many registers
+#define FITS_LINES (size.x == output_.x && size.y >= 7 && begin.y == SIDE)
+// The window's sums where a strip has pixels of two lines at most: of line `row` up to the pixel `split` of the strip, and
+// of the next line from there on. The data lies where the result does, but for a distance that is the same for all
+// strips, so that the sheet of each texel is one number for all. Two pixels meet each other's data if no line ends between
+// them; the pixel at `split` meets its own data apart (`start`), so that compilers leave branches of more than eight
+// multiply-adds, and do not compute both sides.
+#define GOES_ON(p) goes_on[(p) + SIDE]
+#define OF_STRIP(p) ((p) >= 0 && (p) < TEXELS)
+#define PAIR(p, d) \
+    if (OF_STRIP((p) - d)) sum[(p) - d & 7] += v[p + SIDE] * factor[SIDE + d]; \
+    if (OF_STRIP(p)) sum[p & 7] += v[(p) - d + SIDE] * factor[SIDE - d];
+#if WIDTH == 3
+#define PAIRS(p) PAIR(p, 1)
+#else
+#define PAIRS(p) PAIR(p, 1) if (GOES_ON(p - 1)) { PAIR(p, 2) }
+#endif
+#define ADD_PIXEL(p, unused, none) \
+    if (above[p] ? inside.x : GOES_ON(p) && inside.y) { \
+        sum[p] += v[p + SIDE] * factor[SIDE]; \
+        if (p > 0 || x > 0) { PAIRS(p) } \
+    }
+#define ADD_BEHIND(p, unused, none) if (GOES_ON(p + TEXELS) && (above[7] ? inside.x : inside.y)) { PAIRS(p + TEXELS) }
+void add_window_in_lines(int first, int pixel, int w, inout vec4 sum[TEXELS]) {
+    int row = (pixel + size.y) / size.y - 1, x = pixel - row * size.y, split = size.y - x;
+    bool goes_on[TEXELS + 2 * SIDE], above[TEXELS];
+    for (int j = 0; j < TEXELS + 2 * SIDE; ++j)
+        goes_on[j] = j - SIDE != -x && j - SIDE != split && j - SIDE != split + size.y;
+    for (int p = 0; p < TEXELS; ++p) above[p] = p < split;
+    bvec2 of_plane = bvec2(uint(row) < uint(size.x), uint(row + 1) < uint(size.x));
+    vec4 start = vec4(0.0);
+    for (int i = 0; i < kernel.x; ++i) {
+        int down = i * dilation.x - begin.x, away = down * size.y;
+        vec4 v[TEXELS + 2 * SIDE], factor[WIDTH], own = X_texel(first + away + split);
+        for (int p = 0; p < TEXELS + 2 * SIDE; ++p) v[p] = AWAY(away - SIDE + p);
+        for (int k = 0; k < WIDTH; ++k) factor[k] = W_on((w >> 3) + i, k);
+        bvec2 inside = bvec2(
+            of_plane.x && uint(row + down) < uint(size.x), of_plane.y && uint(row + 1 + down) < uint(size.x)
+        );
+        REPEAT(TEXELS, ADD_PIXEL, none, none)
+        REPEAT(SIDE, ADD_BEHIND, none, none)
+        if (inside.y) start += own * factor[SIDE];
+    }
+    for (int p = 0; p < TEXELS; ++p)
+        if (p == split) sum[p] += start;
 }
 #endif
 void strip(int first, out vec4 result[TEXELS]) {
@@ -203,7 +268,10 @@ void strip(int first, out vec4 result[TEXELS]) {
         vec4 start = has_bias == 1 ? B_texel(block) : vec4(0.0);
         for (int p = 0; p < TEXELS; ++p) sum[p] = OF_PLANE(p) ? start : sum[p];
 #ifdef STRIPS
-        if (FITS_STRIPS) add_window_in_strips(pixel, source, w, sum);
+        if (FITS_STRIPS) add_window_in_strips(first, pixel, w, sum);
+#if WIDTH > 1 && WIDTH < 7
+        else if (FITS_LINES) add_window_in_lines(first, pixel, w, sum);
+#endif
         else
 #endif
             add_window(pixel, source, w, sum);

@@ -60,7 +60,9 @@ class Code:
     spills: int
     shared: int  # bytes of shared memory
     size: int  # bytes of code
-    loop: Loop  # the hottest one; the whole shader if it has none
+    loops: list[
+        Loop
+    ]  # those with most multiply-adds, nearly alike, in the shader's order; the whole shader if it has none
 
     @property
     def kernel(self) -> str:
@@ -80,8 +82,10 @@ def read_codes(printed: str) -> Iterator[Code]:
 def _read_code(file: str, chunk: str) -> Code:
     body, _, facts = chunk.partition("*** SHADER STATS ***")
     lines = [line.split("//")[0].split(";")[0] for line in body.splitlines() if line.strip()]
-    loops = [_read_loop(lines[first : last + 1]) for first, last in _innermost_loops(lines)]
-    hottest = max(loops, key=lambda loop: loop.multiply_adds, default=None) or _read_loop(lines)
+    loops = [_read_loop(lines[first : last + 1]) for first, last in _innermost_loops(lines)] or [_read_loop(lines)]
+    most = max(loop.multiply_adds for loop in loops)
+    # a shader with a loop for each kind of operand runs one of them, and all have about the same multiply-adds
+    hottest = [loop for loop in loops if loop.multiply_adds >= 0.9 * most] if most else loops[:1]
 
     def fact(name: str) -> int:
         found = re.search(rf"^{name}: (\d+)", facts, re.MULTILINE)
@@ -139,10 +143,11 @@ def show(codes: Sequence[Code], uses: Uses, console: Console) -> None:
     columns = ("registers", "waves", "spills", "shared", "loop", "multiply-adds", "share", "bytes each", "waits")
     for column in columns:
         table.add_column(column, justify="right")
-    for code in sorted(codes, key=lambda code: -code.loop.multiply_adds):
-        loop, steps = code.loop, ", ".join(f"{count} {model}" for model, count in uses[code.file].items())
-        facts = (code.registers, code.waves, code.spills, code.shared, loop.instructions, loop.multiply_adds)
-        table.add_row(
-            code.kernel, steps, *map(str, facts), f"{loop.share:.0%}", f"{loop.bytes_each:.2f}", str(loop.waits)
-        )
+    for code in sorted(codes, key=lambda code: -max(loop.multiply_adds for loop in code.loops)):
+        steps = ", ".join(f"{count} {model}" for model, count in uses[code.file].items())
+        facts = (code.registers, code.waves, code.spills, code.shared)
+        for index, loop in enumerate(code.loops):
+            of_loop = (loop.instructions, loop.multiply_adds)
+            named = ("", "", *[""] * len(facts)) if index else (code.kernel, steps, *map(str, facts))
+            table.add_row(*named, *map(str, of_loop), f"{loop.share:.0%}", f"{loop.bytes_each:.2f}", str(loop.waits))
     console.print(table)

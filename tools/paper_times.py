@@ -24,7 +24,6 @@ from driver_environments import driver_environment
 from perframe.errors import BackendError
 
 LAUNCH = 4e-6  # seconds from the end of a dispatch to the begin of one that reads what it wrote
-WAVE = 64  # invocations of a work group
 
 
 @dataclass(frozen=True)
@@ -71,7 +70,7 @@ def collect(model: str, gpu: str) -> list[dict[str, Any]]:
         step, units = bind(backend, binding), GPUS[gpu].units
         groups = step.groups
         used = binding.grid[0] * binding.grid[1] * binding.grid[2] or binding.output.shape.size // 4
-        busy[binding.layer] = min(1.0, used / WAVE / (-(-groups // units) * units))
+        busy[binding.layer] = min(1.0, used / step.invocations / (-(-groups // units) * units))
         return step
 
     ComputeBackend.bind = noted  # type: ignore[method-assign]

@@ -65,11 +65,19 @@ def test_the_hottest_loop_is_counted() -> None:
     conv = next(read_codes(PRINTED))
     assert (conv.kernel, conv.registers, conv.waves, conv.spills) == ("conv", 96, 5, 3)
     assert (conv.shared, conv.size) == (512, 5872)
-    assert conv.loop == Loop(instructions=11, multiply_adds=6, vector=5, multiplying=4, bytes_loaded=24, waits=1)
-    assert conv.loop.share == pytest.approx(4 / 5) and conv.loop.bytes_each == 4
+    (loop,) = conv.loops
+    assert loop == Loop(instructions=11, multiply_adds=6, vector=5, multiplying=4, bytes_loaded=24, waits=1)
+    assert loop.share == pytest.approx(4 / 5) and loop.bytes_each == 4
+
+
+def test_loops_of_about_as_many_multiply_adds_are_all_hottest() -> None:
+    label, branch = " BB{0}:\n", "\ts_cbranch_scc1 BB{0}\n"
+    loops = [(label + "\tv_fma_f32 v1, v2, v3, v1\n" * count + branch).format(count) for count in (10, 3, 9, 8)]
+    codes = read_codes(PRINTED.replace("\ts_cbranch_scc1 BB1\n", "".join(loops)))
+    assert [loop.multiply_adds for loop in next(codes).loops] == [10, 9]
 
 
 def test_a_shader_without_loops_counts_whole_and_its_larger_part_speaks() -> None:
     move = list(read_codes(PRINTED))[1]
     assert (move.kernel, move.registers, move.size) == ("move", 16, 64)
-    assert move.loop == Loop(instructions=2, multiply_adds=0, vector=1, multiplying=0, bytes_loaded=16, waits=0)
+    assert move.loops == [Loop(instructions=2, multiply_adds=0, vector=1, multiplying=0, bytes_loaded=16, waits=0)]

@@ -45,8 +45,9 @@ def choices(gl_context: Any, monkeypatch: pytest.MonkeyPatch) -> Choices:
 
 @pytest.mark.parametrize(("kernel", "variant"), TILES)
 def test_every_tile_computes_the_same(kernel: str, variant: str, gl_context: Any, choices: Choices) -> None:
-    kind, _, is_small = kernel.partition(",")
-    model, feed = convolution(kind.removesuffix(" patch"), 7 if is_small else 13)
+    kind, _, of_maps = kernel.partition(", ")
+    sizes = {"small map": 7, "middle map": 13, "": 17}
+    model, feed = convolution(kind.removesuffix(" patch"), sizes[of_maps])
     wanted = pf.run(model, feed)["y"]
     choices.asked.clear()
     with choices.trying(kernel, variant):
@@ -67,6 +68,14 @@ def test_every_tile_computes_the_same(kernel: str, variant: str, gl_context: Any
         ((5, 4), {"kernel_shape": [2, 3], "pads": [2, 1, 3, 1], "dilations": [3, 1]}),  # two lines in each strip
         ((9, 8), {"kernel_shape": [3, 3], "pads": [1, 0, 1, 2]}),  # the window's middle is beside the pixel
         ((9, 13), {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1]}),  # lines that end within a strip
+        ((7, 7), {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1]}),  # lines that begin and end within one
+        ((7, 7), {"kernel_shape": [5, 5], "pads": [2, 2, 2, 2]}),
+        ((7, 7), {"kernel_shape": [7, 7], "pads": [3, 3, 3, 3]}),
+        ((6, 14), {"kernel_shape": [5, 5], "pads": [3, 2, 5, 2], "dilations": [2, 1]}),
+        ((5, 11), {"kernel_shape": [7, 7], "pads": [2, 3, 4, 3]}),
+        ((6, 9), {"kernel_shape": [3, 1], "pads": [1, 0, 1, 0]}),
+        ((6, 9), {"kernel_shape": [3, 3], "pads": [0, 1, 1, 1]}),  # fewer lines than the data has
+        ((6, 6), {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1]}),  # three lines in a strip
     ],
     ids=str,
 )
@@ -76,6 +85,7 @@ def test_depthwise_lines_compute_the_same(
     weights = RANDOM.normal(size=(20, 1, *window["kernel_shape"])).astype(np.float32)
     x = RANDOM.normal(size=(2, 20, *size)).astype(np.float32)
     x[0, 3, 4, -1] = np.inf  # must not reach the line below
+    x[0, 8, 3, 0] = np.nan
     model = load([node("Conv", "x w", "y", group=20, **window)], {"x": list(x.shape)}, constants={"w": weights})
     wanted = pf.run(model, {"x": x})["y"]
     with choices.trying("depthwise lines", variant):

@@ -160,10 +160,10 @@ def test_a_shuffle_is_one_layer() -> None:
     assert "ShuffleBlocks" not in ops(prepared(MODELS["reshaped otherwise"], "gpu_pixel"))
 
 
-def test_small_maps_are_known_where_the_model_fixes_their_size() -> None:
-    def marked(x: list[Any]) -> bool:
+def test_the_size_of_a_map_is_known_where_the_model_fixes_it() -> None:
+    def size(x: list[Any]) -> Any:
         model = graph([node("Conv", "x w", "y")], {"x": x}, {"w": CONSTANTS["w"]})
         (layer,) = [layer for layer in prepared(model, "gpu_compute").layers if layer.op == "BlockConv"]
-        return bool(layer.attributes.get("small_map"))
+        return layer.attributes["map_size"]
 
-    assert marked([1, 3, 12, 12]) and not marked([1, 3, 20, 20]) and not marked([1, 3, "h", 12])
+    assert size([1, 3, 12, 20]) == 10 * 18 and size([1, 3, "h", 12]) == 0

@@ -1,9 +1,9 @@
 """Convolution of channel blocks: the data and the result are (batch, blocks, *spatial, 4), as `layers/blocks.py` says.
 
 The weights are those of a convolution: (outputs, channels / groups, *kernel). Data without blocks is accepted too, so
-that a picture of few channels need not be rearranged. The addend may have fewer blocks than the result. `small_map`
-says that the result has few pixels in every run, so that a kernel may be chosen for that. A choice by the sizes of one
-run would compile another kernel for those of the next.
+that a picture of few channels need not be rearranged. The addend may have fewer blocks than the result. `map_size`
+is the number of the result's pixels if it is the same in every run, so that a kernel may be chosen by it. A choice by
+the sizes of one run would compile another kernel for those of the next.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from perframe.layers.attributes import Flag
+from perframe.layers.attributes import Natural
 from perframe.layers.base import Known, attributes_of, layer
 from perframe.layers.blocks import blocked, check_blocked, unblocked
 from perframe.layers.conv import Conv, Convolution, check_addend
@@ -35,7 +35,7 @@ def BlockConv(
     b: PartialTensor | None = None,
     addend: PartialTensor | None = None,
     *,
-    small_map: Flag = 0,
+    map_size: Natural = 0,
     **shared: Any,
 ) -> PartialTensor:
     plain = x

@@ -17,7 +17,6 @@ from perframe.tensor import DataType
 POOLS = ("MaxPool", "AveragePool")
 GLOBAL = {"GlobalAveragePool": "ReduceMean", "GlobalMaxPool": "ReduceMax"}
 COLOURS = 3  # the most channels of a picture that a convolution reads in planes
-SMALL_MAP = 128  # pixels: half of a work group of 64 invocations would be idle along them
 MOST = 2  # times the products of a convolution that its filled blocks may take
 
 
@@ -132,16 +131,15 @@ class _Rewrite(Rewrite):
             self._merge_groups(layer)
         source = self._plain(x) if depth * groups <= COLOURS else self._twin(x)
         layer.op, name = "BlockConv", layer.outputs[0]
-        self._make(layer, [source, *layer.inputs[1:]], **({"small_map": 1} if self._is_small_map(name) else {}))
+        self._make(layer, [source, *layer.inputs[1:]], map_size=self._map_size(name))
         if not self._is_whole(name):
             self._order(self.twins.pop(name), name, self.back, name)
         return True
 
-    def _is_small_map(self, name: str) -> bool:
-        """Whether a value has few pixels in every run."""
+    def _map_size(self, name: str) -> int:
+        """The number of a value's pixels if it is the same in every run; else 0."""
         shape = self.specs[name].shape
-        dims = [dim if isinstance(dim, int) else 0 for dim in (shape or ())[2:]]
-        return 0 < math.prod(dims) <= SMALL_MAP
+        return math.prod(dim if isinstance(dim, int) else 0 for dim in (shape or (0, 0, 0))[2:])
 
     def _merge_groups(self, layer: Layer) -> None:
         """Make fewer groups of whole blocks; their weights are zero where a channel met none before."""

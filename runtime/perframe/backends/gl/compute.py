@@ -14,6 +14,7 @@ from perframe.backends.gl.context import Device, device_for
 from perframe.backends.gl.program import Kernel
 from perframe.backends.gl.replay import CommandList, Name
 from perframe.backends.gl.steps import (
+    GROUP_COLUMNS,
     GROUP_ROWS,
     Array,
     Binding,
@@ -126,8 +127,8 @@ class ComputeStep(KernelStep):
         buffers = buffers_of(kernel, kinds, binding.all_defines, fits)
         self._gl = device.gl
         rows = int(binding.defines.get(GROUP_ROWS, 1))
-        self._columns, self._rows = _GROUP // rows, rows
-        sizes = {"TEXELS": SHEETS, "GROUP_COLUMNS": self._columns, GROUP_ROWS: rows}
+        self._columns, self._rows = int(binding.defines.get(GROUP_COLUMNS, _GROUP // rows)), rows
+        sizes = {"TEXELS": SHEETS, GROUP_COLUMNS: self._columns, GROUP_ROWS: rows}
         accessors = [buffer.accessor for buffer in buffers]
         defines = {name: str(size) for name, size in sizes.items()}
         super().__init__(device, binding, "compute", accessors, defines)
@@ -149,6 +150,11 @@ class ComputeStep(KernelStep):
     def groups(self) -> int:
         """The number of work groups."""
         return math.prod(self._extent)
+
+    @property
+    def invocations(self) -> int:
+        """The number of invocations of a work group."""
+        return self._columns * self._rows
 
     @property
     def rows(self) -> int:

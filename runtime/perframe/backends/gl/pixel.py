@@ -183,11 +183,17 @@ def texture_accessors(device: Device, kinds: Mapping[str, str]) -> list[str]:
     those at four indices, or a texel.
     """
     read = (
-        "textureLod(T, vec3((vec2(COLUMN(t), ROW(t)) + 0.5) / vec2(textureSize(T, 0)), SHEET(t) + k), 0.0)"
+        "textureLod(T, vec3((vec2(COLUMN, ROW) + 0.5) / vec2(textureSize(T, 0)), SHEET), 0.0)"
         if device.choices["texels"] == "sampled"
-        else "texelFetch(T, ivec3(COLUMN(t), ROW(t), SHEET(t) + k), 0)"
+        else "texelFetch(T, ivec3(COLUMN, ROW, SHEET), 0)"
     )
-    places = f"{shader_of_places(device.texture_shift)}\n#define READ_TEXEL(T, t, k) {read}"
+    of_texel = read.replace("COLUMN", "COLUMN(t)").replace("ROW", "ROW(t)").replace("SHEET", "SHEET(t) + k")
+    of_place = read.replace("COLUMN", "COLUMN_OF(p)").replace("ROW", "ROW_OF(p)").replace("SHEET", "sheet")
+    places = (
+        f"{shader_of_places(device.texture_shift)}\n"
+        f"#define READ_TEXEL(T, t, k) {of_texel}\n"
+        f"#define READ_PLACE(T, p, sheet) {of_place}"
+    )
     return [places, *(_accessor(name, kind) for name, kind in kinds.items())]
 
 
@@ -197,6 +203,7 @@ def _accessor(name: str, kind: str) -> str:
         f"uniform {sampler} {name}_texture;\n"
         f"{vector} {name}_texel(int t) {{ return READ_TEXEL({name}_texture, t, 0); }}\n"
         f"{vector} {name}_near(int t, int k) {{ return READ_TEXEL({name}_texture, t, k); }}\n"
+        f"{vector} {name}_on(int place, int sheet) {{ return READ_PLACE({name}_texture, place, sheet); }}\n"
         f"{kind} {name}(int i) {{ return {name}_texel(i >> 2)[i & 3]; }}\n"
         f"{vector} {name}_four(int i) {{\n"
         f"    {vector} a = {name}_texel(i >> 2);\n"

@@ -38,7 +38,9 @@ MOST_DIMS = 8  # the length of a kernel's fixed arrays
 # The most operations of one launch: a slow GPU takes 0.2 s for them, and systems reset a GPU that is busy for 2 s.
 MOST_OPERATIONS = 4 * 10**9
 RUN = 1024  # the most elements that one invocation reduces; longer reductions are done in parts
-GROUP_ROWS = "GROUP_ROWS"  # a define of a kernel with a grid: the rows of its work groups, if they are not one
+# Defines of a kernel with a grid: the rows of its work groups, if they are not one, and their columns, if rows and
+# columns are not 64 invocations.
+GROUP_ROWS, GROUP_COLUMNS = "GROUP_ROWS", "GROUP_COLUMNS"
 
 
 _INT32 = np.iinfo(np.int32)

@@ -56,12 +56,14 @@ def from_sheets(values: Array, elements: int, shift: int, room: Callable[[int], 
 
 
 def shader_of_places(shift: int) -> str:
-    """GLSL that finds a texel: its column, its row and its sheet, and the first texel at a place."""
+    """GLSL that finds a texel: its column, its row and its sheet; those of a place, and the first texel there."""
     down = _SHEET_BITS + shift
     return (
         f"#define TEXELS {SHEETS}\n"
         f"#define COLUMN(t) int(uint(t) >> {_SHEET_BITS} & {(1 << shift) - 1}u)\n"
         f"#define ROW(t) ((t) >> {down})\n"
+        f"#define COLUMN_OF(place) ((place) & {(1 << shift) - 1})\n"
+        f"#define ROW_OF(place) ((place) >> {shift})\n"
         f"#define SHEET(t) ((t) & {SHEETS - 1})\n"
         f"#define FIRST_TEXEL(at) ((at).y << {down} | (at).x << {_SHEET_BITS})"
     )

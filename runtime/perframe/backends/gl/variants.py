@@ -26,14 +26,15 @@ VARIANTS: Mapping[str, Sequence[str]] = {
     "reads": ("buffers", "views"),  # of whole texels on gpu_compute: from the buffer, or from a texture over it
     "lanes": ("64", "8", "1"),  # invocations that share a long row on gpu_compute, at most
     "texels": ("fetched", "sampled"),  # on gpu_pixel: by their indices, or by coordinates
-    "depthwise lines": ("strips", "any"),  # on gpu_pixel: whether lines of whole strips have a loop of their own
+    "depthwise lines": ("strips", "any"),  # on gpu_pixel: whether lines as long as the data's have loops of their own
     "window": ("4x4x1", "8x2x1", "4x2x1", "4x2x4"),
     "window, small map": ("4x2x4", "4x4x1", "4x4x4", "8x2x1"),
     "pointwise": ("4x4x1", "8x2x1", "4x2x1", "4x2x4"),
     "pointwise, small map": ("4x2x4", "4x4x1", "4x4x4", "8x2x1"),
-    # a work group loads what so many columns need into shared memory, for so many pixels an invocation at most
-    "depthwise patch": ("16x4", "8x4", "none"),
-    "depthwise patch, small map": ("8x1", "16x4", "none"),
+    # a work group of so many lanes loads into shared memory what it needs, for so many pixels a lane at most
+    "depthwise patch": ("320x4", "64x4", "none"),
+    "depthwise patch, middle map": ("256x1", "64x4", "none"),
+    "depthwise patch, small map": ("64x1", "64x4", "none"),
     "depthwise": ("8x1x1", "4x1x1", "4x1x4"),
     "depthwise, small map": ("8x1x4", "8x1x1", "4x1x4", "4x1x1"),
 }
@@ -45,6 +46,7 @@ _BY_RENDERER: Mapping[str, Mapping[str, str]] = {
         "texels": "sampled",
         "depthwise lines": "any",
         "depthwise patch": "none",
+        "depthwise patch, middle map": "none",
         "depthwise patch, small map": "none",
         "window, small map": "4x4x1",
         "pointwise": "8x2x1",

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from perframe.backends.gl.steps import GROUP_ROWS, Binding, Call, Tools, epilogue_of, window_params
+from perframe.backends.gl.steps import GROUP_COLUMNS, GROUP_ROWS, Binding, Call, Tools, epilogue_of, window_params
 from perframe.backends.gl.texels import SHEETS
-from perframe.backends.gl.together import GROUP
 from perframe.backends.gl.variants import Choices
 from perframe.layers.block_conv import BlockConvolution
 from perframe.layers.blocks import BLOCK, IntoBlocks, blocks_of
 from perframe.layers.geometry import Window
 
 SHARED_WIDTHS, SHARED_STRIDES = (1, 3, 5, 7), (1, 2)  # of windows whose pixels share what they read of a line
-MOST_SHARED = 352  # texels of a patch: with 5.5 KiB of shared memory an RX 480 has room for two groups a SIMD
+MOST_SHARED = 2048  # texels of a patch: 32 KiB, as many as GL promises
+SMALL_MAP = 128  # pixels of a result: half of a work group of 64 invocations would be idle along them
 # The loops of kernels over the weights, the outermost first.
 DEPTH_FIRST, ROWS_FIRST, TAPS_FIRST = "depth, row, tap", "row, depth, tap", "row, tap, depth"
 FILLED_ROWS = "row, tap of a strip"  # rows of as many taps as a strip has texels
@@ -40,10 +41,12 @@ STRIP = Tile(SHEETS, 1, 1)  # of a pixel shader
 
 @dataclass(frozen=True)
 class Patch(Tile):
-    """A work group computes pixels in so many columns and rows. What it reads of one plane lies in shared memory."""
+    """A work group of so many lanes computes pixels in some rows and columns. What it reads of one plane lies in shared
+    memory that has room for so many texels.
+    """
 
-    columns: int
-    rows: int
+    lanes: int
+    texels: int
 
 
 def lower(call: Call[BlockConvolution], tools: Tools) -> list[Binding]:
@@ -57,9 +60,9 @@ def lower(call: Call[BlockConvolution], tools: Tools) -> list[Binding]:
         before = [Call(call.layer, rearranged, [call.x], [x]).bind("to_blocks", {"X": call.x}, x)]
     window, outputs, depth_blocks = form.window, blocks_of(form.outputs), blocks_of(form.depth)
     kind, on_pixel = _kind(form), not tools.stores_anywhere
-    is_small = bool(call.layer.attributes.get("small_map"))
-    patch = _patch(window, is_small, tools.choices) if kind == "depthwise" and not on_pixel else None
-    tile = STRIP if on_pixel else patch or _chosen(kind, is_small, tools.choices)
+    map_size = call.layer.attributes.get("map_size", 0)
+    patch = _patch(window, map_size, tools.choices) if kind == "depthwise" and not on_pixel else None
+    tile = STRIP if on_pixel else patch or _chosen(kind, 0 < map_size <= SMALL_MAP, tools.choices)
     group_blocks, depth = outputs // form.groups, BLOCK if form.takes_blocks else form.depth
     blocks = _together(group_blocks, form.groups, tile.most_blocks)
     planes = depth_blocks * form.groups if form.takes_blocks else form.depth  # of a picture, of blocks or channels
@@ -81,10 +84,12 @@ def lower(call: Call[BlockConvolution], tools: Tools) -> list[Binding]:
         depth = 2 * BLOCK  # a round of its loop takes two blocks
         params = _without(params, "kernel", "dilation", "begin")
     elif patch is not None:
-        kernel, numbers = "compute/block_depthwise", {"COLUMNS": patch.columns, **_sharing(window)}
+        kernel, numbers = "compute/block_depthwise", {"PATCH": patch.texels, **_sharing(window)}
+        numbers[GROUP_COLUMNS] = patch.lanes
         params = _without(params, "kernel", "dilation", "stride", "depth_blocks", "group_blocks")
-        params["across"] = -(-form.output[-1] // patch.columns)
-        across = params["across"] * -(-form.output[-2] // patch.rows) * GROUP
+        params["rows"], params["columns"] = rows, columns = _shape_of(patch, window, form.size, form.output)
+        params["across"] = -(-form.output[1] // columns)
+        across = params["across"] * -(-form.output[0] // rows) * patch.lanes
     else:
         kernel, numbers = "compute/block_conv", numbers | _sharing(window)
         params["strips"] = -(-form.output[-1] // tile.pixels)
@@ -118,24 +123,55 @@ def _chosen(kind: str, is_small: bool, choices: Choices) -> Tile:
     return Tile(*map(int, variant.split("x")))
 
 
-def _patch(window: Window, is_small: bool, choices: Choices) -> Patch | None:
-    """The device's patch for a depthwise convolution; None if it has none, or no kernel for such windows."""
+def _patch(window: Window, map_size: int, choices: Choices) -> Patch | None:
+    """The device's patch for a depthwise convolution; None if it has none, or no kernel for such windows. A result that
+    is always as small as a small group takes one.
+    """
     if len(window.kernel) != 2:
         return None
     (width, height), (stride, down) = window.kernel, window.strides
     if width == 1 or width != height or stride != down or not _sharing(window)["WIDTH"] or window.dilations[0] > 1:
         return None
-    variant = choices["depthwise patch, small map" if is_small else "depthwise patch"]
+    of_maps = ", small map" if 0 < map_size <= 64 else ", middle map" if 0 < map_size <= 256 else ""
+    variant = choices[f"depthwise patch{of_maps}"]
     if variant == "none":
         return None
-    columns, pixels = map(int, variant.split("x"))
+    lanes, most = map(int, variant.split("x"))
+    pixels = max(1, most // stride**2)  # pixels that lie further apart share less
+    return Patch(pixels, 1, 1, lanes, _room(lanes, pixels, width, stride))
 
-    def texels(pixels: int) -> int:
-        return ((columns - 1) * stride + width) * ((GROUP // columns * pixels - 1) * stride + width)
 
-    while pixels > 1 and texels(pixels) > MOST_SHARED:
-        pixels -= 1
-    return Patch(pixels, 1, 1, columns, GROUP // columns * pixels)
+def _room(lanes: int, pixels: int, width: int, stride: int) -> int:
+    """The texels of the smallest patch that keeps all lanes busy."""
+    shapes = [(lanes // columns * pixels, columns) for columns in range(1, lanes + 1) if lanes % columns == 0]
+    return min(_texels(*shape, width, stride) for shape in shapes)
+
+
+def _texels(rows: int, columns: int, width: int, stride: int) -> int:
+    """The texels that so many rows and columns of pixels take of shared memory. Columns are an odd number apart."""
+    return (((rows - 1) * stride + width) | 1) * ((columns - 1) * stride + width)
+
+
+@lru_cache(1024)
+def _shape_of(patch: Patch, window: Window, size: Sequence[int], output: Sequence[int]) -> tuple[int, int]:
+    """The rows and columns of pixels that a work group computes: those with the fewest lanes and loads for the whole
+    result. An idle lane costs about as much as a load.
+    """
+    (width, _), (stride, _) = window.kernel, window.strides
+
+    def cost(shape: tuple[int, int]) -> int:
+        groups = math.prod(-(-extent // count) for extent, count in zip(output, shape, strict=True))
+        loads = (min((count - 1) * stride + width, extent) for count, extent in zip(shape, size, strict=True))
+        return groups * (patch.lanes + math.prod(loads))
+
+    shapes = []
+    for columns in sorted({-(-output[1] // parts) for parts in range(1, -(-output[1] // 8) + 1)}):
+        rows = min(patch.lanes // columns, -(-output[0] // patch.pixels)) * patch.pixels
+        while rows > patch.pixels and _texels(rows, columns, width, stride) > patch.texels:
+            rows -= patch.pixels
+        if rows and _texels(rows, columns, width, stride) <= patch.texels:
+            shapes.append((rows, columns))
+    return min(shapes, key=cost)
 
 
 def _without(params: Mapping[str, Any], *names: str) -> dict[str, Any]:
