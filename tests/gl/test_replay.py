@@ -204,6 +204,6 @@ def test_a_plan_sets_shared_state_once(where: str, gl_context: Any) -> None:
         worker.schedule(np.ones((4, 4), np.float32))
         (part,) = worker.parts.planned_parts()
         plan: Any = part.latest_plan
-        whole = len(plan.program._commands(0, 4, False))
-        assert whole < sum(len(plan.program._commands(k, k + 1, False)) for k in range(4)) - 3
+        whole = len(plan.program._commands(0, 4, None))
+        assert whole < sum(len(plan.program._commands(k, k + 1, None)) for k in range(4)) - 3
         np.testing.assert_array_equal(worker.peek_output("y3").download_to_array(), np.tile([1, 2, 3, 4], (4, 1)))

@@ -16,7 +16,7 @@ from perframe.errors import InputError
 from perframe.execution.watchers import watchers
 from perframe.host import App, ManualClock, Script
 from perframe.host.blank import BlankSurface
-from perframe.profiling.recording import Recorder
+from perframe.profiling.recording import Recorder, _medians
 from perframe.profiling.timeline import perfetto, tracks_of
 from perframe.tensor.readback import FrameState
 from small import load, node
@@ -73,6 +73,38 @@ def test_pieces_and_other_shapes(backend: str, backend_context: Any) -> None:
         assert len(sizes) == 2
         assert all(layer.runs >= 2 and layer.seconds for layer in sizes.values())
         assert profile.workers[0].schedules.count == 6  # type: ignore[union-attr]
+
+
+def test_layers_that_run_in_pieces_have_times(backend: str, backend_context: Any) -> None:
+    """A budget divides the products. The pieces of one run are one time, and all runs of a whole layer are kept."""
+    weights = np.eye(256, dtype=np.float32)
+    nodes = [node("MatMul", "x w", "a"), node("MatMul", "a w", "b"), node("Softmax", "b", "y")]
+    model = load(nodes, {"x": [256, 256]}, "y", {"w": weights}, optimize=False)
+    x = np.ones((256, 256), np.float32)
+    with pf.Worker(model, backend, backend_context) as worker:
+        whole = min(step.seconds or 0 for step in worker.schedule(x).report(repeats=3) if step.operator == "MatMul")
+        for _ in worker.schedule_iterable(x, budget_ms=1e3 * whole):
+            pass
+        with pf.profile() as profile:
+            for _ in range(20):
+                slices = sum(1 for _ in worker.schedule_iterable(x, budget_ms=1e3 * whole / 4))
+    assert slices > 4
+    assert all(layer.runs == 20 and layer.seconds for layer in profile.layers)
+    pieces = [run for runs in profile.recorder.records[id(worker)].segments.values() for run in runs.runs if run.rows]
+    assert pieces and all(run.rows[0] + run.rows[1] <= run.rows[2] for run in pieces if run.rows)
+    assert all(layer.seconds > whole / 2 for layer in profile.layers if layer.operator == "MatMul" and layer.seconds)
+
+
+def test_medians_leave_out_what_was_not_timed() -> None:
+    random = np.random.default_rng(0)
+    times = random.standard_normal((7, 40))
+    times[random.random(times.shape) < 0.4] = np.nan
+    times[:, 0], times[:6, 1] = np.nan, np.nan
+    counts, medians = _medians(times)
+    np.testing.assert_array_equal(counts, np.isfinite(times).sum(axis=0))
+    assert np.isnan(medians[0]) and medians[1] == times[6, 1]
+    np.testing.assert_allclose(medians[1:], np.nanmedian(times[:, 1:], axis=0), rtol=1e-12)
+    assert np.isnan(_medians(times[:0])[1]).all()
 
 
 def test_workers_that_end_within(backend: str, backend_context: Any) -> None:

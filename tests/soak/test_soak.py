@@ -35,6 +35,38 @@ def test_nothing_grows(name: str, backend: str, request: pytest.FixtureRequest) 
     print(run_fresh(RUN, name, backend, str(count), seconds=3600 if FULL else 300))
 
 
+FRAMES = """
+import sys
+from collections import Counter
+import moderngl
+from soak.host_scenarios import painter
+
+frames, seen = painter(sys.argv[1], moderngl.create_context(standalone=True, backend="egl")), []
+
+def note(frame, event, argument):
+    if event in ("call", "c_call"):
+        seen[-1][frame.f_code.co_qualname if event == "call" else argument.__qualname__] += 1
+
+for index in range(100):
+    if index == 40:  # it is warm
+        sys.setprofile(note)
+    seen.append(Counter())
+    next(frames)
+sys.setprofile(None)
+for index, others in enumerate(seen[41:-1], 41):  # the last one ends the notes
+    assert others == seen[40], (index, others - seen[40], seen[40] - others)
+assert sum(seen[40].values()) > 100
+"""
+
+
+@pytest.mark.parametrize("backend", [backend for backend in ASKED if backend != "cpu"])
+def test_each_frame_makes_the_same_calls(backend: str, request: pytest.FixtureRequest) -> None:
+    """No frame of the painter tidies up for the others, so that none takes longer for what we do."""
+    if backend == "gpu_compute" and request.getfixturevalue("gl_context").version_code < 430:
+        unavailable("gpu_compute needs GL 4.3")
+    run_fresh(FRAMES, backend)
+
+
 LEAKS = """
 import os, threading
 import moderngl, numpy as np, perframe as pf

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -86,17 +86,18 @@ class Program(Protocol):
         """The number of parts in which a step may be submitted, one after the other; 1 if it cannot be divided."""
 
 
-KEPT = 64  # timed runs that a program keeps until they are taken
+KEPT = 128  # timed runs that a program keeps until they are taken
 
 
-@dataclass(frozen=True)
-class TimedRun:
+class TimedRun(NamedTuple):
     """The times of consecutive steps in one run: the number of the first step, and the nanoseconds of `perf_counter_ns`
-    before each step and after the last. A time that was not measured is NaN.
+    before each step and after the last. A time that was not measured is NaN. With `rows` it is a piece of one step: the
+    first row, how many, and how many the step has.
     """
 
     begin: int
     stamps: NDArray[np.float64]
+    rows: tuple[int, int, int] | None = None
 
 
 class Measured(Protocol):

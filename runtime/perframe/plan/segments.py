@@ -21,6 +21,7 @@ Array = NDArray[Any]
 
 
 SLICES_AHEAD = 3  # the GPU may have the work of so many frames
+MOST_PIECES = 1 << 14  # timed pieces of steps that are kept until they are taken
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,7 @@ class _Begun:
     step: int
     piece: Piece
     rows: int
+    begin: int  # nanoseconds of `perf_counter_ns`
 
 
 @dataclass
@@ -45,6 +47,7 @@ class Segment:
     program: Program | None = None
     costs: StepCosts = field(default_factory=StepCosts)
     _begun: deque[_Begun] = field(default_factory=deque)
+    _pieces: deque[TimedRun] = field(default_factory=lambda: deque(maxlen=MOST_PIECES))
 
     def __len__(self) -> int:
         return len(self.steps)
@@ -74,14 +77,14 @@ class Segment:
             return at
         expected = self.costs.expected(step, piece, rows)
         end, some = (piece, None) if isinstance(piece, int) else (step + 1, piece)
-        wait = not math.isfinite(expected)
+        wait, begin = not math.isfinite(expected), perf_counter_ns()
         work = self.backend.measure(self.program, step, end, self.access, some, wait)
         seconds = work.seconds
         if seconds is None:
-            self._begun.append(_Begun(work, allowance.slice, step, piece, rows))
+            self._begun.append(_Begun(work, allowance.slice, step, piece, rows, begin))
             allowance.spend(expected, self.layers[step])
         else:
-            self.costs.learn_piece(step, piece, rows, seconds)
+            self._learn_piece(step, piece, rows, seconds, begin)
             allowance.spend(seconds, self.layers[step])
         return (end, 0) if some is None or sum(some) >= rows else (step, sum(some))
 
@@ -92,14 +95,22 @@ class Segment:
             seconds = begun.work.seconds
             if seconds is None:
                 return len({one.slice for one in self._begun} - {allowance.slice}) < SLICES_AHEAD
-            self.costs.learn_piece(begun.step, begun.piece, begun.rows, seconds)
+            self._learn_piece(begun.step, begun.piece, begun.rows, seconds, begun.begin)
             allowance.note(seconds, self.layers[begun.step])
             self._begun.popleft()
         return True
 
+    def _learn_piece(self, step: int, piece: Piece, rows: int, seconds: float, begin: int) -> None:
+        """Learn from a piece. The program times whole steps itself, and knows nothing of pieces."""
+        self.costs.learn_piece(step, piece, rows, seconds)
+        if self.backend.times_steps and not isinstance(piece, int):
+            stamps = np.array([begin, begin + seconds * 1e9])
+            self._pieces.append(TimedRun(step, stamps, (*piece, rows)))
+
     def take_runs(self, wait: bool = False) -> list[TimedRun]:
         """Return the timed runs since the last call, if the backend times steps. `wait` blocks for a GPU's times."""
-        return self.program.take_runs(wait) if isinstance(self.program, TimedProgram) else []
+        pieces = [self._pieces.popleft() for _ in range(len(self._pieces))]
+        return [*(self.program.take_runs(wait) if isinstance(self.program, TimedProgram) else []), *pieces]
 
     def run(self, begin: int, end: int) -> None:
         """Submit some of the steps."""

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, pairwise
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from perframe.errors import InputError
 from perframe.execution.report import StepReport
@@ -156,20 +156,19 @@ def profile() -> Profile:
 
 def _layers_of(record: WorkerRecord) -> Iterator[LayerTimes]:
     for runs in record.segments.values():
-        steps, times = runs.steps, runs.step_times()
+        steps, (counts, seconds) = runs.steps, runs.step_times()
         begin = 0
         for end in range(1, len(steps) + 1):
             if end < len(steps) and steps[end].layer == steps[begin].layer:
                 continue
-            yield _layer(record.name, steps[begin], times[:, begin:end])
+            yield _layer(record.name, steps[begin], counts[begin:end], seconds[begin:end])
             begin = end
 
 
-def _layer(model: str, step: StepReport, times: np.ndarray[Any, Any]) -> LayerTimes:
-    """One layer, from the seconds of its steps in each run. Its pieces may lie in several runs."""
-    counts = np.isfinite(times).sum(axis=0)
-    seconds = float(np.nanmedian(times, axis=0).sum()) if counts.size and counts.all() else None
-    runs = int(counts.min()) if counts.size else 0
+def _layer(model: str, step: StepReport, counts: NDArray[np.int64], times: NDArray[np.float64]) -> LayerTimes:
+    """One layer, from how often each of its steps was timed, and their seconds."""
+    runs = int(counts.min())
+    seconds = float(times.sum()) if runs else None
     return LayerTimes(model, step.layer, step.operator, step.backend, runs, seconds, step.bytes, step.operations)
 
 

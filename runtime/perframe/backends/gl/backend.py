@@ -25,7 +25,7 @@ from perframe.backends.gl.steps import (
     unsupported,
 )
 from perframe.backends.gl.storage import GLStorage
-from perframe.backends.gl.timers import WorkClock
+from perframe.backends.gl.timers import QueryTimers, StepTimers, WorkClock
 from perframe.backends.operand import Array, Operand, Scratch
 from perframe.backends.precision import FULL, Precision
 from perframe.backends.protocol import Access, Done, LayerLike, Measured, Program, Step, Workspace
@@ -106,6 +106,7 @@ class GLBackend:
     max_elements: int
     stores_anywhere = False
     times_steps = False
+    timers: Callable[[Device, int], StepTimers] = QueryTimers  # what times the steps of a program
 
     def __init__(self, device: Device, precision: Precision = FULL) -> None:
         self.device, self.precision = device, precision
@@ -187,7 +188,7 @@ class GLBackend:
     def program(self, steps: Sequence[Step]) -> Program:
         """Make a program of steps, with their uniform buffer."""
         bound: Sequence[Any] = steps  # `lower` made them
-        return GLProgram(self.device, bound)
+        return GLProgram(self.device, bound, self.timers)
 
     def guarded(self) -> AbstractContextManager[Any]:
         """Save the GL state of the caller's context at the begin of a block, and restore it at the end.

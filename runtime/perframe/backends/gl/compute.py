@@ -26,6 +26,7 @@ from perframe.backends.gl.steps import (
 )
 from perframe.backends.gl.storage import GLStorage
 from perframe.backends.gl.texels import SHEETS
+from perframe.backends.gl.timers import CallTimers, system_clock
 from perframe.backends.precision import FULL, Precision
 from perframe.errors import BackendError
 from perframe.graphics.functions import delete, generate
@@ -282,6 +283,8 @@ class ComputeBackend(GLBackend):
     def __init__(self, device: Device, precision: Precision = FULL) -> None:
         super().__init__(device, precision)
         self.max_elements = device.limits["storage_block"] // 4
+        if device.computes_in_calls and system_clock():
+            self.timers = CallTimers
 
     def alloc(self, shape: Sequence[int], dtype: DataType, is_half: bool = False) -> BufferStorage:
         """A storage buffer."""

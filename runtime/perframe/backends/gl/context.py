@@ -107,7 +107,7 @@ class Device:
         # The context is current here. Elsewhere GL returns no name, and a software device would pass for a GPU.
         renderer = self.gl.glGetString(_RENDERER)
         name = ctypes.string_at(renderer).decode(errors="replace") if renderer else ""
-        self._is_llvmpipe, self.is_software = "llvmpipe" in name, is_software(name)
+        self._name, self._is_llvmpipe, self.is_software = name, "llvmpipe" in name, is_software(name)
         # This fence exists in this context alone. A handle proves less: a new context may get a dead one's handle.
         self._mark = self.gl.glFenceSync(_COMMANDS_COMPLETE, 0)
         self._conditional = ConditionalRendering(self.gl)
@@ -150,6 +150,13 @@ class Device:
         which gives a GPU scalar loads.
         """
         return self.limits["viewed_texels"] if self.choices["reads"] == "views" else 0
+
+    @property
+    def computes_in_calls(self) -> bool:
+        """Whether the call that dispatches a compute shader returns when its work is done: so it is on llvmpipe, unless
+        another driver runs on it (zink, over Vulkan).
+        """
+        return self._name.startswith("llvmpipe")
 
     @cached_property
     def texture_shift(self) -> int:

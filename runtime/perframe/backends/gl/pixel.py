@@ -31,7 +31,10 @@ _FRAMEBUFFER, _TRIANGLES = 0x8D40, 4
 _TARGETS = range(0x8CE0, 0x8CE0 + SHEETS)  # GL_COLOR_ATTACHMENT0 and so on
 _PACK_BUFFER, _BYTES = 0x88EB, 16
 _PIXELS = {"float": (0x1908, 0x1406), "int": (0x8D99, 0x1404)}  # RGBA of floats, RGBA_INTEGER of ints
-_COLUMNS = 16  # of a part of a row: what a frame draws at least
+# A frame draws at least a block of 4 × 4 texels: llvmpipe shades whole blocks, and GPUs quads. Where fewer rows are left
+# blocks are longer, so that each costs what the others do.
+_BLOCK = 4
+_LAST_LENGTHS = {1: 16, 2: 8, 3: 4}  # by the number of rows
 
 
 class Framebuffers:
@@ -141,8 +144,8 @@ class PixelStep(KernelStep):
 
     @property
     def rows(self) -> int:
-        """The number of parts that it may be drawn in: so many columns of each row of texels."""
-        return self._height * -(-self._width // _COLUMNS)
+        """The number of parts that it may be drawn in: blocks of texels."""
+        return count_blocks(self._width, self._height)
 
     def record(self, commands: CommandList, uniforms: int, rows: tuple[int, int] | None = None) -> None:
         """Record the draws of triangles that cover the output's texels, or parts of them, or some rows: the first, and
@@ -156,26 +159,37 @@ class PixelStep(KernelStep):
         target = Name(self._output, "framebuffers.any" if self._is_long else "framebuffers.every")
         commands.set(1, "glBindFramebuffer", _FRAMEBUFFER, target)
         commands.set(0, "glBindVertexArray", self._vertex_array)
-        for area in self._parts if rows is None else areas(self._width, *rows):
+        for area in self._parts if rows is None else areas(self._width, self._height, *rows):
             commands.set(0, "glViewport", *area)
             commands.call("glDrawArraysInstanced", _TRIANGLES, 0, 3, self._instances)
 
 
-def areas(width: int, first: int, count: int) -> list[tuple[int, int, int, int]]:
-    """The rectangles of texels that are so many parts of the rows of a texture, from a part on: x, y, width, height."""
-    across = -(-width // _COLUMNS)
-    (y, part), (end, rest) = divmod(first, across), divmod(first + count, across)
-    if y == end:
-        return [(part * _COLUMNS, y, (rest - part) * _COLUMNS, 1)]
-    found = []
-    if part:
-        found.append((part * _COLUMNS, y, width - part * _COLUMNS, 1))
-        y += 1
-    if y < end:
-        found.append((0, y, width, end - y))
-    if rest:
-        found.append((0, end, rest * _COLUMNS, 1))
-    return found
+def count_blocks(width: int, height: int) -> int:
+    """The number of blocks of a texture."""
+    last = height % _BLOCK
+    return height // _BLOCK * -(-width // _BLOCK) + (-(-width // _LAST_LENGTHS[last]) if last else 0)
+
+
+def areas(width: int, height: int, first: int, count: int) -> list[tuple[int, int, int, int]]:
+    """The rectangles of texels that are so many blocks of a texture, from a block on: x, y, width, height. Blocks
+    follow each other along bands.
+    """
+    bands, across = height // _BLOCK, -(-width // _BLOCK)
+    end = first + count
+    (top, left), (bottom, right) = divmod(first, across), divmod(min(end, bands * across), across)
+    found = []  # in texels: left, top, right, bottom
+    if top == bottom:
+        found.append((left * _BLOCK, top * _BLOCK, right * _BLOCK, (top + 1) * _BLOCK))
+    elif top < bottom:
+        whole = top + (left > 0)
+        found.append((left * _BLOCK, top * _BLOCK, width if left else 0, (top + 1) * _BLOCK))
+        found.append((0, whole * _BLOCK, width, bottom * _BLOCK))
+        found.append((0, bottom * _BLOCK, right * _BLOCK, (bottom + 1) * _BLOCK))
+    if end > bands * across:
+        length = _LAST_LENGTHS[height % _BLOCK]
+        begin, until = max(0, first - bands * across), end - bands * across
+        found.append((begin * length, bands * _BLOCK, until * length, height))
+    return [(x, y, min(right, width) - x, bottom - y) for x, y, right, bottom in found if x < right and y < bottom]
 
 
 def texture_accessors(device: Device, kinds: Mapping[str, str]) -> list[str]:

@@ -53,9 +53,10 @@ class CommandList:
     def __len__(self) -> int:
         return len(self._rows)
 
-    def call(self, function: str, *arguments: Argument) -> None:
-        """Record a call."""
-        row = [self._addresses[function], *(0,) * (_ROW - 1)]
+    def call(self, function: str | int, *arguments: Argument) -> None:
+        """Record a call of a GL function by its name, or of another function at an address."""
+        address = function if isinstance(function, int) else self._addresses[function]
+        row = [address, *(0,) * (_ROW - 1)]
         for word, argument in enumerate(arguments, 1):
             if isinstance(argument, Name):
                 owner, attribute = argument

@@ -5,7 +5,7 @@ replay them.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import moderngl
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from perframe.backends.gl.context import Device
 from perframe.backends.gl.replay import CommandList
-from perframe.backends.gl.timers import TIMESTAMP, StepTimers
+from perframe.backends.gl.timers import QueryTimers, StepTimers
 from perframe.backends.protocol import Step, TimedRun
 from perframe.tensor import Storage
 
@@ -43,12 +43,18 @@ class GLProgram:
     nanoseconds: int | None = None  # of a whole run: the GPU runs beside the CPU, and planning does not wait for it
     is_brief = False
 
-    def __init__(self, device: Device, steps: Sequence[GLStep]) -> None:
+    def __init__(
+        self,
+        device: Device,
+        steps: Sequence[GLStep],
+        make_timers: Callable[[Device, int], StepTimers] = QueryTimers,
+    ) -> None:
         self._timers: StepTimers | None = None
+        self._make_timers = make_timers
         self._device, self._steps = device, list(steps)
         self._bound: dict[Storage, Storage] = {}  # what stands in for the plan's storages
         self._lists: dict[tuple[int, int, bool], CommandList] = {}  # by the range of their steps, and whether timed
-        self._stamps: dict[CommandList, NDArray[Any]] = {}  # the rows that write a timestamp
+        self._stamps: dict[CommandList, NDArray[Any]] = {}  # the rows that write a stamp
         self._moves = device.moves
         alignment = max(16, device.limits["uniform_alignment"])
         data = bytearray()
@@ -79,10 +85,11 @@ class GLProgram:
                 self._moves = self._device.moves
                 self._lists.clear()
                 self._stamps.clear()
-            queries = None if self._timers is None else self._timers.begin(begin, end - begin + 1)
-            commands = self._commands(begin, end, queries is not None)
-            if queries is not None:
-                commands.fill(self._stamps[commands], 1, queries)
+            timers = self._timers
+            places = None if timers is None else timers.begin(begin, end - begin + 1)
+            commands = self._commands(begin, end, None if places is None else timers)
+            if timers is not None and places is not None:
+                commands.fill(self._stamps[commands], timers.word, places)
             commands.run()
 
     def rows(self, index: int) -> int:
@@ -96,11 +103,12 @@ class GLProgram:
             self._steps[index].record(commands, self._uniforms.glo if self._uniforms is not None else 0, rows)
             commands.finish().run()
 
-    def _commands(self, begin: int, end: int, timed: bool) -> CommandList:
-        """The commands of these steps. They rely on no state that other commands have left behind. With `timed`, they
-        write a timestamp before each step and after the last; a run fills in the queries.
+    def _commands(self, begin: int, end: int, timers: StepTimers | None) -> CommandList:
+        """The commands of these steps. They rely on no state that other commands have left behind. With `timers`, they
+        write a stamp before each step and after the last; a run fills in where.
         """
-        found = self._lists.get((begin, end, timed))
+        key = begin, end, timers is not None
+        found = self._lists.get(key)
         if found is None:
             if len(self._lists) >= MOST_LISTS:  # a budget cuts a run elsewhere in each frame
                 self._stamps.pop(self._lists.pop(next(iter(self._lists))), None)
@@ -108,22 +116,22 @@ class GLProgram:
             uniforms = self._uniforms.glo if self._uniforms is not None else 0
             rows = []
             for step in self._steps[begin:end]:
-                if timed:
+                if timers is not None:
                     rows.append(len(found))
-                    found.call("glQueryCounter", 0, TIMESTAMP)
+                    found.call(*timers.call)
                 step.record(found, uniforms)
-            if timed:
+            if timers is not None:
                 rows.append(len(found))
-                found.call("glQueryCounter", 0, TIMESTAMP)
+                found.call(*timers.call)
                 self._stamps[found] = np.array(rows)
-            self._lists[begin, end, timed] = found.finish()
+            self._lists[key] = found.finish()
         return found
 
     def time_steps(self, on: bool) -> None:
         """Let the GPU time the steps of each run from now on, or no longer."""
         if on is (self._timers is None):
             with self._device.using():
-                self._timers = StepTimers(self._device, len(self._steps)) if on else None
+                self._timers = self._make_timers(self._device, len(self._steps)) if on else None
 
     def step_seconds(self, repeats: int) -> list[float] | None:
         """The shortest time of each step on the GPU: of so many runs more, or, without repeats, of those that were
@@ -137,8 +145,8 @@ class GLProgram:
         if self._timers is None:
             return None
         with self._device.using():
-            self._timers.read(wait=repeats > 0)
-        found, self._timers = self._timers.shortest(), self._timers if timed else None
+            found = self._timers.shortest(wait=repeats > 0)
+        self._timers = self._timers if timed else None
         return found if all(map(math.isfinite, found)) else None
 
     def take_runs(self, wait: bool = False) -> list[TimedRun]:
@@ -146,10 +154,7 @@ class GLProgram:
         if self._timers is None:
             return []
         with self._device.using():
-            self._timers.read(wait)
-        taken = list(self._timers.runs)
-        self._timers.runs.clear()
-        return taken
+            return self._timers.take(wait)
 
     def __del__(self) -> None:
         if self._uniforms is not None:

@@ -7,10 +7,11 @@ application runs.
 from __future__ import annotations
 
 import ctypes
+import sys
 from collections import deque
-from functools import partial
+from functools import cache, partial
 from time import perf_counter_ns
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 from perframe.backends.gl.context import Device
 from perframe.backends.gl.replay import CommandList
 from perframe.backends.protocol import KEPT, TimedRun
+from perframe.backends.run_times import Room, RunTimes, alike
 
 RUNS = 4  # so many runs wait for their times at most; a run beside them is not timed
 TIMESTAMP = 0x8E28
@@ -25,35 +27,58 @@ Queries = ctypes.Array[ctypes.c_uint]  # the names of two
 _COUNTER_BITS, _RESULT, _AVAILABLE = 0x8864, 0x8866, 0x8867
 
 
-class StepTimers:
-    """Times the steps of a program. `runs` has the last runs by the CPU's clock.
-
-    A run never waits for the times of earlier ones: they are read when the GPU has written them, runs later. The
-    queries form a ring. Each run has some that follow each other, and native code writes and reads them.
+class StepTimers(Protocol):
+    """Times the steps of a program. A command list makes `call` before each step and after the last. Each run fills the
+    word `word` of these calls.
     """
+
+    call: tuple[str | int, int, int]
+    word: int
+
+    def begin(self, step: int, count: int) -> NDArray[Any] | None:
+        """Return the words for a run of consecutive steps, the first of which is number `step`: so many in all. None if
+        the run cannot be timed. The context is current.
+        """
+
+    def take(self, wait: bool = False) -> list[TimedRun]:
+        """Return the runs whose times are there, and forget them; with `wait`, block for all. The context is
+        current.
+        """
+
+    def shortest(self, wait: bool = False) -> list[float]:
+        """The shortest time of each step in seconds, infinite before the first. The context is current."""
+
+
+class QueryTimers:
+    """Times steps by the GPU's clock: with queries, which a run never waits for. They are read when the GPU has written
+    them, runs later.
+
+    The queries form a ring. Each run has some that follow each other, and native code writes and reads them.
+    """
+
+    call: tuple[str | int, int, int] = ("glQueryCounter", 0, TIMESTAMP)
+    word = 1
 
     def __init__(self, device: Device, steps: int) -> None:
         self._device = device
-        self._shortest = np.full(steps, np.inf)
         most = RUNS * (steps + 1) if _has_clock(device.gl) else 0
         self._queries = (ctypes.c_uint * most)()
         device.gl.glGenQueries(most, self._queries)
         self._names = np.array(self._queries, np.uint32)
-        self._times = np.zeros(most, np.int64)
+        self._stamps = np.zeros(most, np.int64)
         self._reads = CommandList(device.gl, {})
         for index, name in enumerate(self._names.tolist()):
-            self._reads.call("glGetQueryObjectui64v", name, _RESULT, self._times.ctypes.data + 8 * index)
+            self._reads.call("glGetQueryObjectui64v", name, _RESULT, self._stamps.ctypes.data + 8 * index)
         self._reads.finish()
         self._next = 0  # the first query of the next run
         self._pending: deque[tuple[int, int, int]] = deque()  # of each run: its first step, its first query, how many
-        self.runs: deque[TimedRun] = deque(maxlen=KEPT)
+        self._arrived: list[tuple[int, NDArray[np.int64]]] = []  # the first step of each run, and its stamps
+        self._times = RunTimes(steps)
         self._ahead = perf_counter_ns() - _now(device.gl) if most else 0  # of the CPU's clock
 
-    def begin(self, step: int, count: int) -> NDArray[np.uint32] | None:
-        """Return queries for a run of consecutive steps, the first of which is number `step`: one before each and one
-        after the last, so many in all. None if no more are free. The context is current.
-        """
-        self.read()
+    def begin(self, step: int, count: int) -> NDArray[Any] | None:
+        """Return the names of free queries, or None if too few are free."""
+        self._read(wait=False)
         first = self._room(count)
         if first is None:
             return None
@@ -72,30 +97,93 @@ class StepTimers:
             return self._next
         return 0 if count <= oldest else None
 
-    def read(self, wait: bool = False) -> None:
-        """Read the times that are there; with `wait`, block for those of all runs. The context is current."""
+    def _read(self, wait: bool) -> None:
+        """Read the stamps that are there. They are worked out later: a frame waits now."""
         there = ctypes.c_int()
         while self._pending:
             step, first, count = self._pending[0]
             if not wait:
                 self._device.gl.glGetQueryObjectiv(int(self._names[first + count - 1]), _AVAILABLE, ctypes.byref(there))
                 if not there.value:
-                    return
+                    break
             self._reads.run_some(first, first + count)
-            stamps = self._times[first : first + count].astype(np.float64) + self._ahead
-            shortest = self._shortest[step : step + count - 1]
-            np.minimum(shortest, np.maximum(np.diff(stamps), 0) / 1e9, out=shortest)
-            self.runs.append(TimedRun(step, stamps))
+            self._arrived.append((step, self._stamps[first : first + count].copy()))
             self._pending.popleft()
+        if len(self._arrived) >= KEPT:
+            self._work_out()
 
-    def shortest(self) -> list[float]:
-        """The shortest time of each step in seconds, infinite before the first."""
-        found: list[float] = self._shortest.tolist()
-        return found
+    def _work_out(self) -> None:
+        arrived, self._arrived = self._arrived, []
+        for step, stamps in alike(arrived):  # drivers round them, so that a later one may be smaller
+            self._times.add(step, np.maximum.accumulate(stamps.astype(np.float64) + self._ahead, axis=1))
+
+    def take(self, wait: bool = False) -> list[TimedRun]:
+        """Return the runs whose times are there; with `wait`, block for all."""
+        self._read(wait)
+        self._work_out()
+        return self._times.take()
+
+    def shortest(self, wait: bool = False) -> list[float]:
+        """The shortest time of each step."""
+        self._read(wait)
+        self._work_out()
+        return self._times.shortest()
 
     def __del__(self) -> None:
         if len(self._names):
             self._device.free_later(partial(self._device.gl.glDeleteQueries, len(self._names), self._queries))
+
+
+class CallTimers:
+    """Times steps by the CPU's clock, on a driver whose calls return when their work is done: so llvmpipe runs compute
+    shaders. A query would cost it more than many a step takes.
+    """
+
+    word = 2
+
+    def __init__(self, device: Device, steps: int) -> None:
+        self.call: tuple[str | int, int, int] = (system_clock(), _MONOTONIC, 0)
+        self._room = Room(steps, words=2)  # seconds and nanoseconds
+        self._ended: list[tuple[int, NDArray[np.int64]]] = []  # the first step of each run, and its stamps
+        self._times = RunTimes(steps)
+
+    def begin(self, step: int, count: int) -> NDArray[Any] | None:
+        """Return the addresses of the stamps."""
+        if len(self._ended) >= KEPT:
+            self._work_out()
+        first = self._room.begin(count)
+        stamps = self._room.stamps[first : first + count]
+        self._room.keep(count)
+        self._ended.append((step, stamps))
+        return stamps.ctypes.data + 16 * np.arange(count)
+
+    def _work_out(self) -> None:
+        ended, self._ended = self._ended, []
+        for step, words in alike(ended):
+            stamps = words @ np.array([1e9, 1.0])
+            stamps[stamps == 0] = np.nan  # an error ended the run before
+            self._times.add(step, stamps)
+
+    def take(self, wait: bool = False) -> list[TimedRun]:
+        """Return the runs since the last call."""
+        self._work_out()
+        return self._times.take()
+
+    def shortest(self, wait: bool = False) -> list[float]:
+        """The shortest time of each step."""
+        self._work_out()
+        return self._times.shortest()
+
+
+_MONOTONIC = 1  # the clock of perf_counter_ns on Linux
+
+
+@cache
+def system_clock() -> int:
+    """The address of the function that writes a clock's time to an address; 0 where the system has none."""
+    if sys.platform != "linux":
+        return 0
+    return ctypes.cast(ctypes.CDLL(None).clock_gettime, ctypes.c_void_p).value or 0
 
 
 class WorkClock:

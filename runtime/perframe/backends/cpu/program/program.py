@@ -206,10 +206,10 @@ class CpuProgram:
         start = perf_counter_ns()
         if self.times_steps is (self._clock is None):
             self._clock = StepClock(len(self.steps)) if self.times_steps else None
-            self.words[team.TICKS] = 0 if self._clock is None else self._clock.ticks
+            self.words[team.TICKS] = 0
         clock = self._clock
         if clock is not None:
-            clock.begin()
+            self.words[team.TICKS] = clock.begin(begin, end)
         block = self.bindings.follow_arena()  # keeps the block until the run ends
         at = begin
         while at < end:
@@ -254,12 +254,14 @@ class CpuProgram:
 
     def step_seconds(self, repeats: int) -> list[float] | None:
         """The shortest time of each step: of so many runs more, or, without repeats, of those that were timed."""
-        if repeats:
-            before, self.times_steps, self._clock = self.times_steps, True, None
+        before = self.times_steps, self._clock
+        if repeats:  # by a clock of their own
+            self.times_steps, self._clock = True, None
             for _ in range(repeats):
                 self.run(0, len(self.steps))
-            self.times_steps = before
         times = [math.inf] if self._clock is None else self._clock.shortest()
+        self.times_steps, self._clock = before
+        self.words[team.TICKS] = 0
         return times if all(map(math.isfinite, times)) else None
 
     def take_runs(self, wait: bool = False) -> list[TimedRun]:
