@@ -112,10 +112,11 @@ def test_a_script_that_cannot_start_is_disabled(is_async: bool) -> None:
     assert log == (["update 0", "destroy"] if is_async else ["destroy"])
 
 
-def test_when_no_script_can_start_the_error_leaves_the_loop() -> None:
+def test_when_no_script_can_start_the_error_leaves_the_loop(caplog: pytest.LogCaptureFixture) -> None:
     with pytest.raises(ZeroDivisionError) as caught:
         blank_app().run(failing_in("start"))
     assert caught.value.__notes__ == ["in Failing.start"]
+    assert not caplog.records, "the error that leaves the loop is not told twice"
 
 
 def test_the_error_is_shown_for_some_seconds(display_surface: Any) -> None:

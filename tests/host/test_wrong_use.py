@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -78,6 +79,38 @@ def test_a_hook_with_a_yield_never_runs_and_says_so() -> None:
 
     with pytest.raises(InputError, match=r"Unity\.update has a `yield`.*async def"):
         app().run(Unity(), frames=1)
+
+
+def test_an_app_draws_in_its_own_thread_alone(gl_context: Any) -> None:
+    """In another thread GL would draw nothing. A new app there is fine, and so is the first one afterwards."""
+    pictures = list[Any]()
+
+    def draw(app: App) -> None:
+        app.framebuffer.clear(1.0, 0.5, 0.0)  # type: ignore[union-attr]
+        pictures.append(app.surface.read_pixels()[0, 0].tolist())
+
+    def run_there(use: Callable[[], Any]) -> BaseException | None:
+        errors = list[BaseException]()
+
+        def run() -> None:
+            try:
+                use()
+            except BaseException as error:
+                errors.append(error)
+
+        thread = threading.Thread(target=run)
+        thread.start()
+        thread.join()
+        return errors[0] if errors else None
+
+    with App(size=(4, 4), headless=True, stop_on_error=True) as here:
+        here.add(draw)
+        for use in (here.loop_once, lambda: here.run(frames=1), lambda: here.add(Script())):
+            error = run_there(use)
+            assert isinstance(error, BackendError) and "make the App in the thread that runs it" in str(error)
+        assert run_there(lambda: App(size=(4, 4), headless=True, stop_on_error=True).run(draw, frames=1)) is None
+        here.loop_once()
+    assert pictures == [[255, 128, 0]] * 2
 
 
 def test_seconds_takes_a_number() -> None:

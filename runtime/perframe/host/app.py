@@ -23,7 +23,7 @@ from perframe.host.pixels import write_pngs
 from perframe.host.reload import Reloader
 from perframe.host.runs import Policy, Run, RunList, RunsInSlices
 from perframe.host.script import AnyScript, Script, ScriptList
-from perframe.host.surface import Surface, open_surface
+from perframe.host.surface import Surface, open_surface, require_thread
 from perframe.host.tasks import Task, TaskList
 from perframe.host.watchdog import Watchdog
 from perframe.tensor.readback import FrameState
@@ -122,6 +122,7 @@ class App(TimeControls):
         """
         if frames is not None and not isinstance(frames, int):
             raise InputError(f"run takes a whole number of frames, not {frames!r}")
+        self._require_open()
         with nullcontext() if self._in_with_block else self:
             self._quitting = False
             for script in scripts:
@@ -132,9 +133,7 @@ class App(TimeControls):
                 self.loop_once()
 
     def loop_once(self) -> Frame:
-        """Run one frame, and return its facts. For applications with a loop of their own. Raises ClosedError after
-        `release`.
-        """
+        """Run one frame, and return its facts, in a loop of your own. Raises ClosedError after `release`."""
         with self._frame_scope():
             if self._reloader is not None:
                 self._reloader.step()
@@ -398,3 +397,4 @@ class App(TimeControls):
     def _require_open(self) -> None:
         if self._released:
             raise ClosedError("the app is released: make another App")
+        require_thread(self.surface)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from threading import get_ident
 from typing import Any
 
 import moderngl
@@ -22,7 +23,7 @@ class HeadlessSurface:
     should_close = False
 
     def __init__(self, size: tuple[int, int]) -> None:
-        self.size = size
+        self.size, self.thread = size, get_ident()
         previous = current_context.current()
         try:
             self.ctx = create_headless(moderngl.create_context)

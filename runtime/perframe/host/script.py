@@ -170,7 +170,7 @@ class ScriptList:
             if hook == "start":
                 self._disable(script)
             nothing_runs = bool(self._not_started) and self._not_started.issuperset(self)
-            if not self._fails(_place(script, hook), error, hook == "start") or nothing_runs:
+            if nothing_runs or not self._fails(_place(script, hook), error, hook == "start"):
                 raise
 
     def _check_start(self, script: Script) -> None:

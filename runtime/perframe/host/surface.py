@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from threading import get_ident
 from typing import TYPE_CHECKING, Any, Protocol
 
 from perframe.errors import BackendError, InputError
@@ -72,6 +73,18 @@ class Surface(Protocol):
     def release(self) -> None:
         """Free all resources. May be called twice."""
         ...
+
+
+def require_thread(surface: Surface) -> None:
+    """Raise BackendError in another thread than the one that made the surface, if its GL context is its own: GL would
+    draw nothing there, and say nothing. The context of a guest may move with its owner.
+    """
+    thread = getattr(surface, "thread", None)
+    if thread is not None and thread != get_ident():
+        raise BackendError(
+            "an App was used from another thread than the one that made it, to which its GL context belongs: make the "
+            "App in the thread that runs it, and let other threads call app.post()"
+        )
 
 
 def open_surface(size: tuple[int, int], title: str, headless: bool | None = None, vsync: bool = True) -> Surface:

@@ -31,8 +31,8 @@ _FRAMEBUFFER, _TRIANGLES = 0x8D40, 4
 _TARGETS = range(0x8CE0, 0x8CE0 + SHEETS)  # GL_COLOR_ATTACHMENT0 and so on
 _PACK_BUFFER, _BYTES = 0x88EB, 16
 _PIXELS = {"float": (0x1908, 0x1406), "int": (0x8D99, 0x1404)}  # RGBA of floats, RGBA_INTEGER of ints
-# A frame draws at least a block of 4 × 4 texels: llvmpipe shades whole blocks, and GPUs quads. Where fewer rows are left
-# blocks are longer, so that each costs what the others do.
+# A frame draws at least a block of 4 × 4 texels: llvmpipe shades whole blocks, and GPUs quads. Where fewer rows are
+# left blocks are longer, so that each costs what the others do.
 _BLOCK = 4
 _LAST_LENGTHS = {1: 16, 2: 8, 3: 4}  # by the number of rows
 
