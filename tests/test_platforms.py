@@ -10,6 +10,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 import perframe as pf
@@ -17,6 +18,7 @@ from media.films import film
 from perframe.backends.gl.variants import VARIANTS, Choices
 from perframe.command_line import doctor
 from perframe.command_line.contest import Limits, Process
+from perframe.command_line.sources import input_arrays
 from perframe.conversion import processes
 from perframe.media.sinks import open_sink
 from perframe.media.source import open_feed
@@ -87,6 +89,16 @@ def test_names_that_are_one_file_elsewhere_become_numbers(tmp_path: Path) -> Non
     os.rename(source / "000001.png", source / "A.png")
     pf.process(source, tmp_path / "out", save_inverter(tmp_path / "m.onnx"))
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["000000.png", "000001.png"]
+
+
+def test_a_suffix_in_capitals_names_the_same_kind(tmp_path: Path) -> None:
+    model = pf.load(save_inverter(tmp_path / "m.onnx"))
+    (wanted,) = model.inputs
+    array = np.ones((1, 3, 4, 4), np.float32)
+    with open(tmp_path / "X.NPY", "wb") as file:
+        np.save(file, array)
+    given = input_arrays(model.inputs, [f"{wanted.name}={tmp_path / 'X.NPY'}"], {}, 0)
+    assert (given[wanted.name] == array).all()
 
 
 # --- processes and pipes ---
