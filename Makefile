@@ -60,6 +60,9 @@ test-drivers: .venv/.dev ## every shader on the compilers of nine drivers, GPUs'
 check-targets: .venv/.dev ## every CPU kernel as Windows, macOS and arm64 get it; the objects are read and not run (half an hour)
 	$(BIN)/python tools/targets.py --all
 
+test-arm64: .venv/.dev ## the CPU's tests on an emulated arm64 processor, as root (hours); ARGS="-k pool"
+	$(BIN)/python tools/arm64.py pytest -n $(JOBS) tests/layers tests/cpu $(ARGS)
+
 test-guarded: .venv/.dev ## the CPU's tests of layers, and mutated models, with values between pages that may not be touched
 	PERFRAME_GUARD=behind PERFRAME_BACKENDS=cpu $(BIN)/pytest -n $(JOBS) tests/layers tests/fuzz $(ARGS)
 	PERFRAME_GUARD=before PERFRAME_BACKENDS=cpu $(BIN)/pytest -n $(JOBS) tests/layers $(ARGS)

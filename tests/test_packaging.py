@@ -85,6 +85,7 @@ def test_the_wheel_works_outside_the_checkout(tmp_path: Path) -> None:
         f"perframe/inspection/page/{name}" for name in ("page.html", "page.css", "page.js", "dagre.min.js")
     } <= names
     assert not {name for name in names if "__pycache__" in name or name.startswith(("tests/", "tools/"))}
+    assert not {name for name in names if name.startswith("perframe/assets/") and name.endswith((".py", ".md", ".txt"))}
 
     environment = tmp_path / "environment"
     run(sys.executable, "-m", "venv", environment)

@@ -201,7 +201,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--samples", type=int, default=2, help="samples a pixel, in each direction")
     arguments = parser.parse_args()
-    render(arguments.seed, arguments.samples).save(arguments.out, quality=90, subsampling=0, optimize=True)
+    render(arguments.seed, arguments.samples).save(arguments.out, quality=85, optimize=True, progressive=True)
     print(f"{arguments.out}: {arguments.out.stat().st_size} bytes")
 
 

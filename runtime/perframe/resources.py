@@ -33,10 +33,21 @@ def cache_folder() -> Path:
     if base:
         return Path(base)
     if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches" / "perframe"
+        return _home() / "Library" / "Caches" / "perframe"
     if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA", str(Path.home()))) / "perframe" / "cache"
-    return Path(os.environ.get("XDG_CACHE_HOME", str(Path.home() / ".cache"))) / "perframe"
+        return Path(os.environ.get("LOCALAPPDATA") or _home()) / "perframe" / "cache"
+    given = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    return (given if given.is_absolute() else _home() / ".cache") / "perframe"  # as XDG's specification says
+
+
+def _home() -> Path:
+    """The user's folder, or one among the temporary files for a user without a folder, as in some containers."""
+    try:
+        return Path.home()
+    except RuntimeError:
+        import tempfile  # late: it takes as long to import as all of this package
+
+        return Path(tempfile.gettempdir()) / f"perframe-{os.getuid() if hasattr(os, 'getuid') else 'user'}"
 
 
 def _roots(package: str) -> list[Path]:

@@ -127,7 +127,7 @@ def test_a_side_that_hangs_is_ended(process: Process, tmp_path: Path) -> None:
     process.ask("open", side="onnxruntime", model=str(model), threads=1)
     with pytest.raises(BackendError, match="took more than 10 s when asked to run"):
         process.ask("run", feed=str(tmp_path / "feed.npz"), times=10**9)
-    with pytest.raises(BackendError, match="ended with exit status"):
+    with pytest.raises(BackendError, match="ended with signal SIGKILL"):
         process.ask("memory")
 
 
@@ -141,7 +141,7 @@ def test_a_side_that_takes_too_much_memory_fails(process: Process, tmp_path: Pat
 
 def test_a_side_that_crashes_is_an_error(process: Process) -> None:
     os.kill(process._child.pid, signal.SIGSEGV)
-    with pytest.raises(BackendError, match=f"ended with exit status -{signal.SIGSEGV:d} when asked to memory"):
+    with pytest.raises(BackendError, match="ended with signal SIGSEGV when asked to memory"):
         process.ask("memory")
 
 

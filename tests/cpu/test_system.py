@@ -22,6 +22,12 @@ _WORD = ctypes.c_int64
 _kept: list[Any] = []  # helpers sleep in these functions until the process ends
 
 
+@pytest.fixture(autouse=True)
+def without_the_setting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """These tests choose how helpers sleep, in a suite that runs with PERFRAME_HELPERS=event too."""
+    monkeypatch.delenv("PERFRAME_HELPERS", raising=False)
+
+
 class Sleepers:
     """Sleeps and wakes as a system does, and counts."""
 

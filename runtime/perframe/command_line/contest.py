@@ -21,6 +21,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from perframe.conversion.processes import status_text
 from perframe.errors import BackendError, PerframeError
 
 Clock = Literal["wall", "cpu"]
@@ -111,7 +112,7 @@ class Process:
         try:
             print(json.dumps({"do": do, **request}), file=self._child.stdin, flush=True)
             line = self._child.stdout.readline()
-        except BrokenPipeError:
+        except OSError:  # a broken pipe, which Windows calls an invalid argument
             line = ""
         finally:
             if killer:
@@ -122,7 +123,7 @@ class Process:
             status = self._child.wait()
             self._errors.seek(0)
             last = (self._errors.read().strip().splitlines() or ["nothing was printed"])[-1]
-            raise BackendError(f"{self.side} ended with exit status {status} when asked to {do}: {last}")
+            raise BackendError(f"{self.side} ended with {status_text(status)} when asked to {do}: {last}")
         answer: dict[str, Any] = json.loads(line)
         if "error" in answer:
             raise BackendError(answer["error"])

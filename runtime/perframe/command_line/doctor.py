@@ -17,6 +17,7 @@ from dataclasses import asdict, dataclass, field
 from importlib import metadata
 from typing import TYPE_CHECKING, Any, Literal
 
+from perframe.conversion.processes import is_crash, status_text
 from perframe.graphics.headless_context import install_advice
 
 if TYPE_CHECKING:
@@ -217,8 +218,8 @@ def _probe(function: str, *arguments: str) -> Facts | str:
         )
     except subprocess.TimeoutExpired:
         return f"gave no answer within {PROBE_SECONDS} s"
-    if run.returncode < 0:
-        return f"crashed with signal {-run.returncode}"
+    if is_crash(run.returncode):
+        return f"crashed with {status_text(run.returncode)}"
     if run.returncode > 0:
         last = (run.stderr.strip().splitlines() or ["failed without a message"])[-1]
         return re.sub(r"^perframe\.errors\.\w+: ", "", last)

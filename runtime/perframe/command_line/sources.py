@@ -199,7 +199,7 @@ def _array(
         return random_array(random, _parse_shape(explicit) if explicit else shape, wanted.dtype)
     if Path(value).suffix.lower() in FILES:
         try:
-            if value.endswith(".npy"):
+            if Path(value).suffix.lower() == ".npy":
                 loaded: Array = np.load(value)
                 return loaded
             return picture_array(Path(value), wanted, known, normalization)

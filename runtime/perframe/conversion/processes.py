@@ -16,6 +16,7 @@ from typing import IO
 
 LAST_LINES = 20  # of a child's output, in an error
 LONGEST_LINE = 2000  # characters that are kept of a line
+_EXCEPTION = 0x80000000  # and above: exit statuses of processes that Windows ended
 GRACE = 5.0  # seconds between the request to end and the end
 
 
@@ -78,7 +79,7 @@ def run_child(
     finally:
         _end(child)
     if status:
-        raise ChildError(f"it ended with {_status(status)}", kept)
+        raise ChildError(f"it ended with {status_text(status)}", kept)
     return [*kept]
 
 
@@ -89,11 +90,17 @@ def _read(pipe: IO[bytes], lines: queue.SimpleQueue[str | None]) -> None:
     lines.put(None)
 
 
-def _status(status: int) -> str:
+def is_crash(status: int) -> bool:
+    """Whether a signal ended a process, or one of Windows' exceptions."""
+    return status < 0 or status >= _EXCEPTION
+
+
+def status_text(status: int) -> str:
+    """How a process ended: its exit status, or the signal. Windows' exceptions are known as hexadecimal numbers."""
     if status < 0:
         with contextlib.suppress(ValueError):
             return f"signal {signal.Signals(-status).name}"
-    return f"exit status {status}"
+    return f"exit status {f'0x{status:X}' if is_crash(status) else status}"
 
 
 def _end(child: subprocess.Popen[bytes]) -> None:
@@ -103,8 +110,9 @@ def _end(child: subprocess.Popen[bytes]) -> None:
     if os.name == "posix":
         with contextlib.suppress(ProcessLookupError):
             os.killpg(child.pid, signal.SIGTERM)
-    else:
-        child.terminate()
+    else:  # terminate() would spare those that the child has started
+        with contextlib.suppress(OSError):  # a Windows without this program; the child is killed below
+            subprocess.run(("taskkill", "/pid", str(child.pid), "/t", "/f"), capture_output=True)
     try:
         child.wait(timeout=GRACE)
     except subprocess.TimeoutExpired:

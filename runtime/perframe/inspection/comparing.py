@@ -123,7 +123,8 @@ def onnxruntime_values(model: Model, inputs: Mapping[str, Any]) -> dict[str, Arr
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.log_severity_level = 3
-    with TemporaryDirectory() as folder:
+    # Windows keeps files that the session has mapped
+    with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         path = Path(folder) / "model.onnx"
         save(with_all_values(model), path)
         try:

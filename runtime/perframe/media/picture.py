@@ -35,6 +35,11 @@ class Picture:
     """Seconds from the beginning of the source."""
 
 
+def expanded(path: str | os.PathLike[str]) -> Path:
+    """A path whose `~` is the user's folder. If the system knows no such folder, the `~` stays."""
+    return Path(os.path.expanduser(path))
+
+
 def covering(size: Size, enough: Size | None) -> Size:
     """The size to which a picture is scaled down so that it still covers `enough`; its own without."""
     scale = 1.0 if enough is None else max(enough[0] / size[0], enough[1] / size[1])

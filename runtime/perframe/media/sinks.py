@@ -13,7 +13,17 @@ from typing import TYPE_CHECKING, Any
 
 from perframe.errors import ClosedError, InputError
 from perframe.media.feeds import RATE
-from perframe.media.picture import PICTURES, VIDEOS, Picture, Pixels, checked, path_beside, save_picture, settle
+from perframe.media.picture import (
+    PICTURES,
+    VIDEOS,
+    Picture,
+    Pixels,
+    checked,
+    expanded,
+    path_beside,
+    save_picture,
+    settle,
+)
 from perframe.media.source import as_rate
 from perframe.media.videos import require_av
 
@@ -60,7 +70,7 @@ class _FileSink(Sink):
     """A sink whose thread calls `_store` for each picture, then `_close`, or `_undo` if that is not to be."""
 
     def __init__(self, path: str | Path) -> None:
-        self.path = Path(path).expanduser()
+        self.path = expanded(path)
         if not self.path.absolute().parent.is_dir():
             raise InputError(f"{str(self.path)!r} cannot be written: there is no folder {str(self.path.parent)!r}")
         self.name = repr(str(self.path))

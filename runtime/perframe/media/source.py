@@ -14,7 +14,7 @@ from typing import Any
 
 from perframe.errors import ClosedError, InputError
 from perframe.media.feeds import RATE, DrawnFeed, Feed, FolderFeed, Scene, StillFeed
-from perframe.media.picture import PICTURES, Picture, Pixels, Size
+from perframe.media.picture import PICTURES, Picture, Pixels, Size, expanded
 
 SECONDS_FOR_A_PICTURE = 20.0
 AHEAD = 4  # pictures of a file that are decoded before they are asked for
@@ -213,7 +213,7 @@ def open_feed(name: str | Path, enough: Size | None = None, rate: float | Fracti
         return ScreenFeed(_region(rest) if rest else None, **given)
     if kind == "scene":
         return DrawnFeed(Scene(_size(rest)) if rest else Scene(), **given)
-    path = Path(name).expanduser()
+    path = expanded(name)
     if path.is_dir():
         return FolderFeed(path, enough, **given)
     if not path.is_file():

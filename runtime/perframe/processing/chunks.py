@@ -79,8 +79,8 @@ def _writer(settings: Settings, chunk: Chunk, source: Source) -> Iterator[Write]
             yield lambda picture, result: sink.write(Picture(np.asarray(result), picture.index, picture.time))
         return
     names = [path.stem for path in getattr(source.feed, "paths", ())]
-    if len(set(names)) < len(names):
-        names = []  # a.png beside a.jpg: numbers, then
+    if len({name.casefold() for name in names}) < len(names):
+        names = []  # a.png beside a.jpg, or beside A.png, which is one file on Windows and macOS: numbers, then
     yield partial(_store, settings, names)
     write_whole(done, Path.touch)
 

@@ -16,7 +16,7 @@ from filelock import FileLock, Timeout
 from perframe.backends import backend_type
 from perframe.errors import InputError
 from perframe.media.feeds import Feed
-from perframe.media.picture import PICTURES, remove_unfinished, write_whole
+from perframe.media.picture import PICTURES, expanded, remove_unfinished, write_whole
 from perframe.media.source import open_feed
 from perframe.media.videos import VideoFeed
 from perframe.processing.joining import join
@@ -82,9 +82,9 @@ def process(
     tell: Progress = progress or (lambda _what, _done: None)
     settings = Settings(
         source=_absolute(source),
-        out=str(Path(out).expanduser().absolute()),
-        model=None if model is None else str(Path(model).expanduser().absolute()),
-        script=None if script is None else str(Path(script).expanduser().absolute()),
+        out=str(expanded(out).absolute()),
+        model=None if model is None else str(expanded(model).absolute()),
+        script=None if script is None else str(expanded(script).absolute()),
         dims=dict(dims or {}),
         backend=backend_type(backend).value,
         size=size,
@@ -127,8 +127,8 @@ def _alone(settings: Settings) -> Iterator[None]:
         lock.release()
         if not settings.plan.exists():
             _clear(settings.work)
-            (settings.work / LOCK).unlink(missing_ok=True)
             with suppress(OSError):  # another run has begun, or the folder holds files of others
+                (settings.work / LOCK).unlink(missing_ok=True)  # Windows keeps it while another run asks for the lock
                 settings.work.rmdir()
 
 
@@ -160,7 +160,7 @@ def _make(settings: Settings, feed: Feed, total: int, jobs: int, ray: str | None
 
 def _absolute(source: str | os.PathLike[str]) -> str:
     """The source with an absolute path, if it is one."""
-    path = Path(source).expanduser()
+    path = expanded(source)
     return str(path.absolute()) if path.exists() else str(source)
 
 

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from perframe.backends.kernel_files import beside
+from perframe.errors import BackendError
 from perframe.resources import cache_folder
 
 log = logging.getLogger("perframe")
@@ -90,14 +91,20 @@ class Choices:
             self._chosen = before
 
     def keep(self, found: Mapping[str, str]) -> None:
-        """Choose these variants from now on, and write them to the file."""
+        """Choose these variants from now on, and write them to the file. Raises BackendError if that fails."""
         self._chosen.update(found)
         kept = self._read() | dict(found)
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        with beside(self.path) as file:
-            file.write(json.dumps({"driver": self.driver, "chosen": kept}, indent=1).encode())
-            file.flush()
-            os.fsync(file.fileno())
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with beside(self.path) as file:
+                file.write(json.dumps({"driver": self.driver, "chosen": kept}, indent=1).encode())
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise BackendError(
+                f"what was tuned holds in this process only, since {str(self.path)!r} cannot be written: {error}. "
+                "PERFRAME_CACHE names another folder"
+            ) from error
 
     def _read(self) -> dict[str, str]:
         """The variants in the file; those that no longer exist are left out. A damaged file counts as none."""
