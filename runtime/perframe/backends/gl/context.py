@@ -14,6 +14,7 @@ from typing import Any
 
 import moderngl
 
+from perframe.backends.gl.extents import buffer_of_one_kind, texture_of_one_kind
 from perframe.backends.gl.program import ProgramCache
 from perframe.backends.gl.state import ConditionalRendering, StateGuard
 from perframe.backends.gl.texels import SHEETS
@@ -242,13 +243,15 @@ class Device:
             self._is_guarded = False
 
     def buffer(self, size: int) -> moderngl.Buffer:
-        """A new buffer of `size` bytes."""
+        """A new buffer of at least `size` bytes."""
         self.allocations += 1
-        return self.ctx.buffer(reserve=size)
+        return self.ctx.buffer(reserve=buffer_of_one_kind(size) if self._is_llvmpipe else size)
 
     def texture(self, size: tuple[int, int], kind: str) -> moderngl.TextureArray:
-        """A new array texture with four numbers a texel; `kind` is "float", "half" or "int"."""
+        """A new array texture of at least this size, with four numbers a texel; `kind` is "float", "half" or "int"."""
         self.allocations += 1
+        if self._is_llvmpipe:
+            size = texture_of_one_kind(size, self.limits["texture_size"])
         texture = self.ctx.texture_array((*size, SHEETS), 4, dtype=_TEXTURE_DTYPES[kind])
         texture.filter = (moderngl.NEAREST, moderngl.NEAREST)
         return texture
@@ -257,7 +260,10 @@ class Device:
         """Take a buffer of at least `size` bytes for a readback; return it by `give_staging` once it is read."""
         rounded = max(256, 1 << (size - 1).bit_length())
         free = self._staging.setdefault(rounded, [])
-        return free.pop() if free else self.buffer(rounded)
+        if not free:
+            self.allocations += 1
+            free.append(self.ctx.buffer(reserve=rounded))  # of exactly this size, since the pool goes by sizes
+        return free.pop()
 
     def give_staging(self, buffer: moderngl.Buffer) -> None:
         """Return a staging buffer to the pool."""

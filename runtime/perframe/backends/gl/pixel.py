@@ -83,13 +83,15 @@ class TextureStorage(GLStorage):
 
     def _make(self) -> tuple[Any, ...]:
         self.kind, self._shift = kind_of(self.dtype), self.device.texture_shift
-        texture = self.device.texture(texture_size(self.size, self._shift), "half" if self.is_half else self.kind)
+        size = texture_size(self.size, self._shift)
+        texture = self.device.texture(size, "half" if self.is_half else self.kind)
+        self._capacity = size[0] * size[1] * SHEETS * 4
         return Framebuffers(self.device.gl, texture.glo), texture
 
     @property
     def max_capacity(self) -> int:
         """The number of elements that fit."""
-        return int(self.memory.width * self.memory.height * SHEETS * 4) if self.is_open else 0
+        return self._capacity if self.is_open else 0
 
     @property
     def framebuffers(self) -> Framebuffers:
