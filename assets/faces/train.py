@@ -153,7 +153,7 @@ def loss_of(network: Faces, batch: list[tuple[np.ndarray, list[Face]]], spent: f
 def measure(network: Faces, random: np.random.Generator, scenery: Image.Image) -> str:
     """Compare what is found in new pictures with what is there."""
     there = found = right = 0
-    away = []
+    away = list[float]()
     decoder = BlazeFace(SIDE)
     for _ in range(MEASURED):
         pixels, faces = sample(random, scenery)
@@ -168,9 +168,10 @@ def measure(network: Faces, random: np.random.Generator, scenery: Image.Image) -
                 right += 1
                 points = boxes[int(np.argmin(off))].points
                 away.append(np.linalg.norm(points - face.points * SIDE, axis=1).mean() / size)
+    shares = right / there, right / max(found, 1), float(np.mean(away or [np.nan]))
     return (
-        f"{MEASURED} new pictures with {there} faces: {right / there:.1%} of the faces are found, {right / max(found, 1):.1%} "
-        f"of what is found is a face, and points are off by {np.mean(away):.1%} of a face's width"
+        f"{MEASURED} new pictures with {there} faces: {shares[0]:.1%} of the faces are found, {shares[1]:.1%} of what is "
+        f"found is a face, and points are off by {shares[2]:.1%} of a face's width"
     )
 
 
