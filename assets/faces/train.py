@@ -170,8 +170,8 @@ def measure(network: Faces, random: np.random.Generator, scenery: Image.Image) -
                 away.append(np.linalg.norm(points - face.points * SIDE, axis=1).mean() / size)
     shares = right / there, right / max(found, 1), float(np.mean(away or [np.nan]))
     return (
-        f"{MEASURED} new pictures with {there} faces: {shares[0]:.1%} of the faces are found, {shares[1]:.1%} of what is "
-        f"found is a face, and points are off by {shares[2]:.1%} of a face's width"
+        f"{MEASURED} new pictures with {there} faces: {shares[0]:.1%} of the faces are found, {shares[1]:.1%} of what "
+        f"is found is a face, and points are off by {shares[2]:.1%} of a face's width"
     )
 
 
