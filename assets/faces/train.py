@@ -10,10 +10,8 @@ Needs torch, onnx, onnxscript and Pillow; runs on one core of a CPU.
 
 from __future__ import annotations
 
-import argparse
 import sys
-import time
-from collections import deque
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +24,8 @@ from torch.nn import functional as F
 from perframe.resources import resource
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+from assets.common import training
+from assets.common.poses import any_pose
 from demos.common.clutter import clutter, developed
 from demos.common.people import FINE, Face, Pose, anybody, painted
 from demos.faces.finders import BlazeFace, merged
@@ -89,18 +89,8 @@ def sample(random: np.random.Generator, scenery: Image.Image) -> tuple[np.ndarra
     people: list[tuple[Any, Pose]] = []
     for _ in range(int(random.choice(7, p=(0.08, 0.24, 0.2, 0.16, 0.12, 0.1, 0.1)))):
         height = SIDE * float(np.exp(random.uniform(np.log(0.1), np.log(0.75 if random.random() < 0.25 else 0.3))))
-        pose = Pose(
-            x=random.uniform(0.05, 0.95) * SIDE,
-            y=random.uniform(0.1, 0.85) * SIDE,
-            height=height,
-            roll=random.normal(0, 0.16),
-            turn=float(np.clip(random.normal(0, 0.3), -0.6, 0.6)),
-            nod=random.normal(0, 0.12),
-            smile=random.uniform(-0.5, 1),
-            mouth=random.uniform(0, 0.9),
-            eyes=1.0 if random.random() < 0.9 else 0.0,
-            wave=random.uniform(-0.5, 0.5) if random.random() < 0.15 else None,
-        )
+        x, y = random.uniform(0.05, 0.95) * SIDE, random.uniform(0.1, 0.85) * SIDE
+        pose = any_pose(random, x, y, height, waving=0.15, angle=0.5)
         if all(np.hypot(pose.x - p.x, pose.y - p.y) > 0.62 * (pose.height + p.height) for _, p in people):
             people.append((anybody(random), pose))
     people.sort(key=lambda one: one[1].height)
@@ -148,43 +138,22 @@ def answers(faces: list[Face]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return has, says, counts
 
 
-def train(minutes: float, seed: int, scenery: Image.Image) -> Faces:
-    """Train for so many minutes of one core. The learning rate follows the clock."""
-    torch.manual_seed(seed)
-    torch.set_num_threads(1)
-    random = np.random.default_rng(seed)
-    network = Faces()
-    optimizer = torch.optim.AdamW(network.parameters(), weight_decay=1e-4)
-    pictures = deque((sample(random, scenery) for _ in range(2 * BATCH)), maxlen=KEPT)
-    step, begun = 0, time.process_time()
-    while (spent := (time.process_time() - begun) / (60 * minutes)) < 1:
-        for group in optimizer.param_groups:
-            group["lr"] = 3e-3 * min(1.0, (step + 1) / 100) * (0.5 + 0.5 * float(np.cos(np.pi * spent))) + 1e-5
-        pictures.extend(sample(random, scenery) for _ in range(DRAWN))
-        batch = [pictures[index] for index in random.integers(len(pictures), size=BATCH)]
-        image = torch.from_numpy(np.stack([pixels for pixels, _ in batch]))
-        has, says, counts = (
-            torch.from_numpy(np.stack(part)) for part in zip(*(answers(f) for _, f in batch), strict=True)
-        )
-        regressors, scores = network(image)
-        sure = F.binary_cross_entropy_with_logits(scores[..., 0], has, reduction="none")
-        hard = (torch.sigmoid(scores[..., 0].detach()) - has).abs() ** (1.5 * max(0.0, 1 - 1.5 * spent))  # first of all
-        loss = (sure * hard * counts).sum() / has.sum().clamp(min=1)
-        away = F.smooth_l1_loss(regressors / UNIT, says / UNIT, reduction="none", beta=0.1).mean(-1)
-        loss = loss + 4 * (away * has).sum() / has.sum().clamp(min=1)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        step += 1
-        if step % 100 == 0:
-            print(f"{spent:4.0%} step {step}: loss {loss.item():.4f}", flush=True)
-    return network
+def loss_of(network: Faces, batch: list[tuple[np.ndarray, list[Face]]], spent: float) -> Tensor:
+    """How wrong the network is about these pictures, when this share of the time is over."""
+    image = torch.from_numpy(np.stack([pixels for pixels, _ in batch]))
+    has, says, counts = (torch.from_numpy(np.stack(part)) for part in zip(*(answers(f) for _, f in batch), strict=True))
+    regressors, scores = network(image)
+    sure = F.binary_cross_entropy_with_logits(scores[..., 0], has, reduction="none")
+    hard = (torch.sigmoid(scores[..., 0].detach()) - has).abs() ** (1.5 * max(0.0, 1 - 1.5 * spent))  # first of all
+    loss = (sure * hard * counts).sum() / has.sum().clamp(min=1)
+    away = F.smooth_l1_loss(regressors / UNIT, says / UNIT, reduction="none", beta=0.1).mean(-1)
+    return loss + 4 * (away * has).sum() / has.sum().clamp(min=1)
 
 
 def measure(network: Faces, random: np.random.Generator, scenery: Image.Image) -> str:
     """Compare what is found in new pictures with what is there."""
     there = found = right = 0
-    away = []
+    away = list[float]()
     decoder = BlazeFace(SIDE)
     for _ in range(MEASURED):
         pixels, faces = sample(random, scenery)
@@ -199,30 +168,24 @@ def measure(network: Faces, random: np.random.Generator, scenery: Image.Image) -
                 right += 1
                 points = boxes[int(np.argmin(off))].points
                 away.append(np.linalg.norm(points - face.points * SIDE, axis=1).mean() / size)
+    shares = right / there, right / max(found, 1), float(np.mean(away or [np.nan]))
     return (
-        f"{MEASURED} new pictures with {there} faces: {right / there:.1%} of the faces are found, {right / found:.1%} "
-        f"of what is found is a face, and points are off by {np.mean(away):.1%} of a face's width"
+        f"{MEASURED} new pictures with {there} faces: {shares[0]:.1%} of the faces are found, {shares[1]:.1%} of what "
+        f"is found is a face, and points are off by {shares[2]:.1%} of a face's width"
     )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, default=Path("faces.onnx"))
-    parser.add_argument("--minutes", type=float, default=8.0, help="of one core's time")
-    parser.add_argument("--seed", type=int, default=0)
-    arguments = parser.parse_args()
+    arguments = training.asked(__doc__, "faces.onnx", minutes=8)
     scenery = Image.open(resource("assets", "painter", "scene.jpg")).convert("RGB")
-    network = train(arguments.minutes, arguments.seed, scenery).eval()
-    torch.onnx.export(
-        network,
-        (torch.zeros(1, SIDE, SIDE, 3),),
-        arguments.out,
-        input_names=["input"],
-        output_names=["regressors", "classificators"],
-        external_data=False,
-        verbose=False,
-    )
-    print(f"{arguments.out}: {arguments.out.stat().st_size} bytes")
+    random = training.begin(arguments.seed)
+    network = Faces()
+    amounts = {"batch": BATCH, "first": 2 * BATCH, "drawn": DRAWN, "kept": KEPT}
+    draw, loss = partial(sample, random, scenery), partial(loss_of, network)
+    training.train(network, draw, loss, random, arguments.minutes, **amounts, rate=3e-3)
+    network.eval()
+    image = torch.zeros(1, SIDE, SIDE, 3)
+    training.write(arguments.out, network, (image,), ["input"], ["regressors", "classificators"])
     print(measure(network, np.random.default_rng(arguments.seed + 1), scenery))
 
 

@@ -10,10 +10,8 @@ Needs torch, onnx, onnxscript; runs on one core of a CPU.
 
 from __future__ import annotations
 
-import argparse
 import sys
-import time
-from collections import deque
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +20,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+from assets.common import training
 from demos.listen.voices import RATE, evening, mixed
 
 CHUNK, HEARD, STRIDE = 512, 256, 128  # samples: of a step, that the state keeps, between two spectra
@@ -81,30 +80,10 @@ def sample(random: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     return sound, spoken.reshape(-1, CHUNK).mean(1)
 
 
-def train(minutes: float, seed: int) -> Listen:
-    """Train for so many minutes of one core. The learning rate follows the clock."""
-    torch.manual_seed(seed)
-    torch.set_num_threads(1)
-    random = np.random.default_rng(seed)
-    network = Listen()
-    optimizer = torch.optim.AdamW(network.parameters(), weight_decay=1e-3)
-    clips = deque((sample(random) for _ in range(2 * BATCH)), maxlen=KEPT)
-    step, begun = 0, time.process_time()
-    while (spent := (time.process_time() - begun) / (60 * minutes)) < 1:
-        for group in optimizer.param_groups:
-            group["lr"] = 3e-3 * min(1.0, (step + 1) / 100) * (0.5 + 0.5 * float(np.cos(np.pi * spent))) + 1e-5
-        clips.extend(sample(random) for _ in range(DRAWN))
-        batch = [clips[index] for index in random.integers(len(clips), size=BATCH)]
-        sound, wanted = (torch.from_numpy(np.stack(part)) for part in zip(*batch, strict=True))
-        loss = F.binary_cross_entropy_with_logits(network.logits(sound), wanted)
-        optimizer.zero_grad()
-        loss.backward()
-        nn.utils.clip_grad_norm_(network.parameters(), 1.0)
-        optimizer.step()
-        step += 1
-        if step % 100 == 0:
-            print(f"{spent:4.0%} step {step}: loss {loss.item():.4f}", flush=True)
-    return network
+def loss_of(network: Listen, batch: list[tuple[np.ndarray, np.ndarray]], _spent: float) -> Tensor:
+    """How wrong the network is about these clips."""
+    sound, wanted = (torch.from_numpy(np.stack(part)) for part in zip(*batch, strict=True))
+    return F.binary_cross_entropy_with_logits(network.logits(sound), wanted)
 
 
 def heard(network: Listen, sound: np.ndarray) -> np.ndarray:
@@ -135,22 +114,15 @@ def measure(network: Listen, random: np.random.Generator) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, default=Path("listen.onnx"))
-    parser.add_argument("--minutes", type=float, default=5.0, help="of one core's time")
-    parser.add_argument("--seed", type=int, default=0)
-    arguments = parser.parse_args()
-    network = train(arguments.minutes, arguments.seed).eval()
-    torch.onnx.export(
-        network,
-        (torch.zeros(1, CHUNK), torch.zeros(1, 1, HEARD + MEMORY)),
-        arguments.out,
-        input_names=["audio", "state"],
-        output_names=["voice", "next"],
-        external_data=False,
-        verbose=False,
-    )
-    print(f"{arguments.out}: {arguments.out.stat().st_size} bytes")
+    arguments = training.asked(__doc__, "listen.onnx", minutes=5)
+    random = training.begin(arguments.seed)
+    network = Listen()
+    amounts = {"batch": BATCH, "first": 2 * BATCH, "drawn": DRAWN, "kept": KEPT}
+    draw, loss = partial(sample, random), partial(loss_of, network)
+    training.train(network, draw, loss, random, arguments.minutes, **amounts, rate=3e-3, decay=1e-3, longest=1.0)
+    network.eval()
+    examples = torch.zeros(1, CHUNK), torch.zeros(1, 1, HEARD + MEMORY)
+    training.write(arguments.out, network, examples, ["audio", "state"], ["voice", "next"])
     print(measure(network, np.random.default_rng(arguments.seed + 1)))
 
 

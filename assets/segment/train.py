@@ -9,10 +9,8 @@ Needs torch, onnx, onnxscript and Pillow; runs on one core of a CPU.
 
 from __future__ import annotations
 
-import argparse
 import sys
-import time
-from collections import deque
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -24,8 +22,10 @@ from torch.nn import functional as F
 from perframe.resources import resource
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+from assets.common import training
+from assets.common.poses import any_pose
 from demos.common.clutter import clutter, developed
-from demos.common.people import FINE, Pose, anybody, painted
+from demos.common.people import FINE, anybody, painted
 
 WIDTH, HEIGHT = 256, 144
 BATCH, MEASURED = 8, 200
@@ -71,18 +71,8 @@ def sample(random: np.random.Generator, scenery: Image.Image) -> tuple[np.ndarra
     people = []
     for _ in range(int(random.choice(4, p=(0.06, 0.6, 0.24, 0.1)))):
         height = HEIGHT * float(random.uniform(0.18, 0.55))
-        pose = Pose(
-            x=random.uniform(0.08, 0.92) * WIDTH,
-            y=random.uniform(0.25, 0.65) * HEIGHT,
-            height=height,
-            roll=random.normal(0, 0.16),
-            turn=float(np.clip(random.normal(0, 0.3), -0.6, 0.6)),
-            nod=random.normal(0, 0.12),
-            smile=random.uniform(-0.5, 1),
-            mouth=random.uniform(0, 0.9),
-            eyes=1.0 if random.random() < 0.9 else 0.0,
-            wave=random.uniform(-0.6, 0.6) if random.random() < 0.5 else None,
-        )
+        x, y = random.uniform(0.08, 0.92) * WIDTH, random.uniform(0.25, 0.65) * HEIGHT
+        pose = any_pose(random, x, y, height, waving=0.5, angle=0.6)
         people.append((anybody(random), pose))
     people.sort(key=lambda one: one[1].height)
     ground = clutter(random, (WIDTH * FINE, HEIGHT * FINE), scenery)
@@ -93,29 +83,10 @@ def sample(random: np.random.Generator, scenery: Image.Image) -> tuple[np.ndarra
     return developed(random, pixels).transpose(2, 0, 1).copy(), mask.copy()
 
 
-def train(minutes: float, seed: int, scenery: Image.Image) -> Segment:
-    """Train for so many minutes of one core. The learning rate follows the clock."""
-    torch.manual_seed(seed)
-    torch.set_num_threads(1)
-    random = np.random.default_rng(seed)
-    network = Segment()
-    optimizer = torch.optim.AdamW(network.parameters(), weight_decay=1e-4)
-    pictures = deque((sample(random, scenery) for _ in range(4 * BATCH)), maxlen=KEPT)
-    step, begun = 0, time.process_time()
-    while (spent := (time.process_time() - begun) / (60 * minutes)) < 1:
-        for group in optimizer.param_groups:
-            group["lr"] = 4e-3 * min(1.0, (step + 1) / 100) * (0.5 + 0.5 * float(np.cos(np.pi * spent))) + 1e-5
-        pictures.extend(sample(random, scenery) for _ in range(DRAWN))
-        batch = [pictures[index] for index in random.integers(len(pictures), size=BATCH)]
-        image, wanted = (torch.from_numpy(np.stack(part)) for part in zip(*batch, strict=True))
-        loss = F.binary_cross_entropy_with_logits(network.logits(image), wanted)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        step += 1
-        if step % 100 == 0:
-            print(f"{spent:4.0%} step {step}: loss {loss.item():.4f}", flush=True)
-    return network
+def loss_of(network: Segment, batch: list[tuple[np.ndarray, np.ndarray]], _spent: float) -> Tensor:
+    """How wrong the network is about these pictures."""
+    image, wanted = (torch.from_numpy(np.stack(part)) for part in zip(*batch, strict=True))
+    return F.binary_cross_entropy_with_logits(network.logits(image), wanted)
 
 
 def measure(network: Segment, random: np.random.Generator, scenery: Image.Image) -> str:
@@ -132,23 +103,15 @@ def measure(network: Segment, random: np.random.Generator, scenery: Image.Image)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, default=Path("segment.onnx"))
-    parser.add_argument("--minutes", type=float, default=8.0, help="of one core's time")
-    parser.add_argument("--seed", type=int, default=0)
-    arguments = parser.parse_args()
+    arguments = training.asked(__doc__, "segment.onnx", minutes=8)
     scenery = Image.open(resource("assets", "painter", "scene.jpg")).convert("RGB")
-    network = train(arguments.minutes, arguments.seed, scenery).eval()
-    torch.onnx.export(
-        network,
-        (torch.zeros(1, 3, HEIGHT, WIDTH),),
-        arguments.out,
-        input_names=["image"],
-        output_names=["mask"],
-        external_data=False,
-        verbose=False,
-    )
-    print(f"{arguments.out}: {arguments.out.stat().st_size} bytes")
+    random = training.begin(arguments.seed)
+    network = Segment()
+    amounts = {"batch": BATCH, "first": 4 * BATCH, "drawn": DRAWN, "kept": KEPT}
+    draw, loss = partial(sample, random, scenery), partial(loss_of, network)
+    training.train(network, draw, loss, random, arguments.minutes, **amounts, rate=4e-3)
+    network.eval()
+    training.write(arguments.out, network, (torch.zeros(1, 3, HEIGHT, WIDTH),), ["image"], ["mask"])
     print(measure(network, np.random.default_rng(arguments.seed + 1), scenery))
 
 

@@ -66,3 +66,27 @@ for app in (apps[1], third):
 )
 def test_two_apps_take_turns(display: None, backend: str, kinds: tuple[str, str]) -> None:
     run_fresh(APPS, backend, *kinds)
+
+
+OTHERS = """
+import sys
+import numpy as np, perframe as pf
+
+graph = pf.FunctionalGraph()
+model = graph.compile(pf.functional.relu(graph.add_input(pf.DataType.FLOAT32, (4,))))
+with pf.App(size=(8, 8), headless=True) as first, pf.App(size=(8, 8), headless=True, stop_on_error=True) as second:
+    first.loop_once()
+    worker = pf.Worker(model, sys.argv[1], first.ctx)
+    second.add(lambda: worker.schedule(np.ones(4, np.float32)))
+    try:
+        second.loop_once()
+    except pf.BackendError as error:
+        print(error)
+"""
+
+
+@pytest.mark.parametrize("gpu", ["gpu_compute", "gpu_pixel"])
+def test_a_worker_of_another_app_says_whose_frames_it_may_be_used_in(gl_context: object, gpu: str) -> None:
+    if gpu == "gpu_compute" and gl_context.version_code < 430:  # type: ignore[attr-defined]
+        pytest.skip("gpu_compute needs GL 4.3")
+    assert "of two Apps, use each one's workers in its own scripts" in run_fresh(OTHERS, gpu)

@@ -168,6 +168,28 @@ def test_threads_with_a_worker_each() -> None:
     assert [times.schedules.count for times in profile.workers if times.schedules] == [20] * 3
 
 
+def test_a_worker_of_a_gpu_in_a_thread_that_goes_on(gl_context: Any) -> None:
+    """The thread that ends the profile may not ask the worker for times, and has those of the first runs."""
+    has_run, is_over = threading.Event(), threading.Event()
+
+    def use() -> None:
+        with pf.Worker(product(), "gpu_pixel") as worker:
+            for _ in range(9):
+                run(worker)
+            has_run.set()
+            is_over.wait()
+            run(worker)
+
+    thread = threading.Thread(target=use)
+    with pf.profile() as profile:
+        thread.start()
+        assert has_run.wait(60)
+    is_over.set()
+    thread.join()
+    assert profile.workers[0].schedules.count == 9  # type: ignore[union-attr]
+    assert all(7 <= layer.runs <= 8 and layer.seconds for layer in profile.layers)
+
+
 def test_memory_stays_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("perframe.profiling.recording.MOST_RUNS", 5)
     with pf.Worker(product()) as worker, pf.profile() as profile:

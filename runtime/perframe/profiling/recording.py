@@ -23,7 +23,7 @@ from perframe.plan.plan import Fallback, Plan
 from perframe.plan.segments import Segment, Transfer
 from perframe.tensor import BackendType, TensorShape
 
-EVERY = KEPT // 2  # runs of a worker: a program keeps the times of more
+EVERY = KEPT // 4  # runs of a worker: a program keeps the times of more
 MOST_RUNS = 20_000  # of one segment, and frames: later ones are counted in no figure, so that memory stays bounded
 
 
@@ -162,7 +162,10 @@ class Recorder:
             record.schedules.append(Span(record.begun, perf_counter_ns(), self.frame))
         record.begun = 0
         record.note_segments()
-        if len(record.schedules) % EVERY == 0:
+        count = len(record.schedules)
+        if (
+            count % EVERY == 0 or count & (count - 1) == 0
+        ):  # and after 1, 2, 4, 8, ...: another thread may end this soon
             _collect(worker)
 
     def worker_ends(self, worker: Worker) -> None:

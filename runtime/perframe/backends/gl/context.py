@@ -48,8 +48,9 @@ _RELEASED = (
 _NOT_CURRENT = (
     "another GL context than that of ctx is current in this thread, or none: before you use its workers, tensors and "
     "converters, make it current as your window does it (glfw.make_context_current(window), window.switch_to()), or "
-    "a standalone one by `with ctx:`. Two windows need two moderngl contexts: call moderngl.init_context() in the "
-    "second, and take moderngl.get_context()"
+    "a standalone one by `with ctx:`. That of an App is current within its frames: of two Apps, use each one's workers "
+    "in its own scripts. Two windows need two moderngl contexts: call moderngl.init_context() in the second, and take "
+    "moderngl.get_context()"
 )
 _REPLACED = (
     "the window's GL context was replaced by another since ctx was first used, and its tensors are gone: call "
