@@ -31,7 +31,7 @@ GREETING = b"perframe compiles\n"  # the first reply of a process, when it is re
 PROCESSES = 4  # at most: few models need more kernels at a time
 IDLE = 10.0  # seconds after which an idle process is ended
 START = 60.0  # seconds that a process may take to become ready
-REPLY = 20.0  # seconds for one kernel, a hundred times what it takes; after that this process compiles the kernel
+REPLY = 60.0  # seconds for one kernel, some hundred times what it takes alone; then this process compiles the kernel
 NEWS = 5.0  # seconds between two reports of progress in the log
 LAST = 10.0  # seconds that this process waits at its end for kernels that are still compiling
 
