@@ -37,6 +37,7 @@ class Settings:
     seconds: float = 60.0
     environment: dict[str, str] = field(default_factory=dict)
     format: str = "onnx"  # or litert, or one of `own_files.FORMATS`
+    halves: bool = False  # whether a GPU keeps weights, and values between layers, in float16
 
 
 class Child:
@@ -47,7 +48,8 @@ class Child:
         environment = {"PERFRAME_MAX_TENSOR_BYTES": str(64 << 20), **os.environ, **settings.environment}
         paths = [str(TESTS), str(TESTS.parent / "runtime"), environment.get("PYTHONPATH", "")]
         environment["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
-        arguments = [str(stored), str(settings.campaign), settings.backend, str(ADDRESSES)]
+        precision = "float16" if settings.halves else "float32"
+        arguments = [str(stored), str(settings.campaign), settings.backend, str(ADDRESSES), precision]
         self._process = subprocess.Popen(
             [sys.executable, "-m", "fuzz.child", *arguments],
             stdin=subprocess.PIPE,

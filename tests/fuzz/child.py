@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 
-def main(seeds: str, campaign: int, backend: str, memory: int) -> None:
+def main(seeds: str, campaign: int, backend: str, memory: int, precision: str) -> None:
     """Serve until there are no more numbers. An outcome is written as soon as perframe's part is known, and again when
     it was compared; the last one counts.
     """
@@ -32,11 +32,11 @@ def main(seeds: str, campaign: int, backend: str, memory: int) -> None:
     for line in sys.stdin:
         word = line.strip()
         case = case_of(found, campaign, word)
-        outcome, runs = run(case, backend, ctx)
+        outcome, runs = run(case, backend, ctx, precision)
         final = outcome.kind != "ran"
         print(json.dumps([outcome.kind, outcome.detail, final]), file=answers)
         if not final:
-            outcome = compared(case, runs)
+            outcome = compared(case, runs, precision)
             print(json.dumps([outcome.kind, outcome.detail, True]), file=answers)
 
 
@@ -49,4 +49,4 @@ def _context(backend: str) -> Any:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]), sys.argv[3], int(sys.argv[4]))
+    main(sys.argv[1], int(sys.argv[2]), sys.argv[3], int(sys.argv[4]), sys.argv[5])

@@ -32,13 +32,16 @@ class Outcome(NamedTuple):
     detail: str = ""
 
 
-def run(case: Case, backend: str, ctx: Any) -> tuple[Outcome, list[tuple[dict[str, Any], dict[str, Any]]]]:
+def run(
+    case: Case, backend: str, ctx: Any, precision: str = "float32"
+) -> tuple[Outcome, list[tuple[dict[str, Any], dict[str, Any]]]]:
     """Load and run a case; the outcome is "ran" where it gave results, which follow with their inputs."""
     runs: list[tuple[dict[str, Any], dict[str, Any]]] = []
     try:
         with case.source() as source:
             model = pf.load(source, optimize=case.optimize, key=case.key)
-        with pf.Worker(model, backend, ctx) as worker:
+        halves: Any = {} if precision == "float32" else {"weights": precision, "activations": precision}
+        with pf.Worker(model, backend, ctx, **halves) as worker:
             by_chance = any(word in op for word in RANDOM for op in _layers(model))
             for inputs in feeds(model, case.inputs):
                 for _ in range(2):
@@ -99,7 +102,7 @@ def _where(error: BaseException) -> str:
     return f"{type(error).__name__}: {str(error)[:300]} [{' < '.join(reversed(places))}]"
 
 
-def compared(case: Case, runs: list[tuple[dict[str, Any], dict[str, Any]]]) -> Outcome:
+def compared(case: Case, runs: list[tuple[dict[str, Any], dict[str, Any]]], precision: str = "float32") -> Outcome:
     """Our results next to onnxruntime's; "ran" where it has none."""
     if case.key or is_litert(case.data) or is_own(case.data):
         return Outcome("ran", "a format that onnxruntime does not read")
@@ -123,7 +126,7 @@ def compared(case: Case, runs: list[tuple[dict[str, Any], dict[str, Any]]]) -> O
             results = session.run(None, {name: x for name, x in inputs.items() if name in wanted})
         except Exception as error:
             return Outcome("agrees") if agreed else Outcome("ran", f"onnxruntime: {str(error)[:200]}")
-        wrong = difference(made, dict(zip(names, results, strict=True)))
+        wrong = difference(made, dict(zip(names, results, strict=True)), rounded=precision == "float16")
         if wrong:
             text = f"{case.name} {_operators(case)}: {wrong}"
             if _reference_agrees(case, inputs, made):
@@ -202,23 +205,25 @@ def _graphs(model: onnx.ModelProto) -> list[Any]:
     return graphs
 
 
-def difference(made: Mapping[str, Any], wanted: Mapping[str, Any], exact: bool = False) -> str:
-    """Describe the first difference; "" if there is none."""
+def difference(made: Mapping[str, Any], wanted: Mapping[str, Any], exact: bool = False, rounded: bool = False) -> str:
+    """Describe the first difference; "" if there is none. Where values between layers were rounded to halves, whole
+    numbers may differ, and so may what comes from numbers that no half holds.
+    """
     for name, want in wanted.items():
         if name in made:
-            wrong = _different(made[name], want, exact)
+            wrong = _different(made[name], want, exact, rounded)
             if wrong:
                 return f"{name} {wrong}"
     return ""
 
 
-def _different(got: Any, want: Any, exact: bool) -> str:
+def _different(got: Any, want: Any, exact: bool, rounded: bool) -> str:
     if isinstance(want, list) or want is None or got is None or isinstance(got, list):
         if want is None or got is None:
             return "" if want is None and got is None else f"is {type(got).__name__} for {type(want).__name__}"
         if not isinstance(got, list) or not isinstance(want, list) or len(got) != len(want):
             return "is another sequence"
-        return next(filter(None, (_different(a, b, exact) for a, b in zip(got, want, strict=True))), "")
+        return next(filter(None, (_different(a, b, exact, rounded) for a, b in zip(got, want, strict=True))), "")
     got, want = np.asarray(got), np.asarray(want)
     if got.shape != want.shape:
         return f"shape {got.shape} for {want.shape}"
@@ -231,13 +236,16 @@ def _different(got: Any, want: Any, exact: bool) -> str:
     if exact:
         return "" if np.array_equal(got, want, equal_nan=got.dtype.kind in "fc") else "values"
     if want.dtype.kind in "biu":
-        wrong = got != want
+        wrong = (got != want) & (not rounded)
     else:
         with np.errstate(all="ignore"):
             finite = np.abs(want[np.isfinite(want)])
             most = float(finite.max()) if finite.size else 0.0
-            loose = 2e-2 if want.dtype == np.float16 else 2e-3
-            wrong = ~np.isclose(got, want, loose, 1e-5 + 1e-4 * most, equal_nan=True)
+            loose = 2e-2 if want.dtype == np.float16 or rounded else 2e-3
+            least = 2e-2 if rounded else 1e-4
+            wrong = ~np.isclose(got, want, loose, 1e-5 + least * most, equal_nan=True)
+            if rounded and not (np.isfinite(got) & np.isfinite(want) & (np.abs(want) < 65504)).all():
+                wrong[:] = False
     if not wrong.any():
         return ""
     at = tuple(int(index[0]) for index in np.nonzero(wrong))

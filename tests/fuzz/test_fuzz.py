@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
+import perframe as pf
 from fuzz import cases, seeds
 from fuzz.campaign import Settings, campaign, results
-from fuzz.outcome import FAILURES, Outcome, explained, known_differences
+from fuzz.outcome import FAILURES, Outcome, difference, explained, known_differences, run
 from fuzz.own_files import FORMATS
 
 COUNT = 1000
@@ -100,6 +103,26 @@ def test_a_child_that_dies_or_hangs_is_seen(ends: str, tmp_path: Path) -> None:
     settings = Settings(seconds=6, environment={"PYTHONPATH": str(tmp_path)})
     kinds = [outcome.kind for _, outcome in results([str(CASES[0]), f"{CASES[0]}"], settings, tmp_path / "seeds")]
     assert kinds[0] == ends and kinds[1] not in FAILURES
+
+
+def test_halves_are_compared_as_halves() -> None:
+    """Floats need to be near, whole numbers need not, and what no half holds counts for nothing."""
+    want = {"y": np.array([100.0, 2.0], np.float32), "i": np.array([3])}
+    made = {"y": np.array([101.0, 2.1], np.float32), "i": np.array([4])}
+    assert not difference(made, want, rounded=True) and difference(made, want).startswith("y values")
+    assert difference({"y": made["y"] * 1.1}, want, rounded=True).startswith("y values")
+    assert difference({"y": made["y"][:1]}, want, rounded=True).startswith("y shape")
+    assert not difference({"y": np.array([np.inf, 2], np.float32)}, {"y": np.array([7e4, 2], np.float32)}, rounded=True)
+
+
+@pytest.mark.parametrize("where", ["gpu_compute", "gpu_pixel"])
+def test_cases_run_with_halves(where: str, gl_context: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from fuzz.graphs import graphs
+
+    known, asked, worker = list(graphs()), list[dict[str, Any]](), pf.Worker
+    monkeypatch.setattr(pf, "Worker", lambda *given, **options: (asked.append(options), worker(*given, **options))[1])
+    kinds = {run(cases.make(known, 3, number), where, gl_context, "float16")[0].kind for number in range(12)}
+    assert "ran" in kinds and all(options == {"weights": "float16", "activations": "float16"} for options in asked)
 
 
 def test_known_differences_have_reasons() -> None:
