@@ -127,6 +127,30 @@ except pf.ContextLostError as error:
 
 
 @pytest.mark.window
+@pytest.mark.parametrize("headless", [True, False])
+def test_a_context_that_a_script_releases_ends_the_loop_and_is_named(display: None, headless: bool) -> None:
+    code = f"""
+import perframe as pf
+
+def draw(app, frame):
+    app.framebuffer.clear()
+    if frame.index == 2:
+        app.ctx.release()
+
+app = pf.App(size=(16, 16), headless={headless})
+try:
+    app.run(draw)
+except pf.ClosedError as error:
+    print(error)
+    app.release()
+"""
+    done = run_until_it_ends(code)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("the app's GL context was released by somebody else"), done.stdout
+    assert done.stderr == ""
+
+
+@pytest.mark.window
 def test_when_the_display_goes_away_the_process_ends() -> None:
     code = f"""
 BACKEND = "cpu"

@@ -147,6 +147,20 @@ def test_nothing_is_left_of_it() -> None:
     worker.release()
 
 
+def test_profiles_that_overlap_see_the_same_runs() -> None:
+    """The first one asks for times before the second one has seen the plan of the run."""
+    with pf.Worker(product()) as worker:
+        for _ in range(9):
+            run(worker)  # from now on a run ends before it is submitted
+        first, second = pf.profile(), pf.profile()
+        with first:
+            run(worker)
+            with second:
+                run(worker)
+                run(worker)
+    assert [profile.layers[0].runs for profile in (first, second)] == [3, 2]
+
+
 def test_threads_with_a_worker_each() -> None:
     failures = list[BaseException]()
 

@@ -49,6 +49,7 @@ class HeadlessSurface:
     def begin_frame(self) -> None:
         """Make the context current, bind the framebuffer, and clear it to black."""
         claim_process()
+        picture.require_context(self.ctx)
         self.ctx.__enter__()  # type: ignore[no-untyped-call]
         self.framebuffer.use()
         self.framebuffer.clear(alpha=1.0)
@@ -75,8 +76,9 @@ class HeadlessSurface:
             return
         self._released = True
         claim_process()
-        self.ctx.__enter__()  # type: ignore[no-untyped-call]
-        self.framebuffer.release()
+        if not picture.is_released(self.ctx):
+            self.ctx.__enter__()  # type: ignore[no-untyped-call]
+            self.framebuffer.release()
         self._release_context()
 
     def _release_context(self) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from perframe.errors import InputError
+from perframe.errors import ClosedError, InputError
 
 if TYPE_CHECKING:
     import moderngl
@@ -43,8 +43,25 @@ def upright(pixels: Pixels) -> Pixels:
     return rgba
 
 
+def is_released(ctx: moderngl.Context) -> bool:
+    """Whether somebody has released the context."""
+    import moderngl
+
+    return isinstance(ctx.mglo, moderngl.InvalidObject)
+
+
+def require_context(ctx: moderngl.Context) -> None:
+    """Raise ClosedError if somebody has released the context."""
+    if is_released(ctx):
+        raise ClosedError(
+            "the app's GL context was released by somebody else, and nothing can be drawn any more: leave it to "
+            "App.release(), and make a new app"
+        )
+
+
 def draw(ctx: moderngl.Context, framebuffer: moderngl.Framebuffer, pixels: Pixels) -> None:
     """Draw a picture into a framebuffer, from its lower left corner."""
+    require_context(ctx)
     height, width, _ = pixels.shape
     texture = ctx.texture((width, height), 4, upright(pixels))
     with _bound(ctx, ctx.framebuffer([texture])) as source:

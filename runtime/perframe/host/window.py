@@ -146,6 +146,7 @@ class Window:
     def begin_frame(self) -> None:
         """Make the context current, bind the window's framebuffer at its present size, and clear it to black."""
         claim_process()
+        picture.require_context(self.ctx)
         self._shown = False
         self._context.__enter__()
         self.framebuffer.viewport = (0, 0, *self._size)

@@ -205,6 +205,8 @@ active: list[Recorder] = []  # several may record at once
 def _collect(worker: Worker, wait: bool = False) -> None:
     """Give the times that have arrived to all that record. With `wait`, block for those of all runs."""
     records = [recorder.records[id(worker)] for recorder in active if id(worker) in recorder.records]
+    for record in records:  # the recorder that asks may be the first to see a plan
+        record.note_segments()
     segments = {key: runs.segment for record in records for key, runs in record.segments.items()}
     for key, segment in segments.items():
         taken = segment.take_runs(wait)

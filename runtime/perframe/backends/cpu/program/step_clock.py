@@ -4,6 +4,7 @@ read around them, tells how long a tick is.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from itertools import groupby
 from time import perf_counter_ns
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 
 from perframe.backends.protocol import KEPT, TimedRun
 from perframe.backends.run_times import Room, RunTimes
+from perframe.tensor.locks import new_lock
 from perframe.tensor.storage import address_of
 
 # the first step, the one after the last, the nanoseconds before and after, and whether native code ran them
@@ -31,7 +33,8 @@ class StepClock:
         self._room = Room(steps)
         self._address = 0  # of the room's words
         self._times = RunTimes(steps)
-        self._ended: list[_Run] = []  # runs that are not worked out yet
+        self._ended: deque[_Run] = deque()  # runs that are not worked out yet
+        self._lock = new_lock()  # of those who take runs from there, and whose thread is not the one that runs
         self._sections: list[Section] = []  # of the present run
         self._since = self._begin = self._end = self._first = 0
 
@@ -57,20 +60,23 @@ class StepClock:
         self._ended.append((self._begin, self._end, self._sections, self._room.stamps, self._first))
         self._room.keep(self._end - self._begin + 1)
         if len(self._ended) >= KEPT:
-            self._work_out()
+            with self._lock:
+                self._work_out()
 
     def take_runs(self) -> list[TimedRun]:
         """Return the runs that have ended since the last call, and forget them."""
-        self._work_out()
-        return self._times.take()
+        with self._lock:
+            self._work_out()
+            return self._times.take()
 
     def shortest(self) -> list[float]:
         """The shortest time of each step in seconds, infinite before the first."""
-        self._work_out()
-        return self._times.shortest()
+        with self._lock:
+            self._work_out()
+            return self._times.shortest()
 
     def _work_out(self) -> None:
-        ended, self._ended = self._ended, []
+        ended = [self._ended.popleft() for _ in range(len(self._ended))]  # others may end meanwhile
         for (begin, end, _), some in groupby(ended, key=_kind):
             runs = list(some)
             ticks, first, width = *runs[0][3:], end - begin + 1
