@@ -67,10 +67,10 @@ def test_a_user_without_a_folder_has_a_cache(system: str, tmp_path: Path, monkey
 
 
 def test_a_folder_of_an_unknown_user_is_an_error_with_its_name() -> None:
-    with pytest.raises(pf.InputError, match=r"~nobody-of-that-name/a\.png' does not exist"):
-        open_feed("~nobody-of-that-name/a.png")
-    with pytest.raises(pf.InputError, match="there is no folder '~nobody-of-that-name'"):
-        open_sink("~nobody-of-that-name/a.png")
+    with pytest.raises(pf.InputError, match=r"~no-such-user/a\.png' does not exist"):
+        open_feed("~no-such-user/a.png")
+    with pytest.raises(pf.InputError, match="there is no folder '~no-such-user'"):
+        open_sink("~no-such-user/a.png")
 
 
 def test_a_tuned_variant_that_cannot_be_kept_still_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

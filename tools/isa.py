@@ -60,9 +60,8 @@ class Code:
     spills: int
     shared: int  # bytes of shared memory
     size: int  # bytes of code
-    loops: list[
-        Loop
-    ]  # those with most multiply-adds, nearly alike, in the shader's order; the whole shader if it has none
+    # Those with most multiply-adds, nearly alike, in the shader's order. The whole shader if it has none.
+    loops: list[Loop]
 
     @property
     def kernel(self) -> str:

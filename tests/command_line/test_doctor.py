@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import sys
 from types import SimpleNamespace
 from typing import Any
@@ -21,7 +22,7 @@ def test_rosetta_is_told(translated: int, failed: int, monkeypatch: pytest.Monke
         return failed
 
     monkeypatch.setattr(sys, "platform", "darwin")
-    monkeypatch.setattr(doctor.ctypes, "CDLL", lambda name: SimpleNamespace(sysctlbyname=sysctlbyname))
+    monkeypatch.setattr(ctypes, "CDLL", lambda name: SimpleNamespace(sysctlbyname=sysctlbyname))
     found = list(doctor._emulation())
     assert [(check.name, check.status) for check in found] == ([("processor", "note")] if translated else [])
     assert not found or "arm64" in found[0].advice

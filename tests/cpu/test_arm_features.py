@@ -57,6 +57,12 @@ def test_on_windows(monkeypatch: pytest.MonkeyPatch) -> None:
     assert arm_features.byte_products() == ["sdot"]
 
 
+@pytest.mark.parametrize("name", ["linux", "darwin", "win32"])
+def test_older_systems(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    standing_in(monkeypatch, name)
+    assert arm_features.byte_products() == []
+
+
 def test_on_others(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "platform", "freebsd14")
     assert arm_features.byte_products() == []

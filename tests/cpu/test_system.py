@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from cpu.test_program import Chain
+from perframe import c_functions
 from perframe.backends.cpu.kernels import team as words
 from perframe.backends.cpu.program import program
 from perframe.backends.cpu.threads import helpers, system
@@ -85,7 +86,8 @@ class Sleepers:
 def pretend(monkeypatch: pytest.MonkeyPatch, name: str, functions: dict[str, Any]) -> None:
     """Let the module see another system that has these functions."""
     monkeypatch.setattr(system, "sys", SimpleNamespace(platform=name))
-    monkeypatch.setattr(system, "_function", lambda library, function: functions.get(function))
+    for module in (system, c_functions):
+        monkeypatch.setattr(module, "c_function", lambda library, function: functions.get(function))
     _kept.append(functions)
 
 

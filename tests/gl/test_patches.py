@@ -7,11 +7,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from perframe.backends.gl.families.block_conv import MOST_SHARED, Patch, _patch, _shape_of, _texels
+from perframe.backends.gl.families.block_conv import Patch, _patch, _shape_of, _texels
 from perframe.backends.gl.variants import Choices
 from perframe.layers.geometry import Window
 
 GPU = Choices(("a vendor", "a GPU without choices of its own", "1"))
+MOST_SHARED = 2048  # texels: 32 KiB, as much shared memory as GL promises
 SIZES = [(56, 56), (112, 112), (28, 28), (17, 17), (60, 80), (1, 300), (300, 1), (1080, 1920), (5, 2000)]
 
 

@@ -183,6 +183,7 @@ import perframe as pf
 from perframe.host import watchdog
 from perframe.host.blank import BlankSurface
 watchdog.SECONDS_OF_PATIENCE = 0.5
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell has its background jobs ignore it
 
 class Interrupting(logging.Handler):
     def emit(self, record):
@@ -209,5 +210,5 @@ except KeyboardInterrupt:
     assert done.returncode == 0, done.stderr
     warning, destroyed, threads = done.stdout.splitlines()
     assert "this frame has taken" in warning and "in update" in warning
-    assert "endless.py, line 17" in warning or "endless.py, line 18" in warning
+    assert "endless.py, line 18" in warning or "endless.py, line 19" in warning
     assert (destroyed, threads) == ("destroyed", "['MainThread']")

@@ -44,7 +44,7 @@ class RunTimes:
         return found
 
 
-class Room:
+class StampWords:
     """Words for the stamps of one run after the other. Words that were written stay, as long as somebody holds them."""
 
     def __init__(self, steps: int, words: int = 1) -> None:

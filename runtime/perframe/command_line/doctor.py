@@ -5,7 +5,6 @@ Each driver and display is tried in a process of its own: a driver that crashes 
 
 from __future__ import annotations
 
-import ctypes
 import json
 import os
 import platform
@@ -17,6 +16,7 @@ from dataclasses import asdict, dataclass, field
 from importlib import metadata
 from typing import TYPE_CHECKING, Any, Literal
 
+from perframe.c_functions import sysctl
 from perframe.conversion.processes import is_crash, status_text
 from perframe.graphics.headless_context import install_advice
 
@@ -108,12 +108,7 @@ def _emulation() -> Iterator[Check]:
 
 def is_translated() -> bool:
     """Whether this is a program for x86-64 that macOS runs on arm64."""
-    if sys.platform != "darwin":
-        return False
-    value, size = ctypes.c_int32(), ctypes.c_size_t(4)
-    ask = ctypes.CDLL(None).sysctlbyname
-    failed = ask(b"sysctl.proc_translated", ctypes.byref(value), ctypes.byref(size), None, ctypes.c_size_t(0))
-    return not failed and value.value == 1
+    return sys.platform == "darwin" and sysctl("sysctl.proc_translated") == 1
 
 
 def _packages() -> Iterator[Check]:

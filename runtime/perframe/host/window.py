@@ -7,7 +7,6 @@ import itertools
 import sys
 import threading
 import warnings
-from threading import get_ident
 from typing import Any
 
 import glfw
@@ -70,7 +69,7 @@ class Window:
 
     def __init__(self, size: tuple[int, int], title: str, vsync: bool = True) -> None:
         claim_process()
-        self.thread = get_ident()
+        self.thread = threading.get_ident()
         self._handle = _create_window(size, title)
         Window._open_windows += 1
         self._context = _WindowContext(self._handle)

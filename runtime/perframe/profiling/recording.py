@@ -163,9 +163,8 @@ class Recorder:
         record.begun = 0
         record.note_segments()
         count = len(record.schedules)
-        if (
-            count % EVERY == 0 or count & (count - 1) == 0
-        ):  # and after 1, 2, 4, 8, ...: another thread may end this soon
+        is_power_of_two = count & (count - 1) == 0  # the first runs count soon: another thread may end the recording
+        if count % EVERY == 0 or is_power_of_two:
             _collect(worker)
 
     def worker_ends(self, worker: Worker) -> None:

@@ -1,4 +1,4 @@
-"""Copies of values for callers, in the memory of earlier copies that nobody holds any more."""
+"""Copies of values for callers. A copy takes the memory of an earlier one that was dropped."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from perframe.backends.gl.context import Device
 from perframe.backends.gl.replay import CommandList
-from perframe.backends.gl.timers import QueryTimers, StepTimers
+from perframe.backends.gl.timers import StepTimers
 from perframe.backends.protocol import Step, TimedRun
 from perframe.tensor import Storage
 
@@ -44,10 +44,7 @@ class GLProgram:
     is_brief = False
 
     def __init__(
-        self,
-        device: Device,
-        steps: Sequence[GLStep],
-        make_timers: Callable[[Device, int], StepTimers] = QueryTimers,
+        self, device: Device, steps: Sequence[GLStep], make_timers: Callable[[Device, int], StepTimers]
     ) -> None:
         self._timers: StepTimers | None = None
         self._make_timers = make_timers

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from perframe.backends.gl.context import Device
 from perframe.backends.gl.replay import CommandList
 from perframe.backends.protocol import KEPT, TimedRun
-from perframe.backends.run_times import Room, RunTimes, alike
+from perframe.backends.run_times import RunTimes, StampWords, alike
 
 RUNS = 4  # so many runs wait for their times at most; a run beside them is not timed
 TIMESTAMP = 0x8E28
@@ -143,7 +143,7 @@ class CallTimers:
 
     def __init__(self, device: Device, steps: int) -> None:
         self.call: tuple[str | int, int, int] = (system_clock(), _MONOTONIC, 0)
-        self._room = Room(steps, words=2)  # seconds and nanoseconds
+        self._words = StampWords(steps, words=2)  # seconds and nanoseconds
         self._ended: list[tuple[int, NDArray[np.int64]]] = []  # the first step of each run, and its stamps
         self._times = RunTimes(steps)
 
@@ -151,9 +151,9 @@ class CallTimers:
         """Return the addresses of the stamps."""
         if len(self._ended) >= KEPT:
             self._work_out()
-        first = self._room.begin(count)
-        stamps = self._room.stamps[first : first + count]
-        self._room.keep(count)
+        first = self._words.begin(count)
+        stamps = self._words.stamps[first : first + count]
+        self._words.keep(count)
         self._ended.append((step, stamps))
         return stamps.ctypes.data + 16 * np.arange(count)
 

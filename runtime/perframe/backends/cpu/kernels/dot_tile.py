@@ -13,7 +13,7 @@ from llvmlite import ir
 
 from perframe.backends.cpu.kernels.emit import number
 from perframe.backends.cpu.kernels.sizes import GROUP, LANES, PANEL
-from perframe.backends.cpu.kernels.vector import I32, I64, declare
+from perframe.backends.cpu.kernels.vector import I32, I64, declare, lane_of, splat_of
 from perframe.backends.cpu.kernels.whole_vector import INTS
 
 ROWS = 8  # with two vectors of columns, 16 of the 32 registers hold sums, and 8 a step of the panel
@@ -29,7 +29,7 @@ def dot(kind: str, rows: int, vectors: int, builder: Any, values: Sequence[Any])
     a, pitch, b, sums, steps, groups = values
     # The system says that the processor has the instructions; LLVM may not know. `add` accepts only names.
     set.add(builder.function.attributes, f'"target-features"="+neon,+{FEATURES[kind]}"')
-    tile = _Tile(kind, rows, vectors, builder, [builder.add(a, builder.mul(pitch, number(row))) for row in range(rows)])
+    tile = _Tile(kind, vectors, builder, [builder.add(a, builder.mul(pitch, number(row))) for row in range(rows)])
     count = builder.mul(steps, groups)
     whole = builder.and_(count, number(-_STEP))
     totals = [ir.Constant(INTS, None)] * (rows + 1) * vectors
@@ -48,8 +48,8 @@ class _Tile:
     of each row.
     """
 
-    def __init__(self, kind: str, rows: int, vectors: int, builder: Any, starts: Sequence[Any]) -> None:
-        self.kind, self.rows, self.vectors, self.builder, self.starts = kind, rows, vectors, builder, starts
+    def __init__(self, kind: str, vectors: int, builder: Any, starts: Sequence[Any]) -> None:
+        self.kind, self.vectors, self.builder, self.starts = kind, vectors, builder, starts
         self.product = declare(builder.module, _PRODUCT[kind], INTS, [INTS, _BYTES, _BYTES])
 
     def loop(self, panel: Any, first: Any, end: Any, totals: Sequence[Any], step: int) -> list[Any]:
@@ -88,10 +88,7 @@ class _Tile:
             place = builder.add(start, builder.mul(at, number(GROUP)))
             left = self._left(place, step)
             for group, columns_of_group in enumerate(right):
-                lanes = builder.shuffle_vector(
-                    left, ir.Constant(INTS, ir.Undefined), ir.Constant(INTS, [group] * LANES)
-                )
-                element = builder.bitcast(lanes, _BYTES)
+                element = builder.bitcast(lane_of(builder, left, group), _BYTES)
                 for vector, columns in enumerate(columns_of_group):
                     index = (row + 1) * vectors + vector
                     pair = [element, columns] if self.kind == "sudot" else [columns, element]
@@ -101,11 +98,7 @@ class _Tile:
     def _left(self, place: Any, step: int) -> Any:
         """So many groups of a row, in the first lanes of a vector."""
         builder = self.builder
-        if step == 1:
-            group = self._load(place, 0, I32)
-            loaded = builder.insert_element(ir.Constant(INTS, ir.Undefined), group, ir.Constant(I32, 0))
-        else:
-            loaded = self._load(place, 0, INTS)
+        loaded = splat_of(builder, self._load(place, 0, I32)) if step == 1 else self._load(place, 0, INTS)
         if self.kind == "sudot":
             return loaded
         return builder.bitcast(builder.xor(builder.bitcast(loaded, _BYTES), _FLIP), INTS)

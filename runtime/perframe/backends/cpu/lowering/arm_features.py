@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from typing import Any
+
+from perframe.c_functions import c_function, sysctl
 
 _CAPABILITIES, _MORE_CAPABILITIES = 16, 26  # AT_HWCAP and AT_HWCAP2, of Linux
 _DOTS, _MIXED_DOTS = 1 << 20, 1 << 13  # HWCAP_ASIMDDP of the first, HWCAP2_I8MM of the second
@@ -18,21 +19,17 @@ def byte_products() -> list[str]:
 
 
 def _of_linux() -> tuple[bool, bool]:
-    ask: Any = ctypes.CDLL(None).getauxval
+    ask = c_function("", "getauxval")
+    if ask is None:
+        return False, False
     ask.argtypes, ask.restype = [ctypes.c_ulong], ctypes.c_ulong
     return bool(ask(_MORE_CAPABILITIES) & _MIXED_DOTS), bool(ask(_CAPABILITIES) & _DOTS)
 
 
 def _of_macos() -> tuple[bool, bool]:
-    ask: Any = ctypes.CDLL(None).sysctlbyname
-
-    def has(name: bytes) -> bool:
-        value, size = ctypes.c_int32(), ctypes.c_size_t(4)
-        failed = ask(name, ctypes.byref(value), ctypes.byref(size), None, ctypes.c_size_t(0))
-        return not failed and value.value == 1
-
-    return has(b"hw.optional.arm.FEAT_I8MM"), has(b"hw.optional.arm.FEAT_DotProd")
+    return sysctl("hw.optional.arm.FEAT_I8MM") == 1, sysctl("hw.optional.arm.FEAT_DotProd") == 1
 
 
 def _of_windows() -> tuple[bool, bool]:
-    return False, bool(ctypes.CDLL("kernel32").IsProcessorFeaturePresent(_WINDOWS_DOTS))
+    ask = c_function("kernel32", "IsProcessorFeaturePresent")
+    return False, ask is not None and bool(ask(_WINDOWS_DOTS))

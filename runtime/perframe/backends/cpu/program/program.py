@@ -25,7 +25,7 @@ from perframe.tensor.storage import address_of
 
 # Limits in nanoseconds. Measured on two cores: a job begins in another thread after 40 to 80 µs, and takes half as long
 # again there, since the other core has other caches; a helper begins after 30 to 50 µs.
-BRIEF = 200_000  # a shorter program runs in the thread that submits it: to hand it over takes 100 µs of CPU time
+BRIEF = 200_000  # a shorter program runs in the thread that submits it: handing it over takes 20 to 90 µs of CPU time
 LONG = 100_000  # a longer program is worth waking the helpers for
 
 CHUNKS_PER_THREAD = 16  # a thread that is held up delays the others by one chunk

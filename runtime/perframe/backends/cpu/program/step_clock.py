@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perframe.backends.protocol import KEPT, TimedRun
-from perframe.backends.run_times import Room, RunTimes
+from perframe.backends.run_times import RunTimes, StampWords
 from perframe.tensor.locks import new_lock
 from perframe.tensor.storage import address_of
 
@@ -30,8 +30,8 @@ class StepClock:
     """Times the steps of one program."""
 
     def __init__(self, steps: int) -> None:
-        self._room = Room(steps)
-        self._address = 0  # of the room's words
+        self._words = StampWords(steps)
+        self._address = 0  # of the words for stamps
         self._times = RunTimes(steps)
         self._ended: deque[_Run] = deque()  # runs that are not worked out yet
         self._lock = new_lock()  # of those who take runs from there, and whose thread is not the one that runs
@@ -42,10 +42,10 @@ class StepClock:
         """Begin a run of these steps. Return the address of the word into which native code writes the ticks before
         step 0, if that is among them; those before the next steps follow.
         """
-        before = self._room.stamps
-        self._begin, self._end, self._first = begin, end, self._room.begin(end - begin + 1)
-        if self._room.stamps is not before:
-            self._address = address_of(self._room.stamps)
+        before = self._words.stamps
+        self._begin, self._end, self._first = begin, end, self._words.begin(end - begin + 1)
+        if self._words.stamps is not before:
+            self._address = address_of(self._words.stamps)
         self._sections, self._since = [], perf_counter_ns()
         return self._address + 8 * (self._first - begin)
 
@@ -57,8 +57,8 @@ class StepClock:
 
     def end(self) -> None:
         """End the run. Its times are worked out later: a frame waits now."""
-        self._ended.append((self._begin, self._end, self._sections, self._room.stamps, self._first))
-        self._room.keep(self._end - self._begin + 1)
+        self._ended.append((self._begin, self._end, self._sections, self._words.stamps, self._first))
+        self._words.keep(self._end - self._begin + 1)
         if len(self._ended) >= KEPT:
             with self._lock:
                 self._work_out()

@@ -11,8 +11,9 @@ import struct
 import sys
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from perframe.c_functions import c_function, sysctl
 from perframe.errors import InputError
 
 _FUTEX = {"x86_64": 202, "aarch64": 98, "riscv64": 98}  # the system call's number on Linux
@@ -80,15 +81,8 @@ def _call(library: str, name: str, *arguments: int) -> Call:
 
 def _address(library: str, name: str) -> int:
     """The address of a C function, or 0. Without a library's name it is one of the process itself."""
-    function = _function(library, name)
+    function = c_function(library, name)
     return 0 if function is None else ctypes.cast(function, ctypes.c_void_p).value or 0
-
-
-def _function(library: str, name: str) -> Any:
-    try:
-        return getattr(ctypes.CDLL(library or None), name)
-    except (OSError, AttributeError, TypeError):  # TypeError: Windows has no library without a name
-        return None
 
 
 def core_count() -> int:
@@ -104,16 +98,12 @@ def core_count() -> int:
 
 def _fast_of_macos() -> int:
     """The cores of the fastest kind, or 0 where there is one kind."""
-    sysctl = _function("", "sysctlbyname")
-    count, size = ctypes.c_int32(), ctypes.c_size_t(4)
-    name = b"hw.perflevel0.logicalcpu"
-    failed = sysctl is None or sysctl(name, ctypes.byref(count), ctypes.byref(size), None, ctypes.c_size_t(0))
-    return 0 if failed else count.value
+    return sysctl("hw.perflevel0.logicalcpu")
 
 
 def _fast_of_windows() -> int:
     """The logical processors of the fastest kind, or 0 where the system does not tell."""
-    describe = _function("kernel32", "GetLogicalProcessorInformationEx")
+    describe = c_function("kernel32", "GetLogicalProcessorInformationEx")
     if describe is None:
         return 0
     ask = partial(describe, ctypes.c_int(_CORES))

@@ -18,7 +18,6 @@ from perframe.layers.blocks import BLOCK, IntoBlocks, blocks_of
 from perframe.layers.geometry import Window
 
 SHARED_WIDTHS, SHARED_STRIDES = (1, 3, 5, 7), (1, 2)  # of windows whose pixels share what they read of a line
-MOST_SHARED = 2048  # texels of a patch: 32 KiB, as many as GL promises
 SMALL_MAP = 128  # pixels of a result: half of a work group of 64 invocations would be idle along them
 # The loops of kernels over the weights, the outermost first.
 DEPTH_FIRST, ROWS_FIRST, TAPS_FIRST = "depth, row, tap", "row, depth, tap", "row, tap, depth"
