@@ -56,6 +56,21 @@ def test_every_tile_computes_the_same(kernel: str, variant: str, gl_context: Any
     np.testing.assert_allclose(y, wanted, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize(
+    ("dims", "options", "asks"),
+    [([1, 64, 40, 40], {}, True), ([1, 64, "h", 40], {}, False), ([1, 64, 40, 40], {"activations": "float16"}, False)],
+)
+def test_winograds_way_needs_one_size_and_full_precision(
+    dims: list[Any], options: dict[str, Any], asks: bool, gl_context: Any, choices: Choices
+) -> None:
+    """Another size may not compile another kernel, and half storage is too coarse for the points."""
+    model = load([node("Conv", "x w", "y", pads=[1] * 4)], {"x": dims}, constants={"w": np.ones((64, 64, 3, 3), "f4")})
+    choices.asked.clear()
+    with pf.Worker(model, "gpu_compute", gl_context, **options) as worker:
+        worker.schedule(np.ones((1, 64, 40, 40), np.float32))
+        assert ("window of 3 x 3" in choices.asked) is asks
+
+
 @pytest.mark.parametrize("variant", gl_variants()["depthwise lines"])
 @pytest.mark.parametrize(
     ("size", "window"),

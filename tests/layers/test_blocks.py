@@ -9,6 +9,7 @@ import pytest
 
 import perframe as pf
 from perframe.backends import gl_choices, gl_variants
+from perframe.backends.gl import block_winograd
 from perframe.errors import PerframeError
 from perframe.model import Layer, Model, Value
 from perframe.tensor import DataType
@@ -148,6 +149,32 @@ def test_depthwise_convolutions_of_patches(
     with gl_choices(gl_context).trying("depthwise patch", variant):
         made = run(layers, {"x": blocked(x), "z": blocked(z)}, constants, "gpu_compute", gl_context)
     np.testing.assert_allclose(made, blocked(want), 1e-4, 1e-4)
+
+
+@pytest.mark.parametrize(
+    ("shape", "outputs", "pads"),
+    [((2, 20, 37, 53), 18, [1, 1, 1, 1]), ((1, 16, 41, 38), 36, [0, 2, 1, 0]), ((3, 33, 38, 39), 16, [0, 0, 0, 0])],
+    ids=str,
+)
+@pytest.mark.parametrize("extras", ["", "b", "z", "bz"])
+def test_convolutions_by_points(
+    shape: tuple[int, ...], outputs: int, pads: list[int], extras: str, gl_context: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Winograd's way, with tiles that overhang the result: as exact as the products of float32."""
+    channels, (top, left, bottom, right) = shape[1], pads
+    rows, columns = shape[2] + top + bottom - 2, shape[3] + left + right - 2
+    x, constants = random(*shape), {"w": random(outputs, channels, 3, 3), "b": random(outputs)}
+    fed = {"x": blocked(x)} | ({"z": blocked(random(shape[0], 8, rows, columns))} if "z" in extras else {})
+    attributes = {"pads": pads, "map_size": rows * columns}
+    names = ["x", "w", "b" if "b" in extras else "", *("z" if "z" in extras else "")]
+    model = [Layer("BlockConv", "conv", names, ["y"], attributes)]
+    made = []
+    monkeypatch.setattr(block_winograd, "FEW_PRODUCTS", 0)
+    for variant in gl_variants()["window of 3 x 3"]:
+        with gl_choices(gl_context).trying("window of 3 x 3", variant):
+            made.append(run(model, fed, constants, "gpu_compute", gl_context))
+    np.testing.assert_allclose(*made, rtol=0, atol=1e-5 * np.abs(made[0]).max())
+    assert not np.array_equal(*made)  # the variants are two ways
 
 
 WRONG = {

@@ -32,6 +32,7 @@ VARIANTS: Mapping[str, Sequence[str]] = {
     "window, small map": ("4x2x4", "4x4x1", "4x4x4", "8x2x1"),
     "pointwise": ("4x4x1", "8x2x1", "4x2x1", "4x2x4"),
     "pointwise, small map": ("4x2x4", "4x4x1", "4x4x4", "8x2x1"),
+    "window of 3 x 3": ("products", "points"),  # on gpu_compute: nine for each output, or Winograd's way
     # a work group of so many lanes loads into shared memory what it needs, for so many pixels a lane at most
     "depthwise patch": ("320x4", "64x4", "none"),
     "depthwise patch, middle map": ("256x1", "64x4", "none"),
@@ -49,6 +50,7 @@ _BY_RENDERER: Mapping[str, Mapping[str, str]] = {
         "depthwise patch": "none",
         "depthwise patch, middle map": "none",
         "depthwise patch, small map": "none",
+        "window of 3 x 3": "points",
         "window, small map": "4x4x1",
         "pointwise": "8x2x1",
         "pointwise, small map": "8x2x1",

@@ -20,6 +20,7 @@ from typing import Any, cast
 
 from perframe.backends.cpu.compile.compilers import Compilation, compile_error, compilers
 from perframe.backends.kernel_files import Entry, kernel_folder, read, write
+from perframe.layers import winograd
 from perframe.resources import resource
 from perframe.sizes import arithmetic
 from perframe.tensor.locks import new_lock
@@ -35,7 +36,8 @@ def _fingerprint() -> str:
     import llvmlite.binding as llvm
 
     digest = hashlib.sha256()
-    for path in [Path(arithmetic.__file__), *sorted((Path(__file__).parents[1] / "kernels").glob("*.py"))]:
+    kernels = Path(__file__).parents[1] / "kernels"
+    for path in [Path(arithmetic.__file__), Path(winograd.__file__), *sorted(kernels.glob("*.py"))]:
         digest.update(path.read_bytes())
     numba = importlib.util.find_spec("numba")  # the version is read from its file: to ask for it takes 15 ms
     if numba is not None and numba.origin is not None:

@@ -78,11 +78,6 @@ GROUP, STEP, AMX_ROWS = 4, 16, 16
 # the begin, in a block on the stack, of the sums of a tile of bytes, and before them of the sums of rows
 SUMS = BLOCK - 32 * PANEL
 ROW_SUMS = SUMS - 1024
-# elements of a tile that Winograd's transform makes
-POINTS = 36
-# Along a dim the points are 0, these and their negatives, and infinity. The errors of sums are half those of the usual
-# points 1 and 2 (measured for a dozen pairs of short binary fractions).
-NEAR, FAR = 5 / 8, 11 / 8
 # what a pad writes outside the input
 PAD_CONSTANT, PAD_EDGE, PAD_REFLECT, PAD_WRAP = range(4)
 # chosen boxes that a candidate meets at a time

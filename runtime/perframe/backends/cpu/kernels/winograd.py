@@ -14,7 +14,7 @@ from perframe.backends.cpu.kernels.compiler import inline
 from perframe.backends.cpu.kernels.fields import WINOGRAD
 from perframe.backends.cpu.kernels.finish import finish_rows
 from perframe.backends.cpu.kernels.memory import floats, int64s
-from perframe.backends.cpu.kernels.sizes import FAR, LANES, NEAR, PANEL, POINTS, ROWS
+from perframe.backends.cpu.kernels.sizes import LANES, PANEL, ROWS
 from perframe.backends.cpu.kernels.tile import multiply_tile
 from perframe.backends.cpu.kernels.vector import (
     add,
@@ -33,6 +33,7 @@ from perframe.backends.cpu.kernels.vector import (
     subtract,
 )
 from perframe.backends.cpu.kernels.whole_vector import multiply
+from perframe.layers.winograd import FAR, NEAR, POINTS
 
 NEAR_2, FAR_2, NEAR_3, FAR_3 = NEAR**2, FAR**2, NEAR**3, FAR**3
 

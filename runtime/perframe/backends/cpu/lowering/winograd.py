@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from perframe.backends.cpu.kernels.fields import WINOGRAD
-from perframe.backends.cpu.kernels.sizes import BLOCK, FAR, LANES, NEAR, PANEL, POINTS, ROWS
+from perframe.backends.cpu.kernels.sizes import BLOCK, LANES, PANEL, ROWS
 from perframe.backends.cpu.lowering import gemm
 from perframe.backends.cpu.lowering.lowering import step
 from perframe.backends.cpu.program.program import NativeStep
@@ -17,28 +17,16 @@ from perframe.backends.cpu.threads.helpers import thread_count
 from perframe.backends.operand import Operand, Scratch
 from perframe.backends.protocol import LayerLike
 from perframe.layers.conv import Convolution
+from perframe.layers.winograd import POINTS, transformed, transforms
 from perframe.sizes.traced import at_least, at_most, is_less
 
-FEW_CHANNELS = 16  # with fewer channels, the transforms cost more than the products that they save
 FEW_TILES = 12  # with fewer tiles, reading the weights, which have four times as many elements, costs too much
 MOST_TILES = BLOCK // (POINTS * PANEL) // ROWS * ROWS  # their products for a panel of columns fit on the stack
 
 
-def _powers(point: float, others: Sequence[float]) -> list[float]:
-    """A row of the weights' transform: the powers of a point over the product of its distances to the others."""
-    scale = math.prod(point - other for other in others)
-    return [1 / scale, point / scale, point**2 / scale]
-
-
-_FINITE = (0.0, NEAR, -NEAR, FAR, -FAR)
-_G = np.array([*(_powers(p, [other for other in _FINITE if other != p]) for p in _FINITE), [0, 0, 1]])
-
-
 def may_take(form: Convolution) -> bool:
     """Whether this pays for some shapes of this convolution. If so, its kernel is compiled beside the usual one."""
-    window = form.window
-    plain = window.kernel == (3, 3) and window.strides == window.dilations == (1, 1) and form.groups == 1
-    return plain and min(form.channels, form.outputs) >= FEW_CHANNELS and LANES > 4
+    return transforms(form) and LANES > 4
 
 
 def pays(form: Convolution) -> bool:
@@ -49,10 +37,7 @@ def pays(form: Convolution) -> bool:
 
 def pack(weights: Any) -> Any:
     """Pack weights (outputs, channels, 3, 3) as panels for each of the 36 points."""
-    outputs, channels = weights.shape[:2]
-    kernels = weights.astype(np.float64).reshape(outputs, channels, 3, 3)  # the kernel may have dims of 1
-    transformed = np.einsum("pi,ocij,qj->pqco", _G, kernels, _G)
-    return gemm.pack(transformed.reshape(POINTS, channels, outputs).astype(np.float32))
+    return gemm.pack(transformed(weights))
 
 
 def convolve(

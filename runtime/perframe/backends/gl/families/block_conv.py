@@ -10,6 +10,18 @@ from typing import Any
 
 import numpy as np
 
+from perframe.backends.gl import block_winograd
+from perframe.backends.gl.block_tiles import (
+    DEPTH_FIRST,
+    FILLED_ROWS,
+    ROWS_FIRST,
+    SMALL_MAP,
+    TAPS_FIRST,
+    Tile,
+    chosen,
+    packed,
+    together,
+)
 from perframe.backends.gl.steps import GROUP_COLUMNS, GROUP_ROWS, Binding, Call, Tools, epilogue_of, window_params
 from perframe.backends.gl.texels import SHEETS
 from perframe.backends.gl.variants import Choices
@@ -18,22 +30,6 @@ from perframe.layers.blocks import BLOCK, IntoBlocks, blocks_of
 from perframe.layers.geometry import Window
 
 SHARED_WIDTHS, SHARED_STRIDES = (1, 3, 5, 7), (1, 2)  # of windows whose pixels share what they read of a line
-SMALL_MAP = 128  # pixels of a result: half of a work group of 64 invocations would be idle along them
-# The loops of kernels over the weights, the outermost first.
-DEPTH_FIRST, ROWS_FIRST, TAPS_FIRST = "depth, row, tap", "row, depth, tap", "row, tap, depth"
-FILLED_ROWS = "row, tap of a strip"  # rows of as many taps as a strip has texels
-
-
-@dataclass(frozen=True)
-class Tile:
-    """An invocation computes so many pixels, and at most so many blocks of outputs for each. A work group has so many
-    rows of invocations, with other blocks.
-    """
-
-    pixels: int
-    most_blocks: int
-    group_rows: int
-
 
 STRIP = Tile(SHEETS, 1, 1)  # of a pixel shader
 
@@ -49,7 +45,9 @@ class Patch(Tile):
 
 
 def lower(call: Call[BlockConvolution], tools: Tools) -> list[Binding]:
-    """One kernel, with bias, addend and epilogue in it."""
+    """One kernel, or three by Winograd's way, with bias, addend and epilogue in it."""
+    if block_winograd.pays(call, tools):
+        return block_winograd.lower(call, tools)
     form, x, b, addend = call.form, call.x, call.optional(2), call.optional(3)
     before: list[Binding] = []
     if not (tools.stores_anywhere or form.takes_blocks or form.depth == 1):  # a texture gives four channels at once
@@ -61,9 +59,9 @@ def lower(call: Call[BlockConvolution], tools: Tools) -> list[Binding]:
     kind, on_pixel = _kind(form), not tools.stores_anywhere
     map_size = call.layer.attributes.get("map_size", 0)
     patch = _patch(window, map_size, tools.choices) if kind == "depthwise" and not on_pixel else None
-    tile = STRIP if on_pixel else patch or _chosen(kind, 0 < map_size <= SMALL_MAP, tools.choices)
+    tile = STRIP if on_pixel else patch or chosen(kind, 0 < map_size <= SMALL_MAP, tools.choices)
     group_blocks, depth = outputs // form.groups, BLOCK if form.takes_blocks else form.depth
-    blocks = _together(group_blocks, form.groups, tile.most_blocks)
+    blocks = together(group_blocks, form.groups, tile.most_blocks)
     planes = depth_blocks * form.groups if form.takes_blocks else form.depth  # of a picture, of blocks or channels
     if kind == "depthwise":
         depth, blocks, group_blocks, planes = 0, 1, 1, outputs
@@ -97,7 +95,7 @@ def lower(call: Call[BlockConvolution], tools: Tools) -> list[Binding]:
         numbers |= {"PIXELS": tile.pixels, "BLOCKS": blocks, GROUP_ROWS: tile.group_rows}
     w = call.input(1).derived(
         f"{blocks} blocks of {form.groups} groups by {depth}, {order}",
-        lambda value: _packed(value, form.groups, blocks, depth, order),
+        lambda value: packed(value, form.groups, blocks, depth, order),
     )
     if b is not None:
         b = b.derived("whole blocks", lambda value: np.pad(value, (0, -len(value) % BLOCK)))
@@ -114,12 +112,6 @@ def _kind(form: BlockConvolution) -> str:
         return "depthwise"
     has_one_tap = math.prod(form.window.kernel) == 1 and not any(form.window.begin) and not any(form.window.end)
     return "pointwise" if has_one_tap and form.takes_blocks else "window"
-
-
-def _chosen(kind: str, is_small: bool, choices: Choices) -> Tile:
-    """The device's tile for a convolution."""
-    variant = choices[f"{kind}, small map" if is_small else kind]
-    return Tile(*map(int, variant.split("x")))
 
 
 def _patch(window: Window, map_size: int, choices: Choices) -> Patch | None:
@@ -178,14 +170,6 @@ def _without(params: Mapping[str, Any], *names: str) -> dict[str, Any]:
     return {name: value for name, value in params.items() if name not in names}
 
 
-def _together(group_blocks: int, groups: int, most: int) -> int:
-    """The number of blocks that an invocation computes. It divides those of a group, or wastes few at the end."""
-    count = most
-    while count > 1 and group_blocks % count and (groups > 1 or group_blocks < 4 * count):
-        count //= 2
-    return count
-
-
 def _sharing(window: Window) -> dict[str, int]:
     """The taps of a row and the stride, if there is a variant whose pixels share what they read; else zeros."""
     width, stride = window.kernel[-1], window.strides[-1]
@@ -201,24 +185,3 @@ def _shared_taps(window: Window) -> int:
     is_as_long = window.begin[-1] + window.end[-1] == width - 1
     consecutive = is_as_long and set(window.strides) == {1} and (window.dilations[-1] == 1 or width == 1)
     return width if consecutive and width in SHARED_WIDTHS else 0
-
-
-def _packed(weights: Any, groups: int, blocks: int, depth_block: int, order: str) -> Any:
-    """The weights as (so many blocks of outputs, the loops in their order, part of depth block, block, depth in part,
-    output in block). Missing outputs and depths are zero. Without depth: as (block, kernel row, tap, output in block),
-    with rows filled up if the order says so.
-    """
-    outputs, depth = weights.shape[:2]
-    kernel = (1, *weights.shape[2:]) if weights.ndim == 3 else weights.shape[2:]
-    if not depth_block:
-        split = weights.reshape(-1, BLOCK, *kernel).transpose(0, 2, 3, 1)
-        filling = SHEETS - kernel[1] if order == FILLED_ROWS else 0
-        return np.ascontiguousarray(np.pad(split, ((0, 0), (0, 0), (0, filling), (0, 0)))).reshape(-1)
-    per_group = blocks_of(outputs // groups)
-    per_group += -per_group % blocks
-    depth_blocks, parts = -(-depth // depth_block), max(1, depth_block // BLOCK)
-    padded = np.zeros((groups, per_group * BLOCK, depth_blocks * depth_block, *kernel), np.float32)
-    padded[:, : outputs // groups, :depth] = weights.reshape(groups, outputs // groups, depth, *kernel)
-    split = padded.reshape(groups, per_group // blocks, blocks, BLOCK, depth_blocks, parts, -1, *kernel)
-    loops = [{"depth": 4, "row": 7, "tap": 8}[loop] for loop in order.split(", ")]
-    return np.ascontiguousarray(split.transpose(0, 1, *loops, 5, 2, 6, 3)).reshape(-1)
