@@ -11,6 +11,7 @@ import pytest
 
 import perframe as pf
 from perframe.backends import gl_choices, gl_variants
+from perframe.backends.gl import block_winograd
 from perframe.backends.gl.variants import Choices
 from perframe.execution import tuning
 from small import load, node
@@ -58,16 +59,27 @@ def test_every_tile_computes_the_same(kernel: str, variant: str, gl_context: Any
 
 @pytest.mark.parametrize(
     ("dims", "options", "asks"),
-    [([1, 64, 40, 40], {}, True), ([1, 64, "h", 40], {}, False), ([1, 64, 40, 40], {"activations": "float16"}, False)],
+    [
+        (["n", 64, 40, 40], {}, True),
+        (["n", 64, "h", 40], {}, False),
+        (["n", 64, 40, 40], {"activations": "float16"}, False),
+        ([2, 64, 40, 40], {}, False),
+    ],
 )
 def test_winograds_way_needs_one_size_and_full_precision(
-    dims: list[Any], options: dict[str, Any], asks: bool, gl_context: Any, choices: Choices
+    dims: list[Any],
+    options: dict[str, Any],
+    asks: bool,
+    gl_context: Any,
+    choices: Choices,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Another size may not compile another kernel, and half storage is too coarse for the points."""
+    """Another size may not compile another kernel, half storage is too coarse for the points, and these take memory."""
+    monkeypatch.setattr(block_winograd, "MOST_TEXELS", 36 * 100 * 16)
     model = load([node("Conv", "x w", "y", pads=[1] * 4)], {"x": dims}, constants={"w": np.ones((64, 64, 3, 3), "f4")})
     choices.asked.clear()
     with pf.Worker(model, "gpu_compute", gl_context, **options) as worker:
-        worker.schedule(np.ones((1, 64, 40, 40), np.float32))
+        worker.schedule(np.ones((2 if dims[0] == 2 else 1, 64, 40, 40), np.float32))
         assert ("window of 3 x 3" in choices.asked) is asks
 
 

@@ -20,7 +20,7 @@ from perframe.layers.winograd import FAR, NEAR, POINTS, TILE, transformed, trans
 # With fewer tiles, reading the weights, which have four times as many elements, costs too much. With fewer products the
 # transforms do. Measured on llvmpipe, for maps of 7 to 112 rows and 16 to 512 channels.
 FEW_TILES, FEW_PRODUCTS = 24, 2**17
-MOST_TEXELS = 2**21  # of a picture's points: 32 MiB
+MOST_TEXELS = 2**22  # of points: 64 MiB, half of the largest tensor of llvmpipe
 _UNCHANGED = Functions("float epilogue(float x) { return x; }")
 
 
@@ -34,7 +34,7 @@ def pays(call: Call[BlockConvolution], tools: Tools) -> bool:
     tiles = map_size // TILE**2
     if tiles < FEW_TILES or tiles * form.channels * form.outputs < FEW_PRODUCTS:
         return False
-    if tiles * POINTS * blocks_of(max(form.channels, form.outputs)) > MOST_TEXELS:
+    if form.batch * tiles * POINTS * blocks_of(max(form.channels, form.outputs)) > MOST_TEXELS:
         return False
     in_halves = any(on_gl(value.storage).is_half for value in (call.x, call.y))
     return not in_halves and tools.choices["window of 3 x 3"] == "points"
