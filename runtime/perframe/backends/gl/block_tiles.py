@@ -9,6 +9,7 @@ import numpy as np
 
 from perframe.backends.gl.texels import SHEETS
 from perframe.backends.gl.variants import Choices
+from perframe.backends.operand import Operand
 from perframe.layers.blocks import BLOCK, blocks_of
 
 SMALL_MAP = 128  # pixels of a result: half of a work group of 64 invocations would be idle along them
@@ -40,6 +41,11 @@ def together(group_blocks: int, groups: int, most: int) -> int:
     while count > 1 and group_blocks % count and (groups > 1 or group_blocks < 4 * count):
         count //= 2
     return count
+
+
+def whole_blocks(bias: Operand) -> Operand:
+    """A bias with zeros for the missing channels of its last block."""
+    return bias.derived("whole blocks", lambda value: np.pad(value, (0, -len(value) % BLOCK)))
 
 
 def packed(weights: Any, groups: int, blocks: int, depth_block: int, order: str) -> Any:

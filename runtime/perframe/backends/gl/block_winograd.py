@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from perframe.backends.gl.block_tiles import DEPTH_FIRST, SMALL_MAP, chosen, packed, together
+from perframe.backends.gl.block_tiles import DEPTH_FIRST, SMALL_MAP, chosen, packed, together, whole_blocks
 from perframe.backends.gl.steps import GROUP_ROWS, Binding, Call, Functions, Tools, epilogue_of, on_gl
 from perframe.layers.block_conv import BlockConvolution
 from perframe.layers.blocks import BLOCK, blocks_of
@@ -69,11 +69,9 @@ def lower(call: Call[BlockConvolution], tools: Tools) -> list[Binding]:
     given = {"X": taken, "W": w, "B": w, "A": taken}
     second = call.bind("compute/block_pointwise", given, products, extent, numbers, _UNCHANGED, grid=grid)
 
-    if b is not None:
-        b = b.derived("whole blocks", lambda value: np.pad(value, (0, -len(value) % BLOCK)))
     out_of: dict[str, Any] = {"tiles": tiles, "output_": form.output, "planes": outputs, "has_bias": b is not None}
     out_of["addend_blocks"] = 0 if addend is None else addend.shape[1]
-    given = {"X": products, "B": b or products, "A": addend or products}
+    given = {"X": products, "B": whole_blocks(b) if b else products, "A": addend or products}
     functions = epilogue_of(call.layer, y.dtype)
     grid = (count, outputs, form.batch)
     return [first, second, call.bind("compute/out_of_points", given, y, out_of, defines, functions, grid=grid)]

@@ -21,6 +21,7 @@ from perframe.backends.gl.block_tiles import (
     chosen,
     packed,
     together,
+    whole_blocks,
 )
 from perframe.backends.gl.steps import GROUP_COLUMNS, GROUP_ROWS, Binding, Call, Tools, epilogue_of, window_params
 from perframe.backends.gl.texels import SHEETS
@@ -97,9 +98,7 @@ def lower(call: Call[BlockConvolution], tools: Tools) -> list[Binding]:
         f"{blocks} blocks of {form.groups} groups by {depth}, {order}",
         lambda value: packed(value, form.groups, blocks, depth, order),
     )
-    if b is not None:
-        b = b.derived("whole blocks", lambda value: np.pad(value, (0, -len(value) % BLOCK)))
-    given = {"X": x, "W": w, "B": b or w, "A": addend or x}
+    given = {"X": x, "W": w, "B": whole_blocks(b) if b else w, "A": addend or x}
     defines = {name: str(number) for name, number in numbers.items()}
     functions = epilogue_of(call.layer, call.y.dtype)
     grid = (across, -(-outputs // blocks), form.batch)
