@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
-
 from perframe.backends.gl import block_winograd
 from perframe.backends.gl.block_tiles import (
     DEPTH_FIRST,
