@@ -62,8 +62,11 @@ def test_a_window_shows_it_and_its_times(
             add(self, keys)
         return add(self, script)
 
+    asked = ["--backend", "cpu", "--save", str(tmp_path / "after.png"), *SMALL[name]]
+    assert main(["--headless", *asked]) == 0  # waits for kernels: a window shows how far they are compiled
+    capsys.readouterr()
     monkeypatch.setattr(App, "add", added)
-    assert main(["--backend", "cpu", "--save", str(tmp_path / "after.png"), *SMALL[name]]) == 0
+    assert main(asked) == 0
     assert "off screen" not in capsys.readouterr().out
     before, after = (np.asarray(Image.open(tmp_path / f"{when}.png").convert("RGB")) for when in ("before", "after"))
     corner = (slice(-40, None), slice(0, 100))
