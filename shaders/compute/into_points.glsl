@@ -7,10 +7,11 @@
 // points of a tile. Along a dim the points are 0, NEAR_POINT, -NEAR_POINT, FAR_POINT, -FAR_POINT and infinity.
 #define GRID
 void into(inout vec4 a, inout vec4 b, inout vec4 c, inout vec4 d, inout vec4 e, inout vec4 f) {
-    vec4 even_near = e - FAR_POINT * FAR_POINT * c, odd_near = NEAR_POINT * (d - FAR_POINT * FAR_POINT * b);
-    vec4 even_far = e - NEAR_POINT * NEAR_POINT * c, odd_far = FAR_POINT * (d - NEAR_POINT * NEAR_POINT * b);
-    a = NEAR_POINT * NEAR_POINT * (FAR_POINT * FAR_POINT) * a - (NEAR_POINT * NEAR_POINT + FAR_POINT * FAR_POINT) * c + e;
-    f = NEAR_POINT * NEAR_POINT * (FAR_POINT * FAR_POINT) * b - (NEAR_POINT * NEAR_POINT + FAR_POINT * FAR_POINT) * d + f;
+    const float near = NEAR_POINT * NEAR_POINT, far = FAR_POINT * FAR_POINT;
+    vec4 even_near = e - far * c, odd_near = NEAR_POINT * (d - far * b);
+    vec4 even_far = e - near * c, odd_far = FAR_POINT * (d - near * b);
+    a = near * far * a - (near + far) * c + e;
+    f = near * far * b - (near + far) * d + f;
     b = even_near + odd_near;
     c = even_near - odd_near;
     d = even_far + odd_far;

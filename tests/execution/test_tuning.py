@@ -74,7 +74,7 @@ def test_winograds_way_needs_one_size_and_full_precision(
     choices: Choices,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Another size may not compile another kernel, half storage is too coarse for the points, and these take memory."""
+    """Another size may not compile another kernel, halves are too coarse, and points of many pictures are too large."""
     monkeypatch.setattr(block_winograd, "MOST_TEXELS", 36 * 100 * 16)
     model = load([node("Conv", "x w", "y", pads=[1] * 4)], {"x": dims}, constants={"w": np.ones((64, 64, 3, 3), "f4")})
     choices.asked.clear()

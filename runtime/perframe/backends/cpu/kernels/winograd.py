@@ -1,7 +1,4 @@
-"""Winograd's convolution by 3 x 3 kernels, F(4 x 4, 3 x 3): sixteen outputs cost 36 products instead of 144.
-
-Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks", 2015.
-"""
+"""Winograd's convolution by 3 x 3 kernels, which layers/winograd.py describes."""
 
 from __future__ import annotations
 
