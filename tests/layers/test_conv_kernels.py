@@ -95,6 +95,10 @@ OTHERS = [
     Conv((1, 6, 9, 60), 4, kernel=(3, 2), dilations=(7, 65), pads=(9, 70, 9, 70), group=2, addend=True),
     Conv((1, 3, 40, 9), 17, dilations=(5, 1), strides=(2, 1), after="Clip"),
     Conv((1, 3, 9, 9), 17, kernel=(4, 4), dilations=(2, 2), pads=(3, 3, 3, 3)),
+    # ends of lines that leave out some of many taps, of one channel and of several
+    Conv((2, 1, 14, 320), 16, kernel=(9, 9), dilations=(1, 20), pads=(4, 80, 4, 80)),
+    Conv((1, 5, 11, 90), 37, kernel=(5, 6), dilations=(1, 11), strides=(2, 1), pads=(3, 30, 1, 44), addend=True),
+    Conv((1, 130, 6, 70), 20, kernel=(3, 5), dilations=(2, 8), pads=(2, 16, 2, 9), after="Relu"),
     # a copy of every ninth line
     Conv((1, 1024, 19, 23), 40, dilations=(9, 9), pads=(9, 9, 9, 9), after="Relu"),
     Conv((1, 1024, 30, 9), 40, dilations=(6, 2), strides=(4, 2), pads=(6, 2, 7, 1), addend=True),

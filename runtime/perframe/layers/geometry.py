@@ -179,6 +179,22 @@ class Window:
         dims, outs, *rest = (tuple(part) for part in zip(*(kept or [[1, 1, *resting]]), strict=True))
         return Window(*rest), dims, outs
 
+    def joined_at_end(self, size: Sequence[int], output: Sequence[int]) -> tuple[Window, Ints, Ints]:
+        """Return an equal window over the same elements with the last two dims as one, its size and its output, if the
+        window rests along the last dim and steps by one along the other. Else return what is given.
+
+        Taps of the other dim are a line of the last one apart. They leave the joined dim where they left their own.
+        """
+        line = size[-1]
+        if not self.rests(-1) or self.strides[-2] != 1 or line == 0:
+            return self, tuple(size), tuple(output)
+
+        def joined(part: Sequence[int]) -> Ints:
+            return (*part[:-2], part[-2] * line)
+
+        spans = joined(self.dilations), joined(self.begin), joined(self.end)
+        return Window(self.kernel[:-1], self.strides[:-1], *spans), joined(size), joined(output)
+
     def output_dim(self, dim: int | str | None) -> int | str | None:
         """Return the output's dim for a window over one dim.
 

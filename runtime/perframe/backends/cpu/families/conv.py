@@ -89,6 +89,8 @@ def _merged(form: Convolution) -> Convolution:
     batch = form.batch
     if len(size) > 2 and window.rests(0):
         batch, window, size, output = batch * size[0], window.from_axis(1), size[1:], output[1:]
+    if len(size) > 2:
+        window, size, output = window.joined_at_end(size, output)
     return replace(form, window=window, batch=batch, size=size, output=output)
 
 

@@ -81,6 +81,7 @@ def _multiply(a, pitch, rows, b, b_depth, first, depth, columns, c, c_pitch, row
                 1,
                 0,
                 0,
+                0,
                 target if row_of == 0 else row_of,
                 c_pitch if row_of == 0 else 0,
                 0,

@@ -142,54 +142,52 @@ def build() -> Any:
                             m = (plane * out_height + oy) * out_width + ox
                             added = addend + (addend_at + m * addend_pitch + j) * 4
                             while ox < ox1:
-                                j0, j1, same, high, runs, run = 0, kx, ox1 - ox, i1 - i0, all_runs, all_run
+                                j0, j1, same, runs, run = 0, kx, ox1 - ox, all_runs, all_run
                                 if leaves_lines:
                                     j0, j1 = reach(ox * sx - px, kx, dx, width)
                                     same = same_reach(ox * sx - px, j0, j1, dx, sx, width, same)
-                                    if j1 - j0 < kx:  # each line of taps is by itself
-                                        high, runs, run = 1, j1 - j0, deep
+                                    if j1 - j0 < kx:
+                                        runs, run = j1 - j0, deep
                                         if not across:
                                             runs, run = 1, deep * (j1 - j0)
+                                high = i1 - i0
                                 if i1 == i0 or j1 == j0:
                                     high, runs, run = 1, 1, 0
                                 tiles = (same + ROWS - 1) // ROWS
                                 rows = (same + tiles - 1) // tiles
-                                i = i0
-                                while i < max(i1, i0 + 1):  # a range would divide by its step
-                                    initial, initial_pitch, more, more_pitch = c, out_pitch, 0, addend_pitch
-                                    if is_first and i == i0:
-                                        initial, initial_pitch = start, 0
-                                        if adds:
-                                            more = added
-                                            if n[field.addend_columns] - j < count:
-                                                _widen(more, addend_pitch, square, rows, n[field.addend_columns] - j)
-                                                more, more_pitch = square, PANEL
-                                    ends = is_last and i + high >= i1
-                                    from_tap = ((ox - ox0) * sx + j0 * dx) * pitch
-                                    multiply_tile(
-                                        rows,
-                                        source + (line * up + i * down + from_tap) * 4,
-                                        sx * pitch,
-                                        panel + (i * kx + j0) * tap_step * 4,
-                                        c,
-                                        out_pitch,
-                                        run,
-                                        high,
-                                        down,
-                                        runs,
-                                        across,
-                                        (channels - deep) * packed,
-                                        initial,
-                                        initial_pitch,
-                                        more,
-                                        more_pitch,
-                                        limits[0] if ends else limits[2],
-                                        limits[1] if ends else limits[3],
-                                        following,
-                                        count,
-                                    )
-                                    following += depth * packed
-                                    i += high
+                                initial, initial_pitch, more, more_pitch = c, out_pitch, 0, addend_pitch
+                                if is_first:
+                                    initial, initial_pitch = start, 0
+                                    if adds:
+                                        more = added
+                                        if n[field.addend_columns] - j < count:
+                                            _widen(more, addend_pitch, square, rows, n[field.addend_columns] - j)
+                                            more, more_pitch = square, PANEL
+                                from_tap = ((ox - ox0) * sx + j0 * dx) * pitch
+                                multiply_tile(
+                                    rows,
+                                    source + (line * up + i0 * down + from_tap) * 4,
+                                    sx * pitch,
+                                    panel + (i0 * kx + j0) * tap_step * 4,
+                                    c,
+                                    out_pitch,
+                                    run,
+                                    high,
+                                    down,
+                                    runs,
+                                    across,
+                                    (channels - deep) * packed,
+                                    (kx - (j1 - j0)) * tap_step,
+                                    initial,
+                                    initial_pitch,
+                                    more,
+                                    more_pitch,
+                                    limits[0] if is_last else limits[2],
+                                    limits[1] if is_last else limits[3],
+                                    following,
+                                    count,
+                                )
+                                following += depth * packed
                                 if is_last and finish:
                                     pieces, long = rows, count
                                     if count == out_pitch:

@@ -73,9 +73,9 @@ def _multiply(rows, a, depth, panels, c, columns, initial, pitch):
         wide, panel = min(PANEL, columns - column), panels + column * depth * 4
         first = initial + column * 4
         target = c + column * 4
-        multiply_tile(
-            *(rows, a, depth, panel, target, columns, depth, 1, 0, 1, 0, 0, first, pitch, 0, 0, low, high, panel, wide)
-        )
+        sides = (a, depth, panel, target, columns)
+        run = (depth, 1, 0, 1, 0, 0, 0)
+        multiply_tile(rows, *sides, *run, first, pitch, 0, 0, low, high, panel, wide)
 
 
 @inline

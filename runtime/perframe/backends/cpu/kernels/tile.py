@@ -2,7 +2,8 @@
 
 A tile is a few rows by one or two vectors of columns. The left operand's rows lie `pitch` elements apart; each is read
 in runs of `depth` elements, one for each tap of a window: (taps down, taps across), `down` and `across` elements apart.
-The right operand is packed in panels of `PANEL` columns (depth of all runs, PANEL), the last in whole vectors.
+The right operand is packed in panels of `PANEL` columns (depth of all runs, PANEL), the last in whole vectors. A window
+at the end of a line leaves out some of a line's taps, and skips what the panel has for them.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ BY_LANES = LANES == UNROLL and REGISTERS == 32
 
 # the arguments of multiply_tile after the rows
 _ARGUMENTS = [
-    *(POINTER, I64, POINTER, POINTER, I64, I64, I64, I64, I64, I64, I64),
+    *(POINTER, I64, POINTER, POINTER, I64, I64, I64, I64, I64, I64, I64, I64),
     *(POINTER, I64, POINTER, I64, F32, F32, POINTER, I64),
 ]
 
@@ -67,13 +68,13 @@ class _Tile(Emitter):
     def emit(self, builder: Any, arguments: Sequence[Any]) -> None:
         """Write the function's body."""
         self.builder = builder
-        a, pitch, b, c, c_pitch, depth, taps_down, down, taps_across, across, skip, *others = arguments
-        initial, initial_pitch, addend, addend_pitch, low, high, ahead, columns = others
+        a, pitch, b, c, c_pitch, depth, taps_down, down, taps_across, across, *others = arguments
+        skip, line_skip, initial, initial_pitch, addend, addend_pitch, low, high, ahead, columns = others
         mask = mask_of(builder, builder.sub(columns, number((self.vectors - 1) * LANES)))
         sums = self._load_rows(initial, initial_pitch, mask)
         self._row_pointers = [self.at(a, builder.mul(pitch, number(row))) for row in range(self.rows)]
         self._ahead = ahead
-        sums = self._taps(sums, b, depth, (taps_down, down), (taps_across, across), skip)
+        sums = self._taps(sums, b, depth, (taps_down, down), (taps_across, across), (skip, line_skip))
         # at the end: to add small products one by one to a large addend would round each time
         taps_end = builder.block
         add, ready = builder.append_basic_block("add"), builder.append_basic_block("ready")
@@ -93,13 +94,13 @@ class _Tile(Emitter):
             value = smaller(builder, ceiling, larger(builder, floor, value))
             store_at(builder, value, pointer, self._mask(index, mask))
 
-    def _taps(self, sums: list[Any], b: Any, depth: Any, down: Any, across: Any, skip: Any) -> list[Any]:
+    def _taps(self, sums: list[Any], b: Any, depth: Any, down: Any, across: Any, skips: Any) -> list[Any]:
         """Add the products of all runs."""
         builder, before = self.builder, self.builder.block
         body, after = builder.append_basic_block("tap"), builder.append_basic_block("taps_done")
         whole = builder.and_(depth, number(-UNROLL))
         width = number(self.vectors * LANES)
-        run = builder.add(builder.mul(depth, width), skip)
+        run = builder.add(builder.mul(depth, width), skips[0])
         builder.branch(body)
         builder.position_at_end(body)
         row, column, b_at = builder.phi(I64), builder.phi(I64), builder.phi(I64)
@@ -118,7 +119,8 @@ class _Tile(Emitter):
         next_row = builder.select(wraps, builder.add(row, number(1)), row)
         row.add_incoming(next_row, end)
         column.add_incoming(builder.select(wraps, number(0), following), end)
-        b_at.add_incoming(builder.add(b_at, run), end)
+        more = builder.select(wraps, skips[1], number(0))
+        b_at.add_incoming(builder.add(b_at, builder.add(run, more)), end)
         for phi, value in zip(phis, running, strict=True):
             phi.add_incoming(value, end)
         builder.cbranch(builder.icmp_signed("<", next_row, down[0]), body, after)
@@ -230,6 +232,7 @@ def multiply_tile(
     taps_across: Any,
     across: Any,
     skip: Any,
+    line_skip: Any,
     initial: Any,
     initial_pitch: Any,
     addend: Any,
@@ -241,8 +244,9 @@ def multiply_tile(
 ) -> Any:
     """c = clip(initial + a b + addend) for up to ROWS rows and up to PANEL columns; addresses as int64.
 
-    `addend` may be 0. If initial's pitch is 0, all rows begin with its one row. `depth` is that of a run, and b has
-    `skip` elements between two runs. The tile fetches elements from the address `ahead` into the cache.
+    `addend` may be 0. If initial's pitch is 0, all rows begin with its one row. `depth` is that of a run. b has `skip`
+    elements between two runs, and `line_skip` more between two lines of runs. The tile fetches elements from the
+    address `ahead` into the cache.
     """
     signature = types.void(types.int64, *numba_kinds(_ARGUMENTS))
 

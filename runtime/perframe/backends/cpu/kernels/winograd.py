@@ -175,6 +175,7 @@ def build() -> Any:
                             1,
                             0,
                             0,
+                            0,
                             n[field.zeros],
                             0,
                             0,
