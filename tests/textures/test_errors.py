@@ -43,6 +43,15 @@ def test_tensors_that_are_no_pictures(shape: Any, dtype: str, says: str, with_gl
     assert not tensor.is_pinned
 
 
+@pytest.mark.parametrize(("layout", "other", "shape"), [("NCHW", "NHWC", (1, 6, 8, 3)), ("NHWC", "NCHW", (1, 3, 6, 8))])
+def test_the_other_layout_is_advised_where_it_fits(layout: str, other: str, shape: Any) -> None:
+    tensor = pf.Tensor.empty(shape)
+    tensor.name = "picture"
+    says = rf"'picture' .* as {layout} has . channels.*set_tensor_layout\(\"{other}\"\)"
+    with pytest.raises(pf.InputError, match=says):
+        pf.TextureConverter().to_tensor(PICTURE, tensor, TRANSFORM.set_tensor_layout(layout))
+
+
 def test_a_swizzle_must_name_every_channel(gl_context: Any) -> None:
     for converter, texture in (
         (pf.TextureConverter(gl_context), gl_context.texture((5, 4), 4)),

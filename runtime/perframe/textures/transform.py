@@ -145,8 +145,11 @@ class TextureTransform:
             )
         channels, height, width = shape if self.layout == "NCHW" else (shape[2], shape[0], shape[1])
         if not 1 <= channels <= 4 or not height or not width:
+            other, of_other = ("NHWC", shape[2]) if self.layout == "NCHW" else ("NCHW", shape[0])
+            advice = f'; set_tensor_layout("{other}") takes it as {other}' if 1 <= of_other <= 4 else ""
             raise InputError(
-                f"a picture has one to four channels, and pixels; {tensor.shape} as {self.layout} is no picture"
+                f"a picture has one to four channels, and pixels; {tensor.name!r} {tensor.shape} as {self.layout} has "
+                f"{channels} channels of {height} × {width} pixels{advice}"
             )
         if channels > len(self.swizzle) and not self.broadcast:
             raise InputError(
