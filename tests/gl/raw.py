@@ -200,7 +200,8 @@ class Application:
         self.program = ctx.program(vertex_shader=vertex, fragment_shader=fragment)
         self.buffers = [ctx.buffer(bytes(4096)) for _ in range(6)]
         self.textures = [ctx.texture((4, 4), 4, bytes(64)) for _ in range(3)]
-        self.stack, self.canvas = ctx.texture_array((4, 4, 2), 4), ctx.texture(self.SIZE, 4)
+        empty = bytes(4 * self.SIZE[0] * self.SIZE[1])  # GL leaves new memory as it is, and a test looks at every pixel
+        self.stack, self.canvas = ctx.texture_array((4, 4, 2), 4), ctx.texture(self.SIZE, 4, empty)
         self.draw = ctx.framebuffer([self.canvas, ctx.texture(self.SIZE, 4)])
         self.read = ctx.framebuffer([ctx.texture((8, 8), 4)])
         self.vertex_array, self.sampler = self.gl.generate("VertexArrays"), self.gl.generate("Samplers")
