@@ -122,7 +122,7 @@ def elementwise(
 
         name = full_name(formula.__name__, domain)
         entry = Declaration(name, "elementwise", infer, formula=formula, choose=choose, ranges=ranges, dtypes=dtypes)
-        entry.form_of = form
+        entry.form_of, entry.channelwise = form, tuple(channelwise)
         if result == "to":
             modes = Literal["up", "down", "nearest"]
             entry.add_attributes(to=(1, DataType), saturate=(1, Flag), round_mode=("up", modes))

@@ -116,6 +116,8 @@ class Layer:
                 raise InferenceError(
                     f"from these inputs it makes {len(results)} output(s), and the model names {len(self.outputs)}"
                 )
+            if self.epilogue:  # the declaration knows the values before it
+                results = (results[0].with_shape(results[0].shape), *results[1:])
             return results
         except PerframeError as error:
             raise self._named(error, inputs) from None

@@ -104,7 +104,7 @@ class _Rewrite(Rewrite):
 
     def _is_mixed(self, layer: Layer) -> bool:
         """Whether an elementwise layer of whole blocks begins with another operand, as 1 - x does."""
-        return layer.family == "elementwise" and layer.op != "BatchNormalization" and self._is_whole(layer.outputs[0])
+        return layer.declaration.is_pointwise and self._is_whole(layer.outputs[0])
 
     def _fits(self, layer: Layer) -> bool:
         """Whether there is a kernel for a convolution's groups, and its blocks are not mostly filling."""
