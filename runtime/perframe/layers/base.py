@@ -112,7 +112,7 @@ class Declaration:
 
     @property
     def is_pointwise(self) -> bool:
-        """Whether it computes each element from the elements at its place, so that it may have its dims in any order."""
+        """Whether each element comes from the elements at its place alone. Its dims may then have any order."""
         return self.family == "elementwise" and not self.channelwise
 
     @property

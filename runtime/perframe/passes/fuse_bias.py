@@ -56,7 +56,10 @@ def _fuse(graph: Graph, target: Layer, layer: Layer, other: str) -> bool:
         old = graph.constant(target.inputs[2])
         if old is None:
             return False
-        vector = (old + vector).astype(np.float32)
+        with np.errstate(over="ignore"):
+            vector = (old + vector).astype(np.float32)
+        if not np.isfinite(vector).all():
+            return False
     target.inputs = [*target.inputs[:2], graph.model.add_constant(f"{target.name}+{layer.name}", vector)]
     graph.absorb(target, layer)
     return True

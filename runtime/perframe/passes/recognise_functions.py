@@ -1,8 +1,8 @@
 """Elementwise layers that together are a known function become that function: Gelu, Swish, HardSwish, Mish and others.
 
 What they compute on probes decides, so that it does not matter how an exporter spelled the function. Numbers alone
-would overlook an epsilon or a clamp that guards a logarithm or a division behind them. So the values must agree relative
-to their own size, in float64 too, and each layer must be needed: without it the values must not agree.
+would overlook an epsilon or a clamp that guards a logarithm or a division behind them. So the values must agree
+relative to their own size, in float64 too, and each layer must be needed: without it the values must not agree.
 """
 
 from __future__ import annotations
@@ -117,8 +117,9 @@ class _Gate:
 
     def shorter(self, x: Array) -> Iterator[Array]:
         for index, operand in enumerate(self.stage.operands):
-            for left_out in range(len(operand)) if isinstance(operand, tuple) else ():
-                rest = (*operand[:left_out], *operand[left_out + 1 :])
+            stages = operand if isinstance(operand, tuple) else ()
+            for left_out in range(len(stages)):
+                rest = (*stages[:left_out], *stages[left_out + 1 :])
                 operands = (*self.stage.operands[:index], rest, *self.stage.operands[index + 1 :])
                 yield _Gate(replace(self.stage, operands=operands)).values(x)
 

@@ -1,7 +1,7 @@
 """Layers that standardise the last dim become a LayerNormalization or an RMSNormalization, however they are spelled.
 
-A scale and a bias of constants after them become the layer's. What the layers compute on probes decides. In float64 rows of
-all sizes must agree relative to their own size, so that a guard which another row would not show is not lost.
+A scale and a bias of constants after them become the layer's. What the layers compute on probes decides. In float64
+each row must agree relative to its own size, so that a guard that matters for small rows only is not lost.
 """
 
 from __future__ import annotations
