@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 from onnx import helper
 
-from fuzz.random_graphs.drawing import Drawing, model_of
+from fuzz.random_graphs.drawing import Drawing, Refused, model_of
 from fuzz.random_graphs.families import FAMILIES
 from fuzz.random_graphs.moves import MOVES
 from fuzz.random_graphs.patterns import PATTERNS
@@ -87,8 +87,11 @@ def _outputs(g: Drawing) -> list[str]:
         source = g.one(*g.inputs, *g.constants)
         target = g.name("v")
         g.nodes.append(helper.make_node("Identity", [source], [target], g.name("n")))
-        g.evaluate(g.nodes[-1:])
-        kept.append(target)
+        try:
+            g.evaluate(g.nodes[-1:])
+            kept.append(target)
+        except Refused:
+            del g.nodes[-1]
     order = [kept[int(i)] for i in g.rng.permutation(len(kept))]
     return order
 
