@@ -111,7 +111,7 @@ class _Rewrite(Rewrite):
         x, w = layer.inputs[:2]
         if w not in self.model.constants or layer.inputs[3:] or not 3 <= self._rank(x) <= 4:
             return False
-        if self.specs[x].dtype is not DataType.FLOAT32 or len(layer.outputs) > 1:
+        if self.specs[x].dtype is not DataType.FLOAT32 or len(layer.outputs) > 1 or x in self.model.constants:
             return False
         outputs, depth = self.model.constants[w].shape[:2]
         groups = layer.attributes.get("group", 1)

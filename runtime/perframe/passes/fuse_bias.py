@@ -42,7 +42,7 @@ def _fuse(graph: Graph, target: Layer, layer: Layer, other: str) -> bool:
     if not _is_fixed(graph, target.inputs[1]) or addend is None or target.op == "Gemm":
         return False
     made, result = graph.specs[target.outputs[0]], graph.specs[layer.outputs[0]]
-    if made.shape is None or result.shape is None or len(made.shape) != len(result.shape):
+    if not made.shape or result.shape is None or len(made.shape) != len(result.shape):
         return False
     axis = len(made.shape) - 1 if target.family == "matmul" or target.channels_last else 1
     channels = made.shape[axis]
