@@ -37,7 +37,7 @@ def main(campaign: int, backend: str, memory: int, save: str) -> None:
     ctx = context(target)
     print(json.dumps(["ready"]), file=answers)
     for line in sys.stdin:
-        graph = random_graph(campaign, int(line))
+        graph = random_graph(campaign, int(line), few=backend == "cpu")
         if save:
             Path(save).mkdir(parents=True, exist_ok=True)
         verdict = judged(graph.model, graph.feeds, target, ctx)

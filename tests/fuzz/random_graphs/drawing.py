@@ -29,6 +29,7 @@ class Drawing:
     rng: np.random.Generator
     opset: int = 18
     special: bool = False  # whether values may be infinite, huge, tiny or none
+    few: bool = False  # whether few formulas occur: kernels are compiled for each
     values: dict[str, Any] = field(default_factory=dict)
     inputs: dict[str, Any] = field(default_factory=dict)
     constants: dict[str, Any] = field(default_factory=dict)

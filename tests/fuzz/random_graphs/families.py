@@ -50,6 +50,8 @@ SINCE = {"Gelu": 20, "Mish": 18, "HardSwish": 14}
 
 def ranked(g: Drawing, items: list[str]) -> str:
     """One of the items; the first are likelier by far."""
+    if g.few and g.chance(0.98):
+        return items[int(g.rng.integers(3))]
     return items[min(int(g.rng.exponential(len(items) / 5)), len(items) - 1)]
 
 
@@ -284,7 +286,7 @@ def resize(g: Drawing) -> Any:
 
 def selection(g: Drawing) -> Any:
     """Places and values of the largest or smallest."""
-    x = g.floats()
+    x = tame(g, g.floats())
     rank = g.rank(x)
     if not rank:
         raise Refused
@@ -299,6 +301,13 @@ def selection(g: Drawing) -> Any:
     if kind == 2:
         return g("CumSum", x, g.constant(axis, np.int64), exclusive=g.int(0, 1), reverse=g.int(0, 1))
     return g("Hardmax", x, axis=axis)
+
+
+def tame(g: Drawing, x: str) -> str:
+    """A value without NaN. What is the largest of numbers that are none has a test of its own."""
+    if np.isnan(g.values[x]).any():
+        raise Refused
+    return x
 
 
 def recurrent(g: Drawing) -> Any:

@@ -10,13 +10,14 @@ import onnx
 from onnx import helper
 
 from fuzz.random_graphs.drawing import Drawing, Refused, model_of
-from fuzz.random_graphs.families import FAMILIES
+from fuzz.random_graphs.families import FAMILIES, casts, chain, comparison, whole_numbers
 from fuzz.random_graphs.moves import MOVES
-from fuzz.random_graphs.patterns import PATTERNS
+from fuzz.random_graphs.patterns import PATTERNS, folded, function, guarded, merged_numbers, spelled_norm
 from fuzz.random_graphs.reference import run_plainly
 
 OPSETS = (13, 17, 18, 18, 20, 21)
 SPECIAL = 0.12  # the share of graphs whose values may be special
+MANY_FORMULAS = (function, guarded, folded, merged_numbers, spelled_norm, chain, casts, comparison, whole_numbers)
 OPEN = 0.5  # the share of graphs with open dims
 
 
@@ -31,11 +32,12 @@ class RandomGraph:
     special: bool = False
 
 
-def random_graph(campaign: int, number: int) -> RandomGraph:
-    """The graph of this number."""
+def random_graph(campaign: int, number: int, few: bool = False) -> RandomGraph:
+    """The graph of this number. With `few` most graphs are made of few formulas."""
     for attempt in range(100):
         rng = np.random.default_rng([campaign, number, attempt])
         g = Drawing(rng, opset=int(rng.choice(OPSETS)), special=bool(rng.random() < SPECIAL))
+        g.few = few and g.chance(0.98)
         made = _drawn(g, f"{campaign}-{number}")
         if made is not None:
             return made
@@ -47,7 +49,9 @@ def _drawn(g: Drawing, name: str) -> RandomGraph | None:
     wanted, tries = g.one(1, 1, 2, 2, 3, 4, 6), 0
     while len(g.blocks) < wanted and tries < 30:
         tries += 1
-        g.block(g.one(*g.one(FAMILIES, MOVES, PATTERNS, PATTERNS)))
+        block = g.one(*g.one(FAMILIES, MOVES, PATTERNS, PATTERNS))
+        if not (g.few and block in MANY_FORMULAS and g.chance(0.95)):
+            g.block(block)
     if not g.blocks:
         return None
     outputs = _outputs(g)

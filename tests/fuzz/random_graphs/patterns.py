@@ -8,7 +8,7 @@ import numpy as np
 from onnx import TensorProto
 
 from fuzz.random_graphs.drawing import FLOAT, Drawing, Refused
-from fuzz.random_graphs.families import Block, affine, convolution, other_for, product, reduce, unary
+from fuzz.random_graphs.families import Block, affine, convolution, other_for, product, reduce, tame, unary
 
 GUARDS = (0.0, 1e-7, 1e-6, 1.9e-6, 1e-5, 1e-3)
 
@@ -110,7 +110,7 @@ def around_moves(g: Drawing) -> Any:
         elif kind == 1:
             y = g("PRelu", y, g.weights(*g.one((1,), (channels, *[1] * (rank - 2)), (g.shape(y)[-1],))))
         elif kind == 2:
-            y = g(g.one("Softmax", "LogSoftmax", "Hardmax"), y, axis=g.int(-rank, rank - 1))
+            y = g(g.one("Softmax", "LogSoftmax", "Hardmax"), tame(g, y), axis=g.int(-rank, rank - 1))
         elif kind == 3:
             y = reduce(g, "ReduceMean", y, [g.int(-rank, rank - 1)], 1)
         elif kind == 4:

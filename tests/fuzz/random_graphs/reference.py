@@ -144,6 +144,7 @@ ELEMENTWISE = frozenset(
 )
 
 CANCELLING = frozenset({"Elu", "Selu", "Celu"})  # their formulas subtract 1 from a number near 1
+ABSOLUTE = frozenset({"Log", "Sin", "Cos", "Tan", "Softplus", "Mish", "LogSoftmax"})  # so GLSL states errors of a log
 
 
 def session(model: onnx.ModelProto) -> Any:
@@ -187,7 +188,7 @@ def _spelled(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def noisy(
-    model: onnx.ModelProto, shapes: Mapping[str, tuple[int, ...]], rng: np.random.Generator
+    model: onnx.ModelProto, shapes: Mapping[str, tuple[int, ...]], rng: np.random.Generator, on_gpu: bool = False
 ) -> tuple[onnx.ModelProto, dict[str, Any]]:
     """The model with noise on each float value that its nodes round, and the noise, which are further inputs. `shapes`
     are those of the values.
@@ -208,8 +209,8 @@ def noisy(
                 node.output[index] = hidden
                 signs = rng.choice(np.float32([-1, 1]), shape).astype(np.float32)
                 extra[f"{name}:factor"] = np.float32(1) + signs * np.float32(LEVEL)
-                if node.op_type in CANCELLING:
-                    extra[f"{name}:share"] = signs * np.float32(3e-7)
+                if node.op_type in CANCELLING or (on_gpu and node.op_type in ABSOLUTE):
+                    extra[f"{name}:share"] = signs * np.float32(5e-7)
                     added.append(helper.make_node("Add", [hidden, f"{name}:share"], [name]))
                     del extra[f"{name}:factor"]
                     continue
@@ -247,13 +248,13 @@ def float_shapes(model: onnx.ModelProto, feeds: Mapping[str, Any]) -> dict[str, 
     }
 
 
-def spread(model: onnx.ModelProto, feeds: Mapping[str, Any], wanted: Sequence[Any]) -> list[Any]:
+def spread(model: onnx.ModelProto, feeds: Mapping[str, Any], wanted: Sequence[Any], on_gpu: bool = False) -> list[Any]:
     """How far noise moves each element of the outputs; infinite where they become others, or have another shape."""
     shapes, rng = float_shapes(model, feeds), np.random.default_rng(0)
     found: list[Any] = [np.zeros(np.shape(value), np.float64) for value in wanted]
     for _ in range(SAMPLES):
-        trial, noise = noisy(model, shapes, rng)
-        results = run_plainly(trial, {**feeds, **noise})
+        trial, noise = noisy(model, shapes, rng, on_gpu)
+        results = run_plainly(trial, {**feeds, **{name: np.asarray(array) for name, array in noise.items()}})
         for index, (one, other) in enumerate(zip(results, wanted, strict=True)):
             if not isinstance(other, np.ndarray) or one.shape != other.shape:
                 found[index] = np.full(np.shape(other), np.inf)
