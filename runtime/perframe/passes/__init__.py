@@ -89,11 +89,9 @@ PREPARATIONS = {
 }
 
 # the preparations of a model that was loaded with optimize=False: they arrange data for kernels, and fuse nothing
-_ARRANGING = {
-    "cpu": ("channels_last", "remove_unused", "place_shape_arithmetic"),
-    "gpu_compute": ("spell_out", "whole_products", "channel_blocks", "remove_unused", "place_shape_arithmetic"),
-}
-_ARRANGING["gpu_pixel"] = _ARRANGING["gpu_compute"]
+_ARRANGING = frozenset(
+    ("spell_out", "whole_products", "channels_last", "channel_blocks", "remove_unused", "place_shape_arithmetic")
+)
 
 Pass = Callable[[Model, Evaluate], int]
 
@@ -107,12 +105,15 @@ def load_pass(name: str) -> Pass:
 def preparations(model: Model, backend_type: str) -> Sequence[str]:
     """The names of the passes that prepare a model for a backend, in their order.
 
-    With `model.preparations`, they are the first so many of all, and then those that arrange data without fusing.
+    With `model.preparations`, they are the first so many of all, and of the rest those that fuse nothing.
     """
     names = PREPARATIONS.get(backend_type, ())
     if model.preparations is None or not names:
         return names
-    return [*names[: model.preparations], *_ARRANGING[backend_type]]
+    first, later = names[: model.preparations], names[model.preparations :]
+    kept = [name for name in dict.fromkeys(later) if name in _ARRANGING and name not in first]
+    shapes = () if "place_shape_arithmetic" in (*first, *kept) else ("place_shape_arithmetic",)
+    return [*first, *kept, *shapes]
 
 
 def prepare(model: Model, evaluate: Evaluate, backend_type: str) -> Model:

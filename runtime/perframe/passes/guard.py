@@ -8,23 +8,25 @@ from typing import Any
 from perframe.errors import ModelError, PassError, PerframeError
 from perframe.model import Evaluate, Model
 
+FIRST = ("inline_branches",)  # a branch that does not run may not fit, and goes
+
 
 class Guard:
     """Runs the passes of one model. `purpose` says what they are for, as "to optimise it".
 
-    An error of the file stays as it is: it comes before any pass has changed the model, or from the values of its
-    constants. Every other error is a fault of a pass, and becomes a PassError.
+    An error of the file stays as it is: its shapes do not fit together, or the values of its constants are wrong. Every
+    other error is a fault of a pass, and becomes a PassError.
     """
 
     def __init__(self, model: Model, evaluate: Evaluate, purpose: str) -> None:
         self._model, self._evaluate, self._purpose = model, evaluate, purpose
         self._changed: list[str] = []  # the passes that changed it
         self._of_values: PerframeError | None = None
-        self._is_sound = False  # whether its shapes were inferred before any other change than of branches
+        self._is_sound: bool | None = None  # whether its shapes fitted together before the passes
 
     def run(self, name: str, function: Callable[[Model, Evaluate], int]) -> int:
         """Run a pass, verify the model if that changed it, and return the number of changes. Raises PassError."""
-        if self._changed and not self._is_sound:
+        if self._is_sound is None and name not in FIRST:
             self._is_sound = self._fits()
         try:
             changes = function(self._model, self._noting)
