@@ -30,18 +30,57 @@ SCALE, MATMUL = node("Mul", "x k", "s"), node("MatMul", "s w", "y")
 CONV = node("Conv", "x w", "s")
 W, PICTURE = normal(4, 4, 3, 3, seed=1), normal(1, 4, 5, 5)
 CASES = {
-    "a factor and weights, too large": product(SCALE, MATMUL, x=normal(3, 8, times=1e-20), k=1e30, w=normal(8, 4, times=1e20)),
-    "a factor and weights, too small": product(SCALE, MATMUL, x=normal(3, 8, times=1e25), k=1e-30, w=normal(8, 4, times=1e-20)),
-    "a factor that would save what is lost": product(SCALE, MATMUL, x=normal(3, 8, times=1e-30), k=1e-20, w=normal(8, 4, times=1e20)),
+    "a factor and weights, too large": product(
+        SCALE, MATMUL, x=normal(3, 8, times=1e-20), k=1e30, w=normal(8, 4, times=1e20)
+    ),
+    "a factor and weights, too small": product(
+        SCALE, MATMUL, x=normal(3, 8, times=1e25), k=1e-30, w=normal(8, 4, times=1e-20)
+    ),
+    "a factor that would save what is lost": product(
+        SCALE, MATMUL, x=normal(3, 8, times=1e-30), k=1e-20, w=normal(8, 4, times=1e20)
+    ),
     "a divisor": product(node("Div", "x k", "s"), MATMUL, x=normal(3, 8, times=1e-10), k=1e-37, w=normal(8, 4)),
-    "two products": product(node("MatMul", "x a", "s"), MATMUL, x=normal(3, 8, times=1e-25), a=normal(8, 6, times=1e20), w=normal(6, 4, times=1e25)),
-    "two products of small weights": product(node("MatMul", "x a", "s"), MATMUL, x=normal(3, 8, times=1e30), a=normal(8, 6, times=1e-25), w=normal(6, 4, times=1e-20)),
-    "a convolution and a norm": product(CONV, norm("s", "y", "g"), x=PICTURE * 1e-25, w=W * 1e20, g=np.full(4, 1e25), **ZEROS),
-    "a convolution and a small norm": product(CONV, norm("s", "y", "g"), x=PICTURE * 1e30, w=W * 1e-20, g=np.full(4, 1e-25), **ZEROS),
-    "a convolution and two factors": product(CONV, node("Mul", "s k", "t"), node("Mul", "t l", "y"), x=PICTURE * 1e-20, w=W * 1e20, k=1e25, l=1e-25),
-    "three norms": product(norm("x", "s", "g"), norm("s", "t", "g"), norm("t", "y", "h"), x=PICTURE * 1e-25, g=np.full(4, 1e25), h=np.full(4, 1e-25), **ZEROS),
-    "a transposed convolution and a norm": product(node("ConvTranspose", "x w", "s"), norm("s", "y", "g"), x=PICTURE * 1e-25, w=W * 1e20, g=np.full(4, 1e25), **ZEROS),
-}  # fmt: skip
+    "two products": product(
+        node("MatMul", "x a", "s"),
+        MATMUL,
+        x=normal(3, 8, times=1e-25),
+        a=normal(8, 6, times=1e20),
+        w=normal(6, 4, times=1e25),
+    ),
+    "two products of small weights": product(
+        node("MatMul", "x a", "s"),
+        MATMUL,
+        x=normal(3, 8, times=1e30),
+        a=normal(8, 6, times=1e-25),
+        w=normal(6, 4, times=1e-20),
+    ),
+    "a convolution and a norm": product(
+        CONV, norm("s", "y", "g"), x=PICTURE * 1e-25, w=W * 1e20, g=np.full(4, 1e25), **ZEROS
+    ),
+    "a convolution and a small norm": product(
+        CONV, norm("s", "y", "g"), x=PICTURE * 1e30, w=W * 1e-20, g=np.full(4, 1e-25), **ZEROS
+    ),
+    "a convolution and two factors": product(
+        CONV, node("Mul", "s k", "t"), node("Mul", "t l", "y"), x=PICTURE * 1e-20, w=W * 1e20, k=1e25, l=1e-25
+    ),
+    "three norms": product(
+        norm("x", "s", "g"),
+        norm("s", "t", "g"),
+        norm("t", "y", "h"),
+        x=PICTURE * 1e-25,
+        g=np.full(4, 1e25),
+        h=np.full(4, 1e-25),
+        **ZEROS,
+    ),
+    "a transposed convolution and a norm": product(
+        node("ConvTranspose", "x w", "s"),
+        norm("s", "y", "g"),
+        x=PICTURE * 1e-25,
+        w=W * 1e20,
+        g=np.full(4, 1e25),
+        **ZEROS,
+    ),
+}
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
