@@ -67,6 +67,12 @@ class InferenceError(ModelError):
     """The inputs of a layer do not fit together. The error names the layer, its inputs, their shapes and dtypes."""
 
 
+class PassError(ModelError):
+    """A pass of the optimiser failed, or left a model that does not fit together. This is a fault of perframe, and not
+    of the file. The error names the pass and the layer, and says how to load the model without passes.
+    """
+
+
 class InputError(PerframeError, ValueError):
     """An argument does not fit: for example an input that a model does not have, or one of a wrong shape or dtype."""
 

@@ -193,6 +193,7 @@ class Model:
         self.producer = ""  # the program that made the file, with its version
         self.opsets: dict[str, int] = {}  # of the file, by domain
         self.optimized = False  # whether all passes have run; who changes the layers by hand sets it back
+        self.preparations: int | None = None  # the passes of a backend that may change it, in number; None for all
         self.report: OptimizationReport | None = None  # of the passes; None if they did not run
         self._inferred: dict[Hashable, tuple[PartialTensor, ...]] = {}  # outputs by `inference_key`
         self._remembers = False
