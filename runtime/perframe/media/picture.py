@@ -81,20 +81,31 @@ def read_picture(path: Path, enough: Size | None = None) -> Pixels:
 
 def pixels_of(image: Any, enough: Size | None = None) -> Pixels:
     """The pixels of a Pillow image: upright, on white where it is transparent, scaled down to cover `enough`."""
-    from PIL import Image, ImageOps
+    from PIL import Image
 
-    upright = ImageOps.exif_transpose(image)
-    if upright.mode.startswith("I"):  # 16 bits of grey, which Pillow would clip to 8
-        values = np.asarray(upright).astype(np.int64).clip(0, 0xFFFF)
-        clear = upright.info.get("transparency")
-        alpha = np.full(values.shape, 255) if clear is None else np.where(values == clear, 0, 255)
-        grey = (values * 255 + 0x7FFF) // 0xFFFF
-        upright = Image.fromarray(np.stack([grey, alpha], -1).astype(np.uint8))
+    upright = upright_of(image)
     if upright.has_transparency_data:
         flat = Image.fromarray(on_white(np.asarray(upright.convert("RGBA"))))
     else:
         flat = upright.convert("RGB")
     return np.array(flat.resize(covering(flat.size, enough), Image.Resampling.LANCZOS))
+
+
+def upright_of(image: Any) -> Any:
+    """A Pillow image as it is shown, of 8 bits a channel: turned and mirrored as its file says."""
+    from PIL import Image, ImageOps
+
+    upright = ImageOps.exif_transpose(image)
+    if not upright.mode.startswith("I"):
+        return upright
+    values = np.asarray(upright).astype(np.int64).clip(0, 0xFFFF)  # 16 bits of grey, which Pillow would clip to 8
+    grey = ((values * 255 + 0x7FFF) // 0xFFFF).astype(np.uint8)
+    clear = upright.info.get("transparency")
+    if clear is None:
+        return Image.fromarray(grey)
+    return Image.merge(
+        "LA", [Image.fromarray(grey), Image.fromarray(np.where(values == clear, 0, 255).astype(np.uint8))]
+    )
 
 
 def on_white(pixels: np.ndarray[Any, np.dtype[np.uint8]]) -> Pixels:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -18,6 +17,7 @@ from perframe.media.source import Source, open_feed
 from perframe.media.video_sink import VideoSink
 from perframe.processing.settings import Chunk, Settings
 from perframe.processing.steps import FilmSource, ModelStep, Result, ScriptStep, Step, loaded
+from perframe.safety.archives import write_npz
 
 Tell = Callable[[int], object]
 """Called with the index of each picture that is done."""
@@ -99,11 +99,11 @@ def _store(settings: Settings, names: list[str], picture: Picture, result: Resul
     if isinstance(result, np.ndarray):
         save_picture(result, path.with_name(f"{stem}{settings.suffix or '.png'}"))
     else:
-        arrays: Any = dict(result)
+        arrays = dict(result)
 
         def save(beside: Path) -> None:
             with open(beside, "wb") as file:
-                np.savez(file, **arrays)
+                write_npz(file, arrays)
 
         write_whole(path.with_name(f"{stem}.npz"), save)
 
