@@ -162,8 +162,6 @@ class ScriptStep:
             stack.callback(self._surface.release)
             self._app = App(surface=self._surface, clock=self._clock, stop_on_error=True)
             stack.callback(self._app.release)
-            FrameState.waits = True
-            stack.callback(setattr, FrameState, "waits", False)
             self._guarded(None, self._start, load_script(Path(path), name), model, settings)
             self._stack = stack.pop_all()
 
@@ -178,7 +176,8 @@ class ScriptStep:
 
     def _guarded(self, picture: Picture | None, call: Any, *arguments: Any) -> None:
         try:
-            call(*arguments)
+            with FrameState.complete_frames():
+                call(*arguments)
         except PerframeError:
             raise
         except Exception as error:
@@ -188,7 +187,8 @@ class ScriptStep:
 
     def release(self) -> None:
         """End the script and its app."""
-        self._stack.close()
+        with FrameState.complete_frames():
+            self._stack.close()
 
 
 def _offscreen(size: tuple[int, int]) -> Surface:
