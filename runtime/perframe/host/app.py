@@ -246,9 +246,9 @@ class App(TimeControls):
         """Run a worker over as many frames as it needs, `budget_ms` milliseconds in each: after `late_update` and
         before `render`.
 
-        `inputs` is what `worker.schedule` takes: an array or tensor, a dict by name, or a tuple by position. A tensor
-        is read while the run goes on, so do not overwrite it before the run is done. Layers advance within the
-        milliseconds as they are measured, and a layer that does not fit is divided.
+        `inputs` is what `worker.schedule` takes: an array or tensor, a dict by name, or a tuple by position. Arrays are
+        copied in this call. A tensor is read during the run: do not overwrite it before the run is done. Layers advance
+        within the milliseconds as they are measured, and a layer that does not fit is divided.
 
         A worker has one run at a time. If another is asked for meanwhile, `policy` decides: "newest" lets it wait in
         place of a run that waits already, "queue" lets all wait, "skip" drops it. A run that is dropped, or that is not
