@@ -119,8 +119,8 @@ class Worker:
     # --- inputs ---
 
     def set_input(self, name: str | int, value: Given) -> None:
-        """Keep an input for the next schedules, each of which reads it anew. Raises InputError for a name that the model
-        does not have.
+        """Keep an input for the next schedules: each reads it anew. Raises InputError for a name that the model does not
+        have.
         """
         with self._lock:
             self._check_open()
