@@ -119,7 +119,7 @@ class Worker:
     # --- inputs ---
 
     def set_input(self, name: str | int, value: Given) -> None:
-        """Keep an input for the next schedules, which read it anew. Raises InputError for a name that the model lacks."""
+        """Keep an input for later schedules, which read it anew. Raises InputError for a name that the model lacks."""
         with self._lock:
             self._check_open()
             self._inputs.keep(name, value)
