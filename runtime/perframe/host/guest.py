@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from perframe.errors import BackendError, PerframeError
+from perframe.errors import BackendError, InputError, PerframeError
 from perframe.graphics.current_context import find_current
 from perframe.graphics.headless_context import claim_process, entry_point
 from perframe.host import pixels as picture
@@ -34,6 +34,10 @@ class GuestSurface:
 
     def __init__(self, ctx: moderngl.Context | None = None) -> None:
         claim_process()
+        import moderngl
+
+        if ctx is not None and not isinstance(ctx, moderngl.Context):
+            raise InputError(f"ctx is a moderngl.Context, not {type(ctx).__name__}")
         self._ask, self._handle = find_current()
         if self._handle is None:
             raise BackendError(
