@@ -82,6 +82,10 @@ class InputError(PerframeError, ValueError):
     """An argument does not fit: for example an input that a model does not have, or one of a wrong shape or dtype."""
 
 
+class MissingFolderError(InputError, FileNotFoundError):
+    """A file is to be written into a folder that does not exist."""
+
+
 class ReadbackPending(PerframeError):
     """`result()` was called before `done`: poll, await, or pass `wait=True`."""
 

@@ -170,8 +170,6 @@ class ScriptStep:
             stack.callback(self._surface.release)
             self._app = App(surface=self._surface, clock=self._clock, stop_on_error=True)
             stack.callback(self._app.release)
-            FrameState.waits = True
-            stack.callback(setattr, FrameState, "waits", False)
             self._guarded(None, self._start, load_script(Path(path), name), model, settings)
             self._stack = stack.pop_all()
 
@@ -185,12 +183,13 @@ class ScriptStep:
         return np.asarray(self._surface.read_pixels())
 
     def _guarded(self, picture: Picture | None, call: Any, *arguments: Any) -> None:
-        with _failures_of_scripts(self._where, "its beginning" if picture is None else f"picture {picture.index}"):
+        place = "its beginning" if picture is None else f"picture {picture.index}"
+        with _failures_of_scripts(self._where, place), FrameState.complete_frames():
             call(*arguments)
 
     def release(self) -> None:
         """End the script and its app."""
-        with _failures_of_scripts(self._where, "its end"):
+        with _failures_of_scripts(self._where, "its end"), FrameState.complete_frames():
             self._stack.close()
 
 
