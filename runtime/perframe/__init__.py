@@ -63,6 +63,7 @@ _HOME = {
     "FormulaError": "errors",
     "MissingExtraError": "errors",
     "MissingFileError": "errors",
+    "MissingFolderError": "errors",
 }
 
 _MODULES = ("functional", "jobs", "media")
@@ -84,6 +85,7 @@ if TYPE_CHECKING:
     from perframe.errors import InputError as InputError
     from perframe.errors import MissingExtraError as MissingExtraError
     from perframe.errors import MissingFileError as MissingFileError
+    from perframe.errors import MissingFolderError as MissingFolderError
     from perframe.errors import ModelError as ModelError
     from perframe.errors import PassError as PassError
     from perframe.errors import PerframeError as PerframeError

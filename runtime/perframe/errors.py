@@ -6,9 +6,14 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from perframe.safety.names import shown
+
 
 class PerframeError(Exception):
-    """The base of all of perframe's exceptions."""
+    """The base of all of perframe's exceptions. Its message may go to a terminal, whatever names a file has."""
+
+    def __str__(self) -> str:
+        return shown(super().__str__(), lines=True)
 
 
 class ModelError(PerframeError, ValueError):
@@ -75,6 +80,10 @@ class PassError(ModelError):
 
 class InputError(PerframeError, ValueError):
     """An argument does not fit: for example an input that a model does not have, or one of a wrong shape or dtype."""
+
+
+class MissingFolderError(InputError, FileNotFoundError):
+    """A file is to be written into a folder that does not exist."""
 
 
 class ReadbackPending(PerframeError):

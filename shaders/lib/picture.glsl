@@ -10,7 +10,8 @@ O_TYPE element_of(vec4 color, int c) {
     float value = source < 3 ? converted(color[source], color_conversion) : color[source];
     value = (value - mean[c]) * factor[c];
 #ifdef BYTES
-    return int(clamp(roundEven(value * 255.0 + lowest), lowest, lowest + 255.0));
+    float whole = roundEven(value * 255.0 + lowest);
+    return whole > lowest ? int(min(whole, lowest + 255.0)) : int(lowest); // the lowest stands for NaN, too
 #else
     return value;
 #endif

@@ -21,6 +21,7 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "glBindTexture": (U, U),
     "glBindVertexArray": (U,),
     "glBlendFunc": (U, U),
+    "glClampColor": (U, U),
     "glColorMaski": (U, N, N, N, N),
     "glDeleteTextures": (N, P),
     "glDisable": (U,),
@@ -33,17 +34,20 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "glGenTextures": (N, P),
     "glGenVertexArrays": (N, P),
     "glGetBooleani_v": (U, U, P),
+    "glGetFloati_v": (U, U, P),
     "glGetInteger64i_v": (U, U, P),
     "glGetIntegeri_v": (U, U, P),
     "glGetIntegerv": (U, P),
     "glLogicOp": (U,),
     "glPixelStorei": (U, N),
     "glPolygonMode": (U, U),
+    "glReadBuffer": (U,),
     "glScissor": (N, N, N, N),
     "glStencilFunc": (U, N, U),
     "glTexImage2D": (U, N, N, N, N, N, U, U, P),
     "glUseProgram": (U,),
     "glViewport": (N, N, N, N),
+    "glViewportIndexedf": (U, *(ctypes.c_float,) * 4),
 }
 _RESULTS: dict[str, tuple[Any, ...]] = {
     "glGetError": (U,),
@@ -89,7 +93,14 @@ SWITCHES = {
     "alpha to coverage": 0x809E,
     "clip distance 0": 0x3000,
     "clip distance 5": 0x3005,
+    "polygon smooth": 0x0B41,
+    "dither": 0x0BD0,
+    "sample coverage": 0x80A0,
+    "alpha to one": 0x809F,
+    "primitive restart": 0x8F9D,
 }
+LATER_SWITCHES = {"sample shading": (400, 0x8C36), "fixed restart index": (430, 0x8D69)}
+VIEWPORT, SCISSOR_TEST, MAX_VIEWPORTS, CLAMP_READ_COLOR = 0x0BA2, 0x0C11, 0x825B, 0x891C
 PIXEL_STORE = {
     "unpack swap bytes": 0x0CF0,
     "unpack row length": 0x0CF2,
@@ -114,7 +125,9 @@ class Raw:
 
     def __init__(self, ctx: Any) -> None:
         self._load = ctx.mglo._context.load_opengl_function
+        self.version = ctx.version_code
         self.has_compute = ctx.version_code >= 430
+        self.switches = SWITCHES | {what: n for what, (since, n) in LATER_SWITCHES.items() if self.version >= since}
 
     def __getattr__(self, name: str) -> Any:
         result, *arguments = _RESULTS.get(name) or (None, *_SIGNATURES[name])
@@ -147,6 +160,12 @@ class Raw:
         self.glGetBooleani_v(0x0C23, index, value)
         return tuple(value)
 
+    def viewport(self, index: int) -> tuple[float, ...]:
+        """One of the viewports."""
+        value = (ctypes.c_float * 4)()
+        self.glGetFloati_v(VIEWPORT, index, value)
+        return tuple(value)
+
     def generate(self, kind: str) -> int:
         """A new name: "Textures", "Samplers" or "VertexArrays"."""
         name = ctypes.c_uint()
@@ -157,7 +176,11 @@ class Raw:
         """All that is compared."""
         found: dict[str, Any] = {what: self.number(name) for what, name in (NUMBERS | PIXEL_STORE).items()}
         found |= {what: self.numbers(name) for what, name in FOURS.items()}
-        found |= {f"{what} is on": bool(self.glIsEnabled(name)) for what, name in SWITCHES.items()}
+        found |= {f"{what} is on": bool(self.glIsEnabled(name)) for what, name in self.switches.items()}
+        found["clamp read color"] = self.number(CLAMP_READ_COLOR)
+        for index in range(self.number(MAX_VIEWPORTS) if self.version >= 410 else 0):
+            found[f"viewport {index}"] = self.viewport(index)
+            found[f"scissor test {index}"] = bool(self.glIsEnabledi(SCISSOR_TEST, index))
         for index in range(8):
             found[f"blend of draw buffer {index}"] = bool(self.glIsEnabledi(0x0BE2, index))
             found[f"color mask of draw buffer {index}"] = self.mask(index)
@@ -202,7 +225,7 @@ class Application:
         self.textures = [ctx.texture((4, 4), 4, bytes(64)) for _ in range(3)]
         empty = bytes(4 * self.SIZE[0] * self.SIZE[1])  # GL leaves new memory as it is, and a test looks at every pixel
         self.stack, self.canvas = ctx.texture_array((4, 4, 2), 4), ctx.texture(self.SIZE, 4, empty)
-        self.draw = ctx.framebuffer([self.canvas, ctx.texture(self.SIZE, 4)])
+        self.draw = ctx.framebuffer([self.canvas, ctx.texture(self.SIZE, 4, empty)])
         self.read = ctx.framebuffer([ctx.texture((8, 8), 4)])
         self.vertex_array, self.sampler = self.gl.generate("VertexArrays"), self.gl.generate("Samplers")
 
@@ -224,8 +247,13 @@ class Application:
         gl.glStencilFunc(0x0200, 1, 0xFF)
         gl.glLogicOp(0x150A)
         gl.glPolygonMode(0x0408, 0x1B01)
-        for switch in SWITCHES.values():
+        for switch in gl.switches.values():
             gl.glEnable(switch)
+        gl.glClampColor(CLAMP_READ_COLOR, 1)
+        if gl.version >= 410:
+            for index in range(1, 4):
+                gl.glViewportIndexedf(index, index + 0.5, index, 9, 8.25)
+            gl.glDisablei(SCISSOR_TEST, 2)
         for index in range(8):
             (gl.glDisablei if index == 1 else gl.glEnablei)(0x0BE2, index)
             gl.glColorMaski(index, 0, 1, index % 2, index % 3)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import moderngl
+import numpy as np
 import pytest
 
 import perframe as pf
@@ -72,6 +73,62 @@ def test_a_guest_sees_a_new_viewport(gl_context: Any) -> None:
     with pf.attach(ctx=gl_context) as app:
         gl_context.viewport = (0, 0, 5, 3)
         assert app.loop_once().size == (5, 3)
+
+
+@pytest.mark.parametrize("samples", [0, 4])
+@pytest.mark.parametrize("area", [(20, 10, 60, 40), (-10, -5, 60, 40), (70, 50, 60, 40)])
+def test_a_guest_keeps_to_the_viewport(gl_context: Any, area: tuple[int, int, int, int], samples: int) -> None:
+    """Also while a script has another framebuffer bound, and where the viewport reaches over the edges."""
+    framebuffer = gl_context.framebuffer([gl_context.renderbuffer((100, 80), 4, samples=samples)])
+    other = gl_context.simple_framebuffer((100, 80))
+    framebuffer.clear(0.0, 0.0, 1.0, 1.0)
+    other.clear(0.0, 0.0, 1.0, 1.0)
+    framebuffer.use()
+    gl = Application(gl_context).gl
+    gl.glViewport(*area)
+    picture = np.full((area[3], area[2], 3), 200, np.uint8)
+    picture[:20, :30] = 90
+    found: list[Any] = []
+
+    def present(app: pf.App) -> None:
+        assert app.framebuffer is not None and app.framebuffer.viewport == area
+        other.use()
+        app.surface.present(picture)
+        found.append(app.surface.read_pixels())
+
+    app = pf.attach(present, ctx=gl_context, clock=ManualClock(0.1), stop_on_error=True)
+    app.loop_once()
+    app.release()
+    flat = gl_context.simple_framebuffer((100, 80))
+    gl_context.copy_framebuffer(flat, framebuffer)
+    whole = np.frombuffer(flat.read(components=3, alignment=1), np.uint8).reshape(80, 100, 3)
+    wanted = np.zeros((80, 100, 3), np.uint8)
+    wanted[..., 2] = 255
+    (x, y, width, height), upright = area, picture[::-1]
+    left, right, low, high = max(x, 0), min(x + width, 100), max(y, 0), min(y + height, 80)
+    wanted[low:high, left:right] = upright[low - y : high - y, left - x : right - x]
+    assert np.array_equal(whole, wanted)
+    assert set(other.read(components=3)) == {0, 255}, "the other one stays"
+    assert app.size == (60, 40)
+    shown = found[0][::-1][low - y : high - y, left - x : right - x]
+    assert np.array_equal(shown, upright[low - y : high - y, left - x : right - x])
+
+
+def test_a_guest_reads_what_the_host_draws_into(gl_context: Any) -> None:
+    """A framebuffer has a buffer to read of its own, which may be another one than those to draw into."""
+    first, second = (gl_context.texture((8, 6), 4, bytes([value]) * 192) for value in (10, 20))
+    framebuffer = gl_context.framebuffer([first, second])
+    framebuffer.use()
+    raw = Application(gl_context).gl
+    framebuffer.use()
+    raw.glBindFramebuffer(0x8CA8, framebuffer.glo)
+    raw.glReadBuffer(0x8CE1)
+    app = pf.attach(lambda: None, ctx=gl_context, clock=ManualClock(0.1))
+    app.loop_once()
+    assert set(app.surface.read_pixels().ravel()) == {10}
+    raw.glBindFramebuffer(0x8CA8, framebuffer.glo)
+    assert raw.number(0x0C02) == 0x8CE1
+    app.release()
 
 
 def test_a_guest_shows_errors_and_leaves_the_framebuffer_bound(gl_context: Any) -> None:

@@ -125,3 +125,109 @@ def test_seconds_takes_a_number() -> None:
 def test_a_command_buffer_takes_workers(gl_context: Any) -> None:
     with pf.CommandBuffer(gl_context) as commands, pytest.raises(InputError, match=r"perframe\.Worker, not str"):
         commands.schedule_worker("worker")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"max_fixed_steps": 1.5},
+        {"max_fixed_steps": 0},
+        {"clock": 3},
+        {"clock": ManualClock},
+        {"surface": 3},
+        {"surface": BlankSurface},
+        {"budget_ms": "4"},
+        {"budget_ms": float("nan")},
+    ],
+    ids=str,
+)
+def test_settings_of_a_wrong_type(settings: dict[str, Any]) -> None:
+    with pytest.raises(InputError):
+        app(**settings)
+
+
+def test_titles_and_contexts() -> None:
+    with pytest.raises(InputError, match="title"):
+        open_surface((4, 4), 5, True)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=r"moderngl\.Context, not int"):
+        pf.attach(ctx=3)  # type: ignore[arg-type]
+
+
+def test_sizes_and_frames_may_be_numpys(gl_context: Any) -> None:
+    with App(size=(np.int64(8), np.int32(6)), headless=True) as one:  # type: ignore[arg-type]
+        assert one.size == (8, 6)
+        one.run(frames=np.int64(2))  # type: ignore[arg-type]
+        assert one.frame is not None and one.frame.index == 1
+        with pytest.raises(InputError, match="whole number of frames"):
+            one.run(frames=-1)
+    gl_context.__enter__()
+
+
+@pytest.mark.parametrize("call", ["loop_once", "run"])
+@pytest.mark.parametrize("hook", ["start", "update", "render", "coroutine", "destroyed"])
+def test_a_frame_within_a_frame_is_an_error(call: str, hook: str) -> None:
+    """It would never end. The app goes on after it."""
+    said: list[str] = []
+
+    class Impatient(Script):
+        def look(self, *_: Any) -> None:
+            if not said:
+                with pytest.raises(pf.PerframeError, match="within a frame of the same app") as caught:
+                    getattr(self.app, call)()
+                said.append(str(caught.value))
+
+        async def wait(self) -> None:
+            await pf.next_frame()
+            self.look()
+
+    script = Impatient()
+    if hook == "coroutine":
+        script.start = script.wait  # type: ignore[method-assign]
+    elif hook != "destroyed":
+        setattr(script, hook, script.look)
+    with app() as one:
+        one.add(script)
+        if hook == "destroyed":
+            another = Script()
+            another.destroy = lambda: script.look()  # type: ignore[method-assign]
+            one.add(another)
+            one.add(lambda: one.remove(another) if not said else None)
+        for _ in range(4):
+            one.loop_once()
+    assert said and call in said[0]
+
+
+def test_two_apps_may_nest_their_frames() -> None:
+    with app() as outer, app() as inner:
+        outer.add(lambda: inner.loop_once())
+        outer.loop_once()
+        assert inner.frame is not None
+
+
+@pytest.mark.parametrize("path", [3, None, object()])
+def test_paths_of_a_wrong_type(path: Any) -> None:
+    with app() as one:
+        with pytest.raises(InputError, match="a screenshot is a path"):
+            one.screenshot(path)
+        with pytest.raises(InputError, match="a watched file is a path"):
+            one.watch(path, print)
+
+
+@pytest.mark.parametrize("name", ["nowhere/a.png", ".", "", "a\0b.png", "x" * 300 + ".png"])
+def test_screenshots_that_cannot_be_written(name: str, tmp_path: Any) -> None:
+    """Between two frames that is an error; in a hook it is reported, and the loop goes on."""
+    seen: list[int] = []
+
+    def shoot(app: App, frame: Frame) -> None:
+        seen.append(frame.index)
+        app.screenshot(tmp_path / name if name else "")
+        app.screenshot(tmp_path / "good.png")
+
+    with app(stop_on_error=False) as one:
+        one.add(shoot)
+        for _ in range(3):
+            one.loop_once()
+        assert seen == [0, 1, 2] and [failure.count for failure in one.failures] == [3]
+        with pytest.raises(InputError, match="cannot be written"):
+            one.screenshot(tmp_path / name if name else "")
+    assert [path.name for path in tmp_path.iterdir()] == ["good.png"]

@@ -180,3 +180,28 @@ def test_in_a_loop_that_waits_what_is_asked_for_is_done(monkeypatch: pytest.Monk
     monkeypatch.setattr(FrameState, "waits", True)
     readback = Readback(Late())
     assert readback.done and readback.result().tolist() == [1, 1]
+
+
+def test_frames_belong_to_their_threads(
+    tensor: pf.Tensor, fence: ManualFence, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A loop that waits, in one thread, leaves the readbacks and the frames of others as they are."""
+    readback = tensor.readback_request()
+    seen: list[object] = []
+
+    def another() -> None:
+        seen.append((FrameState.index, FrameState.inside, FrameState.waits, readback.done))
+        FrameState.begin(7)
+        with FrameState.complete_frames():
+            seen.append(FrameState.waits)
+        FrameState.blocking("a call")
+
+    with FrameState.complete_frames():
+        FrameState.begin(3)
+        thread = threading.Thread(target=another)
+        thread.start()
+        thread.join()
+        assert FrameState.waits and FrameState.index == 3
+    FrameState.inside, FrameState.index = False, 0
+    assert seen == [(0, False, False, False), True] and not FrameState.waits
+    assert fence.waits == 0 and caplog.text.count("blocked inside frame 7") == 1

@@ -188,3 +188,44 @@ def test_mistakes(use: Any, says: str) -> None:
     x = pf.Tensor(np.zeros((2, 3, 4, 5), np.float32))
     with pytest.raises(pf.InputError, match=says):
         use(pf.TextureConverter(), x)
+
+
+def srgb_texture(gl_context: Any, colors: Array) -> Any:
+    height, width, channels = colors.shape
+    return gl_context.texture((width, height), channels, colors.tobytes(), internal_format=0x8C43)  # SRGB8_ALPHA8
+
+
+def test_a_texture_of_srgb_colors_is_linear_light_both_ways(backend: str, gl_context: Any) -> None:
+    """GL decodes what is read; what is drawn is encoded. Alpha stays."""
+    colors = RANDOM.integers(0, 256, (6, 8, 4), np.uint8)
+    source, target = srgb_texture(gl_context, colors), srgb_texture(gl_context, np.zeros_like(colors))
+    with pf.TextureConverter(gl_context, backend) as converter:
+        x = converter.to_tensor(source, pf.Tensor.empty((4, 6, 8)))
+        wanted = colors / 255
+        wanted[..., :3] = linear(wanted[..., :3])
+        np.testing.assert_allclose(x.download_to_array(), wanted.transpose(2, 0, 1), atol=2e-3)
+        converter.to_texture(x, target)
+        again = converter.to_tensor(target, pf.Tensor.empty((4, 6, 8)))
+        np.testing.assert_allclose(again.download_to_array(), x.download_to_array(), atol=2e-3)
+        plain = gl_context.texture((8, 6), 4)
+        converter.to_texture(x, plain)
+        drawn = np.frombuffer(plain.read(), np.uint8).reshape(6, 8, 4) / 255
+        np.testing.assert_allclose(drawn, x.download_to_array().transpose(1, 2, 0), atol=3e-3)
+
+
+@pytest.mark.parametrize("with_gl", [True, False], ids=["texture", "array"])
+@pytest.mark.parametrize("dtype", ["uint8", "int8"])
+@pytest.mark.filterwarnings("error")
+def test_pictures_with_infinities(with_gl: bool, dtype: str, backend: str, gl_context: Any) -> None:
+    """In bytes, infinity is the highest and NaN the lowest number."""
+    picture = np.zeros((2, 4, 1), np.float32)
+    picture[:, 0], picture[:, 1], picture[:, 2] = np.inf, -np.inf, np.nan
+    given = gl_context.texture((4, 2), 1, picture.tobytes(), dtype="f4") if with_gl else picture
+    how = TRANSFORM.set_resample("nearest").set_swizzle("r")
+    low, high = (0, 255) if dtype == "uint8" else (-128, 127)
+    with pf.TextureConverter(gl_context if with_gl else None, backend if with_gl else None) as converter:
+        found = converter.to_tensor(given, pf.Tensor.empty((1, 2, 4), dtype), how).download_to_array()
+    assert found[0].tolist() == [[high, low, low, low]] * 2
+    drawn = np.zeros((2, 4, 1), np.uint8)
+    pf.TextureConverter().to_texture(pf.Tensor(picture[None, ..., 0]), drawn, how)
+    assert drawn[..., 0].tolist() == [[255, 0, 0, 0]] * 2

@@ -121,6 +121,15 @@ def test_arrays_that_are_no_pictures(picture: Any) -> None:
         converter.to_texture(x, picture)
 
 
+def test_a_read_only_array_takes_no_drawing() -> None:
+    """And of a batch, nothing is drawn."""
+    first, frozen = PICTURE.copy(), np.frombuffer(PICTURE.tobytes(), np.uint8).reshape(PICTURE.shape)
+    x = pf.Tensor(np.zeros((2, 3, 4, 5), np.float32))
+    with pytest.raises(pf.InputError, match="read-only"):
+        pf.TextureConverter().to_texture(x, [first, frozen])
+    assert np.array_equal(first, PICTURE)
+
+
 def test_a_grey_array_needs_no_third_dim() -> None:
     converter, x = pf.TextureConverter(), pf.Tensor.empty((1, 4, 5))
     grey = np.arange(20, dtype=np.uint8).reshape(4, 5)

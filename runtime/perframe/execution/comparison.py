@@ -182,7 +182,7 @@ def show(comparisons: Sequence[Comparison], console: Console, most: int = 20) ->
     for one in sorted(comparisons, key=lambda one: -one.relative)[:most]:
         style = "" if one.agrees else "bold red"
         figures = (f"{one.apart:.3g}", f"{one.relative:.2g}", str(one.at))
-        table.add_row(Text(one.layer, style), one.op, Text(f"{one.output} {one.dtype} {one.shape}"), *figures)
+        table.add_row(Text(one.layer, style), Text(one.op), Text(f"{one.output} {one.dtype} {one.shape}"), *figures)
     console.print(table)
     wrong = [one for one in comparisons if not one.agrees]
     console.print(

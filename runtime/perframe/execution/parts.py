@@ -123,6 +123,16 @@ class Parts:
         elif isinstance(first, PlannedPart):
             yield from first.plan_ahead({**self._constants, **values})
 
+    def hold(self, values: Values) -> None:
+        """Put tensors in place of those arrays that can be uploaded at once for a run that begins later. Layers on the
+        host would read them back, so this is for models that are one part.
+        """
+        decided = self._settled_for(values) if self._branches else None
+        if decided is not None:
+            decided.hold(values)
+        elif len(self._parts) == 1 and isinstance(part := self._parts[0], PlannedPart) and self._check is None:
+            part.hold(values)
+
     def _begin(self, values: Values) -> Values | None:
         """Add the constants to `values`. If the run is to be compared, return copies of its inputs: a run may overwrite
         the states of a loop.

@@ -8,7 +8,6 @@ from pathlib import Path
 from time import perf_counter
 from typing import IO, Any, TypeVar, overload
 
-import numpy as np
 from numpy.typing import NDArray
 
 from perframe.backends import backend_type as backend_type_of
@@ -26,6 +25,7 @@ from perframe.backends.protocol import Guarding
 from perframe.errors import ClosedError, InputError
 from perframe.execution.comparison import FLOATS, HALVES, LayerCheck
 from perframe.execution.control_flow import ControlPart
+from perframe.execution.holding import as_output, hold
 from perframe.execution.inputs import Given, Inputs
 from perframe.execution.machine import Machine, Values, downloaded
 from perframe.execution.parts import Parts
@@ -119,7 +119,7 @@ class Worker:
     # --- inputs ---
 
     def set_input(self, name: str | int, value: Given) -> None:
-        """Keep an input for the next schedules. Raises InputError for a name that the model does not have."""
+        """Keep an input for later schedules, which read it anew. Raises InputError for a name that the model lacks."""
         with self._lock:
             self._check_open()
             self._inputs.keep(name, value)
@@ -176,11 +176,13 @@ class Worker:
         `.longest_ms`). The worker learns what each layer takes, and divides one that does not fit. A step waits for
         layers on the CPU, and for those that never ran; a GPU is timed by its own clock, and nothing waits for it.
         Making the plan is part of the run.
+        Arrays are copied in this call, and may change before the first step; tensors are read during the run.
         A later run ends this run, since both share memory: the next step of the iterator then raises InputError.
         """
         with self._lock:
             self._check_open()
             values = self._inputs.gather(inputs, named)
+            hold(values, self.parts, self._guarded)
         if budget_ms is None:
             return self._advance(values)
         check_budget(budget_ms)
@@ -273,7 +275,7 @@ class Worker:
         outputs = {name: values[name] for name in self._output_names}
         for name, value in outputs.items():
             if type(value) is not Tensor:
-                outputs[name] = _as_output(name, value)
+                outputs[name] = as_output(name, value)
         self._outputs = outputs
         self._backend.flush()
         for watcher in watchers:
@@ -387,12 +389,3 @@ def _loaded(source: Any) -> Model:
     if not takes:
         raise InputError(f"a Worker runs a Model, and got {type(source).__name__}: Worker(pf.load(...))")
     return load(source)
-
-
-def _as_output(name: str, value: Any) -> Any:
-    """Turn an array from the host into a tensor. Tensors, sequences and empty optionals stay as they are."""
-    if not isinstance(value, np.ndarray):
-        return value
-    tensor = Tensor(value)
-    tensor.name = name
-    return tensor

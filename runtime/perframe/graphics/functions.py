@@ -5,7 +5,7 @@ them.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 _U, _I, _P, _L = ctypes.c_uint, ctypes.c_int, ctypes.c_void_p, ctypes.c_ssize_t
@@ -25,6 +25,7 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "glBindVertexArray": (None, _U),
     "glBlitFramebuffer": (None, _I, _I, _I, _I, _I, _I, _I, _I, _U, _U),
     "glCheckFramebufferStatus": (_U, _U),
+    "glClampColor": (None, _U, _U),
     "glClientWaitSync": (_U, _P, _U, ctypes.c_uint64),
     "glColorMaski": (None, _U, _B, _B, _B, _B),
     "glCompileShader": (None, _U),
@@ -60,6 +61,8 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "glGenVertexArrays": (None, _I, _P),
     "glGetBooleani_v": (None, _U, _U, _P),
     "glGetError": (_U,),
+    "glGetFloati_v": (None, _U, _U, _P),
+    "glGetFloatv": (None, _U, _P),
     "glGetIntegeri_v": (None, _U, _U, _P),
     "glGetInteger64i_v": (None, _U, _U, _P),
     "glGetIntegerv": (None, _U, _P),
@@ -99,28 +102,40 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "glUniform2i": (None, _I, _I, _I),
     "glUseProgram": (None, _U),
     "glViewport": (None, _I, _I, _I, _I),
+    "glViewportArrayv": (None, _U, _I, _P),
 }
+_OLD_SIGNATURES: dict[str, tuple[Any, ...]] = {"glPixelTransferf": (None, _U, ctypes.c_float)}
 _SINCE = {  # GL versions above 3.3
     "glDispatchCompute": 430,
+    "glGetFloati_v": 410,
     "glGetProgramBinary": 410,
     "glMemoryBarrier": 430,
     "glPauseTransformFeedback": 400,
     "glProgramBinary": 410,
     "glProgramParameteri": 410,
     "glResumeTransformFeedback": 400,
+    "glViewportArrayv": 410,
 }
+_PROFILE_MASK, _COMPATIBILITY = 0x9126, 2
 
 
 class Entries:
     """The GL functions of one context as attributes: `gl.glUseProgram(...)`. `load` raises for a missing function.
 
-    Native code calls them by their `addresses`.
+    Native code calls them by their `addresses`. `compatibility` says whether the context, which is current, has the
+    compatibility profile.
     """
 
     def __init__(self, load: Callable[[str], int], version: int) -> None:
-        self.addresses = {name: load(name) for name in _SIGNATURES if version >= _SINCE.get(name, 330)}
-        for name, address in self.addresses.items():
-            result, *arguments = _SIGNATURES[name]
+        self.version, self.addresses = version, dict[str, int]()
+        self._add(load, {name: kind for name, kind in _SIGNATURES.items() if version >= _SINCE.get(name, 330)})
+        self.compatibility = bool(get(self, _PROFILE_MASK) & _COMPATIBILITY)
+        if self.compatibility:
+            self._add(load, _OLD_SIGNATURES)
+
+    def _add(self, load: Callable[[str], int], signatures: Mapping[str, tuple[Any, ...]]) -> None:
+        for name, (result, *arguments) in signatures.items():
+            address = self.addresses[name] = load(name)
             setattr(self, name, ctypes.CFUNCTYPE(result, *arguments)(address))
 
     def __getattr__(self, name: str) -> Callable[..., Any]:

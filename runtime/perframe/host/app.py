@@ -4,39 +4,34 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Coroutine, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from itertools import count
+from numbers import Integral
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
-from perframe.errors import ClosedError, ContextLostError, InputError
+from perframe.errors import ClosedError, ContextLostError, InputError, PerframeError
 from perframe.host.clock import Clock, SystemClock
-from perframe.host.coroutines import CoroutineTask
-from perframe.host.event_loop import FrameLoop
 from perframe.host.failures import Failures
-from perframe.host.frame import Frame, TimeControls, Timeline, is_number
+from perframe.host.frame import Frame, TimeControls, Timeline
 from perframe.host.input import CloseEvent, Event, Input
-from perframe.host.pending import PendingResult, ReadbackTask, ScheduleTask
-from perframe.host.pixels import write_pngs
+from perframe.host.pixels import as_path, write_png
 from perframe.host.reload import Reloader
-from perframe.host.runs import Policy, Run, RunList, RunsInSlices
 from perframe.host.script import AnyScript, Script, ScriptList
-from perframe.host.surface import Surface, open_surface, require_thread
-from perframe.host.tasks import Task, TaskList
+from perframe.host.surface import Surface, check_surface, open_surface, require_thread
 from perframe.host.watchdog import Watchdog
+from perframe.host.work import TaskControls
 from perframe.tensor.readback import FrameState
 
 if TYPE_CHECKING:
     import moderngl
 
-T = TypeVar("T")
-
 log = logging.getLogger("perframe")
 
 
-class App(TimeControls):
+class App(TimeControls, TaskControls):
     """A frame loop around scripts.
 
     `size` is the width and height of the surface, in pixels. `headless` False asks for a window, True for an off-screen
@@ -69,20 +64,13 @@ class App(TimeControls):
         stop_on_error: bool = False,
         reload: bool = False,
     ) -> None:
-        if budget_ms is not None and not (is_number(budget_ms) and budget_ms >= 0):
-            raise InputError(f"budget_ms is a number of milliseconds of at least 0 or None, and got {budget_ms!r}")
         self._timeline = Timeline(SystemClock() if clock is None else clock, fixed_delta_time, max_fixed_steps)
         self.stop_on_error = stop_on_error
         self.failures = Failures(self.clock)
         self._scripts = ScriptList(self.start_coroutine, self._goes_on)
-        self._readbacks: TaskList[ReadbackTask[Any]] = TaskList(self._goes_on)
-        self._coroutines: TaskList[CoroutineTask[Any]] = TaskList(self._goes_on)
-        self._schedules: TaskList[ScheduleTask] = TaskList(self._goes_on)
-        self._runs = RunList(self._goes_on)
-        self._event_loop: FrameLoop | None = None
+        TaskControls.__init__(self, budget_ms)
         self._reloader = Reloader(self._scripts, self.failures) if reload else None
         self._watchdog = Watchdog()
-        self.budget_ms = budget_ms
         self._posted: list[Event] = []
         self._screenshots: list[Path] = []
         self._in_frame = False
@@ -92,7 +80,7 @@ class App(TimeControls):
         self.input = Input()
         self.frame: Frame | None = None
         self._owns_surface = surface is None
-        self.surface = open_surface(size, title, headless, vsync) if surface is None else surface
+        self.surface = open_surface(size, title, headless, vsync) if surface is None else check_surface(surface)
 
     @property
     def ctx(self) -> moderngl.Context | None:
@@ -120,20 +108,22 @@ class App(TimeControls):
         An error that ends the loop leaves `run` with the names of the script and the hook added, after everything is
         released (in a `with` block the block's end releases).
         """
-        if frames is not None and not isinstance(frames, int):
+        if frames is not None and not (isinstance(frames, Integral) and frames >= 0):
             raise InputError(f"run takes a whole number of frames, not {frames!r}")
-        self._require_open()
+        self._require_between_frames("run()")
         with nullcontext() if self._in_with_block else self:
             self._quitting = False
             for script in scripts:
                 self.add(script)
             for _ in count() if frames is None else range(frames):
-                if self._quitting or self.surface.should_close:
+                if self._quitting or self._released or self.surface.should_close:
                     break
                 self.loop_once()
 
     def loop_once(self) -> Frame:
-        """Run one frame, and return its facts, in a loop of your own. Raises ClosedError after `release`."""
+        """Run one frame, and return its facts, in a loop of your own. Raises ClosedError after `release`, and
+        PerframeError within a frame of this app.
+        """
         with self._frame_scope():
             if self._reloader is not None:
                 self._reloader.step()
@@ -146,9 +136,10 @@ class App(TimeControls):
                 self._advance(frame)
             self._timeline.steps_once = False
             self._scripts.call("render", frame)
-            self.failures.show(self.surface)
-            self._save_screenshots()
-            self.surface.swap()
+            if not self._released:  # by a script of this frame
+                self.failures.show(self.surface)
+                self._save_screenshots()
+                self.surface.swap()
         return frame
 
     def add(self, script: AnyScript) -> Script:
@@ -184,86 +175,6 @@ class App(TimeControls):
         """Deliver an event in the next frame, as if the window had sent it."""
         self._posted.append(event)
 
-    def start_coroutine(
-        self, coroutine: Coroutine[Any, Any, T], name: str | None = None, owner: Script | None = None
-    ) -> Task[T]:
-        """Run a coroutine in the loop: at once up to its first `await`, from then on once a frame.
-
-        The coroutine may await what asyncio offers (`sleep`, `create_task`, `gather`, `wait_for`, `to_thread`): an
-        event loop of the app goes on in each frame, without waiting. It is cancelled when `owner` is removed or the app
-        is released. If it fails, `name` says where. The default is the coroutine's own name.
-        """
-        self._require_open()
-        task = CoroutineTask(coroutine, self._timeline, self._asyncio, name, owner)
-        task.step()
-        self._coroutines.add(task)
-        return task
-
-    def when_done(
-        self, readback: PendingResult[T], callback: Callable[[T], object], owner: Script | None = None
-    ) -> Task[T]:
-        """Call `callback` with the result of a readback at the beginning of the first frame that finds it done.
-
-        Never blocks. `owner` is as for `start_coroutine`.
-        """
-        self._require_open()
-        task = ReadbackTask(readback, callback, owner)
-        self._readbacks.add(task)
-        return task
-
-    def advance(
-        self,
-        steps: Iterable[object],
-        budget_ms: float = 2.0,
-        on_done: Callable[[], object] | None = None,
-        owner: Script | None = None,
-    ) -> Task[None]:
-        """Take steps of an iterator, such as `worker.schedule_iterable(x)`, for `budget_ms` milliseconds a frame.
-
-        Each frame takes at least one step, and never splits one, so a long step may exceed the budget. A step may yield
-        its cost in milliseconds as a float: the spent time is the sum of these costs, or the time by the app's clock if
-        that is more. When the iterator ends, `on_done` is called, in the same frame and before `render`. `owner` is as
-        for `start_coroutine`.
-        """
-        self._require_open()
-        task = ScheduleTask(steps, self.clock, budget_ms, on_done, owner)
-        self._schedules.add(task)
-        return task
-
-    def schedule(
-        self,
-        worker: RunsInSlices,
-        inputs: Any,
-        budget_ms: float = 4.0,
-        *,
-        policy: Policy = "newest",
-        priority: float = 0,
-        deadline_ms: float | None = None,
-        source: Any = None,
-        on_done: Callable[[Run], object] | None = None,
-        owner: Script | None = None,
-    ) -> Run:
-        """Run a worker over as many frames as it needs, `budget_ms` milliseconds in each: after `late_update` and
-        before `render`.
-
-        `inputs` is what `worker.schedule` takes: an array or tensor, a dict by name, or a tuple by position. A tensor
-        is read while the run goes on, so do not overwrite it before the run is done. Layers advance within the
-        milliseconds as they are measured, and a layer that does not fit is divided.
-
-        A worker has one run at a time. If another is asked for meanwhile, `policy` decides: "newest" lets it wait in
-        place of a run that waits already, "queue" lets all wait, "skip" drops it. A run that is dropped, or that is not
-        done `deadline_ms` after it was asked for, is cancelled. If the app has a `budget_ms`, workers of a higher
-        `priority` advance first, and others wait for a frame in which enough is left.
-
-        The returned run knows the frame in which it was asked for and the `source` that you give it, so that a result
-        is drawn over the picture to which it belongs. `on_done` is called with the run when it is done. `owner` is as
-        for `start_coroutine`.
-        """
-        self._require_open()
-        run = Run(worker, inputs, budget_ms, self.clock, priority, deadline_ms, source, on_done, owner)
-        self._runs.add(run, policy)
-        return run
-
     def watch(
         self, path: str | os.PathLike[str], callback: Callable[[Path], object], owner: Script | None = None
     ) -> None:
@@ -271,7 +182,7 @@ class App(TimeControls):
         example. A later error is shown until the file is mended. `owner` is as for `start_coroutine`.
         """
         self._require_open()
-        file = Path(path).resolve()
+        file = as_path(path, "a watched file").resolve()
         callback(file)
         if self._reloader is not None:
             self._reloader.watch(file, callback, owner)
@@ -280,10 +191,11 @@ class App(TimeControls):
         """Write the picture to a PNG file: when this frame is rendered, if called in a hook; otherwise now.
 
         The file appears only when it is complete. Raises PerframeError for a window between two frames, because a
-        window keeps no picture that it has shown.
+        window keeps no picture that it has shown, and InputError for a file that cannot be written. Such an error of a
+        hook's screenshot is reported like those of scripts.
         """
         self._require_open()
-        self._screenshots.append(Path(path))
+        self._screenshots.append(as_path(path, "a screenshot"))
         if not self._in_frame:
             self._save_screenshots()
 
@@ -323,7 +235,7 @@ class App(TimeControls):
 
     @contextmanager
     def _frame_scope(self) -> Iterator[None]:
-        self._require_open()
+        self._require_between_frames("loop_once()")
         self._in_frame = True
         around = FrameState.index, FrameState.inside  # another app's, if its script runs this frame
         self._watchdog.begin()
@@ -338,22 +250,12 @@ class App(TimeControls):
 
     def _advance(self, frame: Frame) -> None:
         """Let everything go on that time moves."""
-        self._readbacks.step()
-        if self._event_loop is not None:
-            self._event_loop.advance()
-        self._coroutines.step()
+        self._receive()
         for _ in range(frame.fixed_steps):
             self._scripts.call("fixed_update", frame)
         self._scripts.call("update", frame)
         self._scripts.call("late_update", frame)
-        self._schedules.step()
-        self._runs.step(self.budget_ms)
-
-    def _asyncio(self) -> FrameLoop:
-        """The app's event loop of asyncio, made when the first coroutine needs it."""
-        if self._event_loop is None:
-            self._event_loop = FrameLoop(self.clock, self._goes_on)
-        return self._event_loop
+        self._spend()
 
     def _goes_on(self, where: str, error: Exception, stays: bool = False) -> bool:
         """Report an error, and return whether the loop goes on."""
@@ -372,27 +274,32 @@ class App(TimeControls):
             self._scripts.call("on_event", event)
 
     def _tick(self) -> Frame:
-        shared = sum(run.budget_ms for run in self._runs.current())
-        if self.budget_ms is not None:
-            shared = min(shared, self.budget_ms)
-        budget_ms = sum(task.budget_ms for task in self._schedules) + shared
-        self.frame = frame = self._timeline.tick(self.surface.size, budget_ms)
+        self.frame = frame = self._timeline.tick(self.surface.size, self._expected_ms())
         FrameState.begin(frame.index)
         return frame
 
     def _save_screenshots(self) -> None:
         paths, self._screenshots = self._screenshots, []
-        if paths:
-            write_pngs(self.surface.read_pixels(), paths)
+        pixels = self.surface.read_pixels() if paths else None
+        for path in paths:
+            try:
+                write_png(pixels, path)
+            except InputError as error:
+                if not self._in_frame or not self._goes_on(f"screenshot {path.name}", error):
+                    raise
 
     def _cancel(self, owner: Script | None = None) -> None:
-        self._schedules.cancel(owner)
-        self._runs.cancel(owner)
-        self._coroutines.cancel(owner)
-        for one in (self._event_loop, self._reloader):
-            if one is not None and owner is not None:
-                one.cancel(owner)
-        self._readbacks.cancel(owner)
+        self._cancel_tasks(owner)
+        if self._reloader is not None and owner is not None:
+            self._reloader.cancel(owner)
+
+    def _require_between_frames(self, call: str) -> None:
+        self._require_open()
+        if self._in_frame:
+            raise PerframeError(
+                f"{call} was called within a frame of the same app, which would never end: let the hook return, or "
+                "await pf.next_frame()"
+            )
 
     def _require_open(self) -> None:
         if self._released:

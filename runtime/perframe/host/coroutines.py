@@ -62,6 +62,7 @@ class CoroutineTask(Task[T]):
         self._timeline = timeline
         self._stepped_in_frame: int | None = None
         self._current = CurrentTask(self.name, loop())
+        self._refusal: PerframeError | None = None  # to be raised at the next step
         self._context = copy_context()
         self._context.run(_timeline.set, timeline)
         self._context.run(owner_of_code.set, owner)
@@ -72,25 +73,36 @@ class CoroutineTask(Task[T]):
         self._stepped_in_frame = self._timeline.index
         try:
             with self._current.entered():
+                refusal, self._refusal = self._refusal, None
                 if self._current.take_cancellation():
-                    self._wait_for(self._context.run(self._coroutine.throw, CancelledError()))
+                    yielded = self._context.run(self._coroutine.throw, CancelledError())
+                elif refusal is not None:
+                    yielded = self._context.run(self._coroutine.throw, refusal)
                 else:
-                    self._wait_for(self._context.run(self._coroutine.send, None))
+                    yielded = self._context.run(self._coroutine.send, None)
+                if not self._waits_for(yielded):
+                    # Thrown where the `await` is, so that the traceback shows it. The coroutine may catch it, and await
+                    # something else.
+                    again = self._context.run(self._coroutine.throw, _foreign_awaitable(yielded))
+                    if not self._waits_for(again):
+                        self._refusal = _foreign_awaitable(again)
         except StopIteration as stop:
             self._finish(stop.value)
         except CancelledError:
             self.cancel()
 
-    def _wait_for(self, yielded: Any) -> None:
-        """Note for which future of asyncio the coroutine waits, if it waits for one."""
+    def _waits_for(self, yielded: Any) -> bool:
+        """Note for which future of asyncio the coroutine waits, if it waits for one. Return whether the loop can."""
         self._current.future = None
         if yielded is None:
-            return
-        if getattr(yielded, "_asyncio_future_blocking", None) and yielded.get_loop() is self._current.loop:
-            yielded._asyncio_future_blocking = False
-            self._current.future = yielded
-        else:  # thrown where the `await` is, so that the traceback shows it
-            self._context.run(self._coroutine.throw, _foreign_awaitable(yielded))
+            return True
+        if not getattr(yielded, "_asyncio_future_blocking", None):
+            return False
+        yielded._asyncio_future_blocking = False  # as asyncio's tasks do, so that it can be awaited again
+        if yielded.get_loop() is not self._current.loop:
+            return False
+        self._current.future = yielded
+        return True
 
     def _close(self) -> None:
         with self._current.entered():

@@ -64,6 +64,8 @@ class FrameLoop(asyncio.SelectorEventLoop):
 
     def advance(self) -> None:
         """Run what is due in this frame, without waiting. Raises the error of a task that ends the loop."""
+        if self.is_closed():
+            return  # the app was released in this frame
         waiting, self._until_next_frame = self._until_next_frame, []
         for future in waiting:
             if not future.done():
@@ -96,16 +98,17 @@ class FrameLoop(asyncio.SelectorEventLoop):
         if self.is_running():
             return  # a task of this loop has released the app: `advance` goes on here
         self._is_ending = False
-        for _ in range(_MOST_ROUNDS):
-            if not asyncio.all_tasks(self):
-                break
-            self.advance()
-        for task in asyncio.all_tasks(self):
-            log.warning("%s was cancelled at the app's end, and did not end", task.get_name())
-        with running(None):
-            self.run_until_complete(self.shutdown_asyncgens())
-            self.run_until_complete(self.shutdown_default_executor())
-            self.close()
+        with outside_of_tasks(self):  # a coroutine's step may release the app
+            for _ in range(_MOST_ROUNDS):
+                if not asyncio.all_tasks(self):
+                    break
+                self.advance()
+            for task in asyncio.all_tasks(self):
+                log.warning("%s was cancelled at the app's end, and did not end", task.get_name())
+            with running(None):
+                self.run_until_complete(self.shutdown_asyncgens())
+                self.run_until_complete(self.shutdown_default_executor())
+                self.close()
 
     def _make_task(self, _loop: Any, coroutine: Any, **settings: Any) -> asyncio.Task[Any]:
         task: asyncio.Task[Any] = asyncio.Task(_FrameByFrame(coroutine, self), loop=self, **settings)
@@ -206,18 +209,27 @@ class CurrentTask:
     @contextmanager
     def entered(self) -> Iterator[None]:
         """The block is this task's step, as asyncio sees it. Steps may be nested: a coroutine can start another."""
-        outer: Any = asyncio.current_task(self.loop)
         this: Any = self
+        with outside_of_tasks(self.loop):
+            asyncio._enter_task(self.loop, this)
+            try:
+                with running(self.loop):
+                    yield
+            finally:
+                asyncio._leave_task(self.loop, this)
+
+
+@contextmanager
+def outside_of_tasks(loop: FrameLoop) -> Iterator[None]:
+    """In the block, no task of the loop takes a step, as asyncio sees it."""
+    outer: Any = asyncio.current_task(loop)
+    if outer is not None:
+        asyncio._leave_task(loop, outer)
+    try:
+        yield
+    finally:
         if outer is not None:
-            asyncio._leave_task(self.loop, outer)
-        asyncio._enter_task(self.loop, this)
-        try:
-            with running(self.loop):
-                yield
-        finally:
-            asyncio._leave_task(self.loop, this)
-            if outer is not None:
-                asyncio._enter_task(self.loop, outer)
+            asyncio._enter_task(loop, outer)
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from numbers import Real
+from numbers import Integral, Real
 
 from perframe.errors import InputError
 from perframe.host.clock import Clock
@@ -43,12 +43,15 @@ class Timeline:
     """Turns the times of a clock into frames with a whole number of fixed steps."""
 
     def __init__(self, clock: Clock, fixed_delta_time: float, max_fixed_steps: int) -> None:
-        given = is_number(fixed_delta_time) and is_number(max_fixed_steps)
+        given = is_number(fixed_delta_time) and isinstance(max_fixed_steps, Integral)
         if not given or fixed_delta_time <= 0 or max_fixed_steps < 1:
             raise InputError(
                 f"fixed_delta_time is {fixed_delta_time!r} and max_fixed_steps is {max_fixed_steps!r}: "
-                "the first must be above 0 seconds, the second at least 1"
+                "the first must be above 0 seconds, the second a whole number of at least 1"
             )
+        can = callable(getattr(clock, "now", None)) and callable(getattr(clock, "tick", None))
+        if isinstance(clock, type) or not can:
+            raise InputError(f"{clock!r} is no clock: derive from perframe.host.Clock, and define now()")
         self.clock = clock
         self.index = -1
         begin_time = getattr(clock, "begin_time", 0.0)

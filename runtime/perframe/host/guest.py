@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from perframe.errors import BackendError, PerframeError
+from perframe.errors import BackendError, InputError, PerframeError
 from perframe.graphics.current_context import find_current
 from perframe.graphics.headless_context import claim_process, entry_point
 from perframe.host import pixels as picture
 from perframe.host.app import App
-from perframe.host.blitting import Blitter
+from perframe.host.blitting import Area, Blitter
 from perframe.host.input import Event
 from perframe.host.pixels import Pixels
 from perframe.host.script import AnyScript
@@ -34,6 +34,10 @@ class GuestSurface:
 
     def __init__(self, ctx: moderngl.Context | None = None) -> None:
         claim_process()
+        import moderngl
+
+        if ctx is not None and not isinstance(ctx, moderngl.Context):
+            raise InputError(f"ctx is a moderngl.Context, not {type(ctx).__name__}")
         self._ask, self._handle = find_current()
         if self._handle is None:
             raise BackendError(
@@ -43,7 +47,7 @@ class GuestSurface:
         self.ctx = ctx if ctx is not None else _context_of_this_thread()
         get_integers = entry_point(self.ctx, "glGetIntegerv")
         self._get_integers = ctypes.CFUNCTYPE(None, ctypes.c_uint, ctypes.c_void_p)(get_integers)
-        self._bound: tuple[int, ...] = ()
+        self._area = Area(-1, 0, 0, 1, 1)
         self._blit = Blitter(self.ctx)
         self._detect()
 
@@ -62,16 +66,16 @@ class GuestSurface:
         self._detect()
 
     def present(self, pixels: np.ndarray[Any, Any]) -> None:
-        """Fill the framebuffer with a picture. Raises InputError if it is not one."""
+        """Fill the viewport with a picture. Raises InputError if it is not one."""
         self.draw_over(picture.fit(pixels, self.size))
 
     def draw_over(self, pixels: Pixels) -> None:
-        """Draw a picture over the lower left corner, and leave GL's state as it was."""
-        self._blit.draw(pixels)
+        """Draw a picture over the lower left corner of the viewport, and leave GL's state as it was."""
+        self._blit.draw(pixels, self._area)
 
     def read_pixels(self) -> Pixels:
-        """Return this frame's picture, H×W×3, top row first. Waits for the GPU."""
-        return self._blit.read(self.size)
+        """Return the viewport's picture in this frame, H×W×3, top row first. Waits for the GPU."""
+        return self._blit.read(self._area)
 
     def swap(self) -> None:
         """Do nothing: the host shows the picture."""
@@ -83,11 +87,13 @@ class GuestSurface:
         numbers = (ctypes.c_int * 5)()
         self._get_integers(_DRAW_FRAMEBUFFER_BINDING, numbers)
         self._get_integers(_VIEWPORT, ctypes.byref(numbers, ctypes.sizeof(ctypes.c_int)))
-        if tuple(numbers) != self._bound:
-            self._bound = tuple(numbers)
+        name, x, y, width, height = numbers
+        area = Area(name, x, y, max(1, width), max(1, height))  # a minimised window has no pixels
+        if area != self._area:
+            self._area, self.size = area, (area.width, area.height)
             with self._blit.kept():  # moderngl binds what it looks at
                 self.framebuffer = self.ctx.detect_framebuffer()
-            self.size = (max(1, numbers[3]), max(1, numbers[4]))  # a minimised window has no pixels
+            self._blit.set_viewport(self.framebuffer, area)
         self.ctx.fbo = self.framebuffer  # moderngl cannot know what others have bound
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from perframe.errors import ClosedError, InputError
+from perframe.errors import ClosedError, InputError, MissingFolderError
 
 if TYPE_CHECKING:
     import moderngl
@@ -103,14 +103,25 @@ def read(framebuffer: moderngl.Framebuffer) -> Pixels:
     return np.ascontiguousarray(rows[::-1])
 
 
-def write_pngs(pixels: np.ndarray[Any, Any], paths: Iterable[Path]) -> None:
-    """Write a picture to PNG files, which appear only when they are complete."""
+def as_path(path: Any, what: str) -> Path:
+    """A path that the caller gives. Raises InputError for anything else."""
+    try:
+        return Path(path)
+    except TypeError:
+        raise InputError(f"{what} is a path, and got {path!r}") from None
+
+
+def write_png(pixels: Any, path: Path) -> None:
+    """Write a picture to a PNG file, which appears only when it is complete. Raises InputError if it cannot."""
     from PIL import Image
 
-    for path in paths:
-        part = path.with_name(f".{path.name}.{os.getpid()}.part")
-        try:
-            Image.fromarray(pixels).save(part, format="PNG")
-            part.replace(path)
-        finally:
+    part = path.parent / f".{path.name}.{os.getpid()}.part"
+    try:
+        Image.fromarray(pixels).save(part, format="PNG")
+        part.replace(path)
+    except (OSError, ValueError) as error:
+        kind = MissingFolderError if isinstance(error, FileNotFoundError) else InputError
+        raise kind(f"the screenshot {str(path)!r} cannot be written: {error}") from error
+    finally:
+        with suppress(OSError, ValueError):
             part.unlink(missing_ok=True)

@@ -19,7 +19,9 @@ class RunsInSlices(Protocol):
     """A worker, as the host sees it."""
 
     def schedule_iterable(self, /, *inputs: Any, budget_ms: float, **named: Any) -> Iterator[float]:
-        """Begin a run that advances by so many milliseconds at each step, and yields what they were."""
+        """Take the inputs, and return the steps of a run. The run begins at the first, advances by so many milliseconds
+        at each, and yields what they were.
+        """
 
 
 class Run(Task[Any]):
@@ -58,27 +60,40 @@ class Run(Task[Any]):
         self.budget_ms, self.priority = float(budget_ms), float(priority)
         self.frames, self.spent_ms, self.latest_ms = 0, 0.0, 0.0
         self.longest, self.longest_ms = "", 0.0
+        self._begun = False
         self._inputs, self._on_done = inputs, on_done
         self._steps: Iterator[float] | None = None
+        self._refusal: Exception | None = None
         self._clock, self._asked = clock, clock.now()
         self._deadline_ms = deadline_ms
 
     @property
     def has_begun(self) -> bool:
         """Whether it has advanced in any frame."""
-        return self._steps is not None
+        return self._begun
 
     @property
     def is_late(self) -> bool:
         """Whether its deadline has passed."""
         return self._deadline_ms is not None and (self._clock.now() - self._asked) * 1000 > self._deadline_ms
 
+    def take_inputs(self) -> None:
+        """Let the worker take the inputs now: the run may begin in a later frame, when the caller has filled its arrays
+        anew. If it refuses them, the run fails when it begins.
+        """
+        inputs, self._inputs = self._inputs, None
+        budget_ms = math.inf if FrameState.waits else self.budget_ms
+        try:
+            given = inputs if isinstance(inputs, tuple) else (inputs,)
+            self._steps = self.worker.schedule_iterable(*given, budget_ms=budget_ms)
+        except Exception as error:
+            self._refusal = error
+
     def _advance(self) -> None:
-        if self._steps is None:
-            inputs = self._inputs if isinstance(self._inputs, tuple) else (self._inputs,)
-            budget_ms = math.inf if FrameState.waits else self.budget_ms
-            self._steps = self.worker.schedule_iterable(*inputs, budget_ms=budget_ms)
-            self._inputs = None
+        self._begun = True
+        if self._refusal is not None:
+            raise self._refusal
+        assert self._steps is not None
         taken = next(self._steps, None)
         self.latest_ms = 0.0 if taken is None else float(taken)
         if taken is not None:
@@ -88,12 +103,14 @@ class Run(Task[Any]):
                 self.longest, self.longest_ms = getattr(taken, "longest", ""), getattr(taken, "longest_ms", 0.0)
             if not getattr(taken, "is_last", False):
                 return
+        self._steps = None  # it holds the inputs
         self._finish(self.worker)
         if self._on_done is not None:
             self._on_done(self)
 
     def _close(self) -> None:
         close = getattr(self._steps, "close", None)
+        self._steps = None
         if close is not None:
             close()
 
@@ -124,6 +141,7 @@ class RunList:
             for other in others:
                 if not other.has_begun:
                     other.cancel()
+        run.take_inputs()
         self._runs.append(run)
 
     def current(self) -> list[Run]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from numbers import Integral
 from threading import get_ident
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -87,15 +88,30 @@ def require_thread(surface: Surface) -> None:
         )
 
 
+def check_surface(surface: Surface) -> Surface:
+    """Return a caller's surface. Raises InputError for what is none."""
+    missing = [
+        name for name in ("size", "should_close", "poll_events", "begin_frame", "swap") if not hasattr(surface, name)
+    ]
+    if missing or isinstance(surface, type):
+        raise InputError(
+            f"{surface!r} is no surface (see perframe.host.Surface): it lacks {', '.join(missing) or 'self'}"
+        )
+    return surface
+
+
 def open_surface(size: tuple[int, int], title: str, headless: bool | None = None, vsync: bool = True) -> Surface:
     """Open a surface of `size` pixels.
 
     `headless` False opens a window, and True an off-screen framebuffer. Both raise BackendError with the reason if that
     fails. None tries a window, then an off-screen framebuffer, and then a surface without GL, and logs each failure.
-    Raises InputError for a wrong `size` or `headless`.
+    Raises InputError for a wrong `size`, `title` or `headless`.
     """
-    if not isinstance(size, Sequence) or len(size) != 2 or not all(isinstance(side, int) for side in size):
+    if not isinstance(size, Sequence) or len(size) != 2 or not all(isinstance(side, Integral) for side in size):
         raise InputError(f"a size is width and height in whole pixels, as size=(1280, 720), not {size!r}")
+    if not isinstance(title, str):
+        raise InputError(f"a title is a text, not {title!r}")
+    size = int(size[0]), int(size[1])
     if min(size) < 1:
         raise InputError(f"a surface of {size[0]}×{size[1]} pixels: both sides must be at least 1")
     if headless not in (True, False, None):

@@ -78,7 +78,7 @@ class Window:
         moderngl.init_context(self._context)
         self.ctx = moderngl.get_context()
         self.framebuffer = self.ctx.screen
-        self._size = glfw.get_framebuffer_size(self._handle)
+        self._size = self._reported = glfw.get_framebuffer_size(self._handle)
         self._events: list[Event] = []
         self._gamepads: dict[int, GamepadState] = {}
         self._polls = 0
@@ -136,6 +136,10 @@ class Window:
     def poll_events(self) -> list[Event]:
         """Return the events since the last call."""
         glfw.poll_events()
+        reported = glfw.get_framebuffer_size(self._handle)
+        if reported != self._reported:  # the window has this size now, and its event may come in a later frame
+            self._reported = reported
+            self._on_resize(self._handle, *reported)
         gamepads = self._read_gamepads()
         self._events += changes(self._gamepads, gamepads)
         self._gamepads = gamepads
@@ -148,6 +152,7 @@ class Window:
         picture.require_context(self.ctx)
         self._shown = False
         self._context.__enter__()
+        self.framebuffer._size = self._size  # type: ignore[attr-defined]  # moderngl keeps the first size
         self.framebuffer.viewport = (0, 0, *self._size)
         self.framebuffer.use()
         self.framebuffer.clear(alpha=1.0)

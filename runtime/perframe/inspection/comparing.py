@@ -205,7 +205,7 @@ def show_values(
     for one in sorted(comparisons, key=lambda one: -one.relative)[:most]:
         style = "bold red" if one.is_origin else "" if one.agrees else "red"
         figures = (f"{one.apart:.3g}", f"{one.relative:.2g}", f"{one.inherited:.2g}")
-        table.add_row(Text(one.layer, style), one.op, Text(f"{one.output} {one.dtype} {one.shape}"), *figures)
+        table.add_row(Text(one.layer, style), Text(one.op), Text(f"{one.output} {one.dtype} {one.shape}"), *figures)
     console.print(table)
     origins = [one for one in comparisons if one.is_origin]
     wrong = [one for one in comparisons if not one.agrees]

@@ -49,7 +49,7 @@ class Layer:
 
     `epilogue` is applied to each element of the first output. A layer with `on_host` is shape arithmetic and runs on
     the CPU, whatever the backend. With `channels_last` the layer's data (not its weights) has the channels as the last
-    dim, instead of the second.
+    dim, instead of the second. A layer that `is_wide` may read or make whole numbers that 32 bits do not hold.
     """
 
     op: str
@@ -60,6 +60,7 @@ class Layer:
     epilogue: tuple[Stage, ...] = ()
     on_host: bool = False
     channels_last: bool = False
+    is_wide: bool = False
 
     @property
     def declaration(self) -> Declaration:

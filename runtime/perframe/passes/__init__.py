@@ -61,6 +61,7 @@ _SHADERS = (
     "fuse_gate",
     "fuse_addition",
     "remove_unused",
+    "place_wide_numbers",
 )
 # further passes for the kernels of one backend; they change a copy of the model, which the worker keeps
 PREPARATIONS = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -55,6 +56,7 @@ class Plan:
         self.has_begun = False  # whether a run has begun
         self.fallbacks: Sequence[Fallback] = ()
         self._rings = {name: [_private(storage)] for name, storage in self.bound.items()}
+        self._held: dict[int, weakref.ref[Tensor]] = {}  # by their storages' ids, which belong to rings
 
     @property
     def input_shapes(self) -> list[TensorShape]:
@@ -63,7 +65,11 @@ class Plan:
 
     @property
     def is_busy(self) -> bool:
-        """Whether a run of the plan is under way, or a job or readback still reads its outputs."""
+        """Whether a run of the plan is under way, or has its inputs already, or a job or readback still reads its
+        outputs.
+        """
+        if self._held:
+            return True
         written = [segment.access.writes for segment in self.segments if isinstance(segment, Segment)]
         return any(storage.busy for storages in written for storage in storages)
 
@@ -141,16 +147,48 @@ class Plan:
         """Return storage into which an input of this shape can be uploaded: one that no run under way reads. If too
         many runs are under way, return the oldest storage; the upload waits for it.
         """
+        found = self._free_storage(name, shape)
+        if found is not None:
+            return found
         ring = self._rings[name]
+        for at, storage in enumerate(ring):
+            if id(storage) not in self._held:
+                ring.append(ring.pop(at))
+                return storage
+        return self._another_storage(name, shape)
+
+    def hold(self, name: str, array: Array) -> Tensor | None:
+        """Upload an array for a run that begins later, and return it as a tensor, which reserves its storage. Return
+        None if all storage is in use.
+        """
+        storage = self._free_storage(name, array.shape)
+        if storage is None:
+            return None
+        storage.upload(array)
+        return self.reserve(name, storage)
+
+    def reserve(self, name: str, storage: Storage) -> Tensor:
+        """Return a tensor over an input's storage. No other run gets the storage while the tensor lives."""
+        operand, key, held = self.inputs[name], id(storage), self._held
+        tensor = Tensor.over(storage, operand.shape, operand.dtype, name)
+        held[key] = weakref.ref(tensor, lambda _: held.pop(key, None))
+        return tensor
+
+    def _free_storage(self, name: str, shape: Sequence[int]) -> Storage | None:
+        """Storage for an input that no run reads or will read; None if too many runs are under way."""
+        ring, held = self._rings[name], self._held
         for storage in ring:
-            if not storage.busy:
+            if not storage.busy and not (held and id(storage) in held):
                 return storage
         size = len(ring) * ring[0].max_capacity * self.inputs[name].dtype.numpy.itemsize
         if len(ring) < MIN_IN_FLIGHT or (len(ring) < MAX_IN_FLIGHT and size < SMALL_INPUTS):
-            ring.append(_private(ring[0].like(shape, self.inputs[name].dtype)))
-            self.owned.append(ring[-1])
-            return ring[-1]
-        ring.append(ring.pop(0))
+            return self._another_storage(name, shape)
+        return None
+
+    def _another_storage(self, name: str, shape: Sequence[int]) -> Storage:
+        ring = self._rings[name]
+        ring.append(_private(ring[0].like(shape, self.inputs[name].dtype)))
+        self.owned.append(ring[-1])
         return ring[-1]
 
     def release(self) -> None:

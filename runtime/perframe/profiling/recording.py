@@ -128,12 +128,15 @@ class WorkerRecord:
 
 
 class Recorder:
-    """Watches the workers of the process. `frames` are the nanoseconds at which frames began."""
+    """Watches the workers of the process. `frames` are the nanoseconds at which frames began, of the app that began one
+    first: others may run in other threads.
+    """
 
     def __init__(self) -> None:
         self.records: dict[int, WorkerRecord] = {}  # by the worker's id: the record keeps it alive
         self.frames: list[int] = []
         self.frame = 0
+        self._thread_of_frames: int | None = None
         self.begun = perf_counter_ns()
         for record in [record for other in active for record in other.records.values()]:
             if record.is_here:
@@ -142,6 +145,10 @@ class Recorder:
 
     def frame_begins(self, index: int) -> None:
         """Note that a frame begins."""
+        if self._thread_of_frames is None:
+            self._thread_of_frames = get_ident()
+        if self._thread_of_frames != get_ident():
+            return
         self.frame = index
         if len(self.frames) < MOST_RUNS:
             self.frames.append(perf_counter_ns())

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Callable, Generator
+import threading
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from perframe.errors import ReadbackPending
@@ -30,35 +32,48 @@ class Pending(Protocol):
         """Return the values. Call it only after `poll` has returned True."""
 
 
-class FrameState:
-    """The frame of the host. Readbacks note it, and blocking calls inside a frame are reported. `watchers` are called
-    with the number of each frame that begins. With `waits`, a loop is in no hurry: what a frame asks for is there in
-    that frame, so that a film shows every result over its own picture.
+class _FrameOfThread(threading.local):
+    """The frame that this thread runs. Each thread has its own: apps, and processes of films, run in several at once.
+    Readbacks note its `index`, and blocking calls `inside` a frame are reported.
     """
 
     index: int = 0
     inside: bool = False
     waits: bool = False
-    _reported: bool = False
+    """Whether the results of a frame's runs arrive within that frame: see `complete_frames`."""
     watchers: ClassVar[list[Callable[[int], None]]] = []
+    """Called with the number of each frame that begins, whatever its thread is."""
+    _reported: bool = False
 
-    @classmethod
-    def begin(cls, index: int) -> None:
+    def begin(self, index: int) -> None:
         """Begin a frame."""
-        cls.index, cls.inside = index, True
-        for watcher in cls.watchers:
+        self.index, self.inside = index, True
+        for watcher in tuple(self.watchers):  # another thread may end its profile meanwhile
             watcher(index)
 
-    @classmethod
-    def blocking(cls, call: str) -> None:
+    def blocking(self, call: str) -> None:
         """Log once that `call` blocked inside a frame."""
-        if cls.inside and not cls.waits and not cls._reported:
-            cls._reported = True
+        if self.inside and not self.waits and not self._reported:
+            self._reported = True
             log.warning(
                 "%s blocked inside frame %d: use readback_request() and poll it, or await readback_and_clone_async()",
                 call,
-                cls.index,
+                self.index,
             )
+
+    @contextmanager
+    def complete_frames(self) -> Iterator[None]:
+        """In the block, readbacks of this thread finish within their frame, so that a film shows every result over its
+        own picture.
+        """
+        before, self.waits = self.waits, True
+        try:
+            yield
+        finally:
+            self.waits = before
+
+
+FrameState = _FrameOfThread()
 
 
 class Readback:

@@ -27,6 +27,14 @@ def as_picture(array: Array) -> Array:
     return picture
 
 
+def as_target(array: Array) -> Array:
+    """An array to draw into, as height x width x channels. Raises InputError."""
+    if not array.flags.writeable:
+        raise InputError("a tensor is drawn into an array that can be written, and this one is read-only: copy it")
+    return as_picture(array)
+
+
+@np.errstate(invalid="ignore", over="ignore")  # a picture may hold infinities and NaN, as a texture may
 def sample(picture: Array, how: TextureTransform, dims: Dims, dtype: DataType) -> Array:
     """`TextureConverter.to_tensor` for an array: the tensor's values, in its layout and dtype."""
     channels, height, width = dims
@@ -45,7 +53,8 @@ def sample(picture: Array, how: TextureTransform, dims: Dims, dtype: DataType) -
     result *= np.array([1 / s for s in how.each(how.std)[:channels]], np.float32)
     if dtype in WHOLE_RANGES:
         low, high = WHOLE_RANGES[dtype]
-        result = np.clip(np.rint(result * 255 + low), low, high).astype(dtype.numpy)
+        whole = np.rint(result * 255 + low)
+        result = np.where(whole > low, np.minimum(whole, high), low).astype(dtype.numpy)  # low stands for NaN, too
     return result if how.layout == "NHWC" else np.ascontiguousarray(result.transpose(2, 0, 1))
 
 
@@ -116,6 +125,7 @@ def _converted(colors: Array, conversion: str) -> Array:
 _OPPOSITE = {"none": "none", "srgb_to_linear": "linear_to_srgb", "linear_to_srgb": "srgb_to_linear"}
 
 
+@np.errstate(invalid="ignore", over="ignore")
 def paint(values: Array, picture: Array, how: TextureTransform, dims: Dims) -> None:
     """`TextureConverter.to_texture` for an array: draw a tensor's values into it."""
     channels, height, width = dims
@@ -136,7 +146,7 @@ def paint(values: Array, picture: Array, how: TextureTransform, dims: Dims) -> N
             colors[..., target] = sampled[..., source] * params["factor"][target] + params["mean"][target]
     colors = _converted(colors, _OPPOSITE[how.color_conversion])
     if picture.dtype == np.uint8:
-        colors = np.rint(np.clip(colors, 0, 1) * 255)
+        colors = np.rint(np.where(colors > 0, np.minimum(colors, 1), 0) * 255)  # 0 stands for NaN, too
     for target in range(picture.shape[2]):
         if "rgba"[target] in how.write_mask:
             picture[rows[:, None], columns, target] = colors[..., target]

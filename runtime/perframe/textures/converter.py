@@ -17,7 +17,7 @@ from perframe.backends import texture_passes
 from perframe.errors import ClosedError, InputError
 from perframe.tensor import BackendType, Storage, Tensor
 from perframe.tensor.readback import FrameState
-from perframe.textures.arrays import as_picture, paint, sample
+from perframe.textures.arrays import as_picture, as_target, paint, sample
 from perframe.textures.parameters import (
     Dims,
     drawing_params,
@@ -125,7 +125,7 @@ class TextureConverter:
         hows = _transforms(transform, len(targets)) if many else [_transform(transform)]
         dims = [how.dims(tensor, len(targets) if many else None) for how in hows]
         places = [  # all are checked before anything is drawn
-            as_picture(target) if isinstance(target, np.ndarray) else self._require_passes().texture_size(target)
+            as_target(target) if isinstance(target, np.ndarray) else self._require_passes().texture_size(target)
             for target in targets
         ]
         values: Array | None = None
@@ -145,7 +145,8 @@ class TextureConverter:
     ) -> None:
         """Draw a tensor upright, so that it fills the viewport.
 
-        By default it draws into the bound framebuffer and its current viewport; `viewport` is x, y, width and height.
+        By default it draws into the bound framebuffer and the current viewport, or else into the viewport of the given
+        framebuffer; `viewport` is x, y, width and height.
         A region and a letterbox belong to another picture, and do not count here.
         """
         self._check_open()

@@ -16,7 +16,7 @@ import moderngl
 
 from perframe.backends.gl.extents import buffer_of_one_kind, texture_of_one_kind
 from perframe.backends.gl.program import ProgramCache
-from perframe.backends.gl.state import ConditionalRendering, StateGuard
+from perframe.backends.gl.state import ConditionalRendering, StateGuard, refuse_old_modes
 from perframe.backends.gl.texels import SHEETS
 from perframe.backends.gl.variants import Choices
 from perframe.errors import BackendError, ClosedError
@@ -125,7 +125,7 @@ class Device:
     @cached_property
     def _guard(self) -> StateGuard:
         units = (*range(MAX_INPUTS), self.ctx.default_texture_unit)  # moderngl binds to the latter
-        return StateGuard(self.gl, units, MAX_INPUTS + 1 if self.has_compute else 0)
+        return StateGuard(self.gl, units, MAX_INPUTS + 1 if self.has_compute else 0, self.ctx.extensions)
 
     @cached_property
     def limits(self) -> dict[str, int]:
@@ -235,6 +235,7 @@ class Device:
             return
         if not self.gl.glIsSync(self._mark):
             raise BackendError(_REPLACED)
+        refuse_old_modes(self.gl)
         self._conditional.refuse()
         self._is_guarded = True
         try:

@@ -254,9 +254,10 @@ class TexturePasses:
         return Pass(self._device, kernel, Replay(step, *planned), output.shape.size)
 
     def viewport(self, framebuffer: Any) -> tuple[int, int, int, int]:
-        """The area of the caller's framebuffer; without one, the current viewport."""
+        """The viewport of the caller's framebuffer; without one, the current viewport."""
         if framebuffer is not None:
-            return (0, 0, *self._framebuffer(framebuffer).size)
+            x, y, width, height = self._framebuffer(framebuffer).viewport
+            return x, y, width, height
         with self._device.current():
             return get_four(self._device.gl, VIEWPORT)
 
@@ -286,10 +287,11 @@ class TexturePasses:
         with self._device.using() as gl:
             found = self._pass(("draw", storage.backend_type, kind_of(tensor.dtype)), make)
             step = found.step
+            step.encodes = False
             if target is None:
                 step.target = get(gl, DRAW_BINDING)
             elif isinstance(target, (moderngl.Texture, TextureLayer, Integral)):
-                step.target = self._attach(gl, target)
+                step.target, step.encodes = self._attach(gl, target), True
             else:
                 step.target = self._framebuffer(target).glo
             step.input, step.viewport, step.written = storage, viewport, written

@@ -120,12 +120,12 @@ class CommandList:
             self._words[row, word] = attrgetter(attribute)(new)
 
     def fill(self, rows: Array, words: Array | int, values: Array) -> None:
-        """Write numbers into these words of these rows."""
+        """Write numbers into these words of these rows. Word 0 is the function's address."""
         self._words[rows, words] = values
 
-    def which(self, rows: Sequence[int]) -> list[int]:
-        """The indices of those of the rows whose calls have returned a GLboolean that is true."""
-        found: list[int] = np.flatnonzero(self._words[rows, -1] & 0xFF).tolist()  # a GLboolean is one byte
+    def flags(self, rows: Sequence[int]) -> Array:
+        """Whether the calls of these rows have returned a GLboolean that is true."""
+        found: Array = (self._words[rows, -1] & 0xFF) != 0  # a GLboolean is one byte
         return found
 
     def run(self) -> None:

@@ -13,9 +13,12 @@ from perframe.backends.gl.program import Kernel, Numbers, compose, load_kernel
 from perframe.backends.gl.replay import CommandList
 from perframe.backends.gl.sequence import GLStep
 from perframe.backends.gl.state import TEXTURE_2D_ARRAY
+from perframe.backends.gl.texels import SHEETS
+from perframe.graphics.functions import get
+from perframe.graphics.state_tables import FRAMEBUFFER_SRGB
 
 _TEXTURE0, _DRAW_FRAMEBUFFER, _UNIFORM_BUFFER, _STORAGE_BUFFER = 0x84C0, 0x8CA9, 0x8A11, 0x90D2
-_TRIANGLES, _BARRIERS = 4, 0xFFFFFFFF
+_TRIANGLES, _BARRIERS, _DRAW_BUFFER, _NO_CHANNEL = 4, 0xFFFFFFFF, 0x8825, (False,) * 4
 
 
 class Pass:
@@ -120,7 +123,9 @@ class Filter:
 
 
 class Draw:
-    """A pass that draws a tensor into pixels."""
+    """A pass that draws a tensor into pixels. With `encodes`, a texture of sRGB colours gets them encoded, as reading
+    decodes them.
+    """
 
     def __init__(self, device: Device, compute: bool, kind: str) -> None:
         self.kernel = load_kernel("convert/tensor_to_texture")
@@ -129,8 +134,10 @@ class Draw:
         self._program = device.programs.get(text, [] if compute else ["X_texture"], self.kernel.name)
         device.programs.settle()
         self._vertex_array, self._sampler, self._compute = device.vertex_array, device.sampler, compute
+        self._framebuffer = device.framebuffer
         self.input: Any = None
         self.target, self.viewport, self.written = 0, (0, 0, 0, 0), [True] * 4
+        self.encodes = False
 
     def run(self, gl: Any, uniforms: int) -> None:
         """Bind and draw."""
@@ -146,7 +153,19 @@ class Draw:
         gl.glBindFramebuffer(_DRAW_FRAMEBUFFER, self.target)
         gl.glViewport(*self.viewport)
         gl.glBindVertexArray(self._vertex_array)
-        if not all(self.written):
-            gl.glColorMaski(0, *self.written)
+        if self.encodes:
+            gl.glEnable(FRAMEBUFFER_SRGB)
+        written = {0: self.written, **dict.fromkeys(self._other_draw_buffers(gl), _NO_CHANNEL)}
+        masked = {index: channels for index, channels in written.items() if not all(channels)}
+        for index, channels in masked.items():
+            gl.glColorMaski(index, *channels)
         gl.glDrawArrays(_TRIANGLES, 0, 3)
-        gl.glColorMaski(0, 1, 1, 1, 1)
+        for index in masked:
+            gl.glColorMaski(index, 1, 1, 1, 1)
+        gl.glDisable(FRAMEBUFFER_SRGB)
+
+    def _other_draw_buffers(self, gl: Any) -> list[int]:
+        """The draw buffers after the first of the caller's framebuffer: our program writes none of them."""
+        if self.target in (0, self._framebuffer):
+            return []
+        return [index for index in range(1, SHEETS) if get(gl, _DRAW_BUFFER + index)]

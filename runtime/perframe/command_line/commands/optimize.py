@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from perframe.command_line.keys import takes_key
-from perframe.command_line.options import AsJson, Dims, ModelName, Seed, console
+from perframe.command_line.options import AsJson, Dims, ModelName, Seed, console, say
 
 
 @takes_key
@@ -41,4 +41,4 @@ def optimize(
     else:
         show(loaded.name, report, console(), explain)
         if out is not None:
-            typer.echo(f"{out}: {out.stat().st_size:,} bytes")
+            say(f"{out}: {out.stat().st_size:,} bytes")
