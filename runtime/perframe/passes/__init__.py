@@ -91,7 +91,10 @@ PREPARATIONS = {
 
 # the preparations of a model that was loaded with optimize=False: they arrange data for kernels, and fuse nothing
 _ARRANGING = frozenset(
-    ("spell_out", "whole_products", "channels_last", "channel_blocks", "remove_unused", "place_shape_arithmetic")
+    {
+        *("spell_out", "whole_products", "channels_last", "channel_blocks", "remove_unused"),
+        *("place_shape_arithmetic", "place_wide_numbers"),
+    }
 )
 
 Pass = Callable[[Model, Evaluate], int]
