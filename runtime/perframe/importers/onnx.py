@@ -118,6 +118,7 @@ class Importer:
             Value(name, spec.dtype, spec.shape, spec.kind, spec.element_kind) for name, spec in self.captures.items()
         ]
         model = Model(inputs, outputs, self.layers, self.constants, self.name)
+        model.fixed_inputs = frozenset(info.name for info in self.graph.input if info.name in self.constants)
         model.verify()
         return model
 

@@ -192,6 +192,7 @@ class Model:
         self.constants = dict(constants)
         self.producer = ""  # the program that made the file, with its version
         self.opsets: dict[str, int] = {}  # of the file, by domain
+        self.fixed_inputs: frozenset[str] = frozenset()  # inputs of the file that have a value there: constants here
         self.optimized = False  # whether all passes have run; who changes the layers by hand sets it back
         self.preparations: int | None = None  # the passes of a backend that may change it, in number; None for all
         self.report: OptimizationReport | None = None  # of the passes; None if they did not run

@@ -90,8 +90,12 @@ PREPARATIONS = {
 }
 
 # the preparations of a model that was loaded with optimize=False: they arrange data for kernels, and fuse nothing
-_PLACING = ("place_shape_arithmetic", "place_wide_numbers")
-_ARRANGING = frozenset(("spell_out", "whole_products", "channels_last", "channel_blocks", "remove_unused", *_PLACING))
+_ARRANGING = frozenset(
+    {
+        *("spell_out", "whole_products", "channels_last", "channel_blocks", "remove_unused"),
+        *("place_shape_arithmetic", "place_wide_numbers"),
+    }
+)
 
 Pass = Callable[[Model, Evaluate], int]
 
@@ -105,19 +109,15 @@ def load_pass(name: str) -> Pass:
 def preparations(model: Model, backend_type: str) -> Sequence[str]:
     """The names of the passes that prepare a model for a backend, in their order.
 
-    With `model.preparations`, they are the first so many of all, and of the rest those that fuse nothing. A model whose
-    passes did not run gets its whole numbers placed.
+    With `model.preparations`, they are the first so many of all, and of the rest those that fuse nothing.
     """
     names = PREPARATIONS.get(backend_type, ())
-    if not names or (model.preparations is None and model.optimized):
+    if model.preparations is None or not names:
         return names
-    first, later = (names, ()) if model.preparations is None else _cut(names, model.preparations)
-    kept = [name for name in dict.fromkeys((*later, *_PLACING)) if name in _ARRANGING and name not in first]
-    return [*first, *kept]
-
-
-def _cut(names: Sequence[str], count: int) -> tuple[Sequence[str], Sequence[str]]:
-    return names[:count], names[count:]
+    first, later = names[: model.preparations], names[model.preparations :]
+    kept = [name for name in dict.fromkeys(later) if name in _ARRANGING and name not in first]
+    shapes = () if "place_shape_arithmetic" in (*first, *kept) else ("place_shape_arithmetic",)
+    return [*first, *kept, *shapes]
 
 
 def prepare(model: Model, evaluate: Evaluate, backend_type: str) -> Model:

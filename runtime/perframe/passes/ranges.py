@@ -137,7 +137,7 @@ def _divide(layer: Layer, given: Sequence[Range], graph: Graph) -> Range:
 
 def _remainder(layer: Layer, given: Sequence[Range], graph: Graph) -> Range:
     a, b = given
-    most = max(map(abs, b))
+    most = max(0.0, max(map(abs, b)) - (0.0 if graph.specs[layer.outputs[0]].dtype.is_float else 1.0))
     return (0.0, min(a[1], most)) if a[0] >= 0 and b[0] > 0 else (-most, most)
 
 
@@ -146,6 +146,16 @@ def _clip(layer: Layer, given: Sequence[Range], graph: Graph) -> Range:
     bounds = [given[index] if layer.inputs[index : index + 1] not in ([], [""]) else ANY for index in (1, 2)]
     low = min(max(low, bounds[0][0]), bounds[1][1])
     return low, max(low, min(high, bounds[1][1]))
+
+
+def _shift(layer: Layer, given: Sequence[Range], graph: Graph) -> Range:
+    if layer.attributes["direction"] == "RIGHT":
+        return _union([given[0], (0.0, 0.0)])
+    return _corners(lambda x, y: x * 2.0 ** min(max(y, 0.0), 64.0), *given)
+
+
+def _is_real(layer: Layer, graph: Graph) -> bool:
+    return graph.specs[layer.outputs[0]].dtype.is_float
 
 
 def _all(choose: Callable[..., float]) -> Callable[[Layer, Sequence[Range], Graph], Range]:
@@ -182,10 +192,10 @@ _RULES: dict[str, Callable[[Layer, Sequence[Range], Graph], Range | None]] = {
     "OneHot": lambda _layer, given, _graph: given[2],
     "ReduceSum": _sum,
     "CumSum": lambda layer, given, graph: _sum(Layer("", "", layer.inputs[:1], []), given, graph),
-    "ReduceMean": lambda _layer, given, _graph: given[0],
+    "ReduceMean": lambda layer, given, graph: given[0] if _is_real(layer, graph) else _sum(layer, given, graph),
+    "BitShift": _shift,
     **dict.fromkeys(
-        ("Pow", "ReduceProd", "ReduceSumSquare", "ReduceL1", "ReduceL2", "CumProd", "BitShift"),
-        lambda _layer, _given, _graph: ANY,
+        ("Pow", "ReduceProd", "ReduceSumSquare", "ReduceL1", "ReduceL2", "CumProd"), lambda _layer, _given, _graph: ANY
     ),
     **dict.fromkeys(("MatMul", "Gemm", "Einsum", "BitwiseNot"), lambda _layer, _given, _graph: ANY),
 }
