@@ -93,7 +93,7 @@ def test_a_pass_that_fails_is_named_by_its_error(path: Path, monkeypatch: pytest
 
     monkeypatch.setattr(fuse_activation, "run", broken)
     with pytest.raises(
-        pf.errors.PassError, match=r"the pass 'fuse_activation'.*KeyError: 'first'.*which no earlier layer"
+        pf.PassError, match=r"the pass 'fuse_activation'.*KeyError: 'first'.*which no earlier layer"
     ):
         pf.load(path)
     shown = RUNNER.invoke(app, ["compare", str(path), "--against", "unoptimized"])
@@ -101,5 +101,5 @@ def test_a_pass_that_fails_is_named_by_its_error(path: Path, monkeypatch: pytest
     assert len(pf.load(path, optimize=False).layers) == 6
     monkeypatch.undo()
     monkeypatch.setattr(channels_last, "run", broken)
-    with pytest.raises(pf.errors.PassError, match=r"'channels_last', which runs .*to prepare it for cpu"):
+    with pytest.raises(pf.PassError, match=r"'channels_last', which runs .*to prepare it for cpu"):
         pf.Worker(pf.load(path))

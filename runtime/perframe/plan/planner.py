@@ -307,7 +307,7 @@ class Planner:
         spec, shape, root = self._outline.known[name], self._outline.shape(name), self._root(name)
         if spec.is_known or root in self._inputs or self._outputs_share(root, name):
             copy = Layer("Copy", f"copy of {name}", [name], [name])
-            plain = Operand(name, shape, spec.dtype)
+            plain = Operand(name, shape, spec.dtype, spec.value)  # its numbers may not be for this backend
             where = self._backend if self._backend.supports(copy, [plain], [plain]) is None else self._host
             target = self._lasting(f"{name}:output", where, name)
             if shape.size:

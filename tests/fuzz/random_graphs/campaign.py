@@ -41,6 +41,6 @@ def campaign(
             report.failures.append((int(word), outcome.kind, outcome.detail))
             say(f"{outcome.kind} {settings.campaign}-{word}: {outcome.detail}\n")
         total = report.counts.total()
-        if total % 500 == 0:
+        if total % 100 == 0:
             say(f"{total} graphs, {total / (time.monotonic() - began):.1f} a second: {dict(report.counts)}")
     return report

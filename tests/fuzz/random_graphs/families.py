@@ -114,8 +114,7 @@ def affine(g: Drawing) -> Any:
     """A batch normalization, or a scale and a shift of channels."""
     x = g.fresh(2, 3, 4)
     channels = g.shape(x)[1]
-    if g.special and not np.abs(g.values[x]).max(initial=0) < 1e15:
-        raise Refused  # the order of a normalization's steps is open
+    moderate(g, x)
     if g.chance(0.6):
         stats = [g.weights(channels), g.weights(channels), g.weights(channels)]
         variance = g.constant(np.abs(g.rng.normal(size=channels)).astype(FLOAT) + g.one(0.1, 1e-6))
@@ -210,7 +209,7 @@ def product(g: Drawing) -> Any:
         width, turned = g.one(1, 3, 4, 8), g.int(0, 1)
         names = [g.weights(*((width, depth) if turned else (depth, width)))]
         if g.chance(0.7):
-            names.append(g.weights(*g.one((width,), (1,), (), (1, width), (g.shape(x)[0], width))))
+            names.append(g.weights(*g.one((width,), (1,), (), (1, width))))
         more = {"alpha": g.one(None, 0.5, 1.0), "beta": g.one(None, None, 2.0, 0.0)}
         return g("Gemm", x, *names, transB=turned or None, **more)
     if kind == 4:
@@ -301,6 +300,13 @@ def selection(g: Drawing) -> Any:
     if kind == 2:
         return g("CumSum", x, g.constant(axis, np.int64), exclusive=g.int(0, 1), reverse=g.int(0, 1))
     return g("Hardmax", x, axis=axis)
+
+
+def moderate(g: Drawing, x: str) -> str:
+    """A value of moderate numbers, for layers whose steps have no order."""
+    if g.special and not np.abs(g.values[x]).max(initial=0) < 1e15:
+        raise Refused
+    return x
 
 
 def tame(g: Drawing, x: str) -> str:

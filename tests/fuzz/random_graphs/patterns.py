@@ -8,7 +8,7 @@ import numpy as np
 from onnx import TensorProto
 
 from fuzz.random_graphs.drawing import FLOAT, Drawing, Refused
-from fuzz.random_graphs.families import Block, affine, convolution, other_for, product, reduce, tame, unary
+from fuzz.random_graphs.families import Block, affine, convolution, moderate, other_for, product, reduce, tame, unary
 
 GUARDS = (0.0, 1e-7, 1e-6, 1.9e-6, 1e-5, 1e-3)
 
@@ -106,7 +106,7 @@ def around_moves(g: Drawing) -> Any:
         channels, kind = g.shape(y)[1], g.int(0, 8)
         if kind == 0:
             ones = [g.constant(np.abs(g.normal(channels)) + FLOAT(0.1)) for _ in range(4)]
-            y = g("BatchNormalization", y, *ones)
+            y = g("BatchNormalization", moderate(g, y), *ones)
         elif kind == 1:
             y = g("PRelu", y, g.weights(*g.one((1,), (channels, *[1] * (rank - 2)), (g.shape(y)[-1],))))
         elif kind == 2:
@@ -167,7 +167,7 @@ def fused_convolution(g: Drawing) -> Any:
         channels, kind = g.shape(y)[1] if rank > 1 else 1, g.int(0, 6)
         if kind == 0 and rank > 1:
             stats = [g.constant(np.abs(g.normal(channels)) + FLOAT(0.2)) for _ in range(4)]
-            y = g("BatchNormalization", y, *stats)
+            y = g("BatchNormalization", moderate(g, y), *stats)
         elif kind == 1:
             y = g("Mul", y, g(g.one("Sigmoid", "HardSigmoid", "Tanh"), y))
         elif kind == 2:
@@ -194,7 +194,7 @@ def parallel_convolutions(g: Drawing) -> Any:
         other = g("Conv", x, g.weights(out, channels, size, size), g.weights(out), pads=[size // 2] * 4)
     else:
         stats = [g.constant(np.abs(g.normal(channels)) + FLOAT(0.2)) for _ in range(4)]
-        other = g("BatchNormalization", x, *stats)
+        other = g("BatchNormalization", moderate(g, x), *stats)
     read_again(g, other)
     return g("Add", one, other)
 
