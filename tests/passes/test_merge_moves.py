@@ -174,7 +174,7 @@ def test_other_factors_stay() -> None:
 @pytest.mark.parametrize("rank", [3, 4, 5])
 def test_a_normalization_between_transpositions_keeps_its_axis(rank: int, channels: int) -> None:
     """One channel makes its parameters look like numbers; TensorFlow's exports have such layers."""
-    shape = [2, 5, 6, 4][: rank - 1] + [channels]
+    shape = [*[2, 5, 6, 4][: rank - 1], channels]
     constants = {name: np.abs(random(channels, seed=at)) + 0.5 for at, name in enumerate("sbmv")}
     nodes = [
         node("Relu", "x", "a"),
