@@ -92,9 +92,7 @@ def test_a_pass_that_fails_is_named_by_its_error(path: Path, monkeypatch: pytest
         raise KeyError("first")
 
     monkeypatch.setattr(fuse_activation, "run", broken)
-    with pytest.raises(
-        pf.PassError, match=r"the pass 'fuse_activation'.*KeyError: 'first'.*which no earlier layer"
-    ):
+    with pytest.raises(pf.PassError, match=r"the pass 'fuse_activation'.*KeyError: 'first'.*which no earlier layer"):
         pf.load(path)
     shown = RUNNER.invoke(app, ["compare", str(path), "--against", "unoptimized"])
     assert shown.exit_code != 0 and "fuse_activation" in str(shown.exception)

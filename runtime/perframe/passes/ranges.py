@@ -17,13 +17,14 @@ Range = tuple[float, float]  # the least and the largest number
 
 ANY: Range = (-math.inf, math.inf)
 INT32: Range = (-(2.0**31), 2.0**31 - 1)
-HELD = {DataType.INT64: INT32, DataType.UINT64: (0.0, INT32[1])}  # the numbers of 64 bits that a GPU holds
+HELD = {DataType.INT64: INT32}  # the numbers of 64 bits that a GPU holds
 MOST = 2.0**28  # elements of a tensor on a GPU
 _BY_DTYPE: Mapping[DataType, Range] = {
     **WHOLE_RANGES,
     **HELD,
     DataType.INT32: INT32,
     DataType.UINT32: (0.0, 2.0**32 - 1),
+    DataType.UINT64: (0.0, 2.0**64 - 1),
     DataType.BOOL: (0.0, 1.0),
 }
 
