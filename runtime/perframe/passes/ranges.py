@@ -74,6 +74,10 @@ def _of(spec: PartialTensor) -> Range:
     if spec.kind == "tensor" and spec.value is not None and spec.value.size and spec.value.dtype.kind in "iufb":
         low, high = float(spec.value.min()), float(spec.value.max())
         return ANY if math.isnan(low) else (low, high)
+    if spec.entries is not None and spec.entries.size and None not in spec.entries.flat:
+        numbers = [entry for entry in spec.entries.flat if not isinstance(entry, str)]
+        numbers += [0.0, MOST] * (len(numbers) < spec.entries.size)  # the others are sizes of dims
+        return float(min(numbers)), float(max(numbers))
     return _BY_DTYPE.get(spec.dtype, ANY)
 
 
