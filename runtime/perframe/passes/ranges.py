@@ -84,7 +84,8 @@ def _of(spec: PartialTensor) -> Range:
 def _made(graph: Graph, layer: Layer, found: Mapping[str, Range]) -> Range | None:
     """The range of a layer's first output; None if only its dtype decides."""
     if layer.epilogue:
-        return layer.epilogue[-1].limits
+        last = layer.epilogue[-1]
+        return last.limits or _TO_ONE.get(last.op) or _AROUND_ZERO.get(last.op)
     given = [found.get(name, ANY) for name in layer.inputs]
     if layer.op in _MOVES:
         read = [given[index] for index in _MOVES[layer.op] if index < len(given)]
