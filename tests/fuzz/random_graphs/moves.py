@@ -197,7 +197,7 @@ def copies(g: Drawing) -> Any:
     shape = g.shape(x)
     if op == "Reshape":
         return g(op, x, g.ints(*shape))
-    if op == "Transpose":
+    if op == "Transpose" and shape:
         return g(op, x, perm=list(range(len(shape))))
     if op == "Cast":
         return g(op, x, to=helper.np_dtype_to_tensor_dtype(g.values[x].dtype))

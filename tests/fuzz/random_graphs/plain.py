@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import perframe.backends.cpu.backend as backend
+import perframe.backends.cpu.backend as cpu
 from perframe import passes
 from perframe.backends.cpu.lowering import reference
 
@@ -20,21 +20,23 @@ class _Definitions:
         self.compute = family.compute
 
 
+class _Reference:
+    """`reference` as the CPU's backend sees it, with families that only compute."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(reference, name)
+
+    @staticmethod
+    def family_of(layer: Any) -> Any:
+        return _Definitions(reference.family_of(layer))
+
+
+WITHOUT_KERNELS: Any = _Reference()
+
+
 def without_kernels() -> None:
     """Let this process compute every layer by its definition."""
-    found = reference.family_of
-
-    class Module:
-        """`reference` as the backend sees it."""
-
-        def __getattr__(self, name: str) -> Any:
-            return getattr(reference, name)
-
-        @staticmethod
-        def family_of(layer: Any) -> Any:
-            return _Definitions(found(layer))
-
-    backend.reference = Module()  # type: ignore[assignment]
+    cpu.reference = WITHOUT_KERNELS
 
 
 def prepared_like(name: str) -> None:
