@@ -381,6 +381,9 @@ class Worker:
     def __exit__(self, *_: object) -> None:
         self.release()
 
+    def __reduce__(self) -> Any:
+        raise InputError("a worker belongs to its process: pickle its model, and make a worker where it arrives")
+
     def __repr__(self) -> str:
         return f"Worker({self.model.name!r} on {self.backend_type}{', closed' if self._closed else ''})"
 
