@@ -37,7 +37,7 @@ def run(model: Model, evaluate: Evaluate) -> int:
 def _is_gate(graph: Graph, factor: str) -> bool:
     """Whether no factor is so large that only the picture keeps it within float32's range."""
     low, high = ranges(graph)[factor]
-    return -MOST <= low and high <= MOST
+    return low >= -MOST and high <= MOST
 
 
 def _fits(graph: Graph, conv: Layer, source: str, factor: str) -> bool:
