@@ -21,7 +21,7 @@ from PIL import Image
 import perframe as pf
 from perframe.command_line.cli import main
 from perframe.errors import UnsupportedOperatorError
-from perframe.safety.archives import write_npz
+from perframe.safety.archives import read_feed, write_feed, write_npz
 from perframe.safety.console import SafeConsole
 from perframe.safety.names import file_name, member_names, shown
 
@@ -148,6 +148,21 @@ def test_outputs_of_pictures_can_be_written(tmp_path: Path) -> None:
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), tmp_path / "m.onnx")
     pf.process(tmp_path / "in", tmp_path / "out", tmp_path / "m.onnx")
     assert np.load(tmp_path / "out" / "a.npz")["file"].shape == ()
+
+
+def test_inputs_of_every_name_can_be_timed(tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    names = ["file", "../x", "perframe names"]
+    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [2, 3]) for name in names]
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
+    graph = helper.make_graph([helper.make_node("Sum", names, ["y"])], "g", values, [y])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), "m.onnx")
+    text = said(["bench", "m.onnx", "--backend", "cpu", "--rounds", "1"], capsys, monkeypatch)
+    assert "Error" not in text and "m.onnx" in text
+    feed = {name: np.full((2,), index, np.float32) for index, name in enumerate(names)}
+    write_feed(tmp_path / "feed.npz", feed)
+    again = read_feed(tmp_path / "feed.npz")
+    assert list(again) == names and all(np.array_equal(again[name], feed[name]) for name in names)
 
 
 def test_names_become_safe_and_stay_apart() -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import importlib.util
 import logging
+import os
 import sys
 import textwrap
 import threading
 import time
 from collections.abc import Callable, Iterator
+from operator import attrgetter
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -213,6 +215,27 @@ def test_without_watchfiles_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) 
         ("a = [1]", "import math\nb = math.pi > 3", {"a": "kept", "b": True}),
         ("a = [1]\nb = len(a)", "b = len(a) + 1\na = [1]", {"a": "kept", "b": 2}),
         ("def f(): return 1", "def f(): return 2\na = f()", {"a": 2}),
+        ("if True:\n    a = 1\nb = [0]", "if True:\n    a = 2\nb = [a]", {"a": 2, "b": [2]}),
+        ("if True:\n    a = [1]\nb = 1", "if True:\n    a = [1]\nb = 2", {"a": "kept", "b": 2}),
+        ("a = 1", "if __name__ != 'b':\n    a = 2", {"a": 1}),
+        ("a = 1", "if True:\n    a = 2\n    calls.append(a)", {"a": 1, "calls": []}),
+        ("a = 1", "try:\n    import nothing_like_it\nexcept ImportError:\n    a = 2", {"a": 2}),
+        ("class C:\n    x: int = 1", "class C:\n    x: float = 1", {"C.__annotations__": {"x": float}}),
+        (
+            "class C: pass",
+            "from __future__ import annotations\nclass C:\n    x: int",
+            {"C.__annotations__": {"x": "int"}},
+        ),
+        (
+            "from __future__ import annotations\nclass C:\n    x: int",
+            "from __future__ import annotations\nclass C:\n    y: int",
+            {"C.__annotations__": {"y": "int"}},
+        ),
+        (
+            "from __future__ import annotations\nclass C:\n    x: int",
+            "class C:\n    x: int",
+            {"C.__annotations__": {"x": int}},
+        ),
     ],
 )
 def test_what_runs_again(old: str, new: str, wanted: dict[str, Any]) -> None:
@@ -223,4 +246,44 @@ def test_what_runs_again(old: str, new: str, wanted: dict[str, Any]) -> None:
         kept = vars(module)["a"]
     run_changes(module, Path("edited.py"), old, new)
     for name, value in wanted.items():
-        assert vars(module)[name] is kept if value == "kept" else vars(module)[name] == value, name
+        found = attrgetter(name)(module)
+        assert found is kept if value == "kept" else found == value, name
+
+
+@pytest.mark.parametrize(
+    ("first", "encodings"),
+    [
+        ("", ("utf-8-sig", "utf-8-sig")),
+        ("", ("utf-8", "utf-8-sig")),
+        ("", ("utf-8-sig", "utf-8")),
+        ("# -*- coding: latin-1 -*-\n# \u00c4rger", ("latin-1", "latin-1")),
+        ("# vim: set fileencoding=cp1252 :\n# \u20ac", ("cp1252", "cp1252")),
+        ("# \u65e5\u672c", ("utf-8", "utf-8")),
+    ],
+)
+def test_files_in_their_own_encoding(app: App, tmp_path: Path, first: str, encodings: tuple[str, str]) -> None:
+    path, (before, after) = tmp_path / "encoded_script.py", encodings
+    text = first + textwrap.dedent(SCRIPT)
+    path.write_bytes(text.encode(before))
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None and spec.loader is not None
+    module = sys.modules[path.stem] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    try:
+        app.run(module.Demo(), frames=1)
+        path.write_bytes(text.replace("FACTOR = 2", "FACTOR = 7").replace("\n", "\r\n").encode(after))
+        loop_until(app, lambda: module.log[-1][1] == 7)
+        assert not list(app.failures)
+    finally:
+        del sys.modules[path.stem]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows keeps no time of the last change of any kind")
+def test_a_change_of_the_same_size_and_time_is_seen(app: App, edited: Callable[..., Any], tmp_path: Path) -> None:
+    module = edited(SCRIPT)
+    app.run(module.Demo(), frames=1)
+    path = Path(module.__file__)
+    facts = path.stat()
+    path.write_text(path.read_text(encoding="utf-8").replace("FACTOR = 2", "FACTOR = 7"), encoding="utf-8")
+    os.utime(path, ns=(facts.st_atime_ns, facts.st_mtime_ns))
+    loop_until(app, lambda: module.log[-1][1] == 7)

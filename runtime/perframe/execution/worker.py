@@ -79,6 +79,8 @@ class Worker:
     ) -> None:
         if not isinstance(model, Model):
             model = _loaded(model)
+        if model.check_file is not None:
+            model.check_file()
         self.model = model
         self._lock = new_lock()
         self.backend_type = backend_type_of(backend_type)
@@ -378,6 +380,9 @@ class Worker:
 
     def __exit__(self, *_: object) -> None:
         self.release()
+
+    def __reduce__(self) -> Any:
+        raise InputError("a worker belongs to its process: pickle its model, and make a worker where it arrives")
 
     def __repr__(self) -> str:
         return f"Worker({self.model.name!r} on {self.backend_type}{', closed' if self._closed else ''})"

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -27,6 +28,10 @@ FORKED = (
     "multiprocessing.get_context('spawn')"
 )
 _process: int | None = None  # the id of the process that uses GL
+
+making_contexts = threading.RLock()
+"""Held while a moderngl context is made: moderngl keeps the latest of all threads, and we ask for it. A forked child
+never gets here (see `claim_process`)."""
 
 
 def claim_process() -> None:
@@ -65,7 +70,8 @@ def create_headless(create_context: Callable[..., Context]) -> Context:
     reasons = []
     for version in versions():
         try:
-            return create_context(require=version, standalone=True, **settings)
+            with making_contexts:
+                return create_context(require=version, standalone=True, **settings)
         except Exception as error:  # moderngl raises Exception itself
             reasons.append(f"GL {version / 100:.1f}: {error}")
     raise BackendError(

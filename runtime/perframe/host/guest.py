@@ -9,7 +9,7 @@ import numpy as np
 
 from perframe.errors import BackendError, InputError, PerframeError
 from perframe.graphics.current_context import find_current
-from perframe.graphics.headless_context import claim_process, entry_point
+from perframe.graphics.headless_context import claim_process, entry_point, making_contexts
 from perframe.host import pixels as picture
 from perframe.host.app import App
 from perframe.host.blitting import Area, Blitter
@@ -128,10 +128,11 @@ def _context_of_this_thread() -> moderngl.Context:
     import moderngl
 
     try:
-        moderngl.init_context()
+        with making_contexts:
+            moderngl.init_context()
+            ctx: moderngl.Context = moderngl.get_context()
     except Exception as error:  # moderngl raises Exception itself
         raise BackendError(f"moderngl cannot use the current GL context: {error}") from None
-    ctx: moderngl.Context = moderngl.get_context()
     if ctx.version_code < 330:
         raise BackendError(
             f"the window's GL context has version {ctx.version_code / 100:.1f}: ask the toolkit for a core profile of "

@@ -1,14 +1,16 @@
 """New code for scripts while they run: what has changed in a file runs again, and what the scripts hold is kept."""
 
 from __future__ import annotations
+import __future__
 
 import ast
 import logging
 import sys
 from collections.abc import Callable, Iterator
+from importlib.util import decode_source
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeGuard
 
 from perframe.errors import InputError
 from perframe.host.failures import Failures
@@ -19,6 +21,7 @@ log = logging.getLogger("perframe")
 
 _Function = (ast.FunctionDef, ast.AsyncFunctionDef)
 _Assignment = (ast.Assign, ast.AnnAssign)
+_Definition = (ast.ClassDef, *_Function)
 
 
 class Reloader:
@@ -43,9 +46,17 @@ class Reloader:
             log.warning("%s is not loaded anew when it changes: it must stand at the top of a file", name_of(script))
             return
         path = Path(file).resolve()
-        if path not in self._modules:
-            self._modules[path], self._texts[path] = module, path.read_text(encoding="utf-8")
-            self._watcher.add(path)
+        if path in self._modules:
+            return
+        try:
+            self._texts[path] = _source(path)
+        except (OSError, SyntaxError, UnicodeDecodeError) as error:
+            log.warning(
+                "%s is not loaded anew when it changes: %s cannot be read: %s", name_of(script), path.name, error
+            )
+            return
+        self._modules[path] = module
+        self._watcher.add(path)
 
     def watch(self, path: Path, callback: Callable[[Path], object], owner: object | None) -> None:
         """Call a function whenever a file has changed."""
@@ -77,7 +88,7 @@ class Reloader:
         self._watcher.release()
 
     def _load(self, path: Path) -> None:
-        module, text = self._modules[path], path.read_text(encoding="utf-8")
+        module, text = self._modules[path], _source(path)
         run_changes(module, path, self._texts[path], text)
         self._texts[path] = text
         for script in self._scripts:
@@ -93,40 +104,77 @@ class Reloader:
             self._scripts.start_again(script)
 
 
+def _source(path: Path) -> str:
+    """The text of a Python file, in the encoding that its first lines name, and without a byte order mark."""
+    return decode_source(path.read_bytes())
+
+
 def run_changes(module: ModuleType, path: Path, old: str, new: str) -> None:
-    """Run those imports, assignments, functions and classes at the top of a file that differ between two versions.
+    """Run those imports, assignments, functions and classes at the top of a file that differ between two versions, also
+    those under an `if` or a `try` that holds nothing else.
 
     What has not changed keeps its values. Calls at the top, such as `App().run(...)`, do not run again. If anything
     fails, the module is as it was.
     """
-    body = list(_changes(ast.parse(old), ast.parse(new, str(path))))
-    before = dict(vars(module))
+    before, after = ast.parse(old), ast.parse(new, str(path))
+    body = list(_changes(before, after))
+    kept = dict(vars(module))
     try:
-        exec(compile(ast.Module(body, []), str(path), "exec"), vars(module))
+        code = compile(ast.Module(body, []), str(path), "exec", _future_flags(after), dont_inherit=True)
+        exec(code, vars(module))
     except BaseException:
         vars(module).clear()
-        vars(module).update(before)
+        vars(module).update(kept)
         raise
+
+
+def _future_flags(tree: ast.Module) -> int:
+    """The compiler's flags for the `from __future__ import`s of a file."""
+    names = [alias.name for statement in tree.body if _is_future(statement) for alias in statement.names]
+    flags = 0
+    for name in names:
+        flags |= getattr(__future__, name).compiler_flag
+    return flags
+
+
+def _is_future(statement: ast.stmt) -> TypeGuard[ast.ImportFrom]:
+    return isinstance(statement, ast.ImportFrom) and statement.module == "__future__"
 
 
 def _changes(old: ast.Module, new: ast.Module) -> Iterator[ast.stmt]:
     known = {_identity(statement) for statement in old.body}
+    if _future_flags(old) != _future_flags(new):
+        known.clear()  # all code means something else
     changed: set[str] = set()  # names that have other values now
     for statement in new.body:
-        is_class = isinstance(statement, ast.ClassDef)
-        if not is_class and not isinstance(statement, (*_Function, *_Assignment, ast.Import, ast.ImportFrom)):
+        if _is_future(statement) or not _is_declarative(statement):
             continue
         uses = {name.id for part in _run_at_once(statement) for name in ast.walk(part) if isinstance(name, ast.Name)}
         if _identity(statement) in known and not uses & changed:
             continue
-        if isinstance(statement, ast.ClassDef):
-            changed.add(statement.name)
-        elif isinstance(statement, _Assignment):
+        if not isinstance(statement, (*_Function, ast.Import, ast.ImportFrom)):
             changed |= _targets(statement)
         yield statement
 
 
+def _is_declarative(statement: ast.stmt) -> bool:
+    """Whether a statement at the top of a file may run again."""
+    match statement:
+        case ast.If(test, body, orelse):
+            asks_for_main = any(isinstance(node, ast.Name) and node.id == "__name__" for node in ast.walk(test))
+            return not asks_for_main and all(map(_is_declarative, [*body, *orelse]))
+        case ast.Try(body, handlers, orelse, finalbody):
+            inner = [line for handler in handlers for line in handler.body]
+            return all(map(_is_declarative, [*body, *inner, *orelse, *finalbody]))
+        case ast.Pass() | ast.Raise():
+            return True
+    return isinstance(statement, (*_Definition, *_Assignment, ast.Import, ast.ImportFrom))
+
+
 def _targets(statement: ast.stmt) -> set[str]:
+    """The classes and variables that a statement sets. Functions are looked up anew when they are called."""
+    if isinstance(statement, ast.ClassDef):
+        return {statement.name}
     names = (node for node in ast.walk(statement) if isinstance(node, ast.Name))
     return {name.id for name in names if isinstance(name.ctx, ast.Store)}
 

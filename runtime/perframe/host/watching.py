@@ -73,4 +73,4 @@ def _signature(path: Path) -> tuple[int, ...] | None:
         facts = path.stat()
     except OSError:  # an editor may be replacing it
         return None
-    return facts.st_mtime_ns, facts.st_size, facts.st_ino
+    return facts.st_mtime_ns, facts.st_ctime_ns, facts.st_size, facts.st_ino  # tools may set the first one back

@@ -14,7 +14,7 @@ import moderngl
 import numpy as np
 
 from perframe.errors import BackendError, PerframeError
-from perframe.graphics.headless_context import claim_process, install_advice, versions
+from perframe.graphics.headless_context import claim_process, install_advice, making_contexts, versions
 from perframe.host import pixels as picture
 from perframe.host.gamepads import GamepadState, changes
 from perframe.host.input import (
@@ -65,18 +65,16 @@ class Window:
     The argument `size` is in the window system's units; `Window.size` is the resulting size in pixels.
     """
 
-    _open_windows = 0
-
     def __init__(self, size: tuple[int, int], title: str, vsync: bool = True) -> None:
         claim_process()
         self.thread = threading.get_ident()
         self._handle = _create_window(size, title)
-        Window._open_windows += 1
         self._context = _WindowContext(self._handle)
         self._context.__enter__()
         self.vsync = vsync
-        moderngl.init_context(self._context)
-        self.ctx = moderngl.get_context()
+        with making_contexts:
+            moderngl.init_context(self._context)
+            self.ctx = moderngl.get_context()
         self.framebuffer = self.ctx.screen
         self._size = self._reported = glfw.get_framebuffer_size(self._handle)
         self._events: list[Event] = []
@@ -177,7 +175,7 @@ class Window:
         self._shown = True
 
     def release(self) -> None:
-        """Close the window. The last window also terminates glfw."""
+        """Close the window. glfw stays initialised, because the application may have windows of its own."""
         if self._released:
             return
         self._released = True
@@ -185,9 +183,6 @@ class Window:
         self.ctx.release()
         self._context.__exit__()
         glfw.destroy_window(self._handle)
-        Window._open_windows -= 1
-        if Window._open_windows == 0:
-            glfw.terminate()
 
     def _listen(self) -> None:
         glfw.set_key_callback(self._handle, self._on_key)
@@ -279,20 +274,21 @@ def _create_window(size: tuple[int, int], title: str) -> Any:
         if not glfw.init():
             raise BackendError(f"no window: {_reason()}; a display is needed{_VIRTUAL}")
         reasons = []
-        for api, version in itertools.product(_APIS, versions()):
-            major, minor = version // 100, version // 10 % 10
-            glfw.default_window_hints()
-            glfw.window_hint(glfw.CONTEXT_CREATION_API, api)
-            glfw.window_hint(glfw.CONTEXT_VERSION_MAJOR, major)
-            glfw.window_hint(glfw.CONTEXT_VERSION_MINOR, minor)
-            glfw.window_hint(glfw.OPENGL_PROFILE, glfw.OPENGL_CORE_PROFILE)
-            glfw.window_hint(glfw.OPENGL_FORWARD_COMPAT, True)
-            handle = glfw.create_window(*size, title, None, None)
-            if handle:
-                return handle
-            reasons.append(f"GL {major}.{minor}: {_reason()}")
-        if Window._open_windows == 0:
-            glfw.terminate()
+        try:
+            for api, version in itertools.product(_APIS, versions()):
+                major, minor = version // 100, version // 10 % 10
+                glfw.default_window_hints()
+                glfw.window_hint(glfw.CONTEXT_CREATION_API, api)
+                glfw.window_hint(glfw.CONTEXT_VERSION_MAJOR, major)
+                glfw.window_hint(glfw.CONTEXT_VERSION_MINOR, minor)
+                glfw.window_hint(glfw.OPENGL_PROFILE, glfw.OPENGL_CORE_PROFILE)
+                glfw.window_hint(glfw.OPENGL_FORWARD_COMPAT, True)
+                handle = glfw.create_window(*size, title, None, None)
+                if handle:
+                    return handle
+                reasons.append(f"GL {major}.{minor}: {_reason()}")
+        finally:
+            glfw.default_window_hints()  # hints last, and the application's next window has its own
     raise BackendError(f"no window with OpenGL 3.3 or newer ({'; '.join(reasons)}): {install_advice()}")
 
 

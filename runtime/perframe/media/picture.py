@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import re
 import secrets
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -146,12 +148,21 @@ def write_whole(path: Path, write: Callable[[Path], object]) -> None:
             beside.unlink()
 
 
+_STALE = 3600.0  # seconds
 _BESIDE = re.compile(r"\.perframe-[0-9a-f]{8}\.")
 
 
 def path_beside(path: Path) -> Path:
     """A new path beside a file, under which it can be written before it is put in its place."""
     return path.with_name(f".perframe-{secrets.token_hex(4)}.{path.name}")
+
+
+def remove_stale(path: Path) -> None:
+    """Remove what processes that were killed long ago have left beside a file."""
+    for other in path.parent.glob(f".perframe-????????.{glob.escape(path.name)}"):
+        with suppress(OSError):
+            if _BESIDE.match(other.name) and time.time() - other.stat().st_mtime > _STALE:
+                other.unlink()
 
 
 def remove_unfinished(folder: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from perframe.errors import InputError
 from perframe.media.feeds import RATE
 from perframe.media.frames import Colors, tag, yuv_frame
-from perframe.media.picture import PICTURES, VIDEOS, Picture, Size, path_beside, settle
+from perframe.media.picture import PICTURES, VIDEOS, Picture, Size, path_beside, remove_stale, settle
 from perframe.media.sinks import FileSink, FolderSink, PictureSink, Sink, WindowSink
 from perframe.media.source import as_rate
 from perframe.media.videos import require_av
@@ -84,6 +84,7 @@ class VideoSink(FileSink):
     def _open(self, size: Size, first: Picture) -> None:
         if min(size) < 2:
             raise InputError(f"{self.name}: a video is at least 2 pixels wide and high, and not {size[0]}×{size[1]}")
+        remove_stale(self.path)
         self._container = self._av.open(f"file:{self._beside}", "w")
         codec = _CODECS.get(self.path.suffix.lower(), "libx264")
         self._stream = stream = self._container.add_stream(

@@ -196,6 +196,7 @@ class Model:
         self.optimized = False  # whether all passes have run; who changes the layers by hand sets it back
         self.preparations: int | None = None  # the passes of a backend that may change it, in number; None for all
         self.report: OptimizationReport | None = None  # of the passes; None if they did not run
+        self.check_file: Callable[[], None] | None = None  # raises ModelError if a mapped file has changed in place
         self._inferred: dict[Hashable, tuple[PartialTensor, ...]] = {}  # outputs by `inference_key`
         self._remembers = False
         self._before: dict[int, _Inferred] = {}  # the last inference of each layer, by its id

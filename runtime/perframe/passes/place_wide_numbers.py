@@ -51,7 +51,5 @@ def _is_held(graph: Graph, name: str, found: dict[str, Range]) -> bool:
     held = HELD.get(spec.dtype) if spec.kind == "tensor" else None
     if held is None or spec.value is not None:  # the backend looks at constants itself
         return True
-    if spec.entries is not None and None not in spec.entries.flat:  # numbers, and sizes of dims
-        return all(isinstance(entry, str) or held[0] <= entry <= held[1] for entry in spec.entries.flat)
     low, high = found[name]
     return held[0] <= low and high <= held[1]

@@ -74,13 +74,18 @@ def _of(spec: PartialTensor) -> Range:
     if spec.kind == "tensor" and spec.value is not None and spec.value.size and spec.value.dtype.kind in "iufb":
         low, high = float(spec.value.min()), float(spec.value.max())
         return ANY if math.isnan(low) else (low, high)
+    if spec.entries is not None and spec.entries.size and None not in spec.entries.flat:
+        numbers = [entry for entry in spec.entries.flat if not isinstance(entry, str)]
+        numbers += [0.0, MOST] * (len(numbers) < spec.entries.size)  # the others are sizes of dims
+        return float(min(numbers)), float(max(numbers))
     return _BY_DTYPE.get(spec.dtype, ANY)
 
 
 def _made(graph: Graph, layer: Layer, found: Mapping[str, Range]) -> Range | None:
     """The range of a layer's first output; None if only its dtype decides."""
     if layer.epilogue:
-        return layer.epilogue[-1].limits
+        last = layer.epilogue[-1]
+        return last.limits or _TO_ONE.get(last.op) or _AROUND_ZERO.get(last.op)
     given = [found.get(name, ANY) for name in layer.inputs]
     if layer.op in _MOVES:
         read = [given[index] for index in _MOVES[layer.op] if index < len(given)]

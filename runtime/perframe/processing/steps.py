@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import importlib.util
 import inspect
+import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Protocol
+from zlib import crc32
 
 import numpy as np
 
@@ -222,7 +224,8 @@ def load_script(path: Path, name: str = "") -> Any:
 
     Raises InputError if there is none, or if the file cannot be read or run.
     """
-    module_name = f"perframe_process_{path.stem}"
+    # files of one name in two folders may be scripts of two films at once
+    module_name = f"perframe_process_{path.stem}_{crc32(os.fsencode(path.resolve())):08x}"
     spec = importlib.util.spec_from_file_location(module_name, path)
     if spec is None or spec.loader is None or not path.is_file():
         raise InputError(f"there is no script {str(path)!r}: a Python file with a class derived from perframe.Script")

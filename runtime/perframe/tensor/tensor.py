@@ -152,6 +152,11 @@ class Tensor:
     def __exit__(self, *_: object) -> None:
         self.release()
 
+    def __reduce__(self) -> Any:
+        """Pickle a copy of the values, which lies in host memory again. Raises InputError for a tensor on a GPU."""
+        self._require_host("pickle")
+        return _unpickled, (self.download_to_array(), self.name)
+
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         self._require_host("__array__")
         array = self.download_to_array()
@@ -173,3 +178,9 @@ class Tensor:
 
     def __repr__(self) -> str:
         return f"Tensor({self.name + ': ' if self.name else ''}{self.dtype} {self.shape} on {self.backend_type})"
+
+
+def _unpickled(array: Array, name: str) -> Tensor:
+    tensor = Tensor(array)
+    tensor.name = name
+    return tensor

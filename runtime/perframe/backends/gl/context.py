@@ -22,7 +22,14 @@ from perframe.backends.gl.variants import Choices
 from perframe.errors import BackendError, ClosedError
 from perframe.graphics import current_context
 from perframe.graphics.functions import Entries, generate, get
-from perframe.graphics.headless_context import FORKED, IS_EGL, claim_process, create_headless, entry_point
+from perframe.graphics.headless_context import (
+    FORKED,
+    IS_EGL,
+    claim_process,
+    create_headless,
+    entry_point,
+    making_contexts,
+)
 from perframe.graphics.software import is_software
 from perframe.tensor.locks import new_lock
 
@@ -378,13 +385,16 @@ def _headless() -> Device:
     a window's context instead.
     """
     previous = current_context.current()
-    # moderngl.create_context() in a window returns the context that was made last: that must not be ours.
-    default = moderngl._store.default_context  # type: ignore[attr-defined]
     try:
-        ctx = create_headless(moderngl.create_context)
+        with making_contexts:
+            # moderngl.create_context() in a window returns the context that was made last: that must not be ours.
+            default = moderngl._store.default_context  # type: ignore[attr-defined]
+            try:
+                ctx = create_headless(moderngl.create_context)
+            finally:
+                moderngl._store.default_context = default  # type: ignore[attr-defined]
         if current_context.current().context is None:
             raise BackendError(_BESIDE_A_WINDOW)
         return Device(ctx, owned=True)
     finally:
-        moderngl._store.default_context = default  # type: ignore[attr-defined]
         current_context.restore(previous)

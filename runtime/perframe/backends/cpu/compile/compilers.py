@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 from perframe.backends.kernel_files import Entry
 from perframe.errors import BackendError, InputError
+from perframe.tensor.locks import new_lock
 
 if TYPE_CHECKING:
     import subprocess
@@ -286,9 +287,17 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     process.wait()
 
 
-@cache
+_making = new_lock()
+
+
 def compilers() -> Compilers:
     """Return the Compilers of this process. The first call makes them."""
+    with _making:  # two threads would make two, and one would know nothing of the other's kernels
+        return _compilers()
+
+
+@cache
+def _compilers() -> Compilers:
     made = Compilers()
     atexit.register(_leave, made, os.getpid())
     return made
@@ -301,4 +310,4 @@ def _leave(left: Compilers, process: int) -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=compilers.cache_clear)
+    os.register_at_fork(after_in_child=_compilers.cache_clear)

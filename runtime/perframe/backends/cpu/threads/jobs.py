@@ -22,7 +22,11 @@ EXIT_SECONDS = 10  # the time that the exit of the process waits for a running j
 
 log = logging.getLogger("perframe")
 _numbers = itertools.count()
-_generation = 0  # counts forks: a child has the number of its parent plus one
+_under_way: set[Job] = set()  # jobs of the pool that have not ended
+_FORKED = (
+    "a run was under way when this process was forked, and ended with its parent: make a worker of its own in the "
+    "child, or wait before you fork"
+)
 
 
 class Job:
@@ -44,7 +48,6 @@ class Job:
         self._thread = 0
         self._error: BaseException | None = None
         self._is_known = False  # whether a waiting thread got the error
-        self._process = _generation
         self.running = False  # whether its function has been called
         self.done = False  # whether it has finished or failed
 
@@ -63,11 +66,6 @@ class Job:
     def wait(self) -> None:
         """Block until the job has finished, or run it here if no thread has begun it. Raises the job's error."""
         if not self.done:
-            if self._process != _generation:
-                raise BackendError(
-                    "a run was under way when this process was forked, and ended with its parent: make a worker of its "
-                    "own in the child, or wait before you fork"
-                )
             if self._thread == threading.get_ident():
                 raise BackendError("a job waits for itself: let its function take arrays, and not tensors it writes")
             run_unclaimed(self)
@@ -97,14 +95,32 @@ class Job:
                 fence.wait()
             self.running = True
             self._function(*self._arguments)
-        except BaseException as error:  # `wait` raises it
+        except Exception as error:  # `wait` raises it
             self._error = error
+        except BaseException as error:
+            # Ctrl-C is for the thread that waits, once. Whoever uses the job's results later gets an ordinary error.
+            self._error = BackendError(f"a run was interrupted by {type(error).__name__}: schedule it again")
+            self._error.__cause__, self._is_known = error, True
+            if threading.current_thread() is threading.main_thread():
+                raise
         finally:
             self._depends_on, self._after, self._arguments = (), (), ()
-            self._function, self._thread = _nothing, 0
-            self.running, self.done = False, True
-            self._finished.release()
+            self._end()
         return True
+
+    def _end(self) -> None:
+        if self.done:
+            return  # its own function has forked, and this is the child
+        self._function, self._thread = _nothing, 0
+        self.running, self.done = False, True
+        _under_way.discard(self)
+        self._finished.release()
+
+    def end_in_child(self) -> None:
+        """Fail in a forked child: the thread that ran the job, or would have run it, is the parent's."""
+        if not self.done:
+            self._error, self._is_known = BackendError(_FORKED), True
+            self._end()
 
     def __del__(self) -> None:
         error = getattr(self, "_error", None)
@@ -194,9 +210,10 @@ def _shared_pool() -> _Pool:
 
 def _forget() -> None:
     """Forget the pool in a forked child, which has none of its threads and makes its own."""
-    global _pool, _lock, _generation
+    global _pool, _lock
     _pool, _lock = None, threading.Lock()
-    _generation += 1
+    for job in list(_under_way):
+        job.end_in_child()
 
 
 if hasattr(os, "register_at_fork"):
@@ -211,5 +228,7 @@ def schedule(
     If a fence of `depends_on` fails, the job fails too. The fences in `after` may fail.
     """
     job = Job(function, arguments, depends_on, after)
-    _shared_pool().put(job)
+    pool = _shared_pool()
+    _under_way.add(job)
+    pool.put(job)
     return job

@@ -1,0 +1,112 @@
+"""All mutable state that the threads of a process share, and why that is safe. New state fails the test until it has a
+reason: two apps, processes of films and workers run in threads at once.
+"""
+
+from __future__ import annotations
+
+import ast
+from types import ModuleType
+
+from shared_state import is_constant, shared_state, type_of, written_in
+
+IMPORTS = "filled while modules are imported, under Python's import lock, and only read after that"
+LOCK = "a lock"
+BY_MODEL = "a cache by weak keys: threads that miss at once make equal values, and `setdefault` keeps one of them"
+CONTEXT = "a context variable: each thread, and each coroutine, has its own value"
+NUMBERS = "a counter: `next` is one step of the interpreter"
+ONCE = "made once, without regard to who asks"
+
+REASONS = {
+    "backends/cpu/compile/compile_process.py:_writing": "of the process that compiles, which runs nothing else",
+    "backends/cpu/compile/compilers.py:_compilers": "made once, under `_making`; a lock guards what they are asked",
+    "backends/cpu/compile/compilers.py:_making": LOCK,
+    "backends/cpu/compile/jit.py:_linker": "native code by its names; used under `_lock`",
+    "backends/cpu/compile/jit.py:_lock": LOCK,
+    "backends/cpu/compile/jit.py:_parents": "grows in a forked child before it has threads",
+    "backends/cpu/compile/jit.py:compiled": "a note for tests: only appended to",
+    "backends/cpu/threads/helpers.py:_lock": LOCK,
+    "backends/cpu/threads/helpers.py:_team": "made once, under `_lock`; one program at a time reserves it",
+    "backends/cpu/threads/jobs.py:_lock": LOCK,
+    "backends/cpu/threads/jobs.py:_numbers": NUMBERS,
+    "backends/cpu/threads/jobs.py:_pool": "made once, under `_lock`; its queue is made for threads",
+    "backends/cpu/threads/jobs.py:_under_way": "added and removed in one step; only a forked child reads it",
+    "backends/gl/context.py:_default": "by thread, under `_sharing`",
+    "backends/gl/context.py:_devices": "only a forked child reads it, before it has threads",
+    "backends/gl/context.py:_sharing": LOCK,
+    "backends/gl/replay.py:_engine": "made once, under `_lock`; its code has no state",
+    "backends/gl/replay.py:_lock": LOCK,
+    "backends/gl/replay.py:_native": "made once, under `_lock`; its code has no state",
+    "command_line/cli.py:app": IMPORTS,
+    "execution/partition.py:_pieces": BY_MODEL,
+    "execution/planned_part.py:_templates": BY_MODEL + "; templates have a lock of their own",
+    "execution/watchers.py:watchers": "profiles add and remove themselves in one step; a run may miss one that ends",
+    "exporters/spelling.py:_RULES": IMPORTS,
+    "functional/calls.py:FUNCTIONS": IMPORTS,
+    "functional/calls.py:_calling": CONTEXT,
+    "functional/tensor.py:_numbers": NUMBERS,
+    "graphics/headless_context.py:_process": "the id of the process, whichever thread notes it",
+    "graphics/headless_context.py:making_contexts": LOCK,
+    "host/coroutines.py:_timeline": CONTEXT,
+    "host/event_loop.py:owner_of_code": CONTEXT,
+    "importers/adapters/__init__.py:_ADAPTERS": IMPORTS,
+    "importers/litert/table.py:_TABLE": IMPORTS,
+    "layers/base.py:_REGISTRY": IMPORTS,
+    "layers/base.py:_import_installed": IMPORTS,
+    "model/report.py:_refusals": CONTEXT,
+    "passes/prepared.py:_known": "a cache, under `_lock`",
+    "passes/prepared.py:_lock": LOCK,
+    "passes/recognise_functions.py:_probes": "an array that is only read",
+    "passes/recognise_norms.py:_probes": "an array that is only read",
+    "plan/allowance.py:_slices": NUMBERS,
+    "plan/constants.py:_known": "a cache, under `_lock`",
+    "plan/constants.py:_lock": LOCK,
+    "plan/planner.py:_reported": "what was logged: two threads may log a fallback twice",
+    "plan/refit.py:end_tracing_at_exit": ONCE,
+    "profiling/recording.py:active": "profiles that record: each adds and removes itself in one step",
+    "tensor/guarded.py:_protect": ONCE,
+    "tensor/locks.py:_all": "locks: only a forked child reads them, before it has threads",
+    "tensor/readback.py:FrameState": "each thread has its own; all have the watchers, and copy them before use",
+    "tensor/storage.py:_locking": LOCK,
+}
+KINDS = {
+    "Declaration": IMPORTS,
+    "Fields": "names of words, never changed",
+    "Vector": "writes instructions; it holds a width",
+    "WholeVector": "writes instructions; it holds a width",
+    "object": "a mark that is compared by identity",
+    "_Mark": "a mark that is compared by identity",
+}
+
+
+def test_all_shared_state_has_a_reason() -> None:
+    found = {place: type_of(value) for place, value in shared_state().items()}
+    new = {place: kind for place, kind in found.items() if place not in REASONS and kind not in KINDS}
+    assert not new, f"mutable state of modules or classes without a reason in this file: {new}"
+    assert set(REASONS) <= set(found), f"reasons for what is no longer there: {set(REASONS) - set(found)}"
+    assert set(KINDS) <= set(found.values()), f"kinds that are no longer there: {set(KINDS) - set(found.values())}"
+
+
+def test_the_instrument_sees_what_functions_write() -> None:
+    text = """
+TABLE, SEEN, COUNT, MARK = {}, [], 0, object()
+class Kept:
+    names = set()
+    @classmethod
+    def add(cls, name): cls.names.add(name)
+def look(key): return TABLE[key]
+def note(x): SEEN.append(x)
+def count():
+    global COUNT
+    COUNT += 1
+def local():
+    TABLE = {}
+    TABLE["a"] = 1
+"""
+    module = ModuleType("perframe.sample")
+    exec(text, vars(module))
+    assert set(written_in("sample.py", module, ast.parse(text), {})) == {
+        "sample.py:Kept.names",
+        "sample.py:SEEN",
+        "sample.py:COUNT",
+    }
+    assert not is_constant(module.MARK) and is_constant(module.TABLE)
