@@ -61,7 +61,7 @@ class Drawing:
 
     def normal(self, *shape: int, scale: float = 1.0) -> Any:
         """Random numbers; some are special where they may be."""
-        made = (self.rng.normal(size=shape) * scale).astype(FLOAT)
+        made = np.asarray(self.rng.normal(size=shape) * scale, FLOAT)
         if self.special and made.size and self.chance(0.5):
             flat = made.reshape(-1)
             for _ in range(self.int(1, 3)):
@@ -92,8 +92,8 @@ class Drawing:
         """Random weights as a constant; now and then as an input. They are finite: whether a weight meets the padding
         or an absent state is open.
         """
-        array = self.normal(*shape, scale=scale)
-        array[~np.isfinite(array)] = 1e30
+        array = np.nan_to_num(self.normal(*shape, scale=scale), nan=1e30, posinf=1e30, neginf=-1e30)
+        array = np.asarray(array, FLOAT)
         return self.input(array) if self.chance(0.04) else self.constant(array)
 
     def ints(self, *values: int) -> str:
