@@ -26,6 +26,7 @@ ADDRESSES = 8 << 30  # bytes that a child may map
 RESIDENT = 2 << 30  # bytes that it may use
 START = 120.0  # seconds within which a child is ready
 PATIENCE = 5.0  # seconds for onnxruntime, after perframe has run a case
+SHRINKING = 120.0  # seconds to make a random graph smaller
 
 
 @dataclass
@@ -67,6 +68,7 @@ class Child:
         self.case: int | str | None = None
         self._since, self._known, self._ready = time.monotonic(), Outcome("ran"), False
         self._seconds, self._rest = settings.seconds, b""
+        self._patience = SHRINKING if settings.graphs else PATIENCE
 
     @property
     def pipe(self) -> Any:
@@ -116,7 +118,7 @@ class Child:
     def overdue(self) -> Outcome | None:
         """End the process if it is too slow or too large, and return the outcome; else None."""
         taken = time.monotonic() - self._since
-        limit = PATIENCE if self._known.kind else self._seconds if self._ready else START
+        limit = self._patience if self._known.kind else self._seconds if self._ready else START
         found = None
         if taken > limit:
             found = self._known if self._known.kind else Outcome("hang", f"{taken:.0f} s {self._place()}")

@@ -89,8 +89,11 @@ class Drawing:
         return name
 
     def weights(self, *shape: int, scale: float = 0.5) -> str:
-        """Random weights as a constant; now and then as an input."""
+        """Random weights as a constant; now and then as an input. They are finite: whether a weight meets the padding
+        or an absent state is open.
+        """
         array = self.normal(*shape, scale=scale)
+        array[~np.isfinite(array)] = 1e30
         return self.input(array) if self.chance(0.04) else self.constant(array)
 
     def ints(self, *values: int) -> str:

@@ -267,8 +267,8 @@ def normalization(g: Drawing) -> Any:
 
 
 def resize(g: Drawing) -> Any:
-    """A change of the picture's size."""
-    x = g.fresh(4)
+    """A change of the picture's size. Whether a weight of 0 leaves NaN out is open."""
+    x = moderate(g, g.fresh(4))
     size = g.shape(x)
     mode = g.one("nearest", "nearest", "linear", "linear", "cubic")
     more: dict[str, Any] = {

@@ -13,6 +13,7 @@ from fuzz.random_graphs.drawing import Drawing, Refused, model_of
 from fuzz.random_graphs.families import FAMILIES, casts, chain, comparison, whole_numbers
 from fuzz.random_graphs.moves import MOVES
 from fuzz.random_graphs.patterns import PATTERNS, folded, function, guarded, merged_numbers, spelled_norm
+from fuzz.random_graphs.rare import RARE
 from fuzz.random_graphs.reference import run_plainly
 
 OPSETS = (13, 17, 18, 18, 20, 21)
@@ -49,7 +50,7 @@ def _drawn(g: Drawing, name: str) -> RandomGraph | None:
     wanted, tries = g.one(1, 1, 2, 2, 3, 4, 6), 0
     while len(g.blocks) < wanted and tries < 30:
         tries += 1
-        block = g.one(*g.one(FAMILIES, MOVES, PATTERNS, PATTERNS))
+        block = g.one(*g.one(FAMILIES, FAMILIES, MOVES, MOVES, PATTERNS, PATTERNS, PATTERNS, RARE))
         if not (g.few and block in MANY_FORMULAS and g.chance(0.95)):
             g.block(block)
     if not g.blocks:

@@ -145,7 +145,7 @@ def _later_inputs(best: Subject) -> Iterator[Subject]:
         for name in node.output:
             if not all(isinstance(values.get(name), np.ndarray) for values in made):
                 continue
-            if name in {value.name for value in best.model.graph.output}:
+            if name in {value.name for value in best.model.graph.output} or name.endswith("_unused"):
                 continue
             trial = best.copy()
             graph = trial.model.graph

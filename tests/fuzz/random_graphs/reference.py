@@ -13,6 +13,7 @@ from onnx import helper, numpy_helper
 Results = list[Any]
 SAMPLES = 6  # noisy runs
 LEVEL = 4e-6  # relative noise of each value that is rounded
+HALF = 1e-3  # of a value of float16
 SUMS = 1e-5  # noise of what is a sum, relative to the largest value
 # operators that move, choose or compare, and so round nothing
 EXACT = frozenset(
@@ -188,7 +189,10 @@ def _spelled(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def noisy(
-    model: onnx.ModelProto, shapes: Mapping[str, tuple[int, ...]], rng: np.random.Generator, on_gpu: bool = False
+    model: onnx.ModelProto,
+    shapes: Mapping[str, tuple[tuple[int, ...], Any]],
+    rng: np.random.Generator,
+    on_gpu: bool = False,
 ) -> tuple[onnx.ModelProto, dict[str, Any]]:
     """The model with noise on each float value that its nodes round, and the noise, which are further inputs. `shapes`
     are those of the values.
@@ -200,25 +204,26 @@ def noisy(
     extra: dict[str, Any] = {}
     for node in nodes:
         added: list[onnx.NodeProto] = []
-        if node.op_type not in EXACT:
+        halves = any(shapes[name][1] == np.float16 for name in node.output if name in shapes)
+        if node.op_type not in EXACT or halves:  # onnxruntime leaves some roundings to halves out
             for index, name in enumerate(node.output):
-                shape = shapes.get(name)
-                if shape is None:
+                if name not in shapes:
                     continue
+                shape, dtype = shapes[name]
+                level = LEVEL if dtype == np.float32 else HALF
                 hidden = f"{name}:exact"
                 node.output[index] = hidden
-                signs = rng.choice(np.float32([-1, 1]), shape).astype(np.float32)
-                extra[f"{name}:factor"] = np.float32(1) + signs * np.float32(LEVEL)
+                signs = rng.choice(np.float32([-1, 1]), shape) * rng.uniform(0.4, 1, shape)  # no two cancel
+                extra[f"{name}:factor"] = np.asarray(1 + signs * level, dtype)
                 if node.op_type in CANCELLING or (on_gpu and node.op_type in ABSOLUTE):
-                    extra[f"{name}:share"] = signs * np.float32(5e-7)
+                    extra[f"{name}:share"] = np.asarray(signs * max(5e-7, level / 8), dtype)
                     added.append(helper.make_node("Add", [hidden, f"{name}:share"], [name]))
                     del extra[f"{name}:factor"]
                     continue
-                if node.op_type in ELEMENTWISE:
+                if node.op_type in ELEMENTWISE or node.op_type in EXACT:
                     added.append(helper.make_node("Mul", [hidden, f"{name}:factor"], [name]))
                     continue
-                other = rng.choice(np.float32([-1, 1]), shape).astype(np.float32) * np.float32(SUMS)
-                extra[f"{name}:share"] = other
+                extra[f"{name}:share"] = np.asarray(signs * max(SUMS, level), dtype)
                 added += [
                     helper.make_node("Abs", [hidden], [f"{name}:size"]),
                     helper.make_node("Flatten", [f"{name}:size"], [f"{name}:flat"], axis=0),
@@ -229,12 +234,13 @@ def noisy(
         made.graph.node.append(node)
         made.graph.node.extend(added)
     for name, array in extra.items():  # without dims: onnxruntime infers too much from those
-        made.graph.input.append(helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [None] * array.ndim))
+        kind = helper.np_dtype_to_tensor_dtype(array.dtype)
+        made.graph.input.append(helper.make_tensor_value_info(name, kind, [None] * array.ndim))
     return made, extra
 
 
-def float_shapes(model: onnx.ModelProto, feeds: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
-    """The shapes of all float32 values that the graph's nodes make."""
+def float_shapes(model: onnx.ModelProto, feeds: Mapping[str, Any]) -> dict[str, tuple[tuple[int, ...], Any]]:
+    """The shapes and dtypes of all values of float32 and float16 that the graph's nodes make."""
     whole = onnx.ModelProto()
     whole.CopyFrom(model)
     named = [name for node in whole.graph.node for name in node.output if name]
@@ -242,9 +248,9 @@ def float_shapes(model: onnx.ModelProto, feeds: Mapping[str, Any]) -> dict[str, 
     whole.graph.output.extend(onnx.ValueInfoProto(name=name) for name in named)
     results = run_plainly(whole, feeds)
     return {
-        name: tuple(value.shape)
+        name: (tuple(value.shape), value.dtype)
         for name, value in zip(named, results, strict=True)
-        if isinstance(value, np.ndarray) and value.dtype == np.float32 and value.size
+        if isinstance(value, np.ndarray) and value.dtype in (np.float32, np.float16) and value.size
     }
 
 
@@ -254,7 +260,7 @@ def spread(model: onnx.ModelProto, feeds: Mapping[str, Any], wanted: Sequence[An
     found: list[Any] = [np.zeros(np.shape(value), np.float64) for value in wanted]
     for _ in range(SAMPLES):
         trial, noise = noisy(model, shapes, rng, on_gpu)
-        results = run_plainly(trial, {**feeds, **{name: np.asarray(array) for name, array in noise.items()}})
+        results = run_plainly(trial, {**feeds, **noise})
         for index, (one, other) in enumerate(zip(results, wanted, strict=True)):
             if not isinstance(other, np.ndarray) or one.shape != other.shape:
                 found[index] = np.full(np.shape(other), np.inf)
