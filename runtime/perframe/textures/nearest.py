@@ -83,5 +83,5 @@ NOT_NEAREST = uniforms(Row(0, 0, 0, 0, 1), Row(0, 0, 0, 0, 1))
 
 def rows_of(params: Mapping[str, Any]) -> tuple[Row, Row]:
     """The axes of such parameters: across, and down."""
-    across, down = params["near_parts"]
-    return Row(*params["near_across"], parts=across), Row(*params["near_down"], parts=down)
+    (a, b, c, d), (e, f, g, h), (across, down) = params["near_across"], params["near_down"], params["near_parts"]
+    return Row(a, b, c, d, across), Row(e, f, g, h, down)
