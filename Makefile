@@ -14,7 +14,7 @@ GL33 := MESA_GL_VERSION_OVERRIDE=3.3 MESA_GLSL_VERSION_OVERRIDE=330 PERFRAME_BAC
 GL_TESTS := PERFRAME_BACKENDS=gpu_compute,gpu_pixel
 SHADERS := output/shaders
 
-.PHONY: help demo test lint pytest test-gl33 test-gl41 test-guarded test-drivers check-targets fuzz soak check-wheel bench bench-shaders models sweep site wheel release clean
+.PHONY: help demo test lint pytest test-gl33 test-gl41 test-guarded test-drivers check-targets fuzz fuzz-graphs fuzz-night soak check-wheel bench bench-shaders models sweep site wheel release clean
 
 help: ## what can be made
 	@grep -E '^[a-z0-9-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 14
@@ -69,6 +69,15 @@ test-guarded: .venv/.dev ## the CPU's tests of layers, and mutated models, with 
 
 fuzz: .venv/.dev ## mutated models, and what becomes of them; N=100000 SEED=1 ARGS="--backend gpu_pixel --save FOLDER"
 	$(BIN)/python -m tests.fuzz --count $(or $(N),10000) --seed $(or $(SEED),0) --jobs $(JOBS) $(ARGS)
+
+fuzz-graphs: .venv/.dev ## random valid graphs against onnxruntime; N=10000 SEED=1 ARGS="--backend gpu_pixel --save FOLDER"
+	$(BIN)/python -m tests.fuzz --graphs --count $(or $(N),1000) --seed $(or $(SEED),0) --jobs $(JOBS) $(ARGS)
+
+fuzz-night: .venv/.dev ## a night of random graphs on all backends, and mutated models; SEED=DATE
+	$(BIN)/python -m tests.fuzz --graphs --count 50000 --seed $(or $(SEED),0) --jobs $(JOBS) --backend numpy,numpy:gpu_compute --save output/fuzz
+	$(BIN)/python -m tests.fuzz --graphs --count 20000 --seed $(or $(SEED),0) --jobs $(JOBS) --backend cpu --save output/fuzz
+	$(BIN)/python -m tests.fuzz --graphs --count 5000 --seed $(or $(SEED),0) --jobs $(JOBS) --backend gpu_compute,gpu_pixel --save output/fuzz
+	$(BIN)/python -m tests.fuzz --count 50000 --seed $(or $(SEED),0) --jobs $(JOBS) --save output/fuzz
 
 site: .venv/.dev ## the documentation as pages in output/site
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict

@@ -15,12 +15,13 @@ import pytest
 
 import perframe as pf
 from media.films import film
+from perframe import resources
 from perframe.backends.gl.variants import VARIANTS, Choices
 from perframe.command_line import doctor
 from perframe.command_line.contest import Limits, Process
 from perframe.command_line.sources import input_arrays
 from perframe.conversion import processes
-from perframe.media.sinks import open_sink
+from perframe.media import open_sink
 from perframe.media.source import open_feed
 from perframe.processing import processing
 from perframe.resources import cache_folder
@@ -62,8 +63,11 @@ def test_a_user_without_a_folder_has_a_cache(system: str, tmp_path: Path, monkey
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(sys, "platform", system)
     monkeypatch.setattr(Path, "home", home)
-    monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path))
-    assert cache_folder().is_relative_to(tmp_path / f"perframe-{os.getuid()}")
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    resources._folder_of_this_process.cache_clear()
+    (made,) = (cache_folder(), *tmp_path.iterdir())[1:]  # a name that nobody can guess, and make before
+    assert cache_folder().is_relative_to(made) and made.stat().st_mode & 0o777 == 0o700
+    resources._folder_of_this_process.cache_clear()
 
 
 def test_a_folder_of_an_unknown_user_is_an_error_with_its_name() -> None:

@@ -19,7 +19,7 @@ BLOCK = re.compile(r"(?<=<!-- packages -->\n).*?(?=<!-- end of packages -->)", r
 ROOT = "perframe"
 INNER = ("perframe.backends.cpu", "perframe.backends.gl")  # packages with their own boxes
 MOST_FLOORS = 9
-ASIDE = {"errors", "resources"}  # every package may import these
+ASIDE = {"errors", "resources", "safety"}  # every package may import these
 
 Edges = Mapping[str, frozenset[str]]
 

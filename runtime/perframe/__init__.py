@@ -54,6 +54,7 @@ _HOME = {
     "ConversionError": "errors",
     "UnsupportedOperatorError": "errors",
     "InferenceError": "errors",
+    "PassError": "errors",
     "InputError": "errors",
     "ReadbackPending": "errors",
     "ClosedError": "errors",
@@ -86,6 +87,7 @@ if TYPE_CHECKING:
     from perframe.errors import MissingFileError as MissingFileError
     from perframe.errors import MissingFolderError as MissingFolderError
     from perframe.errors import ModelError as ModelError
+    from perframe.errors import PassError as PassError
     from perframe.errors import PerframeError as PerframeError
     from perframe.errors import ReadbackPending as ReadbackPending
     from perframe.errors import UnsupportedOperatorError as UnsupportedOperatorError

@@ -6,9 +6,14 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from perframe.safety.names import shown
+
 
 class PerframeError(Exception):
-    """The base of all of perframe's exceptions."""
+    """The base of all of perframe's exceptions. Its message may go to a terminal, whatever names a file has."""
+
+    def __str__(self) -> str:
+        return shown(super().__str__(), lines=True)
 
 
 class ModelError(PerframeError, ValueError):
@@ -65,6 +70,12 @@ class UnsupportedOperatorError(ModelError):
 
 class InferenceError(ModelError):
     """The inputs of a layer do not fit together. The error names the layer, its inputs, their shapes and dtypes."""
+
+
+class PassError(ModelError):
+    """A pass of the optimiser failed, or left a model that does not fit together. This is a fault of perframe, and not
+    of the file. The error names the pass and the layer, and says how to load the model without passes.
+    """
 
 
 class InputError(PerframeError, ValueError):

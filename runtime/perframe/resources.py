@@ -5,10 +5,16 @@ The files lie inside the package in a wheel, and at the top of a checkout.
 
 from __future__ import annotations
 
+import atexit
+import logging
 import os
+import shutil
 import sys
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+
+log = logging.getLogger("perframe")
 
 _PACKAGE = Path(__file__).resolve().parent
 _ROOTS = (_PACKAGE, _PACKAGE.parents[1])
@@ -41,13 +47,27 @@ def cache_folder() -> Path:
 
 
 def _home() -> Path:
-    """The user's folder, or one among the temporary files for a user without a folder, as in some containers."""
+    """The user's folder, or one that lasts as long as this process for a user without one, as in some containers."""
     try:
         return Path.home()
     except RuntimeError:
-        import tempfile  # late: it takes as long to import as all of this package
+        return _folder_of_this_process()
 
-        return Path(tempfile.gettempdir()) / f"perframe-{os.getuid() if hasattr(os, 'getuid') else 'user'}"
+
+@cache
+def _folder_of_this_process() -> Path:
+    """A folder among the temporary files whose name nobody can guess, and make before: what lies there is run."""
+    import tempfile  # late: it takes as long to import as all of this package
+
+    folder, own = tempfile.mkdtemp(prefix="perframe-"), os.getpid()
+
+    def remove() -> None:
+        if os.getpid() == own:  # and not in a process that was forked
+            shutil.rmtree(folder, ignore_errors=True)
+
+    atexit.register(remove)
+    log.warning("there is no home folder: caches last as long as the process. PERFRAME_CACHE names a folder for them")
+    return Path(folder)
 
 
 def _roots(package: str) -> list[Path]:

@@ -1,4 +1,6 @@
 // The functions of formulas that GLSL lacks, defines otherwise, or defines without a promise about NaN.
+// x, but no compiler knows it: O_size is never negative.
+#define APART(x) uintBitsToFloat(floatBitsToUint(x) ^ (uint(O_size) >> 31u))
 bool is_nan(float x) { return (floatBitsToUint(x) & 0x7fffffffu) > 0x7f800000u; }
 bool is_inf(float x) { return (floatBitsToUint(x) & 0x7fffffffu) == 0x7f800000u; }
 float minimum(float a, float b) { return is_nan(a) || a < b ? a : b; }
@@ -59,6 +61,48 @@ float asin_(float x) {
 #define asin asin_
 float acos_(float x) { return x > 0.5 ? 2.0 * asin(sqrt(0.5 * (1.0 - x))) : 1.5707963267948966 - asin(x); }
 #define acos acos_
+const float NEARBY = 16.0; // the sine and the cosine that drivers have are exact enough up to here
+// The bits of 2 / pi behind the binary point.
+const uint TWO_BY_PI[7] = uint[](0xa2f9836eu, 0x4e441529u, 0xfc2757d1u, 0xf534ddc0u, 0xdb629599u, 0x3c439041u, 0xfe5163abu);
+uvec2 product(uint a, uint b) { // its upper and its lower word
+    uint a0 = a & 0xffffu, a1 = a >> 16, b0 = b & 0xffffu, b1 = b >> 16;
+    uint low = a0 * b0, one = a1 * b0 + (low >> 16), other = a0 * b1 + (one & 0xffffu);
+    return uvec2(a1 * b1 + (one >> 16) + (other >> 16), (other << 16) | (low & 0xffffu));
+}
+// The rest of an angle from the nearest quarter of a turn, and the number of that quarter. Payne and Hanek, Radian
+// reduction for trigonometric functions, 1983: only those bits of 2 / pi count that make no whole turns of x.
+float in_quarter(float x, out int quarter) {
+    uint bits = floatBitsToUint(x), mantissa = (bits & 0x7fffffu) | 0x800000u;
+    int skipped = int((bits >> 23) & 0xffu) - 152, word = max(skipped, 0) >> 5, bit = max(skipped, 0) & 31;
+    uint w[3];
+    for (int k = 0; k < 3; ++k)
+        w[k] = bit == 0 ? TWO_BY_PI[word + k] : (TWO_BY_PI[word + k] << bit) | (TWO_BY_PI[word + k + 1] >> (32 - bit));
+    if (skipped < 0) { // a small angle takes zeros from before the binary point
+        for (int k = 2; k > 0; --k) w[k] = (w[k] >> -skipped) | (w[k - 1] << (32 + skipped));
+        w[0] >>= -skipped;
+    }
+    uvec2 low = product(mantissa, w[2]), middle = product(mantissa, w[1]), high = product(mantissa, w[0]);
+    uint p1 = middle.y + low.x, p0 = high.y + middle.x + (p1 < low.x ? 1u : 0u);
+    uint rest = (p0 << 2) | (p1 >> 30), more = (p1 << 2) | (low.y >> 30);
+    bool before = (rest >> 31) == 1u; // the next quarter is nearer
+    quarter = int(p0 >> 30) + (before ? 1 : 0);
+    if (before) { rest = ~rest; more = ~more; }
+    float angle = (float(rest) + float(more) * 2.3283064365386963e-10) * 3.6572951981117443e-10; // pi / 2 is 2^32
+    if (x < 0.0) quarter = -quarter;
+    return before != (x < 0.0) ? -angle : angle;
+}
+float sine(float x, int more) { // of x and so many quarters of a turn
+    int quarter;
+    float rest = in_quarter(x, quarter);
+    float value = ((quarter + more) & 1) == 0 ? sin(rest) : cos(rest);
+    return is_inf(x) ? 0.0 / 0.0 : ((quarter + more) & 2) == 0 ? value : -value;
+}
+float sin_(float x) { return abs(x) > NEARBY ? sine(x, 0) : sin(x); }
+float cos_(float x) { return abs(x) > NEARBY ? sine(x, 1) : cos(x); }
+float tan_(float x) { return abs(x) > NEARBY ? sine(x, 0) / sine(x, 1) : tan(x); }
+#define sin sin_
+#define cos cos_
+#define tan tan_
 float atan_(float x) { return is_nan(x) ? x : atan(x); }
 #define atan atan_
 // For |x| < 0.84 fdlibm's rational approximation. Beyond, Abramowitz and Stegun 7.1.26, with an error of 1.5e-7 of a

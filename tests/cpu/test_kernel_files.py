@@ -21,14 +21,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("PERFRAME_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("PERFRAME_COMPILERS", "0")
     jit.kernel.cache_clear()
-    kernel_files._is_private.cache_clear()
     return tmp_path / "cache" / "kernels"
 
 
 def compiled(name: str) -> int:
     """How many kernels a process compiles that needs this one."""
     jit.kernel.cache_clear()
-    kernel_files._is_private.cache_clear()
     before = len(jit.compiled)
     assert int(jit.kernel(name))
     return len(jit.compiled) - before

@@ -347,3 +347,22 @@ def test_all_that_onnx_cannot_express_is_listed() -> None:
 def test_an_onnx_file_takes_no_key() -> None:
     with pytest.raises(pf.InputError, match="an ONNX file cannot be encrypted"):
         saved(load([node("Relu", "x", "y")], {"x": [1]}), key=bytes(32), name="m.onnx")
+
+
+@pytest.mark.parametrize("optimize", [False, True])
+@pytest.mark.parametrize("kept", [0, 1, 2])
+@pytest.mark.parametrize("op", ["TopK", "DynamicQuantizeLinear", "Unique"])
+def test_outputs_that_nobody_reads_may_be_absent(op: str, kept: int, optimize: bool) -> None:
+    outputs = ["a", "b", "c"][: 2 if op == "TopK" else 3]
+    if kept >= len(outputs):
+        return
+    read = outputs[kept]
+    attributes = {"sorted": 1} if op == "Unique" else {}
+    nodes = [
+        node(op, "x k" if op == "TopK" else "x", " ".join(outputs), **attributes),
+        node("Cast", read, "y", to=onnx.TensorProto.FLOAT),
+    ]
+    constants = {"k": np.array([2], np.int64)} if op == "TopK" else {}
+    model = load(nodes, {"x": [3, 5]}, constants=constants, optimize=optimize)
+    x = draw.numbers(3, 5) if hasattr(draw, "numbers") else np.linspace(-1, 1, 15, dtype=np.float32).reshape(3, 5)
+    np.testing.assert_allclose(run(exported(model), {"x": x})[0], pf.run(model, {"x": x})["y"], rtol=1e-6)

@@ -17,6 +17,7 @@ from models.zoo import ZOO, Entry, given
 from perframe.command_line.sources import loaded_model
 from perframe.files.graph import described
 from perframe.layers.arrangement import Arrangement
+from perframe.layers.base import registry
 from perframe.layers.epilogue import Stage
 from perframe.tensor import DataType
 from small import load, node
@@ -234,3 +235,26 @@ def test_the_origin_of_a_model_comes_back(tmp_path: Path) -> None:
     pf.save(model, tmp_path / "s.perframe")
     again = pf.load(tmp_path / "s.perframe")
     assert (again.producer, again.opsets) == (model.producer, model.opsets) and again.opsets
+
+
+ELEMENTWISE = sorted(
+    (name, count)
+    for name, entry in registry().items()
+    if entry.family == "elementwise" and entry.dtypes == "float" and "::" not in name
+    for count in range(max(1, entry.required), (4 if entry.variadic else len(entry.inputs)) + 1)
+)
+
+
+@pytest.mark.parametrize(("op", "count"), ELEMENTWISE)
+def test_every_formula_in_an_epilogue_comes_back(op: str, count: int) -> None:
+    """With as many operands as it takes: Clip has no limit, one, or two."""
+    numbers = {f"k{at}": np.float32(0.25 + 0.25 * at) for at in range(1, count)}
+    nodes = [node("Tanh", "x", "t"), node(op, " ".join(["t", *numbers]), "z"), node("Sigmoid", "z", "y")]
+    try:
+        model = load(nodes, {"x": [3, 4]}, constants=numbers)
+    except pf.PerframeError:
+        pytest.skip("ONNX has no such node of floats alone")
+    again = pf.load(saved(model))
+    assert [layer.epilogue for layer in again.layers] == [layer.epilogue for layer in model.layers]
+    x = np.linspace(0.1, 0.9, 12, dtype=np.float32).reshape(3, 4)
+    assert np.array_equal(pf.run(again, {"x": x})["y"], pf.run(model, {"x": x})["y"], equal_nan=True)

@@ -38,6 +38,8 @@ class Settings:
     environment: dict[str, str] = field(default_factory=dict)
     format: str = "onnx"  # or litert, or one of `own_files.FORMATS`
     halves: bool = False  # whether a GPU keeps weights, and values between layers, in float16
+    graphs: bool = False  # whether the cases are random valid graphs
+    save: Path | None = None  # for graphs: a folder for those that fail
 
 
 class Child:
@@ -50,8 +52,12 @@ class Child:
         environment["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
         precision = "float16" if settings.halves else "float32"
         arguments = [str(stored), str(settings.campaign), settings.backend, str(ADDRESSES), precision]
+        module = "fuzz.child"
+        if settings.graphs:
+            module = "fuzz.random_graphs.child"
+            arguments = [str(settings.campaign), settings.backend, str(ADDRESSES), str(settings.save or "")]
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "fuzz.child", *arguments],
+            [sys.executable, "-m", module, *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,

@@ -13,7 +13,7 @@ from PIL import Image
 
 import perframe as pf
 from media.films import grey, index_of, media_threads
-from perframe.media import Picture, VideoSink, open_sink, open_source, sinks
+from perframe.media import Picture, VideoSink, open_sink, open_source, picture, sinks, video_sink
 
 
 @pytest.mark.parametrize("name", ["a.mp4", "a.webm", "folder", "a.png"])
@@ -80,13 +80,41 @@ def test_a_disk_that_is_full_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyP
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(sinks, "settle", full)
+    monkeypatch.setattr(video_sink, "settle", full)
     with (
         pytest.raises(pf.InputError, match=r"a\.mp4' cannot be written: .*No space left"),
         open_sink(tmp_path / "a.mp4") as sink,
     ):
         sink.write(grey(1))
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["a.mp4", "folder", "a.png"])
+def test_a_disk_that_becomes_read_only_is_told_and_nothing_hangs(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read_only(*_: object, **__: object) -> None:
+        raise OSError(30, "Read-only file system")
+
+    sink = open_sink(tmp_path / name)
+    sink.write(grey(0))
+    for target, call in ((Path, "unlink"), (picture, "settle"), (video_sink, "settle")):
+        monkeypatch.setattr(target, call, read_only)
+    written: list[Exception] = []
+
+    def write() -> None:
+        try:
+            for index in range(1, 40):
+                sink.write(grey(index))
+            sink.finish()
+        except pf.InputError as error:
+            written.append(error)
+
+    user = threading.Thread(target=write, daemon=True)
+    user.start()
+    user.join(20)
+    assert not user.is_alive(), "the user's thread hangs"
+    assert "Read-only file system" in str(written[0]) and name in str(written[0])
 
 
 def test_the_loop_does_not_wait_for_the_writer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -168,3 +168,21 @@ def test_other_factors_stay() -> None:
         graph([node("Mul", "x columns", "s"), node("MatMul", "s v", "y")], {"x": [5, 4]}, CONSTANTS),
     ):
         assert apply("fuse_scale", model)[1] == 0
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize("rank", [3, 4, 5])
+def test_a_normalization_between_transpositions_keeps_its_axis(rank: int, channels: int) -> None:
+    """One channel makes its parameters look like numbers; TensorFlow's exports have such layers."""
+    shape = [*[2, 5, 6, 4][: rank - 1], channels]
+    constants = {name: np.abs(random(channels, seed=at)) + 0.5 for at, name in enumerate("sbmv")}
+    nodes = [
+        node("Relu", "x", "a"),
+        node("Transpose", "a", "t", perm=[0, rank - 1, *range(1, rank - 1)]),
+        node("BatchNormalization", "t s b m v", "u"),
+        node("Abs", "u", "w"),
+        node("Transpose", "w", "y", perm=[0, *range(2, rank), 1]),
+    ]
+    model = graph(nodes, {"x": shape}, constants)
+    assert "BatchNormalization" in ops(apply("merge_moves", model)[0])
+    check_against_peer(model, {"x": random(*shape, seed=9)})

@@ -98,3 +98,13 @@ def test_a_dropout_whose_mask_is_read_stays() -> None:
 @pytest.mark.parametrize("model", NOOPS, ids=op_of)
 def test_numbers_stay(model: onnx.ModelProto, backend: str, backend_context: Any) -> None:
     check_numbers_stay(model, {"x": random(2, 3)}, backend, backend_context)
+
+
+@pytest.mark.parametrize("op", ["Identity", "Dropout"])
+def test_names_of_outputs_are_given_at_the_end(op: str) -> None:
+    """The pass infers nothing while a value has two makers: a layer of several outputs asks for nothing before."""
+    split = node("Split", "x", "a b", axis=1, num_outputs=2)
+    model = graph([split, node(op, "a", "y"), node("Relu", "b", "z")], {"x": [2, 4]}, outputs="y z")
+    optimized, changed = apply("remove_noops", model)
+    assert changed == 1 and ops(optimized) == ["Split", "Relu"]
+    assert optimized.layers[0].outputs == ["y", "b"]

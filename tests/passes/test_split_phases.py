@@ -64,3 +64,13 @@ def test_sizes_that_are_not_known() -> None:
 def test_channels_in_blocks_are_spread(name: str, after: list[str]) -> None:
     found = ops(prepared(model(SPLIT[name]), "gpu_compute"))
     assert found == ["ToBlocks", "BlockConv+Sigmoid", "BlocksToSpace", *after]
+
+
+@pytest.mark.parametrize("kernel", [3, 4])
+@pytest.mark.parametrize("stride", [1, 2, 3])
+def test_borders_of_sizes_that_are_not_known(kernel: int, stride: int, backend: str, backend_context: Any) -> None:
+    """Pads may cut away more than one pixel leaves."""
+    for pads in ([kernel, kernel, 0, 0], [kernel, 1, kernel - 1, 2], [0, kernel - 1, kernel, 0]):
+        case = (4, (kernel, kernel), {"strides": [stride, stride], "pads": pads})
+        fed = {"x": random(1, 8, 6, 7, seed=2)}
+        check_against_peer(model(case, ("n", 8, "h", "w")), fed, backend, backend_context)

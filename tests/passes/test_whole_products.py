@@ -88,7 +88,9 @@ def test_bytes_between_convolutions(where: str, gl_context: Any) -> None:
     ]
     proto = graph(nodes, {"x": [2, 8, 14, 11]}, numbers, "a y", "uint8")
     x = small(2, 8, 14, 11)
-    wants = expected_by_onnxruntime(proto, {"x": x})
+    # onnxruntime's sums of signed weights saturate on processors without VNNI; those of unsigned ones do not
+    unsigned = {n: (v.astype(int) + 128).astype(np.uint8) if v.dtype == np.int8 else v for n, v in numbers.items()}
+    wants = expected_by_onnxruntime(graph(nodes, {"x": [2, 8, 14, 11]}, unsigned, "a y", "uint8"), {"x": x})
     made = pf.run(proto, {"x": x}, backend=where, strict=True, ctx=gl_context)
     for value, want in zip(made.values(), wants, strict=True):
         assert value.dtype == want.dtype and len(np.unique(want)) > 100

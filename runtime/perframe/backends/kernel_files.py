@@ -10,7 +10,6 @@ import functools
 import hashlib
 import logging
 import os
-import stat
 import tempfile
 import time
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import IO
 
 from perframe.resources import cache_folder
+from perframe.safety.private_files import make_private, problem_of, read_regular
 
 log = logging.getLogger("perframe")
 Entry = tuple[bytes, str]  # object code and the symbol of the function in it, or a binary and its format
@@ -32,36 +32,34 @@ def kernel_folder() -> Path:
     return cache_folder() / "kernels"
 
 
-@functools.cache
 def _is_private(folder: Path) -> bool:
-    """Whether no other user may put files into a folder, or replace the folder by another. Logs the problem."""
-    if os.name != "posix":
-        return True
-    for path, may_be_shared in ((folder, False), (folder.parent, True)):
-        try:
-            found = path.stat()
-        except OSError:
-            continue  # the folder does not exist yet
-        sticky = may_be_shared and found.st_mode & stat.S_ISVTX  # only a file's owner can replace it there
-        if found.st_uid not in (os.getuid(), 0) or (found.st_mode & 0o022 and not sticky):
-            log.warning(
-                "kernels are not kept in %s: others may write to %s, and what lies there is run as it is; say "
-                "`chmod go-w` and empty it, or set PERFRAME_CACHE to a folder of your own",
-                folder,
-                path,
-            )
-            return False
-    return True
+    """Whether no other user may put files into a folder, or replace one above it. Logs the problem, once."""
+    problem = problem_of(folder)
+    if problem:
+        _warn(folder, problem)
+    return not problem
+
+
+@functools.cache
+def _warn(folder: Path, problem: str) -> None:
+    log.warning(
+        "kernels are not kept in %s: %s, and what lies there is run as it is; say `chmod go-w` and empty it, or set "
+        "PERFRAME_CACHE to a folder of your own",
+        folder,
+        problem,
+    )
 
 
 def read(path: Path) -> Entry | None:
     """Read object code and symbol from disk. Return None if the file is missing or damaged, or its folder is shared."""
+    if not _is_private(path.parent):
+        return None
     try:
-        data = path.read_bytes()
+        data = read_regular(path)
     except OSError:
         return None
     digest, _, rest = data.partition(b"\n")
-    if _digest(path, rest) != digest or not _is_private(path.parent):
+    if _digest(path, rest) != digest:
         return None
     symbol, _, code = rest.partition(b"\n")
     _touch(path)
@@ -72,10 +70,9 @@ def write(path: Path, code: bytes, symbol: str) -> None:
     """Write object code to disk. If the folder cannot be written, each process compiles the kernel again."""
     rest = symbol.encode() + b"\n" + code
     try:
-        path.parent.parent.mkdir(parents=True, exist_ok=True)
-        path.parent.mkdir(mode=0o700, exist_ok=True)
-        if not _is_private(path.parent):
+        if not _is_private(path.parent):  # before a folder is made in another one that others may write to
             return
+        make_private(path.parent)
         with beside(path) as file:
             file.write(_digest(path, rest) + b"\n" + rest)
     except OSError:
@@ -116,13 +113,15 @@ def _touch(path: Path) -> None:
 
 def prune(folder: Path, max_bytes: int = MAX_BYTES, max_age: float = MAX_AGE) -> None:
     """Delete kernels that were unused for longer than `max_age` seconds. If more than `max_bytes` remain, also delete
-    the kernels that were unused for longest.
+    the kernels that were unused for longest. A folder that others could replace is left alone.
     """
+    if not _is_private(folder):
+        return
     found: list[tuple[float, int, Path]] = []
     with contextlib.suppress(OSError):
         for path in folder.iterdir():
             with contextlib.suppress(OSError):  # another process deleted it
-                known = path.stat()
+                known = path.lstat()
                 found.append((known.st_mtime, known.st_size, path))
     total, now = 0, time.time()
     for used, size, path in sorted(found, reverse=True):

@@ -48,6 +48,10 @@ class LayerLike(Protocol):
     def channels_last(self) -> bool:
         """Whether the channels are the last dim of its data, although they are the second dim of its form."""
 
+    @property
+    def is_wide(self) -> bool:
+        """Whether its whole numbers may need more than 32 bits."""
+
     def form(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> Any:
         """The canonical form of its family."""
 

@@ -17,14 +17,13 @@ from importlib import metadata, util
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from perframe.command_line.agreement import relative_differences
 from perframe.command_line.contest import Contestant, Task, Timing
 from perframe.command_line.progress import Progress
 from perframe.command_line.sources import likely_arrays, likely_dims, named_model
 from perframe.command_line.units import bytes_text, seconds_text
 from perframe.errors import MissingExtraError, PerframeError
+from perframe.safety.archives import write_feed
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -91,7 +90,7 @@ def make_task(name: str, folder: Path, dims: Mapping[str, int], seed: int) -> Ta
     doubled = {dim: 2 * sizes[dim] for dim in names}
     feeds = {"feed": likely_arrays(model, sizes, seed), "new_feed": likely_arrays(model, doubled, seed)}
     for file, arrays in feeds.items():
-        np.savez(folder / f"{file}.npz", **arrays)  # type: ignore[arg-type] # NumPy types the names as bool
+        write_feed(folder / f"{file}.npz", arrays)
     return Task(name, ours, peers, folder / "feed.npz", folder / "new_feed.npz" if names else None)
 
 

@@ -28,6 +28,7 @@ from perframe.command_line.commands.tune import tune
 from perframe.command_line.commands.warmup import warmup
 from perframe.command_line.options import console
 from perframe.command_line.plain_text import let_print
+from perframe.command_line.signals import end_in_order
 from perframe.errors import PerframeError
 
 app = typer.Typer(
@@ -81,15 +82,17 @@ def options(
 
 def main() -> None:
     """Run the command line. An error that perframe raises on purpose is printed as one message, with exit status 1."""
-    from rich.markup import escape
-
     let_print()
+    end_in_order()
     try:
         app()
     except (PerframeError, OSError) as error:
         if "--debug" in sys.argv[1:2]:
             raise
-        console(stderr=True).print(f"[bold red]error:[/bold red] {escape(str(error))}", highlight=False, soft_wrap=True)
+        from rich.text import Text
+
+        message = Text.assemble(("error:", "bold red"), f" {error}")
+        console(stderr=True).print(message, highlight=False, soft_wrap=True)
         sys.exit(1)
     except KeyboardInterrupt:
         sys.exit(130)

@@ -5,15 +5,25 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from perframe.backends.precision import FULL, Precision
 from perframe.command_line.progress import progress_bar
-from perframe.command_line.sources import input_arrays, likely_arrays, likely_dims, loaded_model
+from perframe.command_line.sources import input_arrays, likely_arrays, likely_dims, loaded_model, named_model
 from perframe.execution import comparison as definitions
 from perframe.execution.comparison import Comparison
-from perframe.inspection.comparing import ONNXRUNTIME, ValueComparison, compare, error_marks, show_values
+from perframe.inspection.bisecting import Culprit, culprit
+from perframe.inspection.comparing import (
+    ONNXRUNTIME,
+    ValueComparison,
+    all_values,
+    compare,
+    error_marks,
+    onnxruntime_values,
+    show_values,
+)
 from perframe.inspection.page import write_page
 
 if TYPE_CHECKING:
@@ -32,6 +42,7 @@ class Compared:
     model: Model
     dims: Mapping[str, int]
     found: Sequence[Comparison]
+    culprit: Culprit | None = None  # the pass from which on outputs differ
 
     @property
     def agrees(self) -> bool:
@@ -49,7 +60,7 @@ def examine(
     precision: Precision = FULL,
 ) -> Compared:
     """Load the models and compare them. `against` is a model, "onnxruntime", "unoptimized" or "" for the definitions,
-    or, with halves, for float32.
+    or, with halves, for float32. If the model's outputs differ, and would not without passes, the pass is found.
 
     Raises ModelError, InputError and MissingExtraError.
     """
@@ -58,31 +69,43 @@ def examine(
     arrays = likely_arrays(model, sizes, seed)
     chosen = input_arrays(model.inputs, given, sizes, seed)
     arrays |= {key: chosen[key] for key in (item.partition("=")[0] for item in given)}
-    other: Any = None
-    if against == UNOPTIMIZED:
-        other = loaded_model(name, seed, optimize=False)
+    wanted: Mapping[str, Any] | None = None
+    if against == ONNXRUNTIME:
+        as_filed, source = loaded_model(name, seed, optimize=False), named_model(name, seed)
+        wanted = onnxruntime_values(as_filed, arrays, source)
     elif against:
-        other = against if against == ONNXRUNTIME else loaded_model(against, seed)
+        other = name if against == UNOPTIMIZED else against
+        wanted = all_values(loaded_model(other, seed, optimize=against != UNOPTIMIZED), arrays)
     with progress_bar() as step:
         step(f"runs {len(model.layers)} layers on {backend}, and compares them", 0.5)
-        found = compare(model, arrays, backend, against=other, **asdict(precision))
-        return Compared(name, model, sizes, found)
+        found = compare(model, arrays, backend, against=wanted, **asdict(precision))
+    at_fault = None
+    wrong = {one.output for one in found if not one.agrees} & set(model.output_names)
+    if wanted is not None and wrong and not precision.has_halves:
+        at_fault = culprit(partial(loaded_model, name, seed), arrays, wanted, backend)
+    return Compared(name, model, sizes, found, at_fault)
 
 
 def as_json(compared: Compared) -> str:
     """The report for a machine."""
     rows = []
     for one in compared.found:
-        origin = {"is_origin": one.is_origin} if isinstance(one, ValueComparison) else {}
-        rows.append(asdict(one) | origin)
+        more: dict[str, Any] = {"is_origin": one.is_origin} if isinstance(one, ValueComparison) else {}
+        if compared.culprit is not None and not one.agrees and one.output in compared.model.output_names:
+            more["culprit"] = asdict(compared.culprit)
+        rows.append(asdict(one) | more)
     return json.dumps(rows, indent=2)
 
 
 def show(compared: Compared, console: Console) -> None:
     """Print the report for a person."""
+    from rich.text import Text
+
     values = [one for one in compared.found if isinstance(one, ValueComparison)]
     if values:
         show_values(values, console, compared.model.output_names)
+        if compared.culprit is not None:
+            console.print(Text(str(compared.culprit), "bold red"))
     else:
         definitions.show(compared.found, console)
 

@@ -94,9 +94,8 @@ def show(checks: list[Check], console: Console) -> None:
             table.add_row("", "", Text(f"→ {check.advice}", "yellow"))
     console.print(table)
     missing = [check.name for check in checks if check.status == "missing"]
-    console.print(
-        f"\n[red]Missing:[/red] {', '.join(missing)}" if missing else "\n[green]All that is needed is here.[/green]"
-    )
+    said = ("\nMissing:", "red") if missing else ("\nAll that is needed is here.", "green")
+    console.print(Text.assemble(said, f" {', '.join(missing)}" * bool(missing)))
 
 
 def _emulation() -> Iterator[Check]:

@@ -23,8 +23,19 @@ def report_of(model: Model) -> OptimizationReport:
     return model.report or optimize(model, evaluator())  # a file of an optimised model is loaded without passes
 
 
+def explained(model: Model, stop_after: int | None = None) -> OptimizationReport:
+    """Run the passes on a model that was loaded without them, and return their report with the origins of layers."""
+    from perframe.command_line.progress import progress_bar
+
+    model.preparations = None
+    with progress_bar() as progress:
+        return optimize(model, evaluator(), progress, stop_after, explain=True)
+
+
 def show(name: str, report: OptimizationReport, console: Console, explain: bool) -> None:
-    """Print the report for a person: the sums, and with `explain` each pass with what it did and refused."""
+    """Print the report for a person: the sums, and with `explain` each pass with what it did and refused, and where
+    layers come from.
+    """
     from rich.table import Table
     from rich.text import Text
 
@@ -42,7 +53,7 @@ def show(name: str, report: OptimizationReport, console: Console, explain: bool)
             before, after = one.before, one.after
             table.add_row(
                 str(one.number),
-                one.name,
+                f"{one.name} ({one.body})" if one.body else one.name,
                 str(one.changes),
                 _difference(before.layers, after.layers),
                 _difference(before.bytes, after.bytes, bytes_text),
@@ -56,6 +67,18 @@ def show(name: str, report: OptimizationReport, console: Console, explain: bool)
             console.print(Text(f"  {refusal}"))
         if len(refusals) > REFUSALS:
             console.print(f"  and {len(refusals) - REFUSALS} more: --json lists all")
+
+    made = [origin for origin in report.origins if origin.is_changed]
+    if made:
+        console.print(f"\n{len(made)} layers were made of others", style="dim")
+    for origin in made:
+        console.print(Text(f"  {origin}"))
+    if report.gone:
+        console.print(
+            f"\n{len(report.gone)} layers of the file are in none: constants, twins, or without effect", style="dim"
+        )
+    for layer in report.gone:
+        console.print(Text(f"  {layer}"))
 
 
 def _sizes(size: Size) -> str:

@@ -7,6 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
+from perframe.safety.names import shown
+
 BACKENDS = ("cpu", "gpu_compute", "gpu_pixel")
 
 Dims = Annotated[str, typer.Option(metavar="NAME=N,...", help="Values for the model's named dims.")]
@@ -37,7 +39,12 @@ def check_backends(names: list[str]) -> list[str]:
 
 
 def console(stderr: bool = False) -> Any:
-    """The console that a command prints on."""
-    from rich.console import Console
+    """The console that a command prints on. Texts are what they are, and no markup; see `safety.names.shown`."""
+    from perframe.safety.console import SafeConsole
 
-    return Console(stderr=stderr)
+    return SafeConsole(stderr=stderr)
+
+
+def say(text: str) -> None:
+    """Print a line, whose names of files and models may be of others."""
+    typer.echo(shown(text, lines=True))

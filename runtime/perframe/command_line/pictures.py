@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perframe.errors import InputError
+from perframe.media.picture import PICTURES, on_white, open_picture, upright_of
 
 if TYPE_CHECKING:
     from perframe.command_line.sources import Input
@@ -61,7 +62,7 @@ def picture_array(
     """Read a picture in the layout of the dims, with the channels (1, 3 or 4) last or first, and normalise it for an
     input of floats. An unknown height or width is the picture's own. Raises InputError.
     """
-    from PIL import Image
+    from PIL import Image, UnidentifiedImageError
 
     modes = {1: "L", 3: "RGB", 4: "RGBA"}
     channels_first = len(dims) >= 3 and dims[-1] not in modes
@@ -69,11 +70,14 @@ def picture_array(
     if len(rows) != 3 or rows[2] not in modes or any(dim not in (1, None) for dim in dims[:-3]):
         raise InputError(f"input {wanted.name!r} has shape {wanted.shape}, which is not that of one picture")
     try:
-        with Image.open(path) as picture:
+        with open_picture(path) as file:
+            picture = upright_of(file)
+            if rows[2] != 4 and picture.has_transparency_data:
+                picture = Image.fromarray(on_white(np.asarray(picture.convert("RGBA"))))
             size = (rows[1] or picture.width, rows[0] or picture.height)
             pixels = np.asarray(picture.convert(modes[rows[2]]).resize(size, Image.Resampling.BILINEAR))
-    except (OSError, ValueError) as error:
-        raise InputError(f"the picture {path} cannot be read: {error}") from error
+    except UnidentifiedImageError as error:
+        raise InputError(f"the picture {path} cannot be read: it is no {', '.join(PICTURES)}") from error
     values = pixels.reshape(size[1], size[0], rows[2])
     if channels_first:
         values = values.transpose(2, 0, 1)

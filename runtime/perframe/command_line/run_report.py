@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from perframe.command_line.units import seconds_text
+from perframe.media.picture import write_whole
+from perframe.safety.archives import write_npz
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -33,8 +35,12 @@ def save_outputs(path: Path, outputs: Outputs) -> None:
             arrays.update({f"{name}.{index}": item for index, item in enumerate(value)})
         elif value is not None:
             arrays[name] = value
-    with path.open("wb") as file:
-        np.savez(file, **arrays)
+
+    def save(beside: Path) -> None:
+        with beside.open("wb") as file:
+            write_npz(file, arrays)
+
+    write_whole(path, save)
 
 
 def show(report: Mapping[str, Any], console: Console) -> None:

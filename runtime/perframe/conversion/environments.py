@@ -17,6 +17,7 @@ from perframe.conversion.kinds import TENSORFLOW, TORCH
 from perframe.conversion.processes import ChildError, run_child
 from perframe.errors import ConversionError
 from perframe.resources import cache_folder
+from perframe.safety.private_files import make_private, problem_of
 
 Progress = Callable[[str, float], None]
 
@@ -74,10 +75,16 @@ def made_environment(framework: str, packages: Sequence[str], progress: Progress
     mark = hashlib.sha256("\n".join([sys.executable, version, *packages]).encode()).hexdigest()[:12]
     folder = environments_folder()
     place = folder / f"{framework}-{version}-{mark}"
-    if (python := _python_in(place)).exists():
+    python = _python_in(place)
+    if problem := problem_of(python.parent):
+        raise ConversionError(
+            f"{folder} is not used: {problem}, and the Python that lies there would be run. Delete it, or name a "
+            "folder of your own with PERFRAME_CACHE"
+        )
+    if python.exists():
         return python
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_private(folder)
         _remove_stale(folder)
         beside = Path(tempfile.mkdtemp(prefix=f".{place.name}-", dir=folder))
     except OSError as error:

@@ -85,7 +85,7 @@ class LayerCheck:
 def with_all_values(model: Model) -> Model:
     """Return the model with the outputs of all layers appended to its own outputs, so that a run keeps them."""
     added = [Value(name, dtype, None) for names in _inner_values(model) for name, dtype in names.items()]
-    return Model(model.inputs, [*model.outputs, *added], model.layers, model.constants, model.name)
+    return _with(model, model.layers, added)
 
 
 def with_all_copies(model: Model) -> tuple[Model, dict[str, str]]:
@@ -99,7 +99,14 @@ def with_all_copies(model: Model) -> tuple[Model, dict[str, str]]:
             names[name] = f"{name}:copy"
             layers.append(Layer("Copy", f"copy of {name}", [name], [names[name]]))
             added.append(Value(names[name], dtype, None))
-    return Model(model.inputs, [*model.outputs, *added], layers, model.constants, model.name), names
+    return _with(model, layers, added), names
+
+
+def _with(model: Model, layers: Sequence[Layer], outputs: Sequence[Value]) -> Model:
+    """Return a model of these layers with further outputs, which backends prepare as they prepare `model`."""
+    made = Model(model.inputs, [*model.outputs, *outputs], layers, model.constants, model.name)
+    made.preparations = model.preparations
+    return made
 
 
 def _inner_values(model: Model) -> Iterator[dict[str, DataType]]:
@@ -175,7 +182,7 @@ def show(comparisons: Sequence[Comparison], console: Console, most: int = 20) ->
     for one in sorted(comparisons, key=lambda one: -one.relative)[:most]:
         style = "" if one.agrees else "bold red"
         figures = (f"{one.apart:.3g}", f"{one.relative:.2g}", str(one.at))
-        table.add_row(Text(one.layer, style), one.op, Text(f"{one.output} {one.dtype} {one.shape}"), *figures)
+        table.add_row(Text(one.layer, style), Text(one.op), Text(f"{one.output} {one.dtype} {one.shape}"), *figures)
     console.print(table)
     wrong = [one for one in comparisons if not one.agrees]
     console.print(

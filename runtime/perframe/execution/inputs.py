@@ -24,6 +24,7 @@ class Inputs:
         self._cast = cast  # whether values may be rounded to the declared dtypes
         self._model, self._names = model.name, [value.name for value in model.inputs]
         self._declared, self._known = model.inputs, frozenset(self._names)
+        self._fixed_inputs = model.fixed_inputs
         self._kept: dict[str, Given] = {}
         self._kinds: list[tuple[Any, ...]] = []  # types and dtypes of the last inputs that needed no conversion
         self._shapes: list[Any] = []  # the shapes of these inputs
@@ -44,6 +45,11 @@ class Inputs:
             return self._declared[name]
         if name not in self._known:
             listed = ", ".join(map(str, self._declared)) or "none"
+            if name in self._fixed_inputs:
+                raise InputError(
+                    f"{self._model}: {name!r} has a value in the file (an initializer), which is constant here; remove "
+                    f"that initializer to give another value. The inputs are {listed}"
+                )
             raise InputError(f"{self._model} has no input {name!r}; its inputs are {listed}")
         return self._declared[self._names.index(name)]
 

@@ -98,7 +98,9 @@ def settled(model: Model, shapes: Mapping[str, Sequence[int]], evaluate: Evaluat
         return (), model
     if not walk.decided:
         return (), model
-    return tuple(walk.decided), Model(model.inputs, model.outputs, walk.layers, walk.constants, model.name)
+    made = Model(model.inputs, model.outputs, walk.layers, walk.constants, model.name)
+    made.preparations = model.preparations
+    return tuple(walk.decided), made
 
 
 class _Walk:

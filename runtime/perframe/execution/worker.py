@@ -79,6 +79,8 @@ class Worker:
     ) -> None:
         if not isinstance(model, Model):
             model = _loaded(model)
+        if model.check_file is not None:
+            model.check_file()
         self.model = model
         self._lock = new_lock()
         self.backend_type = backend_type_of(backend_type)

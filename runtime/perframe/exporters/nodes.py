@@ -52,6 +52,13 @@ def node_of(layer: Layer, bodies: Mapping[str, onnx.GraphProto]) -> onnx.NodePro
     return node
 
 
+def least_outputs(layer: Layer) -> int:
+    """The number of outputs that a node must have, whether they are read or not."""
+    domain, op = operator_of(layer)
+    schema = schema_of(op, onnx.defs.onnx_opset_version(), domain) if domain in ONNX_DOMAINS else _newest(op, domain)
+    return 0 if schema is None else int(schema.min_output)
+
+
 def _newest(op: str, domain: str) -> Any:
     return schema_of(op, onnx.defs.onnx_ml_opset_version(), domain) if domain == CLASSICAL else None
 

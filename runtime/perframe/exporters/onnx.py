@@ -12,7 +12,16 @@ from onnx import helper
 
 from perframe import __version__
 from perframe.errors import ModelError
-from perframe.exporters.nodes import LEAST_OPSET, element_type, least_opset, node_of, operator_of, tensor_of, value_info
+from perframe.exporters.nodes import (
+    LEAST_OPSET,
+    element_type,
+    least_opset,
+    least_outputs,
+    node_of,
+    operator_of,
+    tensor_of,
+    value_info,
+)
 from perframe.exporters.spelling import spelled
 from perframe.files.tensors import Buffer, encoded
 from perframe.layers.base import find_declaration
@@ -235,7 +244,11 @@ class _Graph:
         graphs = {name: self._body(body, layer, own, name) for name, body in _bodies(layer).items()}
         made = [self._specs[name] if name else None for name in layer.outputs]
         title = self._file.titles.free(layer.name)
-        node = node_of(replace(layer, name=title, inputs=inputs, outputs=list(map(self._said, layer.outputs))), graphs)
+        outputs = [self._said(name) for name in layer.outputs]
+        least = least_outputs(layer)
+        outputs += [""] * (least - len(outputs))  # nobody reads them, and ONNX wants them
+        outputs = [name or (self.free(f"{title} output {at}") if at < least else "") for at, name in enumerate(outputs)]
+        node = node_of(replace(layer, name=title, inputs=inputs, outputs=outputs), graphs)
         domain, opset = operator_of(layer)[0], least_opset(layer, node, given[: len(inputs)], made)
         self._file.opsets[domain] = max(opset, self._file.opsets.get(domain, 0))
         return node

@@ -31,6 +31,8 @@ def save(model: Model, target: str | Path | IO[bytes], key: Key | None = None) -
         path, name = None, str(getattr(target, "name", ""))
     else:
         raise InputError(f"cannot save a model to {type(target).__name__}: give a path or a file object")
+    if model.check_file is not None:
+        model.check_file()
     if key is not None:
         check_key(key)
     files: Mapping[str, Iterable[Buffer]]  # by their names; the first one is the model's

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from perframe.errors import ModelError
 from perframe.layers import channels_last, epilogue
-from perframe.layers.base import find_declaration
+from perframe.layers.base import Declaration, find_declaration
 from perframe.layers.epilogue import Stage
 from perframe.model import Layer, Model
 
@@ -42,12 +42,24 @@ def _check_form(layer: Layer) -> None:
     _check_stages(layer.epilogue, where)
 
 
+def _takes(entry: Declaration, stage: Stage) -> bool:
+    """Whether the formula that a stage chooses takes its operands. Optional ones may be absent, as a limit of Clip."""
+    try:
+        formula = stage.formula
+    except (LookupError, TypeError, ValueError):  # for so many operands there is none
+        return False
+    count = len(stage.operands)
+    is_known = entry.required <= count <= len(entry.inputs) or entry.variadic
+    return formula is not None and is_known and formula.__code__.co_argcount == count
+
+
 def _check_stages(stages: Sequence[Stage], where: str) -> None:
     for stage in stages:
         entry = find_declaration(stage.op)
-        if entry is None or entry.family != "elementwise" or len(entry.inputs) != len(stage.operands):
+        if entry is not None:
+            entry.with_defaults(dict(stage.attributes))
+        if entry is None or entry.family != "elementwise" or not _takes(entry, stage):
             raise ModelError(f"{where}: {stage.op!r:.200} with {len(stage.operands)} operands cannot be in an epilogue")
-        entry.with_defaults(dict(stage.attributes))
         for operand in stage.operands:
             if isinstance(operand, tuple):
                 _check_stages(operand, where)

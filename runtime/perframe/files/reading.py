@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import mmap
+import os
+from functools import partial
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from perframe.errors import InputError, ModelError
+from perframe.files.container import ALIGNMENT
 from perframe.files.encryption import MAGIC, Key, decrypted, is_encrypted
 from perframe.files.model_file import is_model_file, read
 from perframe.model import Model
 
 HEAD = 256  # bytes that tell what a file is
+MOST_COPIED = 64 << 20  # bytes of a file
 
 
 def is_own(begin: bytes) -> bool:
@@ -21,9 +28,10 @@ def is_own(begin: bytes) -> bool:
 def read_file(path: Path, key: Key | None = None) -> Model | None:
     """Return the model in a file; None if the file is not one of perframe's, or cannot be read. Raises ModelError.
 
-    The constants are views of the file, which is mapped. A mapping keeps a descriptor open as long as the model lives.
-    Windows then neither deletes nor replaces the file; other systems do, and the model keeps the old bytes. Whoever
-    writes into the file in place, or cuts it, breaks the model: `pf.save` replaces files.
+    The constants are views of a copy of the file, which stay what they are when others write into the file. A file of
+    more than MOST_COPIED bytes is mapped instead, as long as the model lives. Windows then neither deletes nor replaces
+    it; on other systems the model keeps the bytes of a file that is replaced, as `pf.save` does. Whoever writes into
+    the file in place breaks the model: `check_file` tells it where a worker begins, or the model is saved.
     """
     try:
         if not path.is_file():
@@ -33,12 +41,45 @@ def read_file(path: Path, key: Key | None = None) -> Model | None:
             if not is_own(head):
                 _refuse_key(key, path.name)
                 return None
-            data = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+            found = os.fstat(file.fileno())
+            if found.st_size <= MOST_COPIED:
+                data = _copied(file, found.st_size)
+            else:
+                data = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
     except (OSError, ValueError) as error:
         if isinstance(error, InputError):
             raise
         return None  # the importer of ONNX files says why
-    return read_bytes(data, path.name, key)
+    model = read_bytes(data, path.name, key)
+    if model is not None and found.st_size > MOST_COPIED:
+        model.check_file = partial(_check_unchanged, path.absolute(), _stamp(found))
+    return model
+
+
+def _stamp(found: os.stat_result) -> tuple[int, ...]:
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def _check_unchanged(path: Path, before: tuple[int, ...]) -> None:
+    """Raise ModelError if a mapped file was changed in place. One that was replaced or deleted keeps its bytes."""
+    try:
+        now = _stamp(path.stat())
+    except OSError:
+        return
+    if now[:2] == before[:2] and now != before:
+        raise ModelError(
+            f"{path.name} was written anew, in place, since it was loaded, and its weights with it: load it again. A "
+            "file that is moved into its place, as pf.save does, does no harm"
+        )
+
+
+def _copied(file: Any, size: int) -> memoryview:
+    """The bytes of a file, aligned as in a mapping."""
+    whole = np.empty(size + ALIGNMENT, np.uint8)
+    begin = -whole.ctypes.data % ALIGNMENT
+    data = whole.data[begin : begin + size]
+    file.seek(0)
+    return data[: file.readinto(data)].toreadonly()
 
 
 def read_bytes(data: memoryview, name: str, key: Key | None = None) -> Model | None:

@@ -28,8 +28,9 @@ def load(
     The content of a file decides its format: ONNX, LiteRT (with the extra `litert`), or that of `perframe.save`.
 
     `dims` fixes named dims to sizes. `outputs` chooses the outputs by name, from all values that layers make; layers
-    that they do not need are dropped. `optimize=False` leaves the layers as they are in the file, and `stop_after` lets
-    only so many passes change the model, to find one that is at fault. `narrow_doubles=True`
+    that they do not need are dropped. `optimize=False` leaves the layers as they are in the file, on each
+    backend (docs/optimizer.md says what remains), and `stop_after` lets only so many passes change the model, to find
+    one that is at fault. `narrow_doubles=True`
     computes in float32 what the file computes in float64, which no GPU backend has kernels for; inputs and outputs keep
     their types, and a number beyond float32's range becomes infinite. `progress(what, done)` is called on the way, with
     the present step and the fraction of it that is done. Weights in other files are read from the model's
@@ -57,10 +58,20 @@ def load(
             from perframe.passes import optimize as run_passes
 
             run_passes(model, evaluator(), report, stop_after)
+        if not optimize:
+            _keep_as_filed(model)
         freeze(model)
     except RecursionError:
         raise ModelError("the model's graphs and functions lie too deep within each other") from None
     return model
+
+
+def _keep_as_filed(model: Model) -> None:
+    """Let no backend fuse layers of the model or of its bodies."""
+    model.preparations = 0
+    for layer in model.layers:
+        for body in layer.attributes.get("bodies", {}).values():
+            _keep_as_filed(body)
 
 
 def _imported(source: Any, report: Callable[[str, float], None], key: str | bytes | None) -> Model:

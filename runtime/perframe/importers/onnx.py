@@ -11,7 +11,7 @@ import onnx
 from numpy.typing import NDArray
 from onnx import numpy_helper
 
-from perframe.errors import ModelError, PerframeError, Problem, UnsupportedOperatorError
+from perframe.errors import InferenceError, ModelError, PerframeError, Problem, UnsupportedOperatorError
 from perframe.importers.adapters import IGNORED_ATTRIBUTES, adapters
 from perframe.importers.onnx_attributes import odd_attribute
 from perframe.importers.onnx_functions import Calls, Key, inline, standard_body
@@ -61,6 +61,7 @@ class Importer:
         self.specs: dict[str, PartialTensor] = {}
         self.layers: list[Layer] = []
         self.problems: list[Problem] = []
+        self.forgets_shapes = False  # of the outer values that it reads
         self.calls = Calls(proto)
         self._open: list[Key | None] = []  # the calls and graphs that are being imported, from the outside in
 
@@ -117,6 +118,7 @@ class Importer:
             Value(name, spec.dtype, spec.shape, spec.kind, spec.element_kind) for name, spec in self.captures.items()
         ]
         model = Model(inputs, outputs, self.layers, self.constants, self.name)
+        model.fixed_inputs = frozenset(info.name for info in self.graph.input if info.name in self.constants)
         model.verify()
         return model
 
@@ -134,7 +136,10 @@ class Importer:
             self.define(name, self.outer.constants[name])
         else:
             self.specs[name] = self.captures[name] = PartialTensor(
-                found.dtype, found.shape, kind=found.kind, element_kind=found.element_kind
+                found.dtype,
+                None if self.forgets_shapes else found.shape,
+                kind=found.kind,
+                element_kind=found.element_kind,
             )
         return self.specs[name]
 
@@ -169,13 +174,28 @@ class Importer:
                     bodies[attribute] = self._body(node, other, name, captures)
             except UnsupportedOperatorError as error:
                 self.problems += error.problems
+            except InferenceError:
+                if node.op != "If":
+                    raise
+                # exporters write branches that never run, and that fit no shape which the values around them have
+                bodies[attribute] = self._body(node, graph, name, captures, forgets_shapes=True)
         node.attributes |= {"bodies": bodies, "captures": tuple(captures)}
         node.inputs += captures
         return len(self.problems) == before
 
-    def _body(self, node: Node, graph: onnx.GraphProto, name: str, captures: dict[str, None]) -> Model:
-        """Import one of a node's graphs, and add the names of outer values that it reads to `captures`."""
+    def _body(
+        self,
+        node: Node,
+        graph: onnx.GraphProto,
+        name: str,
+        captures: dict[str, None],
+        forgets_shapes: bool = False,
+    ) -> Model:
+        """Import one of a node's graphs, and add the names of outer values that it reads to `captures`. With
+        `forgets_shapes`, the graph knows no shapes of these values.
+        """
         inner = Importer(onnx.ModelProto(graph=graph), name, self.names)
+        inner.forgets_shapes = forgets_shapes
         inner.outer, inner.opsets, inner.calls, inner.titles = self, self.opsets, self.calls, self.titles
         given = [self.find(name) if name else None for name in node.inputs]
         inner.formal = inputs_of_body(node.op, given, node.attributes.get("num_scan_inputs", 0))

@@ -112,11 +112,21 @@ def inline(
             raise ValueError(f"the function has {len(formal)} {what}(s), and the call {len(actual)}")
     names = dict(zip(function.input, node.input, strict=False))
     names |= {formal: "" for formal in function.input[len(node.input) :]}
-    names |= {formal: actual for formal, actual in zip(function.output, node.output, strict=False) if actual}
+    handed = list[tuple[str, str]]()  # outputs that another name of the caller has already
+    for formal, actual in zip(function.output, node.output, strict=False):
+        if formal in names:
+            handed.append((names[formal], actual))
+        elif actual:
+            names[formal] = actual
     given = {attribute.name: attribute for attribute in node.attribute}
     given = {**defaults(node, opset), **{default.name: default for default in function.attribute_proto}, **given}
     scope = _Scope(names, given, prefix, free, standard)
-    return [scope.node(inner) for inner in function.node]
+    made = [scope.node(inner) for inner in function.node]
+    return made + [
+        onnx.helper.make_node("Identity", [source], [target], f"{prefix}/{target}")
+        for source, target in handed
+        if target
+    ]
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from perframe.execution.comparison import FLOATS, HALVES, Comparison, apart, wit
 from perframe.execution.worker import Worker
 from perframe.exporters.saving import save
 from perframe.importers.loading import load
+from perframe.inspection.bisecting import outputs_of
 from perframe.inspection.page import Mark
 from perframe.model import Array, Model
 from perframe.tensor import BackendType, DataType, Tensor
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 ONNXRUNTIME = "onnxruntime"
+PROVIDERS = ["CPUExecutionProvider"]
 INTRODUCED = 10  # times the largest error of its inputs: then a layer's error is its own
 
 
@@ -56,9 +58,11 @@ def compare(
     Without `against`, each layer's outputs are compared with its NumPy definition on the same inputs. Fused layers
     count as one layer, and the layers of a loop's body are compared once for each run of the body.
 
-    `against` is another model, or anything that `load` takes, or "onnxruntime", or the model before its passes. Then
-    all values that both have by name are compared, in run order, as ValueComparison. `is_origin` marks the layers where
-    an error begins. Raises InputError if there is no value to compare, and MissingExtraError without onnxruntime.
+    `against` is another model, or anything that `load` takes, or "onnxruntime", or the model before its passes, or
+    arrays by the names of values. Then all values that both have by name are compared, in run order, as
+    ValueComparison. The outputs come from a run as it is without a comparison, with all that a backend fuses.
+    `is_origin` marks the layers where an error begins. Raises InputError if there is no value to compare, and
+    MissingExtraError without onnxruntime.
 
     `weights` and `activations` are those of a Worker. With "float16" for one of them and without `against`, all values
     are compared with those of a run in float32 on the same backend.
@@ -71,12 +75,15 @@ def compare(
     if precision.has_halves:
         found = all_halved_values(loaded, inputs, backend, ctx, precision)
     else:
-        found = all_values(loaded, inputs, backend, ctx)
+        found = all_values(loaded, inputs, backend, ctx) | outputs_of(loaded, inputs, backend, ctx)
     if against is None:
         return compared_values(loaded, found, all_values(loaded, inputs, backend, ctx), limit)
-    if isinstance(against, str) and against == ONNXRUNTIME:
+    wanted: Mapping[str, Array]
+    if isinstance(against, Mapping):
+        wanted = against
+    elif isinstance(against, str) and against == ONNXRUNTIME:
         source = loaded if isinstance(model, Model) else load(model, optimize=False)
-        wanted = onnxruntime_values(source, inputs)
+        wanted = onnxruntime_values(source, inputs, None if isinstance(model, Model) else model)
     else:
         wanted = all_values(against if isinstance(against, Model) else load(against), inputs, BackendType.CPU)
     return compared_values(loaded, found, wanted, limit)
@@ -114,8 +121,12 @@ def _arrays(values: Mapping[str, Any]) -> dict[str, Array]:
     return {name: value.download_to_array() for name, value in values.items() if isinstance(value, Tensor)}
 
 
-def onnxruntime_values(model: Model, inputs: Mapping[str, Any]) -> dict[str, Array]:
-    """Run a model once in onnxruntime, without its optimizations, and return all values, by name."""
+def onnxruntime_values(model: Model, inputs: Mapping[str, Any], file: Any = None) -> dict[str, Array]:
+    """Run a model once in onnxruntime, without its optimizations, and return all values, by name.
+
+    The outputs are those of `file`, if that is the path or the bytes of an ONNX file: onnxruntime then reads what the
+    user wrote, and not what perframe writes.
+    """
     try:
         import onnxruntime
     except ImportError:
@@ -128,11 +139,18 @@ def onnxruntime_values(model: Model, inputs: Mapping[str, Any]) -> dict[str, Arr
         path = Path(folder) / "model.onnx"
         save(with_all_values(model), path)
         try:
-            session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
-            names = [value.name for value in session.get_outputs()]
-            return dict(zip(names, session.run(names, dict(inputs)), strict=True))
+            made = _run(onnxruntime.InferenceSession(path, options, providers=PROVIDERS), inputs)
+            if isinstance(file, bytes) or str(file).endswith(".onnx"):
+                whole = file if isinstance(file, bytes) else str(file)
+                made |= _run(onnxruntime.InferenceSession(whole, options, providers=PROVIDERS), inputs)
+            return made
         except Exception as error:  # onnxruntime's exceptions have no common class
             raise InferenceError(f"onnxruntime cannot run {model.name}: {error}") from error
+
+
+def _run(session: Any, inputs: Mapping[str, Any]) -> dict[str, Array]:
+    names = [value.name for value in session.get_outputs()]
+    return dict(zip(names, session.run(names, dict(inputs)), strict=True))
 
 
 def compared_values(
@@ -187,7 +205,7 @@ def show_values(
     for one in sorted(comparisons, key=lambda one: -one.relative)[:most]:
         style = "bold red" if one.is_origin else "" if one.agrees else "red"
         figures = (f"{one.apart:.3g}", f"{one.relative:.2g}", f"{one.inherited:.2g}")
-        table.add_row(Text(one.layer, style), one.op, Text(f"{one.output} {one.dtype} {one.shape}"), *figures)
+        table.add_row(Text(one.layer, style), Text(one.op), Text(f"{one.output} {one.dtype} {one.shape}"), *figures)
     console.print(table)
     origins = [one for one in comparisons if one.is_origin]
     wrong = [one for one in comparisons if not one.agrees]

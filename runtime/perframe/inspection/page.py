@@ -18,6 +18,7 @@ from perframe.inspection.blocks import repeated_blocks
 from perframe.inspection.facts import ModelFacts, inspect
 from perframe.inspection.statistics import shown_values, statistics_of
 from perframe.model import Array, Model
+from perframe.safety.names import shown
 from perframe.tensor import DataType
 
 _FOLDER = Path(__file__).parent / "page"
@@ -72,7 +73,7 @@ def page_text(
     }
     text = json.dumps(data, separators=(",", ":"), allow_nan=False, default=str).replace("<", "\\u003c")
     parts = {
-        "TITLE": html.escape(title or model.name),
+        "TITLE": html.escape(shown(title or model.name)),
         "STYLE": _read("page.css"),
         "LIBRARY": _read("dagre.min.js").replace("</", "<\\/"),
         "SCRIPT": "\n".join(map(_read, SCRIPTS)),

@@ -71,7 +71,8 @@ def HardSigmoid(x, *, alpha=0.2, beta=0.5):
 
 @elementwise((-9, 9))
 def FakeQuantize(x, *, scale=0.1, zero=3.0, low=0.0, high=255.0, to_scale=0.1, to_zero=3.0):
-    return (clamp(round_even(x / scale) + zero, low, high) - to_zero) * to_scale
+    whole = round_even(x / scale) + zero
+    return (where(whole > low, minimum(whole, high), low) - to_zero) * to_scale
 
 
 @elementwise((-9, 9))
@@ -143,7 +144,7 @@ def _choose_clip(_attributes: Attributes, present: tuple[bool, ...], _kind: str)
     return _CLIPS.get((bounds[0], bounds[1]))
 
 
-@elementwise((-9, 9), (-3, 0), (0, 3), dtypes="float int", choose=_choose_clip)
+@elementwise((-9, 9), (-3, 0), (0, 3), dtypes="float int", choose=_choose_clip, single=("low", "high"))
 def Clip(x, low=None, high=None):
     return clamp(x, low, high)
 

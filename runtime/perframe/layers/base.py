@@ -64,6 +64,7 @@ class Declaration:
       need not copy the values if it can store them that way.
     - `reads_values` is false if only the inputs' shapes matter.
     - `limits` takes a formula's parameters and returns the two numbers between which it clips its first input.
+    - `channelwise` names the inputs of a formula that hold one number for each channel (axis 1).
     - `body_for` takes the value of a branch's first input and returns the name of the body that runs.
     - `ranges` are those from which tests draw a formula's inputs.
     - `form` declares a function that gives the family's canonical form for concrete shapes, and `compute` one that
@@ -83,6 +84,7 @@ class Declaration:
     cuts: bool = False
     formula: Callable[..., Any] | None = None
     choose: Callable[..., Callable[..., Any] | None] | None = None
+    channelwise: tuple[str, ...] = ()
     ranges: tuple[tuple[float, float], ...] = ()
     dtypes: str = "float"
     form_of: Callable[..., Any] | None = None
@@ -107,6 +109,11 @@ class Declaration:
         self.required = sum(p.default is p.empty for p in positional)
         self.attributes = {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
         self._needed = [name for name, default in self.attributes.items() if default is inspect.Parameter.empty]
+
+    @property
+    def is_pointwise(self) -> bool:
+        """Whether each element comes from the elements at its place alone. Its dims may then have any order."""
+        return self.family == "elementwise" and not self.channelwise
 
     @property
     def origin(self) -> str:

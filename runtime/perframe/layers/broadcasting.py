@@ -72,6 +72,7 @@ def elementwise(
     result: DataType | str | None = None,
     dtypes: str = "float",
     channelwise: Sequence[str] = (),
+    single: Sequence[str] = (),
     choose: Callable[[Attributes, tuple[bool, ...], str], Formula | None] | None = None,
     domain: str = "",
 ) -> Callable[[Formula], Declaration]:
@@ -82,6 +83,7 @@ def elementwise(
       input gives it.
     - `dtypes`: which of "float int bool" the formula takes; a formula of floats only gets integers as floats.
     - `channelwise`: the inputs that hold a value for each channel (axis 1); the first input cannot be one of them.
+    - `single`: the inputs that hold one number, whatever their rank.
     - `choose(attributes, present, kind)`: picks a formula other than the declared one, for an attribute that selects
       and for absent inputs.
     - `domain`: that of the operator in ONNX models; by default it is ONNX's own.
@@ -93,6 +95,11 @@ def elementwise(
             if channelwise:
                 _check_channels(given[0], given[1:])
                 given = given[:1]
+            elif single:
+                _check_single(entry, inputs, single)
+                given = [
+                    value for name, value in zip(entry.inputs, inputs, strict=False) if value and name not in single
+                ]
             dtype = result
             if isinstance(dtype, str) and not isinstance(dtype, DataType):
                 named = inputs[entry.inputs.index(dtype)] if dtype in entry.inputs else None
@@ -110,7 +117,7 @@ def elementwise(
             target = outputs[0].shape
             strides = []
             for index, value in zip(operands, given, strict=True):
-                shape = tuple(value.shape)
+                shape = () if entry.inputs[index] in single else tuple(value.shape)
                 if entry.inputs[index] in channelwise:
                     shape = (*shape, *(1,) * (len(target) - 2)) if len(target) > 1 else shape
                 strides.append(broadcast_strides(shape, target))
@@ -122,7 +129,7 @@ def elementwise(
 
         name = full_name(formula.__name__, domain)
         entry = Declaration(name, "elementwise", infer, formula=formula, choose=choose, ranges=ranges, dtypes=dtypes)
-        entry.form_of = form
+        entry.form_of, entry.channelwise = form, tuple(channelwise)
         if result == "to":
             modes = Literal["up", "down", "nearest"]
             entry.add_attributes(to=(1, DataType), saturate=(1, Flag), round_mode=("up", modes))
@@ -137,6 +144,13 @@ def _check_channels(x: PartialTensor, others: Sequence[PartialTensor]) -> None:
     for value in others:
         if channels and value.shape is not None and not value.shape.may_be(channels):
             raise InferenceError(f"{value} does not broadcast to {x}: a number for each channel is expected")
+
+
+def _check_single(entry: Declaration, inputs: Sequence[PartialTensor | None], single: Sequence[str]) -> None:
+    """Raise InferenceError if one of the inputs that hold one number holds more or none."""
+    for name, value in zip(entry.inputs, inputs, strict=False):
+        if name in single and value is not None and value.shape is not None and value.shape.size not in (1, None):
+            raise InferenceError(f"{name!r} is {value}, and must be one number")
 
 
 def operand_kinds(dtypes: Sequence[DataType]) -> tuple[str, ...]:

@@ -27,6 +27,7 @@ _FLOATS = {
     *("floor", "ceil", "round_even", "exp", "log", "log1p", "sqrt", "erf", "sin", "cos", "tan", "asin", "acos", "atan"),
     *("sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "to_float"),
 }
+_INVERTED = {"exp", "log", "sqrt"}  # compilers cancel one with another: exp(log(x)) is x to them
 _OPERATORS: dict[type[ast.AST], str] = {
     **{ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.LShift: "<<", ast.RShift: ">>"},
     **{ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^", ast.USub: "-", ast.Invert: "~"},
@@ -110,6 +111,8 @@ class _Text:
             (left, right), kind = self.same(node, node.left, node.right)
             if isinstance(node.op, ast.Div) and kind != "float":
                 raise self.fail(node, "`/` is for floats: use trunc_div()")
+            if kind == "float" and not self.is_given(node.left):
+                right = self.apart(node.right, right)
             if self.glsl and type(node.op) in _SHIFTS:  # GLSL leaves shifts by more than the width undefined
                 return f"{_SHIFTS[type(node.op)]}({left}, {right})", kind
             return f"({left} {self.operator(node.op, kind, node)} {right})", kind
@@ -119,6 +122,15 @@ class _Text:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             return self.call(node, node.func.id)
         raise self.fail(node, f"does not know {ast.unparse(node)!r}")
+
+    def is_given(self, node: ast.expr) -> bool:
+        """Whether a kernel has the value as a literal or as a parameter."""
+        attributes = {argument.arg for argument in self.tree.args.kwonlyargs}
+        return isinstance(node, ast.Constant) or (isinstance(node, ast.Name) and node.id in attributes)
+
+    def apart(self, node: ast.expr, text: str) -> str:
+        """Hide from GLSL's compilers where a value comes from. With infinities and NaN, x - x is not 0."""
+        return f"APART({text})" if self.glsl and not self.is_given(node) else text
 
     def operator(self, op: ast.AST, kind: Kind, node: ast.AST) -> str:
         if kind == "bool" and type(op) in _ON_BOOLS:
@@ -140,6 +152,8 @@ class _Text:
         arguments, kind = self.same(node, *node.args)
         if name in _FLOATS and kind != "float":
             raise self.fail(node, f"{name}() is for floats, not {kind}")
+        if name in _INVERTED:
+            arguments = [self.apart(node.args[0], arguments[0])]
         if name in _PREDICATES:
             return f"{name}({', '.join(arguments)})", "bool"
         if name in _SAME or name in _FLOATS:

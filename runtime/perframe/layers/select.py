@@ -17,8 +17,8 @@ from perframe.tensor.partial import PartialTensor
 class Selection:
     """The first `count` elements of rows of `size` elements, `inner` apart.
 
-    Of equal elements the one with the lower index comes first, or with `last` the one with the higher index. NaN counts
-    as larger than all numbers.
+    Of equal elements the one with the lower index comes first, or with `last` the one with the higher index. Of a
+    single element's index, NaN comes first, as NumPy has it; in order, NaN counts as larger than all numbers.
 
     `result` is "indices", "marks" (1 for the first, 0 elsewhere) or "elements" in order with their indices.
     """

@@ -15,7 +15,7 @@ MAX_ENTRIES = 64  # longer values that decide a shape are not compared
 
 def signature(layer: Any) -> Hashable | None:
     """Return everything but the operands that decides what a layer does; None if that cannot be compared."""
-    made = (layer.op, tuple(sorted(layer.attributes.items())), layer.epilogue, layer.channels_last)
+    made = (layer.op, tuple(sorted(layer.attributes.items())), layer.epilogue, layer.channels_last, layer.is_wide)
     try:
         hash(made)
     except TypeError:  # an array, or a list

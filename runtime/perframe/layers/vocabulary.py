@@ -28,13 +28,21 @@ def trunc_div(a: Any, b: Any) -> Any:
     return quotient + ((quotient < 0) & (quotient * b != a)).astype(quotient.dtype)
 
 
+def power(a: Any, b: Any) -> Any:
+    """Raise a to the power of b. Of whole numbers, a negative power is rounded towards zero, as C does."""
+    if np.result_type(a, b).kind not in "iu":
+        return np.power(a, b)
+    inverse = np.where(np.asarray(a) == -1, 1 - 2 * (np.asarray(b) & 1), np.asarray(a) == 1)
+    return np.where(np.asarray(b) < 0, inverse, np.power(a, np.maximum(b, 0))).astype(np.result_type(a, b))
+
+
 def to_float(x: Any) -> Any:
     """Return x as float32."""
     return np.asarray(x).astype(np.float32)
 
 
 abs, floor, ceil, round_even, sign = np.abs, np.floor, np.ceil, np.rint, np.sign
-exp, log, log1p, sqrt, power = np.exp, np.log, np.log1p, np.sqrt, np.power
+exp, log, log1p, sqrt = np.exp, np.log, np.log1p, np.sqrt
 sin, cos, tan, asin, acos, atan = np.sin, np.cos, np.tan, np.arcsin, np.arccos, np.arctan
 sinh, cosh, tanh, asinh, acosh, atanh = np.sinh, np.cosh, np.tanh, np.arcsinh, np.arccosh, np.arctanh
 minimum, maximum, where, is_nan, is_inf = np.minimum, np.maximum, np.where, np.isnan, np.isinf

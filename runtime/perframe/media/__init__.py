@@ -2,9 +2,10 @@
 
 from perframe.media.feeds import Feed, Scene
 from perframe.media.picture import Picture
-from perframe.media.sinks import FolderSink, PictureSink, Sink, VideoSink, WindowSink, open_sink
+from perframe.media.sinks import FolderSink, PictureSink, Sink, WindowSink
 from perframe.media.source import Source, draw_source, open_source
 from perframe.media.surfaces import SurfaceTexture
+from perframe.media.video_sink import VideoSink, open_sink
 
 __all__ = [
     "Feed",

@@ -7,13 +7,15 @@ from collections.abc import Callable, Iterator
 from fractions import Fraction
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from perframe.errors import InputError
-from perframe.media.picture import Picture, Pixels, Size, checked, pictures_in, read_picture
+from perframe.media.picture import Picture, Pixels, Size, checked, open_picture, pictures_in, pixels_of, read_picture
 
 RATE = Fraction(25)  # pictures a second, where nothing says it
+_SHORTEST, _USUAL = 10, 100  # milliseconds: browsers show a picture of an animation for 100 where it says 10 or less
 
 
 class Feed(ABC):
@@ -32,6 +34,15 @@ class Feed(ABC):
     def count(self) -> int | None:
         """The number of pictures; None for one that has no end. It may have to read the file."""
         return None
+
+    @property
+    def is_steady(self) -> bool:
+        """Whether the pictures come at equal times, `rate` a second. It may have to read the file."""
+        return True
+
+    def time_of(self, index: int) -> Fraction:
+        """A picture's time in seconds. It may have to read the file."""
+        return index / self.rate
 
     @abstractmethod
     def pictures(self, first: int = 0) -> Iterator[Picture]:
@@ -52,6 +63,46 @@ class StillFeed(Feed):
         """The picture."""
         if not first:
             yield Picture(self._pixels, 0, 0.0)
+
+
+class AnimationFeed(Feed):
+    """A picture file that moves: GIF, APNG or WebP. Raises InputError if it cannot be read."""
+
+    def __init__(self, path: Path, enough: Size | None = None) -> None:
+        self.name, self._path, self._enough = f"the animation {str(path)!r}", path, enough
+        ends = [Fraction(0)]
+        for image in self._images():
+            shown = image.info.get("duration", 0)
+            ends.append(ends[-1] + Fraction(shown if shown > _SHORTEST else _USUAL) / 1000)
+        self._times = ends[:-1]
+        self.rate = len(self._times) / ends[-1]
+
+    @property
+    def count(self) -> int:
+        """The number of pictures."""
+        return len(self._times)
+
+    @property
+    def is_steady(self) -> bool:
+        """Whether all are shown for the same time."""
+        return all(time == index / self.rate for index, time in enumerate(self._times))
+
+    def time_of(self, index: int) -> Fraction:
+        """A picture's time, by the file."""
+        return self._times[index]
+
+    def pictures(self, first: int = 0) -> Iterator[Picture]:
+        """Decode them. Each builds on those before."""
+        for index, image in enumerate(self._images()):
+            if index >= first:
+                yield Picture(pixels_of(image, self._enough), index, float(self._times[index]))
+
+    def _images(self) -> Iterator[Any]:
+        with open_picture(self._path) as image:
+            for index in range(bool(image.info.get("default_image")), image.n_frames):  # one for who cannot animate
+                image.seek(index)
+                image.load()  # the time of a WebP picture is known then
+                yield image
 
 
 class FolderFeed(Feed):

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import re
 import secrets
-from collections.abc import Callable
-from contextlib import suppress
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +22,7 @@ Pixels = np.ndarray[Any, np.dtype[np.uint8]]
 Size = tuple[int, int]
 
 PICTURES = (".png", ".jpg", ".jpeg", ".webp", ".bmp")
+_FORMATS = ("PNG", "JPEG", "WEBP", "BMP", "GIF")
 VIDEOS = (".mp4", ".mkv", ".mov", ".avi", ".webm")
 _LONGEST_SIDE = 8192  # the largest texture side that every GPU supports
 
@@ -33,6 +37,8 @@ class Picture:
     """0 for the first picture."""
     time: float
     """Seconds from the beginning of the source."""
+    aspect: Fraction = Fraction(1)
+    """A pixel's width by its height, as it is to be shown. Those of some films are not square."""
 
 
 def expanded(path: str | os.PathLike[str]) -> Path:
@@ -47,25 +53,68 @@ def covering(size: Size, enough: Size | None) -> Size:
     return max(1, round(size[0] * scale)), max(1, round(size[1] * scale))
 
 
+@contextmanager
+def open_picture(path: Path) -> Iterator[Any]:
+    """A picture file as a Pillow image, of one of the formats that the pages name.
+
+    Raises InputError if it cannot be read, also within the block, and PIL.UnidentifiedImageError if it is no picture.
+    """
+    from PIL import Image, UnidentifiedImageError
+
+    try:
+        with Image.open(path, formats=_FORMATS) as image:
+            yield image
+    except UnidentifiedImageError:
+        raise
+    except (OSError, ValueError, IndexError, EOFError, SyntaxError, Image.DecompressionBombError) as error:  # Pillow's
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"the picture {str(path)!r} cannot be read: {error}") from error
+
+
 def read_picture(path: Path, enough: Size | None = None) -> Pixels:
     """Read a picture file: upright, on white where it is transparent, scaled down to cover `enough`.
 
-    Raises InputError if it cannot be read, and PIL.UnidentifiedImageError if it is no picture.
+    Raises as `open_picture` does.
     """
-    from PIL import Image, ImageOps, UnidentifiedImageError
+    with open_picture(path) as image:
+        return pixels_of(image, enough)
 
-    try:
-        with Image.open(path) as image:
-            upright = ImageOps.exif_transpose(image)
-            if upright.has_transparency_data:
-                coloured = upright.convert("RGBA")
-                upright = Image.alpha_composite(Image.new("RGBA", coloured.size, "white"), coloured)
-            flat = upright.convert("RGB")
-    except UnidentifiedImageError:
-        raise
-    except (OSError, ValueError, IndexError, SyntaxError, Image.DecompressionBombError) as error:  # Pillow's
-        raise InputError(f"the picture {str(path)!r} cannot be read: {error}") from error
+
+def pixels_of(image: Any, enough: Size | None = None) -> Pixels:
+    """The pixels of a Pillow image: upright, on white where it is transparent, scaled down to cover `enough`."""
+    from PIL import Image
+
+    upright = upright_of(image)
+    if upright.has_transparency_data:
+        flat = Image.fromarray(on_white(np.asarray(upright.convert("RGBA"))))
+    else:
+        flat = upright.convert("RGB")
     return np.array(flat.resize(covering(flat.size, enough), Image.Resampling.LANCZOS))
+
+
+def upright_of(image: Any) -> Any:
+    """A Pillow image as it is shown, of 8 bits a channel: turned and mirrored as its file says."""
+    from PIL import Image, ImageOps
+
+    upright = ImageOps.exif_transpose(image)
+    if not upright.mode.startswith("I"):
+        return upright
+    values = np.asarray(upright).astype(np.int64).clip(0, 0xFFFF)  # 16 bits of grey, which Pillow would clip to 8
+    grey = ((values * 255 + 0x7FFF) // 0xFFFF).astype(np.uint8)
+    clear = upright.info.get("transparency")
+    if clear is None:
+        return Image.fromarray(grey)
+    return Image.merge(
+        "LA", [Image.fromarray(grey), Image.fromarray(np.where(values == clear, 0, 255).astype(np.uint8))]
+    )
+
+
+def on_white(pixels: np.ndarray[Any, np.dtype[np.uint8]]) -> Pixels:
+    """RGBA pixels over white, as RGB."""
+    alpha = pixels[..., 3:].astype(np.uint16)
+    made: Pixels = ((pixels[..., :3] * alpha + 255 * (255 - alpha) + 127) // 255).astype(np.uint8)
+    return made
 
 
 def pictures_in(folder: Path) -> list[Path]:
@@ -99,12 +148,21 @@ def write_whole(path: Path, write: Callable[[Path], object]) -> None:
             beside.unlink()
 
 
+_STALE = 3600.0  # seconds
 _BESIDE = re.compile(r"\.perframe-[0-9a-f]{8}\.")
 
 
 def path_beside(path: Path) -> Path:
     """A new path beside a file, under which it can be written before it is put in its place."""
     return path.with_name(f".perframe-{secrets.token_hex(4)}.{path.name}")
+
+
+def remove_stale(path: Path) -> None:
+    """Remove what processes that were killed long ago have left beside a file."""
+    for other in path.parent.glob(f".perframe-????????.{glob.escape(path.name)}"):
+        with suppress(OSError):
+            if _BESIDE.match(other.name) and time.time() - other.stat().st_mtime > _STALE:
+                other.unlink()
 
 
 def remove_unfinished(folder: Path) -> None:

@@ -1,31 +1,17 @@
-"""Sinks: where pictures go. A thread writes files, so that the frame loop does not wait for an encoder."""
+"""Sinks: where pictures go. A thread writes files, so that the frame loop does not wait for a disk or an encoder."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import deque
 from contextlib import suppress
-from fractions import Fraction
 from pathlib import Path
 from threading import Condition, Thread
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from perframe.errors import ClosedError, InputError
-from perframe.media.feeds import RATE
-from perframe.media.picture import (
-    PICTURES,
-    VIDEOS,
-    Picture,
-    Pixels,
-    checked,
-    expanded,
-    path_beside,
-    save_picture,
-    settle,
-)
-from perframe.media.source import as_rate
-from perframe.media.videos import require_av
+from perframe.media.picture import PICTURES, Picture, Pixels, checked, expanded, save_picture
 
 if TYPE_CHECKING:
     from perframe.host import Surface
@@ -66,7 +52,7 @@ class Sink(ABC):
             self.abandon()
 
 
-class _FileSink(Sink):
+class FileSink(Sink):
     """A sink whose thread calls `_store` for each picture, then `_close`, or `_undo` if that is not to be."""
 
     def __init__(self, path: str | Path) -> None:
@@ -127,10 +113,13 @@ class _FileSink(Sink):
                 self._store(picture)
             self._undo() if self._abandons else self._close()
         except Exception as error:  # it is raised where pictures are handed over
-            self._undo()
-            with self._changed:
-                self._error = _as_input_error(error, self.name)
-                self._changed.notify_all()
+            try:
+                with suppress(OSError):  # a disk that has become read-only: the user hears of the first error
+                    self._undo()
+            finally:
+                with self._changed:
+                    self._error = _as_input_error(error, self.name)
+                    self._changed.notify_all()
 
     def _next(self) -> Picture | None:
         with self._changed:
@@ -153,7 +142,7 @@ class _FileSink(Sink):
         """Remove what was begun."""
 
 
-class PictureSink(_FileSink):
+class PictureSink(FileSink):
     """A picture file: the last picture that it took."""
 
     _picture: Picture | None = None
@@ -166,7 +155,7 @@ class PictureSink(_FileSink):
             save_picture(self._picture.pixels, self.path)
 
 
-class FolderSink(_FileSink):
+class FolderSink(FileSink):
     """A folder with a file for each picture, named by its index: 000000.png. It is made if it is not there."""
 
     def __init__(self, path: str | Path, suffix: str = ".png") -> None:
@@ -178,71 +167,6 @@ class FolderSink(_FileSink):
     def _store(self, picture: Picture) -> None:
         self.path.mkdir(exist_ok=True)
         save_picture(picture.pixels, self.path / f"{picture.index:06d}{self._suffix}")
-
-
-_CODECS = {".webm": "libvpx-vp9", ".avi": "mpeg4"}  # H.264 elsewhere
-_OPTIONS = {  # pictures leave in the order in which they come, so that pieces of a video can be joined
-    "libx264": {"bf": "0"},
-    "libvpx-vp9": {"b": "0", "auto-alt-ref": "0", "lag-in-frames": "0", "row-mt": "1", "cpu-used": "5"},
-    "mpeg4": {"qscale": "3", "flags": "+qscale", "global_quality": "354"},
-}
-
-
-class VideoSink(_FileSink):
-    """A video, `rate` pictures a second, all of one size. It is H.264, in .webm VP9, in .avi MPEG-4.
-
-    `quality` is the encoder's constant rate factor: lower is better and larger. A side of an odd length loses a row or
-    a column, because the colours of these formats are halved. Raises MissingExtraError without PyAV.
-    """
-
-    def __init__(self, path: str | Path, rate: float | Fraction = RATE, quality: int = 18) -> None:
-        super().__init__(path)
-        self._av = require_av("writing a video")
-        if self.path.suffix.lower() not in VIDEOS:
-            raise InputError(f"{self.name} is no name of a video: {', '.join(VIDEOS)}")
-        self._rate, self._quality = as_rate(rate), quality
-        self._beside = path_beside(self.path)
-        self._container: Any = None
-        self._stream: Any = None
-        self._size = (0, 0)
-        self._count = 0
-
-    def _store(self, picture: Picture) -> None:
-        height, width = picture.pixels.shape[:2]
-        if self._container is None:
-            self._open((width, height))
-        if (width, height) != self._size:
-            was = "{}×{}".format(*self._size)
-            raise InputError(f"{self.name}: picture {picture.index} is {width}×{height}, and those before were {was}")
-        even = picture.pixels[: height // 2 * 2, : width // 2 * 2]
-        frame = self._av.VideoFrame.from_ndarray(even, format="rgb24")
-        frame.pts, frame.time_base = self._count, 1 / self._rate
-        self._count += 1
-        self._container.mux(self._stream.encode(frame))
-
-    def _open(self, size: tuple[int, int]) -> None:
-        if min(size) < 2:
-            raise InputError(f"{self.name}: a video is at least 2 pixels wide and high, and not {size[0]}×{size[1]}")
-        self._container = self._av.open(str(self._beside), "w")
-        codec = _CODECS.get(self.path.suffix.lower(), "libx264")
-        self._stream = stream = self._container.add_stream(
-            codec if codec in self._av.codecs_available else "mpeg4", rate=self._rate
-        )
-        stream.width, stream.height, stream.pix_fmt = size[0] // 2 * 2, size[1] // 2 * 2, "yuv420p"
-        stream.options = _OPTIONS[stream.codec_context.name] | {"crf": str(self._quality)}
-        self._size = size
-
-    def _close(self) -> None:
-        if self._container is not None:
-            self._container.mux(self._stream.encode())
-            self._container.close()
-            settle(self._beside, self.path)
-
-    def _undo(self) -> None:
-        if self._container is not None:
-            with suppress(OSError, ValueError):
-                self._container.close()
-            self._beside.unlink(missing_ok=True)
 
 
 class WindowSink(Sink):
@@ -274,24 +198,6 @@ class WindowSink(Sink):
     def abandon(self) -> None:
         """Close it."""
         self.surface.release()
-
-
-def open_sink(name: str | Path, rate: float | Fraction = RATE) -> Sink:
-    """Open a place for pictures by name: a picture file (the last one stays), a video, "window", or else a folder.
-
-    `rate` is the pictures a second of a video. Raises InputError.
-    """
-    if str(name) == "window":
-        return WindowSink()
-    suffix = Path(name).suffix.lower()
-    if suffix in PICTURES:
-        return PictureSink(name)
-    if suffix in VIDEOS:
-        return VideoSink(name, rate)
-    if suffix and not Path(name).is_dir():
-        known = ", ".join((*PICTURES, *VIDEOS))
-        raise InputError(f"{str(name)!r} is neither a folder nor of a known kind: {known}")
-    return FolderSink(name)
 
 
 def _as_input_error(error: Exception, name: str) -> Exception:

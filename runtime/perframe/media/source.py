@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from fractions import Fraction
 from itertools import count
 from pathlib import Path
@@ -13,8 +14,8 @@ from types import TracebackType
 from typing import Any
 
 from perframe.errors import ClosedError, InputError
-from perframe.media.feeds import RATE, DrawnFeed, Feed, FolderFeed, Scene, StillFeed
-from perframe.media.picture import PICTURES, Picture, Pixels, Size, expanded
+from perframe.media.feeds import RATE, AnimationFeed, DrawnFeed, Feed, FolderFeed, Scene, StillFeed
+from perframe.media.picture import PICTURES, Picture, Pixels, Size, expanded, open_picture
 
 SECONDS_FOR_A_PICTURE = 20.0
 AHEAD = 4  # pictures of a file that are decoded before they are asked for
@@ -157,7 +158,7 @@ class Source:
         for _ in count():
             last: Picture | None = None
             for picture in self.feed.pictures(self._first):
-                last = Picture(picture.pixels, index + picture.index, begin + picture.time) if index else picture
+                last = replace(picture, index=index + picture.index, time=begin + picture.time) if index else picture
                 yield last
             if last is None and not self._first:
                 raise InputError(f"{self.name} has no pictures")
@@ -199,8 +200,10 @@ def draw_source(draw: Callable[[float], Pixels], rate: float | Fraction = RATE, 
     return Source(DrawnFeed(draw, as_rate(rate), count))
 
 
-def open_feed(name: str | Path, enough: Size | None = None, rate: float | Fraction | None = None) -> Feed:
-    """What `open_source` reads. Raises as it does."""
+def open_feed(
+    name: str | Path, enough: Size | None = None, rate: float | Fraction | None = None, one_size: bool = False
+) -> Feed:
+    """What `open_source` reads. With `one_size` a film whose size changes keeps its first. Raises as it does."""
     kind, _, rest = str(name).partition(":")
     given: dict[str, Any] = {} if rate is None else {"rate": as_rate(rate)}
     if kind == "camera":
@@ -221,13 +224,15 @@ def open_feed(name: str | Path, enough: Size | None = None, rate: float | Fracti
     from PIL import UnidentifiedImageError
 
     try:
-        return StillFeed(path, enough)
+        with open_picture(path) as image:
+            moves = getattr(image, "is_animated", False) and image.format in ("GIF", "PNG", "WEBP")
+        return AnimationFeed(path, enough) if moves else StillFeed(path, enough)
     except UnidentifiedImageError as error:
         if path.suffix.lower() in PICTURES:
             raise InputError(f"{str(path)!r} is no picture, although its name says so") from error
     from perframe.media.videos import VideoFeed
 
-    return VideoFeed(path, enough)
+    return VideoFeed(path, enough, one_size)
 
 
 def as_rate(rate: float | Fraction) -> Fraction:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import sys
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from fractions import Fraction
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +16,9 @@ import numpy as np
 
 from perframe.errors import InputError, MissingExtraError
 from perframe.media.feeds import RATE, Feed
-from perframe.media.picture import Picture, Pixels, Size, covering
+from perframe.media.frames import Colors, is_turned, pixel_aspect, rgb_of
+from perframe.media.lengths import missing_bytes
+from perframe.media.picture import Picture, Size, covering
 
 if TYPE_CHECKING:
     from av.container import InputContainer
@@ -23,21 +27,67 @@ if TYPE_CHECKING:
 _CAMERAS = {"linux": ("v4l2", "/dev/video{}"), "darwin": ("avfoundation", "{}"), "win32": ("dshow", "video={}")}
 _FAILURES = (OSError, ValueError, IndexError)  # PyAV's errors are among them
 _TOLERANCE = 0.5  # seconds by which a file's length may be wrong
+_ROUNDING = 0.00125  # seconds: containers round times to milliseconds
+_FASTEST = 240  # pictures a second that a film may have
+_PACKETS_FOR_A_RATE = 100
 
 
 class VideoFeed(Feed):
-    """A video file. Raises InputError if it is none, and MissingExtraError without PyAV."""
+    """A video file. Raises InputError if it is none, and MissingExtraError without PyAV.
 
-    def __init__(self, path: Path, enough: Size | None = None) -> None:
-        self.name, self.path, self._enough = f"the video {str(path)!r}", path, enough
+    A film's size may change, as that of a stream which adapts to its network. With `one_size` all pictures are scaled
+    to the first one's.
+    """
+
+    def __init__(self, path: Path, enough: Size | None = None, one_size: bool = False) -> None:
+        self.name, self.path, self._enough, self._one_size = f"the video {str(path)!r}", path, enough, one_size
         with self._open() as container:
             stream = container.streams.video[0]
-            self.rate = Fraction(stream.average_rate or stream.guessed_rate or RATE)
+            said = stream.average_rate or stream.guessed_rate
+        self.rate = RATE if said is None else Fraction(said)
+        if said is None or said > _FASTEST:  # a recorder's clock, and no rate of pictures
+            self.rate = self._measured_rate() or self.rate
 
     @property
     def count(self) -> int:
         """The number of pictures. The file is read for it once, without decoding. Raises InputError if it is cut."""
         return len(self._times)
+
+    @property
+    def is_steady(self) -> bool:
+        """Whether the pictures come at equal times. The file is read for it once."""
+        if None in self._times:
+            return True
+        times = (np.array(self._times, np.float64) - (self._times[0] or 0)) * float(self._time_base)
+        return bool((np.abs(times - np.arange(len(times)) / float(self.rate)) <= _ROUNDING).all())
+
+    def time_of(self, index: int) -> Fraction:
+        """The time of a picture, by the file."""
+        time, first = self._times[index], self._times[0]
+        return index / self.rate if time is None or first is None else (time - first) * self._time_base
+
+    @cached_property
+    def colors(self) -> Colors:
+        """The first picture's colour tags."""
+        return Colors.of(self._first_frame)
+
+    @cached_property
+    def begin(self) -> Fraction:
+        """The first picture's time on the file's own clock, on which its sound has times too."""
+        return (self._times[0] or 0) * self._time_base
+
+    @cached_property
+    def _time_base(self) -> Fraction:
+        with self._open() as container:
+            return Fraction(container.streams.video[0].time_base or 1)
+
+    @cached_property
+    def _first_frame(self) -> VideoFrame:
+        try:
+            with self._open() as container:
+                return next(container.decode(video=0))
+        except (*_FAILURES, StopIteration) as error:
+            raise InputError(f"{self.name} has no picture that can be decoded: {error}") from error
 
     @cached_property
     def _times(self) -> list[int | None]:
@@ -58,11 +108,22 @@ class VideoFeed(Feed):
             raise
         except _FAILURES as error:
             raise self._cut(len(times), error) from error
+        self._check_end(len(times))
         if not times or end + _TOLERANCE < said:
             raise self._cut(len(times), ValueError(f"it says that it lasts {said:.2f} s, and ends after {end:.2f} s"))
         if None in times or len(set(times)) < len(times):
             return [None] * len(times)
         return sorted(times, key=lambda time: time or 0)
+
+    def _measured_rate(self) -> Fraction | None:
+        """The pictures a second at the beginning of the file."""
+        with self._open() as container, suppress(*_FAILURES):
+            stream = container.streams.video[0]
+            packets = islice((packet for packet in container.demux(stream) if packet.size), _PACKETS_FOR_A_RATE)
+            times = sorted(packet.pts for packet in packets if packet.pts is not None)
+            if len(times) > 1 and times[-1] > times[0] and stream.time_base:
+                return ((len(times) - 1) / ((times[-1] - times[0]) * stream.time_base)).limit_denominator(1001)
+        return None
 
     def pictures(self, first: int = 0) -> Iterator[Picture]:
         """Decode them. A part in the middle is found without decoding what lies before, where the file has times."""
@@ -71,12 +132,15 @@ class VideoFeed(Feed):
         begins = [first, 0] if first and self._times[0] is not None else [0]
         try:
             for begin in begins:
-                for picture in self._decode(begin):
-                    if begin and picture.index > first:
-                        break  # the file's index led too far: from the beginning, then
-                    if picture.index >= first:
-                        yield picture
-                        begin = 0
+                for index, picture in self._decode(begin):
+                    if begin and (index > first or (index == first and picture is None)):
+                        break  # the file's index led too far, or to a picture that needs others: from the beginning
+                    if index < first:
+                        continue
+                    if picture is None:
+                        raise self._damaged(index)
+                    yield picture
+                    begin = 0
                 else:
                     return
         except InputError:
@@ -84,18 +148,20 @@ class VideoFeed(Feed):
         except _FAILURES as error:
             raise InputError(f"{self.name} cannot be decoded: {error}") from error
 
-    def _decode(self, begin: int) -> Iterator[Picture]:
-        """All pictures from the one before `begin` that needs no other."""
+    def _decode(self, begin: int) -> Iterator[tuple[int, Picture | None]]:
+        """All pictures with their index, from the one before `begin` that needs no other; None for a damaged one."""
         times = self._times if begin or "_times" in self.__dict__ else []  # to play it, nobody needs to count
         origin, read = times[0] if times else None, 0
+        exact = covering(self._film_size, self._enough) if self._one_size else None
         with self._open() as container:
             stream = container.streams.video[0]
             stream.thread_type = "AUTO"
+            decode = _decoder(stream)
             if begin:
                 container.seek(times[begin] or 0, stream=stream)
             for packet in container.demux(stream):
                 self._check(packet, read)
-                for frame in packet.decode():
+                for frame in decode(packet):
                     index, time = read, float(read / self.rate)
                     if frame.pts is not None and frame.time_base is not None:
                         if origin is None:
@@ -104,11 +170,30 @@ class VideoFeed(Feed):
                             index = bisect_left(times, frame.pts)  # type: ignore[type-var]
                         time = float((frame.pts - origin) * frame.time_base)
                     read += 1
-                    yield Picture(_array(frame, self._enough), index, time)
+                    picture = None
+                    if not frame.is_corrupt:
+                        aspect = pixel_aspect(stream, is_turned(frame))
+                        picture = Picture(rgb_of(frame, self._enough, exact), index, time, aspect)
+                    yield index, picture
+            self._check_end(read)
+
+    @cached_property
+    def _film_size(self) -> Size:
+        """The first picture's size, upright."""
+        frame = self._first_frame
+        return (frame.height, frame.width) if is_turned(frame) else (frame.width, frame.height)
 
     def _check(self, packet: Any, read: int) -> None:
-        if packet.is_corrupt:
+        is_broadcast = packet.stream.container.format.name == "mpegts"  # joined recordings look corrupt where they meet
+        if packet.is_corrupt and not is_broadcast:
             raise self._cut(read, ValueError("the rest of a picture is missing"))
+
+    def _check_end(self, read: int) -> None:
+        if missing := missing_bytes(self.path):
+            raise self._cut(read, ValueError(f"{missing} bytes or more are missing at its end"))
+
+    def _damaged(self, index: int) -> InputError:
+        return InputError(f"{self.name} is damaged: parts of picture {index} are missing; get a whole copy of the file")
 
     def _cut(self, read: int, error: Exception) -> InputError:
         return InputError(f"{self.name} is cut or damaged after {read} pictures: {error}; get a whole copy of the file")
@@ -117,15 +202,27 @@ class VideoFeed(Feed):
         av = require_av("reading a video")
         path = str(self.path)
         try:
-            container: InputContainer = av.open(path)
+            container: InputContainer = av.open(f"file:{path}")  # or a colon in a name would name a protocol
         except FileNotFoundError as error:
             raise InputError(f"{self.name} does not exist any more") from error
         except _FAILURES as error:
-            raise InputError(f"{path!r} is neither a picture nor a video, or it is cut: {error}") from error
+            said = getattr(error, "strerror", None) or error
+            raise InputError(f"{path!r} is neither a picture nor a video, or it is cut: {said}") from error
         if not container.streams.video:
             container.close()
             raise InputError(f"{path!r} has no pictures, only sound")
         return container
+
+
+def _decoder(stream: Any) -> Callable[[Any], list[VideoFrame]]:
+    """A function that decodes packets of a stream. FFmpeg's own decoders of VP8 and VP9 forget transparency."""
+    name = {"vp8": "libvpx", "vp9": "libvpx-vp9"}.get(stream.codec_context.name)
+    if stream.metadata.get("alpha_mode") == "1" and name is not None:
+        av = require_av("reading a video")
+        if name in av.codecs_available:
+            decoder = av.CodecContext.create(name, "r")
+            return lambda packet: decoder.decode(packet if packet.size else None)
+    return lambda packet: packet.decode()
 
 
 class CameraFeed(Feed):
@@ -153,17 +250,10 @@ class CameraFeed(Feed):
                 for index, frame in enumerate(self._container.decode(video=0)):
                     time = float(index / self.rate) if frame.time is None else frame.time
                     began = time if began is None else began
-                    yield Picture(_array(frame, self._enough), index, time - began)
+                    yield Picture(rgb_of(frame, self._enough), index, time - began)
         except _FAILURES as error:
             raise InputError(f"{self.name} failed: {error}; is it still plugged in?") from error
         raise InputError(f"{self.name} ended; is it still plugged in?")
-
-
-def _array(frame: VideoFrame, enough: Size | None) -> Pixels:
-    size = covering((frame.width, frame.height), enough)
-    scaled = frame.reformat(width=size[0], height=size[1], format="rgb24", interpolation="AREA")
-    turns = round(getattr(frame, "rotation", 0) / 90) % 4  # a telephone that was held upright
-    return np.ascontiguousarray(np.rot90(scaled.to_ndarray(), turns))
 
 
 def require_av(purpose: str) -> Any:

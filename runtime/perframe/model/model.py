@@ -49,7 +49,7 @@ class Layer:
 
     `epilogue` is applied to each element of the first output. A layer with `on_host` is shape arithmetic and runs on
     the CPU, whatever the backend. With `channels_last` the layer's data (not its weights) has the channels as the last
-    dim, instead of the second.
+    dim, instead of the second. A layer that `is_wide` may read or make whole numbers that 32 bits do not hold.
     """
 
     op: str
@@ -60,6 +60,7 @@ class Layer:
     epilogue: tuple[Stage, ...] = ()
     on_host: bool = False
     channels_last: bool = False
+    is_wide: bool = False
 
     @property
     def declaration(self) -> Declaration:
@@ -116,6 +117,8 @@ class Layer:
                 raise InferenceError(
                     f"from these inputs it makes {len(results)} output(s), and the model names {len(self.outputs)}"
                 )
+            if self.epilogue:  # the declaration knows the values before it
+                results = (results[0].with_shape(results[0].shape), *results[1:])
             return results
         except PerframeError as error:
             raise self._named(error, inputs) from None
@@ -189,8 +192,11 @@ class Model:
         self.constants = dict(constants)
         self.producer = ""  # the program that made the file, with its version
         self.opsets: dict[str, int] = {}  # of the file, by domain
+        self.fixed_inputs: frozenset[str] = frozenset()  # inputs of the file that have a value there: constants here
         self.optimized = False  # whether all passes have run; who changes the layers by hand sets it back
+        self.preparations: int | None = None  # the passes of a backend that may change it, in number; None for all
         self.report: OptimizationReport | None = None  # of the passes; None if they did not run
+        self.check_file: Callable[[], None] | None = None  # raises ModelError if a mapped file has changed in place
         self._inferred: dict[Hashable, tuple[PartialTensor, ...]] = {}  # outputs by `inference_key`
         self._remembers = False
         self._before: dict[int, _Inferred] = {}  # the last inference of each layer, by its id

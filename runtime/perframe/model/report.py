@@ -43,15 +43,39 @@ class PassReport:
     before: Size
     after: Size
     refusals: tuple[Refusal, ...] = ()
+    body: str = ""  # the name of the branch's or loop's body that it ran on; empty for the model itself
+
+
+@dataclass(frozen=True)
+class Origin:
+    """A layer after the passes, as text, and the layers of the file from which passes made it."""
+
+    layer: str
+    sources: tuple[str, ...]
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether it is another layer than in the file."""
+        return self.sources != (self.layer,)
+
+    def __str__(self) -> str:
+        return f"{self.layer} ← {', '.join(self.sources) or 'nothing of the file'}"
 
 
 @dataclass(frozen=True)
 class OptimizationReport:
-    """What `optimize` did to a model. `str(report)` is a table."""
+    """What `optimize` did to a model. `str(report)` is a table.
+
+    `origins` says for each layer where it comes from, and `gone` lists the layers of the file that are in none of them:
+    they were folded into constants, merged with a twin, or had no effect. Both are empty unless `optimize` was asked to
+    explain.
+    """
 
     before: Size
     after: Size
     passes: tuple[PassReport, ...] = field(default=())
+    origins: tuple[Origin, ...] = ()
+    gone: tuple[str, ...] = ()
 
     @property
     def refusals(self) -> dict[str, tuple[Refusal, ...]]:

@@ -9,6 +9,8 @@ from importlib import import_module
 
 from perframe.model import Evaluate, Model
 from perframe.model.report import OptimizationReport, PassReport, noting
+from perframe.passes.guard import Guard
+from perframe.passes.origins import Origins
 from perframe.passes.work import Sizes
 
 log = logging.getLogger("perframe")
@@ -59,6 +61,7 @@ _SHADERS = (
     "fuse_gate",
     "fuse_addition",
     "remove_unused",
+    "place_wide_numbers",
 )
 # further passes for the kernels of one backend; they change a copy of the model, which the worker keeps
 PREPARATIONS = {
@@ -86,6 +89,14 @@ PREPARATIONS = {
     "gpu_pixel": _SHADERS,
 }
 
+# the preparations of a model that was loaded with optimize=False: they arrange data for kernels, and fuse nothing
+_ARRANGING = frozenset(
+    {
+        *("spell_out", "whole_products", "channels_last", "channel_blocks", "remove_unused"),
+        *("place_shape_arithmetic", "place_wide_numbers"),
+    }
+)
+
 Pass = Callable[[Model, Evaluate], int]
 
 
@@ -95,21 +106,35 @@ def load_pass(name: str) -> Pass:
     return found
 
 
+def preparations(model: Model, backend_type: str) -> Sequence[str]:
+    """The names of the passes that prepare a model for a backend, in their order.
+
+    With `model.preparations`, they are the first so many of all, and of the rest those that fuse nothing.
+    """
+    names = PREPARATIONS.get(backend_type, ())
+    if model.preparations is None or not names:
+        return names
+    first, later = names[: model.preparations], names[model.preparations :]
+    kept = [name for name in dict.fromkeys(later) if name in _ARRANGING and name not in first]
+    shapes = () if "place_shape_arithmetic" in (*first, *kept) else ("place_shape_arithmetic",)
+    return [*first, *kept, *shapes]
+
+
 def prepare(model: Model, evaluate: Evaluate, backend_type: str) -> Model:
     """Return the model in the form that a backend's kernels want: a changed copy, or the model itself if the backend
     has no preparations.
 
-    The bodies of its layers are prepared when they become models of their own.
+    The bodies of its layers are prepared when they become models of their own. Raises PassError if a pass fails.
     """
-    names = PREPARATIONS.get(backend_type)
-    if names is None:
+    names = preparations(model, backend_type)
+    if not names:
         return model
     layers = [replace(x, inputs=list(x.inputs), outputs=list(x.outputs)) for x in model.layers]
     prepared = Model(model.inputs, model.outputs, layers, model.constants, model.name)
+    guard = Guard(prepared, evaluate, f"to prepare it for {backend_type}")
     with prepared.remembering():
         for name in names:
-            if load_pass(name)(prepared, evaluate):
-                prepared.verify()
+            guard.run(name, load_pass(name))
     return prepared
 
 
@@ -118,17 +143,24 @@ def optimize(
     evaluate: Evaluate,
     progress: Callable[[str, float], None] = lambda _what, _done: None,
     stop_after: int | None = None,
+    explain: bool = False,
 ) -> OptimizationReport:
     """Run all passes until none changes the model, and verify it after each change.
 
-    Each pass runs at least once. With `stop_after`, only so many runs of passes change the model: to halve that number
-    again and again finds a pass that is at fault. Returns the report, which `model.report` keeps.
+    Each pass runs at least once, in the bodies of branches and loops first. With `stop_after`, only so many runs of
+    passes change the model: to halve that number again and again finds a pass that is at fault. With `explain` the
+    report says where each layer comes from. Returns the report, which `model.report` keeps. Raises PassError if a pass
+    fails.
     """
-    for layer in model.layers:
-        for body in layer.attributes.get("bodies", {}).values():
-            optimize(body, evaluate)
     runs: list[PassReport] = []
-    number, sizes = 0, Sizes(model)
+    for layer in model.layers:
+        for which, body in layer.attributes.get("bodies", {}).items():
+            left = None if stop_after is None else stop_after - _changes(runs)
+            inner = optimize(body, evaluate, stop_after=left).passes
+            where = f"{layer.name} {which}"
+            runs += [replace(run, number=_numbered(run, runs), body=f"{where} {run.body}".strip()) for run in inner]
+    number, sizes = _changes(runs), Sizes(model)
+    guard, origins = Guard(model, evaluate, "to optimise it"), Origins(model) if explain else None
     with model.remembering(), sizes.remembering():
         before = size = sizes.measure()
         changed = True
@@ -139,20 +171,32 @@ def optimize(
                     break
                 progress(f"optimizes {len(model.layers)} layers: {name}", index / len(PASSES))
                 with noting() as refusals:
-                    changes = load_pass(name)(model, evaluate)
+                    changes = guard.run(name, load_pass(name))
                 after = size
                 if changes:
-                    model.verify()
                     changed, number, after = True, number + 1, sizes.measure()
+                    if origins is not None:
+                        origins.follow()
                 runs.append(PassReport(number if changes else 0, name, changes, size, after, tuple(refusals)))
                 size = after
     model.optimized = number != stop_after
-    model.report = OptimizationReport(before, size, tuple(_last_refusals(runs)))
+    origin, gone = ((), ()) if origins is None else origins.result()
+    model.report = OptimizationReport(before, size, tuple(_last_refusals(runs)), origin, gone)
     log.debug("%s: %s", model.name, model.report)
     return model.report
 
 
+def _changes(runs: Sequence[PassReport]) -> int:
+    """How many of the runs changed a model."""
+    return max((run.number for run in runs), default=0)
+
+
+def _numbered(run: PassReport, runs: Sequence[PassReport]) -> int:
+    """The number of a body's run, after all runs before it."""
+    return run.number + _changes(runs) if run.number else 0
+
+
 def _last_refusals(runs: Sequence[PassReport]) -> list[PassReport]:
     """The runs, with the refusals of each pass's last run only: a later run may do what an earlier one refused."""
-    last = {run.name: index for index, run in enumerate(runs)}
-    return [run if last[run.name] == index else replace(run, refusals=()) for index, run in enumerate(runs)]
+    last = {(run.name, run.body): index for index, run in enumerate(runs)}
+    return [run if last[run.name, run.body] == index else replace(run, refusals=()) for index, run in enumerate(runs)]

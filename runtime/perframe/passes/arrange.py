@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from perframe.layers.arrangement import Arrangement
 from perframe.layers.base import normalize_axis
 from perframe.model import Layer
-from perframe.passes.match import Graph, scalar
+from perframe.passes.match import Graph, may_move, scalar
 from perframe.tensor.partial import Dim
 
 
@@ -224,5 +224,6 @@ def _factor(graph: Graph, layer: Layer) -> tuple[str, float] | None:
             continue
         before, after = graph.specs[source].shape, graph.specs[layer.outputs[0]].shape
         if before is not None and after is not None and len(before) == len(after):
-            return source, number if layer.op == "Mul" else 1 / number
+            factor = number if layer.op == "Mul" else 1 / number
+            return (source, factor) if may_move(factor) else None
     return None

@@ -104,14 +104,16 @@ class _Rewrite(Rewrite):
 
     def _is_mixed(self, layer: Layer) -> bool:
         """Whether an elementwise layer of whole blocks begins with another operand, as 1 - x does."""
-        return layer.family == "elementwise" and layer.op != "BatchNormalization" and self._is_whole(layer.outputs[0])
+        return layer.declaration.is_pointwise and self._is_whole(layer.outputs[0])
 
     def _fits(self, layer: Layer) -> bool:
         """Whether there is a kernel for a convolution's groups, and its blocks are not mostly filling."""
         x, w = layer.inputs[:2]
-        if w not in self.model.constants or layer.inputs[3:] or not 3 <= self._rank(x) <= 4:
+        if any(name and name not in self.model.constants for name in layer.inputs[1:]) or layer.inputs[3:]:
             return False
-        if self.specs[x].dtype is not DataType.FLOAT32 or len(layer.outputs) > 1:
+        if not 3 <= self._rank(x) <= 4:
+            return False
+        if self.specs[x].dtype is not DataType.FLOAT32 or len(layer.outputs) > 1 or x in self.model.constants:
             return False
         outputs, depth = self.model.constants[w].shape[:2]
         groups = layer.attributes.get("group", 1)

@@ -150,7 +150,7 @@ class Rewrite:
             return None
         if layer.op in BY_OP:
             return getattr(self, BY_OP[layer.op])  # type: ignore[no-any-return]
-        if layer.family == "elementwise" and layer.op != "BatchNormalization":
+        if layer.declaration.is_pointwise:
             return self._elementwise
         return None
 

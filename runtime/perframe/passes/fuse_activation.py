@@ -50,8 +50,8 @@ def run(model: Model, evaluate: Evaluate) -> int:
             if target is None or target.outputs[1:]:
                 continue
             read = target.outputs[0] if target.family == "quantized" else target.inputs[0]
-            if graph.specs[read].dtype is not DataType.FLOAT32:
-                continue
+            if graph.specs[read].dtype is not DataType.FLOAT32 or graph.specs[source].entries is not None:
+                continue  # shape arithmetic stays: a declaration follows no value through an epilogue
             stage = stage_of(graph, layer, source)
             epilogue = None if stage is None else extended(target, stage)
             if stage is not None and epilogue is None:

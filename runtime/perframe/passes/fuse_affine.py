@@ -6,7 +6,7 @@ import numpy as np
 
 from perframe.model import Evaluate, Layer, Model
 from perframe.model.report import refuse
-from perframe.passes.match import Graph, channel_affine
+from perframe.passes.match import Graph, channel_affine, in_float32, may_fold
 
 FAMILIES = ("conv", "conv_transpose")
 
@@ -47,11 +47,18 @@ def _fuse(graph: Graph, conv: Layer, layer: Layer, source: str) -> bool:
     if affine is None or (transposed and groups > 1):
         return False
     scale, shift = affine
+    if not may_fold(weights, scale):
+        refuse(layer, f"its scale and the weights of {conv.name!r} are too large or too small to be multiplied")
+        return False
     along = (1, -1) if transposed else (-1, 1)
     factors = scale.reshape(*along, *(1,) * (weights.ndim - 2))
     old = np.zeros(channels) if bias is None else bias
-    new_weights = model.add_constant(f"{conv.inputs[1]}*{layer.name}", (weights * factors).astype(np.float32))
-    new_bias = model.add_constant(f"{conv.name}+{layer.name}", (old * scale + shift).astype(np.float32))
+    made = in_float32(weights * factors, old * scale + shift)
+    if made is None:
+        refuse(layer, f"its scale and shift leave float32's range with the weights and the bias of {conv.name!r}")
+        return False
+    new_weights = model.add_constant(f"{conv.inputs[1]}*{layer.name}", made[0])
+    new_bias = model.add_constant(f"{conv.name}+{layer.name}", made[1])
     conv.inputs = [conv.inputs[0], new_weights, new_bias]
     graph.absorb(conv, layer)
     return True

@@ -17,7 +17,7 @@ from perframe.layers.base import normalize_axis
 from perframe.layers.epilogue import Stage
 from perframe.model import Evaluate, Layer, Model
 from perframe.passes.arrange import origin
-from perframe.passes.match import Graph, scalar
+from perframe.passes.match import Graph, may_fold, scalar
 
 
 @dataclass
@@ -183,7 +183,10 @@ def _capped(scores: _Scores, stages: Sequence[Stage]) -> bool:
             return not rest[3:]
         if number is None or (rest[0].op == "Div" and not number):
             return False
-        scores.scale *= number if rest[0].op == "Mul" else 1 / number
+        factor = number if rest[0].op == "Mul" else 1 / number
+        if not may_fold(scores.scale, factor):
+            return False
+        scores.scale *= factor
         rest = rest[1:]
     return True
 

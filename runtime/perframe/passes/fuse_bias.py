@@ -42,7 +42,7 @@ def _fuse(graph: Graph, target: Layer, layer: Layer, other: str) -> bool:
     if not _is_fixed(graph, target.inputs[1]) or addend is None or target.op == "Gemm":
         return False
     made, result = graph.specs[target.outputs[0]], graph.specs[layer.outputs[0]]
-    if made.shape is None or result.shape is None or len(made.shape) != len(result.shape):
+    if not made.shape or result.shape is None or len(made.shape) != len(result.shape):
         return False
     axis = len(made.shape) - 1 if target.family == "matmul" or target.channels_last else 1
     channels = made.shape[axis]
@@ -56,7 +56,10 @@ def _fuse(graph: Graph, target: Layer, layer: Layer, other: str) -> bool:
         old = graph.constant(target.inputs[2])
         if old is None:
             return False
-        vector = (old + vector).astype(np.float32)
+        with np.errstate(over="ignore"):
+            vector = (old + vector).astype(np.float32)
+        if not np.isfinite(vector).all():
+            return False
     target.inputs = [*target.inputs[:2], graph.model.add_constant(f"{target.name}+{layer.name}", vector)]
     graph.absorb(target, layer)
     return True

@@ -9,7 +9,9 @@ import math
 
 from perframe.model import Evaluate, Layer, Model
 from perframe.passes.match import Graph
+from perframe.passes.ranges import ranges
 
+MOST = 2.0**12
 FACTOR = 4  # the index of a convolution's input for the factors
 
 
@@ -23,13 +25,19 @@ def run(model: Model, evaluate: Evaluate) -> int:
         if conv is None or conv.op != "Conv" or conv.inputs[0] != layer.outputs[0] or conv.inputs[FACTOR:]:
             continue
         for source, factor in (layer.inputs, layer.inputs[::-1]):
-            if conv.channels_last and _fits(graph, conv, source, factor):
+            if conv.channels_last and _fits(graph, conv, source, factor) and _is_gate(graph, factor):
                 conv.inputs = [source, *[*conv.inputs[1:], "", ""][: FACTOR - 1], factor]
                 model.layers.remove(layer)
                 graph.refresh()
                 fused += 1
                 break
     return fused
+
+
+def _is_gate(graph: Graph, factor: str) -> bool:
+    """Whether no factor is so large that only the picture keeps it within float32's range."""
+    low, high = ranges(graph)[factor]
+    return low >= -MOST and high <= MOST
 
 
 def _fits(graph: Graph, conv: Layer, source: str, factor: str) -> bool:

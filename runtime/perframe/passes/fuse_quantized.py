@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from perframe.layers.epilogue import apply
 from perframe.model import Evaluate, Layer, Model
-from perframe.passes.match import Graph
+from perframe.passes.match import Graph, may_fold
 from perframe.passes.quantization import (
     Numbers,
     is_one,
@@ -27,6 +27,7 @@ from perframe.passes.quantization import (
 )
 from perframe.tensor import DataType
 
+SUMS = 1 << 31  # the first number that int32 sums do not hold
 LEAST_DEPTH = 16  # of a group of channels: with fewer, products of real numbers are as fast or faster
 NAMES = {"Conv": "QuantizedConv", "MatMul": "QuantizedMatMul", "Gemm": "QuantizedMatMul"}
 
@@ -70,6 +71,7 @@ def _fuse_real(graph: Graph, layer: Layer) -> bool:
     scale = operands.x.scale * operands.w_scale
     rounds = graph.only_user(layer.outputs[0])
     to = quantization(graph, rounds) if rounds is not None and rounds.op == "QuantizeLinear" else None
+    to = to if to is not None and may_fold(scale, to.scale) else None
     clamps = all(stage.limits is not None for stage in layer.epilogue)
     if rounds is None or to is None or not clamps:
         if grouped and operands.w.shape[1] == 1:
@@ -110,12 +112,23 @@ def _real_operands(graph: Graph, layer: Layer) -> _Operands | None:
         w = np.ascontiguousarray(w.T)
     scale = scale.reshape(-1) if scale.size > 1 else scale.reshape(())
     operands, columns = _Operands(x, w, zero, scale), w.shape[0 if layer.op == "Conv" else 1]
+    reach = _reach(layer, w, zero)
+    if reach.max(initial=0) >= SUMS or not may_fold(x.scale, scale):
+        return None
     if len(layer.inputs) > 2 and layer.inputs[2]:
-        bias = _bias(graph, layer.inputs[2], x.scale * scale)
+        bias = _bias(graph, layer.inputs[2], x.scale * scale, reach)
         if bias is None or bias.shape not in ((columns,), (1, columns), (1,), ()):
             return None
         operands.bias = np.ascontiguousarray(np.broadcast_to(bias.reshape(-1), columns))
     return operands
+
+
+def _reach(layer: Layer, w: NDArray[Any], zero: NDArray[Any] | None) -> NDArray[np.int64]:
+    """The largest absolute value that the sum of a column's products with bytes may have."""
+    columns = np.moveaxis(w, 0 if layer.op == "Conv" else 1, -1).reshape(-1, w.shape[0 if layer.op == "Conv" else 1])
+    whole = columns.astype(np.int64) - (0 if zero is None else zero.astype(np.int64).reshape(-1))
+    reach: NDArray[np.int64] = np.abs(whole).sum(0) * 255
+    return reach
 
 
 def _column_axis(layer: Layer, w: NDArray[Any]) -> int | None:
@@ -128,9 +141,9 @@ def _column_axis(layer: Layer, w: NDArray[Any]) -> int | None:
     return 0 if attributes.get("transB") else 1
 
 
-def _bias(graph: Graph, name: str, unit: NDArray[Any]) -> NDArray[Any] | None:
-    """Return a constant bias: int32 if its scale is `unit`, the scale of the sums, else float32. None if it has no
-    usable form.
+def _bias(graph: Graph, name: str, unit: NDArray[Any], reach: NDArray[np.int64]) -> NDArray[Any] | None:
+    """Return a constant bias: int32 if its scale is `unit`, the scale of the sums, and if int32 holds its sum with
+    values up to `reach`; else float32. None if it has no usable form.
     """
     found = graph.constant(name)
     if found is not None:
@@ -142,7 +155,8 @@ def _bias(graph: Graph, name: str, unit: NDArray[Any]) -> NDArray[Any] | None:
     zero = graph.constant(made.inputs[2]) if made.inputs[2:] and made.inputs[2] else np.zeros((), np.int32)
     if values is None or scale is None or zero is None or zero.any() or values.dtype != np.int32 or values.ndim > 1:
         return None
-    if np.allclose(scale, unit, 1e-5, 0):
+    fits = (reach + np.abs(values.astype(np.int64))).max(initial=0) < SUMS if values.size in (1, reach.size) else False
+    if fits and np.allclose(scale, unit, 1e-5, 0):
         return values
     real: NDArray[Any] = (values.astype(np.float32) * scale).astype(np.float32)
     return real

@@ -10,7 +10,7 @@ from perframe.layers.epilogue import Stage
 from perframe.model import Evaluate, Layer, Model
 from perframe.model.report import refuse
 from perframe.passes.fuse_activation import extended
-from perframe.passes.match import Graph, scalar
+from perframe.passes.match import Graph, may_fold, may_move, scalar
 
 
 def run(model: Model, evaluate: Evaluate) -> int:
@@ -38,6 +38,9 @@ def _fuse(graph: Graph, layer: Layer, index: int) -> bool:
     if other is not None and len(graph.users[layer.inputs[1 - index]]) > 1:
         refuse(scaling, f"other layers read the constant {layer.inputs[1 - index]!r} too")
         return False
+    if not (may_move(factor) if other is None else may_fold(other, factor)):
+        refuse(scaling, f"the factor {factor:g} may keep the product within float32's range")
+        return False
     if other is not None:
         scaled = (other.astype(np.float64) * factor).astype(np.float32)
         layer.inputs[1 - index] = graph.model.add_constant(f"{layer.inputs[1 - index]}*{factor:g}", scaled)
@@ -64,9 +67,9 @@ def _scaled(graph: Graph, layer: Layer) -> tuple[str, float] | None:
         number = scalar(graph.constant(other))
         if number is None or graph.specs[source].shape != graph.specs[layer.outputs[0]].shape:
             continue
-        if layer.op == "Mul" and np.isfinite(number):
+        if layer.op == "Mul":
             return source, number
-        if layer.op == "Div" and other == layer.inputs[1] and number and np.isfinite(1 / number):
+        if layer.op == "Div" and other == layer.inputs[1] and number:
             return source, 1 / number
     return None
 
@@ -74,6 +77,7 @@ def _scaled(graph: Graph, layer: Layer) -> tuple[str, float] | None:
 def _with_factor(layer: Layer, factor: float) -> tuple[Stage, ...]:
     """The product's epilogue after a factor; a factor that is there already is multiplied."""
     stages = layer.epilogue
-    if stages and stages[0].op == "Mul" and stages[0].operands[0] is None and isinstance(stages[0].operands[1], float):
-        return (Stage("Mul", (), (None, float(np.float32(stages[0].operands[1] * factor)))), *stages[1:])
+    first = stages[0].operands[1] if stages and stages[0].op == "Mul" and stages[0].operands[0] is None else None
+    if isinstance(first, float) and may_fold(first, factor):
+        return (Stage("Mul", (), (None, float(np.float32(first * factor)))), *stages[1:])
     return (Stage("Mul", (), (None, float(np.float32(factor)))), *stages)

@@ -125,6 +125,37 @@ def scalar(value: NDArray[Any] | None) -> float | None:
     return float(value.reshape(()))
 
 
+RANGE = 40  # powers of two
+FACTOR = 12  # powers of two
+
+
+def may_fold(*constants: NDArray[Any] | float) -> bool:
+    """Whether constants may be multiplied with each other before the run.
+
+    The order of products decides what overflows and what is lost below the least number. With finite constants whose
+    largest numbers lie within 2^40 and 2^-40, only values do so that are near the end of float32's range anyway.
+    """
+    return all(_size_within(constant, RANGE) for constant in constants)
+
+
+def may_move(factor: float) -> bool:
+    """Whether a factor of an operand may become a factor of the product: values 2^12 times as large do not occur."""
+    return _size_within(factor, FACTOR)
+
+
+def _size_within(constant: NDArray[Any] | float, most: int) -> bool:
+    sizes = np.abs(np.asarray(constant, np.float64))
+    largest = sizes.max(initial=0.0)  # NaN if one is
+    return bool(largest == 0 or 2.0**-most <= largest <= 2.0**most)
+
+
+def in_float32(*constants: NDArray[Any]) -> list[NDArray[Any]] | None:
+    """Return constants in float32; None if one of their numbers is none of float32's finite ones."""
+    with np.errstate(over="ignore"):
+        made = [np.asarray(constant).astype(np.float32) for constant in constants]
+    return made if all(np.isfinite(value).all() for value in made) else None
+
+
 def channel_vector(value: NDArray[Any] | None, channels: int, rank: int, axis: int) -> NDArray[Any] | None:
     """Return a constant that broadcasts over a tensor of `rank` only along `axis`, as a vector of `channels` numbers.
 
@@ -151,8 +182,9 @@ def channel_affine(
         if any(value is None or value.dtype != np.float32 for value in given):
             return None
         scale, bias, mean, variance = (value.astype(np.float64) for value in given if value is not None)
-        factor = scale / np.sqrt(variance + layer.attributes.get("epsilon", 1e-5))
-        return factor, bias - mean * factor
+        with np.errstate(all="ignore"):
+            factor = scale / np.sqrt(variance + layer.attributes.get("epsilon", 1e-5))
+            return factor, bias - mean * factor
     if layer.op == "MultiplyAdd":
         given = [channel_vector(graph.constant(name), channels, rank, axis) for name in layer.inputs[1:]]
         if layer.inputs[0] != source or any(value is None for value in given):

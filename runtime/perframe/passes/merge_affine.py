@@ -5,10 +5,9 @@ Multiplications and additions of constants for each channel after it are merged 
 
 from __future__ import annotations
 
-import numpy as np
-
 from perframe.model import Evaluate, Layer, Model
-from perframe.passes.match import Graph, channel_affine
+from perframe.model.report import refuse
+from perframe.passes.match import Graph, channel_affine, in_float32, may_fold
 from perframe.tensor import DataType
 
 
@@ -40,13 +39,17 @@ def _merge(graph: Graph, layer: Layer, source: str) -> bool:
     scale, shift = affine
     if before is not None and merges:
         first = channel_affine(graph, before, before.inputs[0], channels, rank)
-        if first is None:
+        if first is None or not may_fold(first[0], scale):
             return False
         scale, shift = first[0] * scale, first[1] * scale + shift
+    made = in_float32(scale, shift) if may_fold(scale) else None
+    if made is None:
+        refuse(layer, "its scale or shift leaves the range in which constants are merged")
+        return False
     shape = (channels, *(1,) * (rank - 2))
     names = [
-        graph.model.add_constant(f"{layer.name} {what}", value.astype(np.float32).reshape(shape))
-        for what, value in (("scale", scale), ("shift", shift))
+        graph.model.add_constant(f"{layer.name} {what}", value.reshape(shape))
+        for what, value in zip(("scale", "shift"), made, strict=True)
     ]
     if before is not None and merges:
         before.inputs[1:] = names

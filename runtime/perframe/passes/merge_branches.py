@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from perframe.layers.geometry import NOT_SET, Ints
 from perframe.model import Evaluate, Layer, Model
-from perframe.passes.match import Graph, channel_affine
+from perframe.model.report import refuse
+from perframe.passes.match import Graph, channel_affine, in_float32, may_fold
 
 Array = NDArray[Any]
 AFFINE = ("BatchNormalization", "MultiplyAdd", "Mul")
@@ -62,11 +63,17 @@ def _merge(graph: Graph, add: Layer) -> bool:
         return False
     weights = one.weights.copy()
     weights[(slice(None), slice(None), *map(slice, at, np.add(at, other.weights.shape[2:])))] += other.weights
+    made = in_float32(weights, one.bias + other.bias) if may_fold(one.weights, other.weights) else None
+    if made is None:
+        refuse(
+            add, f"the weights of {one.layer.name!r} and {other.layer.name!r} are too large or too small to be added"
+        )
+        return False
     kept, model = one.layer, graph.model
     kept.inputs = [
         kept.inputs[0],
-        model.add_constant(f"{kept.name}+{other.layer.name} weights", weights.astype(np.float32)),
-        model.add_constant(f"{kept.name}+{other.layer.name} bias", (one.bias + other.bias).astype(np.float32)),
+        model.add_constant(f"{kept.name}+{other.layer.name} weights", made[0]),
+        model.add_constant(f"{kept.name}+{other.layer.name} bias", made[1]),
     ]
     graph.remove(other.layer)
     graph.absorb(kept, add)

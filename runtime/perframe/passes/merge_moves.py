@@ -69,7 +69,7 @@ def _merge_transposes(graph: Graph, layer: Layer) -> bool:
 
 def _is_unary(graph: Graph, layer: Layer) -> bool:
     """Whether a layer computes each element from one element, constant numbers aside, for one reader."""
-    if layer.family != "elementwise" or layer.outputs[1:] or graph.only_user(layer.outputs[0]) is None:
+    if not layer.declaration.is_pointwise or layer.outputs[1:] or graph.only_user(layer.outputs[0]) is None:
         return False
     others = [name for name in layer.inputs if graph.constant(name) is None]
     numbers = [graph.constant(name) for name in layer.inputs if name not in others]

@@ -9,7 +9,7 @@ import numpy as np
 
 from perframe.model import Array, Evaluate, Layer, Model
 from perframe.model.report import refuse
-from perframe.passes.match import Graph
+from perframe.passes.match import Graph, in_float32, may_fold
 
 
 def run(model: Model, evaluate: Evaluate) -> int:
@@ -35,13 +35,16 @@ def _merge(graph: Graph, before: Layer, layer: Layer) -> bool:
         refuse(layer, f"one product of {inner} x {outer} weights takes more multiplications than two by {middle}")
         return False
     model = graph.model
-    weights = first.astype(np.float64) @ second.astype(np.float64)
-    names = [model.add_constant(f"{before.inputs[1]} {layer.inputs[1]}", weights.astype(np.float32))]
+    total = np.zeros(outer) if bias is None else bias.astype(np.float64)
+    if shift is not None:
+        total = total + shift.astype(np.float64) @ second.astype(np.float64)
+    made = in_float32(first.astype(np.float64) @ second.astype(np.float64), total) if may_fold(first, second) else None
+    if made is None:
+        refuse(layer, f"its weights and those of {before.name!r} are too large or too small to be multiplied")
+        return False
+    names = [model.add_constant(f"{before.inputs[1]} {layer.inputs[1]}", made[0])]
     if shift is not None or bias is not None:
-        total = (0 if bias is None else bias.astype(np.float64)) + (
-            0 if shift is None else shift.astype(np.float64) @ second.astype(np.float64)
-        )
-        names.append(model.add_constant(f"{layer.name} bias", np.asarray(total, np.float32)))
+        names.append(model.add_constant(f"{layer.name} bias", made[1]))
     before.op, before.inputs, before.attributes, before.epilogue = (
         "MatMul",
         [before.inputs[0], *names],

@@ -57,7 +57,7 @@ class _Rewrite(Rewrite):
         return self._moves(layer) and layer.outputs[0] in self.wanted
 
     def _moves(self, layer: Layer) -> bool:
-        return layer.op in BY_OP or (layer.family == "elementwise" and layer.op != "BatchNormalization")
+        return layer.op in BY_OP or layer.declaration.is_pointwise
 
     def _wants(self, layer: Layer) -> bool:
         return super()._wants(layer) or (bool(layer.inputs) and layer.outputs[0] in self.wanted)

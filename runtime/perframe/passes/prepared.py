@@ -84,7 +84,14 @@ def _state(model: Model) -> Hashable | None:
     """Return everything that a preparation depends on; None if a part of it can be changed in place."""
     try:
         constants = frozenset((name, _fixed(value)) for name, value in model.constants.items())
-        made = (model.name, tuple(model.inputs), tuple(model.outputs), tuple(map(_layer, model.layers)), constants)
+        made = (
+            model.name,
+            model.preparations,
+            tuple(model.inputs),
+            tuple(model.outputs),
+            tuple(map(_layer, model.layers)),
+            constants,
+        )
         hash(made)
     except (_ChangeableError, TypeError):
         return None

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perframe.model import Layer
-from perframe.passes.match import Graph
+from perframe.passes.match import Graph, may_fold
 from perframe.tensor import DataType
 
 BYTES = (DataType.UINT8, DataType.INT8)
@@ -137,8 +137,8 @@ def averages_pixels(graph: Graph, layer: Layer) -> bool:
 
 
 def is_usual(scale: NDArray[Any]) -> bool:
-    """Whether all scales are finite and positive. With other scales, of a damaged model, layers are not rewritten."""
-    return bool(np.isfinite(scale).all() and (scale > 0).all())
+    """Whether all scales are positive, and of sizes that may be multiplied. With others, layers are not rewritten."""
+    return bool((scale > 0).all()) and may_fold(scale)
 
 
 def is_one(scale: NDArray[Any]) -> bool:

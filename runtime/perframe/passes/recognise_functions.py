@@ -1,20 +1,23 @@
 """Elementwise layers that together are a known function become that function: Gelu, Swish, HardSwish, Mish and others.
 
-What they compute on probes decides, so that it does not matter how an exporter spelled the function.
+What they compute on probes decides, so that it does not matter how an exporter spelled the function. Numbers alone
+would overlook an epsilon or a clamp that guards a logarithm or a division behind them. So the values must agree
+relative to their own size, in float64 too, and each layer must be needed: without it the values must not agree.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from perframe.layers.epilogue import Stage, apply
 from perframe.model import Array, Evaluate, Layer, Model
 from perframe.passes.match import Graph
-from perframe.passes.regions import agree, is_plain_formula, regions, replace_region
+from perframe.passes.regions import Region, agree, is_plain_formula, regions, replace_region, within
 
 FUNCTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("Gelu", {}),
@@ -28,13 +31,17 @@ FUNCTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("Softsign", {}),
     ("Sigmoid", {}),
 )
-TOLERANCE = 2e-6  # of a spelling in float32
+SATURATING = ("Sigmoid", "HardSigmoid", "Softsign")  # they come as close to 1 as float32 can
+TOLERANCE = 2e-6  # of a spelling in float32, of values around 1
+RELATIVE = 2e-5  # of a spelling in float64, with constants of float32, of any value
+NOISE = 4e-16  # of a spelling in float64: 1 + erf(x) where erf(x) is almost -1
+BESIDE_ONE = 2e-9  # between a value and 1; numbers of float32 just below 1 are 6e-8 apart
 
 
 @cache
 def _probes() -> Array:
     """Values of all sizes, dense where the functions bend."""
-    small = np.linspace(-12, 12, 481)
+    small = np.linspace(-20, 20, 801)
     large = np.array([0.0, 1e-6, 1e-3, 15.0, 20.0, 40.0, 80.0, 100.0, 1e3, 1e4, np.inf])
     return np.concatenate([small, large, -large, [np.nan]]).astype(np.float32)
 
@@ -46,7 +53,7 @@ def run(model: Model, evaluate: Evaluate) -> int:
     for region in regions(graph, model, is_plain_formula, fewest=2):
         key = region.key(graph)
         if key not in known:
-            known[key] = _function(region.values(graph, evaluate, {region.source: _probes()}), evaluate)
+            known[key] = _function(_Spelling(graph, region, evaluate), evaluate)
         found = known[key]
         if found is not None:
             op, attributes = found
@@ -61,8 +68,7 @@ def _in_epilogue(layer: Layer, evaluate: Evaluate) -> int:
     stages, replaced = list(layer.epilogue), 0
     for index, stage in enumerate(stages):
         if any(isinstance(operand, tuple) for operand in stage.operands):
-            with np.errstate(all="ignore"):
-                found = _function(apply((stage,), _probes()), evaluate)
+            found = _function(_Gate(stage), evaluate)
             if found is not None:
                 op, attributes = found
                 stages[index] = Stage(op, tuple(sorted(attributes.items())), (None,))
@@ -72,10 +78,74 @@ def _in_epilogue(layer: Layer, evaluate: Evaluate) -> int:
     return replaced
 
 
-def _function(values: Array | None, evaluate: Evaluate) -> tuple[str, dict[str, Any]] | None:
-    for op, attributes in FUNCTIONS:
+class _Unknown(Protocol):
+    """Layers that may be a function."""
+
+    def values(self, x: Array) -> Array | None:
+        """What they make of x, in the dtype of x."""
+
+    def shorter(self, x: Array) -> Iterator[Array | None]:
+        """What they would make of x without one of them, for each of them."""
+
+
+@dataclass(frozen=True)
+class _Spelling:
+    """A region of a model."""
+
+    graph: Graph
+    region: Region
+    evaluate: Evaluate
+
+    def values(self, x: Array) -> Array | None:
+        return self.region.values(self.graph, self.evaluate, {self.region.source: x})
+
+    def shorter(self, x: Array) -> Iterator[Array | None]:
+        for passed in self.region.operands(self.graph):
+            yield self.region.values(self.graph, self.evaluate, {self.region.source: x}, passed)
+
+
+@dataclass(frozen=True)
+class _Gate:
+    """A stage of an epilogue that combines the running value with functions of it."""
+
+    stage: Stage
+
+    def values(self, x: Array) -> Array:
         with np.errstate(all="ignore"):
-            expected = evaluate(Layer(op, op, ["x"], ["y"], dict(attributes)), [_probes()])[0]
-        if agree(values, expected, TOLERANCE):
+            values: Array = apply((self.stage,), x)
+        return values
+
+    def shorter(self, x: Array) -> Iterator[Array]:
+        for index, operand in enumerate(self.stage.operands):
+            stages = operand if isinstance(operand, tuple) else ()
+            for left_out in range(len(stages)):
+                rest = (*stages[:left_out], *stages[left_out + 1 :])
+                operands = (*self.stage.operands[:index], rest, *self.stage.operands[index + 1 :])
+                yield _Gate(replace(self.stage, operands=operands)).values(x)
+
+
+def _function(unknown: _Unknown, evaluate: Evaluate) -> tuple[str, dict[str, Any]] | None:
+    """The function that layers are, with its attributes; None if they are none of those known here."""
+    values = unknown.values(_probes())
+    for op, attributes in FUNCTIONS:
+        layer = Layer(op, op, ["x"], ["y"], dict(attributes))
+        with np.errstate(all="ignore"):
+            expected = evaluate(layer, [_probes()])[0]
+            if not agree(values, expected, within(expected, TOLERANCE, 1)):
+                continue
+            wide = _probes().astype(np.float64)
+            exact = evaluate(layer, [wide])[0]
+        if _is_same(unknown.values(wide), exact, op) and not any(
+            _is_same(shorter, exact, op) for shorter in unknown.shorter(wide)
+        ):
             return op, attributes
     return None
+
+
+def _is_same(values: Array | None, exact: Array, op: str) -> bool:
+    """Whether values on the probes are those of a function, relative to their size, and to what lacks to 1."""
+    x = np.abs(_probes().astype(np.float64))
+    allowed = RELATIVE * np.abs(exact) + NOISE * np.maximum(x, 1)
+    if op in SATURATING:
+        allowed = np.minimum(allowed, RELATIVE * (1 - np.abs(exact)) + BESIDE_ONE)
+    return agree(values, exact, allowed)

@@ -1,6 +1,7 @@
 """Layers that standardise the last dim become a LayerNormalization or an RMSNormalization, however they are spelled.
 
-A scale and a bias of constants after them become the layer's. What the layers compute on probes decides.
+A scale and a bias of constants after them become the layer's. What the layers compute on probes decides. In float64
+each row must agree relative to its own size, so that a guard that matters for small rows only is not lost.
 """
 
 from __future__ import annotations
@@ -15,11 +16,12 @@ import numpy as np
 from perframe.layers.base import normalize_axis
 from perframe.model import Array, Evaluate, Layer, Model
 from perframe.passes.match import Graph, channel_vector, scalar
-from perframe.passes.regions import Region, agree, is_plain_formula, regions, replace_region
+from perframe.passes.regions import Region, agree, is_plain_formula, regions, replace_region, within
 from perframe.tensor import DataType
 
 MAX_EPSILON = 0.1
-TOLERANCE = 1e-5  # of values around 1: the sums of a row round differently
+TOLERANCE = 1e-5  # in float32, of values around 1: the sums of a row round differently
+EXACT = 1e-6  # in float64, of the largest value of a row
 KINDS = ("LayerNormalization", "RMSNormalization")
 ROWS, COLUMNS = 24, 48  # of the probes
 LAST = " last axis"  # a name that no value of a model has
@@ -29,7 +31,7 @@ LAST = " last axis"  # a name that no value of a model has
 def _probes() -> Array:
     """Rows of all sizes, around zero and around another number."""
     random = np.random.default_rng(0)
-    rows = random.standard_normal((ROWS, COLUMNS)) * np.logspace(-4, 3, ROWS)[:, None]
+    rows = random.standard_normal((ROWS, COLUMNS)) * np.logspace(-16, 3, ROWS)[:, None]
     return np.concatenate([rows, rows + np.abs(rows).max(1, keepdims=True) / 2, np.zeros((1, COLUMNS))]).astype("f4")
 
 
@@ -75,14 +77,22 @@ def _numbers(graph: Graph, layers: Sequence[Layer]) -> Iterator[float]:
 def _norm(graph: Graph, region: Region, evaluate: Evaluate) -> tuple[str, float] | None:
     layers = tuple(map(_of_probes, region.layers))
     given = {region.source: _probes(), LAST: np.array([-1], np.int64)}
-    values = Region(region.source, region.root, layers).values(graph, evaluate, given)
+    same = Region(region.source, region.root, layers)
+    values = same.values(graph, evaluate, given)
     if values is None or values.shape != _probes().shape:
         return None
-    ones = np.ones(COLUMNS, np.float32)
+    exact = None
     for epsilon in _numbers(graph, region.layers):
         for op in KINDS:
             layer = Layer(op, op, ["x", "scale"], ["y"], {"epsilon": epsilon})
-            if agree(values, evaluate(layer, [_probes(), ones])[0], TOLERANCE):
+            expected = evaluate(layer, [_probes(), np.ones(COLUMNS, np.float32)])[0]
+            if not agree(values, expected, within(expected, TOLERANCE, 1)):
+                continue
+            wide = _probes().astype(np.float64)
+            if exact is None:
+                exact = same.values(graph, evaluate, {**given, region.source: wide})
+            expected = evaluate(layer, [wide, np.ones(COLUMNS)])[0]
+            if agree(exact, expected, within(np.abs(expected).max(1, keepdims=True), EXACT, 0)):
                 return op, epsilon
     return None
 

@@ -38,19 +38,34 @@ class Region:
             names[layer.outputs[0]] = len(names)
         return tuple(made)
 
-    def values(self, graph: Graph, evaluate: Evaluate, given: Mapping[str, Array]) -> Array | None:
-        """What the region makes of other values of its source and perhaps of others; None if a layer refuses them."""
+    def values(
+        self, graph: Graph, evaluate: Evaluate, given: Mapping[str, Array], passed: tuple[Layer, str] | None = None
+    ) -> Array | None:
+        """What the region makes of other values of its source and perhaps of others, in the dtype of the source's; None
+        if a layer refuses them. `passed` holds a layer to leave out, and the name of its input that takes its place.
+        """
         known = dict(given)
+        dtype = given[self.source].dtype
+
+        def read(name: str) -> Array | None:
+            value = known.get(name, graph.constant(name)) if name else None
+            return value.astype(dtype) if value is not None and value.dtype == np.float32 else value
+
         with np.errstate(all="ignore"):
             for layer in self.layers:
-                read = [
-                    known[name] if name in known else graph.constant(name) if name else None for name in layer.inputs
-                ]
+                if passed is not None and layer is passed[0]:
+                    known[layer.outputs[0]] = known[passed[1]]
+                    continue
                 try:
-                    known[layer.outputs[0]] = evaluate(layer, read)[0]
+                    known[layer.outputs[0]] = evaluate(layer, [read(name) for name in layer.inputs])[0]
                 except PerframeError:
                     return None
         return known[self.root.outputs[0]]
+
+    def operands(self, graph: Graph) -> Iterator[tuple[Layer, str]]:
+        """Yield each layer with each of its inputs that is not a constant."""
+        for layer in self.layers:
+            yield from ((layer, name) for name in dict.fromkeys(layer.inputs) if name and graph.constant(name) is None)
 
 
 def _bytes(value: Array | None) -> Hashable:
@@ -140,7 +155,7 @@ def replace_region(graph: Graph, region: Region, layers: Sequence[Layer]) -> Non
 
 def is_plain_formula(graph: Graph, layer: Layer) -> bool:
     """Whether a layer is elementwise in float32, with constant numbers at most, and without an epilogue."""
-    if layer.family != "elementwise" or layer.epilogue or layer.outputs[1:] or layer.on_host:
+    if not layer.declaration.is_pointwise or layer.epilogue or layer.outputs[1:] or layer.on_host:
         return False
     others = [name for name in layer.inputs if name and scalar(graph.constant(name)) is None]
     if any(graph.constant(name) is not None for name in others):
@@ -148,14 +163,19 @@ def is_plain_formula(graph: Graph, layer: Layer) -> bool:
     return all(graph.specs[name].dtype is DataType.FLOAT32 for name in (*others, layer.outputs[0]))
 
 
-def agree(one: Array | None, other: Array | None, tolerance: float) -> bool:
-    """Whether two arrays have the same shape, and the same values within a tolerance. It is relative to the value, or
-    to 1 if that is larger. Infinities and NaN must be equal.
+def agree(one: Array | None, other: Array | None, allowed: Array | float) -> bool:
+    """Whether two arrays have the same shape, and values that differ by `allowed` at most. Infinities and NaN must be
+    equal.
     """
     if one is None or other is None or one.shape != other.shape or one.dtype != other.dtype:
         return False
-    finite = np.isfinite(one)
-    if not np.array_equal(one[~finite], other[~finite], equal_nan=True) or not np.isfinite(other[finite]).all():
+    finite = np.isfinite(other)
+    if not np.array_equal(one[~finite], other[~finite], equal_nan=True) or not np.isfinite(one[finite]).all():
         return False
-    a, b = one[finite].astype(np.float64), other[finite].astype(np.float64)
-    return bool((np.abs(a - b) <= tolerance * np.maximum(1, np.abs(b))).all())
+    apart = np.abs(one[finite].astype(np.float64) - other[finite].astype(np.float64))
+    return bool((apart <= np.broadcast_to(allowed, other.shape)[finite]).all())
+
+
+def within(values: Array, tolerance: float, least: float) -> Array:
+    """What values of this size may differ by: relative to their absolute value, or to `least` if that is larger."""
+    return tolerance * np.maximum(np.abs(values.astype(np.float64)), least)

@@ -31,6 +31,7 @@ def run(model: Model, evaluate: Evaluate) -> int:
     graph, outputs = Graph(model), set(model.output_names)
     kept: list[Layer] = []
     given: dict[str, str] = {}  # the input of each removed layer, by its output
+    names = list[tuple[Layer, str, str]]()  # layers, and an output of each with the name that it gets at the end
     removed = 0
     for layer in model.layers:
         layer.inputs = [given.get(name, name) for name in layer.inputs]
@@ -40,20 +41,18 @@ def run(model: Model, evaluate: Evaluate) -> int:
         elif layer.outputs[0] not in outputs:
             given[layer.outputs[0]] = layer.inputs[0]
             removed += 1
-        elif _names_for(graph, layer):
+        elif (maker := _maker(graph, layer)) is not None:
+            names.append((maker, layer.inputs[0], layer.outputs[0]))
             removed += 1
         else:
             kept.append(layer)
     model.layers = kept
+    for maker, source, output in names:
+        maker.outputs = [output if name == source else name for name in maker.outputs]
     return removed
 
 
-def _names_for(graph: Graph, layer: Layer) -> bool:
-    """Give the name of the model's output to the value that becomes it, if no other layer reads that value."""
-    source, output = layer.inputs[0], layer.outputs[0]
-    maker = graph.producers.get(source)
-    if maker is None or graph.only_user(source) is not layer:
-        return False
-    maker.outputs = [output if name == source else name for name in maker.outputs]
-    graph.producers[output] = maker
-    return True
+def _maker(graph: Graph, layer: Layer) -> Layer | None:
+    """The layer whose result may get the name of the model's output: no other layer reads it."""
+    source = layer.inputs[0]
+    return graph.producers.get(source) if graph.only_user(source) is layer else None

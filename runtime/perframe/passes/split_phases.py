@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from perframe.layers.blocks import BLOCK
 from perframe.layers.conv import transposed_pads
+from perframe.layers.geometry import NOT_SET
 from perframe.model import Evaluate, Layer, Model
 from perframe.passes.match import Graph
 
@@ -94,8 +95,11 @@ def _borders(graph: Graph, layer: Layer, kernel: Sequence[int]) -> list[tuple[in
     if shape is None:
         return None
     steps, wanted, depends = given.get("strides") or ones, given.get("output_shape"), auto_pad.startswith("SAME")
-    dims = [dim if isinstance(dim, int) else 1 for dim in shape[2:]]
-    if (wanted or depends) and dims != [*shape[2:]]:
+    if not wanted and not depends:  # the same for pictures of all sizes
+        around = pads if pads and auto_pad in NOT_SET else (0, 0, 0, 0)
+        return [(around[axis], around[axis + 2] - more[axis]) for axis in (0, 1)]
+    dims = [dim for dim in shape[2:] if isinstance(dim, int)]
+    if len(dims) < 2:
         return None
     begins, made = transposed_pads(dims, kernel, steps, ones, pads, auto_pad, more, wanted)
     borders = list[tuple[int, int]]()

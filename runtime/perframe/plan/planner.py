@@ -17,6 +17,7 @@ from perframe.errors import FallbackError
 from perframe.model import Layer, Model
 from perframe.plan.constants import ConstantPool
 from perframe.plan.inferred import Outline
+from perframe.plan.placement import wide_layers_on_host
 from perframe.plan.plan import Fallback, Plan
 from perframe.plan.segments import Segment, Transfer
 from perframe.plan.sharing import Sharing
@@ -55,6 +56,7 @@ class Planner:
         self._live: list[tuple[str, int]] = []
         self._fallbacks: list[Fallback] = []
         self._homes: dict[str, Backend] = {}
+        self._host_layers: frozenset[int] = frozenset()
         self.made: Plan  # after the last step of `advance`
 
     def plan(self) -> Plan:
@@ -74,6 +76,8 @@ class Planner:
 
     def _advance(self) -> Iterator[str]:
         model, layers = self._model, self._outline.layers
+        if self._backend is not self._host:
+            self._host_layers = wide_layers_on_host(layers, self._outline, [value.name for value in model.inputs])
         backends = [self._choose(layer) for layer in layers]
         self._keeps = self._shared_beyond(layers, backends)
         self._placing = self._backend if isinstance(self._backend, Placing) else None
@@ -210,8 +214,10 @@ class Planner:
 
     def _choose(self, layer: Layer) -> Backend:
         """Choose the backend of a layer: the plan's, unless the layer is shape arithmetic or the backend refuses it."""
-        if layer.on_host or self._backend is self._host or self._outline.is_alias(layer):
-            return self._host if layer.on_host else self._backend
+        if layer.on_host or id(layer) in self._host_layers:
+            return self._host
+        if self._backend is self._host or self._outline.is_alias(layer):
+            return self._backend
         inputs = [self._described(name) if name else None for name in layer.inputs]
         reason = self._backend.supports(layer, inputs, [self._described(name) for name in layer.outputs])
         if reason is None:
@@ -220,7 +226,11 @@ class Planner:
         return self._host
 
     def _input_home(self, name: str, layers: Sequence[Layer], backends: Sequence[Backend]) -> Backend:
-        """Choose where to upload a model's input: to the backend if any layer reads it there, else to the host."""
+        """Choose where to upload a model's input: to the backend if any layer reads it there, else to the host. Where
+        both read it, the host has it first, for to read it back would wait.
+        """
+        if any(id(layer) in self._host_layers and name in map(self._root, layer.inputs) for layer in layers):
+            return self._host
         for layer, backend in zip(layers, backends, strict=True):
             reads = name in map(self._root, layer.inputs)
             if reads and backend is self._backend and not self._outline.is_alias(layer):
@@ -292,7 +302,7 @@ class Planner:
         spec, shape, root = self._outline.known[name], self._outline.shape(name), self._root(name)
         if spec.is_known or root in self._inputs or self._outputs_share(root, name):
             copy = Layer("Copy", f"copy of {name}", [name], [name])
-            plain = Operand(name, shape, spec.dtype)
+            plain = Operand(name, shape, spec.dtype, spec.value)  # its numbers may not be for this backend
             where = self._backend if self._backend.supports(copy, [plain], [plain]) is None else self._host
             target = self._lasting(f"{name}:output", where, name)
             if shape.size:

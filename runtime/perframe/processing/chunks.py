@@ -6,21 +6,22 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from perframe.errors import InputError
 from perframe.media.feeds import Feed
 from perframe.media.picture import Picture, save_picture, write_whole
-from perframe.media.sinks import VideoSink
+from perframe.media.sinks import Sink
 from perframe.media.source import Source, open_feed
+from perframe.media.video_sink import VideoSink
 from perframe.processing.settings import Chunk, Settings
 from perframe.processing.steps import FilmSource, ModelStep, Result, ScriptStep, Step, loaded
+from perframe.safety.archives import write_npz
 
 Tell = Callable[[int], object]
 """Called with the index of each picture that is done."""
-Write = Callable[[Picture, Result], None]
+Write = Callable[[Picture, Result, Step], None]
 
 
 class Runner:
@@ -28,7 +29,7 @@ class Runner:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._feed: Feed = open_feed(settings.source, rate=settings.rate)
+        self._feed: Feed = open_feed(settings.source, rate=settings.rate, one_size=True)
         self._model = loaded(settings)
         self._model_step: ModelStep | None = None
 
@@ -47,7 +48,7 @@ class Runner:
                     step = self._step(stack, film, picture)
                 result = step(picture)
                 if picture.index >= chunk.first:
-                    write(picture, result)
+                    write(picture, result, step)
                     expected += 1
                     tell(picture.index)
             if expected < chunk.stop:
@@ -75,8 +76,9 @@ def _writer(settings: Settings, chunk: Chunk, source: Source) -> Iterator[Write]
     """A function that writes results. When the block has ended without an error, the chunk is done."""
     done = settings.chunk_file(chunk)
     if settings.is_video:
-        with VideoSink(done, settings.rate or source.rate) as sink:
-            yield lambda picture, result: sink.write(Picture(np.asarray(result), picture.index, picture.time))
+        colors = getattr(source.feed, "colors", None)
+        with VideoSink(done, settings.rate or source.rate, colors=colors, keeps_times=settings.keeps_times) as sink:
+            yield partial(_film, sink)
         return
     names = [path.stem for path in getattr(source.feed, "paths", ())]
     if len({name.casefold() for name in names}) < len(names):
@@ -85,18 +87,23 @@ def _writer(settings: Settings, chunk: Chunk, source: Source) -> Iterator[Write]
     write_whole(done, Path.touch)
 
 
-def _store(settings: Settings, names: list[str], picture: Picture, result: Result) -> None:
+def _film(sink: Sink, picture: Picture, result: Result, step: Step) -> None:
+    """Write a result into a film, at its picture's time, so that it is shown as wide for its height as the picture."""
+    sink.write(Picture(np.asarray(result), picture.index, picture.time, picture.aspect * step.stretch))
+
+
+def _store(settings: Settings, names: list[str], picture: Picture, result: Result, _step: Step) -> None:
     """Write a result into the folder, named like its picture's file, or by its number."""
     stem = names[picture.index] if names else f"{picture.index:06d}"
     path = Path(settings.out) / stem
     if isinstance(result, np.ndarray):
         save_picture(result, path.with_name(f"{stem}{settings.suffix or '.png'}"))
     else:
-        arrays: Any = dict(result)
+        arrays = dict(result)
 
         def save(beside: Path) -> None:
             with open(beside, "wb") as file:
-                np.savez(file, **arrays)
+                write_npz(file, arrays)
 
         write_whole(path.with_name(f"{stem}.npz"), save)
 

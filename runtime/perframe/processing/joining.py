@@ -1,10 +1,11 @@
-"""Parts of a video, one after another, with the sound of the source. Nothing is encoded again."""
+"""Parts of a video, one after another, with the sound of the source. No picture is encoded again."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from fractions import Fraction
 from heapq import merge
 from pathlib import Path
@@ -13,65 +14,115 @@ from typing import Any
 from perframe.errors import InputError
 from perframe.media.picture import write_whole
 from perframe.media.videos import require_av
+from perframe.processing.sound import add_encoder, encoded
 
 log = logging.getLogger("perframe")
 
 Stamped = tuple[float, int, Any]
 """Seconds, the stream's number, and a packet: in this order they are written."""
+_LEAD_IN = Fraction(1, 10)  # seconds: encoders of sound begin up to so much before their first sample
+_IN_STEP = Fraction(3, 100)  # seconds by which sound may begin early or late in a container that has no times
 
 
-def join(parts: Sequence[tuple[int, Path]], out: Path, rate: Fraction, sound_of: Path | None) -> None:
-    """Write a video of parts, each with the index of its first picture. Raises InputError.
+@dataclass(frozen=True)
+class Sound:
+    """The sound that comes along, by the clock of its file."""
 
-    The sound of `sound_of` comes along if there is some, and `out` can hold it.
-    """
+    path: Path
+    begin: Fraction
+    """The first picture's time in seconds."""
+    end: Fraction | None = None
+    """Where the pictures end, if it is before the film's end."""
+
+
+def join(parts: Sequence[tuple[Fraction, Path]], out: Path, sound: Sound | None) -> None:
+    """Write a video of parts, each with the time in seconds at which it begins. Raises InputError."""
     try:
-        write_whole(out, lambda beside: _join(parts, beside, out.suffix, rate, sound_of))
+        write_whole(out, lambda beside: _join(parts, beside, out.suffix.lower(), sound))
     except ValueError as error:
         if isinstance(error, InputError):
             raise
         raise InputError(f"{str(out)!r} cannot be written: {error}") from error
 
 
-def _join(parts: Sequence[tuple[int, Path]], beside: Path, suffix: str, rate: Fraction, sound_of: Path | None) -> None:
+def _join(parts: Sequence[tuple[Fraction, Path]], beside: Path, suffix: str, sound: Sound | None) -> None:
     av = require_av("writing a video")
     with ExitStack() as stack:
-        target = stack.enter_context(av.open(str(beside), "w"))
-        with av.open(str(parts[0][1])) as first:
+        target = stack.enter_context(av.open(f"file:{beside}", "w"))
+        with _opened(av, parts[0][1]) as first:
             pictures = target.add_stream_from_template(first.streams.video[0])
-        packets: list[Iterator[Stamped]] = [_pictures(av, parts, pictures, rate)]
-        if sound_of is not None:
-            source = stack.enter_context(av.open(str(sound_of)))
-            heard = next(iter(source.streams.audio), None)
-            if heard is not None and heard.codec_context.name in target.supported_codecs:
-                packets.append(_sound(source, heard, target.add_stream_from_template(heard)))
-            elif heard is not None:
-                log.warning("%s cannot hold the source's sound (%s): it is left out", suffix, heard.codec_context.name)
-        for _, _, packet in merge(*packets, key=lambda stamped: stamped[:2]):
+        shift, tracks = (Fraction(0), []) if sound is None else _tracks(av, stack, target, suffix, sound)
+        for _, _, packet in merge(_pictures(av, parts, pictures, shift), *tracks, key=lambda stamped: stamped[:2]):
             target.mux(packet)
 
 
-def _pictures(av: Any, parts: Sequence[tuple[int, Path]], stream: Any, rate: Fraction) -> Iterator[Stamped]:
-    for first, path in parts:
-        begin = first / rate
-        with av.open(str(path)) as part:
+def _opened(av: Any, path: Path) -> Any:
+    return av.open(f"file:{path}")
+
+
+def _pictures(av: Any, parts: Sequence[tuple[Fraction, Path]], stream: Any, shift: Fraction) -> Iterator[Stamped]:
+    for begin, path in parts:
+        with _opened(av, path) as part:
             for packet in part.demux(video=0):
-                if packet.dts is None:
-                    continue
-                shift = round(begin / packet.time_base)
-                packet.pts, packet.dts = packet.pts + shift, packet.dts + shift
-                packet.stream = stream
-                yield float(packet.dts * packet.time_base), 0, packet
+                if packet.pts is not None:
+                    packet.dts = packet.pts  # parts have no pictures out of order; FFmpeg doubts it in Matroska
+                    yield _stamped(packet, stream, begin + shift, 0)
 
 
-def _sound(source: Any, heard: Any, stream: Any) -> Iterator[Stamped]:
-    begin = source.streams.video[0].start_time or 0
-    offset = float(begin * source.streams.video[0].time_base)
+def _tracks(
+    av: Any, stack: ExitStack, target: Any, suffix: str, sound: Sound
+) -> tuple[Fraction, list[Iterator[Stamped]]]:
+    """By how much all pictures come later, and the packets of each track of sound."""
+    with _opened(av, sound.path) as file:
+        found = [(each.index, _start(each)) for each in file.streams.audio]
+    if not found:
+        return Fraction(0), []
+    lead = sound.begin - min(start for _, start in found)  # sound that is heard before the first picture
+    has_times = suffix != ".avi"
+    shift = lead if has_times and lead > _LEAD_IN else Fraction(0)
+    tracks: list[Iterator[Stamped]] = []
+    for number, (index, start) in enumerate(found, 1):
+        source = stack.enter_context(_opened(av, sound.path))  # each track is read at its own speed
+        heard = source.streams[index]
+        name = heard.codec_context.name
+        if name in target.supported_codecs and (has_times or abs(sound.begin - start) <= _IN_STEP):
+            stream = target.add_stream_from_template(heard)
+            tracks.append(_copied(source, heard, stream, shift - sound.begin, sound.end, number))
+        else:
+            stream = add_encoder(av, target, suffix, heard)
+            why = (
+                f"it cannot hold {name}"
+                if name not in target.supported_codecs
+                else "its sound begins with its pictures"
+            )
+            log.warning("the sound is encoded anew for %s, as %s: %s", suffix, stream.codec_context.name, why)
+            begin = start if has_times else sound.begin
+            packets = encoded(av, source, heard, stream, begin, sound.end)
+            tracks.append(_moved(packets, stream, begin - sound.begin + shift, number))
+        stream.metadata.update(heard.metadata)  # its language
+    return shift, tracks
+
+
+def _start(stream: Any) -> Fraction:
+    return Fraction((stream.start_time or 0) * stream.time_base)
+
+
+def _copied(
+    source: Any, heard: Any, stream: Any, shift: Fraction, end: Fraction | None, number: int
+) -> Iterator[Stamped]:
     for packet in source.demux(heard):
-        if packet.dts is None:
+        if packet.dts is None or (end is not None and packet.pts * packet.time_base >= end):
             continue
-        shift = round(Fraction(offset).limit_denominator(90000) / packet.time_base)
-        packet.pts, packet.dts = packet.pts - shift, packet.dts - shift
-        if packet.pts + (packet.duration or 0) >= 0:  # an encoder's first packet lies before the beginning
-            packet.stream = stream
-            yield float(packet.dts * packet.time_base), 1, packet
+        yield _stamped(packet, stream, shift, number)
+
+
+def _moved(packets: Iterator[Any], stream: Any, shift: Fraction, number: int) -> Iterator[Stamped]:
+    for packet in packets:
+        yield _stamped(packet, stream, shift, number)
+
+
+def _stamped(packet: Any, stream: Any, shift: Fraction, number: int) -> Stamped:
+    """A packet that comes later, for a stream of the result."""
+    ticks = round(shift / packet.time_base)
+    packet.pts, packet.dts, packet.stream = packet.pts + ticks, packet.dts + ticks, stream
+    return float(packet.dts * packet.time_base), number, packet

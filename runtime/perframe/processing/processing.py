@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -19,9 +20,11 @@ from perframe.media.feeds import Feed
 from perframe.media.picture import PICTURES, expanded, remove_unfinished, write_whole
 from perframe.media.source import open_feed
 from perframe.media.videos import VideoFeed
-from perframe.processing.joining import join
+from perframe.processing.joining import Sound, join
 from perframe.processing.processes import run_here, run_on_ray, run_processes
 from perframe.processing.settings import CHUNK, Chunk, Settings, difference, split_script
+
+log = logging.getLogger("perframe")
 
 Progress = Callable[[str, float], object]
 LOCK = "lock"
@@ -99,8 +102,9 @@ def process(
     )
     _check(settings, jobs)
     tell("reading the source", 0.0)
-    feed = open_feed(settings.source, rate=rate)
+    feed = open_feed(settings.source, rate=rate, one_size=True)
     total = _total(feed, settings)
+    settings = replace(settings, keeps_times=settings.is_video and rate is None and not feed.is_steady)
     with _alone(settings):
         _begin(settings, overwrite)
         resumed = _make(settings, feed, total, jobs, ray, tell)
@@ -153,8 +157,10 @@ def _make(settings: Settings, feed: Feed, total: int, jobs: int, ray: str | None
             run_here(settings, left, advance)
     if settings.is_video:
         tell("joining the parts", 1.0)
-        parts = [(one.first, settings.chunk_file(one)) for one in chunks]
-        join(parts, Path(settings.out), Fraction(settings.rate or feed.rate), _sound_of(feed, settings, total))
+        rate = Fraction(settings.rate or feed.rate)
+        times = [feed.time_of(one.first) if settings.keeps_times else one.first / rate for one in chunks]
+        parts = [(begin, settings.chunk_file(one)) for begin, one in zip(times, chunks, strict=True)]
+        join(parts, Path(settings.out), _sound_of(feed, settings, total))
     return resumed
 
 
@@ -184,8 +190,25 @@ def _check(settings: Settings, jobs: int) -> None:
         raise InputError(f"{str(out)!r} is neither a video (.mp4, .mkv, ...) nor a folder")
     if not out.parent.is_dir():
         raise InputError(f"{str(out)!r} cannot be written: there is no folder {str(out.parent)!r}")
-    if Path(settings.source) in (out, *out.parents):
-        raise InputError(f"{str(out)!r} is the source itself, or lies in it: write elsewhere")
+    _check_apart(Path(settings.source), out, settings.work)
+
+
+def _check_apart(source: Path, out: Path, work: Path) -> None:
+    """Raise InputError if the result would be written over the source, by whatever name, or into its folder.
+
+    `samefile` knows links, `..` and names in other letters where the system knows only one such file.
+    """
+    if not source.exists():  # scene:640x360
+        return
+    for place in (out, work):
+        real = place.resolve()
+        if any(each.exists() and each.samefile(source) for each in (place, real, *real.parents)):
+            raise InputError(f"{str(place)!r} is the source itself, or lies in it: write elsewhere")
+    pictures = [source] if source.is_file() else list(source.iterdir())
+    homes = {path.resolve().parent for path in pictures}
+    for place in (out, work):
+        if place.is_dir() and any(home.samefile(place) for home in homes if home.exists()):
+            raise InputError(f"the source lies in {str(place)!r}, where the result would be written: write elsewhere")
 
 
 def _total(feed: Feed, settings: Settings) -> int:
@@ -231,6 +254,14 @@ def _clear(work: Path) -> None:
         path.unlink()
 
 
-def _sound_of(feed: Feed, settings: Settings, total: int) -> Path | None:
-    """The video whose sound comes along: that of a whole video."""
-    return feed.path if isinstance(feed, VideoFeed) and settings.rate is None and total == feed.count else None
+def _sound_of(feed: Feed, settings: Settings, total: int) -> Sound | None:
+    """The sound that comes along: that of a film which keeps its times."""
+    if not isinstance(feed, VideoFeed):
+        return None
+    if settings.rate is not None:
+        log.warning(
+            "the rate is changed to %g pictures a second: the sound of %s is left out", settings.rate, feed.name
+        )
+        return None
+    end = None if total == feed.count else feed.begin + feed.time_of(total)
+    return Sound(feed.path, feed.begin, end)

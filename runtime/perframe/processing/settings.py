@@ -36,6 +36,8 @@ class Settings:
     """Width and height of the script's surface; None for those of the first picture."""
     rate: float | None = None
     """Pictures a second of a folder or a scene."""
+    keeps_times: bool = False
+    """Whether the result's pictures have their own times, as in a film of a variable rate."""
     lead: int = 0
     """Pictures before each chunk that the script sees too, but that are not written."""
     chunk: int = CHUNK

@@ -6,8 +6,8 @@ import importlib.util
 import inspect
 import os
 import sys
-from collections.abc import Mapping
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Protocol
@@ -35,6 +35,9 @@ _CHANNELS = (1, 3, 4)
 class Step(Protocol):
     """What happens to the pictures of a chunk, in their order."""
 
+    stretch: Fraction
+    """The aspect of the last result's pixels, by that of its picture's pixels."""
+
     def __call__(self, picture: Picture) -> Result:
         """What becomes of a picture."""
 
@@ -56,6 +59,7 @@ class ModelStep:
         self._converter = TextureConverter()
         self._worker = Worker(model, settings.backend)
         self._keeps_outputs = settings.suffix == ".npz"
+        self.stretch = Fraction(1)
         self._must_draw = settings.is_video or (bool(settings.suffix) and not self._keeps_outputs)
 
     def __call__(self, picture: Picture) -> Result:
@@ -63,6 +67,7 @@ class ModelStep:
         height, width = picture.pixels.shape[:2]
         known = iter(self._dims[-2:] if self._rows_last else self._dims[-3:-1])
         rows, columns = (dim or own for dim, own in zip(known, (height, width), strict=True))
+        self.stretch = Fraction(width * rows, height * columns)
         channels = self._dims[-3 if self._rows_last else -1] or 3
         shape = (channels, rows, columns) if self._rows_last else (rows, columns, channels)
         tensor = Tensor.empty((1,) * (len(self._dims) - 3) + shape, self._input.dtype)
@@ -159,8 +164,11 @@ class ScriptStep:
         self._source = source
         height, width = first.pixels.shape[:2]
         self._clock = FilmClock(first.time)
+        shown = settings.size or (width, height)
+        is_alike = shown[0] * height == shown[1] * width
+        self.stretch = Fraction(1) if is_alike else 1 / first.aspect  # a surface of another form has square pixels
         with ExitStack() as stack:
-            self._surface = _offscreen(settings.size or (width, height))
+            self._surface = _offscreen(shown)
             stack.callback(self._surface.release)
             self._app = App(surface=self._surface, clock=self._clock, stop_on_error=True)
             stack.callback(self._app.release)
@@ -177,20 +185,28 @@ class ScriptStep:
         return np.asarray(self._surface.read_pixels())
 
     def _guarded(self, picture: Picture | None, call: Any, *arguments: Any) -> None:
-        try:
-            with FrameState.complete_frames():
-                call(*arguments)
-        except PerframeError:
-            raise
-        except Exception as error:
-            at = "at its beginning" if picture is None else f"at picture {picture.index}"
-            notes = " ".join(getattr(error, "__notes__", ()))
-            raise InputError(f"{self._where} failed {at}: {type(error).__name__}: {error} {notes}".rstrip()) from error
+        place = "its beginning" if picture is None else f"picture {picture.index}"
+        with _failures_of_scripts(self._where, place), FrameState.complete_frames():
+            call(*arguments)
 
     def release(self) -> None:
         """End the script and its app."""
-        with FrameState.complete_frames():
+        with _failures_of_scripts(self._where, "its end"), FrameState.complete_frames():
             self._stack.close()
+
+
+@contextmanager
+def _failures_of_scripts(name: str, place: str) -> Iterator[None]:
+    """Make an InputError of all that a script raises. One that calls sys.exit(0) has not made its result either."""
+    try:
+        yield
+    except (PerframeError, KeyboardInterrupt):
+        raise
+    except SystemExit as error:
+        raise InputError(f"{name} called sys.exit({error.code!r}) at {place}: its result is not whole") from error
+    except BaseException as error:  # a CancelledError is no Exception
+        notes = " ".join(getattr(error, "__notes__", ()))
+        raise InputError(f"{name} failed at {place}: {type(error).__name__}: {error} {notes}".rstrip()) from error
 
 
 def _offscreen(size: tuple[int, int]) -> Surface:
@@ -219,9 +235,9 @@ def load_script(path: Path, name: str = "") -> Any:
         sys.path.insert(0, str(path.parent))  # like `python script.py`
     try:
         spec.loader.exec_module(module)
-    except PerframeError:
+    except (PerframeError, KeyboardInterrupt):
         raise
-    except Exception as error:
+    except BaseException as error:  # also sys.exit()
         raise InputError(f"the script {str(path)!r} cannot be run: {type(error).__name__}: {error}") from error
     if name:
         if not hasattr(module, name):

@@ -12,6 +12,7 @@ from perframe.files.writing import write
 from perframe.profiling.profile import Profile
 from perframe.profiling.table import Peaks, facts
 from perframe.profiling.timeline import Track, tracks_of
+from perframe.safety.names import shown
 
 _FOLDER = Path(__file__).parent / "page"
 MOST_EVENTS = 200_000  # on the page, the last ones: a browser draws them without delay
@@ -29,7 +30,7 @@ def page_text(profile: Profile, peaks: Peaks | None = None, title: str = "") -> 
     data = {"facts": facts(profile, peaks), "tracks": [_as_data(track, since) for track in tracks], "since": since}
     text = json.dumps(data, separators=(",", ":"), allow_nan=False, default=str).replace("<", "\\u003c")
     parts = {
-        "TITLE": html.escape(title or "a profile"),
+        "TITLE": html.escape(shown(title or "a profile")),
         "STYLE": _read("timeline.css"),
         "DATA": text,
         "SCRIPT": _read("timeline.js"),

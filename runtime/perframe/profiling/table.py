@@ -38,7 +38,7 @@ def show(profile: Profile, console: Console, peaks: Peaks | None = None, most: i
         table.add_column(column, justify="right", no_wrap=True)
     for layer in layers[:most]:
         row = _figures(layer, whole, peaks)
-        table.add_row(Text(layer.layer), layer.operator or "(transfer)", str(layer.backend), *row)
+        table.add_row(Text(layer.layer), Text(layer.operator or "(transfer)"), str(layer.backend), *row)
     console.print()
     console.print(table)
     if len(layers) > most:
@@ -46,14 +46,15 @@ def show(profile: Profile, console: Console, peaks: Peaks | None = None, most: i
         console.print(f"{len(layers) - most} more layers take {rest * 1e3:.3f} ms")
     for worker in profile.workers:
         for fallback in worker.fallbacks:
-            console.print(f"{fallback.operator} {fallback.layer} runs on the CPU: {fallback.reason}", style="yellow")
+            text = f"{fallback.operator} {fallback.layer} runs on the CPU: {fallback.reason}"
+            console.print(Text(text, "yellow"))
 
 
 def as_text(profile: Profile, most: int = MOST_ROWS) -> str:
     """The tables as plain text."""
-    from rich.console import Console
+    from perframe.safety.console import SafeConsole
 
-    console = Console(file=io.StringIO(), width=120, color_system=None)
+    console = SafeConsole(file=io.StringIO(), width=120, color_system=None)
     with console.capture() as captured:
         show(profile, console, most=most)
     return captured.get()

@@ -47,6 +47,8 @@ def reason_against(
     """Return None if a backend can run the layer, else the reason why it cannot. The backend's tensors have at most
     `max_elements`, and the loops of its shaders at most so many rounds.
     """
+    if layer.is_wide:
+        return "its whole numbers may need more than the 32 bits that a GPU's have"
     name = module_of(layer.family, FAMILIES)
     if name is None:
         return unsupported(layer, inputs, outputs) or f"the family {layer.family!r} has no GL kernels"

@@ -17,9 +17,11 @@ from pathlib import Path
 from perframe.backends.kernel_files import beside
 from perframe.errors import BackendError
 from perframe.resources import cache_folder
+from perframe.safety.private_files import make_private, read_regular
 
 log = logging.getLogger("perframe")
 
+_MOST_BYTES = 1 << 20  # of a file of choices
 # The variants of each kernel; a GPU of an unknown vendor takes the first. A tile is "PIXELSxBLOCKSxROWS": an invocation
 # computes so many pixels of so many blocks of channels, and a work group of 64 has so many rows of other blocks. With
 # one row, all invocations of a group read the same weights. A map is small if one row leaves half of a group idle.
@@ -97,7 +99,7 @@ class Choices:
         self._chosen.update(found)
         kept = self._read() | dict(found)
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
+            make_private(self.path.parent)
             with beside(self.path) as file:
                 file.write(json.dumps({"driver": self.driver, "chosen": kept}, indent=1).encode())
                 file.flush()
@@ -111,7 +113,7 @@ class Choices:
     def _read(self) -> dict[str, str]:
         """The variants in the file; those that no longer exist are left out. A damaged file counts as none."""
         try:
-            found = json.loads(self.path.read_text(encoding="utf-8"))["chosen"]
+            found = json.loads(read_regular(self.path, _MOST_BYTES))["chosen"]
             return {kernel: str(found[kernel]) for kernel in found if found[kernel] in VARIANTS.get(kernel, ())}
         except FileNotFoundError:
             return {}

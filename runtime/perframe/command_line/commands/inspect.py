@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from perframe.command_line.keys import takes_key
-from perframe.command_line.options import BACKENDS, AsJson, Dims, HtmlPage, ModelName, check_backends, console
+from perframe.command_line.options import BACKENDS, AsJson, Dims, HtmlPage, ModelName, check_backends, console, say
 
 
 @takes_key
@@ -33,7 +33,7 @@ def inspect(
     if html is not None:
         check_backends([backend])
         write_graph(html, model, not no_optimize, parse_dims(dims), backend if profile else None)
-        typer.echo(f"{html}: {html.stat().st_size:,} bytes; open it in a browser")
+        say(f"{html}: {html.stat().st_size:,} bytes; open it in a browser")
         return
     facts = examine(model, not no_optimize, parse_dims(dims))
     if as_json:

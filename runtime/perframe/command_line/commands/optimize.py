@@ -9,14 +9,16 @@ from typing import Annotated
 import typer
 
 from perframe.command_line.keys import takes_key
-from perframe.command_line.options import AsJson, Dims, ModelName, Seed, console
+from perframe.command_line.options import AsJson, Dims, ModelName, Seed, console, say
 
 
 @takes_key
 def optimize(
     model: ModelName,
     out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the result: .perframe, or .onnx.")] = None,
-    explain: Annotated[bool, typer.Option("--explain", help="Show what each pass did, and what it refused.")] = False,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Show what each pass did and refused, and which layers became what.")
+    ] = False,
     stop_after: Annotated[
         int | None, typer.Option(min=0, metavar="N", help="Let so many passes change it: to find one that is at fault.")
     ] = None,
@@ -26,11 +28,12 @@ def optimize(
 ) -> None:
     """Make a model smaller and faster without changing what it computes, and say how."""
     import perframe as pf
-    from perframe.command_line.optimize import report_of, show
+    from perframe.command_line.optimize import explained, report_of, show
     from perframe.command_line.sources import loaded_model, parse_dims
 
-    loaded = loaded_model(model, seed, dims=parse_dims(dims), stop_after=stop_after)
-    report = report_of(loaded)
+    wants_origins = explain or as_json
+    loaded = loaded_model(model, seed, not wants_origins, parse_dims(dims), None if wants_origins else stop_after)
+    report = explained(loaded, stop_after) if wants_origins else report_of(loaded)
     if out is not None:
         pf.save(loaded, out)
     if as_json:
@@ -38,4 +41,4 @@ def optimize(
     else:
         show(loaded.name, report, console(), explain)
         if out is not None:
-            typer.echo(f"{out}: {out.stat().st_size:,} bytes")
+            say(f"{out}: {out.stat().st_size:,} bytes")

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from perframe.command_line.keys import KeyFile, PassphraseEnv
-from perframe.command_line.options import Dims, ModelName, Seed
+from perframe.command_line.options import Dims, ModelName, Seed, say
 
 
 def save(
@@ -33,4 +33,4 @@ def save(
     key = read_key(key_file, passphrase_env)
     loaded = loaded_model(model, seed, not no_optimize, parse_dims(dims))
     pf.save(loaded, out, key)
-    typer.echo(f"{out}: {out.stat().st_size:,} bytes, {len(loaded.layers)} layers{', encrypted' if key else ''}")
+    say(f"{out}: {out.stat().st_size:,} bytes, {len(loaded.layers)} layers{', encrypted' if key else ''}")

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from perframe.command_line.keys import takes_key
-from perframe.command_line.options import AsJson, BackendName, Dims, GivenInputs, ModelName, Seed, console
+from perframe.command_line.options import AsJson, BackendName, Dims, GivenInputs, ModelName, Seed, console, say
 
 
 @takes_key
@@ -38,4 +38,4 @@ def tune(
         typer.echo(json.dumps({"file": str(path), "kernels": [asdict(trial) for trial in found]}, indent=2))
     else:
         show(found, console())
-        typer.echo(f"variants are kept in {path}" if path.is_file() else "the defaults are the fastest here")
+        say(f"variants are kept in {path}" if path.is_file() else "the defaults are the fastest here")

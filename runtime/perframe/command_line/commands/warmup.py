@@ -17,6 +17,7 @@ from perframe.command_line.options import (
     Weights,
     check_backends,
     console,
+    say,
 )
 
 
@@ -41,4 +42,4 @@ def warmup(
         found.append(warm_up(model, parse_dims(dims), seed, backend, precision))
         if not as_json:
             show(found[-1], console())
-    typer.echo(json.dumps(as_json_value(found), indent=2) if as_json else f"kernels are kept in {folder()}")
+    say(json.dumps(as_json_value(found), indent=2) if as_json else f"kernels are kept in {folder()}")

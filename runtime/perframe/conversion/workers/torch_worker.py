@@ -10,6 +10,7 @@ import warnings
 
 import numpy as np
 import torch
+from torch_code import check_program, check_script
 from worker_shared import Refused, facts, function_of, name_dims, report, save_values, seeded, serve, without_pickles
 
 OLDEST_OF_PROGRAMS = 18  # opset that the exporter of programs writes
@@ -28,8 +29,12 @@ def load(request):
     if kind == "exported_program":
         with without_pickles(request["trust"]):
             program = torch.export.load(path)
+        if not request["trust"]:
+            check_program(program)
         return program, (program.example_inputs or ((), {}))
     if kind == "torchscript":
+        if not request["trust"]:
+            check_script(path)
         return torch.jit.load(path, map_location="cpu").eval(), None
     if kind == "module":
         sys.path.insert(0, request["folder"])

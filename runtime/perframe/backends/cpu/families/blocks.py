@@ -16,7 +16,7 @@ def compute(layer: LayerLike, form: Blocks, inputs: Sequence[Any], outputs: Sequ
     """Rearrange the channels."""
     if isinstance(form, Shuffle):
         x = from_blocks(inputs[0], form.channels)
-        apart = x.reshape(form.batch, form.groups, -1, form.pixels)
+        apart = x.reshape(form.batch, form.groups, form.channels // form.groups, form.pixels)
         return [to_blocks(np.swapaxes(apart, 1, 2).reshape(x.shape))]
     return [to_blocks(inputs[0]) if isinstance(form, IntoBlocks) else from_blocks(inputs[0], form.channels)]
 
@@ -25,7 +25,7 @@ def to_blocks(x: Any) -> Any:
     """Return (batch, channels, *spatial) as (batch, blocks, *spatial, 4)."""
     batch, channels, *spatial = x.shape
     padded = np.pad(x, [(0, 0), (0, -channels % BLOCK), *((0, 0) for _ in spatial)])
-    return np.moveaxis(padded.reshape(batch, -1, BLOCK, *spatial), 2, -1)
+    return np.moveaxis(padded.reshape(batch, -(-channels // BLOCK), BLOCK, *spatial), 2, -1)
 
 
 def from_blocks(x: Any, channels: int) -> Any:

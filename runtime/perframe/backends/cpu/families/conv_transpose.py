@@ -74,7 +74,14 @@ def lower(
     if not all(phase.taps for phase in (*down, *across)):
         return None  # pixels that no tap reaches
     wide, pitch = 1, outputs[0].pitch
-    if not outputs[0].has_gaps and kx == sx and groups == dx == 1 and px == 0 and out_width == width * sx:
+    if (
+        b.is_constant
+        and not outputs[0].has_gaps
+        and kx == sx
+        and groups == dx == 1
+        and px == 0
+        and out_width == width * sx
+    ):
         # each input pixel makes a run of output pixels: they are columns of one product
         wide, across = sx, [_Phase(0, width, (0,), 1, 0)]
         b = b.derived("repeated", lambda value: np.tile(value, wide))

@@ -28,6 +28,8 @@ _EMPTY = {"sum": 0, "product": 1, "largest": -math.inf, "smallest": math.inf, "l
 def compute(layer: LayerLike, form: Reduction, inputs: Sequence[Any], outputs: Sequence[Operand]) -> list[Any]:
     """Reduce with NumPy between the two formulas."""
     x = inputs[0].astype(accumulator(inputs[0].dtype), copy=False)
+    if form.finish is average and x.dtype.kind in "iu":  # a mean is in range where its sum may not be
+        x = x.astype(np.int64 if x.dtype.kind == "i" else np.uint64, copy=False)
     prepared, count = form.prepare(x), np.asarray(form.count).astype(x.dtype)
     if x.size == 0:
         shape = [1 if axis in form.axes else dim for axis, dim in enumerate(x.shape)]
@@ -116,6 +118,8 @@ def _whole(form: Reduction, dtype: DataType) -> str | None:
     if formula is None or not plain or (is_bool and not is_extreme) or not (is_bool or dtype in _INTEGERS):
         return None
     kind = DataType.UINT8 if is_bool else dtype  # a truth value is a byte
+    if form.finish is average and dtype is not DataType.INT64:
+        return None
     start, averages = int(_empty(form.combine, kind.numpy)), form.finish is average
     head = f"dtype, start, averages = {kind.value!r}, {start}, {averages}"
     return f"{head}\n@inline\ndef combine(a, b):\n    return {formula}\n"

@@ -28,7 +28,7 @@ def compute(layer: LayerLike, form: Form, inputs: Sequence[Any], outputs: Sequen
         given = zip(inputs, form.zeros, form.factors, strict=True)
         total = sum((x.astype(np.float32) - zero) * np.float32(factor) for x, zero, factor in given)
         return [np.clip(np.rint(total) + form.zero, form.low, form.high)]
-    x = inputs[0].reshape(form.batch, form.channels, -1).astype(np.int32)
+    x = inputs[0].reshape(form.batch, form.channels, form.pixels).astype(np.int32)
     mean = (x - form.x_zero).sum(-1).astype(np.float32) * np.float32(form.factor / form.pixels)
     return [np.clip(np.rint(mean) + form.zero, *WHOLE_RANGES[outputs[0].dtype])]
 

@@ -21,7 +21,8 @@ WIDENS = True  # float16 is computed in float32
 def compute(layer: LayerLike, form: PairRotation, inputs: Sequence[Any], outputs: Sequence[Operand]) -> list[Any]:
     """Multiply the numbers by the cosines, and the other numbers of their pairs by the sines."""
     x, cos, sin = (value.astype(accumulator(value.dtype), copy=False) for value in inputs)
-    pairs = x.reshape(*x.shape[:-1], *((-1, 2) if form.interleaved else (2, x.shape[-1] // 2)))
+    half = x.shape[-1] // 2
+    pairs = x.reshape(*x.shape[:-1], *((half, 2) if form.interleaved else (2, half)))
     axis = -1 if form.interleaved else -2
     first, second = (np.take(pairs, index, axis) for index in (0, 1))
     turned = np.stack([-second, first], axis).reshape(x.shape)

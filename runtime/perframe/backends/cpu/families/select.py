@@ -31,9 +31,7 @@ LONG = 32  # a row of so many elements is sorted by digits, if most of it is wan
 
 def _positions(rows: Any, form: Selection) -> Any:
     """The position of the largest or smallest element of each row, (outer, inner)."""
-    find = np.argmax if form.largest else np.argmin
-    if not form.largest and rows.dtype.kind == "f":  # NaN counts as the largest, but argmin takes it for the smallest
-        rows = np.where(np.isnan(rows), np.inf, rows)
+    find = np.argmax if form.largest else np.argmin  # both find NaN first
     if form.last:
         return form.size - 1 - find(rows[:, ::-1], axis=1)
     return find(rows, axis=1)

@@ -106,7 +106,7 @@ def tanh(x):
 
 @inline
 def sign(x):
-    return float32(1.0) if x > float32(0) else (float32(-1.0) if x < float32(0) else x)
+    return float32(1.0) if x > float32(0) else (float32(-1.0) if x < float32(0) else x + float32(0))  # -0 becomes 0
 
 
 @inline
@@ -188,7 +188,9 @@ def ceil(x):
 def round_even(x):
     magnitude = float32(8388608.0)  # 2**23: from here on every float32 is whole
     shift = magnitude if x >= float32(0.0) else -magnitude
-    return (x + shift) - shift if -magnitude < x < magnitude else x
+    whole = (x + shift) - shift
+    signed = whole if whole != float32(0.0) else x * float32(0.0)  # -0.3 becomes -0
+    return signed if -magnitude < x < magnitude else x
 
 
 @inline

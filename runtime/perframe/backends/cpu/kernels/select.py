@@ -29,6 +29,12 @@ def _first(a, b, largest):
     return _larger(a, b) if largest else _larger(b, a)
 
 
+@inline
+def _found(a, b, largest):
+    """Whether the position of a is found before that of b. That of NaN comes first."""
+    return _larger(a, b) if largest else (a < b) | ((a != a) & (b == b))
+
+
 def _arg(dtype: str) -> Any:
     field = ARG.at
     pointer = POINTERS[dtype]
@@ -45,7 +51,7 @@ def _arg(dtype: str) -> Any:
         for k in range(1, size):
             for i in range(wide):
                 value, found = x[k * pitch + i], best[i]
-                takes = _first(value, found, largest) | (last & (not _first(found, value, largest)))
+                takes = _found(value, found, largest) | (last & (not _found(found, value, largest)))
                 best[i] = value if takes else found
                 out[i] = k if takes else out[i]
 
@@ -75,14 +81,14 @@ def _arg(dtype: str) -> Any:
                     for k in range(wide, size, BESIDE):
                         for i in range(min(BESIDE, size - k)):
                             value, found = x[at + k + i], best[i]
-                            takes = _first(value, found, largest) | (last & (not _first(found, value, largest)))
+                            takes = _found(value, found, largest) | (last & (not _found(found, value, largest)))
                             best[i] = value if takes else found
                             positions[i] = k + i if takes else positions[i]
                     found, position = best[0], positions[0]
                     for i in range(1, wide):
                         value = best[i]
-                        equal = not _first(value, found, largest) and not _first(found, value, largest)
-                        if (positions[i] > position) == last if equal else _first(value, found, largest):
+                        equal = not _found(value, found, largest) and not _found(found, value, largest)
+                        if (positions[i] > position) == last if equal else _found(value, found, largest):
                             found, position = value, positions[i]
                     out[item] = position
                 else:

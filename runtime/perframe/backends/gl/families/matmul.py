@@ -134,7 +134,8 @@ def _packed(weights: Any) -> Any:
     """Weights of (depth, columns) as (tile, depth, column in tile). Missing numbers are 0."""
     depth, columns = weights.shape
     padded = np.pad(weights, ((0, -depth % 4), (0, -columns % COLUMNS)))
-    return np.ascontiguousarray(padded.reshape(depth + -depth % 4, -1, COLUMNS).transpose(1, 0, 2)).reshape(-1)
+    tiles = padded.reshape(len(padded), -(-columns // COLUMNS), COLUMNS)
+    return np.ascontiguousarray(tiles.transpose(1, 0, 2)).reshape(-1)
 
 
 def _begin_texels(strides: Sequence[int], last: int) -> bool:

@@ -1,4 +1,6 @@
-"""Selection along an axis on GL: short rows are ranked by counting, long ones by a bitonic sort of indices."""
+"""Selection along an axis on GL. Short rows are ranked by counting. Long ones are ranked in parts, if few elements are
+wanted, and else sorted by a bitonic sort of indices.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +12,7 @@ from perframe.backends.operand import Operand
 from perframe.layers.select import Selection
 from perframe.tensor import DataType
 
+LEAST_PART, MOST_PART = 64, 512  # elements; longer parts take more comparisons than a sort of the whole row
 DTYPES = ALL_DTYPES  # elements are only compared and moved
 
 
@@ -17,7 +20,7 @@ def _best_indices(call: Call[Selection], y: Operand, tools: Tools) -> list[Bindi
     """The index of each row's best element: the best of each part, then the best of these."""
     form, x, found, bindings = call.form, call.x, call.x, list[Binding]()
     rows, count, found_stride, kind = form.outer * form.inner, form.size, 0, kind_of(x.dtype)
-    defines = {"T": kind, "X_VECTOR": "vec4" if kind == "float" else "ivec4"}
+    defines = {"T": kind, "X_VECTOR": "vec4" if kind == "float" else "ivec4", "NAN_FIRST": "1"}
     while True:
         sharing = share(rows, count, form.inner == 1 and not bindings, tools)
         target = y if sharing.parts == 1 else tools.scratch((sharing.parts * sharing.stride,), DataType.INT32)
@@ -46,8 +49,28 @@ def _top(call: Call[Selection], tools: Tools) -> list[Binding]:
 
 def first_indices(call: Call[Selection], order: Operand, tools: Tools) -> list[Binding]:
     """The indices of the first `count` elements of each row, in order."""
-    sort = _count if call.form.size <= RUN else _bitonic
-    return sort(call, order, tools)
+    if call.form.size <= RUN:
+        return _count(call, order, tools)
+    few = max(LEAST_PART, 4 * call.form.count) <= MOST_PART
+    return _by_parts(call, order, tools) if few else _bitonic(call, order, tools)
+
+
+def _by_parts(call: Call[Selection], order: Operand, tools: Tools) -> list[Binding]:
+    """The first `count` of each part of a row are candidates. These are parted again until one part is left."""
+    form, bindings = call.form, list[Binding]()
+    rows, held, part = form.outer * form.inner, form.size, max(LEAST_PART, 4 * form.count)
+    found, defines = order, {"T": kind_of(call.x.dtype)}
+    while True:
+        parts = -(-held // part)
+        params = {"held": held, "part": part, "fresh": not bindings}
+        ranks = tools.scratch((rows * held,), DataType.INT32)
+        bindings.append(call.bind("select_rank_in_part", {"X": call.x, "I": found}, ranks, params, defines))
+        target = order if parts == 1 else tools.scratch((rows * parts * form.count,), DataType.INT32)
+        params |= {"parts": parts}
+        bindings.append(call.bind("select_candidates", {"R": ranks, "I": found}, target, params))
+        if parts == 1:
+            return bindings
+        found, held = target, parts * form.count
 
 
 def _count(call: Call[Selection], order: Operand, tools: Tools) -> list[Binding]:

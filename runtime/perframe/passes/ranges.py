@@ -1,0 +1,207 @@
+"""The range of the numbers of each value, as far as constants, dims and operators decide it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from perframe.layers.quantize import WHOLE_RANGES
+from perframe.model import Layer
+from perframe.passes.match import Graph
+from perframe.tensor import DataType
+from perframe.tensor.partial import PartialTensor
+
+Range = tuple[float, float]  # the least and the largest number
+
+ANY: Range = (-math.inf, math.inf)
+INT32: Range = (-(2.0**31), 2.0**31 - 1)
+HELD = {DataType.INT64: INT32}  # the numbers of 64 bits that a GPU holds
+MOST = 2.0**28  # elements of a tensor on a GPU
+_BY_DTYPE: Mapping[DataType, Range] = {
+    **WHOLE_RANGES,
+    **HELD,
+    DataType.INT32: INT32,
+    DataType.UINT32: (0.0, 2.0**32 - 1),
+    DataType.UINT64: (0.0, 2.0**64 - 1),
+    DataType.BOOL: (0.0, 1.0),
+}
+
+# the output holds numbers of these inputs and no others
+_MOVES: dict[str, tuple[int, ...]] = {
+    **dict.fromkeys(("Identity", "Dropout", "Reshape", "Transpose", "Squeeze", "Unsqueeze", "Flatten"), (0,)),
+    **dict.fromkeys(("Expand", "Tile", "Slice", "Split", "Gather", "GatherElements", "GatherND"), (0,)),
+    **dict.fromkeys(("Compress", "DepthToSpace", "SpaceToDepth", "ReverseSequence", "Unique", "TopK"), (0,)),
+    **dict.fromkeys(("ReduceMax", "ReduceMin", "MaxPool", "GlobalMaxPool", "CumMax"), (0,)),
+    **dict.fromkeys(("Where", "ScatterND", "ScatterElements"), (1, 2)),
+}
+_INDICES = {"ArgMax": 0, "ArgMin": 0, "NonZero": 0, "TopK": 1, "MaxPool": 1}  # the output that holds them
+_TO_ONE = dict.fromkeys(("Sigmoid", "HardSigmoid", "Softmax", "Hardmax"), (0.0, 1.0))
+_AROUND_ZERO = dict.fromkeys(("Tanh", "Softsign", "Sin", "Cos", "Erf", "Sign"), (-1.0, 1.0))
+
+
+def ranges(graph: Graph) -> dict[str, Range]:
+    """The range of each tensor's numbers, by name. A GPU's numbers of 64 bits are taken to be within `HELD`."""
+    found = {name: _of(spec) for name, spec in graph.specs.items()}
+    for layer in graph.model.layers:
+        if layer.outputs and graph.specs[layer.outputs[0]].value is None:
+            made = _made(graph, layer, found)
+            if made is not None:
+                found[layer.outputs[0]] = made
+        at = _INDICES.get(layer.op)
+        if at is not None and len(layer.outputs) > at:
+            found[layer.outputs[at]] = (0.0, _most_index(graph, layer))
+    return found
+
+
+def _most_index(graph: Graph, layer: Layer) -> float:
+    """The largest index of an element, or along an axis."""
+    shape = graph.specs[layer.inputs[0]].shape
+    if shape is None:
+        return MOST
+    dims = [float(dim) if isinstance(dim, int) else MOST for dim in shape]
+    if layer.op == "MaxPool":
+        return min(math.prod(dims), MOST)
+    if layer.op == "NonZero":
+        return max(dims, default=1.0)
+    axis = layer.attributes.get("axis", -1 if layer.op == "TopK" else 0)
+    return dims[axis] if dims else 1.0
+
+
+def _of(spec: PartialTensor) -> Range:
+    """The range of a value of which only the dtype is known, or all numbers are."""
+    if spec.kind == "tensor" and spec.value is not None and spec.value.size and spec.value.dtype.kind in "iufb":
+        low, high = float(spec.value.min()), float(spec.value.max())
+        return ANY if math.isnan(low) else (low, high)
+    if spec.entries is not None and spec.entries.size and None not in spec.entries.flat:
+        numbers = [entry for entry in spec.entries.flat if not isinstance(entry, str)]
+        numbers += [0.0, MOST] * (len(numbers) < spec.entries.size)  # the others are sizes of dims
+        return float(min(numbers)), float(max(numbers))
+    return _BY_DTYPE.get(spec.dtype, ANY)
+
+
+def _made(graph: Graph, layer: Layer, found: Mapping[str, Range]) -> Range | None:
+    """The range of a layer's first output; None if only its dtype decides."""
+    if layer.epilogue:
+        last = layer.epilogue[-1]
+        return last.limits or _TO_ONE.get(last.op) or _AROUND_ZERO.get(last.op)
+    given = [found.get(name, ANY) for name in layer.inputs]
+    if layer.op in _MOVES:
+        read = [given[index] for index in _MOVES[layer.op] if index < len(given)]
+        if layer.op.startswith("Scatter"):
+            read.append(given[0])
+        plain = layer.attributes.get("reduction", "none") == "none"
+        return _union(read) if plain else ANY
+    rule = _RULES.get(layer.op)
+    if rule is not None:
+        return rule(layer, given, graph)
+    return _TO_ONE.get(layer.op) or _AROUND_ZERO.get(layer.op)
+
+
+def _union(read: Sequence[Range]) -> Range:
+    return min(low for low, _ in read), max(high for _, high in read)
+
+
+def _corners(function: Callable[[float, float], float], a: Range, b: Range) -> Range:
+    """The range of a function that is largest and smallest at the ends of its arguments' ranges."""
+    with np.errstate(all="ignore"):
+        values = [function(x, y) for x in a for y in b]
+    return ANY if any(math.isnan(value) for value in values) else (min(values), max(values))
+
+
+def _count(graph: Graph, layer: Layer) -> float:
+    """The most numbers that a sum adds."""
+    shape = graph.specs[layer.inputs[0]].shape
+    if shape is None:
+        return MOST
+    axes = graph.constant(layer.inputs[1]) if layer.inputs[1:] and layer.inputs[1] else None
+    chosen = shape if axes is None or not axes.size else [shape[int(axis)] for axis in axes.reshape(-1)]
+    return min(math.prod(float(dim) if isinstance(dim, int) else MOST for dim in chosen), MOST)
+
+
+def _sum(layer: Layer, given: Sequence[Range], graph: Graph) -> Range:
+    count, (low, high) = _count(graph, layer), given[0]
+    return min(0.0, low * count), max(0.0, high * count)
+
+
+def _cast(layer: Layer, given: Sequence[Range], graph: Graph) -> Range | None:
+    (low, high), dtype = given[0], graph.specs[layer.outputs[0]].dtype
+    if dtype.is_float or dtype in HELD:
+        return low, high  # of real numbers, the part before the point
+    kept = _of(PartialTensor(dtype))
+    return (low, high) if kept[0] <= low and high <= kept[1] else kept
+
+
+def _divide(layer: Layer, given: Sequence[Range], graph: Graph) -> Range:
+    a, b = given
+    if b[0] > 0 or b[1] < 0:
+        return _corners(lambda x, y: x / y if math.isfinite(x) or math.isfinite(y) else math.nan, a, b)
+    most = max(map(abs, a))
+    return ANY if graph.specs[layer.outputs[0]].dtype.is_float else (-most, most)
+
+
+def _remainder(layer: Layer, given: Sequence[Range], graph: Graph) -> Range:
+    a, b = given
+    most = max(0.0, max(map(abs, b)) - (0.0 if graph.specs[layer.outputs[0]].dtype.is_float else 1.0))
+    return (0.0, min(a[1], most)) if a[0] >= 0 and b[0] > 0 else (-most, most)
+
+
+def _clip(layer: Layer, given: Sequence[Range], graph: Graph) -> Range:
+    low, high = given[0]
+    bounds = [given[index] if layer.inputs[index : index + 1] not in ([], [""]) else ANY for index in (1, 2)]
+    low = min(max(low, bounds[0][0]), bounds[1][1])
+    return low, max(low, min(high, bounds[1][1]))
+
+
+def _shift(layer: Layer, given: Sequence[Range], graph: Graph) -> Range:
+    if layer.attributes["direction"] == "RIGHT":
+        return _union([given[0], (0.0, 0.0)])
+    return _corners(lambda x, y: x * 2.0 ** min(max(y, 0.0), 64.0), *given)
+
+
+def _is_real(layer: Layer, graph: Graph) -> bool:
+    return graph.specs[layer.outputs[0]].dtype.is_float
+
+
+def _all(choose: Callable[..., float]) -> Callable[[Layer, Sequence[Range], Graph], Range]:
+    return lambda _layer, given, _graph: (choose(low for low, _ in given), choose(high for _, high in given))
+
+
+def _product(x: float, y: float) -> float:
+    return x * y if x and y else 0.0
+
+
+_RULES: dict[str, Callable[[Layer, Sequence[Range], Graph], Range | None]] = {
+    "Add": lambda _layer, given, _graph: _corners(lambda x, y: x + y, *given),
+    "Sub": lambda _layer, given, _graph: _corners(lambda x, y: x - y, *given),
+    "Mul": lambda _layer, given, _graph: _corners(_product, *given),
+    "Neg": lambda _layer, given, _graph: (-given[0][1], -given[0][0]),
+    "Abs": lambda _layer, given, _graph: (0.0, max(map(abs, given[0]))),
+    "Relu": lambda _layer, given, _graph: (max(0.0, given[0][0]), max(0.0, given[0][1])),
+    **dict.fromkeys(
+        ("Floor", "Ceil", "Round"),
+        lambda _layer, given, _graph: (
+            (math.floor(given[0][0]), math.ceil(given[0][1])) if all(map(math.isfinite, given[0])) else given[0]
+        ),
+    ),
+    "Div": _divide,
+    "Mod": _remainder,
+    "Clip": _clip,
+    "Min": _all(min),
+    "Max": _all(max),
+    "Cast": _cast,
+    "Concat": lambda _layer, given, _graph: _union(given),
+    "Pad": lambda _layer, given, _graph: _union([given[0], *(given[2:3] or [(0.0, 0.0)]), (0.0, 0.0)]),
+    "Trilu": lambda _layer, given, _graph: _union([given[0], (0.0, 0.0)]),
+    "Range": lambda _layer, given, _graph: _union(given[:2]),
+    "OneHot": lambda _layer, given, _graph: given[2],
+    "ReduceSum": _sum,
+    "CumSum": lambda layer, given, graph: _sum(Layer("", "", layer.inputs[:1], []), given, graph),
+    "ReduceMean": lambda layer, given, graph: given[0] if _is_real(layer, graph) else _sum(layer, given, graph),
+    "BitShift": _shift,
+    **dict.fromkeys(
+        ("Pow", "ReduceProd", "ReduceSumSquare", "ReduceL1", "ReduceL2", "CumProd"), lambda _layer, _given, _graph: ANY
+    ),
+    **dict.fromkeys(("MatMul", "Gemm", "Einsum", "BitwiseNot"), lambda _layer, _given, _graph: ANY),
+}

@@ -1,0 +1,26 @@
+"""A console that shows texts of files, whatever characters they hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from rich.console import Console
+from rich.segment import Segment
+
+from perframe.safety.names import shown
+
+
+class SafeConsole(Console):
+    """Rich's console without markup or control characters in texts: a name must not move the cursor, or change colours.
+
+    Styles are given as arguments, or by rich.text.Text.
+    """
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**{"markup": False, "emoji": False, **given})
+
+    def render(self, renderable: Any, options: Any = None) -> Iterator[Segment]:
+        """Render as Rich does, and clean all texts. Rich's own control segments stay."""
+        for text, style, control in super().render(renderable, options):
+            yield Segment(text if control else shown(text, lines=True), style, control)

@@ -1,0 +1,272 @@
+"""onnxruntime without its optimisations, and how far rounding may move what a graph computes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+from onnx import helper, numpy_helper
+
+Results = list[Any]
+SAMPLES = 6  # noisy runs
+LEVEL = 4e-6  # relative noise of each value that is rounded
+SUMS = 1e-5  # noise of what is a sum, relative to the largest value
+# operators that move, choose or compare, and so round nothing
+EXACT = frozenset(
+    [
+        "Abs",
+        "And",
+        "ArgMax",
+        "ArgMin",
+        "BitShift",
+        "BitwiseAnd",
+        "BitwiseNot",
+        "BitwiseOr",
+        "BitwiseXor",
+        "Cast",
+        "CastLike",
+        "Ceil",
+        "Clip",
+        "Compress",
+        "Concat",
+        "Constant",
+        "ConstantOfShape",
+        "DepthToSpace",
+        "Dropout",
+        "Equal",
+        "Expand",
+        "EyeLike",
+        "Flatten",
+        "Floor",
+        "Gather",
+        "GatherElements",
+        "GatherND",
+        "Greater",
+        "GreaterOrEqual",
+        "Identity",
+        "If",
+        "IsInf",
+        "IsNaN",
+        "Less",
+        "LessOrEqual",
+        "Loop",
+        "Max",
+        "MaxPool",
+        "GlobalMaxPool",
+        "MaxUnpool",
+        "Min",
+        "Neg",
+        "NonZero",
+        "Not",
+        "OneHot",
+        "Or",
+        "Pad",
+        "Range",
+        "ReduceMax",
+        "ReduceMin",
+        "Relu",
+        "Reshape",
+        "ReverseSequence",
+        "Round",
+        "ScatterElements",
+        "ScatterND",
+        "Shape",
+        "Sign",
+        "Size",
+        "Slice",
+        "SpaceToDepth",
+        "Split",
+        "Squeeze",
+        "Tile",
+        "TopK",
+        "Transpose",
+        "Trilu",
+        "Unsqueeze",
+        "Where",
+        "Xor",
+        "QuantizeLinear",
+        "Mod",
+        "Scan",
+        "SequenceConstruct",
+        "SequenceAt",
+        "SplitToSequence",
+    ]
+)
+ELEMENTWISE = frozenset(
+    [
+        "Add",
+        "Sub",
+        "Mul",
+        "Div",
+        "Pow",
+        "Exp",
+        "Log",
+        "Sqrt",
+        "Reciprocal",
+        "Sigmoid",
+        "Tanh",
+        "Erf",
+        "Sin",
+        "Cos",
+        "Tan",
+        "Asin",
+        "Acos",
+        "Atan",
+        "Sinh",
+        "Cosh",
+        "Asinh",
+        "Acosh",
+        "Atanh",
+        "Softplus",
+        "Softsign",
+        "HardSigmoid",
+        "HardSwish",
+        "Elu",
+        "Selu",
+        "Celu",
+        "LeakyRelu",
+        "PRelu",
+        "Gelu",
+        "Mish",
+        "ThresholdedRelu",
+        "Swish",
+        "DequantizeLinear",
+        "Sum",
+        "Mean",
+        "MultiplyAdd",
+        "QuickGelu",
+        "FastGelu",
+        "BiasGelu",
+    ]
+)
+
+CANCELLING = frozenset({"Elu", "Selu", "Celu"})  # their formulas subtract 1 from a number near 1
+ABSOLUTE = frozenset({"Log", "Sin", "Cos", "Tan", "Softplus", "Mish", "LogSoftmax"})  # so GLSL states errors of a log
+
+
+def session(model: onnx.ModelProto) -> Any:
+    """A session that runs the nodes as they are, on one thread."""
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.add_session_config_entry("session.disable_prepacking", "1")
+    return onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+
+
+def run_plainly(model: onnx.ModelProto, feeds: Mapping[str, Any]) -> Results:
+    """The outputs of a model."""
+    return list(session(_spelled(model)).run(None, dict(feeds)))
+
+
+def _spelled(model: onnx.ModelProto) -> onnx.ModelProto:
+    """The model with its sigmoids spelled out: those of onnxruntime are 0 below -18, and 2e-5 off before."""
+    if not any(node.op_type == "Sigmoid" for node in model.graph.node):
+        return model
+    made = onnx.ModelProto()
+    made.CopyFrom(model)
+    nodes = list(made.graph.node)
+    del made.graph.node[:]
+    for node in nodes:
+        if node.op_type != "Sigmoid":
+            made.graph.node.append(node)
+            continue
+        x, y = node.input[0], node.output[0]
+        made.graph.node.extend(
+            [
+                helper.make_node("Neg", [x], [f"{y}:neg"]),
+                helper.make_node("Exp", [f"{y}:neg"], [f"{y}:exp"]),
+                helper.make_node("Add", [f"{y}:exp", "one of sigmoids"], [f"{y}:sum"]),
+                helper.make_node("Reciprocal", [f"{y}:sum"], [y]),
+            ]
+        )
+    made.graph.initializer.append(numpy_helper.from_array(np.float32(1), "one of sigmoids"))
+    return made
+
+
+def noisy(
+    model: onnx.ModelProto, shapes: Mapping[str, tuple[int, ...]], rng: np.random.Generator, on_gpu: bool = False
+) -> tuple[onnx.ModelProto, dict[str, Any]]:
+    """The model with noise on each float value that its nodes round, and the noise, which are further inputs. `shapes`
+    are those of the values.
+    """
+    made = onnx.ModelProto()
+    made.CopyFrom(model)
+    nodes = list(made.graph.node)
+    del made.graph.node[:]
+    extra: dict[str, Any] = {}
+    for node in nodes:
+        added: list[onnx.NodeProto] = []
+        if node.op_type not in EXACT:
+            for index, name in enumerate(node.output):
+                shape = shapes.get(name)
+                if shape is None:
+                    continue
+                hidden = f"{name}:exact"
+                node.output[index] = hidden
+                signs = rng.choice(np.float32([-1, 1]), shape).astype(np.float32)
+                extra[f"{name}:factor"] = np.float32(1) + signs * np.float32(LEVEL)
+                if node.op_type in CANCELLING or (on_gpu and node.op_type in ABSOLUTE):
+                    extra[f"{name}:share"] = signs * np.float32(5e-7)
+                    added.append(helper.make_node("Add", [hidden, f"{name}:share"], [name]))
+                    del extra[f"{name}:factor"]
+                    continue
+                if node.op_type in ELEMENTWISE:
+                    added.append(helper.make_node("Mul", [hidden, f"{name}:factor"], [name]))
+                    continue
+                other = rng.choice(np.float32([-1, 1]), shape).astype(np.float32) * np.float32(SUMS)
+                extra[f"{name}:share"] = other
+                added += [
+                    helper.make_node("Abs", [hidden], [f"{name}:size"]),
+                    helper.make_node("Flatten", [f"{name}:size"], [f"{name}:flat"], axis=0),
+                    helper.make_node("ReduceMax", [f"{name}:flat"], [f"{name}:most"], keepdims=0),
+                    helper.make_node("Mul", [f"{name}:most", f"{name}:share"], [f"{name}:noise"]),
+                    helper.make_node("Add", [hidden, f"{name}:noise"], [name]),
+                ]
+        made.graph.node.append(node)
+        made.graph.node.extend(added)
+    for name, array in extra.items():  # without dims: onnxruntime infers too much from those
+        made.graph.input.append(helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [None] * array.ndim))
+    return made, extra
+
+
+def float_shapes(model: onnx.ModelProto, feeds: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
+    """The shapes of all float32 values that the graph's nodes make."""
+    whole = onnx.ModelProto()
+    whole.CopyFrom(model)
+    named = [name for node in whole.graph.node for name in node.output if name]
+    del whole.graph.output[:]
+    whole.graph.output.extend(onnx.ValueInfoProto(name=name) for name in named)
+    results = run_plainly(whole, feeds)
+    return {
+        name: tuple(value.shape)
+        for name, value in zip(named, results, strict=True)
+        if isinstance(value, np.ndarray) and value.dtype == np.float32 and value.size
+    }
+
+
+def spread(model: onnx.ModelProto, feeds: Mapping[str, Any], wanted: Sequence[Any], on_gpu: bool = False) -> list[Any]:
+    """How far noise moves each element of the outputs; infinite where they become others, or have another shape."""
+    shapes, rng = float_shapes(model, feeds), np.random.default_rng(0)
+    found: list[Any] = [np.zeros(np.shape(value), np.float64) for value in wanted]
+    for _ in range(SAMPLES):
+        trial, noise = noisy(model, shapes, rng, on_gpu)
+        results = run_plainly(trial, {**feeds, **{name: np.asarray(array) for name, array in noise.items()}})
+        for index, (one, other) in enumerate(zip(results, wanted, strict=True)):
+            if not isinstance(other, np.ndarray) or one.shape != other.shape:
+                found[index] = np.full(np.shape(other), np.inf)
+                continue
+            with np.errstate(all="ignore"):
+                if other.dtype.kind == "f":
+                    apart = np.abs(one.astype(np.float64) - other.astype(np.float64))
+                    same = (one == other) | (np.isnan(one) & np.isnan(other))
+                    apart = np.where(same, 0, np.where(np.isnan(apart), np.inf, apart))
+                elif other.dtype.kind in "biu":
+                    apart = np.where(one != other, np.inf, 0.0)
+                else:
+                    apart = np.zeros(other.shape)
+            found[index] = np.maximum(found[index], apart)
+    return found
