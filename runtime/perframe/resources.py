@@ -8,7 +8,6 @@ from __future__ import annotations
 import atexit
 import logging
 import os
-import shutil
 import sys
 from functools import cache
 from importlib.util import find_spec
@@ -57,7 +56,8 @@ def _home() -> Path:
 @cache
 def _folder_of_this_process() -> Path:
     """A folder among the temporary files whose name nobody can guess, and make before: what lies there is run."""
-    import tempfile  # late: it takes as long to import as all of this package
+    import shutil  # late, as the next one: they take as long to import as all of this package
+    import tempfile
 
     folder, own = tempfile.mkdtemp(prefix="perframe-"), os.getpid()
 

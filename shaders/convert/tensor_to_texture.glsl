@@ -14,7 +14,12 @@
 //@ param int color_conversion
 //@ param float lowest
 //@ param float step_
+//@ param ivec2 corner
+//@ param ivec4 near_across
+//@ param ivec4 near_down
+//@ param ivec2 near_parts
 //@ include srgb
+//@ include nearest
 // A pixel samples the tensor's box at the pixel's centre. Each channel is value * factor + mean. Without an alpha
 // channel the pixel is opaque.
 float at_(int c, ivec2 p) {
@@ -24,7 +29,7 @@ float at_(int c, ivec2 p) {
 }
 vec4 color(ivec2 pixel) {
     vec2 at = (vec2(pixel) + 0.5 - origin) * scale;
-    ivec2 low = ivec2(floor(at - 0.5)), nearest = ivec2(floor(at));
+    ivec2 low = ivec2(floor(at - 0.5)), near = box.xy + nearest_of(pixel - corner);
     vec2 part = at - 0.5 - floor(at - 0.5);
     vec4 result = vec4(0.0, 0.0, 0.0, 1.0);
     for (int k = 0; k < 4; ++k) {
@@ -33,7 +38,7 @@ vec4 color(ivec2 pixel) {
         float value = smooth_ == 1
             ? mix(mix(at_(c, low), at_(c, low + ivec2(1, 0)), part.x),
                   mix(at_(c, low + ivec2(0, 1)), at_(c, low + ivec2(1, 1)), part.x), part.y)
-            : at_(c, nearest);
+            : at_(c, near);
         value = value * factor[k] + mean[k];
         result[k] = k < 3 ? converted(value, color_conversion) : value;
     }

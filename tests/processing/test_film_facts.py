@@ -108,6 +108,13 @@ def test_avi_has_no_times_so_its_sound_begins_with_the_pictures(start: float, id
     assert loud[0] / rate == pytest.approx(max(0.0, start), abs=0.06)
 
 
+@pytest.mark.parametrize(("codec", "name"), [("pcm_s16le", "out.mp4"), ("pcm_s16le", "out.mov"), ("flac", "out.webm")])
+def test_sound_that_a_container_refuses_is_encoded_anew(codec: str, name: str, identity: Path, tmp_path: Path) -> None:
+    pf.process(tones(tmp_path / "in.mkv", 0, codec=codec), tmp_path / name, identity)
+    shown, heard = spans(tmp_path / name)
+    assert heard[0] - shown[0] == pytest.approx(0, abs=0.03) and heard[1] == pytest.approx(90 * 1024 / 48000, abs=0.06)
+
+
 def test_all_tracks_come_along_and_end_with_the_pictures(identity: Path, tmp_path: Path) -> None:
     pf.process(tones(tmp_path / "in.mkv", 0, tracks=2), tmp_path / "out.mkv", identity, count=20)
     shown, *heard = spans(tmp_path / "out.mkv")

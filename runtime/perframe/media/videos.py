@@ -77,6 +77,12 @@ class VideoFeed(Feed):
         return (self._times[0] or 0) * self._time_base
 
     @cached_property
+    def _format(self) -> str:
+        """The container's format. Times in the middle of "mpeg", a program stream, are guesses."""
+        with self._open() as container:
+            return str(container.format.name)
+
+    @cached_property
     def _time_base(self) -> Fraction:
         with self._open() as container:
             return Fraction(container.streams.video[0].time_base or 1)
@@ -129,20 +135,22 @@ class VideoFeed(Feed):
         """Decode them. A part in the middle is found without decoding what lies before, where the file has times."""
         if first and first >= self.count:
             return
-        begins = [first, 0] if first and self._times[0] is not None else [0]
+        begins = [first, 0] if first and self._times[0] is not None and self._format != "mpeg" else [0]
+        expected = first
         try:
             for begin in begins:
                 for index, picture in self._decode(begin):
-                    if begin and (index > first or (index == first and picture is None)):
-                        break  # the file's index led too far, or to a picture that needs others: from the beginning
-                    if index < first:
+                    if begin and (index > expected or (index == expected and picture is None)):
+                        break  # the file's index led too far, or to pictures that need others: from the beginning, then
+                    if index < expected:
                         continue
                     if picture is None:
                         raise self._damaged(index)
                     yield picture
-                    begin = 0
+                    expected = index + 1
                 else:
-                    return
+                    if not begin or expected == self.count:
+                        return
         except InputError:
             raise
         except _FAILURES as error:

@@ -6,7 +6,9 @@ import logging
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from errno import EINVAL
 from fractions import Fraction
+from functools import partial
 from heapq import merge
 from pathlib import Path
 from typing import Any
@@ -37,21 +39,27 @@ class Sound:
 
 def join(parts: Sequence[tuple[Fraction, Path]], out: Path, sound: Sound | None) -> None:
     """Write a video of parts, each with the time in seconds at which it begins. Raises InputError."""
-    try:
-        write_whole(out, lambda beside: _join(parts, beside, out.suffix.lower(), sound))
-    except ValueError as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(f"{str(out)!r} cannot be written: {error}") from error
+    for copies in (True, False) if sound is not None else (True,):
+        try:
+            write_whole(out, partial(_join, parts, out.suffix.lower(), sound, copies))
+            return
+        except ValueError as error:  # PyAV's, or an InputError of write_whole
+            cause = error.__cause__ or error
+            if copies and sound is not None and getattr(cause, "errno", None) == EINVAL:
+                continue  # a muxer that lists a codec may refuse it in the end, as MP4 some PCM
+            if isinstance(error, InputError):
+                raise
+            raise InputError(f"{str(out)!r} cannot be written: {error}") from error
 
 
-def _join(parts: Sequence[tuple[Fraction, Path]], beside: Path, suffix: str, sound: Sound | None) -> None:
+def _join(parts: Sequence[tuple[Fraction, Path]], suffix: str, sound: Sound | None, copies: bool, beside: Path) -> None:
     av = require_av("writing a video")
     with ExitStack() as stack:
         target = stack.enter_context(av.open(f"file:{beside}", "w"))
         with _opened(av, parts[0][1]) as first:
             pictures = target.add_stream_from_template(first.streams.video[0])
-        shift, tracks = (Fraction(0), []) if sound is None else _tracks(av, stack, target, suffix, sound)
+        no_tracks: list[Iterator[Stamped]] = []
+        shift, tracks = (Fraction(0), no_tracks) if sound is None else _tracks(av, stack, target, suffix, sound, copies)
         for _, _, packet in merge(_pictures(av, parts, pictures, shift), *tracks, key=lambda stamped: stamped[:2]):
             target.mux(packet)
 
@@ -70,7 +78,7 @@ def _pictures(av: Any, parts: Sequence[tuple[Fraction, Path]], stream: Any, shif
 
 
 def _tracks(
-    av: Any, stack: ExitStack, target: Any, suffix: str, sound: Sound
+    av: Any, stack: ExitStack, target: Any, suffix: str, sound: Sound, copies: bool
 ) -> tuple[Fraction, list[Iterator[Stamped]]]:
     """By how much all pictures come later, and the packets of each track of sound."""
     with _opened(av, sound.path) as file:
@@ -85,7 +93,8 @@ def _tracks(
         source = stack.enter_context(_opened(av, sound.path))  # each track is read at its own speed
         heard = source.streams[index]
         name = heard.codec_context.name
-        if name in target.supported_codecs and (has_times or abs(sound.begin - start) <= _IN_STEP):
+        is_known = copies and name in target.supported_codecs
+        if is_known and (has_times or abs(sound.begin - start) <= _IN_STEP):
             stream = target.add_stream_from_template(heard)
             tracks.append(_copied(source, heard, stream, shift - sound.begin, sound.end, number))
         else:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from perframe.errors import InputError
 from perframe.tensor import DataType
+from perframe.textures.nearest import rows_of
 from perframe.textures.parameters import Dims, drawing_params, filter_weights, is_filtered, sampling_params
 from perframe.textures.transform import WHOLE_RANGES, TextureTransform
 
@@ -69,10 +70,14 @@ def _sampled(picture: Array, how: TextureTransform, size: tuple[int, int], dims:
     levels = max(size).bit_length()
     params = sampling_params(how, size, levels, dims, DataType.FLOAT32)
     left, top, wide, high = params["box"]
+    if how.resample == "nearest":
+        across, down = rows_of(params)
+        upright = picture[::-1] if params["flipped"] else picture
+        return _texels(upright, down.indices(high), across.indices(wide))
     xs = params["origin"][0] + (np.arange(left, left + wide) + 0.5) * params["scale"][0]
     ys = params["origin"][1] + (np.arange(top, top + high) + 0.5) * params["scale"][1]
     if how.resample != "mipmap":
-        return _bilinear(picture, xs, ys, how.resample == "linear")
+        return _bilinear(picture, xs, ys)
     level, part = divmod(params["level"], 1)
     for _ in range(int(level)):
         picture = _halved(picture)
@@ -84,27 +89,26 @@ def _halved(picture: Array) -> Array:
     """The next level of a mipmap."""
     height, width = (max(length // 2, 1) for length in picture.shape[:2])
     ys, xs = ((np.arange(few) + 0.5) * many / few for few, many in zip((height, width), picture.shape, strict=False))
-    return _bilinear(picture, xs, ys, True)
+    return _bilinear(picture, xs, ys)
 
 
 def _on_level(picture: Array, xs: Array, ys: Array, size: tuple[int, int]) -> Array:
-    return _bilinear(picture, xs * picture.shape[1] / size[0], ys * picture.shape[0] / size[1], True)
+    return _bilinear(picture, xs * picture.shape[1] / size[0], ys * picture.shape[0] / size[1])
 
 
-def _bilinear(image: Array, xs: Array, ys: Array, linear: bool) -> Array:
-    """Sample an H x W x C array at pixel coordinates (centres at .5), clamped to the edge, as float32."""
+def _texels(image: Array, rows: Array, columns: Array) -> Array:
+    """Rows and columns of an H x W x C array, clamped to the edge, as float32."""
     height, width = image.shape[:2]
+    chosen: Array = image[np.clip(rows, 0, height - 1)][:, np.clip(columns, 0, width - 1)]
+    return chosen.astype(np.float32)  # converts only the chosen pixels, which are few of a large picture
 
-    def texels(rows: Array, columns: Array) -> Array:
-        chosen: Array = image[np.clip(rows, 0, height - 1)][:, np.clip(columns, 0, width - 1)]
-        return chosen.astype(np.float32)  # converts only the chosen pixels, which are few of a large picture
 
-    if not linear:
-        return texels(np.floor(ys).astype(int), np.floor(xs).astype(int))
+def _bilinear(image: Array, xs: Array, ys: Array) -> Array:
+    """Sample an H x W x C array at pixel coordinates (centres at .5), clamped to the edge, as float32."""
     x, y = np.floor(xs - 0.5).astype(int), np.floor(ys - 0.5).astype(int)
     across = (xs - 0.5 - x).astype(np.float32)[None, :, None]
     down = (ys - 0.5 - y).astype(np.float32)[:, None, None]
-    top, bottom = (texels(row, x) * (1 - across) + texels(row, x + 1) * across for row in (y, y + 1))
+    top, bottom = (_texels(image, row, x) * (1 - across) + _texels(image, row, x + 1) * across for row in (y, y + 1))
     sampled: Array = top * (1 - down) + bottom * down
     return sampled
 
@@ -138,7 +142,11 @@ def paint(values: Array, picture: Array, how: TextureTransform, dims: Dims) -> N
     xs = (columns + 0.5 - params["origin"][0]) * params["scale"][0] - left
     ys = (rows + 0.5 - params["origin"][1]) * params["scale"][1] - top
     given = (image[top : top + high, left : left + wide].astype(np.float32) - params["lowest"]) * params["step_"]
-    sampled = _bilinear(given, xs, ys, how.resample != "nearest")
+    if how.resample == "nearest":
+        across, down = rows_of(params)
+        sampled = _texels(given, down.indices(h), across.indices(w))
+    else:
+        sampled = _bilinear(given, xs, ys)
     colors = np.zeros((h, w, 4), np.float32)
     colors[..., 3] = 1
     for target, source in enumerate(params["swizzle"]):

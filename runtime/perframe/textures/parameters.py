@@ -6,7 +6,9 @@ import math
 from typing import Any
 
 from perframe.tensor import DataType
+from perframe.textures import nearest
 from perframe.textures.filters import FILTERS, Weights, weights
+from perframe.textures.picture_map import PictureMap
 from perframe.textures.transform import CHANNELS, COLOR_CONVERSIONS, WHOLE_RANGES, TextureTransform
 
 Dims = tuple[int, int, int]  # channels, height, width
@@ -28,8 +30,16 @@ def sampling_params(
         "scale": (across, -down if flipped else down),
         "resample": _DIRECT[how.resample],
         "level": level,
+        "flipped": int(flipped),
+        **(_sampled_pixels(placed) if how.resample == "nearest" else nearest.NOT_NEAREST),
         **_element_params(how, placed.box, dims, dtype),
     }
+
+
+def _sampled_pixels(placed: PictureMap) -> dict[str, tuple[int, ...]]:
+    """The pixels that "nearest" takes, counted from the picture's top left."""
+    (x, y, w, h), (_, _, wide, high) = placed.region, placed.box
+    return nearest.uniforms(nearest.sampled(x, w, wide), nearest.sampled(y, h, high))
 
 
 def filter_weights(how: TextureTransform, size: tuple[int, int], dims: Dims) -> tuple[Weights, Weights]:
@@ -101,8 +111,13 @@ def drawing_params(
         "step_": 1 / 255 if dtype in WHOLE_RANGES else 1.0,
     }
     begin, end = _covered(x, w, size[0])
-    low, high = _covered(first, h, size[1])
-    return params, (begin, low, end - begin, high - low)
+    low, above = _covered(first, h, size[1])
+    elements = nearest.NOT_NEAREST
+    if how.resample == "nearest":
+        columns = nearest.drawn(x, w, wide, begin, end - begin)
+        rows = nearest.drawn(y, h, high, size[1] - 1 - low if flipped else low, above - low, not flipped)
+        elements = nearest.uniforms(columns, rows)
+    return params | elements, (begin, low, end - begin, above - low)
 
 
 def _covered(begin: float, length: float, size: int) -> tuple[int, int]:

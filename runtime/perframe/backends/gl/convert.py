@@ -278,7 +278,7 @@ class TexturePasses:
         """
         self.check(tensor, storage)
         origin: Any = params["origin"]
-        params = {**params, "origin": (origin[0] + offset[0], origin[1] + offset[1])}
+        params = {**params, "origin": (origin[0] + offset[0], origin[1] + offset[1]), "corner": viewport[:2]}
 
         def make() -> Pass:
             step = Draw(self._device, storage.backend_type == BackendType.GPU_COMPUTE, kind_of(tensor.dtype))
