@@ -63,6 +63,7 @@ REASONS = {
     "plan/planner.py:_reported": "what was logged: two threads may log a fallback twice",
     "plan/refit.py:end_tracing_at_exit": ONCE,
     "profiling/recording.py:active": "profiles that record: each adds and removes itself in one step",
+    "resources.py:_folder_of_this_process": "a folder for caches: two threads that ask first at once may make two",
     "tensor/guarded.py:_protect": ONCE,
     "tensor/locks.py:_all": "locks: only a forked child reads them, before it has threads",
     "tensor/readback.py:FrameState": "each thread has its own; all have the watchers, and copy them before use",

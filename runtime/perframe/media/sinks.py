@@ -68,10 +68,12 @@ class FileSink(Sink):
         self._thread: Thread | None = None
 
     def write(self, picture: Picture | Pixels) -> None:
-        """Hand a picture to the thread."""
-        if not isinstance(picture, Picture):
-            picture = Picture(picture, self._written, 0.0)
-        checked(picture.pixels, f"{self.name}, picture {picture.index}")
+        """Hand a picture to the thread. An array is copied: the caller may fill it anew. A Picture is handed over."""
+        if isinstance(picture, Picture):
+            checked(picture.pixels, f"{self.name}, picture {picture.index}")
+        else:
+            checked(picture, f"{self.name}, picture {self._written}")
+            picture = Picture(picture.copy(), self._written, 0.0)
         self._written += 1
         with self._changed:
             if self._last:

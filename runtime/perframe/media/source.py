@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from itertools import count
+from numbers import Integral
 from pathlib import Path
 from threading import Condition, Thread
 from time import monotonic
 from types import TracebackType
 from typing import Any
+from weakref import finalize
 
 from perframe.errors import ClosedError, InputError
 from perframe.media.feeds import RATE, AnimationFeed, DrawnFeed, Feed, FolderFeed, Scene, StillFeed
@@ -22,27 +25,81 @@ AHEAD = 4  # pictures of a file that are decoded before they are asked for
 _KINDS = "a picture, a folder of pictures, a video, camera, camera:1, screen, screen:X,Y,WIDTH,HEIGHT, scene"
 
 
+class _Reader:
+    """Reads pictures, in a thread. It knows nothing of its source, so that a source that nobody holds ends it.
+
+    `ready` and what follows are guarded by `changed`.
+    """
+
+    def __init__(self, feed: Feed, loops: bool, first: int) -> None:
+        self.feed, self._loops, self._first = feed, loops, first
+        self.changed = Condition()
+        self.ready: deque[Picture] = deque()
+        self.end: Exception | None = None
+        self.reading, self.released = True, False
+        self.thread = Thread(target=self._read, name=f"perframe-media {feed.name}", daemon=True)
+        self.thread.start()
+
+    def release(self) -> None:
+        """Let the thread end; it closes the file or the device."""
+        with self.changed:
+            self.released = True
+            self.ready.clear()
+            self.changed.notify_all()
+
+    def _read(self) -> None:
+        try:
+            for picture in self._pictures():
+                if not self._put(picture):
+                    break
+        except Exception as error:  # it is raised where the pictures are taken
+            self.end = error
+        finally:
+            with self.changed:
+                self.reading = False
+                self.changed.notify_all()
+
+    def _pictures(self) -> Iterator[Picture]:
+        index, begin = 0, 0.0
+        for _ in count():
+            last: Picture | None = None
+            for picture in self.feed.pictures(self._first):
+                last = replace(picture, index=index + picture.index, time=begin + picture.time) if index else picture
+                yield last
+            if last is None and not self._first:
+                raise InputError(f"{self.feed.name} has no pictures")
+            if not self._loops or last is None:
+                return
+            index, begin = last.index + 1, last.time + float(1 / self.feed.rate)
+
+    def _put(self, picture: Picture) -> bool:
+        """Hand a picture over. Return False after the release. A live picture replaces the one before."""
+        with self.changed:
+            if self.feed.is_live:
+                self.ready.clear()
+            while len(self.ready) >= AHEAD and not self.released:
+                self.changed.wait()
+            if not self.released:
+                self.ready.append(picture)
+                self.changed.notify_all()
+            return not self.released
+
+
 class Source:
     """Pictures of a feed, which a thread reads.
 
     In a frame loop, ask `picture_at(frame.time)`: it never blocks. To get every picture in order, iterate; this blocks.
     A file gives every picture, and its thread waits where nobody takes them; something live gives its newest.
     With `loop` a file begins again at its end. Making a source waits for its first picture, so that one that cannot be
-    read fails at once: raises InputError. `with` or `release` ends the thread.
+    read fails at once: raises InputError. `with` or `release` ends the thread; so does dropping the source.
     """
 
     def __init__(self, feed: Feed, loop: bool = False, first: int = 0) -> None:
         self.feed = feed
-        self._loops, self._first = loop and not feed.is_still and not feed.is_live, first
-        self._changed = Condition()
-        self._ready: deque[Picture] = deque()
-        self._end: Exception | None = None
         self.ended = False
         """Whether the last picture was taken."""
-        self._reading = True
-        self._released = False
-        self._thread = Thread(target=self._read, name=f"perframe-media {feed.name}", daemon=True)
-        self._thread.start()
+        self._reader = _Reader(feed, loop and not feed.is_still and not feed.is_live, first)
+        finalize(self, self._reader.release)
         try:
             self._wait(SECONDS_FOR_A_PICTURE)
         except BaseException:
@@ -77,10 +134,10 @@ class Source:
         """
         newest: Picture | None = None
         while True:
-            if not self._ready and wait and not (newest and self.is_live):
+            if not self._reader.ready and wait and not (newest and self.is_live):
                 self._wait(SECONDS_FOR_A_PICTURE)
-            with self._changed:
-                if not self._is_there() or not (self.is_live or self._ready[0].time <= time + 1e-9):
+            with self._reader.changed:
+                if not self._is_there() or not (self.is_live or self._reader.ready[0].time <= time + 1e-9):
                     break
                 newest = self._take()
         return newest
@@ -92,7 +149,7 @@ class Source:
         """
         while True:
             self._wait(SECONDS_FOR_A_PICTURE)
-            with self._changed:
+            with self._reader.changed:
                 if not self._is_there():
                     return
                 picture = self._take()
@@ -100,11 +157,8 @@ class Source:
 
     def release(self) -> None:
         """End the thread, which closes the file or the device. May be called twice."""
-        with self._changed:
-            self._released = True
-            self._ready.clear()
-            self._changed.notify_all()
-        self._thread.join(2.0)  # a camera may be waiting for its next picture
+        self._reader.release()
+        self._reader.thread.join(2.0)  # a camera may be waiting for its next picture
 
     def __enter__(self) -> Source:
         return self
@@ -116,74 +170,37 @@ class Source:
 
     def _is_there(self) -> bool:
         """Whether there is a picture. Raises the reader's error after the last one."""
-        if self._released:
+        if self._reader.released:
             raise ClosedError(f"{self.name} was used after the source's release")
-        if self._ready:
+        if self._reader.ready:
             return True
-        if not self._reading:
+        if not self._reader.reading:
             self.ended = True
-            if self._end is not None:
-                raise self._end
+            if self._reader.end is not None:
+                raise self._reader.end
         return False
 
     def _take(self) -> Picture:
-        picture = self._ready.popleft()
-        self._changed.notify_all()
-        self.ended = not self._ready and not self._reading and self._end is None
+        picture = self._reader.ready.popleft()
+        self._reader.changed.notify_all()
+        self.ended = not self._reader.ready and not self._reader.reading and self._reader.end is None
         return picture
 
     def _wait(self, seconds: float) -> None:
         """Wait until there is a picture, or the end."""
         end = monotonic() + seconds
-        with self._changed:
-            while not (self._is_there() or not self._reading):
-                if not self._changed.wait(end - monotonic()) and monotonic() >= end:
+        with self._reader.changed:
+            while not (self._is_there() or not self._reader.reading):
+                if not self._reader.changed.wait(end - monotonic()) and monotonic() >= end:
                     raise InputError(f"{self.name} gave no picture within {seconds:g} s")
-
-    def _read(self) -> None:
-        """Read pictures, in the thread."""
-        try:
-            for picture in self._pictures():
-                if not self._put(picture):
-                    break
-        except Exception as error:  # it is raised where the pictures are taken
-            self._end = error
-        finally:
-            with self._changed:
-                self._reading = False
-                self._changed.notify_all()
-
-    def _pictures(self) -> Iterator[Picture]:
-        index, begin = 0, 0.0
-        for _ in count():
-            last: Picture | None = None
-            for picture in self.feed.pictures(self._first):
-                last = replace(picture, index=index + picture.index, time=begin + picture.time) if index else picture
-                yield last
-            if last is None and not self._first:
-                raise InputError(f"{self.name} has no pictures")
-            if not self._loops or last is None:
-                return
-            index, begin = last.index + 1, last.time + float(1 / self.rate)
-
-    def _put(self, picture: Picture) -> bool:
-        """Hand a picture over. Return False after the release. A live picture replaces the one before."""
-        with self._changed:
-            if self.is_live:
-                self._ready.clear()
-            while len(self._ready) >= AHEAD and not self._released:
-                self._changed.wait()
-            if not self._released:
-                self._ready.append(picture)
-                self._changed.notify_all()
-            return not self._released
 
 
 def open_source(
     name: str | Path, enough: Size | None = None, loop: bool = False, rate: float | Fraction | None = None
 ) -> Source:
     """Open pictures by name: a picture file, a folder of pictures, a video, "camera" or "camera:1", "screen" or
-    "screen:X,Y,WIDTH,HEIGHT" (of the desktop), "scene" or "scene:640x360" (our own).
+    "screen:X,Y,WIDTH,HEIGHT" (of the desktop), "scene" or "scene:640x360" (our own). A file or folder of such a name
+    comes first.
 
     Pictures that are larger are scaled down to cover `enough`, a width and height. `rate` is the pictures a second of a
     folder, a screen or a scene. Waits for the first picture. Raises InputError, and MissingExtraError where a package
@@ -204,7 +221,13 @@ def open_feed(
     name: str | Path, enough: Size | None = None, rate: float | Fraction | None = None, one_size: bool = False
 ) -> Feed:
     """What `open_source` reads. With `one_size` a film whose size changes keeps its first. Raises as it does."""
+    if not isinstance(name, (str, os.PathLike)):
+        raise InputError(f"a source is {_KINDS}, by its name or path, and not {name!r}")
+    if enough is not None and not _is_size(enough):
+        raise InputError(f"enough is width and height in whole pixels, as enough=(640, 360), and not {enough!r}")
     kind, _, rest = str(name).partition(":")
+    if expanded(name).exists():
+        kind = ""  # a file or a folder of ours by chance
     given: dict[str, Any] = {} if rate is None else {"rate": as_rate(rate)}
     if kind == "camera":
         from perframe.media.videos import CameraFeed
@@ -244,6 +267,11 @@ def as_rate(rate: float | Fraction) -> Fraction:
     if not 0 < made <= 1000:
         raise InputError(f"a rate is a number of pictures a second, above 0 and up to 1000, and not {rate!r}")
     return made
+
+
+def _is_size(size: object) -> bool:
+    whole = isinstance(size, Sequence) and all(isinstance(side, Integral) and int(side) > 0 for side in size)
+    return whole and isinstance(size, Sequence) and len(size) == 2
 
 
 def _region(text: str) -> tuple[int, int, int, int]:
