@@ -135,11 +135,9 @@ class Importer:
         if name in self.outer.constants:
             self.define(name, self.outer.constants[name])
         else:
+            shape = None if self.forgets_shapes else found.shape
             self.specs[name] = self.captures[name] = PartialTensor(
-                found.dtype,
-                None if self.forgets_shapes else found.shape,
-                kind=found.kind,
-                element_kind=found.element_kind,
+                found.dtype, shape, kind=found.kind, element_kind=found.element_kind
             )
         return self.specs[name]
 
@@ -184,12 +182,7 @@ class Importer:
         return len(self.problems) == before
 
     def _body(
-        self,
-        node: Node,
-        graph: onnx.GraphProto,
-        name: str,
-        captures: dict[str, None],
-        forgets_shapes: bool = False,
+        self, node: Node, graph: onnx.GraphProto, name: str, captures: dict[str, None], forgets_shapes: bool = False
     ) -> Model:
         """Import one of a node's graphs, and add the names of outer values that it reads to `captures`. With
         `forgets_shapes`, the graph knows no shapes of these values.
