@@ -27,12 +27,12 @@ def some_nan(*shape: int) -> Any:
 
 
 def first(op: str, last: bool) -> Any:
-    """By a stable sort along the last axis, NaN being the largest."""
+    """As NumPy finds them along the last axis: NaN first."""
 
     def reference(x: Any) -> Any:
-        rows = x[..., ::-1] if last != (op == "ArgMax") else x
-        order = np.argsort(rows, axis=-1, kind="stable")[..., [-1 if op == "ArgMax" else 0]]
-        return order if rows is x else x.shape[-1] - 1 - order
+        rows = x[..., ::-1] if last else x
+        found = (np.argmax if op == "ArgMax" else np.argmin)(rows, axis=-1, keepdims=True)
+        return x.shape[-1] - 1 - found if last else found
 
     return reference
 

@@ -20,7 +20,7 @@ def wide_layers_on_host(layers: Sequence[Layer], outline: Outline, inputs: Seque
     def is_cheap(name: str) -> bool:
         return not outline.known[name].dtype.is_float or outline.shape(name).size <= FEW
 
-    able = {name for name in inputs if is_cheap(name)}
+    able = set(inputs)
 
     def is_able(layer: Layer) -> bool:
         return all(name in able or outline.known[name].is_known for name in layer.inputs if name)
