@@ -20,10 +20,11 @@ def wide_layers_on_host(layers: Sequence[Layer], outline: Outline, inputs: Seque
     def is_cheap(name: str) -> bool:
         return not outline.known[name].dtype.is_float or outline.shape(name).size <= FEW
 
-    able = set(inputs)
+    able = {name for name in inputs if is_cheap(name)}
 
     def is_able(layer: Layer) -> bool:
-        return all(name in able or outline.known[name].is_known for name in layer.inputs if name)
+        given = able.union(inputs) if layer.is_wide else able
+        return all(name in given or outline.known[name].is_known for name in layer.inputs if name)
 
     for layer in layers:
         if is_able(layer) and all(is_cheap(name) for name in layer.outputs if name):
