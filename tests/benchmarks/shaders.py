@@ -35,6 +35,7 @@ from perframe.command_line.contest import Contestant, Limits, Task, Timing
 from perframe.command_line.units import seconds_text
 from perframe.errors import BackendError, PerframeError
 from perframe.resources import resource
+from perframe.safety.archives import read_feed, write_feed
 
 MODELS = (
     "mnist-12",
@@ -146,8 +147,7 @@ def reference(model: Path, feed: Path) -> Arrays:
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4  # the caller hears of errors by exceptions
     session = onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
-    with np.load(feed) as arrays:
-        return session.run(None, dict(arrays))
+    return session.run(None, read_feed(feed))
 
 
 def largest_difference(made: Arrays, wanted: Arrays) -> float:
@@ -161,7 +161,7 @@ def largest_difference(made: Arrays, wanted: Arrays) -> float:
 def opened_task(task: Task, folder: Path) -> Task | None:
     """The model with an open height and width, and a smaller picture; None if it computes for one size only."""
     model = onnx.load(task.peers)
-    (name, picture), *others = np.load(task.feed).items()
+    (name, picture), *others = read_feed(task.feed).items()
     if others or picture.ndim != 4:
         return None
     channels_last = picture.shape[3] <= 4
@@ -177,7 +177,7 @@ def opened_task(task: Task, folder: Path) -> Task | None:
     )
     opened, new_feed = folder / "opened.onnx", folder / "new.npz"
     onnx.save(model, opened)
-    np.savez(new_feed, **{name: smaller})
+    write_feed(new_feed, {name: smaller})
     try:
         reference(opened, new_feed)
     except (Fail, InvalidArgument, RuntimeException):  # such as a Reshape to fixed sizes
