@@ -14,6 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import glfw
 import pytest
 from hypothesis import settings
 
@@ -119,10 +120,12 @@ def screen() -> Iterator[str]:
 
 
 @pytest.fixture
-def display(screen: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """DISPLAY names a virtual screen."""
+def display(screen: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """DISPLAY names a virtual screen. Later tests may have none, and glfw forgets this one."""
     monkeypatch.setenv("DISPLAY", screen)
     monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
+    yield
+    glfw.terminate()
 
 
 @pytest.fixture
