@@ -111,7 +111,7 @@ class PlannedPart:
 
     def _bound_plan(self, values: Values, held: list[Tensor] | None = None) -> Plan:
         """Return the plan with its inputs bound. If the run is submitted as a whole, arrays may be lent to it.
-        Otherwise `held` receives tensors that reserve the inputs' storage while the run goes on.
+        Otherwise `held` receives tensors that reserve the inputs' storage until the run ends.
         """
         plan = self._plan_for(values)
         if not plan.has_begun:

@@ -246,7 +246,7 @@ class _Graph:
         title = self._file.titles.free(layer.name)
         outputs = [self._said(name) for name in layer.outputs]
         least = least_outputs(layer)
-        outputs += [""] * (least - len(outputs))  # nobody reads them, and ONNX wants them
+        outputs += [""] * (least - len(outputs))  # ONNX requires these outputs, though unread
         outputs = [name or (self.free(f"{title} output {at}") if at < least else "") for at, name in enumerate(outputs)]
         node = node_of(replace(layer, name=title, inputs=inputs, outputs=outputs), graphs)
         domain, opset = operator_of(layer)[0], least_opset(layer, node, given[: len(inputs)], made)

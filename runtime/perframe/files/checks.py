@@ -46,7 +46,7 @@ def _takes(entry: Declaration, stage: Stage) -> bool:
     """Whether the formula that a stage chooses takes its operands. Optional ones may be absent, as a limit of Clip."""
     try:
         formula = stage.formula
-    except (LookupError, TypeError, ValueError):  # for so many operands there is none
+    except (LookupError, TypeError, ValueError):  # no formula takes this number of operands
         return False
     count = len(stage.operands)
     is_known = entry.required <= count <= len(entry.inputs) or entry.variadic

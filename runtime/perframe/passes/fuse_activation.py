@@ -23,6 +23,8 @@ def extended(target: Layer, *stages: Stage) -> tuple[Stage, ...] | None:
 
 def stage_of(graph: Graph, layer: Layer, source: str) -> Stage | None:
     """Return the layer as a stage of an epilogue of `source`; None if it cannot be one."""
+    if graph.specs[source].entries is not None:  # declarations follow no shape arithmetic through an epilogue
+        return None
     entry = layer.declaration
     specs = [graph.specs[name] for name in (*layer.inputs, *layer.outputs) if name]
     if layer.family != "elementwise" or "result" in entry.attributes or "to" in entry.attributes or layer.epilogue:
@@ -50,8 +52,8 @@ def run(model: Model, evaluate: Evaluate) -> int:
             if target is None or target.outputs[1:]:
                 continue
             read = target.outputs[0] if target.family == "quantized" else target.inputs[0]
-            if graph.specs[read].dtype is not DataType.FLOAT32 or graph.specs[source].entries is not None:
-                continue  # shape arithmetic stays: a declaration follows no value through an epilogue
+            if graph.specs[read].dtype is not DataType.FLOAT32:
+                continue
             stage = stage_of(graph, layer, source)
             epilogue = None if stage is None else extended(target, stage)
             if stage is not None and epilogue is None:

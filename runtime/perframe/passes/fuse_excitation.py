@@ -8,10 +8,9 @@ from __future__ import annotations
 import math
 
 from perframe.model import Evaluate, Layer, Model
-from perframe.passes.match import Graph
+from perframe.passes.match import Graph, may_move
 from perframe.passes.ranges import ranges
 
-MOST = 2.0**12
 FACTOR = 4  # the index of a convolution's input for the factors
 
 
@@ -35,9 +34,8 @@ def run(model: Model, evaluate: Evaluate) -> int:
 
 
 def _is_gate(graph: Graph, factor: str) -> bool:
-    """Whether no factor is so large that only the picture keeps it within float32's range."""
-    low, high = ranges(graph)[factor]
-    return low >= -MOST and high <= MOST
+    """Whether the factors are known to be small enough to move into the weights."""
+    return may_move(max(map(abs, ranges(graph)[factor])))
 
 
 def _fits(graph: Graph, conv: Layer, source: str, factor: str) -> bool:

@@ -25,8 +25,6 @@ def _fuse(graph: Graph, layer: Layer, source: str, gate: str) -> bool:
     target, function = graph.producers.get(source), graph.producer_for(gate, "elementwise")
     if target is None or function is None or target.family not in FAMILIES or target.outputs != [source]:
         return False
-    if graph.specs[source].entries is not None:  # shape arithmetic
-        return False
     if source in graph.model.output_names or {id(user) for user in graph.users[source]} != {id(layer), id(function)}:
         return False
     epilogue, function.epilogue = function.epilogue, ()

@@ -125,7 +125,8 @@ def _real_operands(graph: Graph, layer: Layer) -> _Operands | None:
 
 def _reach(layer: Layer, w: NDArray[Any], zero: NDArray[Any] | None) -> NDArray[np.int64]:
     """The largest absolute value that the sum of a column's products with bytes may have."""
-    columns = np.moveaxis(w, 0 if layer.op == "Conv" else 1, -1).reshape(-1, w.shape[0 if layer.op == "Conv" else 1])
+    axis = 0 if layer.op == "Conv" else 1
+    columns = np.moveaxis(w, axis, -1).reshape(-1, w.shape[axis])
     whole = columns.astype(np.int64) - (0 if zero is None else zero.astype(np.int64).reshape(-1))
     reach: NDArray[np.int64] = np.abs(whole).sum(0) * 255
     return reach

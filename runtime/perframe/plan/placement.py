@@ -11,8 +11,8 @@ FEW = 64  # real numbers that the host computes on the way to whole ones
 
 
 def wide_layers_on_host(layers: Sequence[Layer], outline: Outline, inputs: Sequence[str]) -> frozenset[int]:
-    """The ids of the layers of wide numbers whose operands the host has, or makes of whole numbers and a few others
-    that it has. Nothing waits for such layers.
+    """The ids of the layers with wide numbers whose operands are on the host or cheap to compute there, and of the
+    layers that compute those operands. Nothing waits for them.
     """
     if not any(layer.is_wide for layer in layers):
         return frozenset()

@@ -161,7 +161,7 @@ class StateGuard:
         self._restore.call(function, *(0 if isinstance(argument, _Saved) else argument for argument in arguments))
 
     def _switch_off(self, name: int, count: int = 0) -> None:
-        """Save a switch, which may have so many values of its own by index. It is off until the exit."""
+        """Save a capability of glEnable, or its first `count` indexed ones, and disable it until the exit."""
         asks, *toggles = (
             ("glIsEnabledi", "glEnablei", "glDisablei") if count else ("glIsEnabled", "glEnable", "glDisable")
         )

@@ -1,4 +1,4 @@
-"""What the code in PyTorch's files may call, where nobody has said that the file is trusted.
+"""The functions that code in an untrusted PyTorch file may call.
 
 TorchScript runs when a file is loaded (`__setstate__`) and when it is exported, and a program when it is traced or
 verified. Operators compute; but some also write into files or talk to other machines. An operator may be called if it

@@ -55,7 +55,7 @@ def lower(
     if isinstance(form, OwnRange):
         pieces = -(-elements // PIECE)
         pairs = scratch((2 * pieces * LANES,), DataType.FLOAT32)
-        y = outputs[0]  # the others may be absent, if nobody reads them
+        y = outputs[0]  # unread outputs may be absent
         own = outputs[1] if len(outputs) > 1 else scratch((1,), DataType.FLOAT32)
         own_zero = outputs[2] if len(outputs) > 2 else scratch((1,), DataType.UINT8)
         grain = max(1, SPLIT_ELEMENTS // PIECE)
