@@ -43,7 +43,7 @@ def _is_private(folder: Path) -> bool:
 @functools.cache
 def _warn(folder: Path, problem: str) -> None:
     log.warning(
-        "compiled kernels are not stored in %s: %s, and cached code runs unchecked; run `chmod go-w` and empty it, or set "
+        "kernels are not kept in %s: %s, and cached code runs unchecked; run `chmod go-w` and empty it, or set "
         "PERFRAME_CACHE to a folder of your own",
         folder,
         problem,
