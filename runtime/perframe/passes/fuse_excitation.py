@@ -9,7 +9,7 @@ import math
 
 from perframe.model import Evaluate, Layer, Model
 from perframe.passes.match import Graph, may_move
-from perframe.passes.ranges import ranges
+from perframe.passes.ranges import Range, ranges
 
 FACTOR = 4  # the index of a convolution's input for the factors
 
@@ -17,6 +17,7 @@ FACTOR = 4  # the index of a convolution's input for the factors
 def run(model: Model, evaluate: Evaluate) -> int:
     """Fuse, and return the number of layers that were removed."""
     graph, fused = Graph(model), 0
+    numbers: dict[str, Range] = {}  # asked for once, and only if a layer fits: a fusion leaves them as they are
     for layer in list(model.layers):
         if layer.op != "Mul" or layer.epilogue:
             continue
@@ -24,18 +25,16 @@ def run(model: Model, evaluate: Evaluate) -> int:
         if conv is None or conv.op != "Conv" or conv.inputs[0] != layer.outputs[0] or conv.inputs[FACTOR:]:
             continue
         for source, factor in (layer.inputs, layer.inputs[::-1]):
-            if conv.channels_last and _fits(graph, conv, source, factor) and _is_gate(graph, factor):
+            if not conv.channels_last or not _fits(graph, conv, source, factor):
+                continue
+            numbers = numbers or ranges(graph)
+            if may_move(max(map(abs, numbers[factor]))):
                 conv.inputs = [source, *[*conv.inputs[1:], "", ""][: FACTOR - 1], factor]
                 model.layers.remove(layer)
                 graph.refresh()
                 fused += 1
                 break
     return fused
-
-
-def _is_gate(graph: Graph, factor: str) -> bool:
-    """Whether the factors are known to be small enough to move into the weights."""
-    return may_move(max(map(abs, ranges(graph)[factor])))
 
 
 def _fits(graph: Graph, conv: Layer, source: str, factor: str) -> bool:

@@ -48,27 +48,23 @@ def _probes() -> Array:
 
 def run(model: Model, evaluate: Evaluate) -> int:
     """Replace, and return the number of layers that were removed."""
-    graph, removed = Graph(model), 0
-    known: dict[Hashable, tuple[str, dict[str, Any]] | None] = {}
+    graph, functions, removed = Graph(model), _Functions(evaluate), 0
     for region in regions(graph, model, is_plain_formula, fewest=2):
-        key = region.key(graph)
-        if key not in known:
-            known[key] = _function(_Spelling(graph, region, evaluate), evaluate)
-        found = known[key]
+        found = functions.find(region.key(graph), _Spelling(graph, region, evaluate))
         if found is not None:
             op, attributes = found
             root = region.root
             replace_region(graph, region, [Layer(op, root.name, [region.source], list(root.outputs), dict(attributes))])
             removed += len(region.layers) - 1
-    return removed + sum(_in_epilogue(layer, evaluate) for layer in model.layers)
+    return removed + sum([_in_epilogue(layer, functions) for layer in model.layers if layer.epilogue])
 
 
-def _in_epilogue(layer: Layer, evaluate: Evaluate) -> int:
+def _in_epilogue(layer: Layer, functions: _Functions) -> int:
     """Replace gates within an epilogue, and return their number: a fusion may have come first."""
     stages, replaced = list(layer.epilogue), 0
     for index, stage in enumerate(stages):
         if any(isinstance(operand, tuple) for operand in stage.operands):
-            found = _function(_Gate(stage), evaluate)
+            found = functions.find(stage, _Gate(stage))
             if found is not None:
                 op, attributes = found
                 stages[index] = Stage(op, tuple(sorted(attributes.items())), (None,))
@@ -124,22 +120,41 @@ class _Gate:
                 yield _Gate(replace(self.stage, operands=operands)).values(x)
 
 
-def _function(unknown: _Unknown, evaluate: Evaluate) -> tuple[str, dict[str, Any]] | None:
-    """The function that layers are, with its attributes; None if they are none of those known here."""
-    values = unknown.values(_probes())
-    for op, attributes in FUNCTIONS:
-        layer = Layer(op, op, ["x"], ["y"], dict(attributes))
-        with np.errstate(all="ignore"):
-            expected = evaluate(layer, [_probes()])[0]
+class _Functions:
+    """Finds the function that layers compute. It evaluates each function, and layers that are alike, only once."""
+
+    def __init__(self, evaluate: Evaluate) -> None:
+        self._evaluate = evaluate
+        self._found: dict[Hashable, tuple[str, dict[str, Any]] | None] = {}
+        self._values: dict[tuple[int, type], Array] = {}  # by the function's index and the dtype
+
+    def find(self, key: Hashable, unknown: _Unknown) -> tuple[str, dict[str, Any]] | None:
+        """The function and its attributes; None if FUNCTIONS lacks it. Layers that are alike have the same `key`."""
+        if key not in self._found:
+            self._found[key] = self._find(unknown)
+        return self._found[key]
+
+    def _find(self, unknown: _Unknown) -> tuple[str, dict[str, Any]] | None:
+        values = unknown.values(_probes())
+        for index, (op, attributes) in enumerate(FUNCTIONS):
+            expected = self._expected(index, np.float32)
             if not agree(values, expected, within(expected, TOLERANCE, 1)):
                 continue
-            wide = _probes().astype(np.float64)
-            exact = evaluate(layer, [wide])[0]
-        if _is_same(unknown.values(wide), exact, op) and not any(
-            _is_same(shorter, exact, op) for shorter in unknown.shorter(wide)
-        ):
-            return op, attributes
-    return None
+            exact, wide = self._expected(index, np.float64), _probes().astype(np.float64)
+            if _is_same(unknown.values(wide), exact, op) and not any(
+                _is_same(shorter, exact, op) for shorter in unknown.shorter(wide)
+            ):
+                return op, attributes
+        return None
+
+    def _expected(self, index: int, dtype: type) -> Array:
+        """What a function makes of the probes."""
+        if (index, dtype) not in self._values:
+            op, attributes = FUNCTIONS[index]
+            layer = Layer(op, op, ["x"], ["y"], dict(attributes))
+            with np.errstate(all="ignore"):
+                self._values[index, dtype] = self._evaluate(layer, [_probes().astype(dtype)])[0]
+        return self._values[index, dtype]
 
 
 def _is_same(values: Array | None, exact: Array, op: str) -> bool:
