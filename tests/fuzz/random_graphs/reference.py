@@ -144,7 +144,8 @@ ELEMENTWISE = frozenset(
     ]
 )
 
-CANCELLING = frozenset({"Elu", "Selu", "Celu"})  # their formulas subtract 1 from a number near 1
+# their formulas add up to 0 from numbers near 1 and -1
+CANCELLING = frozenset({"Elu", "Selu", "Celu", "Gelu", "FastGelu", "BiasGelu"})
 ABSOLUTE = frozenset({"Log", "Sin", "Cos", "Tan", "Softplus", "Mish", "LogSoftmax"})  # so GLSL states errors of a log
 
 
