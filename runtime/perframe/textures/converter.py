@@ -6,7 +6,6 @@ It is one pass, or two where a filter resamples.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -150,11 +149,11 @@ class TextureConverter:
         A region and a letterbox belong to another picture, and do not count here.
         """
         self._check_open()
-        how = _transform(transform).set_coord_origin("bottom_left")
+        how = _transform(transform).replace(coord_origin="bottom_left")
         dims = how.dims(tensor)
         passes = self._require_passes()
         area = _area(viewport) if viewport is not None else passes.viewport(framebuffer)
-        moved = replace(how, region=None, letterbox=None)
+        moved = how.replace(region=None, letterbox=None)
         self._draw(tensor, framebuffer, moved, (area[2], area[3]), dims, area)
 
     def _draw(
