@@ -38,7 +38,7 @@ def test_a_file_of_that_name_goes_first(tmp_path: Path, monkeypatch: pytest.Monk
 @pytest.mark.parametrize("load", [pf.load, pf.Worker, lambda name: pf.run(name, {})])
 def test_an_unknown_name_lists_the_known_ones(load: Any) -> None:
     with pytest.raises(
-        pf.MissingFileError, match="no model or file 'paintr'; models that ship.*agents, .*painter"
+        pf.MissingFileError, match=r"no model or file 'paintr'; models that ship.*agents, .*painter"
     ) as told:
         load("paintr")
     assert str(Path(__file__).parents[2]) not in str(told.value)
