@@ -24,8 +24,10 @@ SIZE = (640, 360)
 
 @dataclass(frozen=True)
 class Film:
-    """What to record: from frame `first` every `every`-th one until `frames`. A frame stands for `step` seconds, and a
-    picture is shown for `shown` milliseconds."""
+    """What to record: every `every`-th frame from `first` to `frames`.
+
+    A frame adds `step` seconds to the demo's clock. The film shows a picture for `shown` milliseconds.
+    """
 
     first: int
     frames: int
@@ -57,7 +59,7 @@ FADE = 5  # pictures
 
 @contextmanager
 def _step(seconds: float) -> Iterator[None]:
-    """Let a recording's frame stand for so many seconds."""
+    """Set the seconds that one frame of a recording adds to the clock."""
     modules = [import_module(f"perframe_demos.{name}") for name in ("common.stage", "painter.__main__")]
     before = [module.STEP for module in modules]
     for module in modules:
@@ -71,7 +73,7 @@ def _step(seconds: float) -> Iterator[None]:
 
 def record(name: str, film: Film) -> list[Image.Image]:
     """The pictures of a demo."""
-    load_demo("painter")
+    load_demo("painter")  # its modules hold the clock's step
     main, loop_once, pictures, count = load_demo(name), App.loop_once, list[Image.Image](), 0
 
     def looped(app: App) -> Frame:

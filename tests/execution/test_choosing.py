@@ -17,6 +17,7 @@ from passes.graphs import graph, node, random
 from perframe.backends import backend_type, choosing
 from perframe.command_line.cli import app
 from perframe.command_line.options import check_backends
+from perframe.inspection.bisecting import culprit
 
 
 def relu() -> Any:
@@ -73,6 +74,24 @@ def test_everything_takes_auto(gl_context: Any) -> None:
     assert pf.Worker(relu()).backend_type is pf.BackendType.CPU
     with pytest.raises(pf.InputError, match="one of cpu, gpu_compute, gpu_pixel, auto"):
         backend_type("gpu")  # type: ignore[arg-type]
+
+
+def test_tools_resolve_auto_before_they_use_its_name() -> None:
+    x, loaded = random(2, 3), pf.load(relu(), optimize=False)
+    assert all(one.agrees for one in pf.compare(loaded, {"x": x}, backend="auto"))
+    wanted = {"y": np.maximum(x, 0) + 1}
+    assert culprit(lambda **options: pf.load(relu(), **options), {"x": x}, wanted, "auto") is None
+    chosen = choosing.choose_backend().backend
+    if chosen is pf.BackendType.CPU:
+        with pytest.raises(pf.BackendError, match="no variants to tune"):
+            pf.tune(loaded, {"x": x}, backend="auto")
+
+
+def test_a_converter_chooses_for_its_own_context(gl_context: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    monkeypatch.setattr("perframe.backends.choose_backend", lambda ctx: asked.append(ctx) or (pf.BackendType.CPU, ""))
+    pf.TextureConverter(gl_context, "auto").release()
+    assert asked == [gl_context]
 
 
 def test_the_command_line_says_what_auto_is(

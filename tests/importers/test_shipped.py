@@ -20,6 +20,7 @@ RUNNER = CliRunner()
 @pytest.mark.parametrize("name", MODELS)
 def test_each_runs_by_its_name(name: str) -> None:
     model = pf.load(name)
+    assert len(pf.inspect(name).layers) == len(model.layers)
     feeds = {
         value.name: np.ones([dim if isinstance(dim, int) else 8 for dim in value.shape or ()], value.dtype.numpy)
         for value in model.inputs
@@ -42,6 +43,12 @@ def test_an_unknown_name_lists_the_known_ones(load: Any) -> None:
     ) as told:
         load("paintr")
     assert str(Path(__file__).parents[2]) not in str(told.value)
+
+
+@pytest.mark.parametrize("name", ["a" * 5000, "a\0b", "b" * 5000 + ".onnx", ""])
+def test_odd_names_are_typed_errors(name: str) -> None:
+    with pytest.raises(pf.ModelError):
+        pf.load(name)
 
 
 def test_the_command_line_lists_and_takes_them() -> None:

@@ -17,6 +17,7 @@ from perframe.backends import evaluator
 from perframe.command_line.cli import app
 from perframe.errors import InferenceError, PassError
 from perframe.passes import PREPARATIONS, fold_constants, merge_moves, optimize, preparations, prepare, remove_noops
+from perframe.tensor.partial import PartialTensor
 
 RUNNER = CliRunner()
 
@@ -210,5 +211,8 @@ def test_an_open_dim_may_not_be_one() -> None:
     made = graph([node("Gemm", "x w b", "y", alpha=0.5)], {"x": [2, 3], "w": [3, "n"]}, {"b": random(4)})
     model = pf.load(made)
     assert model.report is not None and model.report.after.multiply_adds is None
+    assert pf.inspect(made).layers[0].multiply_adds is None
+    with pytest.raises(InferenceError, match="third input of Gemm.* does not broadcast"):
+        model.infer({"w": PartialTensor.of(random(3, 5))})
     x, w = random(2, 3), random(3, 4, seed=1)
     np.testing.assert_allclose(pf.run(model, {"x": x, "w": w})["y"], 0.5 * x @ w + random(4), rtol=1e-5)

@@ -308,12 +308,13 @@ def test_a_tensor_of_another_context(where: str, gl_context: Any) -> None:
 
 
 def test_former_setters_warn_and_still_change_a_copy() -> None:
-    with pytest.warns(DeprecationWarning, match=r"set_range\(\) goes: use TextureTransform"):
-        made = TRANSFORM.set_range(0, 255)
+    former: Any = TRANSFORM
+    with pytest.warns(DeprecationWarning, match=r"set_range\(\) is deprecated: use TextureTransform"):
+        made = former.set_range(0, 255)
     with pytest.warns(DeprecationWarning):
         assert made.set_region(1, 2, 3, 4).set_letterbox(0.5, "top_left").set_broadcast() == pf.TextureTransform(
             range=(0, 255), region=(1, 2, 3, 4), letterbox=0.5, letterbox_align="top_left", broadcast=True
         )
     with pytest.raises(AttributeError, match="no attribute 'set_size'"):
-        TRANSFORM.set_size(3)
+        former.set_size(3)
     assert copy.copy(pickle.loads(pickle.dumps(made))) == made

@@ -10,14 +10,14 @@ from perframe.errors import BackendError
 from perframe.tensor import BackendType
 
 
-class Choice(NamedTuple):
+class Chosen(NamedTuple):
     """A backend, and the reason for it."""
 
     backend: BackendType
     reason: str
 
 
-def choose_backend(ctx: Any = None) -> Choice:
+def choose_backend(ctx: Any = None) -> Chosen:
     """The fastest backend in a context; without `ctx`, in a headless one. It goes by the driver, and measures nothing.
 
     A GPU with OpenGL 4.3 gets gpu_compute, one with OpenGL 3.3 gpu_pixel. A software driver, or none, gets the CPU.
@@ -27,17 +27,17 @@ def choose_backend(ctx: Any = None) -> Choice:
 
 
 @cache
-def _headless() -> Choice:
+def _headless() -> Chosen:
     try:
         return _choice(None)
     except (BackendError, ImportError) as error:
-        return Choice(BackendType.CPU, f"there is no OpenGL here: {error}")
+        return Chosen(BackendType.CPU, f"there is no OpenGL here: {error}")
 
 
-def _choice(ctx: Any) -> Choice:
+def _choice(ctx: Any) -> Chosen:
     device = import_module("perframe.backends.gl.context").device_for(ctx)
     if device.is_software:
-        return Choice(BackendType.CPU, f"OpenGL is only emulated here, by {device.name}")
+        return Chosen(BackendType.CPU, f"OpenGL is only emulated here, by {device.name}")
     if device.has_compute:
-        return Choice(BackendType.GPU_COMPUTE, f"{device.name} has compute shaders")
-    return Choice(BackendType.GPU_PIXEL, f"{device.name} has OpenGL {device.ctx.version_code / 100:.1f}")
+        return Chosen(BackendType.GPU_COMPUTE, f"{device.name} has compute shaders")
+    return Chosen(BackendType.GPU_PIXEL, f"{device.name} has OpenGL {device.ctx.version_code / 100:.1f}")

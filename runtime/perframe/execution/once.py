@@ -8,7 +8,7 @@ from typing import IO, Any
 
 from numpy.typing import NDArray
 
-from perframe.backends import BackendName, evaluator
+from perframe.backends import BackendName, backend_type, evaluator
 from perframe.errors import InputError
 from perframe.execution.comparison import Comparison, LayerCheck
 from perframe.execution.inputs import Given
@@ -54,7 +54,8 @@ def compare(
     body are compared once for each run of the body.
     """
     loaded = model if isinstance(model, Model) else load(model)
-    check = LayerCheck(evaluator(), str(backend), strict=False)
-    with Worker(loaded, backend, ctx, check=check) as worker:
+    where = backend_type(backend, ctx)
+    check = LayerCheck(evaluator(), where, strict=False)
+    with Worker(loaded, where, ctx, check=check) as worker:
         worker.schedule(dict(inputs))
     return check.comparisons

@@ -46,7 +46,7 @@ def tune(
     `progress` is called with what is measured now, and with the share that is done. Blocks. Raises InputError,
     and BackendError on the CPU and without timer queries.
     """
-    where = backend_type(backend)
+    where = backend_type(backend, ctx)
     if where is BackendType.CPU:
         raise BackendError("the CPU has no variants to tune: give backend='gpu_compute' or 'gpu_pixel'")
     if not isinstance(repeats, int) or repeats < 1:

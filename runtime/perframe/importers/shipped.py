@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -38,10 +39,12 @@ MODELS = {model.name: model for model in _ALL}
 
 
 def resolved(source: Any) -> Any:
-    """The file of a shipped model by its name; anything else as it is. A file of that name in the current folder goes
-    first. Raises MissingFileError for a name without a suffix that is neither.
+    """Replace the name of a shipped model by its file, and return any other source unchanged.
+
+    A file with that name in the current folder has priority. Raises MissingFileError for an unknown name without a
+    suffix.
     """
-    if not isinstance(source, (str, Path)) or Path(source).exists():
+    if not isinstance(source, (str, Path)) or os.path.exists(source):
         return source
     name = str(source)
     if name in MODELS:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from perframe.backends import BackendName
+from perframe.backends import BackendName, backend_type
 from perframe.errors import PerframeError
 from perframe.execution.comparison import FLOATS, apart
 from perframe.execution.worker import Worker
@@ -61,6 +61,8 @@ def culprit(
     the PassError of a pass that fails.
     """
 
+    backend = backend_type(backend, ctx)
+
     def fails(model: Model) -> bool:
         try:
             found = outputs_of(model, inputs, backend, ctx)
@@ -92,7 +94,7 @@ def culprit(
         return made
 
     number = _first(len(names), lambda runs: fails(prepared(runs)))
-    return Culprit(names[number - 1], number, str(BackendType(backend)), ())
+    return Culprit(names[number - 1], number, str(backend), ())
 
 
 def outputs_of(model: Model, inputs: Mapping[str, Any], backend: BackendName, ctx: Any) -> dict[str, Array]:

@@ -10,7 +10,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
-from perframe.backends import BackendName
+from perframe.backends import BackendName, backend_type
 from perframe.backends.precision import Precision
 from perframe.errors import InferenceError, InputError, MissingExtraError
 from perframe.execution import once
@@ -68,7 +68,7 @@ def compare(
     `weights` and `activations` are those of a Worker. With "float16" for one of them and without `against`, all values
     are compared with those of a run in float32 on the same backend.
     """
-    precision = Precision(weights, activations)
+    precision, backend = Precision(weights, activations), backend_type(backend, ctx)
     if against is None and not precision.has_halves:
         return once.compare(model, inputs, backend, ctx)
     loaded = model if isinstance(model, Model) else load(model)

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import IO, Any
 
 from perframe.errors import PerframeError
+from perframe.importers.loading import load
 from perframe.inspection.placement import placements
 from perframe.model import Layer, Model
 from perframe.model.report import OptimizationReport
@@ -70,12 +72,17 @@ class ModelFacts:
     report: OptimizationReport | None = None
 
 
-def inspect(model: Model, as_filed: Model | None = None, dims: Mapping[str, int] | None = None) -> ModelFacts:
-    """Return the facts about a model. `as_filed` is the model before the passes, if that is to be compared. Open dims
-    count as 1, unless `dims` has them.
+def inspect(
+    model: Model | str | Path | bytes | IO[bytes] | Any,
+    as_filed: Model | None = None,
+    dims: Mapping[str, int] | None = None,
+) -> ModelFacts:
+    """Return the facts about a model, or about anything that `load` takes.
 
-    Raises InferenceError if a layer does not fit its inputs.
+    `as_filed` is the model before the passes, to compare with. Open dims count as 1 unless `dims` names them. Raises
+    ModelError; InferenceError if a layer does not fit its inputs.
     """
+    model = model if isinstance(model, Model) else load(model)
     constants, known = model.constants, model.infer()
     sized = _sized(model, dims or {})
     layers = [_layer(model, layer, known, sized) for layer in model.layers]

@@ -3,7 +3,8 @@
 `layer` and `elementwise` declare layers of your own.
 """
 
-import perframe.layers.elementwise  # noqa: F401 - first: the file's name becomes the decorator's below
+# The module is imported first, so that the decorator below keeps its name: a later import does not set it again.
+import perframe.layers.elementwise  # noqa: F401
 from perframe.layers.base import layer
 from perframe.layers.broadcasting import elementwise
 

@@ -110,7 +110,14 @@ def Gemm(
         raise InferenceError(f"Gemm takes matrices, not {a} and {b}")
     left, right = a.shape[::-1] if transA else a.shape, b.shape[::-1] if transB else b.shape
     _check_depth(a, b, left[1], right[0])
-    return a.with_shape((left[0], right[1]))
+    made = (left[0], right[1])
+    if c is not None and c.shape is not None:
+        known = [(dim, size) for dim, size in zip(c.shape[::-1], made[::-1], strict=False) if isinstance(size, int)]
+        if len(c.shape) > 2 or any(isinstance(dim, int) and dim not in (1, size) for dim, size in known):
+            raise InferenceError(
+                f"the third input of Gemm, {c.shape}, does not broadcast to {DynamicTensorShape(made)}"
+            )
+    return a.with_shape(made)
 
 
 @Gemm.form

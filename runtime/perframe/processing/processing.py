@@ -70,6 +70,7 @@ def process(
     `out` is a video by its suffix, or else a folder: a file for each picture. Without a `script` the model's input is
     the picture, (value * `scale` - `mean`) / `std` of values from 0 to 1, and its output is a picture again; if it has
     another form, or with `suffix=".npz"`, its outputs are written as .npz files. `dims` are values for named dims.
+    `backend` is "auto" by default: a real GPU, or else the CPU.
 
     A `script` is a file, and `file.py:NAME` where it has several. Its class may have the parameters `model`, `source`
     and `backend`. It runs off screen, on a surface of `size` or of the first picture's, and what it draws is the

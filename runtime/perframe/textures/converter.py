@@ -42,7 +42,7 @@ class TextureConverter:
     def __init__(self, ctx: Any = None, backend: BackendName | None = None) -> None:
         self._passes = texture_passes(ctx) if ctx is not None else None
         self._closed = False
-        self._backend = backend_type_of(backend) if backend is not None else None
+        self._backend = backend_type_of(backend, ctx) if backend is not None else None
 
     def to_tensor(self, texture: Any, tensor: Tensor, transform: Transforms = None) -> Tensor:
         """Sample a texture into a tensor without leaving the GPU, and return the tensor.

@@ -6,7 +6,7 @@ import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -120,15 +120,19 @@ class TextureTransform:
             changes = {"range": None, **changes}
         return replace(self, **changes)
 
-    def __getattr__(self, name: str) -> Any:
-        """A former setter, which warns: a forgotten result was lost in silence."""
-        if name not in _SETTERS:
-            raise AttributeError(f"a TextureTransform has no attribute {name!r}")
-        warnings.warn(f"{name}() goes: use TextureTransform(...) or replace(...)", DeprecationWarning, stacklevel=2)
-        return lambda *given, **named: self.replace(**_SETTERS[name](*given, **named))
+    if not TYPE_CHECKING:  # type checkers report them as unknown
+
+        def __getattr__(self, name: str) -> Any:
+            """Return a deprecated setter, with a warning. `replace` does what it did."""
+            if name not in _SETTERS:
+                raise AttributeError(f"a TextureTransform has no attribute {name!r}")
+            warnings.warn(
+                f"{name}() is deprecated: use TextureTransform(...) or replace(...)", DeprecationWarning, stacklevel=2
+            )
+            return lambda *given, **named: self.replace(**_SETTERS[name](*given, **named))
 
     def normalization(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
-        """The mean and the standard deviation of each channel, or one for all; a range is stated as these."""
+        """The mean and std of each channel, or one for all. A `range` decides both."""
         if self.range is None:
             return self.mean, self.std
         low, high = self.range
