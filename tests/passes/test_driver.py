@@ -212,7 +212,7 @@ def test_an_open_dim_may_not_be_one() -> None:
     model = pf.load(made)
     assert model.report is not None and model.report.after.multiply_adds is None
     assert pf.inspect(made).layers[0].multiply_adds is None
-    with pytest.raises(InferenceError, match="third input of Gemm.* does not broadcast"):
+    with pytest.raises(InferenceError, match=r"third input of Gemm.* does not broadcast"):
         model.infer({"w": PartialTensor.of(random(3, 5))})
     x, w = random(2, 3), random(3, 4, seed=1)
     np.testing.assert_allclose(pf.run(model, {"x": x, "w": w})["y"], 0.5 * x @ w + random(4), rtol=1e-5)
