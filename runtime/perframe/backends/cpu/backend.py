@@ -16,6 +16,7 @@ from perframe.backends.cpu.lowering.recipes import Recipes
 from perframe.backends.cpu.lowering.rows import array_of, extent
 from perframe.backends.cpu.lowering.widening import widened
 from perframe.backends.cpu.program.arena import Arena, ArenaStorage, ArenaWorkspace
+from perframe.backends.cpu.program.definition import Definition
 from perframe.backends.cpu.program.late_program import LateProgram
 from perframe.backends.cpu.program.program import CpuProgram, CpuStep, NativeStep, PythonStep, Rows
 from perframe.backends.cpu.refit.arithmetic import CpuChooser
@@ -111,14 +112,23 @@ class CpuBackend:
         if (layer.declaration.joins or layer.declaration.cuts) and any(
             [value is not None and value.part is not None for value in (*inputs, *outputs)]
         ):
-            return list(_lower(layer, inputs, outputs, scratch))  # no recipe: the copies depend on where values lie
-        return list(self._recipes.lower(layer, inputs, outputs, scratch, partial(_lower, layer, inputs, outputs)))
+            steps = list(_lower(layer, inputs, outputs, scratch))  # no recipe: the copies depend on where values lie
+        else:
+            lower = partial(_lower, layer, inputs, outputs)
+            steps = list(self._recipes.lower(layer, inputs, outputs, scratch, lower))
+        natives = [step for step in steps if isinstance(step, NativeStep)]
+        if natives and len(natives) == len(steps) and not all(jit.is_compiled(step.kernel) for step in natives):
+            natives[0].definition = Definition(layer, inputs, outputs), len(steps)
+        return steps
 
     def program(self, steps: Sequence[Step]) -> Program:
         """Make a program from steps. While kernels are compiling, it is a LateProgram."""
         self._recipes = Recipes()
-        kind = LateProgram if jit.busy() else CpuProgram
-        return kind([step for step in steps if isinstance(step, CpuStep)], self.arena)
+        own = [step for step in steps if isinstance(step, CpuStep)]
+        natives = [step for step in own if isinstance(step, NativeStep)]
+        needed = [*(step.kernel for step in natives), *jit.expect()] if natives else []
+        kind = CpuProgram if all(map(jit.is_compiled, needed)) else LateProgram
+        return kind(own, self.arena)
 
     def apart(self) -> CpuBackend:
         """Return a backend with its own arena, which takes no memory until a program runs."""

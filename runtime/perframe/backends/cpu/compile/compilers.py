@@ -69,6 +69,11 @@ class Compilation:
         self._entry: Entry | None = None
         self._error = ""
 
+    @property
+    def is_done(self) -> bool:
+        """Whether it has ended, with object code or an error."""
+        return self._done.is_set()
+
     def wait(self) -> Entry | None:
         """Wait, and return the object code, or None where no process could compile it.
 
