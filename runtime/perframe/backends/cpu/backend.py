@@ -44,6 +44,7 @@ class CpuBackend:
     def __init__(self) -> None:
         self._last: Fence | None = None
         self.arena = Arena()
+        self._waits = jit.waits()  # for kernels, in its programs' first runs
         self._recipes = Recipes()  # for the plan that is being made
 
     def alloc(self, shape: Sequence[int], dtype: DataType) -> HostStorage:
@@ -112,7 +113,9 @@ class CpuBackend:
         if (layer.declaration.joins or layer.declaration.cuts) and any(
             [value is not None and value.part is not None for value in (*inputs, *outputs)]
         ):
-            steps = list(_lower(layer, inputs, outputs, scratch))  # no recipe: the copies depend on where values lie
+            steps: list[Step] = list(
+                _lower(layer, inputs, outputs, scratch)
+            )  # no recipe: the copies depend on where values lie
         else:
             lower = partial(_lower, layer, inputs, outputs)
             steps = list(self._recipes.lower(layer, inputs, outputs, scratch, lower))
@@ -127,8 +130,9 @@ class CpuBackend:
         own = [step for step in steps if isinstance(step, CpuStep)]
         natives = [step for step in own if isinstance(step, NativeStep)]
         needed = [*(step.kernel for step in natives), *jit.expect()] if natives else []
-        kind = CpuProgram if all(map(jit.is_compiled, needed)) else LateProgram
-        return kind(own, self.arena)
+        if all(map(jit.is_compiled, needed)):
+            return CpuProgram(own, self.arena)
+        return LateProgram(own, self.arena, self._waits)
 
     def apart(self) -> CpuBackend:
         """Return a backend with its own arena, which takes no memory until a program runs."""

@@ -8,13 +8,15 @@ hash of all kernel sources, the variant's text, the machine, and the versions of
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import hashlib
 import importlib.util
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, cast
 
@@ -143,6 +145,11 @@ class _Pending:
 
     __int__ = __index__
 
+    def hurry(self) -> None:
+        """Compile it before the others that wait."""
+        if self._job is not None:
+            compilers().hurry(self._job)
+
     @property
     def is_done(self) -> bool:
         """Whether the compiler has ended, so that the address needs no wait."""
@@ -154,11 +161,30 @@ def is_compiled(address: int) -> bool:
     return not isinstance(address, _Pending) or address.is_done
 
 
-def interprets() -> bool:
-    """Whether NumPy computes the layers whose kernels are compiling: unless PERFRAME_INTERPRET is 0. Then the first run
-    waits for the kernels.
+_waits: ContextVar[bool] = ContextVar("waits", default=False)
+
+
+@contextlib.contextmanager
+def waiting(on: bool) -> Iterator[None]:
+    """Make workers whose runs wait for their kernels, if `on`."""
+    before = _waits.set(on or _waits.get())
+    try:
+        yield
+    finally:
+        _waits.reset(before)
+
+
+def waits() -> bool:
+    """Whether runs wait for their kernels, so that NumPy computes nothing meanwhile. PERFRAME_INTERPRET=0 makes all
+    runs wait.
     """
-    return os.environ.get("PERFRAME_INTERPRET", "") != "0"
+    return _waits.get() or os.environ.get("PERFRAME_INTERPRET", "") == "0"
+
+
+def hurry(address: int) -> None:
+    """Compile a kernel before the others that wait."""
+    if isinstance(address, _Pending):
+        address.hurry()
 
 
 def _made_here(name: str, text: str, path: Path) -> Entry:

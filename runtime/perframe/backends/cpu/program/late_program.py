@@ -30,8 +30,9 @@ class LateProgram:
     Runs follow each other, and no operand is replaced during a run.
     """
 
-    def __init__(self, steps: Sequence[CpuStep], arena: Arena) -> None:
-        self.steps, self._arena = list(steps), arena
+    def __init__(self, steps: Sequence[CpuStep], arena: Arena, waits: bool) -> None:
+        """`waits` says whether the first run waits for the kernels."""
+        self.steps, self._arena, self._waits = list(steps), arena, waits
         self._compiled: CpuProgram | None = None
         self._interpreted: CpuProgram | None = None
         self._replaced: dict[int, tuple[Storage, Storage]] = {}
@@ -120,7 +121,7 @@ class LateProgram:
         """Use the native program from now on, if it is ready."""
         if self._process != os.getpid():  # forked since: the thread is the parent's
             self._prepare()
-        made = self._preparation.result(wait or not jit.interprets())
+        made = self._preparation.result(wait or self._waits)
         if made is not None:
             self._compiled = self._bound(made)
             self._interpreted, self._replaced = None, {}
@@ -129,6 +130,18 @@ class LateProgram:
         for planned, new in self._replaced.values():
             program.replace(planned, new)
         return program
+
+
+_preparing: set[Preparation] = set()  # those whose threads run
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_preparing.clear)
+
+
+def settle() -> None:
+    """Wait until the programs whose kernels are compiled are ready."""
+    for preparation in list(_preparing):
+        preparation.wait()
 
 
 class Preparation:
@@ -142,6 +155,7 @@ class Preparation:
 
     def begin(self) -> None:
         """Start the thread. Where the system allows no more threads, the first run waits here for the kernels."""
+        _preparing.add(self)
         try:
             threading.Thread(target=self._make, name="perframe-exchange", daemon=True).start()
         except RuntimeError:
@@ -160,6 +174,11 @@ class Preparation:
             self._error = error
         finally:
             self._done.set()
+            _preparing.discard(self)
+
+    def wait(self) -> None:
+        """Wait for the program, or for the error of a compiler."""
+        self._done.wait()
 
     def result(self, wait: bool) -> CpuProgram | None:
         """Return the native program, or None if it is not ready. Raises the error of the compiler."""
@@ -188,17 +207,20 @@ def _interpreted(steps: Sequence[CpuStep]) -> list[CpuStep]:
 
 
 def _in_python(natives: Sequence[NativeStep]) -> PythonStep:
-    """Make one step of a layer's native steps. It calls their kernels once all are compiled; before that, NumPy computes
-    the layer. A step without a definition waits for its kernel.
+    """Make one step of a layer's native steps. It calls their kernels if all are compiled, and else NumPy computes the
+    layer. A layer that takes NumPy longer than a compiler waits for its kernels.
     """
     definition = None if natives[0].definition is None else natives[0].definition[0]
     own = [] if definition is None else definition.storages
     operands = [*own, *(operand for native in natives for operand in native.operands)]
 
     def run(bound: list[HostStorage]) -> None:
-        if definition is not None and not all(jit.is_compiled(native.kernel) for native in natives):
+        missing = [native.kernel for native in natives if not jit.is_compiled(native.kernel)]
+        if definition is not None and missing and not definition.is_long:
             definition.run(bound[: len(own)])
             return
+        for kernel in missing:
+            jit.hurry(kernel)
         rest = iter(bound[len(own) :])
         for native in natives:
             _call(native, [next(rest) for _ in native.operands])
