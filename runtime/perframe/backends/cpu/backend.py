@@ -12,11 +12,11 @@ import numpy as np
 
 from perframe.backends.cpu.compile import jit
 from perframe.backends.cpu.lowering import reference
+from perframe.backends.cpu.lowering.definition import Definition
 from perframe.backends.cpu.lowering.recipes import Recipes
 from perframe.backends.cpu.lowering.rows import array_of, extent
 from perframe.backends.cpu.lowering.widening import widened
 from perframe.backends.cpu.program.arena import Arena, ArenaStorage, ArenaWorkspace
-from perframe.backends.cpu.program.definition import Definition
 from perframe.backends.cpu.program.late_program import LateProgram
 from perframe.backends.cpu.program.program import CpuProgram, CpuStep, NativeStep, PythonStep, Rows
 from perframe.backends.cpu.refit.arithmetic import CpuChooser

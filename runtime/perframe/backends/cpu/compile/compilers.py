@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 from perframe.backends.kernel_files import Entry
 from perframe.errors import BackendError, InputError
+from perframe.tensor.compilation import compiling
 from perframe.tensor.locks import new_lock
 
 if TYPE_CHECKING:
@@ -128,6 +129,7 @@ class Compilers:
                     return None
                 self._changed.notify()
                 self._asked += 1
+                compiling.begin()
         self._tell()
         return compilation
 
@@ -220,7 +222,8 @@ class Compilers:
 
     def _finish(self, compilation: Compilation, entry: Entry | None, error: str) -> None:
         with self._changed:
-            self._open.pop(compilation.path, None)
+            if self._open.pop(compilation.path, None) is not None:
+                compiling.end()
             if compilation in self._waiting:
                 self._waiting.remove(compilation)
             self._changed.notify_all()
@@ -323,3 +326,4 @@ def _leave(left: Compilers, process: int) -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_compilers.cache_clear)
+    os.register_at_fork(after_in_child=compiling.forget)
