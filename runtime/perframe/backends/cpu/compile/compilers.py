@@ -271,7 +271,8 @@ def _start() -> subprocess.Popen[bytes]:
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         env={**_clean_environment(), "PYTHONPATH": os.pathsep.join(paths)},
-        creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
+        creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0)
+        | getattr(subprocess, "BELOW_NORMAL_PRIORITY_CLASS", 0),  # elsewhere it gives way by itself
     )
 
 
