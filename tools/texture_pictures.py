@@ -21,7 +21,7 @@ def draw_modes() -> Any:
     parts = []
     for mode in MODES:
         x, picture = pf.Tensor.empty((3, 112, 200)), np.zeros((112, 200, 3), np.uint8)
-        converter.to_tensor(scene, x, pf.TextureTransform().set_resample(mode))
+        converter.to_tensor(scene, x, pf.TextureTransform(resample=mode))
         converter.to_texture(x, picture)
         parts.append(picture[30:110, 60:140].repeat(4, 0).repeat(4, 1))
     return np.concatenate(parts, 1)

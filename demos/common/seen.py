@@ -50,7 +50,7 @@ def source_of(options: argparse.Namespace, scene: Callable[[], Callable[[float],
 
 def fitted(picture: tuple[int, int], surface: tuple[int, int]) -> PictureMap:
     """Where a picture lies on a surface, as large as it fits; both are width and height."""
-    return pf.TextureTransform().set_letterbox().mapping(picture, (1, 3, surface[1], surface[0]))
+    return pf.TextureTransform(letterbox=0.0).mapping(picture, (1, 3, surface[1], surface[0]))
 
 
 class SeenPicture:

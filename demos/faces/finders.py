@@ -56,8 +56,7 @@ class BlazeFace:
 
     def __init__(self, side: int) -> None:
         self.shape, self._side = (1, side, side, 3), side
-        self.transform = pf.TextureTransform().set_resample("antialias").set_letterbox().set_range(-1, 1)
-        self.transform = self.transform.set_tensor_layout("NHWC")
+        self.transform = pf.TextureTransform(resample="antialias", letterbox=0.0, range=(-1, 1), layout="NHWC")
         grids = ((16, 2), (8, 6))  # cells a side, and anchors in the middle of each
         places = []
         for cells, anchors in grids:
@@ -87,9 +86,10 @@ class UltraFace:
     def __init__(self, shape: tuple[int, int, int, int], is_nhwc: bool) -> None:
         self.shape = shape
         self._size = np.array((shape[2], shape[1]) if is_nhwc else (shape[3], shape[2]))
-        self.transform = pf.TextureTransform().set_resample("antialias").set_letterbox()
-        self.transform = self.transform.set_normalization(127 / 255, 128 / 255)
-        self.transform = self.transform.set_tensor_layout("NHWC" if is_nhwc else "NCHW")
+        layout = "NHWC" if is_nhwc else "NCHW"
+        self.transform = pf.TextureTransform(
+            resample="antialias", letterbox=0.0, mean=127 / 255, std=128 / 255, layout=layout
+        )
         self._anchors = self._make_anchors()
 
     def _make_anchors(self) -> Array:

@@ -102,7 +102,7 @@ class PainterView(pf.Script):
         if not self._on_cpu:
             self._publish()
         sampled = self._pixels if self._on_cpu else self._canvas.source
-        self._sampler.to_tensor(sampled, self._tensor, pf.TextureTransform().set_region(*self._window))
+        self._sampler.to_tensor(sampled, self._tensor, pf.TextureTransform(region=self._window))
         painting = self._worker.schedule(self._tensor).peek_output()
         if self._on_cpu:  # on a GPU, later draws come after it anyway
             self._arrived = painting.readback_request()

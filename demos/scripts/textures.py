@@ -13,7 +13,7 @@ colours = np.random.default_rng(0).integers(0, 256, (96, 160, 4), np.uint8)
 source, target = ctx.texture((160, 96), 4, colours.tobytes()), ctx.texture((160, 96), 4)
 
 with pf.Worker(resource("assets", "painter", "painter.onnx"), "gpu_pixel", ctx) as worker:
-    converter, how = pf.TextureConverter(ctx), pf.TextureTransform().set_coord_origin("top_left")
+    converter, how = pf.TextureConverter(ctx), pf.TextureTransform(coord_origin="top_left")
     picture = worker.empty_input(shape=(1, 3, 96, 160))
     converter.to_tensor(source, picture, how)
     converter.to_texture(worker.schedule(picture).peek_output(), target, how)

@@ -31,5 +31,5 @@ def mask_model(file: Path) -> tuple[pf.Model, pf.TextureTransform]:
     graph = pf.FunctionalGraph("segment")
     image = graph.add_input("float32", (1, *shape[1:]), "image")
     (mask,) = F.forward(model, image)
-    transform = pf.TextureTransform().set_resample("antialias").set_tensor_layout(layout)
+    transform = pf.TextureTransform(resample="antialias", layout=layout)
     return graph.compile(mask=F.clamp(mask.reshape(1, 1, *size), 0, 1)), transform

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 RADIUS = 0.18  # of the loupe, of the window's height
 UNLIMITED = 1e6  # milliseconds
-UPRIGHT = pf.TextureTransform().set_coord_origin("bottom_left")
+UPRIGHT = pf.TextureTransform(coord_origin="bottom_left")
 
 
 class UpscaleView(pf.Script):

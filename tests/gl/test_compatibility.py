@@ -115,7 +115,9 @@ def use(kind):
     y = worker.schedule(x).peek_output()
     found = y.download_to_array()
     sampled = {
-        mode: converter.to_tensor(source, pf.Tensor.empty((4, 12, 16)), upright.set_resample(mode)).download_to_array()
+        mode: converter.to_tensor(
+            source, pf.Tensor.empty((4, 12, 16)), upright.replace(resample=mode)
+        ).download_to_array()
         for mode in ("nearest", "area")
     }
     converter.to_texture(pf.Tensor(np.full((3, 12, 16), 0.5, np.float32)), target)

@@ -307,14 +307,14 @@ def test_a_frame_of_textures_allocates_nothing(where: str, gl_context: Any, monk
         )
 
         def frame(index: int) -> None:
-            window = pf.TextureTransform().set_region(index, 2 * index, 64 / (1 + index), 48 / (1 + index))
+            window = pf.TextureTransform(region=(index, 2 * index, 64 / (1 + index), 48 / (1 + index)))
             converter.upload(np.full((48, 64, 4), 51 * (index % 5), np.uint8), pictures[index % 5])
-            converter.to_tensor(pictures[index % 5], small, window.set_resample("antialias"))
-            converter.to_tensor(pictures, batch, window.set_resample("area"))
+            converter.to_tensor(pictures[index % 5], small, window.replace(resample="antialias"))
+            converter.to_tensor(pictures, batch, window.replace(resample="area"))
             converter.to_tensor(pictures[index % 5], x, window)
             y = worker.schedule(x).peek_output()
             converter.to_texture(
-                y, shown if index % 2 else shown.glo, window.set_region(index % 3, 0, 9, 9 - index % 4)
+                y, shown if index % 2 else shown.glo, window.replace(region=(index % 3, 0, 9, 9 - index % 4))
             )
             screen.use()
             converter.render_to_screen(y, viewport=(index, 0, 20, 21))

@@ -51,7 +51,7 @@ def use(where: str, ctx: Any, released: bool) -> None:
             readback.result(wait=True)
         x = converter.to_tensor(texture, pf.Tensor.empty((1, 3, size, size)))
         worker.schedule(x)
-        how = pf.TextureTransform().set_resample("antialias")
+        how = pf.TextureTransform(resample="antialias")
         uploaded = ctx.texture((5, size), 4)
         converter.upload(np.zeros((size, 5, 4), np.uint8), uploaded)
         uploaded.release()

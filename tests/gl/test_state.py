@@ -53,7 +53,7 @@ def test_a_frame_leaves_no_trace(application: Application, where: str, hostile: 
     ctx = application.ctx
     picture, target = ctx.texture((16, 12), 4, PICTURE.tobytes()), ctx.texture((16, 12), 4)
     masked, layers = ctx.texture((16, 12), 4), ctx.texture_array((16, 12, 2), 4, PICTURE.tobytes() * 2)
-    how = pf.TextureTransform().set_resample("area").set_write_mask("b")
+    how = pf.TextureTransform(resample="area", write_mask="b")
     (application.set_hostile if hostile else application.set_default)()
     watch = Watch(application)
     converter = watch("converter", lambda: pf.TextureConverter(ctx, where))

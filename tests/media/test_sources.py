@@ -204,7 +204,7 @@ def test_the_app_sees_what_it_has_drawn(gl_context: Any, backend: str) -> None:
         assert app.ctx is not None and app.framebuffer is not None
         app.surface.present(np.repeat(np.arange(36, dtype=np.uint8)[:, None, None] * 7, 64, 1).repeat(3, 2))
         screen = pf.media.SurfaceTexture(app.ctx, app.size)
-        part = pf.TextureTransform().set_coord_origin("bottom_left").set_region(10, 6, 8, 12)
+        part = pf.TextureTransform(coord_origin="bottom_left", region=(10, 6, 8, 12))
         with pf.TextureConverter(app.ctx, backend) as converter:
             tensor = converter.to_tensor(screen.capture(app.framebuffer), pf.Tensor.empty((1, 3, 12, 8)), part)
             seen.append(tensor.download_to_array())

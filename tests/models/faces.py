@@ -68,13 +68,13 @@ DETECTORS = (
     Detector(
         "blaze_face_short_range",
         (1, 128, 128, 3),
-        pf.TextureTransform().set_normalization(0.5, 0.5).set_tensor_layout("NHWC"),
+        pf.TextureTransform(mean=0.5, std=0.5, layout="NHWC"),
         blaze_face,
     ),
     Detector(
         "ultraface_rfb_320",
         (1, 3, 240, 320),
-        pf.TextureTransform().set_normalization(127 / 255, 128 / 255),
+        pf.TextureTransform(mean=127 / 255, std=128 / 255),
         ultra_face,
     ),
 )

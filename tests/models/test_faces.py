@@ -68,7 +68,7 @@ def test_in_a_texture(
     ):
         x = pf.Tensor.empty(detector.shape)
         for name, region in REGIONS[detector.name].items():
-            converter.to_tensor(texture, x, detector.transform.set_region(*region))
+            converter.to_tensor(texture, x, detector.transform.replace(region=region))
             assert x.backend_type == backend
             check(detector, run(worker, x), picture, region, f"{detector}-{backend}-{name}", tmp_path)
 
@@ -82,7 +82,7 @@ def test_in_a_texture_that_gl_drew(
     texels[..., :3] = picture[::-1, :, ::-1]
     texture = gl_context.texture((512, 512), 4, texels.tobytes())
     region = REGIONS[detector.name]["whole"]
-    how = detector.transform.set_swizzle("bgr").set_coord_origin("bottom_left").set_region(*region)
+    how = detector.transform.replace(swizzle="bgr", coord_origin="bottom_left", region=region)
     model = pf.load(shared / "models" / f"{detector.name}.onnx")
     with (
         pf.TextureConverter(gl_context) as converter,
@@ -101,7 +101,7 @@ def test_in_an_array(
     with pf.Worker(model, backend, backend_context, strict=backend != "cpu") as worker:
         x = worker.empty_input(0)
         for name, region in REGIONS[detector.name].items():
-            pf.TextureConverter().to_tensor(picture, x, detector.transform.set_region(*region))
+            pf.TextureConverter().to_tensor(picture, x, detector.transform.replace(region=region))
             check(detector, run(worker, x), picture, region, f"{detector}-{backend}-array-{name}", tmp_path)
 
 
@@ -111,7 +111,7 @@ def test_no_face_in_a_picture_without_one(detector: Detector, picture: Any, shar
     model = pf.load(shared / "models" / f"{detector.name}.onnx")
     with pf.Worker(model) as worker:
         x = worker.empty_input(0)
-        how = detector.transform.set_region(300, 20, 200, 200 * detector.size[1] / detector.size[0])
+        how = detector.transform.replace(region=(300, 20, 200, 200 * detector.size[1] / detector.size[0]))
         pf.TextureConverter().to_tensor(picture, x, how)
         _, score = detector.decode(run(worker, x))
     assert score < 0.5

@@ -115,7 +115,7 @@ def painter(backend: str, ctx: Any) -> Iterator[None]:
     noise = np.random.default_rng(1).integers(0, 256, (8, 120, 192, 4), np.uint8)
     model = pf.load(resource("assets", "painter", "painter.onnx"))
     camera, shown = ctx.texture((192, 120), 4), ctx.texture((96, 64), 4)
-    transform = pf.TextureTransform().set_coord_origin("bottom_left")
+    transform = pf.TextureTransform(coord_origin="bottom_left")
     with pf.Worker(model, backend, ctx) as worker, pf.TextureConverter(ctx, backend) as converter:
         x = worker.empty_input("image", (1, 3, 64, 96))
         for index in count():

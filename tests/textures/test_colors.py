@@ -26,15 +26,15 @@ def test_srgb_and_linear_light(sample: Any) -> None:
     """Alpha stays, also where the swizzle moves it."""
     expected = PICTURE / 255
     expected[..., :3] = linear(expected[..., :3])
-    values = sample(PICTURE, (1, 4, 13, 17), TRANSFORM.set_color_conversion("srgb_to_linear").set_swizzle("abgr"))
+    values = sample(PICTURE, (1, 4, 13, 17), TRANSFORM.replace(color_conversion="srgb_to_linear", swizzle="abgr"))
     np.testing.assert_allclose(values, planes(expected[..., ::-1]), atol=3e-6)
     bright = expected.astype(np.float32)
-    values = sample(bright, (1, 4, 13, 17), TRANSFORM.set_color_conversion("linear_to_srgb"))
+    values = sample(bright, (1, 4, 13, 17), TRANSFORM.replace(color_conversion="linear_to_srgb"))
     np.testing.assert_allclose(values, planes(PICTURE / 255), atol=3e-6)
 
 
 def test_drawing_undoes_the_conversion(draw: Any) -> None:
-    how = TRANSFORM.set_color_conversion("srgb_to_linear").set_range(-1, 1)
+    how = TRANSFORM.replace(color_conversion="srgb_to_linear", range=(-1, 1))
     tensor = VALUES.copy()
     tensor[..., :3] = linear(VALUES[..., :3])
     np.testing.assert_allclose(draw(planes(tensor * 2 - 1), BEFORE, how), VALUES, atol=2e-5)
@@ -42,24 +42,24 @@ def test_drawing_undoes_the_conversion(draw: Any) -> None:
 
 @pytest.mark.parametrize(("low", "high"), [(0, 255), (-1, 1), (1, 0)])
 def test_ranges(low: float, high: float, sample: Any) -> None:
-    values = sample(PICTURE, (1, 4, 13, 17), TRANSFORM.set_range(low, high))
+    values = sample(PICTURE, (1, 4, 13, 17), TRANSFORM.replace(range=(low, high)))
     np.testing.assert_allclose(values, planes(PICTURE / 255 * (high - low) + low), atol=2e-5 * 255)
 
 
 def test_broadcasts(sample: Any) -> None:
-    values = sample(PICTURE, (1, 3, 13, 17), TRANSFORM.set_swizzle("g").set_broadcast())
+    values = sample(PICTURE, (1, 3, 13, 17), TRANSFORM.replace(swizzle="g", broadcast=True))
     np.testing.assert_allclose(values, planes(PICTURE[..., [1, 1, 1]] / 255), atol=1e-6)
 
 
 def test_drawing_broadcasts(draw: Any) -> None:
-    how = TRANSFORM.set_broadcast()
+    how = TRANSFORM.replace(broadcast=True)
     np.testing.assert_allclose(draw(planes(VALUES[..., :1]), BEFORE, how), VALUES[..., [0] * 4], atol=1e-6)
     np.testing.assert_allclose(draw(planes(VALUES[..., :2]), BEFORE, how), VALUES[..., [0, 1, 1, 1]], atol=1e-6)
 
 
 @pytest.mark.parametrize("mask", ["rgb", "a", "gb"])
 def test_write_masks(mask: str, draw: Any) -> None:
-    drawn = draw(planes(VALUES), BEFORE, TRANSFORM.set_write_mask(mask))
+    drawn = draw(planes(VALUES), BEFORE, TRANSFORM.replace(write_mask=mask))
     for index, name in enumerate("rgba"):
         np.testing.assert_allclose(drawn[..., index], (VALUES if name in mask else BEFORE)[..., index], atol=1e-6)
 
@@ -67,7 +67,7 @@ def test_write_masks(mask: str, draw: Any) -> None:
 def test_a_mask_does_not_stay(backend: str, gl_context: Any) -> None:
     texture = gl_context.texture((14, 9), 4, dtype="f4")
     with pf.TextureConverter(gl_context, backend) as converter:
-        converter.to_texture(pf.Tensor(planes(VALUES)), texture, TRANSFORM.set_write_mask("r"))
+        converter.to_texture(pf.Tensor(planes(VALUES)), texture, TRANSFORM.replace(write_mask="r"))
         converter.to_texture(pf.Tensor(planes(VALUES)), texture)
     drawn = np.frombuffer(texture.read(), np.float32).reshape(VALUES.shape)
     np.testing.assert_allclose(drawn, VALUES, atol=1e-6)
@@ -81,7 +81,7 @@ def test_tensors_of_bytes(dtype: str, lowest: int, mode: str, with_gl: bool, bac
     x, drawn = pf.Tensor.empty((1, 3, 13, 17), dtype), np.zeros((13, 17, 4), np.uint8)
     target = gl_context.texture((17, 13), 4)
     with pf.TextureConverter(gl_context, backend) as converter:
-        values = converter.to_tensor(given, x, TRANSFORM.set_resample(mode)).download_to_array()
+        values = converter.to_tensor(given, x, TRANSFORM.replace(resample=mode)).download_to_array()
         assert values.dtype == dtype
         np.testing.assert_array_equal(values[0].transpose(1, 2, 0).astype(int), PICTURE[..., :3].astype(int) + lowest)
         converter.to_texture(x, drawn)
@@ -89,14 +89,14 @@ def test_tensors_of_bytes(dtype: str, lowest: int, mode: str, with_gl: bool, bac
         np.testing.assert_array_equal(drawn[..., :3], PICTURE[..., :3])
         seen = np.frombuffer(target.read(), np.uint8).reshape(drawn.shape)
         np.testing.assert_array_equal(seen[..., :3], PICTURE[..., :3])
-        loud = converter.to_tensor(given, x, TRANSFORM.set_normalization(0.5, 0.1)).download_to_array()
+        loud = converter.to_tensor(given, x, TRANSFORM.replace(mean=0.5, std=0.1)).download_to_array()
         assert (loud.min(), loud.max()) == (lowest, lowest + 255)
 
 
 def test_half_floats(sample: Any) -> None:
     picture = PICTURE.astype(np.float16) / 255
-    expected = sample(picture.astype(np.float32), (1, 4, 5, 6), TRANSFORM.set_resample("area"))
-    x = pf.TextureConverter().to_tensor(picture, pf.Tensor.empty((1, 4, 5, 6)), TRANSFORM.set_resample("area"))
+    expected = sample(picture.astype(np.float32), (1, 4, 5, 6), TRANSFORM.replace(resample="area"))
+    x = pf.TextureConverter().to_tensor(picture, pf.Tensor.empty((1, 4, 5, 6)), TRANSFORM.replace(resample="area"))
     np.testing.assert_allclose(x.download_to_array(), expected, atol=1e-5)
 
 
@@ -106,7 +106,7 @@ def test_half_floats(sample: Any) -> None:
 def test_batches(count: int, shape: tuple[int, ...], with_gl: bool, backend: str, gl_context: Any) -> None:
     """Pictures of several sizes, each with a region of its own."""
     pictures = [RANDOM.integers(0, 256, (20 + k, 30 - k, 4), np.uint8) for k in range(count)]
-    hows = [TRANSFORM.set_region(k, 2, 12, 9).set_resample("antialias") for k in range(count)]
+    hows = [TRANSFORM.replace(region=(k, 2, 12, 9), resample="antialias") for k in range(count)]
     textures = [gl_context.texture(p.shape[1::-1], 4, p.tobytes()) for p in pictures] if with_gl else pictures
     x, alone = pf.Tensor.empty((count, *shape)), pf.TextureConverter()
     with pf.TextureConverter(gl_context, backend) as converter:
@@ -124,7 +124,7 @@ def test_layers_of_a_texture_array(mode: str, backend: str, gl_context: Any) -> 
     pictures = RANDOM.integers(0, 256, (3, 16, 32, 4), np.uint8)
     array = gl_context.texture_array((32, 16, 3), 4, pictures.tobytes())
     array.build_mipmaps()
-    x, how, alone = pf.Tensor.empty((3, 4, 4, 8)), TRANSFORM.set_resample(mode), pf.TextureConverter()
+    x, how, alone = pf.Tensor.empty((3, 4, 4, 8)), TRANSFORM.replace(resample=mode), pf.TextureConverter()
     with pf.TextureConverter(gl_context, backend) as converter:
         values = converter.to_tensor(array, x, how).download_to_array()
         for picture, item in zip(pictures, values, strict=True):
@@ -175,13 +175,13 @@ def test_a_batch_is_drawn_whole_or_not_at_all(backend: str, gl_context: Any) -> 
         (lambda c, x: c.to_tensor([PICTURE], x), "a batch of 1; this is"),
         (lambda c, x: c.to_tensor([], x), "at least one picture"),
         (lambda c, x: c.to_tensor([PICTURE] * 2, x, [TRANSFORM]), "2 pictures need one transform, or 2"),
-        (lambda c, x: c.to_tensor([PICTURE] * 2, x, [TRANSFORM, TRANSFORM.set_tensor_layout("NHWC")]), "same tensor"),
+        (lambda c, x: c.to_tensor([PICTURE] * 2, x, [TRANSFORM, TRANSFORM.replace(layout="NHWC")]), "same tensor"),
         (lambda c, x: c.to_tensor([PICTURE, "a.png"], x), "no GL context"),
         (lambda c, x: c.to_texture(x, [PICTURE.copy()] * 3), "a batch of 3"),
-        (lambda c, x: TRANSFORM.set_range(1, 1), "two different numbers"),
-        (lambda c, x: TRANSFORM.set_write_mask("rgbx"), "write mask names some"),
-        (lambda c, x: TRANSFORM.set_write_mask(""), "write mask names some"),
-        (lambda c, x: TRANSFORM.set_color_conversion("gamma"), "color_conversion is one of"),
+        (lambda c, x: TRANSFORM.replace(range=(1, 1)), "two different numbers"),
+        (lambda c, x: TRANSFORM.replace(write_mask="rgbx"), "write_mask names"),
+        (lambda c, x: TRANSFORM.replace(write_mask=""), "write_mask names"),
+        (lambda c, x: TRANSFORM.replace(color_conversion="gamma"), "color_conversion is one of"),
     ],
 )
 def test_mistakes(use: Any, says: str) -> None:
@@ -221,7 +221,7 @@ def test_pictures_with_infinities(with_gl: bool, dtype: str, backend: str, gl_co
     picture = np.zeros((2, 4, 1), np.float32)
     picture[:, 0], picture[:, 1], picture[:, 2] = np.inf, -np.inf, np.nan
     given = gl_context.texture((4, 2), 1, picture.tobytes(), dtype="f4") if with_gl else picture
-    how = TRANSFORM.set_resample("nearest").set_swizzle("r")
+    how = TRANSFORM.replace(resample="nearest", swizzle="r")
     low, high = (0, 255) if dtype == "uint8" else (-128, 127)
     with pf.TextureConverter(gl_context if with_gl else None, backend if with_gl else None) as converter:
         found = converter.to_tensor(given, pf.Tensor.empty((1, 2, 4), dtype), how).download_to_array()

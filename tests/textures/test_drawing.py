@@ -25,9 +25,7 @@ def placed(values: Array, backend: str, ctx: Any) -> pf.Tensor:
     tensor = pf.Tensor.empty(values.shape)
     texture = ctx.texture((1, 1), 4)
     with pf.TextureConverter(ctx, backend) as converter:
-        converter.to_tensor(
-            texture, tensor, TRANSFORM if values.shape[-3] <= 4 else TRANSFORM.set_tensor_layout("NHWC")
-        )
+        converter.to_tensor(texture, tensor, TRANSFORM if values.shape[-3] <= 4 else TRANSFORM.replace(layout="NHWC"))
     tensor.upload(values)
     assert tensor.backend_type == backend
     return tensor
@@ -62,7 +60,7 @@ def test_pixel_for_pixel(draw: Any) -> None:
 
 
 def test_channels_last_without_a_batch(draw: Any) -> None:
-    np.testing.assert_allclose(draw(VALUES, BEFORE, TRANSFORM.set_tensor_layout("NHWC")), VALUES, atol=1e-6)
+    np.testing.assert_allclose(draw(VALUES, BEFORE, TRANSFORM.replace(layout="NHWC")), VALUES, atol=1e-6)
 
 
 def test_bytes_are_rounded_and_clamped(draw: Any) -> None:
@@ -92,7 +90,7 @@ def test_what_a_tensor_lacks(channels: int, draw: Any) -> None:
 
 
 def test_swizzle_and_normalization_are_undone(draw: Any) -> None:
-    how = TRANSFORM.set_swizzle("bgr").set_normalization([0.1, 0.2, 0.3], [2, 4, 0.5])
+    how = TRANSFORM.replace(swizzle="bgr", mean=[0.1, 0.2, 0.3], std=[2, 4, 0.5])
     normalized = (VALUES[..., 2::-1] - [0.1, 0.2, 0.3]) / [2, 4, 0.5]
     np.testing.assert_allclose(draw(planes(normalized), BEFORE, how)[..., :3], VALUES[..., :3], atol=1e-5)
 
@@ -124,26 +122,26 @@ REGIONS = [
 @pytest.mark.parametrize("region", REGIONS)
 @pytest.mark.parametrize("mode", ["linear", "nearest"])
 def test_only_the_region_changes(region: tuple[float, ...], mode: str, draw: Any) -> None:
-    drawn = draw(planes(VALUES), BEFORE, TRANSFORM.set_region(*region).set_resample(mode))
+    drawn = draw(planes(VALUES), BEFORE, TRANSFORM.replace(region=region, resample=mode))
     np.testing.assert_allclose(drawn, expected_in(region, VALUES, BEFORE, mode == "linear"), atol=2e-4)
 
 
 @pytest.mark.parametrize("region", [None, (2, 1, 7, 5), (-3, -2, 9, 8)])
 def test_an_origin_at_the_bottom(region: tuple[float, ...] | None, draw: Any) -> None:
     """The tensor's first row comes to lie in the texture's last."""
-    how = TRANSFORM.set_coord_origin("bottom_left")
-    drawn = draw(planes(VALUES), BEFORE, how.set_region(*region) if region else how)
+    how = TRANSFORM.replace(coord_origin="bottom_left")
+    drawn = draw(planes(VALUES), BEFORE, how.replace(region=region) if region else how)
     np.testing.assert_allclose(drawn[::-1], expected_in(region or (0, 0, 14, 9), VALUES, BEFORE[::-1]), atol=2e-4)
 
 
 def test_a_region_far_larger_than_any_viewport(draw: Any) -> None:
     region = (-50_000, -30_000, 100_000, 60_000)
-    drawn = draw(planes(VALUES), BEFORE, TRANSFORM.set_region(*region).set_resample("nearest"))
+    drawn = draw(planes(VALUES), BEFORE, TRANSFORM.replace(region=region, resample="nearest"))
     np.testing.assert_allclose(drawn, np.broadcast_to(VALUES[4, 7], drawn.shape), atol=1e-6)
 
 
 def test_there_and_back(draw: Any, backend: str, gl_context: Any) -> None:
-    how = TRANSFORM.set_normalization([0.4, 0.5, 0.6], 0.2).set_swizzle("bgr").set_coord_origin("bottom_left")
+    how = TRANSFORM.replace(mean=[0.4, 0.5, 0.6], std=0.2, swizzle="bgr", coord_origin="bottom_left")
     drawn = draw(planes(VALUES[..., :3]), BEFORE, how)
     x = pf.Tensor.empty((1, 3, 9, 14))
     with pf.TextureConverter(gl_context, backend) as converter:
@@ -191,7 +189,7 @@ def test_another_framebuffer_than_the_bound_one(backend: str, gl_context: Any, s
     other = gl_context.framebuffer([gl_context.texture((28, 18), 4)])
     y = placed(planes(VALUES[..., :1]), backend, gl_context)
     with pf.TextureConverter(gl_context) as converter:
-        converter.render_to_screen(y, TRANSFORM.set_resample("nearest"), framebuffer=other)
+        converter.render_to_screen(y, TRANSFORM.replace(resample="nearest"), framebuffer=other)
     assert not seen(screen)[..., :3].any()
     assert np.abs(seen(other)[..., :3] - VALUES[..., :1].repeat(2, 0).repeat(2, 1)).max() < 0.003
     assert gl_context.fbo.glo == screen.glo

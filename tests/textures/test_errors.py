@@ -47,9 +47,9 @@ def test_tensors_that_are_no_pictures(shape: Any, dtype: str, says: str, with_gl
 def test_the_other_layout_is_advised_where_it_fits(layout: str, other: str, shape: Any) -> None:
     tensor = pf.Tensor.empty(shape)
     tensor.name = "picture"
-    says = rf"'picture' .* as {layout} has . channels.*set_tensor_layout\(\"{other}\"\)"
+    says = rf"'picture' .* as {layout} has . channels.*layout=\"{other}\""
     with pytest.raises(pf.InputError, match=says):
-        pf.TextureConverter().to_tensor(PICTURE, tensor, TRANSFORM.set_tensor_layout(layout))
+        pf.TextureConverter().to_tensor(PICTURE, tensor, TRANSFORM.replace(layout=layout))
 
 
 def test_a_swizzle_must_name_every_channel(gl_context: Any) -> None:
@@ -58,34 +58,38 @@ def test_a_swizzle_must_name_every_channel(gl_context: Any) -> None:
         (pf.TextureConverter(), PICTURE),
     ):
         with pytest.raises(pf.InputError, match="'bgr' says nothing of channel 3"):
-            converter.to_tensor(texture, pf.Tensor.empty((4, 4, 5)), TRANSFORM.set_swizzle("bgr"))
+            converter.to_tensor(texture, pf.Tensor.empty((4, 4, 5)), TRANSFORM.replace(swizzle="bgr"))
 
 
 @pytest.mark.parametrize(
     "change",
     [
-        lambda: TRANSFORM.set_region(0, 0, 0, 4),
-        lambda: TRANSFORM.set_region(0, 0, 4, -1),
-        lambda: TRANSFORM.set_resample("cubic"),
-        lambda: TRANSFORM.set_swizzle("rgbx"),
-        lambda: TRANSFORM.set_swizzle(""),
-        lambda: TRANSFORM.set_swizzle("rgbar"),
-        lambda: TRANSFORM.set_coord_origin("middle"),
-        lambda: TRANSFORM.set_normalization(0.5, 0.0),
-        lambda: TRANSFORM.set_normalization(0.5, [1, 0, 1]),
-        lambda: TRANSFORM.set_normalization([1] * 5, 1),
-        lambda: TRANSFORM.set_normalization([], 1),
-        lambda: TRANSFORM.set_tensor_layout("CHW"),
-        lambda: TRANSFORM.set_region("a", 0, 1, 1),  # type: ignore[arg-type]
-        lambda: TRANSFORM.set_region(0, 0, float("nan"), 1),
-        lambda: TRANSFORM.set_region(0, None, 1, 1),  # type: ignore[arg-type]
-        lambda: TRANSFORM.set_swizzle(5),  # type: ignore[arg-type]
-        lambda: TRANSFORM.set_normalization("mean", 1),  # type: ignore[arg-type]
-        lambda: TRANSFORM.set_normalization(None, 1),  # type: ignore[arg-type]
-        lambda: TRANSFORM.set_normalization(0, float("nan")),
-        lambda: TRANSFORM.set_normalization([[1, 2], [3]], 1),  # type: ignore[list-item]
-        lambda: TRANSFORM.set_coord_origin(None),  # type: ignore[arg-type]
-        lambda: TRANSFORM.set_tensor_layout([]),  # type: ignore[arg-type]
+        lambda: TRANSFORM.replace(region=(0, 0, 0, 4)),
+        lambda: TRANSFORM.replace(region=(0, 0, 4, -1)),
+        lambda: TRANSFORM.replace(resample="cubic"),
+        lambda: TRANSFORM.replace(swizzle="rgbx"),
+        lambda: TRANSFORM.replace(swizzle=""),
+        lambda: TRANSFORM.replace(swizzle="rgbar"),
+        lambda: TRANSFORM.replace(coord_origin="middle"),
+        lambda: TRANSFORM.replace(mean=0.5, std=0.0),
+        lambda: TRANSFORM.replace(mean=0.5, std=[1, 0, 1]),
+        lambda: TRANSFORM.replace(mean=[1] * 5, std=1),
+        lambda: TRANSFORM.replace(mean=[], std=1),
+        lambda: TRANSFORM.replace(layout="CHW"),
+        lambda: TRANSFORM.replace(region=("a", 0, 1, 1)),
+        lambda: TRANSFORM.replace(region=(0, 0, float("nan"), 1)),
+        lambda: TRANSFORM.replace(region=(0, None, 1, 1)),
+        lambda: TRANSFORM.replace(swizzle=5),
+        lambda: TRANSFORM.replace(mean="mean", std=1),
+        lambda: TRANSFORM.replace(mean=None, std=1),
+        lambda: TRANSFORM.replace(mean=0, std=float("nan")),
+        lambda: TRANSFORM.replace(mean=[[1, 2], [3]], std=1),
+        lambda: TRANSFORM.replace(coord_origin=5),
+        lambda: TRANSFORM.replace(mean=0.5, range=(0, 255)),
+        lambda: TRANSFORM.replace(origin="bottom_left"),
+        lambda: TRANSFORM.replace(region=(1, 2, 3)),
+        lambda: TRANSFORM.replace(range=(0, 1, 2)),
+        lambda: TRANSFORM.replace(layout=[]),
     ],
 )
 def test_transforms(change: Callable[[], Any]) -> None:
@@ -94,7 +98,7 @@ def test_transforms(change: Callable[[], Any]) -> None:
 
 
 def test_setters_return_copies() -> None:
-    changed = TRANSFORM.set_region(1, 2, 3, 4).set_swizzle("bgr")
+    changed = TRANSFORM.replace(region=(1, 2, 3, 4), swizzle="bgr")
     assert TRANSFORM == pf.TextureTransform() != changed
     assert (changed.region, changed.swizzle) == ((1, 2, 3, 4), "bgr")
 
@@ -213,7 +217,7 @@ def test_arguments_of_other_types(with_gl: bool, gl_context: Any) -> None:
             with pytest.raises(pf.InputError, match=r"transform is a perframe\.TextureTransform, not "):
                 use()
     with pytest.raises(pf.InputError, match="mean has 2 numbers for the 3 channels"):
-        converter.to_tensor(texture, x, TRANSFORM.set_normalization((1, 2), 1))
+        converter.to_tensor(texture, x, TRANSFORM.replace(mean=(1, 2), std=1))
 
 
 @pytest.mark.parametrize("viewport", ["abcd", (1, 2, 3), (0, 0, -1, 4), (0.5, 0, 3, 3), 5])

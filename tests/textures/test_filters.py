@@ -33,7 +33,7 @@ def by_pillow(picture: Array, size: tuple[int, int], mode: str, region: Any = No
 @pytest.mark.parametrize("size", [(8, 6), (28, 14), (61, 45), (100, 9), (1, 1), (130, 99)])
 def test_filters_are_pillows(mode: str, size: tuple[int, int], sample: Any) -> None:
     """Shrunk, enlarged, or shrunk one way and enlarged the other. Ties of the box are Pillow's: 45 to 14, for one."""
-    values = sample(NOISE, (1, 3, size[1], size[0]), TRANSFORM.set_resample(mode))
+    values = sample(NOISE, (1, 3, size[1], size[0]), TRANSFORM.replace(resample=mode))
     expected = planes(by_pillow(NOISE, size, mode))
     np.testing.assert_allclose(values, expected, atol=2e-5)
     whole = np.asarray(Image.fromarray(NOISE).resize(size, PILLOW[mode])) / 255
@@ -45,20 +45,20 @@ def test_filters_are_pillows(mode: str, size: tuple[int, int], sample: Any) -> N
 def test_regions_and_origins(mode: str, sample: Any) -> None:
     """A region's filter reads beyond it, as Pillow's box does. The picture's top stays the top."""
     region = (3.5, 7.25, 50.0, 30.0)
-    how = TRANSFORM.set_resample(mode).set_region(*region)
+    how = TRANSFORM.replace(resample=mode, region=region)
     box = (region[0], region[1], region[0] + region[2], region[1] + region[3])
     expected = planes(by_pillow(NOISE, (11, 8), mode, box))
     np.testing.assert_allclose(sample(NOISE, (1, 3, 8, 11), how), expected, atol=2e-5)
-    flipped = sample(NOISE[::-1].copy(), (1, 3, 8, 11), how.set_coord_origin("bottom_left"))
+    flipped = sample(NOISE[::-1].copy(), (1, 3, 8, 11), how.replace(coord_origin="bottom_left"))
     np.testing.assert_allclose(flipped, expected, atol=2e-5)
 
 
 @pytest.mark.parametrize("mode", PILLOW)
 def test_regions_beyond_the_edge(mode: str, sample: Any) -> None:
     """Elements wholly outside repeat the pixel at the edge."""
-    values = sample(NOISE, (1, 3, 4, 5), TRANSFORM.set_resample(mode).set_region(-500, -400, 50, 40))
+    values = sample(NOISE, (1, 3, 4, 5), TRANSFORM.replace(resample=mode, region=(-500, -400, 50, 40)))
     np.testing.assert_allclose(values, np.broadcast_to(NOISE[0, 0][:, None, None] / 255, values.shape), atol=1e-5)
-    values = sample(NOISE, (1, 3, 4, 5), TRANSFORM.set_resample(mode).set_region(500, 400, 50, 40))
+    values = sample(NOISE, (1, 3, 4, 5), TRANSFORM.replace(resample=mode, region=(500, 400, 50, 40)))
     np.testing.assert_allclose(values, np.broadcast_to(NOISE[-1, -1][:, None, None] / 255, values.shape), atol=1e-5)
 
 
@@ -67,7 +67,7 @@ def test_a_large_picture_does_not_alias(sample: Any) -> None:
     stripes = np.zeros((1080, 1920, 1), np.uint8)
     stripes[:, ::2] = 255
     for mode in PILLOW:
-        values = sample(stripes, (1, 1, 144, 256), TRANSFORM.set_resample(mode))
+        values = sample(stripes, (1, 1, 144, 256), TRANSFORM.replace(resample=mode))
         expected = by_pillow(stripes, (256, 144), mode)
         assert np.abs(values - planes(expected)).max() <= 1 / 255
         assert np.abs(values - 0.5).max() < 0.1
@@ -81,7 +81,7 @@ def test_moving_regions_share_a_pass(backend: str, gl_context: Any) -> None:
     with pf.TextureConverter(gl_context, backend) as converter:
         for _ in range(2):
             for left in (0, 3.25, 20):
-                how = TRANSFORM.set_resample("antialias").set_region(left, 2, 36, 40)
+                how = TRANSFORM.replace(resample="antialias", region=(left, 2, 36, 40))
                 converter.to_tensor(texture, x, how)
                 expected = planes(by_pillow(NOISE, (6, 5), "antialias", (left, 2, left + 36, 42)))
                 np.testing.assert_allclose(x.download_to_array(), expected, atol=2e-5)
@@ -105,7 +105,7 @@ PICTURE = RANDOM.integers(0, 256, (32, 64, 4), np.uint8)
 
 @pytest.mark.parametrize("with_gl", [True, False], ids=["texture", "array"])
 def test_mipmaps(with_gl: bool, backend: str, gl_context: Any, mipmapped: Any) -> None:
-    how, x = TRANSFORM.set_resample("mipmap"), pf.Tensor.empty((1, 4, 8, 16))
+    how, x = TRANSFORM.replace(resample="mipmap"), pf.Tensor.empty((1, 4, 8, 16))
     given = mipmapped if with_gl else PICTURE
     with pf.TextureConverter(gl_context, backend) as converter:
         level = converter.to_tensor(given, x, how).download_to_array()
@@ -127,4 +127,4 @@ def test_textures_without_a_mipmap(backend: str, gl_context: Any) -> None:
         pf.TextureConverter(gl_context, backend) as converter,
         pytest.raises(pf.InputError, match=r"no mipmap: call texture\.build_mipmaps\(\)"),
     ):
-        converter.to_tensor(texture, pf.Tensor.empty((1, 4, 8, 16)), TRANSFORM.set_resample("mipmap"))
+        converter.to_tensor(texture, pf.Tensor.empty((1, 4, 8, 16)), TRANSFORM.replace(resample="mipmap"))

@@ -33,9 +33,9 @@ def by_pillow(picture: Any, size: tuple[int, int], at: tuple[int, int], whole: t
 @pytest.mark.parametrize("origin", ["top_left", "bottom_left"])
 def test_a_picture_keeps_its_proportions(align: str, tall: bool, origin: str, sample: Any) -> None:
     picture = np.ascontiguousarray(WIDE.swapaxes(0, 1)) if tall else WIDE
-    how = TRANSFORM.set_letterbox(GREY, align).set_resample("antialias").set_coord_origin(origin)
+    how = TRANSFORM.replace(letterbox=GREY, letterbox_align=align, resample="antialias", coord_origin=origin)
     given = picture if origin == "top_left" else picture[::-1].copy()
-    values = sample(given, (1, 3, 20, 20), how.set_normalization(0.5, 0.25))
+    values = sample(given, (1, 3, 20, 20), how.replace(mean=0.5, std=0.25))
     free = 6 if align == "center" else 0  # 80 x 30 becomes 20 x 8 (7.5 rounded up)
     at, size = ((free, 0), (8, 20)) if tall else ((0, free), (20, 8))
     np.testing.assert_allclose(values, (planes(by_pillow(picture, size, at, (20, 20))) - 0.5) * 4, atol=1e-4)
@@ -43,8 +43,8 @@ def test_a_picture_keeps_its_proportions(align: str, tall: bool, origin: str, sa
 
 @pytest.mark.parametrize("mode", ["nearest", "linear"])
 def test_a_color_and_a_region(mode: str, sample: Any) -> None:
-    how = TRANSFORM.set_letterbox((1, 0, 0.5)).set_region(10, 4, 12, 6).set_resample(mode)
-    values = sample(WIDE, (12, 12, 3), how.set_tensor_layout("NHWC").set_swizzle("bgr"))
+    how = TRANSFORM.replace(letterbox=(1, 0, 0.5), region=(10, 4, 12, 6), resample=mode)
+    values = sample(WIDE, (12, 12, 3), how.replace(layout="NHWC", swizzle="bgr"))
     np.testing.assert_allclose(values[3:9], WIDE[4:10, 10:22, ::-1] / 255, atol=1e-6)
     np.testing.assert_allclose(values[:3], np.broadcast_to([0.5, 0, 1], (3, 12, 3)), atol=1e-6)
     np.testing.assert_allclose(values[9:], np.broadcast_to([0.5, 0, 1], (3, 12, 3)), atol=1e-6)
@@ -54,7 +54,7 @@ def test_the_way_back() -> None:
     """A mark in the picture is where its place in the tensor maps to, and the other way round."""
     picture = np.zeros((300, 800, 1), np.float32)
     picture[200:220, 500:540] = 1
-    how = TRANSFORM.set_letterbox().set_resample("area")
+    how = TRANSFORM.replace(letterbox=0.0, resample="area")
     values = pf.TextureConverter().to_tensor(picture, pf.Tensor.empty((1, 1, 200, 200)), how).download_to_array()[0, 0]
     rows, columns = np.nonzero(values > 0.5)
     found = [columns.min(), rows.min(), columns.max() + 1, rows.max() + 1]
@@ -68,15 +68,15 @@ def test_the_way_back() -> None:
 
 
 def test_mappings_of_regions_and_layouts() -> None:
-    how = TRANSFORM.set_region(100, 50, 64, 32)
-    mapping = how.set_tensor_layout("NHWC").mapping((640, 480), pf.Tensor.empty((1, 16, 16, 3)))
+    how = TRANSFORM.replace(region=(100, 50, 64, 32))
+    mapping = how.replace(layout="NHWC").mapping((640, 480), pf.Tensor.empty((1, 16, 16, 3)))
     np.testing.assert_allclose(mapping.to_picture([[0, 0], [16, 16], [8, 8]]), [[100, 50], [164, 82], [132, 66]])
     assert mapping.scale == (4, 2)
 
 
 def test_drawing_leaves_out_the_filled_rest(backend: str, gl_context: Any) -> None:
     """A mask that a network made of a letterboxed picture comes to lie over the picture."""
-    how = TRANSFORM.set_letterbox(0.3).set_swizzle("rgb").set_coord_origin("bottom_left")
+    how = TRANSFORM.replace(letterbox=0.3, swizzle="rgb", coord_origin="bottom_left")
     picture = np.zeros((30, 80, 4), np.uint8)
     picture[5:12, 20:60, :3] = 200
     texture = gl_context.texture((80, 30), 4, picture.tobytes())
@@ -93,9 +93,9 @@ def test_drawing_leaves_out_the_filled_rest(backend: str, gl_context: Any) -> No
 @pytest.mark.parametrize(
     ("wrong", "says"),
     [
-        (lambda: TRANSFORM.set_letterbox((1, 2)), "one number for grey, or three"),
-        (lambda: TRANSFORM.set_letterbox("grey"), "must be finite"),  # type: ignore[arg-type]
-        (lambda: TRANSFORM.set_letterbox(0, "left"), "align is one of center, top_left"),
+        (lambda: TRANSFORM.replace(letterbox=(1, 2)), "one number for grey, or three"),
+        (lambda: TRANSFORM.replace(letterbox="grey"), "must be finite"),
+        (lambda: TRANSFORM.replace(letterbox=0, letterbox_align="left"), "letterbox_align is one of center, top_left"),
         (lambda: TRANSFORM.mapping((0, 4), (3, 4, 4)), "width and its height"),
         (lambda: TRANSFORM.mapping(SIZE, (4, 4)), "rank 3 or 4"),
         (lambda: TRANSFORM.mapping(SIZE, (1, 3, 0, 4)), "of known size"),

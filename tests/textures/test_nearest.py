@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import perframe as pf
 from perframe.textures.nearest import Row
 
-NEAREST = pf.TextureTransform().set_resample("nearest")
+NEAREST = pf.TextureTransform(resample="nearest")
 SIZES = [
     ((8, 8), (4, 4)),
     ((8, 8), (16, 16)),
@@ -33,8 +33,8 @@ def picture_of(size: tuple[int, int]) -> Any:
 
 
 def transform(origin: str, region: Any) -> pf.TextureTransform:
-    how = NEAREST.set_coord_origin(origin)
-    return how.set_region(*region).set_letterbox(0.5, "top_left") if region else how
+    how = NEAREST.replace(coord_origin=origin)
+    return how.replace(region=region, letterbox=0.5, letterbox_align="top_left") if region else how
 
 
 @pytest.mark.parametrize(("size", "out"), SIZES)

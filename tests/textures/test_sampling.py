@@ -92,7 +92,7 @@ def test_pixel_for_pixel(sample: Any) -> None:
 
 
 def test_channels_last(sample: Any) -> None:
-    values = sample(PICTURE, (1, 13, 17, 3), TRANSFORM.set_tensor_layout("NHWC"))
+    values = sample(PICTURE, (1, 13, 17, 3), TRANSFORM.replace(layout="NHWC"))
     np.testing.assert_allclose(values[0], PICTURE[..., :3] / 255, atol=1e-6)
 
 
@@ -111,7 +111,7 @@ def test_components_and_dtypes(components: int, dtype: Any, sample: Any) -> None
 @pytest.mark.parametrize("mode", ["linear", "nearest"])
 def test_resampling(size: tuple[int, int], mode: str, sample: Any) -> None:
     expected = by_hand(PICTURE, size, (0, 0, 17, 13), mode == "linear")[..., :3] / 255
-    values = sample(PICTURE, (1, 3, size[1], size[0]), TRANSFORM.set_resample(mode))
+    values = sample(PICTURE, (1, 3, size[1], size[0]), TRANSFORM.replace(resample=mode))
     np.testing.assert_allclose(values, planes(expected), atol=2e-4)
 
 
@@ -130,48 +130,44 @@ def test_enlarging_is_as_pillow_does_it(sample: Any) -> None:
 def test_regions(region: tuple[float, float, float, float], mode: str, sample: Any) -> None:
     """Parts of a picture. Beyond its edges, the texels of the edge repeat."""
     expected = by_hand(PICTURE, (7, 6), region, mode == "linear")[..., :3] / 255
-    how = TRANSFORM.set_region(*region).set_resample(mode)
+    how = TRANSFORM.replace(region=region, resample=mode)
     np.testing.assert_allclose(sample(PICTURE, (1, 3, 6, 7), how), planes(expected), atol=2e-4)
 
 
 @pytest.mark.parametrize("swizzle", ["bgr", "a", "rrr", "gbar", "bg"])
 def test_swizzles(swizzle: str, sample: Any) -> None:
     channels = ["rgba".index(name) for name in swizzle]
-    values = sample(PICTURE, (1, len(swizzle), 13, 17), TRANSFORM.set_swizzle(swizzle))
+    values = sample(PICTURE, (1, len(swizzle), 13, 17), TRANSFORM.replace(swizzle=swizzle))
     np.testing.assert_allclose(values, planes(PICTURE[..., channels]) / 255, atol=1e-6)
 
 
 def test_the_first_row_is_the_top_wherever_the_origin(sample: Any) -> None:
     """In a texture that GL drew, the first row of texels is the lowest. Regions still count from the top."""
-    how = TRANSFORM.set_coord_origin("bottom_left")
+    how = TRANSFORM.replace(coord_origin="bottom_left")
     upright = PICTURE[::-1]
     np.testing.assert_allclose(sample(PICTURE, (1, 3, 13, 17), how), planes(upright[..., :3]) / 255, atol=1e-6)
-    part = sample(PICTURE, (1, 3, 4, 5), how.set_region(2, 1, 5, 4))
+    part = sample(PICTURE, (1, 3, 4, 5), how.replace(region=(2, 1, 5, 4)))
     np.testing.assert_allclose(part, planes(upright[1:5, 2:7, :3]) / 255, atol=1e-6)
     expected = by_hand(upright, (5, 4), (-3.5, -2, 11, 20), True)[..., :3] / 255
-    values = sample(PICTURE, (1, 3, 4, 5), how.set_region(-3.5, -2, 11, 20))
+    values = sample(PICTURE, (1, 3, 4, 5), how.replace(region=(-3.5, -2, 11, 20)))
     np.testing.assert_allclose(values, planes(expected), atol=2e-4)
 
 
 def test_normalization_per_channel_of_the_tensor(sample: Any) -> None:
     mean, std = np.array([0.485, 0.456, 0.406]), np.array([0.229, 0.224, 0.225])
-    how = TRANSFORM.set_normalization(mean, std).set_swizzle("bgr")
+    how = TRANSFORM.replace(mean=mean, std=std, swizzle="bgr")
     expected = planes((PICTURE[..., 2::-1] / 255 - mean) / std)
     np.testing.assert_allclose(sample(PICTURE, (1, 3, 13, 17), how), expected, atol=2e-5)
     np.testing.assert_allclose(
-        sample(PICTURE, (1, 3, 13, 17), TRANSFORM.set_normalization(0.5, 0.25)),
+        sample(PICTURE, (1, 3, 13, 17), TRANSFORM.replace(mean=0.5, std=0.25)),
         planes(PICTURE[..., :3] / 255 - 0.5) * 4,
         atol=2e-5,
     )
 
 
 def test_all_at_once(sample: Any) -> None:
-    how = (
-        TRANSFORM.set_region(1.5, -2, 9, 11)
-        .set_coord_origin("bottom_left")
-        .set_swizzle("gr")
-        .set_normalization([0.1, 0.2], [2, 4])
-        .set_tensor_layout("NHWC")
+    how = TRANSFORM.replace(
+        region=(1.5, -2, 9, 11), coord_origin="bottom_left", swizzle="gr", mean=[0.1, 0.2], std=[2, 4], layout="NHWC"
     )
     expected = (by_hand(PICTURE[::-1], (8, 9), (1.5, -2, 9, 11), True)[..., [1, 0]] / 255 - [0.1, 0.2]) / [2, 4]
     np.testing.assert_allclose(sample(PICTURE, (9, 8, 2), how), expected, atol=2e-4)
@@ -205,7 +201,7 @@ def test_one_converter_for_many(backend: str, gl_context: Any) -> None:
         for _ in range(2):
             for texture, picture in ((first, PICTURE), (second, 255 - PICTURE)):
                 for x, left in zip(tensors, (1, 4), strict=True):
-                    converter.to_tensor(texture, x, TRANSFORM.set_region(left, 2, 5, 6))
+                    converter.to_tensor(texture, x, TRANSFORM.replace(region=(left, 2, 5, 6)))
                     part = picture[2:8, left : left + 5, :3] / 255
                     np.testing.assert_allclose(x.download_to_array(), planes(part), atol=1e-6)
         np.testing.assert_allclose(

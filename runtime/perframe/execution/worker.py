@@ -10,8 +10,8 @@ from typing import IO, Any, TypeVar, overload
 
 from numpy.typing import NDArray
 
-from perframe.backends import backend_type as backend_type_of
 from perframe.backends import (
+    BackendName,
     evaluator,
     expect_kernels,
     host_runner,
@@ -21,6 +21,7 @@ from perframe.backends import (
     settle_kernels,
     waiting_for_kernels,
 )
+from perframe.backends import backend_type as backend_type_of
 from perframe.backends.precision import Precision
 from perframe.backends.protocol import Guarding
 from perframe.errors import ClosedError, InputError
@@ -58,6 +59,9 @@ class Worker:
     `model` is a Model, or anything that `load` takes. An input whose dtype differs from the declared one is converted
     if that changes no value, or with `cast` in any case.
 
+    `backend` is a BackendType or its name. "auto" is gpu_compute or gpu_pixel on a real GPU, and the CPU where OpenGL
+    is emulated or absent.
+
     `ctx` is the caller's moderngl context (a GPU worker without one makes its own, headless). With `strict`, a
     layer that cannot run on the backend raises FallbackError instead of running on the CPU; shape arithmetic may
     always run there. A `check` compares each layer of each run with its definition. PERFRAME_CHECK=1 in the environment
@@ -70,7 +74,7 @@ class Worker:
     def __init__(
         self,
         model: Model | str | Path | bytes | IO[bytes] | Any,
-        backend_type: BackendType | str = BackendType.CPU,
+        backend: BackendName = BackendType.CPU,
         ctx: Any = None,
         strict: bool = False,
         check: LayerCheck | None = None,
@@ -84,7 +88,7 @@ class Worker:
             model.check_file()
         self.model = model
         self._lock = new_lock()
-        self.backend_type = backend_type_of(backend_type)
+        self.backend_type = backend_type_of(backend, ctx)
         self._closed = False
         precision = Precision(weights, activations)
         with waiting_for_kernels(check is not None or checks.enabled()):
@@ -95,8 +99,7 @@ class Worker:
             expect_kernels()
         evaluate = evaluator()
         if check is None and checks.enabled():
-            limit = HALVES if precision.has_halves else FLOATS
-            check = LayerCheck(evaluate, self.backend_type, strict=True, limit=limit)
+            check = LayerCheck(evaluate, self.backend_type, True, HALVES if precision.has_halves else FLOATS)
         self._check = check
         opened = self._backend, self._host, evaluate, host_runner()
         machine = Machine(*opened, self._prepare, ControlPart, job_scheduler(), strict, check)
@@ -224,9 +227,7 @@ class Worker:
         return self.ready
 
     def _plan_and_run(self, values: Values) -> Iterator[int | None]:
-        """Make the plan, and run it layer by layer. Yields 0 and then the number of the run. If kernels are compiling
-        then, yields None until they are compiled, and runs again.
-        """
+        """Make the plan, and run it, again once kernels are compiled. Yields 0, the run's number, or None to wait."""
         steps = self.parts.plan_ahead(dict(values))
         while True:
             with self._lock:

@@ -9,7 +9,7 @@ class SurfaceTexture:
     """A texture with what was drawn into a framebuffer, so that a network sees the scene that the app draws.
 
     `ctx` is the moderngl context, and `size` the framebuffer's width and height. The first row is the bottom one. A
-    region of it is `TextureTransform().set_coord_origin("bottom_left").set_region(x, y, width, height)`.
+    region of it is `TextureTransform(coord_origin="bottom_left", region=(x, y, width, height))`.
     """
 
     def __init__(self, ctx: Any, size: tuple[int, int]) -> None:

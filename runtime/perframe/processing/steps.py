@@ -54,8 +54,8 @@ class ModelStep:
         self._rows_last = len(dims) >= 3 and dims[-1] not in _CHANNELS  # the channels come first
         self._dims = dims
         mean, std = (tuple(number / settings.scale for number in given) for given in (settings.mean, settings.std))
-        how = TextureTransform().set_tensor_layout("NCHW" if self._rows_last else "NHWC").set_resample("antialias")
-        self._how = how.set_normalization(_each(mean), _each(std))
+        how = TextureTransform(layout="NCHW" if self._rows_last else "NHWC", resample="antialias")
+        self._how = how.replace(mean=_each(mean), std=_each(std))
         self._converter = TextureConverter()
         self._worker = Worker(model, settings.backend)
         self._keeps_outputs = settings.suffix == ".npz"
@@ -98,7 +98,7 @@ class ModelStep:
             return None
         drawn = np.zeros((*size, 3), np.uint8)
         values = array.astype(np.float32) if array.dtype == np.float16 else array
-        self._converter.to_texture(Tensor(values[None]), drawn, self._how.set_broadcast())
+        self._converter.to_texture(Tensor(values[None]), drawn, self._how.replace(broadcast=True))
         return drawn
 
     def release(self) -> None:

@@ -132,6 +132,10 @@ class Tensor:
             FrameState.blocking("Tensor.download_to_array()")
         return storage.download(self.shape, self.dtype)
 
+    def numpy(self) -> Array:
+        """Return a copy of the values as an ndarray, like `download_to_array`. Blocks until the values exist."""
+        return self.download_to_array()
+
     def readback_and_clone(self) -> Tensor:
         """Return a copy in host memory that the caller owns. Blocks until the values exist."""
         return Tensor(self.download_to_array(), self.dtype)

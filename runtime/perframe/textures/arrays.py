@@ -50,8 +50,9 @@ def sample(picture: Array, how: TextureTransform, dims: Dims, dtype: DataType) -
     box[..., :3], box[..., 3] = 0, 1  # GL fills missing channels like this
     box[..., : inner.shape[2]] = inner
     result = _converted(colors, how.color_conversion)[..., how.channels_of(channels)]
-    result -= np.array(how.each(how.mean)[:channels], np.float32)
-    result *= np.array([1 / s for s in how.each(how.std)[:channels]], np.float32)
+    mean, std = map(how.each, how.normalization())
+    result -= np.array(mean[:channels], np.float32)
+    result *= np.array([1 / s for s in std[:channels]], np.float32)
     if dtype in WHOLE_RANGES:
         low, high = WHOLE_RANGES[dtype]
         whole = np.rint(result * 255 + low)

@@ -6,14 +6,13 @@ It is one pass, or two where a filter resamples.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from perframe.backends import BackendName, texture_passes
 from perframe.backends import backend_type as backend_type_of
-from perframe.backends import texture_passes
 from perframe.errors import ClosedError, InputError
 from perframe.tensor import BackendType, Storage, Tensor
 from perframe.tensor.readback import FrameState
@@ -40,7 +39,7 @@ class TextureConverter:
     context has no compute shaders.
     """
 
-    def __init__(self, ctx: Any = None, backend: BackendType | str | None = None) -> None:
+    def __init__(self, ctx: Any = None, backend: BackendName | None = None) -> None:
         self._passes = texture_passes(ctx) if ctx is not None else None
         self._closed = False
         self._backend = backend_type_of(backend) if backend is not None else None
@@ -150,11 +149,11 @@ class TextureConverter:
         A region and a letterbox belong to another picture, and do not count here.
         """
         self._check_open()
-        how = _transform(transform).set_coord_origin("bottom_left")
+        how = _transform(transform).replace(coord_origin="bottom_left")
         dims = how.dims(tensor)
         passes = self._require_passes()
         area = _area(viewport) if viewport is not None else passes.viewport(framebuffer)
-        moved = replace(how, region=None, letterbox=None)
+        moved = how.replace(region=None, letterbox=None)
         self._draw(tensor, framebuffer, moved, (area[2], area[3]), dims, area)
 
     def _draw(

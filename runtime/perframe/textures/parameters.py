@@ -63,12 +63,13 @@ def is_filtered(how: TextureTransform) -> bool:
 def _element_params(how: TextureTransform, box: tuple[int, ...], dims: Dims, dtype: DataType) -> dict[str, Any]:
     """What becomes of a colour, and what fills the letterbox."""
     channels, height, width = dims
+    mean, std = how.normalization()
     return {
         "box": box,
         "padding": (*(how.letterbox or (0.0, 0.0, 0.0)), 1.0),
         "swizzle": how.channels_of(4),
-        "mean": how.each(how.mean),
-        "factor": [1.0 / s for s in how.each(how.std)],
+        "mean": how.each(mean),
+        "factor": [1.0 / s for s in how.each(std)],
         "channels": channels,
         "height": height,
         "width": width,
@@ -92,7 +93,7 @@ def drawing_params(
         swizzle[CHANNELS.index(name)] = index
     if channels == 1 and how.swizzle == "rgba":  # grey
         swizzle[:3] = [0, 0, 0]
-    means, deviations = how.each(how.mean), how.each(how.std)
+    means, deviations = map(how.each, how.normalization())
     params = {
         "origin": (x - left * across, first + h + top * down if flipped else first - top * down),
         "scale": (wide / w, -high / h if flipped else high / h),

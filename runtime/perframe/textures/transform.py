@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -18,114 +18,113 @@ CHANNELS = "rgba"
 RESAMPLING = ("linear", "nearest", "mipmap", *FILTERS)
 COLOR_CONVERSIONS = ("none", "srgb_to_linear", "linear_to_srgb")
 ALIGNMENTS = ("center", "top_left")
+ORIGINS = ("top_left", "bottom_left")
+LAYOUTS = ("NCHW", "NHWC")
 # A tensor of these holds whole numbers: 255 times a value, from the lowest to the highest.
 WHOLE_RANGES = {DataType.UINT8: (0, 255), DataType.INT8: (-128, 127)}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class TextureTransform:
-    """The relation between a texture's pixels and a tensor's elements. Each setter returns a changed copy.
+    """The relation between a texture's pixels and a tensor's elements. It is frozen: `replace` returns a changed copy.
 
     A tensor's first row is always the picture's top. Pixels are 0..1 for the usual texture formats.
+
+    - `region`: the part of the texture to use, as x, y, width and height in pixels from the picture's top left. It may
+      reach over the edge. By default the whole texture.
+    - `resample`: how pixels become elements where sizes differ. "linear" (the default) mixes the four nearest pixels,
+      "nearest" takes one; both skip pixels when they shrink. "area", "antialias" and "bicubic" read all pixels under an
+      element: they are Pillow's BOX, BILINEAR and BICUBIC. "mipmap" mixes two levels of the mipmap that the caller has
+      built: it reads eight pixels an element, and is rougher. Drawing a tensor is "nearest" or else "linear".
+    - `letterbox`: keep the picture's proportions, and fill the rest with this color (grey, or r, g, b). It is a pixel,
+      0..1, and normalized like the others. `letterbox_align` is "center" or "top_left". `mapping` brings what a network
+      found back to the picture. Drawing a tensor leaves out the filled rest. By default the picture is stretched.
+    - `mean` and `std`: element = (pixel - mean) / std, one number for all channels or one for each. Drawing undoes it.
+    - `range`: bring pixels of 0..1 to low..high instead, as (0, 255) or (-1, 1).
+    - `swizzle`: the texture's channel for each channel of the tensor: "rgba" (the default), "bgr", "a", ...
+    - `broadcast`: repeat the last channel where one side has more. A swizzle "r" then fills three channels of a tensor,
+      and a tensor of one channel is drawn into all four channels of a texture.
+    - `write_mask`: the texture's channels that drawing may change: "rgba" (the default), "rgb", "a", ...
+    - `coord_origin`: where in the picture the texture's first row of texels lies. "top_left": at the top, as in an
+      uploaded array. "bottom_left": at the bottom, as GL draws. By default "top_left".
+    - `color_conversion`: convert colors, but not alpha: "srgb_to_linear", "linear_to_srgb", or "none" (the default). It
+      comes after resampling and before normalization. Drawing undoes it.
+    - `layout`: the tensor's layout, "NCHW" (the default) or "NHWC".
+
+    Raises InputError for values that do not fit.
     """
 
-    region: tuple[float, float, float, float] | None = None
-    resample: str = "linear"
-    swizzle: str = "rgba"
-    coord_origin: str = "top_left"
-    mean: tuple[float, ...] = (0.0,)
-    std: tuple[float, ...] = (1.0,)
-    layout: str = "NCHW"
-    letterbox: tuple[float, float, float] | None = None
-    letterbox_align: str = "center"
-    color_conversion: str = "none"
-    broadcast: bool = False
-    write_mask: str = "rgba"
+    region: tuple[float, float, float, float] | None
+    resample: str
+    letterbox: tuple[float, float, float] | None
+    letterbox_align: str
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+    range: tuple[float, float] | None
+    swizzle: str
+    broadcast: bool
+    write_mask: str
+    coord_origin: str | None
+    color_conversion: str
+    layout: str
 
-    def set_region(self, x: float, y: float, width: float, height: float) -> TextureTransform:
-        """Use only this part of the texture, in pixels from the picture's top left. It may reach over the edge."""
-        left, top, wide, high = (_number("a region's", number) for number in (x, y, width, height))
-        if wide <= 0 or high <= 0:
-            raise InputError(f"a region must have a size, not {width} x {height}")
-        return replace(self, region=(left, top, wide, high))
+    def __init__(
+        self,
+        *,
+        region: Sequence[float] | None = None,
+        resample: str = "linear",
+        letterbox: float | Sequence[float] | None = None,
+        letterbox_align: str = "center",
+        mean: float | Sequence[float] = 0.0,
+        std: float | Sequence[float] = 1.0,
+        range: tuple[float, float] | None = None,
+        swizzle: str = "rgba",
+        broadcast: bool = False,
+        write_mask: str = "rgba",
+        coord_origin: str | None = None,
+        color_conversion: str = "none",
+        layout: str = "NCHW",
+    ) -> None:
+        checked = {
+            "region": None if region is None else _region(region),
+            "resample": _one_of("resample", resample, RESAMPLING),
+            "letterbox": None if letterbox is None else _color(letterbox),
+            "letterbox_align": _one_of("letterbox_align", letterbox_align, ALIGNMENTS),
+            "mean": _floats("mean", mean),
+            "std": _floats("std", std),
+            "range": None if range is None else _range(range),
+            "swizzle": _channels("swizzle", swizzle),
+            "broadcast": bool(broadcast),
+            "write_mask": _channels("write_mask", write_mask),
+            "coord_origin": None if coord_origin is None else _one_of("coord_origin", coord_origin, ORIGINS),
+            "color_conversion": _one_of("color_conversion", color_conversion, COLOR_CONVERSIONS),
+            "layout": _one_of("layout", layout, LAYOUTS),
+        }
+        if range is not None and (checked["mean"], checked["std"]) != ((0.0,), (1.0,)):
+            raise InputError("give range, or mean and std: both say how pixels become elements")
+        for name, value in checked.items():
+            object.__setattr__(self, name, value)
 
-    def set_resample(self, mode: str) -> TextureTransform:
-        """Choose how pixels become elements where sizes differ.
-
-        - "linear" (the default) mixes the four nearest pixels, "nearest" takes one. Both skip pixels when they shrink.
-        - "area", "antialias" and "bicubic" read all pixels under an element. They are Pillow's BOX, BILINEAR and
-          BICUBIC: the plain average; the smooth one that torchvision's `antialias=True` makes; and a sharper one.
-        - "mipmap" mixes two levels of the texture's mipmap, which the caller has built. It reads eight pixels an
-          element however much it shrinks, and is rougher than the filters.
-
-        Drawing a tensor is "nearest", or else "linear".
+    def replace(self, **changes: Any) -> TextureTransform:
+        """Return a copy with these settings changed: `how.replace(region=box)`. A range replaces mean and std, and mean
+        or std replaces a range. Raises InputError.
         """
-        return replace(self, resample=_one_of("resample", mode, RESAMPLING))
+        unknown = ", ".join(sorted(changes.keys() - {field.name for field in fields(self)}))
+        if unknown:
+            known = ", ".join(field.name for field in fields(self))
+            raise InputError(f"a TextureTransform has no setting {unknown}; it has {known}")
+        if changes.get("range") is not None:
+            changes = {"mean": 0.0, "std": 1.0, **changes}
+        elif "mean" in changes or "std" in changes:
+            changes = {"range": None, **changes}
+        return replace(self, **changes)
 
-    def set_letterbox(self, color: float | Sequence[float] = 0.0, align: str = "center") -> TextureTransform:
-        """Keep the picture's proportions: fit it into the tensor, and fill the rest with a colour (grey, or r, g, b).
-
-        The colour is a pixel, 0..1: it is normalised with the others. `align` is "center" or "top_left". `mapping`
-        brings what a network found back to the picture. Drawing a tensor leaves out the filled rest.
-        """
-        numbers = tuple(_number("a colour's", v) for v in np.ravel(np.asarray(color, object)))
-        if len(numbers) not in (1, 3):
-            raise InputError(f"a letterbox has one number for grey, or three for r, g and b, not {color!r}")
-        align = _one_of("a letterbox's align", align, ALIGNMENTS)
-        red, green, blue = numbers if len(numbers) == 3 else numbers * 3
-        return replace(self, letterbox=(red, green, blue), letterbox_align=align)
-
-    def set_color_conversion(self, conversion: str) -> TextureTransform:
-        """Convert colours, but not alpha: "srgb_to_linear", "linear_to_srgb", or "none" (the default).
-
-        A tensor's elements are converted after resampling and before normalisation. Drawing undoes it.
-        """
-        return replace(self, color_conversion=_one_of("color_conversion", conversion, COLOR_CONVERSIONS))
-
-    def set_broadcast(self, on: bool = True) -> TextureTransform:
-        """Repeat the last channel where one side has more: a swizzle "r" fills three channels of a tensor, and a
-        tensor of one channel is drawn into all four channels of a texture.
-        """
-        return replace(self, broadcast=bool(on))
-
-    def set_write_mask(self, channels: str) -> TextureTransform:
-        """Name the texture's channels that drawing may change: "rgba" (the default), "rgb", "a", ..."""
-        if not isinstance(channels, str) or not channels or set(channels) - set(CHANNELS):
-            raise InputError(f"a write mask names some of r, g, b and a, not {channels!r}")
-        return replace(self, write_mask=channels)
-
-    def set_swizzle(self, channels: str) -> TextureTransform:
-        """Name the texture's channel for each channel of the tensor: "rgba" (the default), "bgr", "a", ..."""
-        if not isinstance(channels, str) or not 1 <= len(channels) <= 4 or set(channels) - set(CHANNELS):
-            raise InputError(f"a swizzle names one to four of r, g, b and a, not {channels!r}")
-        return replace(self, swizzle=channels)
-
-    def set_coord_origin(self, origin: str) -> TextureTransform:
-        """Say where in the picture the texture's first row of texels lies.
-
-        "top_left" (the default): at the top, as in an uploaded array. "bottom_left": at the bottom, as GL draws.
-        """
-        return replace(self, coord_origin=_one_of("coord_origin", origin, ("top_left", "bottom_left")))
-
-    def set_normalization(self, mean: float | Sequence[float], std: float | Sequence[float]) -> TextureTransform:
-        """Compute element = (pixel - mean) / std, with one number for all channels or one for each. Drawing a tensor
-        undoes it.
-        """
-        means, deviations = _floats("mean", mean), _floats("std", std)
-        if 0.0 in deviations:
-            raise InputError("std must not be 0")
-        return replace(self, mean=means, std=deviations)
-
-    def set_range(self, low: float, high: float) -> TextureTransform:
-        """Bring pixels of 0..1 to low..high: (0, 255) or (-1, 1), for instance. It replaces the normalization."""
-        bottom, top = _number("a range's", low), _number("a range's", high)
-        if bottom == top:
-            raise InputError(f"a range needs two different numbers, not {low} twice")
-        return self.set_normalization(-bottom / (top - bottom), 1 / (top - bottom))
-
-    def set_tensor_layout(self, layout: str) -> TextureTransform:
-        """Lay the tensor out as "NCHW" (the default) or "NHWC"."""
-        return replace(self, layout=_one_of("layout", layout, ("NCHW", "NHWC")))
+    def normalization(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        """The mean and the standard deviation of each channel, or one for all; a range is stated as these."""
+        if self.range is None:
+            return self.mean, self.std
+        low, high = self.range
+        return (-low / (high - low),), (1 / (high - low),)
 
     def dims(self, tensor: Tensor, batch: int | None = None) -> tuple[int, int, int]:
         """The channels, height and width of a tensor, or of each picture in its batch. Raises InputError."""
@@ -146,7 +145,7 @@ class TextureTransform:
         channels, height, width = shape if self.layout == "NCHW" else (shape[2], shape[0], shape[1])
         if not 1 <= channels <= 4 or not height or not width:
             other, of_other = ("NHWC", shape[2]) if self.layout == "NCHW" else ("NCHW", shape[0])
-            advice = f'; set_tensor_layout("{other}") takes it as {other}' if 1 <= of_other <= 4 else ""
+            advice = f'; layout="{other}" takes it as {other}' if 1 <= of_other <= 4 else ""
             raise InputError(
                 f"a picture has one to four channels, and pixels; {tensor.name!r} {tensor.shape} as {self.layout} has "
                 f"{channels} channels of {height} × {width} pixels{advice}"
@@ -154,7 +153,7 @@ class TextureTransform:
         if channels > len(self.swizzle) and not self.broadcast:
             raise InputError(
                 f"the swizzle {self.swizzle!r} says nothing of channel {len(self.swizzle)} of {tensor.shape}: name one "
-                "texture channel for each channel of the tensor, or set_broadcast()"
+                "texture channel for each channel of the tensor, or broadcast=True"
             )
         for name, values in (("mean", self.mean), ("std", self.std)):
             if 1 < len(values) < channels:
@@ -199,24 +198,57 @@ class TextureTransform:
         return [*values, *values[-1:] * (4 - len(values))]
 
 
+def _region(given: Any) -> tuple[float, float, float, float]:
+    numbers = _each_number("region", given)
+    if len(numbers) != 4:
+        raise InputError(f"region is x, y, width and height in pixels, not {given!r}")
+    left, top, width, height = numbers
+    if width <= 0 or height <= 0:
+        raise InputError(f"region must have a size, not {width:g} x {height:g}")
+    return left, top, width, height
+
+
+def _color(given: Any) -> tuple[float, float, float]:
+    numbers = _each_number("letterbox", given)
+    if len(numbers) not in (1, 3):
+        raise InputError(f"letterbox is one number for grey, or three for r, g and b, not {given!r}")
+    red, green, blue = numbers if len(numbers) == 3 else numbers * 3
+    return red, green, blue
+
+
+def _range(given: Any) -> tuple[float, float]:
+    numbers = _each_number("range", given)
+    if len(numbers) != 2 or numbers[0] == numbers[1]:
+        raise InputError(f"range is two different numbers, the lowest and the highest, not {given!r}")
+    return numbers[0], numbers[1]
+
+
+def _channels(what: str, given: Any) -> str:
+    if not isinstance(given, str) or not 1 <= len(given) <= 4 or set(given) - set(CHANNELS):
+        raise InputError(f"{what} names one to four of r, g, b and a, not {given!r}")
+    return given
+
+
 def _one_of(what: str, value: str, allowed: tuple[str, ...]) -> str:
-    if value not in allowed:
+    if not isinstance(value, str) or value not in allowed:
         raise InputError(f"{what} is one of {', '.join(allowed)}, not {value!r}")
     return value
 
 
-def _number(what: str, value: Any) -> float:
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        number = math.nan
-    if not math.isfinite(number):
-        raise InputError(f"{what} numbers must be finite, not {value!r}")
-    return number
-
-
-def _floats(what: str, value: float | Sequence[float]) -> tuple[float, ...]:
-    numbers = tuple(_number(f"{what}'s", v) for v in np.ravel(np.asarray(value, object)))
+def _floats(what: str, given: float | Sequence[float]) -> tuple[float, ...]:
+    numbers = _each_number(what, given)
     if not 1 <= len(numbers) <= 4:
         raise InputError(f"{what} has one number, or one for each of up to four channels, not {len(numbers)}")
+    if what == "std" and 0.0 in numbers:
+        raise InputError("std must not be 0")
+    return numbers
+
+
+def _each_number(what: str, given: Any) -> tuple[float, ...]:
+    try:
+        numbers = tuple(float(value) for value in np.ravel(np.asarray(given, object)))
+    except (TypeError, ValueError):
+        numbers = (math.nan,)
+    if not all(map(math.isfinite, numbers)):
+        raise InputError(f"{what}: all numbers must be finite, not {given!r}")
     return numbers
