@@ -17,6 +17,7 @@ from perframe.command_line.commands.convert import convert
 from perframe.command_line.commands.demo import demo
 from perframe.command_line.commands.doctor import doctor
 from perframe.command_line.commands.inspect import inspect
+from perframe.command_line.commands.models import models
 from perframe.command_line.commands.operators import operators
 from perframe.command_line.commands.optimize import optimize
 from perframe.command_line.commands.process import process
@@ -52,6 +53,7 @@ COMMANDS = (
     process,
     warmup,
     tune,
+    models,
     operators,
     doctor,
 )  # as the help lists them
