@@ -30,6 +30,9 @@ if unknown := set(BACKENDS) - set(ALL_BACKENDS):
     raise pytest.UsageError(f"PERFRAME_BACKENDS names {', '.join(unknown)}; there are {', '.join(ALL_BACKENDS)}")
 
 
+# tests are of kernels: no run computes with NumPy until they are compiled, except where a test wants that
+os.environ.setdefault("PERFRAME_INTERPRET", "0")
+
 # CI draws the same examples every time, so that it fails for a change and not for a draw
 settings.register_profile("ci", derandomize=True)
 if os.environ.get("CI"):

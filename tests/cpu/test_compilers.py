@@ -288,7 +288,7 @@ def test_progress_is_told(cache: Path, fresh: Compilers, monkeypatch: pytest.Mon
         assert all(map(int, kernels))
         fresh.settle(60)
         assert worker.ready and worker.progress == 1
-    assert caplog.text.count("s, once on this machine: first results wait") == 1
+    assert caplog.text.count("s, once on this machine: runs are slower until then") == 1
     assert "kernels are compiled" in caplog.text
     with pytest.raises(pf.ClosedError):
         _ = worker.progress
@@ -339,3 +339,22 @@ def test_a_child_finds_all_locks_free() -> None:
     finally:
         process.kill()
     assert made.strip() == "0"
+
+
+ENDS = """
+import time
+from perframe.backends.cpu.compile import jit
+for name in ("pad", "resize", "gather", "gemm.scale"):
+    jit.kernel(name)
+while not jit.compilers()._processes:
+    time.sleep(0.01)
+"""
+
+
+def test_the_end_of_a_process_waits_for_no_kernel(tmp_path: Path) -> None:
+    """The processes compile on, for the cache, and then end."""
+    process = start(ENDS, PERFRAME_CACHE=str(tmp_path), PERFRAME_COMPILERS="1")
+    process.communicate(timeout=60)
+    kernels = tmp_path / "kernels"
+    assert process.returncode == 0 and len([*kernels.glob("*.o")] if kernels.exists() else []) < 4
+    wait_until(lambda: len(list(kernels.glob("*.o"))) == 4)

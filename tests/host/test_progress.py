@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import numpy as np
 import pytest
 
 import perframe as pf
-from perframe.host import App, ManualClock
+from perframe.host import App, ManualClock, progress, watchdog
 from perframe.host.blank import BlankSurface
+from perframe.tensor.compilation import KernelsCompiling
 
 
 class Compiling:
@@ -46,3 +48,67 @@ def test_it_shows_the_progress_of_a_worker(gl_context: Any, backend: str, monkey
         share[0] = 1.0
         app.loop_once()
         assert not np.asarray(app.surface.read_pixels()).any()
+
+
+@pytest.fixture
+def compiling(monkeypatch: pytest.MonkeyPatch) -> KernelsCompiling:
+    """Kernels of which none is compiled, for the host."""
+    made = KernelsCompiling()
+    for module in (progress, watchdog):
+        monkeypatch.setattr(module, "compiling", made)
+    for _ in range(4):
+        made.begin()
+    return made
+
+
+@pytest.mark.parametrize("shows", [True, False])
+def test_an_app_shows_in_its_window_that_kernels_compile(
+    shows: bool, compiling: KernelsCompiling, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not in what may be recorded, and not for a moment only."""
+    surface = BlankSurface((200, 100))
+    surface.shows_progress = shows  # type: ignore[attr-defined]
+    with App(surface=surface, clock=ManualClock(1 / 60), stop_on_error=True) as app:
+        app.loop_once()
+        assert not surface.read_pixels().any()
+        monkeypatch.setattr(progress, "PATIENCE", 0.0)
+        compiling.end()
+        app.loop_once()
+        assert int((surface.read_pixels()[-1] == (70, 110, 200)).all(-1).sum()) == 50 * shows
+        compiling.compiled = 4
+        app.loop_once()
+        assert not surface.read_pixels().any()
+
+
+def test_the_watchdog_accuses_no_line_while_kernels_compile(
+    compiling: KernelsCompiling, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(watchdog, "SECONDS_OF_PATIENCE", 0.05)
+    dog = watchdog.Watchdog()
+    try:
+        dog.begin()
+        time.sleep(0.1)
+        for _ in range(3):
+            dog.look()
+        (said,) = caplog.messages
+        assert "0 of 4 kernels are compiled" in said and "perframe warmup" in said and "line" not in said
+        compiling.compiled = 4
+        dog.look()
+        assert len(caplog.messages) == 1, "the frame gets its time once the kernels are there"
+        time.sleep(0.1)
+        dog.look()
+        assert "line" in caplog.messages[-1]
+    finally:
+        dog.release()
+
+
+def test_a_spell_of_compiling_is_counted_from_its_begin() -> None:
+    spell = KernelsCompiling()
+    assert not spell.is_under_way and spell.share == 1
+    spell.begin()
+    spell.begin()
+    spell.end()
+    assert spell.is_under_way and spell.share == 0.5 and str(spell).startswith("1 of 2 kernels are compiled after 0 s")
+    spell.end()
+    spell.begin()
+    assert (spell.requested, spell.compiled) == (1, 0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import pkgutil
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -81,9 +82,18 @@ def expect_kernels() -> None:
     import_module("perframe.backends.cpu.compile.jit").expect()
 
 
+def waiting_for_kernels(on: bool = True) -> AbstractContextManager[None]:
+    """Within the block, if `on`, make workers whose runs wait for the CPU's kernels: runs that measure or check those.
+    Other runs compute with NumPy until the kernels are compiled.
+    """
+    block: AbstractContextManager[None] = import_module("perframe.backends.cpu.compile.jit").waiting(on)
+    return block
+
+
 def settle_kernels() -> None:
-    """Wait until all requested kernels are compiled and stored in the cache."""
+    """Wait until all requested kernels are compiled and stored in the cache, and the next runs use them."""
     import_module("perframe.backends.cpu.compile.jit").settle()
+    import_module("perframe.backends.cpu.program.late_program").settle()
 
 
 def kernel_progress() -> float:

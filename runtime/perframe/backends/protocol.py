@@ -73,6 +73,12 @@ class Program(Protocol):
     def is_brief(self) -> bool:
         """Whether `submit` may run the steps before it returns."""
 
+    @property
+    def is_provisional(self) -> bool:
+        """Whether its steps still run in another way than later, since kernels are compiling: the times are not those
+        of later runs.
+        """
+
     def __len__(self) -> int:
         """The number of steps."""
 

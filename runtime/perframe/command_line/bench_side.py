@@ -43,9 +43,12 @@ class PerframeSide:
 
     def __init__(self, model: str, backend: str, **options: Any) -> None:
         import perframe as pf
+        from perframe.backends import waiting_for_kernels
         from perframe.command_line.keys import given_key
 
-        self.worker = pf.Worker(pf.load(model, key=given_key()), pf.BackendType(backend), **options)
+        loaded = pf.load(model, key=given_key())
+        with waiting_for_kernels():
+            self.worker = pf.Worker(loaded, pf.BackendType(backend), **options)
 
     def run(self, feed: Arrays) -> dict[str, Any]:
         """One inference."""

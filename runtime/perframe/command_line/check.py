@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from perframe.backends import BackendName
+from perframe.backends import BackendName, waiting_for_kernels
 from perframe.command_line.progress import progress_bar
 from perframe.command_line.sources import input_arrays, likely_arrays, likely_dims, loaded_model
 from perframe.command_line.units import bytes_text, seconds_text
@@ -68,7 +68,7 @@ def _check(model: Model, backend: BackendName, arrays: Mapping[str, NDArray[Any]
     from perframe.execution.worker import Worker
 
     try:
-        with Worker(model, backend) as worker:
+        with waiting_for_kernels(), Worker(model, backend) as worker:
             begin = time.perf_counter()
             worker.schedule(dict(arrays))
             outputs = [worker.peek_output(name) for name in model.output_names]

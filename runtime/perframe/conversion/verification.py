@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from perframe.backends import waiting_for_kernels
 from perframe.errors import ConversionError
 from perframe.execution.once import run
 from perframe.model import Model, Value
@@ -71,7 +72,8 @@ def compared(model: Model, inputs: Mapping[str, Array], wanted: Sequence[Array])
     """Compare a model's outputs with those that are wanted, in their order. Raises ConversionError if their number
     differs.
     """
-    found = run(model, dict(inputs))
+    with waiting_for_kernels():
+        found = run(model, dict(inputs))
     if len(found) != len(wanted):
         raise ConversionError(f"{model.name} has {len(found)} outputs, and the network {len(wanted)}")
     return [_error(name, np.asarray(one), other) for (name, one), other in zip(found.items(), wanted, strict=True)]

@@ -219,6 +219,8 @@ class PlannedPart:
         shapes, templates = self._to_trace, self._templates
         if shapes is None or templates is None or not templates.is_open:
             self._to_trace = None
+        elif plan.is_provisional:  # the compilers need the cores
+            return
         elif plan.is_costly and not plan.is_busy and not templates.is_tracing:
             self._to_trace = None
             self._machine.in_job(partial(self._trace_in_job, shapes))  # other workers may use the templates too

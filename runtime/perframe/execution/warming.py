@@ -14,7 +14,7 @@ class Warming:
     """An unfinished warm-up for inputs of these shapes. `run` is the number of its run, or 0 before that."""
 
     shapes: dict[str, Any]
-    steps: Iterator[int]
+    steps: Iterator[int | None]  # None while kernels compile, and nothing else is left to do
     run: int = 0
 
     def goes_on(self, shapes: dict[str, Any], runs: int) -> bool:

@@ -19,6 +19,7 @@ from perframe.backends import (
     kernel_progress,
     open_backend,
     settle_kernels,
+    waiting_for_kernels,
 )
 from perframe.backends import backend_type as backend_type_of
 from perframe.backends.precision import Precision
@@ -90,27 +91,18 @@ class Worker:
         self.backend_type = backend_type_of(backend, ctx)
         self._closed = False
         precision = Precision(weights, activations)
-        self._backend = open_backend(self.backend_type, ctx, precision)
+        with waiting_for_kernels(check is not None or checks.enabled()):
+            self._backend = open_backend(self.backend_type, ctx, precision)
+            self._host = self._backend if self.backend_type is BackendType.CPU else open_backend(BackendType.CPU)
         self._guarded = self._backend.guarded if isinstance(self._backend, Guarding) else None
-        self._host = self._backend if self.backend_type is BackendType.CPU else open_backend(BackendType.CPU)
         if self._host is self._backend:
             expect_kernels()
         evaluate = evaluator()
         if check is None and checks.enabled():
-            limit = HALVES if precision.has_halves else FLOATS
-            check = LayerCheck(evaluate, self.backend_type, strict=True, limit=limit)
+            check = LayerCheck(evaluate, self.backend_type, True, HALVES if precision.has_halves else FLOATS)
         self._check = check
-        machine = Machine(
-            self._backend,
-            self._host,
-            evaluate,
-            host_runner(),
-            self._prepare,
-            ControlPart,
-            job_scheduler(),
-            strict,
-            self._check,
-        )
+        opened = self._backend, self._host, evaluate, host_runner()
+        machine = Machine(*opened, self._prepare, ControlPart, job_scheduler(), strict, check)
         self.parts = Parts(model, machine)  # public for tools that look at plans
         self._outputs: dict[str, Any] | None = None
         self._runs = 0
@@ -222,8 +214,10 @@ class Worker:
             if warming is None or not warming.goes_on(shapes, self._runs):
                 warming = Warming(shapes, self._plan_and_run(values))
             for run in warming.steps:
-                warming.run = run
-                if end is not None and perf_counter() >= end:
+                warming.run = run or 0
+                if run is None and end is None:
+                    settle_kernels()
+                elif end is not None and (run is None or perf_counter() >= end):
                     self._warming = warming
                     return False
         if end is None:
@@ -232,8 +226,8 @@ class Worker:
             settle_kernels()
         return self.ready
 
-    def _plan_and_run(self, values: Values) -> Iterator[int]:
-        """Make the plan, and run it layer by layer. Yields 0 and then the number of the run."""
+    def _plan_and_run(self, values: Values) -> Iterator[int | None]:
+        """Make the plan, and run it, again once kernels are compiled. Yields 0, the run's number, or None to wait."""
         steps = self.parts.plan_ahead(dict(values))
         while True:
             with self._lock:
@@ -243,6 +237,11 @@ class Worker:
             yield 0
         for _ in self._advance(values):
             yield self._runs
+        if not self.ready:
+            while not self.ready:
+                yield None
+            for _ in self._advance(values):
+                yield self._runs
 
     def _advance(self, values: Values) -> Iterator[str]:
         return self._steps(values, self.parts.advance(values))

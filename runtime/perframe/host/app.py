@@ -18,6 +18,7 @@ from perframe.host.failures import Failures
 from perframe.host.frame import Frame, TimeControls, Timeline
 from perframe.host.input import CloseEvent, Event, Input
 from perframe.host.pixels import as_path, write_png
+from perframe.host.progress import CompilingBar
 from perframe.host.reload import Reloader
 from perframe.host.script import AnyScript, Script, ScriptList
 from perframe.host.surface import Surface, check_surface, open_surface, require_thread
@@ -71,6 +72,7 @@ class App(TimeControls, TaskControls):
         TaskControls.__init__(self, budget_ms)
         self._reloader = Reloader(self._scripts, self.failures) if reload else None
         self._watchdog = Watchdog()
+        self._compiling = CompilingBar()
         self._posted: list[Event] = []
         self._screenshots: list[Path] = []
         self._in_frame = False
@@ -137,6 +139,7 @@ class App(TimeControls, TaskControls):
             self._timeline.steps_once = False
             self._scripts.call("render", frame)
             if not self._released:  # by a script of this frame
+                self._compiling.show(self.surface)
                 self.failures.show(self.surface)
                 self._save_screenshots()
                 self.surface.swap()

@@ -8,8 +8,12 @@ import numpy as np
 
 from perframe.host.frame import Frame
 from perframe.host.script import Script
+from perframe.tensor.compilation import compiling
 
 _PAPER, _INK, _BAR = (16, 18, 24), (236, 238, 242), (70, 110, 200)
+
+
+PATIENCE = 0.5  # seconds of compiling before an app shows it
 
 
 class HasProgress(Protocol):
@@ -20,8 +24,21 @@ class HasProgress(Protocol):
         """The share of the work that is done, from 0 to 1."""
 
 
+class CompilingBar:
+    """Draws a bar along the bottom of a window while kernels are compiling. Other surfaces may be recorded."""
+
+    def __init__(self) -> None:
+        self._picture = _Picture()
+
+    def show(self, surface: Any) -> None:
+        """Draw the bar, if the surface shows progress and kernels have been compiling for a moment."""
+        if compiling.is_under_way and compiling.seconds > PATIENCE and getattr(surface, "shows_progress", False):
+            surface.draw_over(self._picture.of("compiling kernels", compiling.share, surface.size))
+
+
 class ProgressBar(Script):
-    """A script that draws a bar along the bottom of the surface while a worker's kernels are compiled.
+    """A script that draws a bar along the bottom of the surface while a worker's kernels are compiled. In a window the
+    app does that itself.
 
     It draws nothing as soon as they are, and begins again where new ones are needed. `text` stands on the bar.
     """
@@ -30,7 +47,7 @@ class ProgressBar(Script):
         self.worker, self.text = worker, text
         self.shown = False
         """Whether the bar is on the screen."""
-        self._drawn: tuple[Any, Any] = (None, None)
+        self._picture = _Picture()
 
     def render(self, _frame: Frame) -> None:
         """Draw the bar."""
@@ -39,10 +56,22 @@ class ProgressBar(Script):
         draw_over = getattr(self.app.surface, "draw_over", None)  # a surface of the caller's may have none
         if not self.shown or draw_over is None:
             return
-        key = int(progress * 100), self.app.size
-        if self._drawn[0] != key:
-            self._drawn = key, _draw(f"{self.text}: {key[0]} %", progress, self.app.size)
-        draw_over(self._drawn[1])
+        draw_over(self._picture.of(self.text, progress, self.app.size))
+
+
+class _Picture:
+    """The picture of a bar. It is drawn again when the bar has grown."""
+
+    def __init__(self) -> None:
+        self._key: Any = None
+        self._drawn: Any = None
+
+    def of(self, text: str, progress: float, size: tuple[int, int]) -> Any:
+        """Return the picture, H×W×3, as wide as the surface."""
+        key = text, int(progress * 100), size
+        if self._key != key:
+            self._key, self._drawn = key, _draw(f"{text}: {key[1]} %", progress, size)
+        return self._drawn
 
 
 def _draw(text: str, progress: float, size: tuple[int, int]) -> np.ndarray[Any, np.dtype[np.uint8]]:

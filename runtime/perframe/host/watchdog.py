@@ -1,4 +1,6 @@
-"""Says which line holds a frame: the window of a script that never gives the frame back looks as if it had crashed."""
+"""Says which line holds a frame: the window of a script that never gives the frame back looks as if it had crashed.
+While kernels compile, it says so instead.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +12,8 @@ import traceback
 import weakref
 from pathlib import Path
 from typing import Any
+
+from perframe.tensor.compilation import compiling
 
 log = logging.getLogger("perframe")
 
@@ -26,6 +30,8 @@ class Watchdog:
         self._began: float | None = None
         self._thread_id = 0
         self._warned: set[float | str] = set()  # frames, by their beginnings, and lines
+        self._excused: set[float] = set()  # the frame that was last found waiting for compilers
+        self._forgiven = 0.0  # when kernels were last found compiling
         self._ends = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -51,7 +57,20 @@ class Watchdog:
     def look(self) -> None:
         """Warn about the present frame if it takes too long."""
         began = self._began
-        if began is None or (seconds := time.perf_counter() - began) < SECONDS_OF_PATIENCE:
+        if began is None:
+            return
+        if compiling.is_under_way:  # whatever the line is, it may wait for the compilers
+            self._forgiven = time.perf_counter()
+            if (seconds := self._forgiven - began) >= SECONDS_OF_PATIENCE and began not in self._excused:
+                self._excused = {began}
+                log.warning(
+                    "this frame has taken %.0f s so far, and kernels are compiling: %s. `perframe warmup MODEL` "
+                    "compiles them beforehand",
+                    seconds,
+                    compiling,
+                )
+            return
+        if (seconds := time.perf_counter() - max(began, self._forgiven)) < SECONDS_OF_PATIENCE:
             return
         line = _line(sys._current_frames().get(self._thread_id))
         if began in self._warned or line in self._warned:

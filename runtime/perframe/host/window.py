@@ -65,6 +65,8 @@ class Window:
     The argument `size` is in the window system's units; `Window.size` is the resulting size in pixels.
     """
 
+    shows_progress = True  # a user watches it, and no recording is made of it
+
     def __init__(self, size: tuple[int, int], title: str, vsync: bool = True) -> None:
         claim_process()
         self.thread = threading.get_ident()

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from perframe.backends import BackendName, backend_type
+from perframe.backends import BackendName, backend_type, waiting_for_kernels
 from perframe.errors import PerframeError
 from perframe.execution.comparison import FLOATS, apart
 from perframe.execution.worker import Worker
@@ -99,7 +99,7 @@ def culprit(
 
 def outputs_of(model: Model, inputs: Mapping[str, Any], backend: BackendName, ctx: Any) -> dict[str, Array]:
     """Run a model once as a user runs it, and return its outputs that are tensors, by name."""
-    with Worker(model, backend, ctx) as worker:
+    with waiting_for_kernels(), Worker(model, backend, ctx) as worker:
         worker.schedule(dict(inputs))
         values = {name: worker.peek_output(name) for name in model.output_names}
         return {name: value.download_to_array() for name, value in values.items() if isinstance(value, Tensor)}

@@ -10,7 +10,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
-from perframe.backends import BackendName, backend_type
+from perframe.backends import BackendName, backend_type, waiting_for_kernels
 from perframe.backends.precision import Precision
 from perframe.errors import InferenceError, InputError, MissingExtraError
 from perframe.execution import once
@@ -98,7 +98,7 @@ def all_values(
 ) -> dict[str, Array]:
     """Run a model once, and return the tensors that its layers make, by name."""
     whole = with_all_values(model)
-    with Worker(whole, backend, ctx) as runner:
+    with waiting_for_kernels(), Worker(whole, backend, ctx) as runner:
         runner.schedule(dict(inputs))
         return _arrays({name: runner.peek_output(name) for name in whole.output_names})
 
@@ -111,7 +111,11 @@ def all_halved_values(
     """
     whole, copies = with_all_copies(model)
     chosen = asdict(precision)
-    with Worker(whole, backend, ctx, **chosen) as runner, Worker(model, backend, ctx, **chosen) as plain:
+    with (
+        waiting_for_kernels(),
+        Worker(whole, backend, ctx, **chosen) as runner,
+        Worker(model, backend, ctx, **chosen) as plain,
+    ):
         runner.schedule(dict(inputs))
         plain.schedule(dict(inputs))
         values = {name: runner.peek_output(copy) for name, copy in copies.items()}

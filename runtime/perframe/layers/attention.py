@@ -143,6 +143,11 @@ class Attention:
     fill: float
     keeps: int
 
+    @property
+    def operations(self) -> int:
+        """Two for each product of two numbers: of queries and keys, and of weights and values."""
+        return 2 * math.prod(self.batch) * self.rows * self.keys * (self.size + self.columns)
+
 
 def _seen(value: Any, arrangement: Arrangement | None) -> tuple[Dim, ...]:
     return tuple(value.shape) if arrangement is None else arrangement.shape(value.shape)

@@ -80,6 +80,11 @@ class Plan:
         return run is None or 2 * self.nanoseconds > run
 
     @property
+    def is_provisional(self) -> bool:
+        """Whether a program still waits for kernels, which NumPy replaces meanwhile."""
+        return self.program is not None and self.program.is_provisional
+
+    @property
     def workspace_bytes(self) -> int:
         """The bytes of all values within a run."""
         return sum(workspace.size for workspace in self.workspaces)

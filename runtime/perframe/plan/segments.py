@@ -75,7 +75,7 @@ class Segment:
         piece = self.costs.piece(at, rows, len(self.steps), allowance)
         if piece is None:
             return at
-        expected = self.costs.expected(step, piece, rows)
+        expected, provisional = self.costs.expected(step, piece, rows), self.program.is_provisional
         end, some = (piece, None) if isinstance(piece, int) else (step + 1, piece)
         wait, begin = not math.isfinite(expected), perf_counter_ns()
         work = self.backend.measure(self.program, step, end, self.access, some, wait)
@@ -84,7 +84,8 @@ class Segment:
             self._begun.append(_Begun(work, allowance.slice, step, piece, rows, begin))
             allowance.spend(expected, self.layers[step])
         else:
-            self._learn_piece(step, piece, rows, seconds, begin)
+            if not provisional:
+                self._learn_piece(step, piece, rows, seconds, begin)
             allowance.spend(seconds, self.layers[step])
         return (end, 0) if some is None or sum(some) >= rows else (step, sum(some))
 

@@ -7,6 +7,7 @@ from time import perf_counter
 
 import numpy as np
 
+from perframe.backends import waiting_for_kernels
 from perframe.execution.worker import Worker
 from perframe.functional import matmul
 from perframe.functional.graph import FunctionalGraph
@@ -28,7 +29,7 @@ def peak_of(backend: BackendType) -> float | None:
     left, right = (graph.add_input(DataType.FLOAT32, (SIDE, SIDE)) for _ in range(2))
     model = graph.compile(matmul(left, right))
     ones = np.ones((SIDE, SIDE), np.float32)
-    with Worker(model, backend) as worker:
+    with waiting_for_kernels(), Worker(model, backend) as worker:
         worker.schedule(ones, ones).peek_output().download_to_array()
         begin = perf_counter()
         worker.schedule(ones, ones).peek_output().download_to_array()

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from perframe.backends import BackendName, settle_kernels
+from perframe.backends import BackendName, settle_kernels, waiting_for_kernels
 from perframe.execution.machine import downloaded
 from perframe.execution.once import run
 from perframe.execution.planned_part import PlannedPart
@@ -32,7 +32,8 @@ def check(case: Case, backend: BackendName, ctx: Any = None) -> None:
     model = load(proto, optimize=False)
     model.preparations = None  # the kernels of a backend's own forms are tested too
     strict = backend != "cpu" and case.on_gl
-    actual = run(model, case.fed, backend=backend, strict=strict, ctx=ctx)
+    with waiting_for_kernels():
+        actual = run(model, case.fed, backend=backend, strict=strict, ctx=ctx)
     assert list(actual) == case.output_names, f"the outputs are {list(actual)}, {case.output_names} expected"
     loose = 1 if backend == "cpu" else 10  # shaders may contract and reorder
     for (name, value), want in zip(actual.items(), expected, strict=True):
@@ -58,7 +59,7 @@ def check_open_dims(model: Model, case: Case, expected: Sequence[Array]) -> None
     """
     inputs = [replace(value, shape=_open(value.shape)) for value in model.inputs]
     opened = Model(inputs, model.outputs, model.layers, model.constants, model.name)
-    with Worker(opened) as worker:
+    with waiting_for_kernels(), Worker(opened) as worker:
         _compare_run(worker, case, expected)
         for part in trace(worker):
             part.evict_all()

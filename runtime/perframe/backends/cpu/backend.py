@@ -12,6 +12,7 @@ import numpy as np
 
 from perframe.backends.cpu.compile import jit
 from perframe.backends.cpu.lowering import reference
+from perframe.backends.cpu.lowering.definition import Definition
 from perframe.backends.cpu.lowering.recipes import Recipes
 from perframe.backends.cpu.lowering.rows import array_of, extent
 from perframe.backends.cpu.lowering.widening import widened
@@ -43,6 +44,7 @@ class CpuBackend:
     def __init__(self) -> None:
         self._last: Fence | None = None
         self.arena = Arena()
+        self._waits = jit.waits()  # for kernels, in its programs' first runs
         self._recipes = Recipes()  # for the plan that is being made
 
     def alloc(self, shape: Sequence[int], dtype: DataType) -> HostStorage:
@@ -111,14 +113,26 @@ class CpuBackend:
         if (layer.declaration.joins or layer.declaration.cuts) and any(
             [value is not None and value.part is not None for value in (*inputs, *outputs)]
         ):
-            return list(_lower(layer, inputs, outputs, scratch))  # no recipe: the copies depend on where values lie
-        return list(self._recipes.lower(layer, inputs, outputs, scratch, partial(_lower, layer, inputs, outputs)))
+            steps: list[Step] = list(
+                _lower(layer, inputs, outputs, scratch)
+            )  # no recipe: the copies depend on where values lie
+        else:
+            lower = partial(_lower, layer, inputs, outputs)
+            steps = list(self._recipes.lower(layer, inputs, outputs, scratch, lower))
+        natives = [step for step in steps if isinstance(step, NativeStep)]
+        if natives and len(natives) == len(steps) and not all(jit.is_compiled(step.kernel) for step in natives):
+            natives[0].definition = Definition(layer, inputs, outputs), len(steps)
+        return steps
 
     def program(self, steps: Sequence[Step]) -> Program:
         """Make a program from steps. While kernels are compiling, it is a LateProgram."""
         self._recipes = Recipes()
-        kind = LateProgram if jit.busy() else CpuProgram
-        return kind([step for step in steps if isinstance(step, CpuStep)], self.arena)
+        own = [step for step in steps if isinstance(step, CpuStep)]
+        natives = [step for step in own if isinstance(step, NativeStep)]
+        needed = [*(step.kernel for step in natives), *jit.expect()] if natives else []
+        if all(map(jit.is_compiled, needed)):
+            return CpuProgram(own, self.arena)
+        return LateProgram(own, self.arena, self._waits)
 
     def apart(self) -> CpuBackend:
         """Return a backend with its own arena, which takes no memory until a program runs."""

@@ -41,7 +41,7 @@ class GLProgram:
     """Bound steps, one uniform buffer with all their numbers, and the command lists that replay them."""
 
     nanoseconds: int | None = None  # of a whole run: the GPU runs beside the CPU, and planning does not wait for it
-    is_brief = False
+    is_brief = is_provisional = False
 
     def __init__(
         self, device: Device, steps: Sequence[GLStep], make_timers: Callable[[Device, int], StepTimers]

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 from perframe.backends.kernel_files import Entry
 from perframe.errors import BackendError, InputError
+from perframe.tensor.compilation import compiling
 from perframe.tensor.locks import new_lock
 
 if TYPE_CHECKING:
@@ -29,12 +30,13 @@ if TYPE_CHECKING:
 log = logging.getLogger("perframe")
 
 GREETING = b"perframe compiles\n"  # the first reply of a process, when it is ready
+FINISH = b"null\n"  # instead of a request: this process ends, and the kernels are for the cache alone
 PROCESSES = 4  # at most: few models need more kernels at a time
 IDLE = 10.0  # seconds after which an idle process is ended
 START = 60.0  # seconds that a process may take to become ready
 REPLY = 60.0  # seconds for one kernel, some hundred times what it takes alone; then this process compiles the kernel
 NEWS = 5.0  # seconds between two reports of progress in the log
-LAST = 10.0  # seconds that this process waits at its end for kernels that are still compiling
+LAST = 60.0  # seconds that processes compile on for the cache after this process has ended
 
 
 def process_count() -> int:
@@ -69,6 +71,11 @@ class Compilation:
         self._entry: Entry | None = None
         self._error = ""
 
+    @property
+    def is_done(self) -> bool:
+        """Whether it has ended, with object code or an error."""
+        return self._done.is_set()
+
     def wait(self) -> Entry | None:
         """Wait, and return the object code, or None where no process could compile it.
 
@@ -102,6 +109,8 @@ class Compilers:
         self._feeders = 0
         self._resting = 0  # feeders that wait for a compilation
         self._usable = True
+        self._processes: list[subprocess.Popen[bytes]] = []  # those that run
+        self._left = False  # whether this process has ended
         self._asked = 0  # the number of kernels that this process has requested
         self._is_told, self._told_at = False, 0.0  # whether the log has reported the begin, and the last report's time
         self._seconds = 0.0  # that the latest kernel took
@@ -123,6 +132,7 @@ class Compilers:
                     return None
                 self._changed.notify()
                 self._asked += 1
+                compiling.begin()
         self._tell()
         return compilation
 
@@ -146,7 +156,7 @@ class Compilers:
                 self._is_told, self._told_at = True, now
                 left = max(1, round(len(self._open) * self._seconds / max(1, self._feeders)))
                 log.warning(
-                    "compiling %d kernels, about %d s, once on this machine: first results wait for them; `perframe "
+                    "compiling %d kernels, about %d s, once on this machine: runs are slower until then; `perframe "
                     "warmup MODEL` does it ahead, and worker.progress says how far it is",
                     self._asked,
                     left,
@@ -154,6 +164,13 @@ class Compilers:
             elif now - self._told_at > NEWS:
                 self._told_at = now
                 log.warning("%d of %d kernels are compiled", self._asked - len(self._open), self._asked)
+
+    def hurry(self, compilation: Compilation) -> None:
+        """Let a compilation be the next one that begins."""
+        with self._changed:
+            if compilation in self._waiting:
+                self._waiting.remove(compilation)
+                self._waiting.appendleft(compilation)
 
     @property
     def progress(self) -> float:
@@ -175,7 +192,7 @@ class Compilers:
         """Start a process, and feed it with compilations until there are none for a while or the process fails."""
         process = None
         try:
-            process = _start()
+            process = self._process()
             while (compilation := self._next()) is not None:
                 reply, began = None, monotonic()
                 try:
@@ -183,7 +200,7 @@ class Compilers:
                     self._seconds = monotonic() - began
                 finally:
                     self._finish(compilation, *(reply or (None, "")))
-                if reply is None:
+                if reply is None and not self._left:
                     log.info("the process that compiled %r ended before that", compilation.name)
                     break
         except OSError as error:
@@ -195,20 +212,47 @@ class Compilers:
                 left = [] if self._feeders else list(self._waiting)
             for compilation in left:  # no other thread will take them
                 self._finish(compilation, None, "")
-            if process is not None:
+            if process is not None and not self._left:
+                self._processes.remove(process)
                 _end(process)
+
+    def _process(self) -> subprocess.Popen[bytes]:
+        """Start a process, and return it when it is ready. Raises OSError."""
+        process = _start()
+        self._processes.append(process)
+        try:
+            _greet(process)
+        except OSError:
+            self._processes.remove(process)
+            raise
+        return process
+
+    def leave(self) -> None:
+        """Let the processes compile what is left, so that later processes find it in the cache. Does not wait."""
+        with self._changed:
+            self._left, left = True, list(self._waiting)
+            self._waiting.clear()
+            processes = [process for process in self._processes if process.poll() is None]
+        for index, process in enumerate(processes):
+            assert process.stdin is not None
+            with contextlib.suppress(OSError, ValueError):
+                for compilation in left[index :: len(processes)]:
+                    process.stdin.write(_request(compilation))
+                process.stdin.write(FINISH)
+                process.stdin.flush()
 
     def _next(self) -> Compilation | None:
         """Return the next compilation, or None if there was none for a while."""
         with self._changed:
             self._resting += 1
-            found = self._changed.wait_for(lambda: self._waiting, IDLE)
+            found = self._changed.wait_for(lambda: self._waiting, IDLE) and not self._left
             self._resting -= 1
             return self._waiting.popleft() if found else None
 
     def _finish(self, compilation: Compilation, entry: Entry | None, error: str) -> None:
         with self._changed:
-            self._open.pop(compilation.path, None)
+            if self._open.pop(compilation.path, None) is not None:
+                compiling.end()
             if compilation in self._waiting:
                 self._waiting.remove(compilation)
             self._changed.notify_all()
@@ -217,25 +261,30 @@ class Compilers:
 
 
 def _start() -> subprocess.Popen[bytes]:
-    """Start a process, and return it when it is ready. Raises OSError where no process becomes ready."""
+    """Start a process. Raises OSError."""
     import subprocess  # imported late, as json below: a process whose cache is warm needs neither
 
     paths = [path or os.getcwd() for path in sys.path]
-    process = subprocess.Popen(
+    return subprocess.Popen(
         [sys.executable, "-P", "-m", "perframe.backends.cpu.compile.compile_process"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         env={**_clean_environment(), "PYTHONPATH": os.pathsep.join(paths)},
-        creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
+        creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0)
+        | getattr(subprocess, "BELOW_NORMAL_PRIORITY_CLASS", 0),  # elsewhere it gives way by itself
     )
+
+
+def _greet(process: subprocess.Popen[bytes]) -> None:
+    """Wait until a process is ready. Raises OSError, and ends the process, if it does not become ready."""
     late = threading.Timer(START, process.kill)
     late.daemon = True
     late.start()
     assert process.stdout is not None
     try:
         if process.stdout.readline(len(GREETING)) == GREETING:
-            return process
+            return
     finally:
         late.cancel()
     process.kill()
@@ -253,19 +302,12 @@ def _ask(process: subprocess.Popen[bytes], compilation: Compilation) -> tuple[En
     import json
 
     assert process.stdin is not None and process.stdout is not None
-    folders = sys.path if ":" in compilation.name else []  # where the kernel's package is found
-    request = {
-        "name": compilation.name,
-        "text": compilation.text,
-        "path": str(compilation.path),
-        "folders": [folder or os.getcwd() for folder in folders],
-    }
     late = threading.Timer(REPLY, process.kill)
     late.daemon = True
     with contextlib.suppress(RuntimeError):  # without a thread there is no time limit
         late.start()
     try:
-        process.stdin.write(json.dumps(request).encode() + b"\n")
+        process.stdin.write(_request(compilation))
         process.stdin.flush()
         reply = json.loads(process.stdout.readline())
         code = process.stdout.read(reply["size"])
@@ -276,6 +318,19 @@ def _ask(process: subprocess.Popen[bytes], compilation: Compilation) -> tuple[En
     if len(code) != reply["size"]:
         return None
     return ((code, reply["symbol"]) if code else None), reply["error"]
+
+
+def _request(compilation: Compilation) -> bytes:
+    import json
+
+    folders = sys.path if ":" in compilation.name else []  # where the kernel's package is found
+    request = {
+        "name": compilation.name,
+        "text": compilation.text,
+        "path": str(compilation.path),
+        "folders": [folder or os.getcwd() for folder in folders],
+    }
+    return json.dumps(request).encode() + b"\n"
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
@@ -304,10 +359,13 @@ def _compilers() -> Compilers:
 
 
 def _leave(left: Compilers, process: int) -> None:
-    """At exit, wait for compilations under way, so that the next process finds the kernels on disk."""
+    """At exit, leave the compilations under way to their processes, so that the next process finds the kernels on
+    disk.
+    """
     if os.getpid() == process:
-        left.settle(LAST)
+        left.leave()
 
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_compilers.cache_clear)
+    os.register_at_fork(after_in_child=compiling.forget)

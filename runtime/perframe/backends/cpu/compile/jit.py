@@ -8,13 +8,15 @@ hash of all kernel sources, the variant's text, the machine, and the versions of
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import hashlib
 import importlib.util
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, cast
 
@@ -143,6 +145,47 @@ class _Pending:
 
     __int__ = __index__
 
+    def hurry(self) -> None:
+        """Compile it before the others that wait."""
+        if self._job is not None:
+            compilers().hurry(self._job)
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the compiler has ended, so that the address needs no wait."""
+        return bool(self._address) or (self._job is not None and self._job.is_done)
+
+
+def is_compiled(address: int) -> bool:
+    """Whether the address of a kernel is known without waiting."""
+    return not isinstance(address, _Pending) or address.is_done
+
+
+_waits: ContextVar[bool] = ContextVar("waits", default=False)
+
+
+@contextlib.contextmanager
+def waiting(on: bool) -> Iterator[None]:
+    """Make workers whose runs wait for their kernels, if `on`."""
+    before = _waits.set(on or _waits.get())
+    try:
+        yield
+    finally:
+        _waits.reset(before)
+
+
+def waits() -> bool:
+    """Whether runs wait for their kernels, so that NumPy computes nothing meanwhile. PERFRAME_INTERPRET=0 makes all
+    runs wait.
+    """
+    return _waits.get() or os.environ.get("PERFRAME_INTERPRET", "") == "0"
+
+
+def hurry(address: int) -> None:
+    """Compile a kernel before the others that wait."""
+    if isinstance(address, _Pending):
+        address.hurry()
+
 
 def _made_here(name: str, text: str, path: Path) -> Entry:
     """Compile a kernel in this process, and write it to disk."""
@@ -155,10 +198,9 @@ def _made_here(name: str, text: str, path: Path) -> Entry:
     return entry
 
 
-def expect() -> None:
-    """Begin to compile the kernels that every program needs, if they are missing."""
-    kernel("walk")
-    kernel("walk.build_help")
+def expect() -> tuple[int, int]:
+    """Return the kernels that every program needs. Begin to compile them if they are missing."""
+    return kernel("walk"), kernel("walk.build_help")
 
 
 def busy() -> bool:
@@ -189,13 +231,20 @@ def compile_here(name: str, text: str) -> Entry:
 @functools.cache
 def function(name: str) -> Callable[..., int]:
     """Return a kernel as a ctypes function, which releases the GIL. Call it with `arguments`."""
-    # Numba's calling convention: a slot for the result and one for the exception come first
-    prototype = ctypes.CFUNCTYPE(ctypes.c_int32)
-    return prototype(int(kernel(name)))
+    return _PROTOTYPE(int(kernel(name)))
+
+
+_PROTOTYPE = ctypes.CFUNCTYPE(ctypes.c_int32)
+
+
+def call(address: int, first: int, second: int, third: int) -> None:
+    """Call the kernel at an address."""
+    _PROTOTYPE(address)(*arguments(first, second, third))
 
 
 def arguments(first: int, second: int, third: int) -> tuple[Any, ...]:
     """Make the arguments for `function`. Make them once: that takes longer than many programs run."""
+    # Numba's calling convention: a slot for the result and one for the exception come first
     slots = (ctypes.c_int64 * 2)()
     address = ctypes.addressof(slots)
     pointers = (ctypes.byref(slots), ctypes.c_void_p(address + 8))

@@ -48,7 +48,7 @@ class NativeStep:
     numbers.
     """
 
-    __slots__ = ("_keep", "check", "grain", "items", "kernel", "layer", "numbers", "operands", "tables")
+    __slots__ = ("_keep", "check", "definition", "grain", "items", "kernel", "layer", "numbers", "operands", "tables")
 
     def __init__(
         self,
@@ -68,6 +68,8 @@ class NativeStep:
         self.operands = [operand for operand in operands if isinstance(operand, HostStorage)]
         self.numbers = [*(address_of(table.array) for table in tables), *numbers] if tables else numbers
         self.tables = tables
+        # on the first step of a layer with a kernel that is compiling: the layer in NumPy, and its number of steps
+        self.definition: tuple[Any, int] | None = None
 
     @property
     def chunk(self) -> int:
@@ -175,6 +177,8 @@ class CpuProgram:
 
     def __len__(self) -> int:
         return len(self.steps)
+
+    is_provisional = False
 
     @property
     def is_brief(self) -> bool:
