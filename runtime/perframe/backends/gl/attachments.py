@@ -50,10 +50,12 @@ class Origins:
         if isinstance(texture, Integral):  # a name says nothing of an earlier texture
             return self._is_attached(int(texture))
         owner = getattr(texture, "texture", texture)  # of a layer
-        known = self._drawn.get(owner)
-        if known is None and (known := self._is_attached(owner.glo)):
+        if owner in self._drawn:
+            return self._drawn[owner]
+        found = self._is_attached(owner.glo)
+        if found:
             self._drawn[owner] = True
-        return known
+        return found
 
     def note_upload(self, texture: Any) -> None:
         """Note that a texture holds an uploaded picture."""
