@@ -30,7 +30,10 @@ def optimize(
     import perframe as pf
     from perframe.command_line.optimize import explained, report_of, show
     from perframe.command_line.sources import loaded_model, parse_dims
+    from perframe.exporters.saving import check_name
 
+    if out is not None:
+        check_name(out.name)
     wants_origins = explain or as_json
     loaded = loaded_model(model, seed, not wants_origins, parse_dims(dims), None if wants_origins else stop_after)
     report = explained(loaded, stop_after) if wants_origins else report_of(loaded)

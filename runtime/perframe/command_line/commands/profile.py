@@ -39,7 +39,7 @@ def profile(
 ) -> None:
     """Time each layer of a model within its runs: time, bytes, operations a second, and the times of frames."""
     from perframe.command_line.profile import measure
-    from perframe.command_line.sources import input_arrays, loaded_model, parse_dims
+    from perframe.command_line.sources import loaded_model, model_inputs, parse_dims
     from perframe.profiling.page import write_page
     from perframe.profiling.peak import peak_of
     from perframe.profiling.table import facts, show
@@ -48,7 +48,8 @@ def profile(
 
     (place,) = check_backends([backend])
     loaded = loaded_model(model, seed)
-    measured = measure(loaded, input_arrays(loaded.inputs, given or (), parse_dims(dims), seed), place, frames)
+    arrays, _ = model_inputs(loaded, given or (), parse_dims(dims), seed)
+    measured = measure(loaded, arrays, place, frames)
     peaks = {place: peak_of(BackendType(place))} if peak else None
     if html is not None:
         write_page(html, measured, peaks, f"{loaded.name or model} on {place}")

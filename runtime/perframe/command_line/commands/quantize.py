@@ -45,7 +45,9 @@ def quantize(
     from perframe.command_line.quantize import as_json as to_json
     from perframe.command_line.quantize import examine, show, write
     from perframe.command_line.sources import loaded_model, parse_dims
+    from perframe.exporters.saving import check_name
 
+    check_name(out.name)
     normalization = Normalization(scale, parse_numbers(mean, "--mean"), parse_numbers(std, "--std"))
     sizes = parse_dims(dims)
     loaded = loaded_model(model, seed, dims=sizes)

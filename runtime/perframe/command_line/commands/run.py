@@ -48,13 +48,13 @@ def run(
     import perframe as pf
     from perframe.command_line.pictures import Normalization, parse_numbers
     from perframe.command_line.run_report import save_outputs, show, summary
-    from perframe.command_line.sources import input_arrays, loaded_model, parse_dims
+    from perframe.command_line.sources import loaded_model, model_inputs, parse_dims
 
     check_backends([backend])
     start = time.perf_counter()
     loaded = loaded_model(model, seed)
     normalization = Normalization(scale, parse_numbers(mean, "--mean"), parse_numbers(std, "--std"))
-    arrays = input_arrays(loaded.inputs, given or (), parse_dims(dims), seed, normalization)
+    arrays, _ = model_inputs(loaded, given or (), parse_dims(dims), seed, normalization)
     begin = time.perf_counter()
     outputs = pf.run(loaded, arrays, backend=backend, strict=strict, weights=weights, activations=activations)
     report = summary(outputs, backend, load=begin - start, run=time.perf_counter() - begin)

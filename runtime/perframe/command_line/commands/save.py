@@ -29,7 +29,9 @@ def save(
     import perframe as pf
     from perframe.command_line.keys import read_key
     from perframe.command_line.sources import loaded_model, parse_dims
+    from perframe.exporters.saving import check_name
 
+    check_name(out.name)
     key = read_key(key_file, passphrase_env)
     loaded = loaded_model(model, seed, not no_optimize, parse_dims(dims))
     pf.save(loaded, out, key)

@@ -25,13 +25,13 @@ def tune(
     """Measure the variants of GPU kernels that a model uses, and keep the fastest for this driver."""
     from perframe.backends import gl_choices
     from perframe.command_line.progress import progress_bar
-    from perframe.command_line.sources import input_arrays, loaded_model, parse_dims
+    from perframe.command_line.sources import loaded_model, model_inputs, parse_dims
     from perframe.command_line.tune import show
     from perframe.execution import tuning
 
     loaded = loaded_model(model, seed)
     with progress_bar() as step:
-        arrays = input_arrays(loaded.inputs, given or (), parse_dims(dims), seed)
+        arrays, _ = model_inputs(loaded, given or (), parse_dims(dims), seed)
         found = tuning.tune(loaded, arrays, backend, repeats=repeats, progress=step)
     path = gl_choices().path
     if as_json:
