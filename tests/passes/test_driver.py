@@ -203,3 +203,12 @@ def test_so_many_preparations_run_as_are_asked_for(backend_type: str) -> None:
         model.preparations = count
         assert list(preparations(model, backend_type))[:count] == whole[:count]
     assert set(whole) <= set(preparations(model, backend_type))
+
+
+def test_an_open_dim_may_not_be_one() -> None:
+    """The report's multiply-adds take open dims as 1; where that does not fit, they are unknown."""
+    made = graph([node("Gemm", "x w b", "y", alpha=0.5)], {"x": [2, 3], "w": [3, "n"]}, {"b": random(4)})
+    model = pf.load(made)
+    assert model.report is not None and model.report.after.multiply_adds is None
+    x, w = random(2, 3), random(3, 4, seed=1)
+    np.testing.assert_allclose(pf.run(model, {"x": x, "w": w})["y"], 0.5 * x @ w + random(4), rtol=1e-5)

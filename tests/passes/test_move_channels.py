@@ -119,3 +119,19 @@ def test_it_does_nothing_where_it_removes_none(nodes: list[onnx.NodeProto]) -> N
     model, removed = apply("move_channels", made)
     assert removed == 0
     assert ops(model) == [one.op_type for one in made.graph.node]
+
+
+@pytest.mark.parametrize("dims", [[1, 1, 1, 1], [2, 5, 5, 3], [1, 1, 1, 4]])
+@pytest.mark.parametrize("perm", [FIRST, LAST])
+def test_equal_transpositions_that_are_outputs_keep_their_names(
+    perm: list[int], dims: list[int], backend: str, gl_context: Any
+) -> None:
+    nodes = [
+        node("Relu", "x", "r"),
+        node("Transpose", "r", "y", perm=perm),
+        node("Transpose", "r", "z", perm=perm),
+        node("Transpose", "z", "back", perm=FIRST if perm == LAST else LAST),
+        node("Transpose", "y", "again", perm=FIRST if perm == LAST else LAST),
+    ]
+    made = graph(nodes, {"x": dims}, outputs="y z back again")
+    check_numbers_stay(made, {"x": random(*dims, seed=3)}, backend, gl_context)

@@ -101,10 +101,12 @@ class Rewrite:
         return added
 
     def _name(self, source: str, target: str) -> None:
-        """Give the twin of `source` the name `target`, by an Identity if a layer has read the twin already."""
+        """Give the twin of `source` the name `target`, by an Identity if the twin is read already, or is a value of the
+        model.
+        """
         twin = self.twins[source]
         makers = [layer for layer in self.layers if twin in layer.outputs]
-        if makers and not any(twin in layer.inputs for layer in self.layers):
+        if makers and twin not in self.graph.specs and not any(twin in layer.inputs for layer in self.layers):
             makers[0].outputs = [target if name == twin else name for name in makers[0].outputs]
             self.twins[source] = target
             self.available.add(target)

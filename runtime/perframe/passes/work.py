@@ -39,9 +39,9 @@ class Sizes:
         self._closed.layers, self._closed.constants = self._model.layers, self._model.constants
         try:
             specs = self._closed.infer()
+            found = [multiply_adds(layer, specs) for layer in counted]
         except PerframeError:  # a dim of 1 does not fit
             return None
-        found = [multiply_adds(layer, specs) for layer in counted]
         return None if None in found else sum(number or 0 for number in found)
 
 

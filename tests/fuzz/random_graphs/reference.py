@@ -166,27 +166,36 @@ def run_plainly(model: onnx.ModelProto, feeds: Mapping[str, Any]) -> Results:
 
 def _spelled(model: onnx.ModelProto) -> onnx.ModelProto:
     """The model with its sigmoids spelled out: those of onnxruntime are 0 below -18, and 2e-5 off before."""
-    if not any(node.op_type == "Sigmoid" for node in model.graph.node):
-        return model
     made = onnx.ModelProto()
     made.CopyFrom(model)
-    nodes = list(made.graph.node)
-    del made.graph.node[:]
+    _spell(made.graph)
+    return made
+
+
+def _spell(graph: onnx.GraphProto) -> None:
+    nodes = list(graph.node)
+    del graph.node[:]
     for node in nodes:
-        if node.op_type != "Sigmoid":
-            made.graph.node.append(node)
+        for attribute in node.attribute:
+            if attribute.type == attribute.GRAPH:
+                _spell(attribute.g)
+        if node.op_type not in ("Sigmoid", "QuickGelu"):
+            graph.node.append(node)
             continue
         x, y = node.input[0], node.output[0]
-        made.graph.node.extend(
+        scale = -onnx.helper.get_node_attr_value(node, "alpha") if node.op_type == "QuickGelu" else -1.0
+        one, factor, gate = f"{y}:one", f"{y}:factor of x", f"{y}:gate" if node.op_type == "QuickGelu" else y
+        graph.node.extend(
             [
-                helper.make_node("Neg", [x], [f"{y}:neg"]),
+                helper.make_node("Mul", [x, factor], [f"{y}:neg"]),
                 helper.make_node("Exp", [f"{y}:neg"], [f"{y}:exp"]),
-                helper.make_node("Add", [f"{y}:exp", "one of sigmoids"], [f"{y}:sum"]),
-                helper.make_node("Reciprocal", [f"{y}:sum"], [y]),
+                helper.make_node("Add", [f"{y}:exp", one], [f"{y}:sum"]),
+                helper.make_node("Reciprocal", [f"{y}:sum"], [gate]),
+                *([helper.make_node("Mul", [x, gate], [y])] if gate != y else []),
             ]
         )
-    made.graph.initializer.append(numpy_helper.from_array(np.float32(1), "one of sigmoids"))
-    return made
+        graph.initializer.append(numpy_helper.from_array(np.float32(1), one))
+        graph.initializer.append(numpy_helper.from_array(np.float32(scale), factor))
 
 
 def noisy(
