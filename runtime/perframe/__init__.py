@@ -8,6 +8,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from perframe import notebooks as _notebooks
+
 __version__ = "0.1.0"
 
 _HOME = {
@@ -138,6 +140,14 @@ def __getattr__(name: str) -> Any:
     value = getattr(import_module(f"perframe.{home}"), name)
     globals()[name] = value
     return value
+
+
+def _model_page(model: Any) -> str:
+    """The graph of a model, scaled to a notebook's cell."""
+    return _notebooks.framed(import_module("perframe.inspection.page").page_text(model))
+
+
+_notebooks.pages["Model"] = _model_page
 
 
 def __dir__() -> list[str]:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from perframe.c_functions import sysctl
 from perframe.conversion.processes import is_crash, status_text
-from perframe.graphics.headless_context import install_advice
+from perframe.graphics.headless_context import headless_information, install_advice
 from perframe.graphics.software import is_software
 
 if TYPE_CHECKING:
@@ -205,11 +205,7 @@ def describe_headless() -> Facts:
 
 def describe_driver() -> Facts:
     """Return the version and the name of the driver of headless contexts. Raises BackendError; may crash with it."""
-    import moderngl
-
-    from perframe.graphics.headless_context import create_headless
-
-    info = create_headless(moderngl.create_context).info
+    info = headless_information()
     return {"vendor": info["GL_VENDOR"], "renderer": info["GL_RENDERER"], "version": info["GL_VERSION"]}
 
 

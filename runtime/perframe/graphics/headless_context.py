@@ -79,6 +79,13 @@ def create_headless(create_context: Callable[..., Context]) -> Context:
     )
 
 
+def headless_information() -> dict[str, Any]:
+    """What the driver of headless contexts says of itself, by GL's names. Raises BackendError."""
+    import moderngl
+
+    return dict(create_headless(moderngl.create_context).info)
+
+
 def entry_point(ctx: Any, name: str) -> int:
     """The address of a GL function in a moderngl context.
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from perframe import notebooks
 from perframe.errors import InferenceError, ModelError, PerframeError
 from perframe.layers.base import Declaration, Known, declaration
 from perframe.layers.channels_last import Seen, channels_last_outputs, is_data
@@ -361,6 +362,11 @@ class Model:
     def parameter_count(self) -> int:
         """The number of elements of all constants."""
         return sum(int(np.size(value)) for value in self.constants.values())
+
+    def _repr_html_(self) -> str | None:
+        """The graph page, for notebooks."""
+        page = notebooks.pages.get("Model")
+        return None if page is None else page(self)
 
     def __repr__(self) -> str:
         return f"Model({self.name!r}, {len(self.layers)} layers, {self.parameter_count} parameters)"
