@@ -94,7 +94,7 @@ def test_a_layer_without_values_says_what_to_write(tmp_path: Path) -> None:
     write_model(tmp_path / "blur.onnx")
     code = (
         "import numpy as np, perframe as pf\n"
-        "@pf.layer(domain='my.domain')\n"
+        "@pf.layers.layer(domain='my.domain')\n"
         "def EdgeBlur(x, *, radius: int = 1):\n"
         "    return x\n"
         "try:\n"
@@ -108,7 +108,7 @@ def test_a_layer_without_values_says_what_to_write(tmp_path: Path) -> None:
 
 def test_a_model_of_an_unknown_domain_says_how_to_declare_its_layers(tmp_path: Path) -> None:
     write_model(tmp_path / "blur.onnx")
-    with pytest.raises(pf.UnsupportedOperatorError, match=r"declare it by @pf.layer\(domain='my.domain'\)"):
+    with pytest.raises(pf.UnsupportedOperatorError, match=r"declare it by @pf.layers.layer\(domain='my.domain'\)"):
         pf.load(tmp_path / "blur.onnx")
 
 

@@ -17,6 +17,7 @@ NUMBERS = "a counter: `next` is one step of the interpreter"
 ONCE = "made once, without regard to who asks"
 
 REASONS = {
+    "backends/choosing.py:_headless": "what the driver is, which stays",
     "backends/cpu/compile/compile_process.py:_writing": "of the process that compiles, which runs nothing else",
     "backends/cpu/compile/compilers.py:_compilers": "made once, under `_making`; a lock guards what they are asked",
     "backends/cpu/compile/compilers.py:_making": LOCK,

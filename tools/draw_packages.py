@@ -37,7 +37,7 @@ def imports() -> Edges:
     for module in graph.modules:
         known = {package_of(other) for other in graph.find_modules_directly_imported_by(module)}
         found.setdefault(package_of(module), set()).update(known)
-    aside = ASIDE | {ROOT}
+    aside = ASIDE | {ROOT, "__main__"}
     return {name: frozenset(known - {name} - aside) for name, known in found.items() if name not in aside}
 
 

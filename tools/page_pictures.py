@@ -85,7 +85,7 @@ class Shower(pf.Script):
 
 
 def draw_overlay() -> None:
-    pf.App(size=(640, 360), headless=True).run(Shower(), pf.ProfileOverlay(shown=True), frames=32)
+    pf.App(size=(640, 360), headless=True).run(Shower(), pf.profiling.ProfileOverlay(shown=True), frames=32)
 
 
 if __name__ == "__main__":

@@ -229,10 +229,11 @@ def kernels() -> Iterator[tuple[str, str]]:
 def _formulas() -> Iterator[str]:
     """The texts of all formulas, in kernels of their own."""
     from perframe.backends.cpu.compile import jit
-    from perframe.layers import activation, elementwise
+    from perframe.layers import activation
     from perframe.layers.base import registry
     from perframe.layers.formula import keywords, name_in_text, translate
 
+    elementwise = import_module("perframe.layers.elementwise")  # the package has a decorator of this name
     declared = [(each.formula, each.name in _OF_WHOLE_NUMBERS) for each in registry().values() if each.formula]
     chosen = [activation._exact_gelu, activation._tanh_gelu, elementwise._floored_mod, elementwise._truncated_mod]
     for formula, is_whole in [*declared, *((each, False) for each in chosen)]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from perframe.backends.choosing import choose_backend
 from perframe.errors import BackendError
 from perframe.graphics.software import is_software
 from perframe.tensor import BackendType
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
 def is_emulated(ctx: moderngl.Context) -> bool:
     """Whether OpenGL runs on the CPU here, and takes its time from everything else."""
-    return is_software(_renderer(ctx))
+    return is_software(str(ctx.info["GL_RENDERER"]))
 
 
 def choose(asked: str, ctx: moderngl.Context | None, deed: str = "computing") -> BackendType:
@@ -27,17 +28,6 @@ def choose(asked: str, ctx: moderngl.Context | None, deed: str = "computing") ->
         if ctx is None and asked != BackendType.CPU:
             raise BackendError(f"--backend {asked} needs OpenGL, and there is none here: --backend cpu does without")
         return BackendType(asked)
-    if ctx is None:
-        chosen, reason = BackendType.CPU, "there is no OpenGL here"
-    elif is_emulated(ctx):
-        chosen, reason = BackendType.CPU, f"OpenGL is only emulated here, by {_renderer(ctx)}"
-    elif ctx.version_code < 430:
-        chosen, reason = BackendType.GPU_PIXEL, f"{_renderer(ctx)} has OpenGL {ctx.version_code / 100:.1f}"
-    else:
-        chosen, reason = BackendType.GPU_COMPUTE, f"{_renderer(ctx)} has compute shaders"
+    chosen, reason = (BackendType.CPU, "there is no OpenGL here") if ctx is None else choose_backend(ctx)
     print(f"{deed} on {chosen}: {reason}")
     return chosen
-
-
-def _renderer(ctx: moderngl.Context) -> str:
-    return str(ctx.info["GL_RENDERER"])

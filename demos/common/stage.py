@@ -109,7 +109,7 @@ def _perform(
         save = options.save if is_window else options.save or Path(f"{name}.png")
         end = End(options.frames if is_window else options.frames or frames, save)
         app = pf.App(surface=surface, clock=None if is_window else ManualClock(STEP), stop_on_error=not is_window)
-        app.run(make(stage), pf.ProfileOverlay(), end)
+        app.run(make(stage), pf.profiling.ProfileOverlay(), end)
     finally:
         surface.release()
     if end.timer.milliseconds is not None:

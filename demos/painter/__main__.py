@@ -62,9 +62,9 @@ def _size(text: str) -> tuple[int, int]:
 
 
 def _run(options: argparse.Namespace) -> None:
-    from perframe import ProfileOverlay
     from perframe.host import App, ManualClock
     from perframe.media import open_source
+    from perframe.profiling import ProfileOverlay
     from perframe.resources import resource
 
     from ..common.backend import choose
@@ -103,7 +103,7 @@ def _record(app: App, view: PainterView, recording: Recording) -> None:
     from rich.console import Console
     from rich.progress import Progress
 
-    from perframe import ProfileOverlay
+    from perframe.profiling import ProfileOverlay
 
     console = Console(stderr=True)
     with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:

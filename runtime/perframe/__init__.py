@@ -20,16 +20,12 @@ _HOME = {
     "TensorShape": "tensor",
     "Readback": "tensor.readback",
     "DynamicTensorShape": "tensor.partial",
-    "PartialTensor": "tensor.partial",
     "Layer": "model",
     "Model": "model",
-    "Value": "model",
     "load": "importers.loading",
     "save": "exporters.saving",
     "FunctionalGraph": "functional.graph",
     "FunctionalTensor": "functional.tensor",
-    "elementwise": "layers.broadcasting",
-    "layer": "layers.base",
     "Worker": "execution.worker",
     "run": "execution.once",
     "compare": "inspection.comparing",
@@ -37,7 +33,6 @@ _HOME = {
     "inspect": "inspection.facts",
     "profile": "profiling.profile",
     "process": "processing.processing",
-    "ProfileOverlay": "profiling.overlay",
     "quantize": "quantization.quantizing",
     "tune": "execution.tuning",
     "TextureConverter": "textures.converter",
@@ -45,7 +40,6 @@ _HOME = {
     "App": "host",
     "attach": "host.guest",
     "Frame": "host",
-    "ProgressBar": "host",
     "Run": "host",
     "Script": "host",
     "next_frame": "host",
@@ -58,7 +52,7 @@ _HOME = {
     "InferenceError": "errors",
     "PassError": "errors",
     "InputError": "errors",
-    "ReadbackPending": "errors",
+    "ReadbackPendingError": "errors",
     "ClosedError": "errors",
     "BackendError": "errors",
     "FallbackError": "errors",
@@ -68,14 +62,26 @@ _HOME = {
     "MissingFolderError": "errors",
 }
 
-_MODULES = ("functional", "jobs", "media")
+_MODULES = ("functional", "host", "jobs", "layers", "media", "profiling")
+_MOVED = {
+    "ProgressBar": "host",
+    "ProfileOverlay": "profiling",
+    "PartialTensor": "tensor.partial",
+    "Value": "model",
+    "elementwise": "layers",
+    "layer": "layers",
+    "ReadbackPending": "errors",
+}
 
 __all__ = [*_HOME, *_MODULES, "__version__"]
 
 if TYPE_CHECKING:
     from perframe import functional as functional
+    from perframe import host as host
     from perframe import jobs as jobs
+    from perframe import layers as layers
     from perframe import media as media
+    from perframe import profiling as profiling
     from perframe.conversion.converting import convert as convert
     from perframe.errors import BackendError as BackendError
     from perframe.errors import ClosedError as ClosedError
@@ -91,7 +97,7 @@ if TYPE_CHECKING:
     from perframe.errors import ModelError as ModelError
     from perframe.errors import PassError as PassError
     from perframe.errors import PerframeError as PerframeError
-    from perframe.errors import ReadbackPending as ReadbackPending
+    from perframe.errors import ReadbackPendingError as ReadbackPendingError
     from perframe.errors import UnsupportedOperatorError as UnsupportedOperatorError
     from perframe.execution.command_buffer import CommandBuffer as CommandBuffer
     from perframe.execution.once import run as run
@@ -102,7 +108,6 @@ if TYPE_CHECKING:
     from perframe.functional.tensor import FunctionalTensor as FunctionalTensor
     from perframe.host import App as App
     from perframe.host import Frame as Frame
-    from perframe.host import ProgressBar as ProgressBar
     from perframe.host import Run as Run
     from perframe.host import Script as Script
     from perframe.host import attach as attach
@@ -111,13 +116,9 @@ if TYPE_CHECKING:
     from perframe.importers.loading import load as load
     from perframe.inspection.comparing import compare as compare
     from perframe.inspection.facts import inspect as inspect
-    from perframe.layers.base import layer as layer
-    from perframe.layers.broadcasting import elementwise as elementwise
     from perframe.model import Layer as Layer
     from perframe.model import Model as Model
-    from perframe.model import Value as Value
     from perframe.processing.processing import process as process
-    from perframe.profiling.overlay import ProfileOverlay as ProfileOverlay
     from perframe.profiling.profile import profile as profile
     from perframe.quantization.quantizing import quantize as quantize
     from perframe.tensor import BackendType as BackendType
@@ -125,7 +126,6 @@ if TYPE_CHECKING:
     from perframe.tensor import Tensor as Tensor
     from perframe.tensor import TensorShape as TensorShape
     from perframe.tensor.partial import DynamicTensorShape as DynamicTensorShape
-    from perframe.tensor.partial import PartialTensor as PartialTensor
     from perframe.tensor.readback import Readback as Readback
     from perframe.textures.converter import TextureConverter as TextureConverter
     from perframe.textures.transform import TextureTransform as TextureTransform
@@ -134,12 +134,23 @@ if TYPE_CHECKING:
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
         return import_module(f"perframe.{name}")
+    if name in _MOVED:
+        return _moved(name)
     home = _HOME.get(name)
     if home is None:
         raise AttributeError(f"module 'perframe' has no attribute {name!r}")
     value = getattr(import_module(f"perframe.{home}"), name)
     globals()[name] = value
     return value
+
+
+def _moved(name: str) -> Any:
+    """A name by its former place, with a warning that tells the new one."""
+    import warnings
+
+    place, now = f"perframe.{_MOVED[name]}", "ReadbackPendingError" if name == "ReadbackPending" else name
+    warnings.warn(f"perframe.{name} is {place}.{now} now", DeprecationWarning, stacklevel=3)
+    return getattr(import_module(place), now)
 
 
 def _model_page(model: Any) -> str:

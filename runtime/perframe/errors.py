@@ -86,7 +86,7 @@ class MissingFolderError(InputError, FileNotFoundError):
     """A file is to be written into a folder that does not exist."""
 
 
-class ReadbackPending(PerframeError):
+class ReadbackPendingError(PerframeError):
     """`result()` was called before `done`: poll, await, or pass `wait=True`."""
 
 

@@ -16,7 +16,9 @@ import pytest
 from PIL import Image
 
 import perframe as pf
+from perframe.backends.gl import context
 from perframe.command_line.demo import load_demo
+from perframe.graphics.software import is_software
 from perframe.host import App, KeyEvent, ManualClock, MouseButtonEvent
 from perframe.host.blank import BlankSurface
 from perframe.media import open_source
@@ -192,8 +194,14 @@ def test_what_is_not_understood_ends_with_2(painter: Main, capsys: Any, argv: li
         (None, 0, "cpu", "there is no OpenGL here"),
     ],
 )
-def test_the_backend_that_it_chooses(renderer: str | None, version: int, chosen: str, reason: str, capsys: Any) -> None:
-    ctx = SimpleNamespace(info={"GL_RENDERER": renderer}, version_code=version) if renderer else None
+def test_the_backend_that_it_chooses(
+    renderer: str | None, version: int, chosen: str, reason: str, capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ctx = SimpleNamespace(version_code=version) if renderer else None
+    device = SimpleNamespace(
+        name=renderer, is_software=renderer and is_software(renderer), has_compute=version >= 430, ctx=ctx
+    )
+    monkeypatch.setattr(context, "device_for", lambda ctx: device)
     assert part("backend", "common").choose("auto", ctx, "painting") == chosen
     printed = capsys.readouterr().out
     assert printed.startswith(f"painting on {chosen}: ") and reason in printed and printed.count("\n") == 1

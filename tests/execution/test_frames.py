@@ -23,7 +23,7 @@ def test_schedule_returns_before_the_values_exist(double: pf.Model) -> None:
         y = worker.schedule(gated(row(1, 2, 3), gate)).peek_output()
         readback = y.readback_request()
         assert not readback.done
-        with pytest.raises(pf.ReadbackPending, match="y"):
+        with pytest.raises(pf.ReadbackPendingError, match="y"):
             readback.result()
         gate.open()
         np.testing.assert_array_equal(readback.result(wait=True), [2, 4, 6])

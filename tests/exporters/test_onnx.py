@@ -20,6 +20,7 @@ from models.zoo import ZOO, Entry, given
 from perframe.backends import evaluator
 from perframe.command_line.sources import named_model
 from perframe.exporters import onnx as exporter
+from perframe.model import Value
 from perframe.passes import prepare
 from perframe.testing import Case, Draw
 from small import load, node
@@ -179,9 +180,9 @@ def test_a_prepared_model_is_spelled_out(shared: Path) -> None:
 @pytest.mark.parametrize("turned", [(), ("transB",), ("transA",), ("transA", "transB")], ids=str)
 def test_transposed_operands_of_a_product_are_spelled_out(turned: tuple[str, ...]) -> None:
     shapes = {"x": (2, 5, 3) if "transA" in turned else (2, 3, 5), "z": (7, 5) if "transB" in turned else (5, 7)}
-    values = [pf.Value(name, pf.DataType.FLOAT32, pf.DynamicTensorShape(shape)) for name, shape in shapes.items()]
+    values = [Value(name, pf.DataType.FLOAT32, pf.DynamicTensorShape(shape)) for name, shape in shapes.items()]
     layer = pf.Layer("MatMul", "product", ["x", "z"], ["y"], dict.fromkeys(turned, 1))
-    model = pf.Model(values, [pf.Value("y", pf.DataType.FLOAT32, None)], [layer], {})
+    model = pf.Model(values, [Value("y", pf.DataType.FLOAT32, None)], [layer], {})
     inputs = {name: draw(*shape) for name, shape in shapes.items()}
     x = inputs["x"].swapaxes(1, 2) if "transA" in turned else inputs["x"]
     z = inputs["z"].T if "transB" in turned else inputs["z"]
@@ -191,16 +192,16 @@ def test_transposed_operands_of_a_product_are_spelled_out(turned: tuple[str, ...
 def test_a_piece_that_nothing_reads_has_a_name_in_the_file() -> None:
     x, shape = draw(3, 4), pf.DynamicTensorShape((3, 4))
     layer = pf.Layer("Split", "cut", ["x"], ["y"], {"axis": 1, "num_outputs": 2})
-    value = pf.Value("x", pf.DataType.FLOAT32, shape)
-    model = pf.Model([value], [pf.Value("y", pf.DataType.FLOAT32, None)], [layer], {})
+    value = Value("x", pf.DataType.FLOAT32, shape)
+    model = pf.Model([value], [Value("y", pf.DataType.FLOAT32, None)], [layer], {})
     assert_same(run(exported(model), {"x": x})[0], x[:, :2])
 
 
 def test_an_addend_of_fewer_channels_is_padded() -> None:
     layer = pf.Layer("Conv", "conv", ["x", "w", "", "a"], ["y"])
     shapes = {"x": (1, 3, 4, 4), "a": (1, 2, 4, 4)}
-    values = [pf.Value(name, pf.DataType.FLOAT32, pf.DynamicTensorShape(shape)) for name, shape in shapes.items()]
-    out = pf.Value("y", pf.DataType.FLOAT32, None)
+    values = [Value(name, pf.DataType.FLOAT32, pf.DynamicTensorShape(shape)) for name, shape in shapes.items()]
+    out = Value("y", pf.DataType.FLOAT32, None)
     model = pf.Model(values, [out], [layer], {"w": draw(5, 3, 1, 1)})
     inputs = {name: draw(*shape) for name, shape in shapes.items()}
     plain = load([node("Conv", "x w", "y")], {"x": [1, 3, 4, 4]}, constants={"w": model.constants["w"]})
@@ -211,8 +212,8 @@ def test_an_addend_of_fewer_channels_is_padded() -> None:
 
 def test_a_table_of_rows_is_compressed_wherever_it_comes_from() -> None:
     table = np.array([[0, 1, 2], [-1, -1, -1], [3, 4, 5]], np.int64)
-    spec = pf.Value("x", pf.DataType.INT64, pf.DynamicTensorShape((3, 3)))
-    rows = pf.Value("y", pf.DataType.INT64, None)
+    spec = Value("x", pf.DataType.INT64, pf.DynamicTensorShape((3, 3)))
+    rows = Value("y", pf.DataType.INT64, None)
     model = pf.Model([spec], [rows], [pf.Layer("FilledRows", "rows", ["x"], ["y"])], {})
     assert_same(run(exported(model), {"x": table})[0], table[[0, 2]])
 
@@ -235,8 +236,8 @@ def test_names_and_open_dims_stay() -> None:
 def test_outputs_that_no_layer_makes_are_there() -> None:
     """A constant, and an input."""
     shape = pf.DynamicTensorShape((2,))
-    given_value, constant = (pf.Value(name, pf.DataType.FLOAT32, shape) for name in "xc")
-    y = pf.Value("y", pf.DataType.FLOAT32, shape)
+    given_value, constant = (Value(name, pf.DataType.FLOAT32, shape) for name in "xc")
+    y = Value("y", pf.DataType.FLOAT32, shape)
     array = np.array([1, 2], np.float32)
     model = pf.Model(
         [given_value], [constant, y, given_value], [pf.Layer("Add", "sum", ["x", "c"], ["y"])], {"c": array}
@@ -252,12 +253,12 @@ def test_bodies_share_names_and_weights_with_what_is_around_them() -> None:
     bool_, float_ = pf.DataType.BOOL, pf.DataType.FLOAT32
     row = pf.DynamicTensorShape((3,))
     weights = np.arange(3, dtype=np.float32)
-    captured, out = pf.Value("around", float_, row), pf.Value("y", float_, row)
+    captured, out = Value("around", float_, row), Value("y", float_, row)
     adds = pf.Model([captured], [out], [pf.Layer("Add", "sum", ["around", "w"], ["y"])], {"w": weights}, "then")
     returns = pf.Model([captured], [captured], [], {}, "else")
     attributes = {"bodies": {"then_branch": adds, "else_branch": returns}, "captures": ("around",)}
     model = pf.Model(
-        [pf.Value("x", float_, row), pf.Value("c", bool_, pf.DynamicTensorShape(()))],
+        [Value("x", float_, row), Value("c", bool_, pf.DynamicTensorShape(()))],
         [out],
         [pf.Layer("Mul", "sum", ["x", "w"], ["m"]), pf.Layer("If", "if", ["c", "m"], ["y"], attributes)],
         {"w": weights},
@@ -275,7 +276,7 @@ def test_bodies_share_names_and_weights_with_what_is_around_them() -> None:
 
 
 def test_a_domain_from_outside_stays() -> None:
-    @pf.elementwise((-3, 3), domain="tests.exporters")
+    @pf.layers.elementwise((-3, 3), domain="tests.exporters")
     def Twice(x):
         return x + x
 
@@ -338,8 +339,8 @@ def test_a_failure_leaves_the_old_files(tmp_path: Path, monkeypatch: pytest.Monk
 def test_all_that_onnx_cannot_express_is_listed() -> None:
     byte, row = pf.DataType.UINT8, pf.DynamicTensorShape((4,))
     layers = [pf.Layer("LookUp", name, ["x", "t"], [name]) for name in ("first", "second")]
-    outputs = [pf.Value(layer.name, byte, row) for layer in layers]
-    model = pf.Model([pf.Value("x", byte, row)], outputs, layers, {"t": np.arange(256, dtype=np.uint8)})
+    outputs = [Value(layer.name, byte, row) for layer in layers]
+    model = pf.Model([Value("x", byte, row)], outputs, layers, {"t": np.arange(256, dtype=np.uint8)})
     with pytest.raises(pf.ModelError, match=r"(?s)2 layer\(s\).*'first' \(LookUp\).*no such operator.*'second'"):
         saved(model, name="m.onnx")
 

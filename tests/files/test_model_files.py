@@ -19,6 +19,7 @@ from perframe.files.graph import described
 from perframe.layers.arrangement import Arrangement
 from perframe.layers.base import registry
 from perframe.layers.epilogue import Stage
+from perframe.model import Value
 from perframe.tensor import DataType
 from small import load, node
 
@@ -63,7 +64,7 @@ def values_of(dtype: DataType) -> Any:
 def test_constants_of_every_dtype_come_back(dtype: DataType, shape: tuple[int, ...]) -> None:
     array = np.resize(values_of(dtype), shape) if shape != (3, 3) else values_of(dtype)
     array = np.asarray(array, dtype.numpy)
-    value = pf.Value("y", dtype, pf.DynamicTensorShape(shape))
+    value = Value("y", dtype, pf.DynamicTensorShape(shape))
     model = pf.Model([], [value], [pf.Layer("Identity", "same", ["c"], ["y"])], {"c": array})
     back = pf.load(saved(model), optimize=False)
     found = back.constants["c"]
@@ -74,7 +75,7 @@ def test_constants_of_every_dtype_come_back(dtype: DataType, shape: tuple[int, .
 
 def test_numbers_of_less_than_a_byte_are_packed() -> None:
     array = np.ones(10_000, DataType.INT4.numpy)
-    value = pf.Value("y", DataType.INT4, pf.DynamicTensorShape((10_000,)))
+    value = Value("y", DataType.INT4, pf.DynamicTensorShape((10_000,)))
     model = pf.Model([], [value], [pf.Layer("Identity", "same", ["c"], ["y"])], {"c": array})
     assert len(saved(model)) < 6000
 
@@ -128,8 +129,8 @@ def test_a_prepared_model_comes_back() -> None:
     cast = pf.Layer("Cast", "cast", ["z"], ["h"], {"to": DataType.FLOAT16}, on_host=True)
     shapes = {"x": (1, 5, 5, 2), "a": (1, 5, 5, 2), "q": (2, 4)}
     model = pf.Model(
-        [pf.Value(name, DataType.FLOAT32, pf.DynamicTensorShape(shape)) for name, shape in shapes.items()],
-        [pf.Value("y", DataType.FLOAT32, pf.DynamicTensorShape(shapes["x"])), pf.Value("h", DataType.FLOAT16, None)],
+        [Value(name, DataType.FLOAT32, pf.DynamicTensorShape(shape)) for name, shape in shapes.items()],
+        [Value("y", DataType.FLOAT32, pf.DynamicTensorShape(shapes["x"])), Value("h", DataType.FLOAT16, None)],
         [conv, attend, cast],
         {"w": np.ones((2, 2, 1, 1), np.float32)},
     )
@@ -179,7 +180,7 @@ def test_the_library_of_safetensors_reads_the_tensors(tmp_path: Path) -> None:
 def test_weights_are_views_of_the_file_on_lines_of_the_cache(tmp_path: Path) -> None:
     arrays = {"odd": np.ones(3, np.int8), "half": np.ones(7, np.float16), "weights": np.ones((8, 16), np.float32)}
     names = list(arrays)
-    values = [pf.Value(f"{name} out", DataType.of(arrays[name].dtype), None) for name in names]
+    values = [Value(f"{name} out", DataType.of(arrays[name].dtype), None) for name in names]
     layers = [pf.Layer("Identity", name, [name], [f"{name} out"]) for name in names]
     pf.save(pf.Model([], values, layers, arrays), tmp_path / "m.perframe")
     back = pf.load(tmp_path / "m.perframe", optimize=False)

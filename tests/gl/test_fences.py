@@ -73,7 +73,7 @@ def test_a_request_never_waits(worker: pf.Worker, fences: Fences) -> None:
     assert len(fences) == 1
     for _ in range(3):
         assert not readback.done and not y.is_readback_request_done()
-        with pytest.raises(pf.ReadbackPending, match="wait=True"):
+        with pytest.raises(pf.ReadbackPendingError, match="wait=True"):
             readback.result()
     run(worker, 2)
     assert fences.waits == 0

@@ -18,7 +18,7 @@ class Compiling:
 
 def test_the_bar_grows_and_goes() -> None:
     worker, surface = Compiling(), BlankSurface((200, 100))
-    bar = pf.ProgressBar(worker, "one moment")
+    bar = pf.host.ProgressBar(worker, "one moment")
     with App(surface=surface, clock=ManualClock(1 / 60), stop_on_error=True) as app:
         app.add(bar)
         lengths = []
@@ -39,7 +39,7 @@ def test_it_shows_the_progress_of_a_worker(gl_context: Any, backend: str, monkey
     graph = pf.FunctionalGraph()
     x = graph.add_input(pf.DataType.FLOAT32, (2, 2))
     with pf.Worker(graph.compile(x + 1), backend) as worker, App((160, 90), headless=True, stop_on_error=True) as app:
-        app.add(pf.ProgressBar(worker))
+        app.add(pf.host.ProgressBar(worker))
         app.loop_once()
         below = np.asarray(app.surface.read_pixels())[-1]
         assert (below[:80] == (70, 110, 200)).all() and (below[80:] == (16, 18, 24)).all()

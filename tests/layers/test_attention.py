@@ -9,6 +9,7 @@ import pytest
 
 import perframe as pf
 from perframe.layers.base import declaration
+from perframe.tensor.partial import PartialTensor
 from perframe.testing import Case, Draw, check
 from perframe.testing.cases import Array
 
@@ -77,7 +78,7 @@ def test_linear_attention(case: Case, backend: str, backend_context: Any) -> Non
 )
 def test_bad_attributes_are_refused(attributes: dict[str, Any], inputs: int) -> None:
     case = linear("gated_delta", keys=3, values=3)
-    given = [None if value is None else pf.PartialTensor.of(value) for value in case.inputs[:inputs]]
+    given = [None if value is None else PartialTensor.of(value) for value in case.inputs[:inputs]]
     with pytest.raises(pf.InferenceError):
         declaration("LinearAttention").outputs_for(given, {"q_num_heads": 2, "kv_num_heads": 2} | attributes)
 

@@ -12,6 +12,7 @@ import pytest
 import perframe as pf
 from perframe.errors import InferenceError
 from perframe.layers.bounds import Bounds
+from perframe.model import Value
 from perframe.testing import Case, ints
 
 X = np.arange(1, 7, dtype=np.float32).reshape(2, 3)
@@ -155,10 +156,10 @@ def test_shapes_that_do_not_fit_are_refused(
 def test_a_size_that_was_followed_is_checked_for_the_next() -> None:
     model = pf.Model(
         [
-            pf.Value("x", pf.DataType.FLOAT32, pf.DynamicTensorShape(["n", 5])),
-            pf.Value("i", pf.DataType.INT64, pf.DynamicTensorShape(["m", 1])),
+            Value("x", pf.DataType.FLOAT32, pf.DynamicTensorShape(["n", 5])),
+            Value("i", pf.DataType.INT64, pf.DynamicTensorShape(["m", 1])),
         ],
-        [pf.Value("y", pf.DataType.FLOAT32, None)],
+        [Value("y", pf.DataType.FLOAT32, None)],
         [pf.Layer("GatherElements", "picks", ["x", "i"], ["y"], {"axis": 1})],
         {},
     )

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import perframe as pf
+from perframe.tensor.partial import PartialTensor
 from perframe.testing import Case, Draw, check
 
 BOUNDED = settings(deadline=None, max_examples=25)
@@ -52,6 +53,6 @@ def test_products_of_batches(batches: list[tuple[int, ...]]) -> None:
 
 @pytest.mark.parametrize("shapes", [((3,), (4,)), ((2, 3), (3, 2)), ((2, 1, 4), (3, 3))])
 def test_shapes_that_do_not_fit_are_an_error(shapes: tuple[tuple[int, ...], ...]) -> None:
-    known = [pf.PartialTensor.of(np.zeros(shape, np.float32)) for shape in shapes]
+    known = [PartialTensor.of(np.zeros(shape, np.float32)) for shape in shapes]
     with pytest.raises(pf.InferenceError, match="do not broadcast"):
         pf.Layer("Add", "sum", ["a", "b"], ["y"]).infer(known)

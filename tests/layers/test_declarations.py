@@ -81,7 +81,7 @@ def forget() -> Iterator[None]:
 def test_a_declaration_that_is_read_again_replaces_the_first() -> None:
     for text in ("first", "second"):
 
-        @pf.layer(domain="my.domain")
+        @pf.layers.layer(domain="my.domain")
         def Again(x: PartialTensor, *, text: str = text) -> PartialTensor:
             return x
 
@@ -92,7 +92,7 @@ def test_a_declaration_that_is_read_again_replaces_the_first() -> None:
 def test_one_name_is_declared_in_one_file_only() -> None:
     with pytest.raises(pf.ModelError, match=r"Relu is declared twice: in perframe\.layers\.activation\.Relu and in"):
 
-        @pf.elementwise((-1, 1))
+        @pf.layers.elementwise((-1, 1))
         def Relu(x: Any) -> Any:
             return x
 
@@ -102,7 +102,7 @@ def test_one_name_is_declared_in_one_file_only() -> None:
 
 @pytest.mark.usefixtures("forget")
 def test_a_rule_that_returns_its_input_does_not_mean_its_values() -> None:
-    @pf.layer(domain="my.domain")
+    @pf.layers.layer(domain="my.domain")
     def Twice(x: PartialTensor) -> PartialTensor:
         return x
 
@@ -157,7 +157,7 @@ def test_a_kernel_that_no_one_has_is_looked_for_in_the_layers_package(
 
 @pytest.mark.usefixtures("forget")
 def test_an_error_in_a_rule_names_its_line() -> None:
-    @pf.layer(domain="my.domain")
+    @pf.layers.layer(domain="my.domain")
     def Half(x: PartialTensor) -> PartialTensor:
         return x.with_shape([x.shape[0] // 2])  # type: ignore[index,operator]
 
@@ -167,7 +167,7 @@ def test_an_error_in_a_rule_names_its_line() -> None:
 
 @pytest.mark.usefixtures("forget")
 def test_a_computed_output_that_the_rule_does_not_expect_is_an_error() -> None:
-    @pf.layer(domain="my.domain")
+    @pf.layers.layer(domain="my.domain")
     def Longer(x: PartialTensor) -> PartialTensor:
         return x
 

@@ -10,6 +10,7 @@ import pytest
 
 import perframe as pf
 from perframe.layers.base import declaration
+from perframe.tensor.partial import PartialTensor
 from perframe.testing import Case, Draw, check
 
 draw = Draw(41)
@@ -88,6 +89,6 @@ def test_einsum(case: Case, backend: str, backend_context: Any) -> None:
     ],
 )
 def test_bad_equations_are_refused(equation: str, shapes: list[tuple[int, ...]]) -> None:
-    operands = [pf.PartialTensor(pf.DataType.FLOAT32, pf.DynamicTensorShape(shape)) for shape in shapes]
+    operands = [PartialTensor(pf.DataType.FLOAT32, pf.DynamicTensorShape(shape)) for shape in shapes]
     with pytest.raises(pf.InferenceError):
         declaration("Einsum").outputs_for(operands, {"equation": equation})

@@ -18,6 +18,7 @@ import perframe as pf
 from perframe.layers import base
 from perframe.layers.broadcasting import elementwise
 from perframe.layers.formula import translate
+from perframe.model import Value
 
 HEADER = "from perframe.layers.activation import Softplus\nfrom perframe.layers.vocabulary import *\n\n"
 BOUNDED = settings(
@@ -48,10 +49,10 @@ def run(tmp_path: Path, backend: str, backend_context: Any) -> Iterator[Callable
         elementwise((-1, 1), dtypes=dtypes)(function)
         try:
             values = [
-                pf.Value(f"x{i}", pf.DataType.of(x.dtype), pf.DynamicTensorShape(x.shape)) for i, x in enumerate(inputs)
+                Value(f"x{i}", pf.DataType.of(x.dtype), pf.DynamicTensorShape(x.shape)) for i, x in enumerate(inputs)
             ]
             layer = pf.Layer("Drawn", "drawn", [value.name for value in values], ["y"])
-            model = pf.Model(values, [pf.Value("y", values[0].dtype, None)], [layer], {})
+            model = pf.Model(values, [Value("y", values[0].dtype, None)], [layer], {})
             fed = {value.name: x for value, x in zip(values, inputs, strict=True)}
             made = pf.run(model, fed, backend, strict=backend != "cpu", ctx=backend_context)["y"]
         finally:

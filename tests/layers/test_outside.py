@@ -16,12 +16,12 @@ from perframe.testing import BACKENDS, Case, Draw, check, formula_cases
 DOMAIN = "tests.outside"
 
 
-@pf.elementwise((-3, 3), domain=DOMAIN)
+@pf.layers.elementwise((-3, 3), domain=DOMAIN)
 def Relu(x):
     return maximum(x, -1.0)
 
 
-@pf.elementwise((-3, 3), (-3, 3), domain=DOMAIN)
+@pf.layers.elementwise((-3, 3), (-3, 3), domain=DOMAIN)
 def Scaled(a, b, *, by: float):
     return (a - b) * by
 
@@ -29,7 +29,7 @@ def Scaled(a, b, *, by: float):
 def other_module() -> Any:
     """Another formula of a name that stands in this file already."""
 
-    @pf.elementwise((-3, 3), domain=f"{DOMAIN}.other")
+    @pf.layers.elementwise((-3, 3), domain=f"{DOMAIN}.other")
     def Relu(x):
         return maximum(x, -2.0)
 
@@ -81,14 +81,14 @@ def test_the_backends_are_those_of_a_worker() -> None:
 
 def test_a_formula_without_a_text_says_so() -> None:
     scope: dict[str, Any] = {"pf": pf}
-    exec("@pf.elementwise((-1, 1), domain='tests.text')\ndef Lost(x):\n    return x + 1\n", scope)
+    exec("@pf.layers.elementwise((-1, 1), domain='tests.text')\ndef Lost(x):\n    return x + 1\n", scope)
     case = next(formula_cases(scope["Lost"]))
     with pytest.raises(pf.PerframeError, match="its text is missing; write it in a file"):
         check(case, "cpu")
 
 
 def test_cases_need_ranges() -> None:
-    @pf.elementwise(domain=DOMAIN)
+    @pf.layers.elementwise(domain=DOMAIN)
     def Unlimited(x):
         return x + 1
 

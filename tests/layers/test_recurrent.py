@@ -10,6 +10,7 @@ import pytest
 
 import perframe as pf
 from perframe.layers.base import declaration
+from perframe.tensor.partial import PartialTensor
 from perframe.testing import Case, Draw, check, ints
 from perframe.testing.cases import Array, expected_by_onnxruntime
 
@@ -138,7 +139,7 @@ def test_batch_first_is_the_same_turned(op: str, direction: str, backend: str, b
 )
 def test_bad_attributes_are_refused(attributes: dict[str, Any]) -> None:
     case = cell("", "LSTM")
-    given = [None if value is None else pf.PartialTensor.of(value) for value in case.inputs]
+    given = [None if value is None else PartialTensor.of(value) for value in case.inputs]
     with pytest.raises(pf.InferenceError):
         declaration("LSTM").outputs_for(given, attributes)
 

@@ -44,7 +44,7 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_key_shows_and_hides_the_figures(backend: str, backend_context: Any) -> None:
-    shown = pf.ProfileOverlay()
+    shown = pf.profiling.ProfileOverlay()
     surface = BlankSurface((320, 200))
     with App(surface=surface, clock=ManualClock(step=1 / 60)) as app:
         app.add(Looker(backend, backend_context))
@@ -65,7 +65,7 @@ def test_the_key_shows_and_hides_the_figures(backend: str, backend_context: Any)
 
 
 def test_it_forgets_what_is_old() -> None:
-    shown = pf.ProfileOverlay(shown=True)
+    shown = pf.profiling.ProfileOverlay(shown=True)
     with App(surface=BlankSurface((64, 64)), clock=ManualClock(step=1 / 60)) as app:
         app.add(Looker("cpu", None))
         app.add(shown)

@@ -84,14 +84,14 @@ def test_a_released_tensor_still_shows_its_shape() -> None:
 
 
 def test_models_reports_profiles_and_failures_show_themselves() -> None:
-    model = load([node("Neg", "x", "y", name="<negate>")], {"x": [2, 3]})
+    model = load([node("Neg", "x", "<y>")], {"x": [2, 3]}, outputs="<y>")
     page = model._repr_html_()
     assert page is not None and page.startswith("<iframe") and "sandbox" in page
     with pf.profile() as profile, pf.Worker(model) as worker:
         worker.schedule(ROWS).peek_output().numpy()
         report = worker.report()
         assert isinstance(report, list) and "operator" in repr(report) and "2×3" in repr(report)
-        assert report._repr_html_().startswith("<pre") and "<negate>" not in report._repr_html_()  # type: ignore[attr-defined]
+        assert report._repr_html_().startswith("<pre") and "<y>" not in report._repr_html_()  # type: ignore[attr-defined]
     assert profile._repr_html_().startswith("<pre")
     app = pf.App(surface=BlankSurface((4, 4)))
     assert repr(app.failures) == "no failures" and app.failures._repr_html_().startswith("<pre")

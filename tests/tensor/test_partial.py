@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import perframe as pf
-from perframe.tensor.partial import broadcast
+from perframe.tensor.partial import PartialTensor, broadcast
 
 Dynamic = pf.DynamicTensorShape
 
@@ -49,20 +49,20 @@ def test_accepts(shape: Any, concrete: Any, fits: bool) -> None:
 
 
 def test_partial_tensor_of_a_value_knows_it() -> None:
-    known = pf.PartialTensor.of(np.array([2, 3]))
+    known = PartialTensor.of(np.array([2, 3]))
     assert known.elements == (2, 3) and known.ints() == (2, 3) and known.is_static()
     assert known.dtype is pf.DataType.INT64
 
 
 def test_partial_elements_may_be_unknown() -> None:
-    known = pf.PartialTensor.of_entries(pf.DataType.INT64, ("n", 3))
+    known = PartialTensor.of_entries(pf.DataType.INT64, ("n", 3))
     assert known.elements == ("n", 3) and known.ints() is None and known.shape == (2,)
-    assert pf.PartialTensor.of_entries(pf.DataType.INT64, (5, 3)).ints() == (5, 3)
+    assert PartialTensor.of_entries(pf.DataType.INT64, (5, 3)).ints() == (5, 3)
 
 
 def test_elements_of_a_matrix_or_of_floats_are_not_kept() -> None:
-    assert pf.PartialTensor.of(np.ones((2, 2), np.int64)).elements is None
-    assert pf.PartialTensor.of(np.ones(2, np.float32)).elements is None
+    assert PartialTensor.of(np.ones((2, 2), np.int64)).elements is None
+    assert PartialTensor.of(np.ones(2, np.float32)).elements is None
 
 
 SHAPES = st.lists(st.integers(0, 4), max_size=4).map(tuple)

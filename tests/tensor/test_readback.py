@@ -49,7 +49,7 @@ def write(tensor: pf.Tensor, value: float) -> None:
 def test_a_request_never_waits(tensor: pf.Tensor, fence: ManualFence) -> None:
     readback = tensor.readback_request()
     assert not readback.done and not tensor.is_readback_request_done()
-    with pytest.raises(pf.ReadbackPending, match=r"scores.*wait=True"):
+    with pytest.raises(pf.ReadbackPendingError, match=r"scores.*wait=True"):
         readback.result()
     assert fence.waits == 0
     write(tensor, 5)

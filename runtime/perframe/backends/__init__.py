@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import pkgutil
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
+from perframe.backends.choosing import choose_backend
 from perframe.backends.precision import FULL, Precision
 from perframe.errors import InputError
 from perframe.tensor import BackendType, DataType
@@ -16,6 +18,10 @@ if TYPE_CHECKING:
     from perframe.backends.operand import Operand
     from perframe.backends.protocol import Backend, LayerLike
 
+log = logging.getLogger("perframe")
+
+BackendName = BackendType | Literal["cpu", "gpu_compute", "gpu_pixel", "auto"]
+AUTO = "auto"  # the fastest backend here
 _HOMES = {
     BackendType.CPU: "perframe.backends.cpu.backend",
     BackendType.GPU_COMPUTE: "perframe.backends.gl.compute",
@@ -23,19 +29,23 @@ _HOMES = {
 }
 
 
-def backend_type(name: BackendType | str) -> BackendType:
-    """The backend type of this name. Raises InputError."""
+def backend_type(name: BackendName, ctx: Any = None) -> BackendType:
+    """The backend type of this name; for "auto" the fastest one in a context. Raises InputError."""
+    if name == AUTO:
+        chosen, reason = choose_backend(ctx)
+        log.info("backend auto: %s, because %s", chosen, reason)
+        return chosen
     try:
         return BackendType(name)
     except ValueError:
-        raise InputError(f"there is no backend {name!r}: it is one of {', '.join(BackendType)}") from None
+        raise InputError(f"there is no backend {name!r}: it is one of {', '.join(BackendType)}, {AUTO}") from None
 
 
-def open_backend(name: BackendType | str, ctx: Any = None, precision: Precision = FULL) -> Backend:
+def open_backend(name: BackendName, ctx: Any = None, precision: Precision = FULL) -> Backend:
     """Open a backend by name, in the caller's GL context if one is given. Raises BackendError if that fails, and
     InputError for the CPU with another precision than float32.
     """
-    opened: Backend = import_module(_HOMES[backend_type(name)]).open_backend(ctx, precision)
+    opened: Backend = import_module(_HOMES[backend_type(name, ctx)]).open_backend(ctx, precision)
     return opened
 
 

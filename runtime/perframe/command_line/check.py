@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from perframe.backends import BackendName
 from perframe.command_line.progress import progress_bar
 from perframe.command_line.sources import loaded_model, model_inputs
 from perframe.command_line.units import bytes_text, seconds_text
@@ -45,7 +46,7 @@ class BackendCheck:
 
 
 def examine(
-    name: str, backends: Sequence[str], given: Sequence[str], dims: Mapping[str, int], seed: int = 0
+    name: str, backends: Sequence[BackendName], given: Sequence[str], dims: Mapping[str, int], seed: int = 0
 ) -> list[BackendCheck]:
     """Load a model and run it once on each backend. `given` has items NAME=VALUE as `run` takes them; the other inputs
     are random, and open dims that `dims` does not name get a likely size.
@@ -62,7 +63,7 @@ def examine(
     return found
 
 
-def _check(model: Model, backend: str, arrays: Mapping[str, NDArray[Any]], guess: str) -> BackendCheck:
+def _check(model: Model, backend: BackendName, arrays: Mapping[str, NDArray[Any]], guess: str) -> BackendCheck:
     from perframe.execution.worker import Worker
 
     try:

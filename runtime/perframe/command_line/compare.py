@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from perframe.backends import BackendName
 from perframe.backends.precision import FULL, Precision
 from perframe.command_line.progress import progress_bar
 from perframe.command_line.sources import loaded_model, model_inputs, named_model
@@ -54,7 +55,7 @@ def examine(
     name: str,
     against: str,
     given: Sequence[str],
-    backend: str,
+    backend: BackendName,
     dims: Mapping[str, int],
     seed: int,
     precision: Precision = FULL,

@@ -223,11 +223,12 @@ def try_backend(name: str) -> Facts:
     import numpy as np
 
     import perframe as pf
+    from perframe.model import Value
 
     shape = pf.DynamicTensorShape((4,))
-    values = [pf.Value(value, pf.DataType.FLOAT32, shape) for value in ("x", "y")]
+    values = [Value(value, pf.DataType.FLOAT32, shape) for value in ("x", "y")]
     model = pf.Model(values[:1], values[1:], [pf.Layer("Relu", "relu", ["x"], ["y"])], {})
-    found = pf.run(model, {"x": np.array([-2, -1, 1, 2], np.float32)}, backend=name, strict=True)["y"]
+    found = pf.run(model, {"x": np.array([-2, -1, 1, 2], np.float32)}, backend=pf.BackendType(name), strict=True)["y"]
     if found.tolist() != [0, 0, 1, 2]:
         raise pf.BackendError(f"wrong result: Relu gave {found.tolist()} where [0, 0, 1, 2] is right")
     if name != "cpu":

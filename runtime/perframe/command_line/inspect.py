@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from perframe.backends import BackendName
 from perframe.command_line.progress import progress_bar
 from perframe.command_line.sources import loaded_model, model_inputs
 from perframe.command_line.units import bytes_text
@@ -29,7 +30,7 @@ def examine(name: str, optimize: bool = True, dims: dict[str, int] | None = None
     return inspect(loaded_model(name, dims=dims) if optimize else as_filed, as_filed)
 
 
-def write_graph(path: Path, name: str, optimize: bool, dims: dict[str, int], profile: str | None) -> None:
+def write_graph(path: Path, name: str, optimize: bool, dims: dict[str, int], profile: BackendName | None) -> None:
     """Draw a model on a page, beside what it is in the file. Times on the backend `profile` colour the layers."""
     as_filed = loaded_model(name, optimize=False, dims=dims)
     model = loaded_model(name, dims=dims) if optimize else as_filed
@@ -44,7 +45,7 @@ def _place(backend: str) -> str:
     return "the cpu" if backend == "cpu" else backend
 
 
-def _seconds(model: Model, dims: dict[str, int], backend: str, repeats: int = 5) -> dict[str, float]:
+def _seconds(model: Model, dims: dict[str, int], backend: BackendName, repeats: int = 5) -> dict[str, float]:
     """The time of each layer on a backend by its name, in seconds. The backend may run several layers as one."""
     from perframe.execution.worker import Worker
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from perframe.safety.names import shown
 
+if TYPE_CHECKING:
+    from perframe.tensor import BackendType
+
 BACKENDS = ("cpu", "gpu_compute", "gpu_pixel")
+AUTO = "auto"
 
 Dims = Annotated[str, typer.Option(metavar="NAME=N,...", help="Values for the model's named dims.")]
 Seed = Annotated[int, typer.Option(help="Seed of the random inputs, and of the weights of light_ models.")]
@@ -26,16 +30,34 @@ HtmlPage = Annotated[Path | None, typer.Option("--html", metavar="OUT.html", hel
 _HELD = "float32|float16"
 Weights = Annotated[str, typer.Option(metavar=_HELD, help="The dtype in which a GPU keeps weights.")]
 Activations = Annotated[str, typer.Option(metavar=_HELD, help="The dtype in which a GPU keeps values between layers.")]
-BackendName = Annotated[str, typer.Option(metavar="|".join(BACKENDS))]
+BackendOption = Annotated[
+    str,
+    typer.Option(
+        metavar="|".join((AUTO, *BACKENDS)),
+        help="Where to run. auto: a GPU if there is one, else the CPU.",
+    ),
+]
 ModelName = Annotated[str, typer.Argument(help="A model file, or the name of a known model.")]
 
 
-def check_backends(names: list[str]) -> list[str]:
-    """Return the names of backends. Raises BadParameter for a name that is none."""
-    for name in names:
-        if name not in BACKENDS:
-            raise typer.BadParameter(f"{name!r} is none of {', '.join(BACKENDS)}", param_hint="--backend")
-    return names
+def check_backends(names: list[str]) -> list[BackendType]:
+    """Return the backends of these names, and print which one "auto" is. Raises BadParameter for an unknown name."""
+    return [_checked(name) for name in names]
+
+
+def _checked(name: str) -> BackendType:
+    from perframe.tensor import BackendType  # imported late: it brings NumPy
+
+    if name == AUTO:
+        from perframe.backends.choosing import choose_backend
+
+        chosen, reason = choose_backend()
+        typer.echo(f"backend: {chosen}, because {shown(reason)}", err=True)
+        return chosen
+    if name not in BACKENDS:
+        known = ", ".join((AUTO, *BACKENDS))
+        raise typer.BadParameter(f"{name!r} is not one of {known}", param_hint="--backend")
+    return BackendType(name)
 
 
 def console(stderr: bool = False) -> Any:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from perframe.backends import BackendName
 from perframe.command_line.progress import progress_bar
 from perframe.execution.worker import Worker
 from perframe.model import Model
 from perframe.profiling.profile import Profile
 
 
-def measure(model: Model, inputs: Mapping[str, Any], backend: str, frames: int) -> Profile:
+def measure(model: Model, inputs: Mapping[str, Any], backend: BackendName, frames: int) -> Profile:
     """Warm up, and profile so many runs with these inputs, each of which is read back before the next begins."""
     profile = Profile()
     with progress_bar() as step, Worker(model, backend) as worker:

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from perframe.backends import compiled_kernels
+from perframe.backends import BackendName, compiled_kernels
 from perframe.backends.precision import FULL, Precision
 from perframe.command_line.sources import loaded_model, model_inputs
 from perframe.execution.worker import Worker
@@ -24,13 +24,13 @@ class Warmth:
     """The kernels that were compiled for one model, and the time it took."""
 
     model: str
-    backend: str
+    backend: BackendName
     seconds: float
     compiled: list[str]  # kernels that were not in the cache, by file and function
 
 
 def warm_up(
-    model: str, dims: Mapping[str, int], seed: int = 0, backend: str = "cpu", precision: Precision = FULL
+    model: str, dims: Mapping[str, int], seed: int = 0, backend: BackendName = "cpu", precision: Precision = FULL
 ) -> Warmth:
     """Run a model once with random inputs, so that all its kernels are compiled and stored in the cache: the CPU's
     kernels, or programs of GL where the driver gives them away.

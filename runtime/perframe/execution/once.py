@@ -8,7 +8,7 @@ from typing import IO, Any
 
 from numpy.typing import NDArray
 
-from perframe.backends import evaluator
+from perframe.backends import BackendName, evaluator
 from perframe.errors import InputError
 from perframe.execution.comparison import Comparison, LayerCheck
 from perframe.execution.inputs import Given
@@ -24,7 +24,7 @@ Array = NDArray[Any]
 def run(
     model: Model | str | Path | bytes | IO[bytes] | Any,
     inputs: Mapping[str, Given] | Given,
-    backend: BackendType | str = BackendType.CPU,
+    backend: BackendName = BackendType.CPU,
     strict: bool = False,
     ctx: Any = None,
     weights: str = DataType.FLOAT32,
@@ -52,7 +52,7 @@ def run(
 def compare(
     model: Model | str | Path | bytes | IO[bytes] | Any,
     inputs: Mapping[str, Given],
-    backend: BackendType | str = BackendType.CPU,
+    backend: BackendName = BackendType.CPU,
     ctx: Any = None,
 ) -> list[Comparison]:
     """Run once, and compare each layer's outputs with its NumPy definition on the same inputs. Blocks.

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from perframe.backends import backend_type, gl_choices, gl_variants
+from perframe.backends import BackendName, backend_type, gl_choices, gl_variants
 from perframe.errors import BackendError, InputError
 from perframe.execution.worker import Worker
 from perframe.importers.loading import load
@@ -32,7 +32,7 @@ class Trial:
 def tune(
     model: Model | str | Path | bytes | IO[bytes] | Any,
     inputs: Mapping[str, Any],
-    backend: BackendType | str = BackendType.GPU_COMPUTE,
+    backend: BackendName = BackendType.GPU_COMPUTE,
     ctx: Any = None,
     repeats: int = 9,
     progress: Callable[[str, float], object] | None = None,

@@ -10,8 +10,8 @@ from typing import IO, Any, TypeVar, overload
 
 from numpy.typing import NDArray
 
-from perframe.backends import backend_type as backend_type_of
 from perframe.backends import (
+    BackendName,
     evaluator,
     expect_kernels,
     host_runner,
@@ -20,6 +20,7 @@ from perframe.backends import (
     open_backend,
     settle_kernels,
 )
+from perframe.backends import backend_type as backend_type_of
 from perframe.backends.precision import Precision
 from perframe.backends.protocol import Guarding
 from perframe.errors import ClosedError, InputError
@@ -57,6 +58,9 @@ class Worker:
     `model` is a Model, or anything that `load` takes. An input whose dtype differs from the declared one is converted
     if that changes no value, or with `cast` in any case.
 
+    `backend` is a BackendType or its name. "auto" is gpu_compute or gpu_pixel on a real GPU, and the CPU where OpenGL
+    is emulated or absent.
+
     `ctx` is the caller's moderngl context (a GPU worker without one makes its own, headless). With `strict`, a
     layer that cannot run on the backend raises FallbackError instead of running on the CPU; shape arithmetic may
     always run there. A `check` compares each layer of each run with its definition. PERFRAME_CHECK=1 in the environment
@@ -69,7 +73,7 @@ class Worker:
     def __init__(
         self,
         model: Model | str | Path | bytes | IO[bytes] | Any,
-        backend_type: BackendType | str = BackendType.CPU,
+        backend: BackendName = BackendType.CPU,
         ctx: Any = None,
         strict: bool = False,
         check: LayerCheck | None = None,
@@ -83,7 +87,7 @@ class Worker:
             model.check_file()
         self.model = model
         self._lock = new_lock()
-        self.backend_type = backend_type_of(backend_type)
+        self.backend_type = backend_type_of(backend, ctx)
         self._closed = False
         precision = Precision(weights, activations)
         self._backend = open_backend(self.backend_type, ctx, precision)

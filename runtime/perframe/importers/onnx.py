@@ -383,7 +383,9 @@ def _unknown(domain: str) -> str:
     missing = "perframe has no such layer"
     if domain in ONNX_DOMAINS:
         return missing
-    return f"{missing}: declare it by @pf.layer(domain={domain!r}), and import that file before you load the model"
+    return (
+        f"{missing}: declare it by @pf.layers.layer(domain={domain!r}), and import that file before you load the model"
+    )
 
 
 def _joined(inferred: DynamicTensorShape | None, said: DynamicTensorShape | None) -> DynamicTensorShape | None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from perframe.backends import BackendName
 from perframe.errors import PerframeError
 from perframe.execution.comparison import FLOATS, apart
 from perframe.execution.worker import Worker
@@ -50,7 +51,7 @@ def culprit(
     load: Loading,
     inputs: Mapping[str, Any],
     wanted: Mapping[str, Array],
-    backend: BackendType | str = BackendType.CPU,
+    backend: BackendName = BackendType.CPU,
     ctx: Any = None,
     limit: float = FLOATS,
 ) -> Culprit | None:
@@ -94,7 +95,7 @@ def culprit(
     return Culprit(names[number - 1], number, str(BackendType(backend)), ())
 
 
-def outputs_of(model: Model, inputs: Mapping[str, Any], backend: BackendType | str, ctx: Any) -> dict[str, Array]:
+def outputs_of(model: Model, inputs: Mapping[str, Any], backend: BackendName, ctx: Any) -> dict[str, Array]:
     """Run a model once as a user runs it, and return its outputs that are tensors, by name."""
     with Worker(model, backend, ctx) as worker:
         worker.schedule(dict(inputs))

@@ -10,6 +10,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
+from perframe.backends import BackendName
 from perframe.backends.precision import Precision
 from perframe.errors import InferenceError, InputError, MissingExtraError
 from perframe.execution import once
@@ -47,7 +48,7 @@ class ValueComparison(Comparison):
 def compare(
     model: Model | str | Path | bytes | IO[bytes] | Any,
     inputs: Mapping[str, Any],
-    backend: BackendType | str = BackendType.CPU,
+    backend: BackendName = BackendType.CPU,
     ctx: Any = None,
     against: Model | str | Path | bytes | IO[bytes] | Any = None,
     weights: str = DataType.FLOAT32,
@@ -92,7 +93,7 @@ def compare(
 def all_values(
     model: Model,
     inputs: Mapping[str, Any],
-    backend: BackendType | str = BackendType.CPU,
+    backend: BackendName = BackendType.CPU,
     ctx: Any = None,
 ) -> dict[str, Array]:
     """Run a model once, and return the tensors that its layers make, by name."""
@@ -103,7 +104,7 @@ def all_values(
 
 
 def all_halved_values(
-    model: Model, inputs: Mapping[str, Any], backend: BackendType | str, ctx: Any, precision: Precision
+    model: Model, inputs: Mapping[str, Any], backend: BackendName, ctx: Any, precision: Precision
 ) -> dict[str, Array]:
     """Run a model with halves, and return the tensors that its layers make, by name. They come from a run with copies:
     what a run keeps to the end has no halves. The model's outputs come from a run without copies.

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from perframe.backends import backend_type
+from perframe.backends import BackendName, backend_type
 from perframe.errors import InputError
 from perframe.media.feeds import Feed
 from perframe.media.picture import PICTURES, expanded, remove_unfinished, write_whole
@@ -49,7 +49,7 @@ def process(
     *,
     script: str | os.PathLike[str] | None = None,
     dims: Mapping[str, int] | None = None,
-    backend: str = "cpu",
+    backend: BackendName = "auto",
     jobs: int = 1,
     ray: str | None = None,
     size: tuple[int, int] | None = None,
@@ -89,7 +89,7 @@ def process(
         model=None if model is None else str(expanded(model).absolute()),
         script=None if script is None else str(expanded(script).absolute()),
         dims=dict(dims or {}),
-        backend=backend_type(backend).value,
+        backend=backend_type(backend),
         size=size,
         rate=rate,
         lead=lead,

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from perframe.media.picture import VIDEOS
+from perframe.tensor import BackendType
 
 CHUNK = 240  # pictures
 
@@ -31,7 +32,7 @@ class Settings:
     """The file of the script, and `file.py:NAME` where it has several."""
     dims: dict[str, int] = field(default_factory=dict)
     """Values for the model's named dims, such as the height and width that it takes."""
-    backend: str = "cpu"
+    backend: BackendType = BackendType.CPU
     size: tuple[int, int] | None = None
     """Width and height of the script's surface; None for those of the first picture."""
     rate: float | None = None
@@ -79,7 +80,7 @@ class Settings:
         """The settings that `to_json` wrote."""
         values = json.loads(text)
         lists = {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
-        return Settings(**{**values, **lists})
+        return Settings(**{**values, **lists, "backend": BackendType(values["backend"])})
 
     def identity(self) -> dict[str, Any]:
         """What must stay for a run to go on: the settings, and the sizes and times of the files."""

@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
-from perframe.errors import ReadbackPending
+from perframe.errors import ReadbackPendingError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -93,11 +93,11 @@ class Readback:
         return self._result is not None or self._pending.poll()
 
     def result(self, wait: bool = False) -> np.ndarray[Any, Any]:
-        """The values as an array. Raises ReadbackPending before `done`, unless `wait`, which blocks."""
+        """The values as an array. Raises ReadbackPendingError before `done`, unless `wait`, which blocks."""
         if self._result is None:
             if not self._pending.poll():
                 if not wait:
-                    raise ReadbackPending(
+                    raise ReadbackPendingError(
                         f"the readback of {self.name or 'a tensor'} asked in frame {self.frame} has not arrived: "
                         "poll .done, await it, or call result(wait=True), which blocks"
                     )

@@ -135,7 +135,7 @@ class Tensor(NoArithmetic):
         return storage.download(self.shape, self.dtype)
 
     def numpy(self) -> Array:
-        """Return a copy of the values as an ndarray. Blocks until the values exist: it is `download_to_array()`."""
+        """Return a copy of the values as an ndarray, like `download_to_array`. Blocks until the values exist."""
         return self.download_to_array()
 
     def readback_and_clone(self) -> Tensor:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from perframe.backends import settle_kernels
+from perframe.backends import BackendName, settle_kernels
 from perframe.execution.machine import downloaded
 from perframe.execution.once import run
 from perframe.execution.planned_part import PlannedPart
@@ -20,7 +20,7 @@ from perframe.tensor.partial import DynamicTensorShape, PartialTensor
 from perframe.testing.cases import Array, Case
 
 
-def check(case: Case, backend: str, ctx: Any = None) -> None:
+def check(case: Case, backend: BackendName, ctx: Any = None) -> None:
     """Run a case on a backend, and compare the outputs with the case's reference: values, dtypes and shapes.
 
     The layer's shape rule must say what comes out, and nothing wrong where less is known about the inputs. On the CPU

@@ -86,7 +86,7 @@ def ranges_of(declaration: Declaration, arity: int) -> list[tuple[float, float]]
     """
     declared = declaration.ranges
     if not declared:
-        raise ModelError(f"{declaration.name} declares no ranges to draw values from: @pf.elementwise((-1, 1))")
+        raise ModelError(f"{declaration.name} declares no ranges to draw values from: @pf.layers.elementwise((-1, 1))")
     return [declared[min(index, len(declared) - 1)] for index in range(arity)]
 
 

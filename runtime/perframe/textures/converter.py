@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from perframe.backends import BackendName, texture_passes
 from perframe.backends import backend_type as backend_type_of
-from perframe.backends import texture_passes
 from perframe.errors import ClosedError, InputError
 from perframe.tensor import BackendType, Storage, Tensor
 from perframe.tensor.readback import FrameState
@@ -40,7 +40,7 @@ class TextureConverter:
     context has no compute shaders.
     """
 
-    def __init__(self, ctx: Any = None, backend: BackendType | str | None = None) -> None:
+    def __init__(self, ctx: Any = None, backend: BackendName | None = None) -> None:
         self._passes = texture_passes(ctx) if ctx is not None else None
         self._closed = False
         self._backend = backend_type_of(backend) if backend is not None else None

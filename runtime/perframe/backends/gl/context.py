@@ -116,7 +116,7 @@ class Device:
         # The context is current here. Elsewhere GL returns no name, and a software device would pass for a GPU.
         renderer = self.gl.glGetString(_RENDERER)
         name = ctypes.string_at(renderer).decode(errors="replace") if renderer else ""
-        self._name, self._is_llvmpipe, self.is_software = name, "llvmpipe" in name, is_software(name)
+        self.name, self._is_llvmpipe, self.is_software = name, "llvmpipe" in name, is_software(name)
         # This fence exists in this context alone. A handle proves less: a new context may get a dead one's handle.
         self._mark = self.gl.glFenceSync(_COMMANDS_COMPLETE, 0)
         self._conditional = ConditionalRendering(self.gl)
@@ -165,7 +165,7 @@ class Device:
         """Whether the call that dispatches a compute shader returns when its work is done: so it is on llvmpipe, unless
         another driver runs on it (zink, over Vulkan).
         """
-        return self._name.startswith("llvmpipe")
+        return self.name.startswith("llvmpipe")
 
     @cached_property
     def texture_shift(self) -> int:

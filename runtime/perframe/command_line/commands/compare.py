@@ -10,7 +10,7 @@ from perframe.command_line.keys import takes_key
 from perframe.command_line.options import (
     Activations,
     AsJson,
-    BackendName,
+    BackendOption,
     Dims,
     GivenInputs,
     HtmlPage,
@@ -26,7 +26,7 @@ from perframe.command_line.options import (
 def compare(
     model: ModelName,
     given: GivenInputs = None,
-    backend: BackendName = "cpu",
+    backend: BackendOption = "auto",
     against: Annotated[
         str, typer.Option(metavar="onnxruntime|unoptimized|MODEL", help="Compare with its values, and not definitions.")
     ] = "",
@@ -45,8 +45,8 @@ def compare(
     from perframe.command_line.compare import examine, show, write
     from perframe.command_line.sources import parse_dims
 
-    check_backends([backend])
-    found = examine(model, against, given or (), backend, parse_dims(dims), seed, Precision(weights, activations))
+    (place,) = check_backends([backend])
+    found = examine(model, against, given or (), place, parse_dims(dims), seed, Precision(weights, activations))
     if html is not None:
         write(html, found)
     typer.echo(to_json(found)) if as_json else show(found, console())

@@ -18,7 +18,7 @@ def inspect(
     memory: Annotated[bool, typer.Option("--memory", help="Run it once, and show its memory.")] = False,
     html: HtmlPage = None,
     profile: Annotated[bool, typer.Option("--profile", help="With --html: time the layers.")] = False,
-    backend: Annotated[str, typer.Option(help=f"With --profile: where. Of {', '.join(BACKENDS)}.")] = "cpu",
+    backend: Annotated[str, typer.Option(help=f"With --profile: where. One of auto, {', '.join(BACKENDS)}.")] = "auto",
     dims: Dims = "",
 ) -> None:
     """Show a model's layers and the effect of the passes; with --memory, its weights and the peak within a run."""
@@ -31,8 +31,8 @@ def inspect(
         typer.echo(to_json(used)) if as_json else show_memory(used, console())
         return
     if html is not None:
-        check_backends([backend])
-        write_graph(html, model, not no_optimize, parse_dims(dims), backend if profile else None)
+        place = check_backends([backend])[0] if profile else None
+        write_graph(html, model, not no_optimize, parse_dims(dims), place)
         say(f"{html}: {html.stat().st_size:,} bytes; open it in a browser")
         return
     facts = examine(model, not no_optimize, parse_dims(dims))

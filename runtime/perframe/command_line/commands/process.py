@@ -10,7 +10,7 @@ import typer
 
 from perframe.command_line.options import (
     AsJson,
-    BackendName,
+    BackendOption,
     Dims,
     Mean,
     Scale,
@@ -25,7 +25,7 @@ def process(
     out: Annotated[Path, typer.Option(metavar="OUT", help="A video, or a folder with a file for each picture.")],
     model: Annotated[str, typer.Option(help="A model file, or the name of a known model.")] = "",
     script: Annotated[str, typer.Option(metavar="S.py[:NAME]", help="A script of a frame loop; else the model.")] = "",
-    backend: BackendName = "cpu",
+    backend: BackendOption = "auto",
     jobs: Annotated[int, typer.Option(min=1, metavar="N", help="Processes that share the pictures.")] = 1,
     ray: Annotated[str, typer.Option(metavar="ADDRESS", help="A Ray cluster that shares them: host:6379, auto.")] = "",
     size: Annotated[str, typer.Option(metavar="WxH", help="The script's surface, if not that of the pictures.")] = "",
@@ -47,7 +47,7 @@ def process(
     from perframe.command_line.progress import progress_bar
     from perframe.command_line.sources import named_model, parse_dims
 
-    check_backends([backend])
+    (place,) = check_backends([backend])
     found = named_model(model) if model else None
     if isinstance(found, bytes):
         raise typer.BadParameter(f"{model!r} has no file: save it with `perframe save`", param_hint="--model")
@@ -58,7 +58,7 @@ def process(
             found,
             script=script or None,
             dims=parse_dims(dims),
-            backend=backend,
+            backend=place,
             jobs=jobs,
             ray=ray or None,
             size=_size(size),

@@ -11,7 +11,7 @@ import typer
 from perframe.command_line.keys import takes_key
 from perframe.command_line.options import (
     AsJson,
-    BackendName,
+    BackendOption,
     Dims,
     GivenInputs,
     ModelName,
@@ -25,7 +25,7 @@ from perframe.command_line.options import (
 def profile(
     model: ModelName,
     given: GivenInputs = None,
-    backend: BackendName = "cpu",
+    backend: BackendOption = "auto",
     frames: Annotated[int, typer.Option(min=1, help="So many runs, one after the other.")] = 60,
     peak: Annotated[bool, typer.Option("--peak", help="Measure the device's best, and compare.")] = False,
     html: Annotated[
@@ -42,15 +42,14 @@ def profile(
     from perframe.command_line.sources import loaded_model, model_inputs, parse_dims
     from perframe.profiling.page import write_page
     from perframe.profiling.peak import peak_of
-    from perframe.profiling.table import facts, show
+    from perframe.profiling.table import Peaks, facts, show
     from perframe.profiling.timeline import write_trace
-    from perframe.tensor import BackendType
 
     (place,) = check_backends([backend])
     loaded = loaded_model(model, seed)
     arrays, _ = model_inputs(loaded, given or (), parse_dims(dims), seed)
     measured = measure(loaded, arrays, place, frames)
-    peaks = {place: peak_of(BackendType(place))} if peak else None
+    peaks: Peaks | None = {place: peak_of(place)} if peak else None
     if html is not None:
         write_page(html, measured, peaks, f"{loaded.name or model} on {place}")
     if trace is not None:

@@ -13,7 +13,7 @@ from perframe.command_line.keys import takes_key
 from perframe.command_line.options import (
     Activations,
     AsJson,
-    BackendName,
+    BackendOption,
     Dims,
     GivenInputs,
     Mean,
@@ -32,7 +32,7 @@ from perframe.command_line.options import (
 def run(
     model: ModelName,
     given: GivenInputs = None,
-    backend: BackendName = "cpu",
+    backend: BackendOption = "auto",
     strict: Strict = False,
     mean: Mean = "0",
     std: Std = "1",
@@ -50,14 +50,14 @@ def run(
     from perframe.command_line.run_report import save_outputs, show, summary
     from perframe.command_line.sources import loaded_model, model_inputs, parse_dims
 
-    check_backends([backend])
+    (place,) = check_backends([backend])
     start = time.perf_counter()
     loaded = loaded_model(model, seed)
     normalization = Normalization(scale, parse_numbers(mean, "--mean"), parse_numbers(std, "--std"))
     arrays, _ = model_inputs(loaded, given or (), parse_dims(dims), seed, normalization)
     begin = time.perf_counter()
-    outputs = pf.run(loaded, arrays, backend=backend, strict=strict, weights=weights, activations=activations)
-    report = summary(outputs, backend, load=begin - start, run=time.perf_counter() - begin)
+    outputs = pf.run(loaded, arrays, backend=place, strict=strict, weights=weights, activations=activations)
+    report = summary(outputs, place, load=begin - start, run=time.perf_counter() - begin)
     if save:
         save_outputs(save, outputs)
     if as_json:

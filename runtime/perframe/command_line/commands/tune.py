@@ -9,14 +9,24 @@ from typing import Annotated
 import typer
 
 from perframe.command_line.keys import takes_key
-from perframe.command_line.options import AsJson, BackendName, Dims, GivenInputs, ModelName, Seed, console, say
+from perframe.command_line.options import (
+    AsJson,
+    BackendOption,
+    Dims,
+    GivenInputs,
+    ModelName,
+    Seed,
+    check_backends,
+    console,
+    say,
+)
 
 
 @takes_key
 def tune(
     model: ModelName,
     given: GivenInputs = None,
-    backend: BackendName = "gpu_compute",
+    backend: BackendOption = "gpu_compute",
     repeats: Annotated[int, typer.Option(min=1, help="Runs of each variant; the shortest one counts.")] = 9,
     as_json: AsJson = False,
     seed: Seed = 0,
@@ -29,10 +39,11 @@ def tune(
     from perframe.command_line.tune import show
     from perframe.execution import tuning
 
+    (place,) = check_backends([backend])
     loaded = loaded_model(model, seed)
     with progress_bar() as step:
         arrays, _ = model_inputs(loaded, given or (), parse_dims(dims), seed)
-        found = tuning.tune(loaded, arrays, backend, repeats=repeats, progress=step)
+        found = tuning.tune(loaded, arrays, place, repeats=repeats, progress=step)
     path = gl_choices().path
     if as_json:
         typer.echo(json.dumps({"file": str(path), "kernels": [asdict(trial) for trial in found]}, indent=2))

@@ -11,7 +11,7 @@ from perframe.command_line.keys import takes_key
 from perframe.command_line.options import (
     Activations,
     AsJson,
-    BackendName,
+    BackendOption,
     Dims,
     Seed,
     Weights,
@@ -27,7 +27,7 @@ def warmup(
     as_json: AsJson = False,
     seed: Seed = 0,
     dims: Dims = "",
-    backend: BackendName = "cpu",
+    backend: BackendOption = "auto",
     weights: Weights = "float32",
     activations: Activations = "float32",
 ) -> None:
@@ -36,10 +36,10 @@ def warmup(
     from perframe.command_line.sources import parse_dims
     from perframe.command_line.warmup import as_json_value, folder, show, warm_up
 
-    check_backends([backend])
+    (place,) = check_backends([backend])
     found, precision = [], Precision(weights, activations)
     for model in models:
-        found.append(warm_up(model, parse_dims(dims), seed, backend, precision))
+        found.append(warm_up(model, parse_dims(dims), seed, place, precision))
         if not as_json:
             show(found[-1], console())
     say(json.dumps(as_json_value(found), indent=2) if as_json else f"kernels are kept in {folder()}")

@@ -1,0 +1,43 @@
+"""The backend for "auto": a real GPU if there is one, else the CPU."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+from typing import Any, NamedTuple
+
+from perframe.errors import BackendError
+from perframe.tensor import BackendType
+
+
+class Choice(NamedTuple):
+    """A backend, and the reason for it."""
+
+    backend: BackendType
+    reason: str
+
+
+def choose_backend(ctx: Any = None) -> Choice:
+    """The fastest backend in a context; without `ctx`, in a headless one. It goes by the driver, and measures nothing.
+
+    A GPU with OpenGL 4.3 gets gpu_compute, one with OpenGL 3.3 gpu_pixel. A software driver, or none, gets the CPU.
+    Raises BackendError for a context that cannot be used.
+    """
+    return _headless() if ctx is None else _choice(ctx)
+
+
+@cache
+def _headless() -> Choice:
+    try:
+        return _choice(None)
+    except (BackendError, ImportError) as error:
+        return Choice(BackendType.CPU, f"there is no OpenGL here: {error}")
+
+
+def _choice(ctx: Any) -> Choice:
+    device = import_module("perframe.backends.gl.context").device_for(ctx)
+    if device.is_software:
+        return Choice(BackendType.CPU, f"OpenGL is only emulated here, by {device.name}")
+    if device.has_compute:
+        return Choice(BackendType.GPU_COMPUTE, f"{device.name} has compute shaders")
+    return Choice(BackendType.GPU_PIXEL, f"{device.name} has OpenGL {device.ctx.version_code / 100:.1f}")
