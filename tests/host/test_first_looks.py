@@ -18,6 +18,7 @@ from perframe.errors import BackendError, ClosedError
 from perframe.host import surface
 from perframe.host.blank import BlankSurface
 from perframe.profiling.overlay import ProfileOverlay
+from small import load, node
 
 
 class Red(pf.Script):
@@ -125,3 +126,35 @@ def test_attach_without_gl_shows_the_way() -> None:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=60)
     assert "headless=True" in done.stdout and "read_pixels" in done.stdout, done.stderr
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="Mesa's override is Linux's")
+@pytest.mark.parametrize("version", ["2.1", "3.1"])
+def test_an_old_opengl_is_named_by_its_version(version: str) -> None:
+    code = "import perframe as pf\ntry:\n    pf.App((8, 8), headless=True)\nexcept pf.BackendError as error:\n    print(error)"
+    paths = os.pathsep.join(path for path in sys.path if path)
+    environment = {**os.environ, "PYTHONPATH": paths, "MESA_GL_VERSION_OVERRIDE": version}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=60)
+    assert f"OpenGL {version}" in done.stdout and "needs 3.3" in done.stdout, done.stdout + done.stderr
+
+
+def test_a_model_that_reads_a_value_on_the_host_is_not_told_to_read_it_back(
+    gl_context: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    nodes = [node("Neg", "x", "a"), node("NonZero", "a", "n"), node("Cast", "n", "f", to=1), node("Neg", "f", "y")]
+    model = load(nodes, {"x": [4]})
+
+    class Reads(pf.Script):
+        def start(self) -> None:
+            self.worker = pf.Worker(model, backend="gpu_pixel", ctx=self.app.ctx)
+
+        def update(self, frame: pf.Frame) -> None:
+            self.worker.schedule(np.array([1, 0, 2, 3], np.float32))
+
+        def destroy(self) -> None:
+            self.worker.release()
+
+    with caplog.at_level(logging.WARNING, "perframe"):
+        pf.App((8, 8), headless=True).run(Reads(), frames=2)
+    said = [record.getMessage() for record in caplog.records if "blocked inside frame" in record.getMessage()]
+    assert len(said) == 1 and "the model itself needs this value" in said[0] and "readback_request" not in said[0]

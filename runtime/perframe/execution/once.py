@@ -46,7 +46,7 @@ def run(
         inputs = {names[0]: inputs}
     with Worker(loaded, backend, ctx, strict, weights=weights, activations=activations) as worker:
         worker.schedule(dict(inputs))
-        return {name: downloaded(worker.peek_output(name)) for name in loaded.output_names}
+        return {name: downloaded(worker.peek_output(name), "pf.run()") for name in loaded.output_names}
 
 
 def compare(

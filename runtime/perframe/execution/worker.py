@@ -228,7 +228,7 @@ class Worker:
                     return False
         if end is None:
             for output in (self._outputs or {}).values():
-                downloaded(output)
+                downloaded(output, "Worker.warmup()")
             settle_kernels()
         return self.ready
 
