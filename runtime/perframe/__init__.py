@@ -8,7 +8,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from perframe import notebooks as _notebooks
+from perframe.safety import notebooks as _notebooks
 
 __version__ = "0.1.0"
 

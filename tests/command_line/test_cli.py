@@ -104,7 +104,7 @@ def test_run_is_the_same_on_every_backend(perframe: Command, model: Path, backen
     ("arguments", "status", "message"),
     [
         (["run", "nowhere"], 1, "there is no model 'nowhere'"),
-        (["run", "{model}", "--input", "z=1"], 1, "begins with none of the inputs: x"),
+        (["run", "{model}", "--input", "z=1"], 1, "the model's inputs are: x"),
         (["run", "{model}", "--input", "x=missing.npy"], 1, "missing.npy cannot be read"),
         (["run", "{model}", "--input", "x=random:2x5"], 1, "x"),
         (["run", "{model}", "--dims", "batch"], 1, "NAME=NUMBER"),

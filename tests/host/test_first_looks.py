@@ -131,7 +131,7 @@ def test_attach_without_gl_shows_the_way() -> None:
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="Mesa's override is Linux's")
 @pytest.mark.parametrize("version", ["2.1", "3.1"])
 def test_an_old_opengl_is_named_by_its_version(version: str) -> None:
-    code = "import perframe as pf\ntry:\n    pf.App((8, 8), headless=True)\nexcept pf.BackendError as error:\n    print(error)"
+    code = "import perframe as pf\ntry:\n    pf.App((8, 8), headless=True)\nexcept pf.BackendError as e:\n    print(e)"
     paths = os.pathsep.join(path for path in sys.path if path)
     environment = {**os.environ, "PYTHONPATH": paths, "MESA_GL_VERSION_OVERRIDE": version}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=60)

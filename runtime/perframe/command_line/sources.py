@@ -241,7 +241,7 @@ def _by_name(inputs: Sequence[Input], given: Sequence[str]) -> dict[str, str]:
         if name is None and len(names) == 1 and ("=" not in item or Path(item).is_file()):
             values[names[0]] = item
         elif name is None:
-            raise InputError(f"--input takes NAME=VALUE; {item!r} begins with none of the inputs: {', '.join(names)}")
+            raise InputError(f"unknown input {item!r}; the model's inputs are: {', '.join(names)}")
         else:
             values[name] = item[len(name) + 1 :]
     return values
@@ -273,7 +273,7 @@ def _array(
         return np.full(shape, float(value), wanted.dtype.numpy)
     except ValueError:
         kinds = f"{', '.join(FILES)}, a number, random, random:2x3"
-        raise InputError(f"input {wanted.name!r}: {value!r} is none of {kinds}") from None
+        raise InputError(f"input {wanted.name!r}: {value!r} is not one of: {kinds}") from None
 
 
 def _parse_shape(text: str) -> list[int]:

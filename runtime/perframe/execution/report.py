@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from perframe.backends.operand import Operand
 from perframe.backends.protocol import TimedProgram
 from perframe.model import Layer, Model
-from perframe.notebooks import preformatted
 from perframe.plan.segments import Segment, Transfer
+from perframe.safety.notebooks import preformatted
 from perframe.tensor import BackendType, HostStorage, TensorShape
 from perframe.tensor.partial import DynamicTensorShape, PartialTensor
 

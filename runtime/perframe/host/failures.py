@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from perframe.host.clock import Clock
-from perframe.notebooks import preformatted
+from perframe.safety.notebooks import preformatted
 
 log = logging.getLogger("perframe")
 

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from perframe import notebooks
 from perframe.errors import InferenceError, ModelError, PerframeError
 from perframe.layers.base import Declaration, Known, declaration
 from perframe.layers.channels_last import Seen, channels_last_outputs, is_data
 from perframe.layers.epilogue import Stage
 from perframe.layers.twins import inference_key, signature
 from perframe.model.report import OptimizationReport
+from perframe.safety import notebooks
 from perframe.tensor import DataType
 from perframe.tensor.partial import DynamicTensorShape, PartialTensor
 

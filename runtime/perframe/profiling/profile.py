@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from perframe.errors import InputError
 from perframe.execution.report import StepReport
 from perframe.execution.watchers import watchers
-from perframe.notebooks import preformatted
 from perframe.plan.plan import Fallback
 from perframe.profiling.recording import Recorder, WorkerRecord
+from perframe.safety.notebooks import preformatted
 from perframe.tensor import BackendType
 from perframe.tensor.readback import FrameState
 

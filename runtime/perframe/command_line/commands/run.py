@@ -37,7 +37,7 @@ def run(
     mean: Mean = "0",
     std: Std = "1",
     scale: Scale = 1.0,
-    save: Annotated[Path | None, typer.Option(metavar="OUT.npz", help="Write the outputs.")] = None,
+    save: Annotated[Path | None, typer.Option(metavar="OUT.npz", help="Write the outputs to a file.")] = None,
     as_json: AsJson = False,
     seed: Seed = 0,
     dims: Dims = "",

@@ -13,16 +13,14 @@ from perframe.command_line.options import Dims, ModelName, Seed, say
 
 def save(
     model: ModelName,
-    out: Annotated[Path, typer.Argument(metavar="OUT", help="m.perframe, or m.onnx.")],
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="Output file: m.perframe or m.onnx.")],
     key_file: KeyFile = None,
     passphrase_env: PassphraseEnv = None,
-    no_optimize: Annotated[
-        bool, typer.Option("--no-optimize", help="Save the layers as they are in the file.")
-    ] = False,
+    no_optimize: Annotated[bool, typer.Option("--no-optimize", help="Save without optimization.")] = False,
     seed: Seed = 0,
     dims: Dims = "",
 ) -> None:
-    """Save a model, optimised, in another file; encrypted if there is a key.
+    """Save an optimized model to another file, encrypted if a key is given.
 
     A model that is itself encrypted is read with the key that PERFRAME_KEY_FILE or PERFRAME_PASSPHRASE_ENV names.
     """

@@ -27,12 +27,12 @@ def tune(
     model: ModelName,
     given: GivenInputs = None,
     backend: BackendOption = "gpu_compute",
-    repeats: Annotated[int, typer.Option(min=1, help="Runs of each variant; the shortest one counts.")] = 9,
+    repeats: Annotated[int, typer.Option(min=1, help="Runs per variant; the shortest counts.")] = 9,
     as_json: AsJson = False,
     seed: Seed = 0,
     dims: Dims = "",
 ) -> None:
-    """Measure the variants of GPU kernels that a model uses, and keep the fastest for this driver."""
+    """Find the fastest variants of a model's GPU kernels and remember them for this driver."""
     from perframe.backends import gl_choices
     from perframe.command_line.progress import progress_bar
     from perframe.command_line.sources import loaded_model, model_inputs, parse_dims
