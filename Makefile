@@ -14,7 +14,7 @@ GL33 := MESA_GL_VERSION_OVERRIDE=3.3 MESA_GLSL_VERSION_OVERRIDE=330 PERFRAME_BAC
 GL_TESTS := PERFRAME_BACKENDS=gpu_compute,gpu_pixel
 SHADERS := output/shaders
 
-.PHONY: help demo test lint pytest test-gl33 test-gl41 test-guarded test-drivers check-targets fuzz fuzz-graphs fuzz-night soak check-wheel bench bench-shaders models sweep site wheel release clean
+.PHONY: help demo test lint pytest test-gl33 test-gl41 test-guarded test-drivers check-targets fuzz fuzz-graphs fuzz-night soak check-wheel bench bench-shaders models sweep pictures site wheel release clean
 
 help: ## what can be made
 	@grep -E '^[a-z0-9-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 14
@@ -78,6 +78,9 @@ fuzz-night: .venv/.dev ## a night of random graphs on all backends, and mutated 
 	$(BIN)/python -m tests.fuzz --graphs --count 20000 --seed $(or $(SEED),0) --jobs $(JOBS) --backend cpu --save output/fuzz
 	$(BIN)/python -m tests.fuzz --graphs --count 5000 --seed $(or $(SEED),0) --jobs $(JOBS) --backend gpu_compute,gpu_pixel --save output/fuzz
 	$(BIN)/python -m tests.fuzz --count 50000 --seed $(or $(SEED),0) --jobs $(JOBS) --save output/fuzz
+
+pictures: .venv/.dev ## docs/pictures: each demo as a moving picture, and the hero; ARGS="life digits"
+	$(BIN)/python tools/moving_pictures.py $(ARGS)
 
 site: .venv/.dev ## the documentation as pages in output/site
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict

@@ -21,6 +21,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument(
         "--budget", type=float, default=4.0, metavar="MS", help="the network's milliseconds a frame (default: 4)"
     )
+    parser.add_argument("--scores", action="store_true", help="draw each face's score; S shows and hides them")
     options = parser.parse_args(argv)
     if not 0 <= options.budget < float("inf"):
         parser.error(f"argument --budget: {options.budget} is no number of milliseconds")

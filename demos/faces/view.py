@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 import perframe as pf
+from perframe.host import Event, KeyEvent
 from perframe.resources import resource
 
 from ..common.drawing import Captions
@@ -34,6 +35,7 @@ class FacesView(pf.Script):
 
     def __init__(self, stage: Stage) -> None:
         self._stage, self._options = stage, stage.options
+        self._scores = bool(stage.options.scores)  # whether they are drawn
 
     def awake(self) -> None:
         """Make all that the frames need."""
@@ -98,10 +100,15 @@ class FacesView(pf.Script):
             mark[0], mark[1 : 1 + len(points), :2] = place.boxes_to_tensor(face.box), points
             mark[1 : 1 + len(points), 2] = 1
         self._draw(marks, len(result.faces), size)
-        for index, (mark, face) in enumerate(zip(marks, result.faces, strict=False)):
+        for index, (mark, face) in enumerate(zip(marks, result.faces, strict=False) if self._scores else ()):
             at = (float(mark[0, 0] + mark[0, 2]) / 2, float(mark[0, 3]) + size[1] / 120)
             self._captions.draw(f"{face.sure:.2f}", size, at, name=f"face {index}")
         self._captions.draw(self._text(result.run, len(result.faces), frame), size, name="status")
+
+    def on_event(self, event: Event) -> None:
+        """Show or hide the scores."""
+        if isinstance(event, KeyEvent) and event.pressed and event.key == "s":
+            self._scores = not self._scores
 
     def destroy(self) -> None:
         """Free everything on the GL thread."""
@@ -111,14 +118,12 @@ class FacesView(pf.Script):
             thing.release()
 
     def _text(self, run: pf.Run, faces: int, frame: pf.Frame) -> str:
-        spent = f"{run.spent_ms / max(1, run.frames):.1f} ms"
-        if not self._stage.in_step:
-            spent += f" of {self._options.budget:g}"
+        found = f"{self._stage.backend}  ·  {self.finder.name}  ·  {_counted(faces, 'face')}"
+        if self._stage.in_step:
+            return found
+        spent = f"{run.spent_ms / max(1, run.frames):.1f} ms of {self._options.budget:g}"
         age = frame.index - run.frame
-        return (
-            f"{self._stage.backend}  ·  {self.finder.name}  ·  {_counted(faces, 'face')}  ·  {spent} in "
-            f"{_counted(run.frames, 'frame')}  ·  {_counted(age, 'frame')} old"
-        )
+        return f"{found}  ·  {spent} in {_counted(run.frames, 'frame')}  ·  {_counted(age, 'frame')} old"
 
     def _draw(self, marks: np.ndarray, count: int, size: tuple[int, int]) -> None:
         ctx = self.app.ctx

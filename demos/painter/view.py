@@ -130,7 +130,7 @@ class PainterView(pf.Script):
 
     def _text(self) -> str:
         parts = [str(self._backend), f"{self._size[0]} x {self._size[1]}"]
-        if self.timer.milliseconds is not None:
+        if self.timer.milliseconds is not None and not self._recording.in_step:
             parts.append(f"{self.timer.milliseconds:.1f} ms")
         return "  ·  ".join(parts)
 

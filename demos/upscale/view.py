@@ -90,7 +90,7 @@ class UpscaleView(pf.Script):
         if self._timer.is_due() or not self._text:
             time = self._timer.milliseconds
             self._text = f"{self._stage.backend}  ·  {width // 2} x {height // 2} to {width} x {height}"
-            self._text += "" if time is None else f"  ·  {time:.0f} ms"
+            self._text += "" if time is None or self._stage.in_step else f"  ·  {time:.0f} ms"
         self._captions.draw(self._text, (width, height), name="status")
 
     def destroy(self) -> None:

@@ -103,7 +103,7 @@ def test_run_is_the_same_on_every_backend(perframe: Command, model: Path, backen
 @pytest.mark.parametrize(
     ("arguments", "status", "message"),
     [
-        (["run", "nowhere"], 1, "there is no model 'nowhere'"),
+        (["run", "nowhere"], 1, "there is no model or file 'nowhere'"),
         (["run", "{model}", "--input", "z=1"], 1, "the model's inputs are: x"),
         (["run", "{model}", "--input", "x=missing.npy"], 1, "missing.npy cannot be read"),
         (["run", "{model}", "--input", "x=random:2x5"], 1, "x"),

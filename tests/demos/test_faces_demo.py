@@ -113,7 +113,7 @@ def test_files_of_others_find_a_real_face(name: str, points: int, shared: Path) 
 def test_faces_lie_over_the_picture_in_which_they_were_found(gl_context: Any) -> None:
     """A run of many frames: what is on show stays that of the run before, and then belongs to this one."""
     stage = part("stage", "common").Stage
-    options = Namespace(model=None, source=None, budget=0.2)
+    options = Namespace(model=None, source=None, budget=0.2, scores=True)
     with App((320, 180), headless=True, clock=ManualClock(1 / 30), stop_on_error=True) as app:
         script = app.add(part("view").FacesView(stage(pf.BackendType.CPU, app.ctx, False, options)))
         runs: dict[int, pf.Run] = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from types import SimpleNamespace
@@ -15,6 +16,7 @@ import perframe as pf
 from passes.graphs import graph, node, random
 from perframe.backends import backend_type, choosing
 from perframe.command_line.cli import app
+from perframe.command_line.options import check_backends
 
 
 def relu() -> Any:
@@ -73,13 +75,18 @@ def test_everything_takes_auto(gl_context: Any) -> None:
         backend_type("gpu")  # type: ignore[arg-type]
 
 
-def test_the_command_line_says_what_auto_is(tmp_path: Any) -> None:
+def test_the_command_line_says_what_auto_is(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = tmp_path / "relu.onnx"
     path.write_bytes(relu().SerializeToString())
     done = CliRunner().invoke(app, ["run", str(path), "--json"])
     assert done.exit_code == 0, done.output
-    assert f"backend: {choosing.choose_backend().backend}, because" in done.stderr
-    assert "because" not in done.stdout
+    chosen = choosing.choose_backend().backend
+    assert json.loads(done.output)["backend"] == chosen
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    assert check_backends(["auto"]) == [chosen]
+    assert f"backend: {chosen}, because" in capsys.readouterr().err
 
 
 def test_names_that_moved_say_where_they_are() -> None:

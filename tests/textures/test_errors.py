@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -303,3 +305,15 @@ def test_a_tensor_of_another_context(where: str, gl_context: Any) -> None:
         other.__enter__()
     other.release()
     gl_context.__enter__()
+
+
+def test_former_setters_warn_and_still_change_a_copy() -> None:
+    with pytest.warns(DeprecationWarning, match=r"set_range\(\) goes: use TextureTransform"):
+        made = TRANSFORM.set_range(0, 255)
+    with pytest.warns(DeprecationWarning):
+        assert made.set_region(1, 2, 3, 4).set_letterbox(0.5, "top_left").set_broadcast() == pf.TextureTransform(
+            range=(0, 255), region=(1, 2, 3, 4), letterbox=0.5, letterbox_align="top_left", broadcast=True
+        )
+    with pytest.raises(AttributeError, match="no attribute 'set_size'"):
+        TRANSFORM.set_size(3)
+    assert copy.copy(pickle.loads(pickle.dumps(made))) == made

@@ -18,6 +18,7 @@ from perframe.command_line.commands.convert import convert
 from perframe.command_line.commands.demo import demo
 from perframe.command_line.commands.doctor import doctor
 from perframe.command_line.commands.inspect import inspect
+from perframe.command_line.commands.models import models
 from perframe.command_line.commands.operators import operators
 from perframe.command_line.commands.optimize import optimize
 from perframe.command_line.commands.process import process
@@ -53,6 +54,7 @@ COMMANDS = (
     process,
     warmup,
     tune,
+    models,
     operators,
     doctor,
     cache,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -43,7 +44,10 @@ ModelName = Annotated[str, typer.Argument(help="Model file, or the name of a kno
 
 
 def check_backends(names: list[str]) -> list[BackendType]:
-    """Return the backends of these names, and print which one "auto" is. Raises BadParameter for an unknown name."""
+    """Return the backends of these names, and print on a terminal which one "auto" is.
+
+    Raises BadParameter for an unknown name.
+    """
     return [_checked(name) for name in names]
 
 
@@ -54,7 +58,8 @@ def _checked(name: str) -> BackendType:
         from perframe.backends.choosing import choose_backend
 
         chosen, reason = choose_backend()
-        typer.echo(f"backend: {chosen}, because {shown(reason)}", err=True)
+        if sys.stderr.isatty():  # and not into a file beside the result, which names the backend, too
+            typer.echo(f"backend: {chosen}, because {shown(reason)}", err=True)
         return chosen
     if name not in BACKENDS:
         known = ", ".join((AUTO, *BACKENDS))

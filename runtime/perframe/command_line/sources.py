@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from perframe.command_line.open_dims import Chosen, choose_sizes
 from perframe.command_line.pictures import Normalization, picture_array
-from perframe.errors import InputError, ModelError
+from perframe.errors import InputError, MissingFileError
+from perframe.importers.shipped import MODELS, known
 from perframe.media.picture import PICTURES
 from perframe.safety.names import shown
 from perframe.tensor import DataType
@@ -53,10 +54,10 @@ def model_folders() -> list[Path]:
 
 
 def named_model(name: str, seed: int = 0) -> Path | bytes:
-    """Find a model by name: a path, the name of a file in a model folder, or "light_NAME" for a model of the onnx
-    package with seeded random weights.
+    """Find a model by name: a path, a model that ships with perframe, the name of a file in a model folder, or
+    "light_NAME" for a model of the onnx package with seeded random weights.
 
-    Raises ModelError with the paths that it tried.
+    Raises MissingFileError.
     """
     if Path(name).is_file():
         return Path(name)
@@ -68,8 +69,12 @@ def named_model(name: str, seed: int = 0) -> Path | bytes:
     for path in looked:
         if path.is_file():
             return path
-    paths = ", ".join(str(path) for path in [Path(name), *looked])
-    raise ModelError(f"there is no model {name!r}; looked for {paths}. light_NAME names a model of the onnx package")
+    if name in MODELS:
+        return MODELS[name].path
+    raise MissingFileError(
+        f"there is no model or file {name!r:.300}; models that ship with perframe: {known()}. light_NAME is a model of "
+        "the onnx package, and PERFRAME_MODELS lists folders of your own models"
+    )
 
 
 def _files(name: str) -> list[str]:

@@ -9,6 +9,7 @@ from typing import IO, Any
 
 from perframe.backends import evaluator
 from perframe.errors import ModelError
+from perframe.importers.shipped import resolved
 from perframe.model import Model
 from perframe.passes import remove_unused
 
@@ -25,7 +26,8 @@ def load(
 ) -> Model:
     """Load a model from a path, bytes, a file object or an `onnx.ModelProto`.
 
-    The content of a file decides its format: ONNX, LiteRT (with the extra `litert`), or that of `perframe.save`.
+    The content of a file decides its format: ONNX, LiteRT (with the extra `litert`), or that of `perframe.save`. The
+    name of a model that ships with perframe, such as "painter", stands for its file: `perframe models` lists them.
 
     `dims` fixes named dims to sizes. `outputs` chooses the outputs by name, from all values that layers make; layers
     that they do not need are dropped. `optimize=False` leaves the layers as they are in the file, on each
@@ -79,6 +81,7 @@ def _imported(source: Any, report: Callable[[str, float], None], key: str | byte
     from perframe.files.reading import read_bytes, read_file
 
     found: Model | None = None
+    source = resolved(source)
     if isinstance(source, (str, Path)):
         found = read_file(Path(source), key)
     elif isinstance(source, (bytes, bytearray, memoryview)):

@@ -16,6 +16,7 @@ from filelock import FileLock, Timeout
 
 from perframe.backends import BackendName, backend_type
 from perframe.errors import InputError
+from perframe.importers.shipped import resolved
 from perframe.media.feeds import Feed
 from perframe.media.picture import PICTURES, expanded, remove_unfinished, write_whole
 from perframe.media.source import open_feed
@@ -86,7 +87,7 @@ def process(
     settings = Settings(
         source=_absolute(source),
         out=str(expanded(out).absolute()),
-        model=None if model is None else str(expanded(model).absolute()),
+        model=None if model is None else str(expanded(resolved(model)).absolute()),
         script=None if script is None else str(expanded(script).absolute()),
         dims=dict(dims or {}),
         backend=backend_type(backend),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -119,6 +120,13 @@ class TextureTransform:
             changes = {"range": None, **changes}
         return replace(self, **changes)
 
+    def __getattr__(self, name: str) -> Any:
+        """A former setter, which warns: a forgotten result was lost in silence."""
+        if name not in _SETTERS:
+            raise AttributeError(f"a TextureTransform has no attribute {name!r}")
+        warnings.warn(f"{name}() goes: use TextureTransform(...) or replace(...)", DeprecationWarning, stacklevel=2)
+        return lambda *given, **named: self.replace(**_SETTERS[name](*given, **named))
+
     def normalization(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
         """The mean and the standard deviation of each channel, or one for all; a range is stated as these."""
         if self.range is None:
@@ -196,6 +204,21 @@ class TextureTransform:
     def each(self, values: tuple[float, ...]) -> list[float]:
         """Four numbers, one a channel."""
         return [*values, *values[-1:] * (4 - len(values))]
+
+
+_SETTERS: Mapping[str, Callable[..., dict[str, Any]]] = {
+    "set_region": lambda x, y, width, height: {"region": (x, y, width, height)},
+    "set_resample": lambda mode: {"resample": mode},
+    "set_letterbox": lambda color=0.0, align="center": {"letterbox": color, "letterbox_align": align},
+    "set_color_conversion": lambda conversion: {"color_conversion": conversion},
+    "set_broadcast": lambda on=True: {"broadcast": on},
+    "set_write_mask": lambda channels: {"write_mask": channels},
+    "set_swizzle": lambda channels: {"swizzle": channels},
+    "set_coord_origin": lambda origin: {"coord_origin": origin},
+    "set_normalization": lambda mean, std: {"mean": mean, "std": std},
+    "set_range": lambda low, high: {"range": (low, high)},
+    "set_tensor_layout": lambda layout: {"layout": layout},
+}
 
 
 def _region(given: Any) -> tuple[float, float, float, float]:

@@ -1,0 +1,56 @@
+"""The models that ship with perframe. Their names stand for their files everywhere: `pf.load("painter")`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from perframe.errors import MissingFileError
+from perframe.resources import resource
+
+
+class Shipped(NamedTuple):
+    """A small model of the project's own: its name, its file within `assets`, and what it does."""
+
+    name: str
+    file: str
+    purpose: str
+
+    @property
+    def path(self) -> Path:
+        """Its file. Raises FileNotFoundError for an installation without it."""
+        return resource("assets", *self.file.split("/"))
+
+
+LICENSE = "Apache-2.0"
+_ALL = (
+    Shipped("agents", "agents/agents.onnx", "steers creatures in a flock"),
+    Shipped("digits", "digits/digits.onnx", "recognizes a handwritten digit"),
+    Shipped("faces", "faces/faces.onnx", "finds drawn faces and their eyes, nose, mouth and ears"),
+    Shipped("languages", "languages/languages.perframe", "tells English, German, French and Spanish apart"),
+    Shipped("life", "life/life.onnx", "grows cells into a butterfly, one step a run"),
+    Shipped("painter", "painter/painter.onnx", "repaints a picture in oil"),
+    Shipped("segment", "segment/segment.onnx", "separates drawn people from the background"),
+    Shipped("upscale", "upscale/upscale.onnx", "doubles the width and height of a rendered frame"),
+    Shipped("voice", "listen/listen.onnx", "hears whether somebody speaks"),
+)
+MODELS = {model.name: model for model in _ALL}
+
+
+def resolved(source: Any) -> Any:
+    """The file of a shipped model by its name; anything else as it is. A file of that name in the current folder goes
+    first. Raises MissingFileError for a name without a suffix that is neither.
+    """
+    if not isinstance(source, (str, Path)) or Path(source).exists():
+        return source
+    name = str(source)
+    if name in MODELS:
+        return MODELS[name].path
+    if name and not Path(name).suffix and Path(name).name == name:
+        raise MissingFileError(f"there is no model or file {name!r:.300}; models that ship with perframe: {known()}")
+    return source
+
+
+def known() -> str:
+    """The names of all shipped models."""
+    return ", ".join(MODELS)

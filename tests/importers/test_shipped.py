@@ -1,0 +1,66 @@
+"""The models that ship with perframe, by their names."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import perframe as pf
+from perframe.command_line.cli import app
+from perframe.importers.shipped import MODELS
+
+RUNNER = CliRunner()
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_each_runs_by_its_name(name: str) -> None:
+    model = pf.load(name)
+    feeds = {
+        value.name: np.ones([dim if isinstance(dim, int) else 8 for dim in value.shape or ()], value.dtype.numpy)
+        for value in model.inputs
+    }
+    with pf.Worker(name) as worker:
+        worker.schedule(feeds)
+        assert np.isfinite(worker.peek_output().numpy()).all()
+
+
+def test_a_file_of_that_name_goes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("painter").write_bytes(MODELS["life"].path.read_bytes())
+    assert pf.load("painter").inputs[0].name == "state"
+
+
+@pytest.mark.parametrize("load", [pf.load, pf.Worker, lambda name: pf.run(name, {})])
+def test_an_unknown_name_lists_the_known_ones(load: Any) -> None:
+    with pytest.raises(
+        pf.MissingFileError, match=r"no model or file 'paintr'; models that ship.*agents, .*painter"
+    ) as told:
+        load("paintr")
+    assert str(Path(__file__).parents[2]) not in str(told.value)
+
+
+def test_the_command_line_lists_and_takes_them() -> None:
+    listed = json.loads(RUNNER.invoke(app, ["models", "--json"]).stdout)
+    assert [one["name"] for one in listed] == list(MODELS)
+    assert all(one["bytes"] > 1000 and one["license"] and one["inputs"] for one in listed)
+    assert "painter: repaints" in RUNNER.invoke(app, ["models"]).stdout
+    done = RUNNER.invoke(app, ["run", "digits", "--backend", "cpu", "--json"])
+    assert done.exit_code == 0, done.output
+    done = RUNNER.invoke(app, ["inspect", "paintr"])
+    assert done.exit_code == 1
+    assert isinstance(done.exception, pf.MissingFileError)
+    assert "shared" not in str(done.exception)
+
+
+def test_a_film_takes_one(tmp_path: Path) -> None:
+    from PIL import Image
+
+    Image.new("RGB", (32, 24), (200, 30, 30)).save(tmp_path / "red.png")
+    done = pf.process(tmp_path / "red.png", tmp_path / "out", "painter", backend="cpu")
+    assert len(list((tmp_path / "out").iterdir())) == 1
+    assert done.pictures == 1
