@@ -24,9 +24,9 @@ def check_name(name: str) -> None:
 def save(model: Model, target: str | Path | IO[bytes], key: Key | None = None) -> None:
     """Save a model as it stands, optimised or not, to a path or a file object.
 
-    A name that ends with ".onnx" gives an ONNX file; weights beyond 2 GB lie in a file beside it. A name that ends with
-    ".perframe", or has no suffix, gives a file of perframe's own (docs/saving.md). `key` encrypts such a file: a pass
-    phrase (str), or 32 bytes. A file at the path is replaced when the new one is whole.
+    A name that ends with ".onnx" gives an ONNX file; weights beyond 2 GB lie in a file beside it. Any other name gives
+    a file of perframe's own (docs/saving.md). `key` encrypts such a file: a pass phrase (str), or 32 bytes. A file at
+    the path is replaced when the new one is whole.
 
     Raises ModelError for a model that cannot be saved or a path that cannot be written, InputError for a wrong key or
     target, and MissingExtraError if `key` is given and the extra `encryption` is not installed.
@@ -38,8 +38,6 @@ def save(model: Model, target: str | Path | IO[bytes], key: Key | None = None) -
         path, name = None, str(getattr(target, "name", ""))
     else:
         raise InputError(f"cannot save a model to {type(target).__name__}: give a path or a file object")
-    if path is not None:
-        check_name(name)
     if model.check_file is not None:
         model.check_file()
     if key is not None:

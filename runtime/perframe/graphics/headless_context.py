@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 import sys
 import threading
 from collections.abc import Callable
@@ -97,11 +98,13 @@ def old_version() -> str:
             with context:
                 load = getattr(context, "load_opengl_function", None) or context.load
                 get_string = ctypes.CFUNCTYPE(ctypes.c_char_p, ctypes.c_uint)(load("glGetString"))
-                return (get_string(_VERSION) or b"").decode(errors="replace")
+                version: str = (get_string(_VERSION) or b"").decode(errors="replace")
         finally:
             context.release()
     except Exception:  # glcontext raises Exception itself; there is no driver at all
         return ""
+    numbers = re.match(r"(\d+)\.(\d+)", version)
+    return version if numbers and (int(numbers[1]), int(numbers[2])) < (3, 3) else ""
 
 
 def headless_information() -> dict[str, Any]:
