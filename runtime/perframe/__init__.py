@@ -8,6 +8,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from perframe.safety import notebooks as _notebooks
+
 __version__ = "0.1.0"
 
 _HOME = {
@@ -149,6 +151,14 @@ def _moved(name: str) -> Any:
     place, now = f"perframe.{_MOVED[name]}", "ReadbackPendingError" if name == "ReadbackPending" else name
     warnings.warn(f"perframe.{name} is {place}.{now} now", DeprecationWarning, stacklevel=3)
     return getattr(import_module(place), now)
+
+
+def _model_page(model: Any) -> str:
+    """The graph of a model, scaled to a notebook's cell."""
+    return _notebooks.framed(import_module("perframe.inspection.page").page_text(model))
+
+
+_notebooks.pages["Model"] = _model_page
 
 
 def __dir__() -> list[str]:

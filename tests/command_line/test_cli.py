@@ -104,7 +104,7 @@ def test_run_is_the_same_on_every_backend(perframe: Command, model: Path, backen
     ("arguments", "status", "message"),
     [
         (["run", "nowhere"], 1, "there is no model or file 'nowhere'"),
-        (["run", "{model}", "--input", "z=1"], 1, "begins with none of the inputs: x"),
+        (["run", "{model}", "--input", "z=1"], 1, "the model's inputs are: x"),
         (["run", "{model}", "--input", "x=missing.npy"], 1, "missing.npy cannot be read"),
         (["run", "{model}", "--input", "x=random:2x5"], 1, "x"),
         (["run", "{model}", "--dims", "batch"], 1, "NAME=NUMBER"),
@@ -248,7 +248,7 @@ def test_doctor_reports_and_exits_by_what_is_missing(perframe: Command, monkeypa
     driver = {"vendor": "V", "renderer": "R", "version": "3.3", "max_texture_size": 1 << 20}
     probes = {"describe_headless": driver, "describe_window": driver, "gpu_compute": "too old"}
     monkeypatch.setattr(doctor, "_probe", lambda function, *backend: probes.get((function, *backend)[-1], {}))
-    outcome = perframe("doctor", "--json")
+    outcome = perframe("doctor", "--all", "--json")
     report = {check["name"]: check for check in json.loads(outcome.out)["checks"]}
     assert outcome.status == 0
     assert report["packages"]["facts"]["numpy"] == np.__version__
@@ -256,7 +256,7 @@ def test_doctor_reports_and_exits_by_what_is_missing(perframe: Command, monkeypa
     assert report["gpu_compute"]["status"] == "note" and "gpu_pixel works" in report["gpu_compute"]["advice"]
 
     probes |= {"describe_headless": "no driver", "cpu": "no compiler"}
-    outcome = perframe("doctor")
+    outcome = perframe("doctor", "--all")
     assert outcome.status == 1
     assert "no driver" in outcome.out and "Missing: OpenGL, headless, cpu" in outcome.out
 
@@ -267,7 +267,7 @@ def test_a_probe_that_fails_or_crashes_is_a_sentence(monkeypatch: pytest.MonkeyP
 
 
 def test_doctor_knows_this_machine(perframe: Command, gl_context: object) -> None:
-    report = {check["name"]: check for check in json.loads(perframe("doctor", "--json").out)["checks"]}
+    report = {check["name"]: check for check in json.loads(perframe("doctor", "--all", "--json").out)["checks"]}
     for name in ("OpenGL, headless", "cpu", "gpu_compute", "gpu_pixel"):
         assert report[name]["status"] == "ok", report[name]
     assert report["OpenGL, headless"]["facts"]["max_texture_size"] >= 4096

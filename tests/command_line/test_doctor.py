@@ -36,6 +36,36 @@ def test_advice_on_gl_is_the_systems(system: str, said: str, monkeypatch: pytest
     assert ("apt" in check.advice) == (system == "linux")
 
 
+@pytest.mark.parametrize(
+    ("version", "renderer", "statuses"),
+    [
+        ("4.6.0 NVIDIA 550", "RTX", ["ok", "ok"]),
+        ("4.1 Metal", "Apple M2", ["note", "ok"]),
+        ("2.1 Mesa", "old", ["note", "missing"]),
+        ("4.5 (Core Profile) Mesa", "llvmpipe (LLVM 15)", ["note", "note"]),
+    ],
+)
+def test_a_glance_tells_the_backends_by_the_driver(
+    version: str, renderer: str, statuses: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    probed: list[str] = []
+
+    def probe(function: str, *_: str) -> Any:
+        probed.append(function)
+        return {"vendor": "V", "renderer": renderer, "version": version}
+
+    monkeypatch.setattr(doctor, "_probe", probe)
+    found = {check.name: check for check in doctor.glance()}
+    assert [found[name].status for name in ("gpu_compute", "gpu_pixel")] == statuses
+    assert probed == ["describe_driver"]  # nothing compiles, and no window opens
+    assert "ray" not in found and "packages" not in found
+
+
+def test_a_glance_is_healthy_here(gl_context: object) -> None:
+    checks = doctor.glance()
+    assert doctor.healthy(checks) and checks[0].name == "perframe"
+
+
 @pytest.mark.parametrize(("system", "said"), [("darwin", "4.1"), ("win32", "newer graphics driver")])
 def test_advice_on_compute_shaders_is_the_systems(system: str, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "platform", system)

@@ -34,12 +34,14 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return str(wheel)
 
 
-def test_an_environment_is_made_once(package: str) -> None:
+def test_an_environment_is_made_once(package: str, caplog: pytest.LogCaptureFixture) -> None:
     told: list[tuple[str, float]] = []
     python = made_environment("tiny", [package], lambda what, done: told.append((what, done)))
     found = subprocess.run([python, "-c", "import tiny; print(tiny.size)"], capture_output=True, text=True, check=True)
     assert found.stdout == "3\n"
     assert told[0] == ("making an environment for tiny, once", 0.0) and all(0 <= done < 1 for _, done in told)
+    said = [record.getMessage() for record in caplog.records if "installing" in record.getMessage()]
+    assert len(said) == 1 and package in said[0] and str(environments_folder()) in said[0] and "--python" in said[0]
     before = python.stat()
     assert made_environment("tiny", [package], lambda *_: pytest.fail("it is made again")) == python
     assert python.stat() == before

@@ -138,6 +138,27 @@ def test_dtypes_are_promoted_as_in_pytorch(a: str, b: Any, dtype: str) -> None:
     assert (b + x).dtype == dtype
 
 
+def test_float64_arrays_follow_the_floats_of_the_graph() -> None:
+    graph = pf.FunctionalGraph()
+    x, half = graph.add_input(F32, (1, 2, 4, 4), "x"), graph.add_input("float16", (3,), "half")
+    wide = graph.add_input("float64", (3,), "wide")
+    row, kernel = np.array([0.5, 1.5, 2]), np.full((3, 2, 3, 3), 0.1)
+    assert (x[0, 0, 0, :3] * row).dtype == (row + x[0, 0, 0, :3]).dtype == F32
+    assert (half * row).dtype == "float16" and (wide * row).dtype == (half + wide).dtype == "float64"
+    assert (half * F.constant(row)).dtype == "float16" and (half * F.constant(row, "float64")).dtype == "float64"
+    made = [
+        F.conv2d(x, kernel),
+        F.matmul(x, np.eye(4)),
+        F.where(x > 0, x, np.ones(4)),
+        F.layer_norm(x, (4,), row.repeat(2)[:4]),
+    ]
+    made += [F.cat([x, np.ones((1, 1, 4, 4))], 1)]
+    assert {one.dtype for one in made} == {F32}
+    model = graph.compile(F.conv2d(x, kernel), half * row, wide * row)
+    assert F.constant(row).dtype == "float64"
+    assert [value.dtype for value in model.outputs] == [F32, "float16", "float64"]
+
+
 def test_sizes_may_be_names_and_tensors() -> None:
     graph = pf.FunctionalGraph()
     x, y = graph.add_input(F32, ("b", "c", "h", "w"), "x"), graph.add_input(F32, ("k",), "y")

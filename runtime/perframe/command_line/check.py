@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from perframe.backends import BackendName, waiting_for_kernels
 from perframe.command_line.progress import progress_bar
-from perframe.command_line.sources import input_arrays, likely_arrays, likely_dims, loaded_model
+from perframe.command_line.sources import loaded_model, model_inputs
 from perframe.command_line.units import bytes_text, seconds_text
-from perframe.errors import PerframeError
+from perframe.errors import BackendError, InferenceError, InputError, PerframeError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -31,6 +31,7 @@ class BackendCheck:
 
     `error` is None if it ran. `weights` are the bytes of its constants, and `workspace` those of all values within a
     run. `layers` counts the layers that ran, by where they ran. `first` is the time of the first run in seconds.
+    `guess` has the sizes that were chosen for open dims if the shapes do not fit with them: then nothing is known.
     """
 
     backend: str
@@ -41,6 +42,7 @@ class BackendCheck:
     workspace: int = 0
     first: float | None = None
     finite: bool = True
+    guess: str = ""
 
 
 def examine(
@@ -52,19 +54,16 @@ def examine(
     Raises ModelError if it cannot be loaded, and InputError for a wrong item of `given`.
     """
     model = loaded_model(name, seed)
-    sizes = likely_dims(model.inputs) | dict(dims)
-    arrays = likely_arrays(model, sizes, seed)
-    chosen = input_arrays(model.inputs, given, sizes, seed)
-    arrays |= {item.partition("=")[0]: chosen[item.partition("=")[0]] for item in given}
+    arrays, chosen = model_inputs(model, given, dims, seed, likely=True)
     found = []
     with progress_bar() as step:
         for index, backend in enumerate(backends):
             step(f"runs on {backend}", index / len(backends))
-            found.append(_check(model, backend, arrays))
+            found.append(_check(model, backend, arrays, str(chosen)))
     return found
 
 
-def _check(model: Model, backend: BackendName, arrays: Mapping[str, NDArray[Any]]) -> BackendCheck:
+def _check(model: Model, backend: BackendName, arrays: Mapping[str, NDArray[Any]], guess: str) -> BackendCheck:
     from perframe.execution.worker import Worker
 
     try:
@@ -87,7 +86,8 @@ def _check(model: Model, backend: BackendName, arrays: Mapping[str, NDArray[Any]
                 all(bool(np.isfinite(value).all()) for value in values if value.dtype.kind == "f"),
             )
     except PerframeError as error:
-        return BackendCheck(backend, str(error))
+        of_shapes = isinstance(error, (InferenceError, InputError)) and not isinstance(error, BackendError)
+        return BackendCheck(backend, str(error), guess=guess if of_shapes else "")
 
 
 def _weights(model: Model) -> int:
@@ -114,7 +114,7 @@ def show(name: str, found: Sequence[BackendCheck], console: Console) -> None:
     table = Table("backend", "runs", "layers", "weights", "workspace", "first run", box=None, header_style="dim")
     for one in found:
         if one.error is not None:
-            table.add_row(one.backend, Text("no", "red"))
+            table.add_row(one.backend, Text("?", "yellow") if one.guess else Text("no", "red"))
             continue
         where = ", ".join(f"{count} on {place}" for place, count in sorted(one.layers.items()))
         sizes = (bytes_text(one.weights), bytes_text(one.workspace), seconds_text(one.first))
@@ -122,7 +122,10 @@ def show(name: str, found: Sequence[BackendCheck], console: Console) -> None:
     console.print(Text(name, "bold"), table, sep="\n")
     for one in found:
         if one.error is not None:
-            console.print(Text(f"{one.backend} cannot run it: {one.error}"))
+            verdict = "cannot run it"
+            if one.guess:
+                verdict = f"cannot be judged without sizes. These do not fit: {one.guess}. Set the right ones"
+            console.print(Text(f"{one.backend} {verdict}: {one.error}"))
         for fallback in one.fallbacks:
             text = f"{one.backend}: {fallback.layer} ({fallback.operator}) runs on the CPU: {fallback.reason}"
             console.print(Text(f"{text}; {fallback.elements:,} elements cross over"))

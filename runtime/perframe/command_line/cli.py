@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from perframe.command_line.commands.bench import bench
+from perframe.command_line.commands.cache import cache
 from perframe.command_line.commands.check import check
 from perframe.command_line.commands.compare import compare
 from perframe.command_line.commands.convert import convert
@@ -56,6 +57,7 @@ COMMANDS = (
     models,
     operators,
     doctor,
+    cache,
 )  # as the help lists them
 OF_A_DEMO = {"allow_extra_args": True, "ignore_unknown_options": True, "allow_interspersed_args": False}
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from perframe.backends import BackendName
 from perframe.backends.precision import FULL, Precision
 from perframe.command_line.progress import progress_bar
-from perframe.command_line.sources import input_arrays, likely_arrays, likely_dims, loaded_model, named_model
+from perframe.command_line.sources import loaded_model, model_inputs, named_model
 from perframe.execution import comparison as definitions
 from perframe.execution.comparison import Comparison
 from perframe.inspection.bisecting import Culprit, culprit
@@ -66,10 +66,8 @@ def examine(
     Raises ModelError, InputError and MissingExtraError.
     """
     model = loaded_model(name, seed)
-    sizes = likely_dims(model.inputs) | dict(dims)
-    arrays = likely_arrays(model, sizes, seed)
-    chosen = input_arrays(model.inputs, given, sizes, seed)
-    arrays |= {key: chosen[key] for key in (item.partition("=")[0] for item in given)}
+    arrays, chosen = model_inputs(model, given, dims, seed, likely=True)
+    sizes = {**dims, **chosen.sizes}
     wanted: Mapping[str, Any] | None = None
     if against == ONNXRUNTIME:
         as_filed, source = loaded_model(name, seed, optimize=False), named_model(name, seed)

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from perframe.c_functions import sysctl
 from perframe.conversion.processes import is_crash, status_text
-from perframe.graphics.headless_context import install_advice
+from perframe.graphics.headless_context import headless_information, install_advice
+from perframe.graphics.software import is_software
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -66,6 +67,41 @@ def examine() -> list[Check]:
         _backend("cpu"),
         *(_backend(name) for name in ("gpu_compute", "gpu_pixel") if has_gl),
     ]
+
+
+def glance() -> list[Check]:
+    """Check what matters first, in less than a second: nothing is compiled, and no window opens."""
+    headless = _probe("describe_driver")
+    packages = [check for check in _packages() if check.status == "missing"]
+    here = f"on Python {platform.python_version()}, {platform.system()} {platform.machine()}, {os.cpu_count()} cores"
+    return [
+        Check("perframe", "ok", f"{metadata.version('perframe')} {here}"),
+        *_emulation(),
+        *packages,
+        _headless(headless),
+        _display(),
+        Check("cpu", "ok", f"numba {metadata.version('numba')}") if not packages else Check("cpu", "note", "see above"),
+        *([] if isinstance(headless, str) else _expected(headless)),
+    ]
+
+
+def _expected(driver: Facts) -> Iterator[Check]:
+    """The GPU backends that a driver's version of OpenGL allows. A software driver computes on the processor."""
+    major, minor = (int(part) for part in re.findall(r"\d+", driver["version"])[:2])
+    by = ", by a software driver: cpu is faster" if is_software(driver["renderer"]) else ""
+    for name, wanted in (("gpu_compute", (4, 3)), ("gpu_pixel", (3, 3))):
+        if (major, minor) >= wanted:
+            yield Check(name, "note" if by else "ok", f"OpenGL {major}.{minor} has it{by}")
+        else:
+            status: Status = "note" if name == "gpu_compute" else "missing"
+            yield Check(name, status, f"the driver has OpenGL {major}.{minor}", _advice(name))
+
+
+def _display() -> Check:
+    """Whether there is a display for windows. None is opened."""
+    if sys.platform == "linux" and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
+        return Check("window", "note", "no display: apps draw off screen", "xvfb-run -a makes a virtual one")
+    return Check("window", "ok", "there is a display")
 
 
 def healthy(checks: list[Check]) -> bool:
@@ -165,6 +201,12 @@ def describe_headless() -> Facts:
     from perframe.host.headless import HeadlessSurface
 
     return _describe(HeadlessSurface((16, 16)).ctx)
+
+
+def describe_driver() -> Facts:
+    """Return the version and the name of the driver of headless contexts. Raises BackendError; may crash with it."""
+    info = headless_information()
+    return {"vendor": info["GL_VENDOR"], "renderer": info["GL_RENDERER"], "version": info["GL_VERSION"]}
 
 
 def describe_window() -> Facts:

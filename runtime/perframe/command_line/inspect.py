@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from perframe.backends import BackendName
 from perframe.command_line.progress import progress_bar
-from perframe.command_line.sources import input_arrays, likely_arrays, likely_dims, loaded_model
+from perframe.command_line.sources import loaded_model, model_inputs
 from perframe.command_line.units import bytes_text
 from perframe.inspection import ModelFacts, inspect
 from perframe.inspection.page import Mark, write_page
@@ -50,8 +50,9 @@ def _seconds(model: Model, dims: dict[str, int], backend: BackendName, repeats: 
     from perframe.execution.worker import Worker
 
     seconds: dict[str, float] = {}
+    arrays, _ = model_inputs(model, (), dims, likely=True)
     with Worker(model, backend) as worker:
-        for output in worker.schedule(likely_arrays(model, likely_dims(model.inputs) | dims)).report(repeats):
+        for output in worker.schedule(arrays).report(repeats):
             seconds[output.layer] = seconds.get(output.layer, 0.0) + (output.seconds or 0.0)
     return seconds
 
@@ -71,12 +72,12 @@ class MemoryFacts:
 
 
 def examine_memory(name: str, dims: dict[str, int] | None = None) -> MemoryFacts:
-    """Load a model and run it once on the CPU. Open dims are 1 unless `dims` has them. Raises ModelError."""
+    """Load a model and run it once on the CPU. Open dims that `dims` lacks are chosen. Raises ModelError."""
     import perframe as pf
 
     model = loaded_model(name)
     with pf.Worker(model) as worker:
-        worker.schedule(input_arrays(model.inputs, (), dims)).peek_output()
+        worker.schedule(model_inputs(model, (), dims)[0]).peek_output()
         parts = worker.memory_use
     return MemoryFacts(
         weights=sum(part.constants for part in parts),

@@ -21,10 +21,10 @@ _KEY = 32  # bytes
 
 KeyFile = Annotated[
     Path | None,
-    typer.Option(metavar="F", help="The file with an encrypted model's key: 32 bytes, or 64 hex digits."),
+    typer.Option(metavar="F", help="File with the key of an encrypted model: 32 bytes or 64 hex digits."),
 ]
 PassphraseEnv = Annotated[
-    str | None, typer.Option(metavar="NAME", help="The environment's variable with its pass phrase.")
+    str | None, typer.Option(metavar="NAME", help="Environment variable that holds the pass phrase.")
 ]
 
 

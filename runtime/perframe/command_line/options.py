@@ -16,21 +16,23 @@ if TYPE_CHECKING:
 BACKENDS = ("cpu", "gpu_compute", "gpu_pixel")
 AUTO = "auto"
 
-Dims = Annotated[str, typer.Option(metavar="NAME=N,...", help="Values for the model's named dims.")]
-Seed = Annotated[int, typer.Option(help="Seed of the random inputs, and of the weights of light_ models.")]
+Dims = Annotated[str, typer.Option(metavar="NAME=N,...", help="Sizes of the model's named dims.")]
+Seed = Annotated[int, typer.Option(help="Random seed for inputs and for weights of light_ models.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Strict = Annotated[bool, typer.Option("--strict", help="Fail where a layer would fall back to the CPU.")]
+Strict = Annotated[bool, typer.Option("--strict", help="Fail if a layer would fall back to the CPU.")]
 GivenInputs = Annotated[
     list[str] | None,
-    typer.Option("--input", metavar="NAME=VALUE", help=".npy, picture, number, random (the default), or random:2x3."),
+    typer.Option("--input", metavar="NAME=VALUE", help="Value: .npy, picture, number, random (default), random:2x3."),
 ]
-Mean = Annotated[str, typer.Option(metavar="M,...", help="Of pictures: (value * scale - mean) / std.")]
-Std = Annotated[str, typer.Option(metavar="S,...", help="Of pictures, whose values are 0 to 1.")]
-Scale = Annotated[float, typer.Option(help="Of pictures: 255 for values of 0 to 255.")]
-HtmlPage = Annotated[Path | None, typer.Option("--html", metavar="OUT.html", help="Draw the graph on a page.")]
+Mean = Annotated[str, typer.Option(metavar="M,...", help="Subtract this from picture values (0 to 1 times --scale).")]
+Std = Annotated[
+    str, typer.Option(metavar="S,...", help="Divide picture values by this, one number or one per channel.")
+]
+Scale = Annotated[float, typer.Option(help="Multiply picture values by this (255 for a 0-255 model).")]
+HtmlPage = Annotated[Path | None, typer.Option("--html", metavar="OUT.html", help="Write the graph as an HTML page.")]
 _HELD = "float32|float16"
-Weights = Annotated[str, typer.Option(metavar=_HELD, help="The dtype in which a GPU keeps weights.")]
-Activations = Annotated[str, typer.Option(metavar=_HELD, help="The dtype in which a GPU keeps values between layers.")]
+Weights = Annotated[str, typer.Option(metavar=_HELD, help="GPU storage type of weights.")]
+Activations = Annotated[str, typer.Option(metavar=_HELD, help="GPU storage type of values between layers.")]
 BackendOption = Annotated[
     str,
     typer.Option(
@@ -38,7 +40,7 @@ BackendOption = Annotated[
         help="Where to run. auto: a GPU if there is one, else the CPU.",
     ),
 ]
-ModelName = Annotated[str, typer.Argument(help="A model file, or the name of a known model.")]
+ModelName = Annotated[str, typer.Argument(help="Model file, or the name of a known model.")]
 
 
 def check_backends(names: list[str]) -> list[BackendType]:

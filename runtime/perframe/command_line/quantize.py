@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from perframe.command_line.progress import progress_bar
-from perframe.command_line.sources import likely_arrays, likely_dims
+from perframe.command_line.sources import model_inputs
 from perframe.command_line.units import bytes_text
 from perframe.errors import PerframeError
 from perframe.exporters.saving import save
@@ -75,7 +75,7 @@ def examine(
             errors = measure_errors(model, made, samples)
         else:
             try:
-                random = likely_arrays(model, likely_dims(model.inputs) | dict(dims), seed)
+                random, _ = model_inputs(model, (), dims, seed, likely=True)
                 errors = measure_errors(model, made, [random])
             except PerframeError as error:  # a model may want inputs of which the file says nothing
                 failure = str(error)

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
+import typer
 from numpy.typing import NDArray
 
+from perframe.command_line.open_dims import Chosen, choose_sizes
 from perframe.command_line.pictures import Normalization, picture_array
 from perframe.errors import InputError, MissingFileError
 from perframe.importers.shipped import MODELS, known
 from perframe.media.picture import PICTURES
+from perframe.safety.names import shown
 from perframe.tensor import DataType
 
 if TYPE_CHECKING:
@@ -142,12 +146,70 @@ def likely_dims(inputs: Sequence[Input]) -> dict[str, int]:
     return sizes
 
 
-def likely_arrays(model: Model, dims: Mapping[str, int], seed: int = 0) -> dict[str, Array]:
+@dataclass(frozen=True)
+class SizedInput:
+    """An input whose open dims have sizes."""
+
+    name: str
+    dtype: DataType
+    shape: tuple[int, ...]
+
+
+def model_inputs(
+    model: Model,
+    given: Sequence[str] = (),
+    dims: Mapping[str, int] | None = None,
+    seed: int = 0,
+    normalization: Normalization | None = None,
+    likely: bool = False,
+) -> tuple[dict[str, Array], Chosen]:
+    """Arrays for a model's inputs, as `input_arrays` makes them, and the sizes that were chosen for open dims.
+
+    With `likely`, random inputs are those of `likely_arrays`. The sizes are printed on stderr. Raises InputError.
+    """
+    dims = dims or {}
+    values = _by_name(model.inputs, given)
+    shaped = [name for name, value in values.items() if value.startswith("random:") or _is_file(value)]
+    first = input_arrays(
+        [one for one in model.inputs if one.name in shaped],
+        given=[f"{name}={values[name]}" for name in shaped],
+        dims=dims,
+        seed=seed,
+        normalization=normalization,
+    )
+    chosen = choose_sizes(model, dims, {name: array.shape for name, array in first.items()})
+    if chosen:
+        typer.echo(shown(str(chosen), lines=True), err=True)
+    sizes = {**dims, **chosen.sizes}
+    for value in model.inputs:
+        if value.name in first:
+            found = zip(value.shape or (), first[value.name].shape, strict=False)
+            sizes |= {dim: size for dim, size in found if isinstance(dim, str) and dim not in dims}
+    inputs: list[Input] = [
+        SizedInput(one.name, one.dtype, chosen.shapes[one.name]) if one.name in chosen.shapes else one
+        for one in model.inputs
+    ]
+    files = {name: array for name, array in first.items() if _is_file(values[name])}
+    listed = [f"{name}={value}" for name, value in values.items() if name not in files]
+    arrays = input_arrays([one for one in inputs if one.name not in files], listed, sizes, seed, normalization)
+    if likely:
+        random = likely_arrays(model, sizes, seed, inputs)
+        arrays |= {name: random[name] for name in random if name not in values}
+    return {one.name: files.get(one.name, arrays.get(one.name)) for one in model.inputs}, chosen  # type: ignore[misc]
+
+
+def _is_file(value: str) -> bool:
+    return Path(value).suffix.lower() in FILES
+
+
+def likely_arrays(
+    model: Model, dims: Mapping[str, int], seed: int = 0, inputs: Sequence[Input] | None = None
+) -> dict[str, Array]:
     """An array for each input of a model: ones for masks, indices that a table has, else random values.
 
     A table is the constant of a Gather that reads the input. Unknown dims are 1 unless `dims` names them.
     """
-    arrays = input_arrays(model.inputs, (), dims, seed)
+    arrays = input_arrays(inputs or model.inputs, (), dims, seed)
     random = np.random.default_rng(seed)
     for name, array in arrays.items():
         if "mask" in name.lower():
@@ -184,7 +246,7 @@ def _by_name(inputs: Sequence[Input], given: Sequence[str]) -> dict[str, str]:
         if name is None and len(names) == 1 and ("=" not in item or Path(item).is_file()):
             values[names[0]] = item
         elif name is None:
-            raise InputError(f"--input takes NAME=VALUE; {item!r} begins with none of the inputs: {', '.join(names)}")
+            raise InputError(f"unknown input {item!r}; the model's inputs are: {', '.join(names)}")
         else:
             values[name] = item[len(name) + 1 :]
     return values
@@ -202,7 +264,7 @@ def _array(
     kind, _, explicit = value.partition(":")
     if kind == "random":
         return random_array(random, _parse_shape(explicit) if explicit else shape, wanted.dtype)
-    if Path(value).suffix.lower() in FILES:
+    if _is_file(value):
         try:
             if Path(value).suffix.lower() == ".npy":
                 loaded: Array = np.load(value)
@@ -216,7 +278,7 @@ def _array(
         return np.full(shape, float(value), wanted.dtype.numpy)
     except ValueError:
         kinds = f"{', '.join(FILES)}, a number, random, random:2x3"
-        raise InputError(f"input {wanted.name!r}: {value!r} is none of {kinds}") from None
+        raise InputError(f"input {wanted.name!r}: {value!r} is not one of: {kinds}") from None
 
 
 def _parse_shape(text: str) -> list[int]:

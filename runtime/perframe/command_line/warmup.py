@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from perframe.backends import BackendName, compiled_kernels
 from perframe.backends.precision import FULL, Precision
-from perframe.command_line.sources import input_arrays, loaded_model
+from perframe.command_line.sources import loaded_model, model_inputs
 from perframe.execution.worker import Worker
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def warm_up(
     before, start = len(compiled), time.perf_counter()
     loaded = loaded_model(model, seed)
     with Worker(loaded, backend, **asdict(precision)) as worker:
-        worker.warmup(input_arrays(loaded.inputs, (), dims, seed))
+        worker.warmup(model_inputs(loaded, (), dims, seed)[0])
     return Warmth(model, backend, time.perf_counter() - start, [text.split()[0] for text in compiled[before:]])
 
 

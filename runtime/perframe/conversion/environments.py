@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
 import shutil
 import sys
@@ -19,6 +20,8 @@ from perframe.errors import ConversionError
 from perframe.resources import cache_folder
 from perframe.safety.private_files import make_private, problem_of
 
+log = logging.getLogger("perframe")
+
 Progress = Callable[[str, float], None]
 
 PACKAGES: Mapping[str, Sequence[str]] = {  # versions that were seen to work together, on Python 3.11 to 3.13
@@ -31,6 +34,10 @@ PACKAGES: Mapping[str, Sequence[str]] = {  # versions that were seen to work tog
         "numpy==2.4.6",
         "h5py==3.14.0",
     ),
+}
+SIZES = {  # on disk, as seen; pip's settings decide
+    TORCH: ": about 1.6 GB, or 5 GB on Linux where pip takes PyTorch with CUDA",
+    TENSORFLOW: ": about 1.6 GB",
 }
 MODULES: Mapping[str, Sequence[str]] = {  # without which a Python cannot convert
     TORCH: ("torch", "onnxscript", "onnx"),
@@ -101,6 +108,13 @@ def made_environment(framework: str, packages: Sequence[str], progress: Progress
 
 
 def _fill(place: Path, framework: str, packages: Sequence[str], report: Progress) -> None:
+    log.warning(
+        "installing %s into %s, once%s. --python names a Python that has them; `perframe cache --clear --kinds "
+        "environments` deletes them",
+        ", ".join(package.partition(";")[0] for package in packages),
+        place.parent,
+        SIZES.get(framework, ""),
+    )
     report(f"making an environment for {framework}, once", 0.0)
     left = 0.95
 

@@ -122,20 +122,35 @@ def _checked(model: str, value: Value, given: Any, cast: bool) -> Any:
     array = given if isinstance(given, Tensor) else _array(model, value, given, cast)
     dtype = DataType.of(array.dtype)
     if dtype is not value.dtype:
-        rounds = dtype.numpy.kind in "iuf" and value.dtype.numpy.kind in "iuf"
         raise InputError(
             f"{model}: input {value.name!r} is {value.dtype}, and got {dtype} {tuple(array.shape)}: "
-            f"convert it first{', or allow rounding with Worker(cast=True)' if rounds else ''}"
+            f"{_advice(dtype, value.dtype)}"
         )
     if value.shape is not None and not value.shape.accepts(array.shape):
         raise InputError(f"{model}: input {value.name!r} has the shape {value.shape}, and got {tuple(array.shape)}")
     return array
 
 
+def _advice(got: DataType, wanted: DataType) -> str:
+    """How to give an input its dtype."""
+    if got is DataType.UINT8 and wanted.is_float:
+        return (
+            "for a picture of bytes, normalize it to what the model was trained on, as (array / 255 - mean) / std in "
+            f"{wanted} or by TextureConverter with TextureTransform(mean=..., std=...); or let Worker(cast=True) take "
+            "the bytes as the numbers 0 to 255"
+        )
+    rounds = got.numpy.kind in "iuf" and wanted.numpy.kind in "iuf"
+    convert = f"convert it with array.astype({str(wanted)!r})" if rounds else "convert it first"
+    return f"{convert}, or allow rounding with Worker(cast=True)" if rounds else convert
+
+
 def _array(model: str, value: Value, given: Any, cast: bool) -> Array:
     """Return an input as an array. Python's numbers have no dtype and take the declared one; an array takes it if its
-    values stay what they are, or with `cast`. Real numbers become whole ones with `cast` only: that they are whole now
-    is chance.
+    values stay what they are, or with `cast`.
+
+    Without `cast`, the dtype alone decides about arrays of floats and of bytes: a float64 array may not pass in one
+    frame and fail in the next, real numbers that are whole now may not become indices, and a picture of bytes needs
+    normalization.
     """
     try:
         array = np.asarray(given)
@@ -149,6 +164,12 @@ def _array(model: str, value: Value, given: Any, cast: bool) -> Array:
     with np.errstate(all="ignore"):
         made = array.astype(wanted)
         same = np.array_equal(made.astype(array.dtype), array, equal_nan=array.dtype.kind == "f")
-    untyped = not hasattr(given, "dtype") and wanted.kind == "f" and bool(np.isfinite(made).all())
-    keeps = same and not (array.dtype.kind == "f" and wanted.kind != "f")
+    typed = hasattr(given, "dtype")
+    if array.dtype.kind == "f" and typed:
+        keeps = np.can_cast(array.dtype, wanted)
+    elif typed and array.dtype == np.uint8 and wanted.kind == "f":
+        keeps = False
+    else:
+        keeps = same and not (array.dtype.kind == "f" and wanted.kind != "f")
+    untyped = not typed and wanted.kind == "f" and bool(np.isfinite(made).all())
     return made if keeps or untyped or cast else array

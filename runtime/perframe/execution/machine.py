@@ -10,7 +10,7 @@ from perframe.backends.protocol import Backend
 from perframe.execution.comparison import LayerCheck
 from perframe.model import Evaluate, Layer, Model
 from perframe.tensor import BackendType, Tensor
-from perframe.tensor.readback import FrameState
+from perframe.tensor.readback import WITHIN_A_MODEL, FrameState
 
 if TYPE_CHECKING:
     from perframe.execution.planned_part import PlannedPart
@@ -49,12 +49,17 @@ class Part(Protocol):
         """Free the memory of the part."""
 
 
-def downloaded(value: Any) -> Any:
-    """Return a value as an array (or a list of arrays, or None). Waits for a pending value."""
+def downloaded(value: Any, by: str = "") -> Any:
+    """Return a value as an array (or a list of arrays, or None). Waits for a pending value: for the call `by`, or for a
+    layer of the model that reads it on the host.
+    """
     if isinstance(value, list):
-        return [downloaded(item) for item in value]
+        return [downloaded(item, by) for item in value]
     if not isinstance(value, Tensor):
         return value
     if value.backend_type is not BackendType.CPU:
-        FrameState.blocking(f"a layer that reads {value.name!r} on the host")
+        if by:
+            FrameState.blocking(by)
+        else:
+            FrameState.blocking(f"a layer that reads {value.name!r} on the host", WITHIN_A_MODEL)
     return value.data_on_backend.download(value.shape, value.dtype)

@@ -23,7 +23,7 @@ Array = NDArray[Any]
 
 def run(
     model: Model | str | Path | bytes | IO[bytes] | Any,
-    inputs: Mapping[str, Given],
+    inputs: Mapping[str, Given] | Given,
     backend: BackendName = BackendType.CPU,
     strict: bool = False,
     ctx: Any = None,
@@ -32,14 +32,21 @@ def run(
 ) -> dict[str, Array]:
     """Run once, wait, and return the outputs by name, in the model's order.
 
-    `model` is a Model or anything that `load` takes. `weights` and `activations` are those of a Worker.
+    `inputs` maps names to arrays; for a model with one input it may be the array itself. `model` is a Model or anything
+    that `load` takes. `weights` and `activations` are those of a Worker.
     """
-    if not isinstance(inputs, Mapping):
-        raise InputError(f"pf.run takes inputs by name, as in {{'x': array}}, and got {type(inputs).__name__}")
     loaded = model if isinstance(model, Model) else load(model)
+    if not isinstance(inputs, Mapping):
+        names = [value.name for value in loaded.inputs]
+        if len(names) != 1:
+            raise InputError(
+                f"pf.run takes inputs by name, as in {{'x': array}}, and got {type(inputs).__name__}; "
+                f"{loaded.name} has the inputs {', '.join(names) or '(none)'}"
+            )
+        inputs = {names[0]: inputs}
     with Worker(loaded, backend, ctx, strict, weights=weights, activations=activations) as worker:
         worker.schedule(dict(inputs))
-        return {name: downloaded(worker.peek_output(name)) for name in loaded.output_names}
+        return {name: downloaded(worker.peek_output(name), "pf.run()") for name in loaded.output_names}
 
 
 def compare(

@@ -10,6 +10,7 @@ from perframe.backends.operand import Operand
 from perframe.backends.protocol import TimedProgram
 from perframe.model import Layer, Model
 from perframe.plan.segments import Segment, Transfer
+from perframe.safety.notebooks import preformatted
 from perframe.tensor import BackendType, HostStorage, TensorShape
 from perframe.tensor.partial import DynamicTensorShape, PartialTensor
 
@@ -51,6 +52,26 @@ class StepReport:
     bytes: int
     operations: int | None
     seconds: float | None
+
+
+class Steps(list[StepReport]):
+    """The steps of a worker's last run, which print as a table."""
+
+    def __repr__(self) -> str:
+        head = ("layer", "operator", "backend", "output", "time")
+        rows = [head, *(self._row(step) for step in self)]
+        widths = [max(len(row[column]) for row in rows) for column in range(len(head))]
+        lines = ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)) for row in rows]
+        return "\n".join(line.rstrip() for line in lines)
+
+    def _repr_html_(self) -> str:
+        return preformatted(repr(self))
+
+    @staticmethod
+    def _row(step: StepReport) -> tuple[str, ...]:
+        shape = "" if not step.outputs or step.outputs[0] is None else "×".join(map(str, step.outputs[0]))
+        time = "" if step.seconds is None else f"{step.seconds * 1e3:.3f} ms"
+        return step.layer, step.operator or "copy", str(step.backend), shape, time
 
 
 def steps_of(

@@ -31,7 +31,7 @@ from perframe.execution.holding import as_output, hold
 from perframe.execution.inputs import Given, Inputs
 from perframe.execution.machine import Machine, Values, downloaded
 from perframe.execution.parts import Parts
-from perframe.execution.report import MemoryUse, StepReport
+from perframe.execution.report import MemoryUse, StepReport, Steps
 from perframe.execution.warming import Warming, check_budget
 from perframe.execution.watchers import watchers
 from perframe.importers.loading import load
@@ -222,7 +222,7 @@ class Worker:
                     return False
         if end is None:
             for output in (self._outputs or {}).values():
-                downloaded(output)
+                downloaded(output, "Worker.warmup()")
             settle_kernels()
         return self.ready
 
@@ -345,7 +345,7 @@ class Worker:
         with self._lock:
             self._check_open()
             self._host.close()  # it waits for the last job
-            return [step for part in self.parts.planned_parts() for step in part.report(repeats)]
+            return Steps(step for part in self.parts.planned_parts() for step in part.report(repeats))
 
     def time_steps(self, on: bool = True) -> bool:
         """Let the backend time each step of each run from now on, or no longer; `report()` has the times. Return

@@ -14,6 +14,13 @@ from perframe.files.writing import write
 from perframe.model import Model
 
 
+def check_name(name: str) -> None:
+    """Raise InputError if the suffix of a file's name is that of another kind of file."""
+    suffix = Path(name).suffix
+    if suffix.lower() not in ("", ".onnx", ".perframe"):
+        raise InputError(f"a model is not saved as {suffix}: give {name!r} the suffix .perframe, or .onnx")
+
+
 def save(model: Model, target: str | Path | IO[bytes], key: Key | None = None) -> None:
     """Save a model as it stands, optimised or not, to a path or a file object.
 

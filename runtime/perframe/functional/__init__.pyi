@@ -128,7 +128,10 @@ def as_strided(
     """Read the elements of a tensor, row by row, with other sizes and strides (in elements)."""
 
 def as_tensor(values: Given, dtype: DType = None) -> FunctionalTensor:
-    """Return numbers, a list or an array as a tensor. Floats in lists are float32, and integers int64."""
+    """Return numbers, a list or an array as a tensor. Floats in lists are float32, and integers int64.
+
+    A float64 array takes the dtype of the floats with which it is combined, unless `dtype` is "float64".
+    """
 
 def asin(input: Given) -> FunctionalTensor:
     """Return the inverse sine of each element, in radians."""
@@ -278,7 +281,10 @@ def concatenate(tensors: Sequence[Given], dim: builtins.int = 0) -> FunctionalTe
     """Join tensors along a dim."""
 
 def constant(values: Given, dtype: DType = None) -> FunctionalTensor:
-    """Return numbers, a list or an array as a tensor. Floats in lists are float32, and integers int64."""
+    """Return numbers, a list or an array as a tensor. Floats in lists are float32, and integers int64.
+
+    A float64 array takes the dtype of the floats with which it is combined, unless `dtype` is "float64".
+    """
 
 def conv1d(
     input: Given,
@@ -1244,7 +1250,10 @@ def tanhshrink(input: Given) -> FunctionalTensor:
     """Return x - tanh(x) of each element."""
 
 def tensor(values: Given, dtype: DType = None) -> FunctionalTensor:
-    """Return numbers, a list or an array as a tensor. Floats in lists are float32, and integers int64."""
+    """Return numbers, a list or an array as a tensor. Floats in lists are float32, and integers int64.
+
+    A float64 array takes the dtype of the floats with which it is combined, unless `dtype` is "float64".
+    """
 
 def threshold(input: Given, threshold: builtins.float, value: builtins.float) -> FunctionalTensor:
     """Return each element above the threshold, and `value` for the others."""

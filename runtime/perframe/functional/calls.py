@@ -79,12 +79,22 @@ def apply_all(op: str, inputs: Sequence[Given | None], count: int, **attributes:
     given = [None if value is None else to_tensor(value) for value in inputs]
     while given and given[-1] is None:
         given.pop()
+    given = _followed(given)
     specs = declaration(op).outputs_for([None if value is None else value.spec for value in given], attributes)
     title = _calling.get() or op.lower()
     hints = (title, *(f"{title}_{index}" for index in range(1, count)))
     origin = Origin(op, title, tuple([None if value is None else value.fixed() for value in given]), hints, attributes)
     graph = graph_of([value for value in given if value is not None])
     return tuple(FunctionalTensor(spec, origin, index, graph) for index, spec in enumerate(specs[:count]))
+
+
+def _followed(given: list[FunctionalTensor | None]) -> list[FunctionalTensor | None]:
+    """Inputs of a layer, in which NumPy's float64 constants take the dtype of the floats beside them."""
+    floats = {value.dtype for value in given if value is not None and value.dtype.is_float and not value.follows}
+    if len(floats) != 1:
+        return given
+    dtype = floats.pop()
+    return [cast(value, dtype) if value is not None and value.follows else value for value in given]
 
 
 def apply(op: str, *inputs: Given | None, **attributes: Any) -> FunctionalTensor:

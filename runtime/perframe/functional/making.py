@@ -21,10 +21,14 @@ _SMALL = 1024  # elements; larger constants stay layers until the model is optim
 
 @function
 def constant(values: Given, dtype: DType = None) -> FunctionalTensor:
-    """Return numbers, a list or an array as a tensor. Floats in lists are float32, and integers int64."""
+    """Return numbers, a list or an array as a tensor. Floats in lists are float32, and integers int64.
+
+    A float64 array takes the dtype of the floats with which it is combined, unless `dtype` is "float64".
+    """
     made = to_tensor(values)
+    follows = made.follows and dtype is None
     made = made if dtype is None else cast(made, DataType.of(dtype))
-    return FunctionalTensor(made.spec, made.origin, made.index, made.graph, made.name)
+    return FunctionalTensor(made.spec, made.origin, made.index, made.graph, made.name, follows=follows)
 
 
 for _name in ("tensor", "as_tensor"):

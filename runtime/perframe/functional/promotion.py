@@ -45,6 +45,10 @@ def promote(a: DataType, b: DataType) -> DataType:
 
 def common_dtype(tensors: Iterable[FunctionalTensor]) -> DataType:
     """Return the dtype in which an operation combines these tensors. Raises InputError if they have none."""
+    tensors = list(tensors)
+    decides = [tensor for tensor in tensors if not tensor.follows]
+    if any(category(tensor.dtype) == 2 for tensor in decides):
+        tensors = decides
     groups: tuple[list[DataType], list[DataType], list[DataType]] = ([], [], [])
     for tensor in tensors:
         rank = None if tensor.spec.shape is None else len(tensor.spec.shape)

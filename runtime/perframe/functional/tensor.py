@@ -55,9 +55,11 @@ class FunctionalTensor(Methods):
         graph: FunctionalGraph | None = None,
         name: str = "",
         is_number: bool = False,
+        follows: bool = False,
     ) -> None:
         self.spec, self.origin, self.index, self.graph, self.name = spec, origin, index, graph, name
         self.is_number = is_number  # a Python number gives way to a tensor's dtype
+        self.follows = follows  # an array that is float64 because NumPy's are: it takes the dtype of other floats
 
     @property
     def dtype(self) -> DataType:
@@ -119,7 +121,7 @@ class FunctionalTensor(Methods):
 
     def fixed(self) -> FunctionalTensor:
         """Return a tensor that stays what this one is now, even if items of this one are set."""
-        return FunctionalTensor(self.spec, self.origin, self.index, self.graph, self.name, self.is_number)
+        return FunctionalTensor(self.spec, self.origin, self.index, self.graph, self.name, self.is_number, self.follows)
 
     def __repr__(self) -> str:
         return f"FunctionalTensor({f'{self.name}: ' if self.name else ''}{self.spec})"
@@ -128,9 +130,9 @@ class FunctionalTensor(Methods):
 Given = FunctionalTensor | Tensor | NDArray[Any] | Sequence[Any] | float | int | bool  # all that becomes a tensor
 
 
-def of_array(array: NDArray[Any], is_number: bool = False) -> FunctionalTensor:
+def of_array(array: NDArray[Any], is_number: bool = False, follows: bool = False) -> FunctionalTensor:
     """Return a constant over an array, which is not copied."""
-    return FunctionalTensor(PartialTensor.of(array), is_number=is_number)
+    return FunctionalTensor(PartialTensor.of(array), is_number=is_number, follows=follows)
 
 
 def to_tensor(value: Given) -> FunctionalTensor:
@@ -160,4 +162,4 @@ def to_tensor(value: Given) -> FunctionalTensor:
         raise InputError(f"{value!r:.200} of type {type(value).__name__} cannot become a tensor")
     DataType.of(array.dtype)
     array.flags.writeable = False
-    return of_array(array, is_number)
+    return of_array(array, is_number, array.dtype == np.float64)

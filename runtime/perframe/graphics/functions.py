@@ -63,6 +63,7 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "glGetError": (_U,),
     "glGetFloati_v": (None, _U, _U, _P),
     "glGetFloatv": (None, _U, _P),
+    "glGetFramebufferAttachmentParameteriv": (None, _U, _U, _U, _P),
     "glGetIntegeri_v": (None, _U, _U, _P),
     "glGetInteger64i_v": (None, _U, _U, _P),
     "glGetIntegerv": (None, _U, _P),
@@ -81,6 +82,7 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "glGetUniformLocation": (_I, _U, _S),
     "glIsEnabled": (_B, _U),
     "glIsEnabledi": (_B, _U, _U),
+    "glIsFramebuffer": (_B, _U),
     "glIsSync": (_B, _P),
     "glIsTexture": (_B, _U),
     "glLinkProgram": (None, _U),
@@ -128,6 +130,8 @@ class Entries:
 
     def __init__(self, load: Callable[[str], int], version: int) -> None:
         self.version, self.addresses = version, dict[str, int]()
+        self.own_framebuffers = set[int]()
+        """perframe's own framebuffers, which draw into tensors."""
         self._add(load, {name: kind for name, kind in _SIGNATURES.items() if version >= _SINCE.get(name, 330)})
         self.compatibility = bool(get(self, _PROFILE_MASK) & _COMPATIBILITY)
         if self.compatibility:
@@ -146,12 +150,16 @@ def generate(gl: Any, kind: str) -> int:
     """Generate a GL name. `kind` is "Samplers", "Queries" and so on."""
     name = ctypes.c_uint()
     getattr(gl, f"glGen{kind}")(1, ctypes.byref(name))
+    if kind == "Framebuffers":
+        gl.own_framebuffers.add(name.value)
     return int(name.value)
 
 
 def delete(gl: Any, kind: str, name: int) -> None:
     """Delete a GL name. `kind` is that of `generate`."""
     getattr(gl, f"glDelete{kind}")(1, ctypes.byref(ctypes.c_uint(name)))
+    if kind == "Framebuffers":
+        gl.own_framebuffers.discard(name)
 
 
 def get(gl: Any, name: int) -> int:

@@ -4,7 +4,9 @@ by name, and a check that GL works in this process.
 
 from __future__ import annotations
 
+import ctypes
 import os
+import re
 import sys
 import threading
 from collections.abc import Callable
@@ -14,6 +16,7 @@ from perframe.errors import BackendError
 
 Context = TypeVar("Context")
 
+_VERSION = 0x1F02
 IS_EGL = sys.platform.startswith("linux")
 INSTALL_GL = {
     "linux": "apt-get install libegl1 libgl1 libgl1-mesa-dri (Debian, Ubuntu), or your graphics card's driver",
@@ -74,9 +77,41 @@ def create_headless(create_context: Callable[..., Context]) -> Context:
                 return create_context(require=version, standalone=True, **settings)
         except Exception as error:  # moderngl raises Exception itself
             reasons.append(f"GL {version / 100:.1f}: {error}")
+    if found := old_version():
+        raise BackendError(
+            f"the driver here has OpenGL {found}, and perframe needs 3.3: {install_advice()}; or use backend 'cpu'"
+        )
     raise BackendError(
         f"no OpenGL context can be made here ({'; '.join(reasons)}): {install_advice()}; or use backend 'cpu'"
     )
+
+
+def old_version() -> str:
+    """The version of a driver that is too old for us, such as "2.1 Mesa 22.3.6"; "" if it cannot be asked."""
+    if not IS_EGL:  # elsewhere a window would be needed to ask
+        return ""
+    try:
+        import glcontext  # type: ignore[import-untyped]
+
+        context = glcontext.get_backend_by_name("egl")(mode="standalone", glversion=210)
+        try:
+            with context:
+                load = getattr(context, "load_opengl_function", None) or context.load
+                get_string = ctypes.CFUNCTYPE(ctypes.c_char_p, ctypes.c_uint)(load("glGetString"))
+                version: str = (get_string(_VERSION) or b"").decode(errors="replace")
+        finally:
+            context.release()
+    except Exception:  # glcontext raises Exception itself; there is no driver at all
+        return ""
+    numbers = re.match(r"(\d+)\.(\d+)", version)
+    return version if numbers and (int(numbers[1]), int(numbers[2])) < (3, 3) else ""
+
+
+def headless_information() -> dict[str, Any]:
+    """What the driver of headless contexts says of itself, by GL's names. Raises BackendError."""
+    import moderngl
+
+    return dict(create_headless(moderngl.create_context).info)
 
 
 def entry_point(ctx: Any, name: str) -> int:

@@ -17,7 +17,8 @@ from perframe.host.clock import Clock, SystemClock
 from perframe.host.failures import Failures
 from perframe.host.frame import Frame, TimeControls, Timeline
 from perframe.host.input import CloseEvent, Event, Input
-from perframe.host.pixels import as_path, write_png
+from perframe.host.interrupts import hide_own_frames
+from perframe.host.pixels import Pixels, as_path, write_png
 from perframe.host.progress import CompilingBar
 from perframe.host.reload import Reloader
 from perframe.host.script import AnyScript, Script, ScriptList
@@ -77,7 +78,8 @@ class App(TimeControls, TaskControls):
         self._screenshots: list[Path] = []
         self._in_frame = False
         self._in_with_block = False
-        self._quitting = False
+        self._quitting = self._is_last_frame = False
+        self._last_picture: Pixels | None = None  # of the last frame of `run`
         self._released = False
         self.input = Input()
         self.frame: Frame | None = None
@@ -107,8 +109,8 @@ class App(TimeControls, TaskControls):
     def run(self, *scripts: AnyScript, frames: int | None = None) -> None:
         """Add the scripts and loop until `quit`, until the window is closed, or for `frames` frames.
 
-        An error that ends the loop leaves `run` with the names of the script and the hook added, after everything is
-        released (in a `with` block the block's end releases).
+        Ctrl-C leaves `run` as KeyboardInterrupt. An error that ends the loop leaves `run` with the names of the script
+        and the hook added, after everything is released (in a `with` block the block's end releases).
         """
         if frames is not None and not (isinstance(frames, Integral) and frames >= 0):
             raise InputError(f"run takes a whole number of frames, not {frames!r}")
@@ -117,10 +119,15 @@ class App(TimeControls, TaskControls):
             self._quitting = False
             for script in scripts:
                 self.add(script)
-            for _ in count() if frames is None else range(frames):
+            for index in count() if frames is None else range(frames):
                 if self._quitting or self._released or self.surface.should_close:
                     break
-                self.loop_once()
+                self._is_last_frame = index + 1 == frames
+                try:
+                    self.loop_once()
+                except KeyboardInterrupt as interrupt:
+                    hide_own_frames(interrupt)
+                    raise
 
     def loop_once(self) -> Frame:
         """Run one frame, and return its facts, in a loop of your own. Raises ClosedError after `release`, and
@@ -142,6 +149,7 @@ class App(TimeControls, TaskControls):
                 self._compiling.show(self.surface)
                 self.failures.show(self.surface)
                 self._save_screenshots()
+                self._keep_last_picture()
                 self.surface.swap()
         return frame
 
@@ -191,14 +199,19 @@ class App(TimeControls, TaskControls):
             self._reloader.watch(file, callback, owner)
 
     def screenshot(self, path: str | os.PathLike[str]) -> None:
-        """Write the picture to a PNG file: when this frame is rendered, if called in a hook; otherwise now.
+        """Write the picture to a PNG file: when this frame is rendered, if called in a hook; otherwise now. After `run`
+        it is the picture of its last frame.
 
         The file appears only when it is complete. Raises PerframeError for a window between two frames, because a
         window keeps no picture that it has shown, and InputError for a file that cannot be written. Such an error of a
         hook's screenshot is reported like those of scripts.
         """
+        file = as_path(path, "a screenshot")
+        if self._last_picture is not None and not self._in_frame:
+            write_png(self._last_picture, file)
+            return
         self._require_open()
-        self._screenshots.append(as_path(path, "a screenshot"))
+        self._screenshots.append(file)
         if not self._in_frame:
             self._save_screenshots()
 
@@ -290,6 +303,12 @@ class App(TimeControls, TaskControls):
             except InputError as error:
                 if not self._in_frame or not self._goes_on(f"screenshot {path.name}", error):
                     raise
+
+    def _keep_last_picture(self) -> None:
+        """Keep the picture of the last frame of `run` for a screenshot after it."""
+        is_last, self._is_last_frame = self._is_last_frame or self._quitting, False
+        read = getattr(self.surface, "read_pixels", None)  # a surface of the caller's may have none
+        self._last_picture = read() if is_last and self._owns_surface and read is not None else None
 
     def _cancel(self, owner: Script | None = None) -> None:
         self._cancel_tasks(owner)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from perframe.host.clock import Clock
+from perframe.safety.notebooks import preformatted
 
 log = logging.getLogger("perframe")
 
@@ -48,6 +49,18 @@ class Failures:
 
     def __iter__(self) -> Iterator[Failure]:
         return iter(tuple(self._failures.values()))
+
+    def __len__(self) -> int:
+        return len(self._failures)
+
+    def __bool__(self) -> bool:
+        return True  # an empty list of failures is one
+
+    def __repr__(self) -> str:
+        return "\n".join(map(str, self)) or "no failures"
+
+    def _repr_html_(self) -> str:
+        return preformatted(repr(self))
 
     def add(self, where: str, error: BaseException, stays: bool = False) -> None:
         """Log an error and show it, or count it if it came from the same line before."""

@@ -43,6 +43,8 @@ class ProgressBar(Script):
     It draws nothing as soon as they are, and begins again where new ones are needed. `text` stands on the bar.
     """
 
+    is_overlay = True
+
     def __init__(self, worker: HasProgress, text: str = "compiling kernels") -> None:
         self.worker, self.text = worker, text
         self.shown = False

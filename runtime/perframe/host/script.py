@@ -33,6 +33,8 @@ class Script:
     enabled: bool = True
     """Whether the hooks are called, except `awake` and `destroy`. A script that is not enabled starts when it is. Its
     tasks go on."""
+    is_overlay: bool = False
+    """Whether `render` runs after that of the other scripts, whatever the order in which they were added."""
 
     def awake(self) -> Hook:
         """Called as soon as the script is added to an app."""
@@ -137,7 +139,10 @@ class ScriptList:
 
     def call(self, hook: str, argument: Frame | Event) -> None:
         """Call one hook of every script that has started."""
-        for script in tuple(self._scripts):
+        scripts = tuple(self._scripts)
+        if hook == "render" and any(script.is_overlay for script in scripts):
+            scripts = tuple(sorted(scripts, key=_is_overlay))
+        for script in scripts:
             if script in self._scripts and script.enabled:  # a script before it may have removed or disabled it
                 self._try(script, hook, argument)
 
@@ -208,6 +213,10 @@ class ScriptList:
             task = self._start_coroutine(coroutine, name, script)
             if not task.done and hook != "on_event":
                 self._under_way[key] = task
+
+
+def _is_overlay(script: Script) -> bool:
+    return script.is_overlay
 
 
 def _is_given(script: Script, given: AnyScript) -> bool:

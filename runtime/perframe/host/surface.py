@@ -104,8 +104,8 @@ def open_surface(size: tuple[int, int], title: str, headless: bool | None = None
     """Open a surface of `size` pixels.
 
     `headless` False opens a window, and True an off-screen framebuffer. Both raise BackendError with the reason if that
-    fails. None tries a window, then an off-screen framebuffer, and then a surface without GL, and logs each failure.
-    Raises InputError for a wrong `size`, `title` or `headless`.
+    fails. None tries a window, then an off-screen framebuffer, and then a surface without GL, and warns of each
+    failure. Raises InputError for a wrong `size`, `title` or `headless`.
     """
     if not isinstance(size, Sequence) or len(size) != 2 or not all(isinstance(side, Integral) for side in size):
         raise InputError(f"a size is width and height in whole pixels, as size=(1280, 720), not {size!r}")
@@ -123,7 +123,7 @@ def open_surface(size: tuple[int, int], title: str, headless: bool | None = None
     try:
         return _open_window(size, title, vsync)
     except BackendError as error:
-        log.info("drawing off screen: %s", error)
+        log.warning("drawing off screen (headless=True says so on purpose): %s", error)
     try:
         return _open_headless(size)
     except BackendError as error:

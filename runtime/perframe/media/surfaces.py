@@ -8,8 +8,8 @@ from typing import Any
 class SurfaceTexture:
     """A texture with what was drawn into a framebuffer, so that a network sees the scene that the app draws.
 
-    `ctx` is the moderngl context, and `size` the framebuffer's width and height. The first row is the bottom one. A
-    region of it is `TextureTransform(coord_origin="bottom_left", region=(x, y, width, height))`.
+    `ctx` is the moderngl context, and `size` the framebuffer's width and height. The first row is the bottom one, and a
+    TextureConverter knows it: a region is `TextureTransform(region=(x, y, width, height))` from the picture's top left.
     """
 
     def __init__(self, ctx: Any, size: tuple[int, int]) -> None:

@@ -17,6 +17,7 @@ from perframe.layers.channels_last import Seen, channels_last_outputs, is_data
 from perframe.layers.epilogue import Stage
 from perframe.layers.twins import inference_key, signature
 from perframe.model.report import OptimizationReport
+from perframe.safety import notebooks
 from perframe.tensor import DataType
 from perframe.tensor.partial import DynamicTensorShape, PartialTensor
 
@@ -361,6 +362,11 @@ class Model:
     def parameter_count(self) -> int:
         """The number of elements of all constants."""
         return sum(int(np.size(value)) for value in self.constants.values())
+
+    def _repr_html_(self) -> str | None:
+        """The graph page, for notebooks."""
+        page = notebooks.pages.get("Model")
+        return None if page is None else page(self)
 
     def __repr__(self) -> str:
         return f"Model({self.name!r}, {len(self.layers)} layers, {self.parameter_count} parameters)"

@@ -23,6 +23,8 @@ class ProfileOverlay(Script):
     `key` shows and hides it. While it is hidden nothing is measured.
     """
 
+    is_overlay = True
+
     def __init__(self, key: str = "f1", shown: bool = False) -> None:
         self.key = key
         self._shown_first = shown

@@ -15,6 +15,7 @@ from perframe.execution.report import StepReport
 from perframe.execution.watchers import watchers
 from perframe.plan.plan import Fallback
 from perframe.profiling.recording import Recorder, WorkerRecord
+from perframe.safety.notebooks import preformatted
 from perframe.tensor import BackendType
 from perframe.tensor.readback import FrameState
 
@@ -135,6 +136,9 @@ class Profile:
         from perframe.profiling.table import as_text
 
         return as_text(self)
+
+    def _repr_html_(self) -> str:
+        return preformatted(str(self))
 
     def save(self, path: str | Path) -> None:
         """Write the timeline: as a page to open in a browser if the name ends in .html, else as JSON for

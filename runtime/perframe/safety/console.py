@@ -7,8 +7,11 @@ from typing import Any
 
 from rich.console import Console
 from rich.segment import Segment
+from rich.table import Table
 
 from perframe.safety.names import shown
+
+_LONGEST_NUMBER = 16  # characters
 
 
 class SafeConsole(Console):
@@ -19,6 +22,17 @@ class SafeConsole(Console):
 
     def __init__(self, **given: Any) -> None:
         super().__init__(**{"markup": False, "emoji": False, **given})
+
+    def print(self, *objects: Any, **settings: Any) -> None:
+        """Print as Rich does. Tables wrap long words to fit the width, and cut nothing; numbers stay in one piece."""
+        for table in objects:
+            if isinstance(table, Table):
+                for column in table.columns:
+                    column.overflow = "fold"
+                    if column.justify == "right":
+                        words = " ".join(str(cell) for cell in column._cells).split()
+                        column.min_width = min(max(map(len, words), default=1), _LONGEST_NUMBER)
+        super().print(*objects, **settings)
 
     def render(self, renderable: Any, options: Any = None) -> Iterator[Segment]:
         """Render as Rich does, and clean all texts. Rich's own control segments stay."""

@@ -15,6 +15,11 @@ if TYPE_CHECKING:
     import numpy as np
 
 log = logging.getLogger("perframe")
+_POLL = "use readback_request() and poll it, or await readback_and_clone_async()"
+WITHIN_A_MODEL = (
+    "the model itself needs this value on the CPU before it can go on, so no readback of yours helps. Run the model on "
+    "backend 'cpu', or cut it in two there (outputs=[...] of pf.load)"
+)
 
 _POLL_SECONDS = 0.0005
 
@@ -51,15 +56,11 @@ class _FrameOfThread(threading.local):
         for watcher in tuple(self.watchers):  # another thread may end its profile meanwhile
             watcher(index)
 
-    def blocking(self, call: str) -> None:
-        """Log once that `call` blocked inside a frame."""
+    def blocking(self, call: str, advice: str = _POLL) -> None:
+        """Log once that `call` blocked inside a frame, and what to do."""
         if self.inside and not self.waits and not self._reported:
             self._reported = True
-            log.warning(
-                "%s blocked inside frame %d: use readback_request() and poll it, or await readback_and_clone_async()",
-                call,
-                self.index,
-            )
+            log.warning("%s blocked inside frame %d: %s", call, self.index, advice)
 
     @contextmanager
     def complete_frames(self) -> Iterator[None]:

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from perframe.errors import ClosedError, InputError
+from perframe.tensor.arithmetic import NoArithmetic
+from perframe.tensor.drawing import drawn
 from perframe.tensor.dtypes import Array, BackendType, DataType, TensorShape
 from perframe.tensor.readback import FrameState, Pending, Readback
 from perframe.tensor.storage import HostStorage, Storage
 
 
-class Tensor:
+class Tensor(NoArithmetic):
     """A shape, a dtype, and data that may still be pending on a backend.
 
     `Tensor(array)` copies an array into host memory. Tensors made by a worker belong to it and are overwritten by its
@@ -177,8 +179,34 @@ class Tensor:
     def _require_host(self, protocol: str) -> None:
         if self.backend_type is not BackendType.CPU:
             raise InputError(
-                f"{protocol} would block on {self.backend_type}: call readback_and_clone() or readback_request() first"
+                f"{protocol} would block on {self.backend_type}: call numpy() to wait, or readback_request()"
             )
+
+    def __len__(self) -> int:
+        """The first dim. Raises TypeError for a tensor without dims."""
+        if not self.shape:
+            raise TypeError(f"{self!r} has no dims, and so no length")
+        return self.shape[0]
+
+    def __bool__(self) -> bool:
+        """True: there is a tensor. Its values are not looked at."""
+        return True
+
+    def __getitem__(self, index: Any) -> Any:
+        """Return items as an ndarray or a number. Raises InputError for a tensor on a GPU: each access would wait."""
+        self._require_host("indexing")
+        return self.download_to_array()[index]
+
+    def __iter__(self) -> Iterator[Any]:
+        """Iterate over the first dim of a copy. Raises InputError for a tensor on a GPU."""
+        self._require_host("iterating")
+        return iter(self.download_to_array())
+
+    def _repr_html_(self) -> str:
+        """A small picture or a histogram, for notebooks. Blocks until the values exist."""
+        if self._released or self._storage is None or not self._storage.is_open:
+            return drawn(repr(self), np.empty(0))
+        return drawn(repr(self), self.download_to_array())
 
     def __repr__(self) -> str:
         return f"Tensor({self.name + ': ' if self.name else ''}{self.dtype} {self.shape} on {self.backend_type})"

@@ -5,6 +5,7 @@ It is one pass, or two where a filter resamples.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -47,6 +48,10 @@ class TextureConverter:
     def to_tensor(self, texture: Any, tensor: Tensor, transform: Transforms = None) -> Tensor:
         """Sample a texture into a tensor without leaving the GPU, and return the tensor.
 
+        A tensor's first row is the picture's top. Unless the transform has a `coord_origin`, a texture attached to a
+        framebuffer is read from the bottom, as GL draws, and any other texture or array from the top, as pictures are
+        uploaded. A framebuffer may stand for its first texture.
+
         A list of textures or arrays, or all layers of a texture array, fill the batch of a tensor; each may have a
         transform of its own. If the tensor lies on the CPU, the frame waits for the download. Raises InputError.
         """
@@ -84,7 +89,9 @@ class TextureConverter:
             tensor.upload(sample(as_picture(texture), how, dims, tensor.dtype).reshape(tensor.shape))
             return tensor
         passes = self._require_passes()
+        texture = passes.readable(texture)
         size, target = passes.texture_size(texture), self._storage(tensor)
+        how = self._upright(texture, how)
         if is_filtered(how):
             flipped = how.coord_origin == "bottom_left"
             params = filter_params(how, size, dims, tensor.dtype)
@@ -94,6 +101,12 @@ class TextureConverter:
             passes.to_tensor(texture, tensor, target, sampling_params(how, size, levels, dims, tensor.dtype))
         self._bring(tensor, target)
         return tensor
+
+    def _upright(self, texture: Any, how: TextureTransform) -> TextureTransform:
+        """The transform with the texture's own origin, unless it has one."""
+        if how.coord_origin is None and self._require_passes().is_drawn(texture):
+            return _from_bottom(how)
+        return how
 
     def _bring(self, tensor: Tensor, target: Storage) -> None:
         """Download what was computed on the GPU for a tensor on the CPU."""
@@ -115,7 +128,9 @@ class TextureConverter:
     def to_texture(self, tensor: Tensor, texture: Any, transform: Transforms = None) -> None:
         """Draw a tensor into a texture, or into the transform's region of it. Sizes may differ.
 
-        A batch is drawn into a list of textures or arrays, or into all layers of a texture array. Raises InputError.
+        Unless the transform has a `coord_origin`, the tensor's top goes to the last row of a texture attached to a
+        framebuffer, as GL draws, and to the first row of any other. A batch is drawn into a list of textures or arrays,
+        or into all layers of a texture array. Raises InputError.
         """
         self._check_open()
         texture = self._many(texture)
@@ -126,6 +141,10 @@ class TextureConverter:
         places = [  # all are checked before anything is drawn
             as_target(target) if isinstance(target, np.ndarray) else self._require_passes().texture_size(target)
             for target in targets
+        ]
+        hows = [
+            how if isinstance(target, np.ndarray) else self._upright(target, how)
+            for target, how in zip(targets, hows, strict=True)
         ]
         values: Array | None = None
         for index, (target, place, how, each) in enumerate(zip(targets, places, hows, dims, strict=True)):
@@ -149,7 +168,7 @@ class TextureConverter:
         A region and a letterbox belong to another picture, and do not count here.
         """
         self._check_open()
-        how = _transform(transform).replace(coord_origin="bottom_left")
+        how = _from_bottom(_transform(transform))
         dims = how.dims(tensor)
         passes = self._require_passes()
         area = _area(viewport) if viewport is not None else passes.viewport(framebuffer)
@@ -216,6 +235,11 @@ def _transform(given: Any) -> TextureTransform:
     if given is not None and not isinstance(given, TextureTransform):
         raise InputError(f"transform is a perframe.TextureTransform, not {type(given).__name__}")
     return given or TextureTransform()
+
+
+@functools.lru_cache(maxsize=256)
+def _from_bottom(how: TextureTransform) -> TextureTransform:
+    return how.replace(coord_origin="bottom_left")
 
 
 def _transforms(given: Any, count: int) -> list[TextureTransform]:

@@ -23,7 +23,7 @@ from perframe.backends.gl.texels import (
     to_sheets,
 )
 from perframe.backends.precision import FULL, Precision
-from perframe.graphics.functions import generate
+from perframe.graphics.functions import delete, generate
 from perframe.tensor import BackendType, DataType, Storage, TensorShape
 
 _READ_FRAMEBUFFER, _DRAW_FRAMEBUFFER, _COLOR_BIT, _NEAREST = 0x8CA8, 0x8CA9, 0x4000, 0x2600
@@ -73,7 +73,7 @@ class Framebuffers:
         for name in ("every", "any"):
             made = self.__dict__.pop(name, None)
             if made is not None:
-                self._gl.glDeleteFramebuffers(1, ctypes.byref(ctypes.c_uint(made)))
+                delete(self._gl, "Framebuffers", made)
 
 
 class TextureStorage(GLStorage):

@@ -123,7 +123,7 @@ class CommandList:
         """Write numbers into these words of these rows. Word 0 is the function's address."""
         self._words[rows, words] = values
 
-    def flags(self, rows: Sequence[int]) -> Array:
+    def flags(self, rows: Sequence[int] | slice) -> Array:
         """Whether the calls of these rows have returned a GLboolean that is true."""
         found: Array = (self._words[rows, -1] & 0xFF) != 0  # a GLboolean is one byte
         return found

@@ -23,17 +23,23 @@ from perframe.command_line.options import (
 @takes_key
 def bench(
     models: Annotated[list[str], typer.Argument(help="Model files, or names of known models.")],
-    backend: Annotated[str, typer.Option(metavar="NAME,...", help=f"Of {', '.join(BACKENDS)}.")] = "cpu",
-    against: Annotated[str, typer.Option(metavar="PEER,...", help="Of onnxruntime, openvino, litert.")] = "",
-    rounds: Annotated[int, typer.Option(min=1, help="Rounds in which all sides take turns.")] = 15,
+    backend: Annotated[
+        str, typer.Option(metavar="NAME,...", help=f"Comma-separated backends: {', '.join(BACKENDS)}.")
+    ] = "cpu",
+    against: Annotated[
+        str, typer.Option(metavar="PEER,...", help="Comma-separated runtimes: onnxruntime, openvino, litert.")
+    ] = "",
+    rounds: Annotated[int, typer.Option(min=1, help="Number of alternating rounds.")] = 15,
     strict: Strict = False,
-    json_file: Annotated[Path | None, typer.Option("--json", metavar="OUT", help="Write JSON; - for stdout.")] = None,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", metavar="OUT", help="Write JSON to OUT; - for stdout.")
+    ] = None,
     seed: Seed = 0,
     dims: Dims = "",
     weights: Weights = "float32",
     activations: Activations = "float32",
 ) -> None:
-    """Time backends and other runtimes. The ratio compares a backend with the fastest of the other runtimes."""
+    """Time backends and other runtimes. A ratio above 1 means: faster than the fastest other runtime."""
     from perframe.command_line.bench import as_json, measure, show
     from perframe.command_line.bench_side import PEERS
     from perframe.command_line.progress import progress_bar

@@ -24,13 +24,15 @@ from perframe.command_line.options import (
 def check(
     model: ModelName,
     given: GivenInputs = None,
-    backend: Annotated[str, typer.Option(metavar="NAME,...", help=f"Of {', '.join(BACKENDS)}.")] = ",".join(BACKENDS),
+    backend: Annotated[
+        str, typer.Option(metavar="NAME,...", help=f"Comma-separated backends: {', '.join(BACKENDS)}.")
+    ] = ",".join(BACKENDS),
     strict: Strict = False,
     as_json: AsJson = False,
     seed: Seed = 0,
     dims: Dims = "",
 ) -> None:
-    """Say whether a model runs here: on which backends, what falls back to the CPU, and what memory it takes.
+    """Show whether a model runs here: on which backends, with which fallbacks to the CPU, and in how much memory.
 
     Exit status 1 if one of the backends cannot run it, or with --strict if a layer falls back.
     """

@@ -28,7 +28,10 @@ def compare(
     given: GivenInputs = None,
     backend: BackendOption = "auto",
     against: Annotated[
-        str, typer.Option(metavar="onnxruntime|unoptimized|MODEL", help="Compare with its values, and not definitions.")
+        str,
+        typer.Option(
+            metavar="onnxruntime|unoptimized|MODEL", help="Reference to compare with. Default: each layer's definition."
+        ),
     ] = "",
     html: HtmlPage = None,
     as_json: AsJson = False,

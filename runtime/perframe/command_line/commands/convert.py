@@ -12,32 +12,38 @@ from perframe.command_line.options import AsJson, console
 
 
 def convert(
-    source: Annotated[Path, typer.Argument(metavar="SRC", help="A file or folder; its content tells what it is.")],
-    target: Annotated[Path, typer.Argument(metavar="DST", help="m.onnx, or m.perframe.")],
-    opset: Annotated[int, typer.Option(help="ONNX's version of operators: 15 or newer.")] = 18,
+    source: Annotated[Path, typer.Argument(metavar="SRC", help="File or folder to convert; the format is detected.")],
+    target: Annotated[Path, typer.Argument(metavar="DST", help="Output file: m.onnx or m.perframe.")],
+    opset: Annotated[int, typer.Option(help="ONNX opset version, at least 15.")] = 18,
     given: Annotated[
         list[str] | None,
-        typer.Option("--input", metavar="NAME:SHAPE[:DTYPE]", help="Where the file has no shapes: image:1x3x224x224."),
+        typer.Option(
+            "--input", metavar="NAME:SHAPE[:DTYPE]", help="Input shape, if the file has none: image:1x3x224x224."
+        ),
     ] = None,
-    output: Annotated[list[str] | None, typer.Option(metavar="NAME", help="Of a TensorFlow 1 graph.")] = None,
+    output: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Output of a TensorFlow 1 graph; repeatable.")
+    ] = None,
     dynamic: Annotated[
-        list[str] | None, typer.Option(metavar="NAME:AXIS=DIM", help="A dim that stays open: image:0=batch.")
+        list[str] | None, typer.Option(metavar="NAME:AXIS=DIM", help="Keep a dim dynamic: image:0=batch.")
     ] = None,
     verify: Annotated[
-        bool, typer.Option("--verify", help="Run both on random inputs and compare; exit status 1 if they differ.")
+        bool, typer.Option("--verify", help="Run both models on random inputs; exit status 1 if they differ.")
     ] = False,
     trust: Annotated[
-        bool, typer.Option("--trust", help="Load pickles that may run code. Only for files whose origin you trust.")
+        bool, typer.Option("--trust", help="Load pickles, which can run code. Only for files you trust.")
     ] = False,
     builder: Annotated[
-        str | None, typer.Option(metavar="MODULE:FUNCTION", help="What makes the network for a file of weights.")
+        str | None, typer.Option(metavar="MODULE:FUNCTION", help="Function that builds the network for a weights file.")
     ] = None,
     python: Annotated[
         str | None,
-        typer.Option(metavar="PATH", help="A Python with PyTorch and onnxscript, or TensorFlow and tf2onnx."),
+        typer.Option(metavar="PATH", help="A Python that has PyTorch and onnxscript, or TensorFlow and tf2onnx."),
     ] = None,
-    timeout: Annotated[float, typer.Option(min=1, metavar="SECONDS", help="Time for the framework.")] = 1800.0,
-    seed: Annotated[int, typer.Option(help="Seed of the random inputs of --verify.")] = 0,
+    timeout: Annotated[
+        float, typer.Option(min=1, metavar="SECONDS", help="Time limit for the framework, in seconds.")
+    ] = 1800.0,
+    seed: Annotated[int, typer.Option(help="Random seed for the inputs of --verify.")] = 0,
     as_json: AsJson = False,
 ) -> None:
     """Convert a file of PyTorch, TensorFlow, Keras, TensorFlow.js or LiteRT to ONNX.

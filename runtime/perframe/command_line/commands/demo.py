@@ -10,8 +10,8 @@ import typer
 
 def demo(
     context: typer.Context,
-    name: Annotated[str | None, typer.Argument(help="The demo's name; without it, a gallery to choose from.")] = None,
-    list_: Annotated[bool, typer.Option("--list", help="Print the demos, and run none.")] = False,
+    name: Annotated[str | None, typer.Argument(help="Demo to run. Default: choose from a gallery.")] = None,
+    list_: Annotated[bool, typer.Option("--list", help="List the demos and exit.")] = False,
 ) -> None:
     """Run a demo: perframe demo painter --help."""
     from perframe.command_line.demo import choose_demo, demos, load_demo, summary

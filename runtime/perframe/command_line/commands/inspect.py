@@ -14,14 +14,16 @@ from perframe.command_line.options import BACKENDS, AsJson, Dims, HtmlPage, Mode
 def inspect(
     model: ModelName,
     as_json: AsJson = False,
-    no_optimize: Annotated[bool, typer.Option("--no-optimize", help="Show the model as it is in the file.")] = False,
-    memory: Annotated[bool, typer.Option("--memory", help="Run it once, and show its memory.")] = False,
+    no_optimize: Annotated[bool, typer.Option("--no-optimize", help="Show the model without optimization.")] = False,
+    memory: Annotated[bool, typer.Option("--memory", help="Run once and show memory use.")] = False,
     html: HtmlPage = None,
-    profile: Annotated[bool, typer.Option("--profile", help="With --html: time the layers.")] = False,
-    backend: Annotated[str, typer.Option(help=f"With --profile: where. One of auto, {', '.join(BACKENDS)}.")] = "auto",
+    profile: Annotated[bool, typer.Option("--profile", help="With --html: color layers by their time.")] = False,
+    backend: Annotated[
+        str, typer.Option(help=f"With --profile: the backend. One of auto, {', '.join(BACKENDS)}.")
+    ] = "auto",
     dims: Dims = "",
 ) -> None:
-    """Show a model's layers and the effect of the passes; with --memory, its weights and the peak within a run."""
+    """Show a model's layers and what optimization changes; with --memory, its memory use."""
     from perframe.command_line.inspect import as_json as to_json
     from perframe.command_line.inspect import examine, examine_memory, show, show_memory, write_graph
     from perframe.command_line.sources import parse_dims

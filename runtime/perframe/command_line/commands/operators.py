@@ -12,12 +12,14 @@ FORMATS = ("onnx", "litert")
 
 
 def operators(
-    names: Annotated[list[str] | None, typer.Argument(help="Show these only, such as Conv; without names all.")] = None,
+    names: Annotated[list[str] | None, typer.Argument(help="Operators to show, such as Conv. Default: all.")] = None,
     as_json: AsJson = False,
-    as_markdown: Annotated[bool, typer.Option("--markdown", help="Print the table of the documentation.")] = False,
-    file_format: Annotated[str, typer.Option("--format", metavar="|".join(FORMATS))] = "onnx",
+    as_markdown: Annotated[bool, typer.Option("--markdown", help="Print a Markdown table.")] = False,
+    file_format: Annotated[
+        str, typer.Option("--format", metavar="|".join(FORMATS), help="File format whose operators are listed.")
+    ] = "onnx",
 ) -> None:
-    """Show which of ONNX's or LiteRT's operators perframe has, and where they run."""
+    """List the ONNX or LiteRT operators that perframe supports, and their backends."""
     import json
     from dataclasses import asdict
     from difflib import get_close_matches
@@ -29,7 +31,7 @@ def operators(
     from perframe.importers.litert import operators as litert
 
     if file_format not in FORMATS:
-        raise typer.BadParameter(f"{file_format!r} is none of {', '.join(FORMATS)}", param_hint="--format")
+        raise typer.BadParameter(f"{file_format!r} is not one of {', '.join(FORMATS)}", param_hint="--format")
     rows: list[Any] = onnx.operators(gl_dtypes) if file_format == "onnx" else litert.operators()
     wanted = {name.lower() for name in names or ()}
     unknown = wanted - {row.name.lower() for row in rows}

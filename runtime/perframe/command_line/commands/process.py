@@ -21,27 +21,33 @@ from perframe.command_line.options import (
 
 
 def process(
-    source: Annotated[str, typer.Argument(metavar="VIDEO_OR_FOLDER", help="A video, a folder of pictures, a picture.")],
-    out: Annotated[Path, typer.Option(metavar="OUT", help="A video, or a folder with a file for each picture.")],
-    model: Annotated[str, typer.Option(help="A model file, or the name of a known model.")] = "",
-    script: Annotated[str, typer.Option(metavar="S.py[:NAME]", help="A script of a frame loop; else the model.")] = "",
+    source: Annotated[str, typer.Argument(metavar="VIDEO_OR_FOLDER", help="Video, picture, or folder of pictures.")],
+    out: Annotated[Path, typer.Option(metavar="OUT", help="Video file, or folder with one file per picture.")],
+    model: Annotated[str, typer.Option(help="Model file, or the name of a known model.")] = "",
+    script: Annotated[str, typer.Option(metavar="S.py[:NAME]", help="Script to run in place of a model.")] = "",
     backend: BackendOption = "auto",
-    jobs: Annotated[int, typer.Option(min=1, metavar="N", help="Processes that share the pictures.")] = 1,
-    ray: Annotated[str, typer.Option(metavar="ADDRESS", help="A Ray cluster that shares them: host:6379, auto.")] = "",
-    size: Annotated[str, typer.Option(metavar="WxH", help="The script's surface, if not that of the pictures.")] = "",
-    rate: Annotated[float | None, typer.Option(metavar="N", help="Pictures a second of a folder.")] = None,
-    count: Annotated[int | None, typer.Option(min=1, metavar="N", help="Only the first N pictures.")] = None,
-    chunk: Annotated[int, typer.Option(min=1, metavar="N", help="Pictures after which a script begins anew.")] = 240,
-    lead: Annotated[int, typer.Option(min=0, metavar="N", help="Pictures that a script sees before a chunk.")] = 0,
+    jobs: Annotated[int, typer.Option(min=1, metavar="N", help="Number of processes.")] = 1,
+    ray: Annotated[str, typer.Option(metavar="ADDRESS", help="Ray cluster to run on: host:6379, or auto.")] = "",
+    size: Annotated[
+        str, typer.Option(metavar="WxH", help="Size of the script's surface. Default: the pictures' size.")
+    ] = "",
+    rate: Annotated[float | None, typer.Option(metavar="N", help="Frame rate for a folder of pictures.")] = None,
+    count: Annotated[int | None, typer.Option(min=1, metavar="N", help="Process only the first N pictures.")] = None,
+    chunk: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Pictures per chunk; a script restarts with each chunk.")
+    ] = 240,
+    lead: Annotated[
+        int, typer.Option(min=0, metavar="N", help="Pictures to run before each chunk as a warm-up of the script.")
+    ] = 0,
     mean: Mean = "0",
     std: Std = "1",
     scale: Scale = 1.0,
-    suffix: Annotated[str, typer.Option(metavar=".png|.jpg|.npz", help="Of the files of a folder.")] = "",
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Begin anew, although there is a result.")] = False,
+    suffix: Annotated[str, typer.Option(metavar=".png|.jpg|.npz", help="File format when OUT is a folder.")] = "",
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Start over even if there is a result.")] = False,
     as_json: AsJson = False,
     dims: Dims = "",
 ) -> None:
-    """Run a model or a script over every picture of a video or a folder. The same command goes on after a crash."""
+    """Run a model or a script on each picture of a video or folder. Run the same command again to resume."""
     import perframe as pf
     from perframe.command_line.pictures import parse_numbers
     from perframe.command_line.progress import progress_bar

@@ -26,20 +26,24 @@ def profile(
     model: ModelName,
     given: GivenInputs = None,
     backend: BackendOption = "auto",
-    frames: Annotated[int, typer.Option(min=1, help="So many runs, one after the other.")] = 60,
-    peak: Annotated[bool, typer.Option("--peak", help="Measure the device's best, and compare.")] = False,
+    frames: Annotated[int, typer.Option(min=1, help="Number of runs.")] = 60,
+    peak: Annotated[
+        bool, typer.Option("--peak", help="Measure the device's peak and show each layer's share of it.")
+    ] = False,
     html: Annotated[
-        Path | None, typer.Option("--html", metavar="OUT.html", help="Draw the timeline on a page.")
+        Path | None, typer.Option("--html", metavar="OUT.html", help="Write the timeline as an HTML page.")
     ] = None,
-    trace: Annotated[Path | None, typer.Option(metavar="OUT.json", help="The timeline for ui.perfetto.dev.")] = None,
-    layers: Annotated[int, typer.Option(min=1, help="Show so many layers, the slowest first.")] = 20,
+    trace: Annotated[
+        Path | None, typer.Option(metavar="OUT.json", help="Write the timeline for ui.perfetto.dev.")
+    ] = None,
+    layers: Annotated[int, typer.Option(min=1, help="Number of layers to show, slowest first.")] = 20,
     as_json: AsJson = False,
     seed: Seed = 0,
     dims: Dims = "",
 ) -> None:
-    """Time each layer of a model within its runs: time, bytes, operations a second, and the times of frames."""
+    """Time each layer of a model: milliseconds, bytes, operations a second, and frame times."""
     from perframe.command_line.profile import measure
-    from perframe.command_line.sources import input_arrays, loaded_model, parse_dims
+    from perframe.command_line.sources import loaded_model, model_inputs, parse_dims
     from perframe.profiling.page import write_page
     from perframe.profiling.peak import peak_of
     from perframe.profiling.table import Peaks, facts, show
@@ -47,7 +51,8 @@ def profile(
 
     (place,) = check_backends([backend])
     loaded = loaded_model(model, seed)
-    measured = measure(loaded, input_arrays(loaded.inputs, given or (), parse_dims(dims), seed), place, frames)
+    arrays, _ = model_inputs(loaded, given or (), parse_dims(dims), seed)
+    measured = measure(loaded, arrays, place, frames)
     peaks: Peaks | None = {place: peak_of(place)} if peak else None
     if html is not None:
         write_page(html, measured, peaks, f"{loaded.name or model} on {place}")

@@ -37,7 +37,7 @@ def run(
     mean: Mean = "0",
     std: Std = "1",
     scale: Scale = 1.0,
-    save: Annotated[Path | None, typer.Option(metavar="OUT.npz", help="Write the outputs.")] = None,
+    save: Annotated[Path | None, typer.Option(metavar="OUT.npz", help="Write the outputs to a file.")] = None,
     as_json: AsJson = False,
     seed: Seed = 0,
     dims: Dims = "",
@@ -48,13 +48,13 @@ def run(
     import perframe as pf
     from perframe.command_line.pictures import Normalization, parse_numbers
     from perframe.command_line.run_report import save_outputs, show, summary
-    from perframe.command_line.sources import input_arrays, loaded_model, parse_dims
+    from perframe.command_line.sources import loaded_model, model_inputs, parse_dims
 
     (place,) = check_backends([backend])
     start = time.perf_counter()
     loaded = loaded_model(model, seed)
     normalization = Normalization(scale, parse_numbers(mean, "--mean"), parse_numbers(std, "--std"))
-    arrays = input_arrays(loaded.inputs, given or (), parse_dims(dims), seed, normalization)
+    arrays, _ = model_inputs(loaded, given or (), parse_dims(dims), seed, normalization)
     begin = time.perf_counter()
     outputs = pf.run(loaded, arrays, backend=place, strict=strict, weights=weights, activations=activations)
     report = summary(outputs, place, load=begin - start, run=time.perf_counter() - begin)

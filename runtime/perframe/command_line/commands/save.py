@@ -13,23 +13,23 @@ from perframe.command_line.options import Dims, ModelName, Seed, say
 
 def save(
     model: ModelName,
-    out: Annotated[Path, typer.Argument(metavar="OUT", help="m.perframe, or m.onnx.")],
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="Output file: m.perframe or m.onnx.")],
     key_file: KeyFile = None,
     passphrase_env: PassphraseEnv = None,
-    no_optimize: Annotated[
-        bool, typer.Option("--no-optimize", help="Save the layers as they are in the file.")
-    ] = False,
+    no_optimize: Annotated[bool, typer.Option("--no-optimize", help="Save without optimization.")] = False,
     seed: Seed = 0,
     dims: Dims = "",
 ) -> None:
-    """Save a model, optimised, in another file; encrypted if there is a key.
+    """Save an optimized model to another file, encrypted if a key is given.
 
     A model that is itself encrypted is read with the key that PERFRAME_KEY_FILE or PERFRAME_PASSPHRASE_ENV names.
     """
     import perframe as pf
     from perframe.command_line.keys import read_key
     from perframe.command_line.sources import loaded_model, parse_dims
+    from perframe.exporters.saving import check_name
 
+    check_name(out.name)
     key = read_key(key_file, passphrase_env)
     loaded = loaded_model(model, seed, not no_optimize, parse_dims(dims))
     pf.save(loaded, out, key)

@@ -27,22 +27,22 @@ def tune(
     model: ModelName,
     given: GivenInputs = None,
     backend: BackendOption = "gpu_compute",
-    repeats: Annotated[int, typer.Option(min=1, help="Runs of each variant; the shortest one counts.")] = 9,
+    repeats: Annotated[int, typer.Option(min=1, help="Runs per variant; the shortest counts.")] = 9,
     as_json: AsJson = False,
     seed: Seed = 0,
     dims: Dims = "",
 ) -> None:
-    """Measure the variants of GPU kernels that a model uses, and keep the fastest for this driver."""
+    """Find the fastest variants of a model's GPU kernels and remember them for this driver."""
     from perframe.backends import gl_choices
     from perframe.command_line.progress import progress_bar
-    from perframe.command_line.sources import input_arrays, loaded_model, parse_dims
+    from perframe.command_line.sources import loaded_model, model_inputs, parse_dims
     from perframe.command_line.tune import show
     from perframe.execution import tuning
 
     (place,) = check_backends([backend])
     loaded = loaded_model(model, seed)
     with progress_bar() as step:
-        arrays = input_arrays(loaded.inputs, given or (), parse_dims(dims), seed)
+        arrays, _ = model_inputs(loaded, given or (), parse_dims(dims), seed)
         found = tuning.tune(loaded, arrays, place, repeats=repeats, progress=step)
     path = gl_choices().path
     if as_json:

@@ -31,7 +31,7 @@ def warmup(
     weights: Weights = "float32",
     activations: Activations = "float32",
 ) -> None:
-    """Compile the kernels that models need, so that their first frame does not wait."""
+    """Compile the kernels that models need ahead, so their first frame does not wait."""
     from perframe.backends.precision import Precision
     from perframe.command_line.sources import parse_dims
     from perframe.command_line.warmup import as_json_value, folder, show, warm_up

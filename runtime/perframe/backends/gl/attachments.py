@@ -1,0 +1,107 @@
+"""Which textures GL draws into: those attached to a framebuffer of the context."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator
+from itertools import count
+from numbers import Integral
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import moderngl
+import numpy as np
+
+from perframe.backends.gl.replay import CommandList
+from perframe.errors import InputError
+from perframe.graphics.functions import get
+
+_READ_FRAMEBUFFER, _READ_BINDING, _DRAW_BINDING = 0x8CA8, 0x8CAA, 0x8CA6
+_COLOR_ATTACHMENT, _DEPTH_ATTACHMENT, _MOST_COLORS = 0x8CE0, 0x8D00, 0x8CDF
+_OBJECT_TYPE, _OBJECT_NAME, _TEXTURE = 0x8CD0, 0x8CD1, 0x1702
+_BLOCK = 512  # names that native code asks for at once
+
+
+class Origins:
+    """Tells textures that GL draws, whose first row is the bottom one, from uploaded pictures, whose first row is the
+    top one.
+    """
+
+    def __init__(self, device: Any) -> None:
+        self._device = device
+        self._drawn: WeakKeyDictionary[Any, bool] = WeakKeyDictionary()
+        self._blocks: list[CommandList] = []
+
+    def texture_of(self, framebuffer: moderngl.Framebuffer) -> Any:
+        """The texture that a framebuffer draws into. Raises InputError if there is none to read."""
+        texture = next(iter(framebuffer.color_attachments or ()), None)
+        if not isinstance(texture, moderngl.Texture):
+            raise InputError(
+                "a framebuffer is read through its first color attachment, and here that is not a texture: attach one "
+                "(ctx.framebuffer([texture])), or copy the picture with perframe.media.SurfaceTexture"
+            )
+        self._drawn[texture] = True
+        return texture
+
+    def is_drawn(self, texture: Any) -> bool:
+        """Whether GL draws into a texture: whether it is attached to a framebuffer, or was when this was asked before.
+        A texture filled by `TextureConverter.upload` is a picture.
+        """
+        if isinstance(texture, Integral):  # a name says nothing of an earlier texture
+            return self._is_attached(int(texture))
+        owner = getattr(texture, "texture", texture)  # of a layer
+        if owner in self._drawn:
+            return self._drawn[owner]
+        found = self._is_attached(owner.glo)
+        if found:
+            self._drawn[owner] = True
+        return found
+
+    def note_upload(self, texture: Any) -> None:
+        """Note that a texture holds an uploaded picture."""
+        self._drawn[texture] = False
+
+    def _is_attached(self, name: int) -> bool:
+        """Whether one of the application's framebuffers has the texture of this name as an attachment.
+
+        GL has no question for it, so this asks each framebuffer. It binds them for reading and restores the binding.
+        """
+        with self._device.current():
+            gl = self._device.gl
+            points = (_DEPTH_ATTACHMENT, *(_COLOR_ATTACHMENT + k for k in range(min(get(gl, _MOST_COLORS), 16))))
+            before = get(gl, _READ_BINDING)
+            try:
+                return any(name in _textures(gl, framebuffer, points) for framebuffer in self._framebuffers(gl))
+            finally:
+                gl.glBindFramebuffer(_READ_FRAMEBUFFER, before)
+
+    def _framebuffers(self, gl: Any) -> Iterator[int]:
+        """The names of the application's framebuffers. Drivers number them in order: they end with a block of names
+        without one, beyond those that are known.
+        """
+        known = max((get(gl, _READ_BINDING), get(gl, _DRAW_BINDING), *gl.own_framebuffers))
+        for index in count():
+            first = 1 + index * _BLOCK
+            if index == len(self._blocks):
+                self._blocks.append(CommandList(gl, {}))
+                for name in range(first, first + _BLOCK):
+                    self._blocks[-1].call("glIsFramebuffer", name)
+                self._blocks[-1].finish()
+            self._blocks[index].run()
+            found = np.flatnonzero(self._blocks[index].flags(slice(None)))
+            for name in (first + found).tolist():
+                if name not in gl.own_framebuffers:
+                    yield name
+            if not found.size and first + _BLOCK > known:
+                return
+
+
+def _textures(gl: Any, framebuffer: int, points: tuple[int, ...]) -> Iterator[int]:
+    """The names of the textures attached to a framebuffer."""
+    gl.glBindFramebuffer(_READ_FRAMEBUFFER, framebuffer)
+    value = ctypes.c_int()
+    for point in points:
+        gl.glGetFramebufferAttachmentParameteriv(_READ_FRAMEBUFFER, point, _OBJECT_TYPE, ctypes.byref(value))
+        if value.value == _TEXTURE:
+            gl.glGetFramebufferAttachmentParameteriv(_READ_FRAMEBUFFER, point, _OBJECT_NAME, ctypes.byref(value))
+            yield value.value

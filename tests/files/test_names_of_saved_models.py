@@ -1,0 +1,49 @@
+"""Commands write models under names that say so: .perframe, .onnx or no suffix."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import perframe as pf
+from perframe.exporters.saving import check_name
+from small import load, node
+
+
+def small() -> pf.Model:
+    return load([node("Neg", "x", "y")], {"x": [2]})
+
+
+@pytest.mark.parametrize("name", ["m.txt", "m.pt", "m.onnx.gz", "m.npz"])
+def test_other_suffixes_are_refused(name: str) -> None:
+    with pytest.raises(pf.InputError, match=r"\.perframe, or \.onnx"):
+        check_name(name)
+
+
+@pytest.mark.parametrize("name", ["m", "m.PERFRAME", "v1.2.onnx"])
+def test_fitting_names_are_taken(name: str, tmp_path: Path) -> None:
+    check_name(name)
+    pf.save(small(), tmp_path / name)
+    assert pf.run(tmp_path / name, np.ones(2, np.float32))["y"].tolist() == [-1, -1]
+
+
+@pytest.mark.parametrize("command", ["save {} x.txt", "optimize {} --out x.txt", "quantize {} x.txt"])
+def test_commands_refuse_before_they_work(command: str, tmp_path: Path) -> None:
+    words = command.format("there-is-no-such-model.onnx").split()  # the name is checked before the model is read
+    done = subprocess.run(
+        [sys.executable, "-m", "perframe.command_line.cli", *words], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.returncode == 1 and "x.txt" in done.stderr and not (tmp_path / "x.txt").exists()
+
+
+def test_one_input_needs_no_name() -> None:
+    assert pf.run(small(), np.ones(2, np.float32))["y"].tolist() == [-1, -1]
+    assert pf.run(small(), [1.0, 2.0])["y"].tolist() == [-1, -2]
+    assert pf.run(small(), pf.Tensor(np.ones(2, np.float32)))["y"].tolist() == [-1, -1]
+    two = load([node("Add", "a b", "y")], {"a": [2], "b": [2]})
+    with pytest.raises(pf.InputError, match=r"by name.*the inputs a, b"):
+        pf.run(two, np.ones(2, np.float32))
