@@ -1,0 +1,37 @@
+"""A worker that is made while the process ends works, and the process ends in silence."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+PROGRAM = """
+import atexit, sys
+import numpy as np
+import perframe as pf
+
+graph = pf.FunctionalGraph()
+x = graph.add_input("float32", (1, 3, "h", "w"), "x")
+model = graph.compile(y=x * 2 + 1)
+
+
+def late() -> None:
+    worker = pf.Worker(model, backend=sys.argv[1])
+    worker.schedule(np.ones((1, 3, 8, 8), np.float32))
+    print(worker.peek_output().download_to_array().max())
+
+
+atexit.register(late)
+"""
+
+
+@pytest.mark.usefixtures("gl_context")
+def test_a_worker_made_at_exit(backend: str) -> None:
+    command = [sys.executable, "-c", PROGRAM, backend]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    for _ in range(2):  # with a cold cache, and then with the kernels on disk
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "3.0\n", "")
