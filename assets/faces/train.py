@@ -4,7 +4,9 @@
 
 Inputs and outputs are those of MediaPipe's BlazeFace (V. Bazarevsky et al., BlazeFace: Sub-millisecond Neural Face
 Detection on Mobile GPUs, 2019), so the demo reads both with one decoder: 896 anchors, two in each cell of a grid of
-16 x 16 and six in each cell of a grid of 8 x 8. Here all anchors of a cell say the same.
+16 x 16 and six in each cell of a grid of 8 x 8. Here all anchors of a cell say the same. Faces of tones that the
+network finds harder count more, until all tones are alike (after S. Sagawa et al., Distributionally Robust Neural
+Networks for Group Shifts, 2020); `fairness.py` measures it.
 Needs torch, onnx, onnxscript and Pillow; runs on one core of a CPU.
 """
 
@@ -13,11 +15,10 @@ from __future__ import annotations
 import sys
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
-from PIL import Image, ImageFilter
+from PIL import Image
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -25,12 +26,9 @@ from perframe.resources import resource
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from assets.common import training
-from assets.common.poses import any_pose
-from demos.common.clutter import clutter, developed
-from demos.common.people import FINE, Face, Pose, anybody, painted
+from assets.faces.pictures import SIDE, TONES, Seen, sample
 from demos.faces.finders import BlazeFace, merged
 
-SIDE = 128
 BATCH, MEASURED = 48, 500
 DRAWN, KEPT = 12, 3000  # new pictures a step, and the newest ones, of which a batch is chosen
 GRIDS = ((16, 2, 0.06, 0.34), (8, 6, 0.24, 0.95))
@@ -84,66 +82,51 @@ def cells() -> tuple[np.ndarray, np.ndarray]:
 PLACES, LIMITS = cells()
 
 
-def sample(random: np.random.Generator, scenery: Image.Image) -> tuple[np.ndarray, list[Face]]:
-    """A picture (128, 128, 3) in -1..1, and its faces, in shares of the picture."""
-    people: list[tuple[Any, Pose]] = []
-    for _ in range(int(random.choice(7, p=(0.08, 0.24, 0.2, 0.16, 0.12, 0.1, 0.1)))):
-        height = SIDE * float(np.exp(random.uniform(np.log(0.1), np.log(0.75 if random.random() < 0.25 else 0.3))))
-        x, y = random.uniform(0.05, 0.95) * SIDE, random.uniform(0.1, 0.85) * SIDE
-        pose = any_pose(random, x, y, height, waving=0.15, angle=0.5)
-        if all(np.hypot(pose.x - p.x, pose.y - p.y) > 0.62 * (pose.height + p.height) for _, p in people):
-            people.append((anybody(random), pose))
-    people.sort(key=lambda one: one[1].height)
-    ground = clutter(random, (SIDE * FINE, SIDE * FINE), scenery)
-    picture, _, faces = painted(people, ground)
-    picture = picture.filter(ImageFilter.GaussianBlur(random.uniform(0, 0.8)))  # as resampling blurs
-    pixels = developed(random, np.asarray(picture, np.float32) / 255)
-    if random.random() < 0.5:  # bars, as of a wide picture that fills the square
-        bar = int(random.uniform(0.05, 0.25) * SIDE)
-        pixels[:bar] = pixels[SIDE - bar :] = 0
-        faces = [face for face in faces if bar < (face.box[1] + face.box[3]) / 2 < SIDE - bar]
-    shares = [
-        Face(tuple(np.array(face.box) / SIDE), face.points / SIDE)
-        for index, face in enumerate(faces)
-        if is_seen(face, faces[index + 1 :])
-    ]
-    return pixels * 2 - 1, shares
+class Balance:
+    """How much a face of each tone counts: more where the loss is higher than that of all."""
+
+    def __init__(self) -> None:
+        self.weights = torch.ones(TONES)
+
+    def update(self, loss: Tensor, tone: Tensor) -> None:
+        """`loss` of each anchor that has a face, and the tone of the face."""
+        mean = float(loss.mean())
+        for index in range(TONES):
+            own = loss[tone == index]
+            if len(own):
+                self.weights[index] *= float(np.exp(0.02 * np.clip(float(own.mean()) / max(mean, 1e-6) - 1, -1, 1)))
+        self.weights = (self.weights / self.weights.mean()).clamp(0.3, 4)
 
 
-def is_seen(face: Face, before: list[Face]) -> bool:
-    """Whether a face is visible: no body in front of it covers its middle, roughly."""
-    left, top, right, bottom = face.box
-    x, y = (left + right) / 2, (top + bottom) / 2
-    for other in before:
-        size = other.box[2] - other.box[0]
-        middle = (other.box[0] + other.box[2]) / 2
-        if abs(middle - x) < size and y > other.box[1] + 0.6 * size:
-            return False
-    return True
-
-
-def answers(faces: list[Face]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Of each anchor: whether it has a face (896), what it should say (896, 16) in pixels, whether it counts (896)."""
+def answers(faces: list[Seen]) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Of each anchor: whether it has a face (896), what it should say (896, 16) in pixels, whether it counts (896), and
+    the tone of its face (896)."""
     has, says, counts = np.zeros(896, np.float32), np.zeros((896, 16), np.float32), np.ones(896, np.float32)
-    for face in sorted(faces, key=lambda one: one.box[0] - one.box[2]):  # the smallest last
+    tones = np.zeros(896, np.int64)
+    for seen in sorted(faces, key=lambda one: one.face.box[0] - one.face.box[2]):  # the smallest last
+        face = seen.face
         low, high = np.array(face.box[:2]), np.array(face.box[2:])
         middle, size = (low + high) / 2, float(high[0] - low[0])
         away = np.abs(PLACES - middle).max(1)
         fits = (size > LIMITS[:, 1]) & (size < LIMITS[:, 2])
         near = fits & (away < np.maximum(0.2 * size, 0.55 * LIMITS[:, 0]))
         counts[(away < 0.5 * size) & (has == 0)] = 0
-        has[near], counts[near] = 1, 1
+        has[near], counts[near], tones[near] = 1, 1, round(seen.tone)
         targets = np.concatenate([middle[None], face.points])[None] - PLACES[near][:, None]
         says[near] = np.insert(targets.reshape(-1, 14), [2, 2], size, 1) * SIDE
-    return has, says, counts
+    return has, says, counts, tones
 
 
-def loss_of(network: Faces, batch: list[tuple[np.ndarray, list[Face]]], spent: float) -> Tensor:
+def loss_of(network: Faces, balance: Balance, batch: list[tuple[np.ndarray, list[Seen]]], spent: float) -> Tensor:
     """How wrong the network is about these pictures, when this share of the time is over."""
     image = torch.from_numpy(np.stack([pixels for pixels, _ in batch]))
-    has, says, counts = (torch.from_numpy(np.stack(part)) for part in zip(*(answers(f) for _, f in batch), strict=True))
+    parts = zip(*(answers(faces) for _, faces in batch), strict=True)
+    has, says, counts, tones = (torch.from_numpy(np.stack(part)) for part in parts)
     regressors, scores = network(image)
     sure = F.binary_cross_entropy_with_logits(scores[..., 0], has, reduction="none")
+    there = has > 0
+    balance.update(sure[there].detach(), tones[there])
+    counts = torch.where(there, balance.weights[tones], counts)
     hard = (torch.sigmoid(scores[..., 0].detach()) - has).abs() ** (1.5 * max(0.0, 1 - 1.5 * spent))  # first of all
     loss = (sure * hard * counts).sum() / has.sum().clamp(min=1)
     away = F.smooth_l1_loss(regressors / UNIT, says / UNIT, reduction="none", beta=0.1).mean(-1)
@@ -161,7 +144,7 @@ def measure(network: Faces, random: np.random.Generator, scenery: Image.Image) -
             regressors, scores = network(torch.from_numpy(pixels)[None])
         boxes = merged(*decoder.candidates({"regressors": regressors.numpy(), "classificators": scores.numpy()}))
         there, found = there + len(faces), found + len(boxes)
-        for face in faces:
+        for face in (seen.face for seen in faces):
             middle, size = np.add(face.box[:2], face.box[2:]) / 2 * SIDE, (face.box[2] - face.box[0]) * SIDE
             off = [np.abs((one.box[:2] + one.box[2:]) / 2 - middle).max() / size for one in boxes]
             if off and min(off) < 0.25:
@@ -181,7 +164,7 @@ def main() -> None:
     random = training.begin(arguments.seed)
     network = Faces()
     amounts = {"batch": BATCH, "first": 2 * BATCH, "drawn": DRAWN, "kept": KEPT}
-    draw, loss = partial(sample, random, scenery), partial(loss_of, network)
+    draw, loss = partial(sample, random, scenery), partial(loss_of, network, Balance())
     training.train(network, draw, loss, random, arguments.minutes, **amounts, rate=3e-3)
     network.eval()
     image = torch.zeros(1, SIDE, SIDE, 3)

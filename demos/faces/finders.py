@@ -62,14 +62,15 @@ class BlazeFace:
         for cells, anchors in grids:
             y, x = (np.mgrid[:cells, :cells] + 0.5) * (side / cells)
             places.append(np.repeat(np.stack([x, y], -1).reshape(-1, 2), anchors, 0))
-        self._anchors = np.concatenate(places)
+        self.anchors_at = np.concatenate(places)
+        """Their middles (896, 2), in pixels of the input."""
 
     def candidates(self, outputs: dict[str, Array]) -> tuple[Array, Array, Array]:
         """A box's middle counts from its anchor, and so do the points."""
         scores, regressors = _by_last_dim(outputs, 1)[:, 0], _by_last_dim(outputs, 16)
         sure = 1 / (1 + np.exp(-np.clip(scores, -60, 60)))
         kept = sure > self.sure
-        values, anchors = regressors[kept], self._anchors[kept]
+        values, anchors = regressors[kept], self.anchors_at[kept]
         middle, half = values[:, :2] + anchors, values[:, 2:4] / 2
         points = values[:, 4:].reshape(-1, 6, 2) + anchors[:, None]
         return sure[kept], np.concatenate([middle - half, middle + half], 1), points
