@@ -33,7 +33,7 @@ PAGES = (
     "tutorial.md",
 )
 SILENT = {"gpu.md"}
-FRAMES = 200  # of a window that a user would close
+FRAMES = 100  # of a window that a user would close
 BLOCK = re.compile(r"^```python\n(.*?)^```$(?:\n\n```text\n(.*?)^```$)?", re.S | re.M)
 COMMANDS = re.compile(r"^```sh\n(.*?)^```$", re.S | re.M)
 

@@ -79,9 +79,18 @@ def test_the_frame_loop_has_ten_lines() -> None:
     assert "pf.App(" in program and len([line for line in program.splitlines() if line]) == 10
 
 
-def test_its_links_lead_to_files() -> None:
-    links = re.findall(r"\]\(([^)#:]+)", README)
-    assert len(links) > 20 and not [link for link in links if not (ROOT / link).exists()]
+@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "SECURITY.md", "CODE_OF_CONDUCT.md"])
+def test_links_of_a_first_file_lead_to_files(name: str) -> None:
+    links = re.findall(r"\]\(([^)#:]+)\)", (ROOT / name).read_text(encoding="utf-8"))
+    assert not [link for link in links if not (ROOT / link).exists()]
+
+
+def test_the_citation_has_our_version() -> None:
+    assert f"\nversion: {pf.__version__}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+
+
+def test_the_sites_first_page_has_the_same_program() -> None:
+    assert PYTHON.findall(README) == PYTHON.findall((ROOT / "docs" / "index.md").read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize(
