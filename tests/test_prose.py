@@ -25,7 +25,7 @@ BRITISH = (
     r"parallel|memor|token|final|visual|emphas|character|categor|custom|standard|stabil|factor|local|apolog|critic)"
     r"is(?:e|es|ed|ing|ation|ations|er|ers)|analys(?:e|es|ed|ing)"
 )
-AVOIDED = r"anew|alike each|in silence|as many times as|so many that|that which|so as to|whatsoever|heretofore|thereby|whilst|amongst"
+AVOIDED = r"anew|in silence|as many times as|so many that|that which|so as to|thereby|whilst|amongst"
 
 
 def prose(text: str) -> str:
