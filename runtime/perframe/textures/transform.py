@@ -47,8 +47,8 @@ class TextureTransform:
       and a tensor of one channel is drawn into all four channels of a texture.
     - `write_mask`: the texture's channels that drawing may change: "rgba" (the default), "rgb", "a", ...
     - `coord_origin`: where in the picture the texture's first row of texels lies. "top_left": at the top, as in an
-      uploaded array. "bottom_left": at the bottom, as GL draws. By default a framebuffer's texture is "bottom_left", and
-      anything else "top_left" (see TextureConverter.to_tensor).
+      uploaded array. "bottom_left": at the bottom, as GL draws. By default "bottom_left" for a texture that a
+      framebuffer draws into, and "top_left" for anything else (see TextureConverter.to_tensor).
     - `color_conversion`: convert colors, but not alpha: "srgb_to_linear", "linear_to_srgb", or "none" (the default). It
       comes after resampling and before normalization. Drawing undoes it.
     - `layout`: the tensor's layout, "NCHW" (the default) or "NHWC".
