@@ -56,9 +56,8 @@ def test_a_program_runs(
     printed, run = io.StringIO(), pf.App.run
 
     def closes(app: pf.App, frame: pf.Frame) -> None:
-        if (
-            frame.index >= FEW_FRAMES and (printed.getvalue() or "screenshot" in program)
-        ) or frame.index >= MANY_FRAMES:
+        shows = bool(printed.getvalue()) or "screenshot" in program
+        if frame.index >= (FEW_FRAMES if shows else MANY_FRAMES):
             app.quit()
 
     def ends(self: pf.App, *scripts: Any, frames: int | None = None) -> None:

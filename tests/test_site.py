@@ -78,6 +78,14 @@ def test_search_works_from_a_folder(browser: Any, site: Path, start: str) -> Non
     assert not missed
 
 
+def test_flowcharts_are_drawn(browser: Any, site: Path) -> None:
+    page = browser.new_page()
+    page.goto((site / "architecture.html").as_uri())
+    names = page.evaluate("[...document.querySelectorAll('.flowchart svg text')].map(one => one.textContent)")
+    page.close()
+    assert {"backends", "model", "tensor"} <= set(names)
+
+
 def test_the_site_has_five_sections() -> None:
     text = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
     sections = re.findall(r"^  - ([\w ]+):$", text[text.index("\nnav:") :], re.MULTILINE)
