@@ -1,4 +1,4 @@
-"""Layers with constant inputs only, and shape arithmetic with known results, are replaced by constants.
+"""Layers with only constant inputs, and shape arithmetic with known results, become constants.
 
 Weights that take fewer bits in the file stay as they are, so that the model stays small and a backend may multiply
 whole numbers directly. `fold_weights` folds those that it does not multiply.

@@ -1,4 +1,4 @@
-"""A BatchNormalization, or a product with a constant for each channel, is fused into the convolution before it."""
+"""A BatchNormalization, or a constant factor per channel, joins the weights of the convolution before it."""
 
 from __future__ import annotations
 

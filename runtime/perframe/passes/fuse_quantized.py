@@ -1,4 +1,4 @@
-"""Products of dequantized operands become products of the quantized numbers, which the CPU multiplies directly.
+"""Products of dequantized operands become 8-bit products.
 
 A model may write such a product in two ways. Either the operands are dequantized, the product is one of real numbers,
 and its result is quantized. Or the operands are int32 without their zero points, and after their product come a cast, a

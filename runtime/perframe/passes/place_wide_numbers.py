@@ -1,4 +1,4 @@
-"""Layers whose numbers of 64 bits may not fit 32 run on the CPU: whole numbers on a GPU are int32.
+"""Layers whose 64-bit integers may not fit 32 bits run on the CPU: GPU integers are int32.
 
 Indices stay on the GPU. Those that do not fit are outside of any tensor, and are an error anyway.
 """

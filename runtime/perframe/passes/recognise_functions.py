@@ -1,4 +1,4 @@
-"""Elementwise layers that together are a known function become that function: Gelu, Swish, HardSwish, Mish and others.
+"""Elementwise layers that form a known function become that function: Gelu, Swish, HardSwish, Mish and others.
 
 What they compute on probes decides, so that it does not matter how an exporter spelled the function. Numbers alone
 would overlook an epsilon or a clamp that guards a logarithm or a division behind them. So the values must agree

@@ -1,4 +1,4 @@
-"""Rotary embeddings that are spelled out become RotatePairs.
+"""Rotary embeddings written out in several layers become RotatePairs.
 
 Exporters write x * cos + turned(x) * sin, where turned(x) joins -b and a of all pairs (a, b), or they join
 a * cos - b * sin and b * cos + a * sin. The pairs are two halves of x, or neighbours.

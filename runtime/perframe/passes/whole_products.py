@@ -1,4 +1,4 @@
-"""Products of bytes become products of float32 numbers, which are exact: no sum is larger than 2^24.
+"""8-bit products become float32 products, which are exact: no sum exceeds 2^24.
 
 A shader has no product of bytes, and one of int32 takes longer than one of float32. A product whose sums may be larger
 is split along its depth; the parts are added as int32.
