@@ -45,10 +45,10 @@ def findings(text: str) -> Iterator[str]:
 
 
 def long_sentences(text: str) -> Iterator[str]:
-    """Sentences of more words than a reader keeps in mind. Lists, with a comma every third word or oftener, may be longer."""
+    """Sentences that are too long for one reading. Lists, with a comma for each three words, may be longer."""
     plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", re.sub(r"`[^`]*`", "code", re.sub(r"\s+", " ", text)))
     for sentence in re.split(r"(?<=[.!?])[\"')*]*\s+(?=[A-Z`*\"'(\[])", plain):
-        words = re.findall(r"[\w'’-]*[A-Za-z][\w'’-]*", sentence)
+        words = re.findall(r"[\w'-]*[A-Za-z][\w'-]*", sentence)
         if len(words) > max(MOST_WORDS, 3 * sentence.count(",")):
             yield f"{len(words)} words in a sentence: {sentence[:60]}…"
 
@@ -84,8 +84,8 @@ def strings(tree: ast.Module) -> Iterator[tuple[int, str, bool]]:
         if isinstance(node, ast.JoinedStr):
             parts = (str(part.value) if isinstance(part, ast.Constant) else "{}" for part in node.values)
             yield node.lineno, "".join(parts), False
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings | inside:
-            if " " in node.value.strip():
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value.strip():
+            if id(node) not in docstrings | inside:
                 yield node.lineno, node.value, False
 
 
@@ -99,7 +99,7 @@ def problems(path: Path) -> list[str]:
     else:
         for line, said, docstring in strings(ast.parse(text)):
             found += [(line, finding) for finding in findings(said)]
-            if docstring:
+            if docstring or said[:1].isupper():
                 found += [(line, f"begins {said[:20]!r}: {advice}") for rule, advice in BEGINNINGS if rule.match(said)]
     return [f"{path.relative_to(ROOT)}:{line}: {finding}" for line, finding in found]
 
