@@ -79,14 +79,14 @@ def strings(tree: ast.Module) -> Iterator[tuple[int, str, bool]]:
             docstrings.add(id(held))
             if isinstance(node, DEFINITIONS) and not node.name.startswith("_"):
                 yield held.lineno, held.value, True
-    inside = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
+    skipped = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
+    skipped |= docstrings
     for node in ast.walk(tree):
         if isinstance(node, ast.JoinedStr):
             parts = (str(part.value) if isinstance(part, ast.Constant) else "{}" for part in node.values)
             yield node.lineno, "".join(parts), False
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value.strip():
-            if id(node) not in docstrings | inside:
-                yield node.lineno, node.value, False
+        elif isinstance(node, ast.Constant) and id(node) not in skipped and len(str(node.value).split()) > 1:
+            yield node.lineno, str(node.value), False
 
 
 def problems(path: Path) -> list[str]:

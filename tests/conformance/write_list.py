@@ -87,9 +87,10 @@ def report(failing: Found, refused: Found) -> str:
     lines = [
         "# Conformance",
         "",
-        "ONNX ships test cases for backends. A case passes if all values, shapes and dtypes match, within its tolerance.",
-        "A strict worker refuses a model if any layer would run on the CPU. `python tests/conformance/write_list.py`",
-        "writes this page and the lists in `tests/conformance/`; the tests check every case against them.",
+        "ONNX ships test cases for backends. A case passes if all values, shapes and dtypes match, within its",
+        "tolerance. A strict worker refuses a model if any layer would run on the CPU. The script",
+        "`tests/conformance/write_list.py` writes this page and the lists in `tests/conformance/`. The tests check every",
+        "case against them.",
         "",
         f"onnx {onnx.__version__}; {total} cases, {nodes} of them with a single node.",
         "",
@@ -105,8 +106,8 @@ def report(failing: Found, refused: Found) -> str:
         lines.append(f"| {backend} | {' | '.join(map(str, counts if backend != 'cpu' else (counts[0], '', '', '')))} |")
     lines += [
         "",
-        "Layers whose output shape depends on data run between plans, on the host. Control flow also runs between plans,",
-        "and its bodies run on the backend.",
+        "Layers whose output shape depends on data run between plans, on the host. Control flow also runs between",
+        "plans, and its bodies run on the backend.",
         "",
         "## What a strict worker refuses",
         "",
