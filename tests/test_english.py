@@ -40,7 +40,7 @@ def findings(text: str) -> Iterator[str]:
     plain = re.sub(r"`[^`]*`", "`", re.sub(r"\s+", " ", text))
     for pattern, advice in (*PHRASES, *SPELLING):
         for match in pattern.finditer(plain):
-            if "_" not in match[0]:
+            if not re.search("_|[a-z][A-Z]", match[0]):
                 yield f"{match[0]!r}: {advice}"
 
 

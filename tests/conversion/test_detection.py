@@ -176,7 +176,7 @@ def test_weights_of_tensorflow_js_stay_in_the_folder(tmp_path: Path) -> None:
     for paths, said in (
         (["../a.bin"], "leads out"),
         (["b.bin"], "are missing"),
-        ([3], "no texts"),
+        ([3], "not text"),
         (["link.bin"], "lie outside"),
     ):
         path = written(tmp_path, "tfjs_graph", json.dumps(TFJS | {"weightsManifest": [{"paths": paths}]}).encode())

@@ -27,7 +27,7 @@ def test_open_dims() -> None:
     "text", ["", "image", "image:", "image:axb", ":1x2", "image:1x2:", "image:1x-2", "image:1x2:float9"]
 )
 def test_wrong_inputs(text: str) -> None:
-    with pytest.raises(InputError, match=r"NAME:SHAPE|is none of"):
+    with pytest.raises(InputError, match=r"NAME:SHAPE|is not one of"):
         parse_input(text)
 
 

@@ -68,7 +68,7 @@ CHANGES: dict[str, tuple[Change, str]] = {
     "no graph": (lambda parts: parts.graph.clear(), "list different tensors"),
     "unknown op": (layer(op="Frobnicate"), "Frobnicate .* perframe has no such layer"),
     "unknown attribute": (layer(attributes={"steps": 1}), "has no attribute steps"),
-    "wrong attribute": (layer(attributes={"group": -1}), "group of Conv is a whole number of at least 1"),
+    "wrong attribute": (layer(attributes={"group": -1}), "group of Conv is an integer of at least 1"),
     "attribute without meaning": (layer(attributes={"group": {"what": 1}}), "which means nothing"),
     "missing value": (layer(inputs=["nothing", "w"]), "reads 'nothing', which no earlier layer makes"),
     "made twice": (layer(outputs=["x"]), "made twice"),

@@ -230,7 +230,7 @@ def test_sixteen_bits_of_grey_become_eight(tmp_path: Path) -> None:
 
 def test_only_the_formats_that_are_named_are_read(tmp_path: Path) -> None:
     Image.fromarray(grey(1)).save(tmp_path / "a.png", format="TIFF")
-    with pytest.raises(pf.InputError, match=r"a\.png' is no picture, although its name says so"):
+    with pytest.raises(pf.InputError, match=r"a\.png' is not a picture, despite its name"):
         open_source(tmp_path / "a.png")
 
 

@@ -207,7 +207,7 @@ def test_layers_that_hurt_are_left_out() -> None:
 
 
 def test_no_layer_is_good_enough() -> None:
-    with pytest.raises(pf.ModelError, match="max_error is 1e-06: allow more, or quantise the weights alone"):
+    with pytest.raises(pf.ModelError, match="max_error is 1e-06: allow more, or quantize the weights alone"):
         pf.quantize(pf.load(residual()), calibration=pictures(1), max_error=1e-6)
 
 

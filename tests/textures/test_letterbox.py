@@ -93,7 +93,7 @@ def test_drawing_leaves_out_the_filled_rest(backend: str, gl_context: Any) -> No
 @pytest.mark.parametrize(
     ("wrong", "says"),
     [
-        (lambda: TRANSFORM.replace(letterbox=(1, 2)), "one number for grey, or three"),
+        (lambda: TRANSFORM.replace(letterbox=(1, 2)), "one number for gray, or three"),
         (lambda: TRANSFORM.replace(letterbox="grey"), "must be finite"),
         (lambda: TRANSFORM.replace(letterbox=0, letterbox_align="left"), "letterbox_align is one of center, top_left"),
         (lambda: TRANSFORM.mapping((0, 4), (3, 4, 4)), "width and its height"),

@@ -49,7 +49,7 @@ class StoredTensor:
 
 
 def listing(tensors: Sequence[StoredTensor], most: int = SHOWN) -> str:
-    """What a file of weights holds, as lines for a message."""
+    """The tensors in a file of weights, as lines for a message."""
     numbers = sum(math.prod(tensor.shape) for tensor in tensors)
     lines = [f"It holds {len(tensors)} tensors with {numbers:,} numbers:"]
     lines += [f"  {tensor}" for tensor in tensors[:most]]

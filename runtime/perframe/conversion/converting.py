@@ -76,8 +76,8 @@ def convert(
     """Convert a model file of PyTorch, TensorFlow, Keras, TensorFlow.js or LiteRT to ONNX. Blocks, for minutes maybe.
 
     The content of `source` tells what it is; docs/convert.md lists the kinds. `target` ends with .onnx or .perframe,
-    and is replaced when the new file is whole. PyTorch and TensorFlow run in a process of their own: in the running
-    Python if it has them, else in `python`, else in an environment that the first conversion makes in the cache folder.
+    and is replaced when the new file is whole. PyTorch and TensorFlow run in a separate process: in the running Python
+    if it has them, else in `python`, else in an environment that the first conversion makes in the cache folder.
 
     `inputs` has shapes by name, {"image": (1, 3, 224, 224)} or ["image:1x3x224x224", "ids:1x16:int64"], where a file
     has none; -1 is an open dim. `outputs` chooses the outputs of a TensorFlow 1 graph. `dynamic` names dims that stay

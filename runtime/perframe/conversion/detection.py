@@ -130,7 +130,7 @@ def _tar(path: Path) -> Source:
     if set(names) >= LEGACY_TAR:
         raise ConversionError(
             f"{path} is a tar archive as PyTorch wrote before 2017, which only a full unpickling reads: load it with "
-            "torch.load in a program of your own, and save its state_dict"
+            "torch.load in your program, and save its state_dict"
         )
     raise ConversionError(f"{path} is a tar archive (it has {', '.join(names[:6])}): unpack it, and give the model")
 
@@ -179,7 +179,7 @@ def _check_weights(path: Path, manifest: list[Any]) -> None:
             raise ConversionError(f"{path}: its weightsManifest does not name files of weights")
         files += group["paths"]
     if not all(isinstance(name, str) for name in files):
-        raise ConversionError(f"{path}: its weightsManifest has names that are no texts")
+        raise ConversionError(f"{path}: its weightsManifest has names that are not text")
     check_names(files, path)
     folder = path.parent.resolve()
     for name in files:

@@ -133,7 +133,7 @@ class Declaration:
         return function
 
     def compute(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Declare the values, in place of a family: `function(inputs, outputs, **attributes)` returns a list of arrays.
+        """Declare the values, instead of a family: `function(inputs, outputs, **attributes)` returns a list of arrays.
 
         `inputs` are arrays, None where one is absent. `outputs` have the shapes and dtypes that the arrays are to have.
         """

@@ -123,7 +123,7 @@ class Source:
 
     @property
     def rate(self) -> Fraction:
-        """Pictures a second; of something live about so many."""
+        """Pictures a second; approximate for live sources."""
         return self.feed.rate
 
     def picture_at(self, time: float, wait: bool = False) -> Picture | None:
@@ -252,7 +252,7 @@ def open_feed(
         return AnimationFeed(path, enough) if moves else StillFeed(path, enough)
     except UnidentifiedImageError as error:
         if path.suffix.lower() in PICTURES:
-            raise InputError(f"{str(path)!r} is no picture, although its name says so") from error
+            raise InputError(f"{str(path)!r} is not a picture, despite its name") from error
     from perframe.media.videos import VideoFeed
 
     return VideoFeed(path, enough, one_size)

@@ -68,7 +68,7 @@ class VideoFeed(Feed):
 
     @cached_property
     def colors(self) -> Colors:
-        """The first picture's colour tags."""
+        """The first picture's color tags."""
         return Colors.of(self._first_frame)
 
     @cached_property

@@ -37,7 +37,7 @@ def _makes_wide(model: Model) -> bool:
 
 
 def _sums_beyond(graph: Graph, layer: Layer, found: dict[str, Range]) -> bool:
-    """Whether the sum for a mean of whole numbers may leave int32."""
+    """Whether the sum for a mean of integers may leave int32."""
     low, high = found[layer.outputs[0]]
     return not graph.specs[layer.outputs[0]].dtype.is_float and not (INT32[0] <= low and high <= INT32[1])
 

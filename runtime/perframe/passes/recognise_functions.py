@@ -78,10 +78,10 @@ class _Unknown(Protocol):
     """Layers that may be a function."""
 
     def values(self, x: Array) -> Array | None:
-        """What they make of x, in the dtype of x."""
+        """Their result for x, in the dtype of x."""
 
     def shorter(self, x: Array) -> Iterator[Array | None]:
-        """What they would make of x without one of them, for each of them."""
+        """Their result for x without one of them, for each of them."""
 
 
 @dataclass(frozen=True)

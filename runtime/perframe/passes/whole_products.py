@@ -18,7 +18,7 @@ from perframe.passes.match import Graph
 from perframe.passes.quantization import Numbers, whole_numbers
 from perframe.tensor import DataType
 
-MOST = 1 << 24  # up to here float32 holds all whole numbers
+MOST = 1 << 24  # up to here float32 holds all integers
 _OPS = ("Conv", "MatMul")
 
 
@@ -65,7 +65,7 @@ class _Rewrite:
         self._real: dict[Numbers, str] = {}  # the float32 numbers that were made of bytes
 
     def product(self, layer: Layer) -> list[Layer] | None:
-        """Return the layers that replace a product of bytes; None for any other layer."""
+        """Return the layers that replace an 8-bit product; None for any other layer."""
         specs = self.graph.specs
         if specs[layer.outputs[0]].dtype is not DataType.INT32 or layer.inputs[3:]:
             return None

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 log = logging.getLogger("perframe")
 _POLL = "use readback_request() and poll it, or await readback_and_clone_async()"
 WITHIN_A_MODEL = (
-    "the model itself needs this value on the CPU before it can go on, so no readback of yours helps. Run the model on "
-    "backend 'cpu', or cut it in two there (outputs=[...] of pf.load)"
+    "the model itself needs this value on the CPU before it can continue, so your readbacks do not help. Run the model "
+    "on backend 'cpu', or cut it in two there (outputs=[...] of pf.load)"
 )
 
 _POLL_SECONDS = 0.0005

@@ -85,7 +85,7 @@ def check_text(text, where):
         source = text.decode("ascii")
         tree = ast.parse(source)
     except (ValueError, SyntaxError, RecursionError, MemoryError) as error:
-        raise Refused(f"{where} is no code that TorchScript writes: {error}") from None
+        raise Refused(f"{where} is not code that TorchScript writes: {error}") from None
     if found := _BANNED.search(source):  # also in texts, which the two languages may read otherwise
         refuse(found[0], where)
     inner = set()

@@ -279,7 +279,7 @@ def convert_program(request, program, example):
 
 
 def like(tensor, random):
-    """Random values of a sample's shape and dtype; whole numbers stay those of the sample, which may be indices."""
+    """Random values of a sample's shape and dtype; integers stay those of the sample, which may be indices."""
     if not tensor.is_floating_point():
         return tensor.detach().cpu()
     return torch.from_numpy(seeded(tuple(tensor.shape), np.float32, random)).to(tensor.dtype)

@@ -45,9 +45,10 @@ def markdown(rows: list[Operator]) -> str:
     lines = [
         "# LiteRT operators",
         "",
-        f"perframe imports {sum(row.supported for row in rows)} of the {len(rows)} operators of LiteRT (TensorFlow Lite).",
-        "A quantized tensor is dequantized before an operator and quantized after it. Operators with † only move",
-        "elements, and keep them quantized. The only custom operator is `TFLite_Detection_PostProcess`.",
+        f"perframe imports {sum(row.supported for row in rows)} of the {len(rows)} operators of",
+        "LiteRT (TensorFlow Lite). A quantized tensor is dequantized before an operator and quantized after it.",
+        "Operators with † only move elements, and keep them quantized. The only custom operator is",
+        "`TFLite_Detection_PostProcess`.",
         "`perframe operators --format litert` prints this list.",
         "",
         "| group | operators |",

@@ -24,7 +24,7 @@ log = logging.getLogger("perframe")
 _numbers = itertools.count()
 _under_way: set[Job] = set()  # jobs of the pool that have not ended
 _FORKED = (
-    "a run was under way when this process was forked, and ended with its parent: make a worker of its own in the "
+    "a run was under way when this process was forked, and ended with its parent: make a new worker in the "
     "child, or wait before you fork"
 )
 
