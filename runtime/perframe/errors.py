@@ -83,7 +83,7 @@ class InputError(PerframeError, ValueError):
 
 
 class MissingFolderError(InputError, FileNotFoundError):
-    """A file is to be written into a folder that does not exist."""
+    """The folder of an output file does not exist."""
 
 
 class ReadbackPendingError(PerframeError):

@@ -128,7 +128,7 @@ WRONG = {
     "another pickle": (whole(number(3)), "PyTorch did not write"),
     "cut pickle": (legacy(WEIGHTS)[:120], "cannot be read"),
     "long text": (whole(b"\x8d" + struct.pack("<Q", 1 << 60) + b"abc"), "cannot be read"),
-    "negative shape": (torch_archive(mapping({"w": tensor(-4)})), "a shape that is none"),
+    "negative shape": (torch_archive(mapping({"w": tensor(-4)})), "an invalid shape"),
     "code": (program("__import__('os').system('x')"), "no formula"),
     "call": (program("exec(s0)"), "no formula"),
     "attribute": (program("s0.free_symbols"), "no formula"),

@@ -112,7 +112,7 @@ def test_a_video_that_is_damaged_ends_in_an_error_where_it_is_played(tmp_path: P
     whole.write_bytes(whole.read_bytes()[: whole.stat().st_size * 2 // 3])
     with (
         open_source(whole) as source,
-        pytest.raises(pf.InputError, match=r"a\.avi' is cut or damaged after \d+ pictures"),
+        pytest.raises(pf.InputError, match=r"a\.avi' is truncated or damaged after \d+ pictures"),
     ):
         list(source)
 

@@ -171,13 +171,13 @@ def broken(value: float) -> pf.Model:
 
 
 WRONG: dict[str, tuple[dict[str, Any], str]] = {
-    "an unknown kind": ({"weights": "int3"}, "weights can be float16, uint8, int8, int4, and not 'int3'"),
+    "an unknown kind": ({"weights": "int3"}, "weights can be float16, uint8, int8, int4, not 'int3'"),
     "an unknown layer": ({"exclude": ["ya"]}, "no layer 'ya' to exclude; close are 'y'"),
-    "a text of names": ({"exclude": "y"}, r"such as \['y'\], and not a text"),
-    "an empty block": ({"block_size": 0}, "block_size is an integer from 1, and not 0"),
+    "a text of names": ({"exclude": "y"}, r"such as \['y'\], not a text"),
+    "an empty block": ({"block_size": 0}, "block_size is an integer from 1, not 0"),
     "an error without data": ({"max_error": 0.1}, "max_error needs calibration data"),
     "an unknown activation": ({"activations": "int4"}, "activations can be uint8 or int8"),
-    "an unknown method": ({"method": "best"}, "one of min-max, percentile, mse, and not 'best'"),
+    "an unknown method": ({"method": "best"}, "one of min-max, percentile, mse, not 'best'"),
 }
 
 

@@ -53,7 +53,7 @@ def given_key() -> str | bytes | None:
 def read_key(file: str | Path | None, passphrase_env: str | None) -> str | bytes | None:
     """Return the key in a file, or the passphrase in a variable; None if neither is named. Raises InputError."""
     if file and passphrase_env:
-        raise InputError("give --key-file or --passphrase-env, and not both")
+        raise InputError("give --key-file or --passphrase-env, not both")
     if passphrase_env:
         found = os.environ.get(passphrase_env, "")
         if not found:

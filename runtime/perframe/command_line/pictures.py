@@ -50,9 +50,9 @@ def parse_numbers(text: str, option: str) -> list[float]:
         numbers = [float(part) for part in text.split(",")]
     except ValueError:
         wanted = "a number, or one for each channel such as 0.5,0.4,0.3"
-        raise InputError(f"{option} takes {wanted}, and not {text!r}") from None
+        raise InputError(f"{option} takes {wanted}, not {text!r}") from None
     if not np.isfinite(numbers).all() or (option == "--std" and 0 in numbers):
-        raise InputError(f"{option} takes finite numbers{' other than 0' * (option == '--std')}, and not {text!r}")
+        raise InputError(f"{option} takes finite numbers{' other than 0' * (option == '--std')}, not {text!r}")
     return numbers
 
 

@@ -95,7 +95,7 @@ def convert(
     check_opset(opset)
     wanted, dims = inputs_of(inputs), dims_of(dynamic)
     if target.suffix.lower() not in SUFFIXES:
-        raise InputError(f"{str(target)!r} must end with {' or '.join(SUFFIXES)}: the end tells the format")
+        raise InputError(f"{str(target)!r} must end with {' or '.join(SUFFIXES)}: the suffix selects the format")
     if not target.parent.is_dir():
         raise InputError(f"there is no folder {str(target.parent)!r} for {target.name}")
     report = progress or (lambda _what, _done: None)
@@ -159,7 +159,7 @@ def _check_weights(found: Source, trust: bool, builder: str | None) -> None:
         shown = ", ".join(sorted(names, key=lambda name: name.startswith("torch."))[:NAMES_SHOWN])
         raise ConversionError(
             f"{found}. A pickle can run any code when it is loaded, so it is not loaded. This one imports {shown}. If "
-            "you trust where the file comes from, say --trust; or save the network's state_dict, and give --builder"
+            "you trust where the file comes from, pass --trust; or save the network's state_dict, and give --builder"
         )
     if found.kind.name not in WEIGHTS:
         if builder is not None:

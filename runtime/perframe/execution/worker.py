@@ -348,8 +348,7 @@ class Worker:
             return Steps(step for part in self.parts.planned_parts() for step in part.report(repeats))
 
     def time_steps(self, on: bool = True) -> bool:
-        """Let the backend time each step of each run from now on, or no longer; `report()` has the times. Return
-        whether it did so before.
+        """Start or stop timing each step of each run; `report()` has the times. Return whether timing was on.
 
         Nothing waits for the times: those of a GPU are read some runs later. Raises ClosedError after release().
         """

@@ -82,7 +82,7 @@ def decrypted(data: memoryview, key: Key | None, file: str) -> memoryview:
     except ModelError as error:
         raise ModelError(f"{file}: {error}") from None
     if isinstance(key, str) != (header.scrypt is not None):
-        wanted = "a key of 32 bytes, and not with a passphrase" if isinstance(key, str) else "a passphrase"
+        wanted = "a key of 32 bytes, not with a passphrase" if isinstance(key, str) else "a passphrase"
         raise ModelError(f"{file} was encrypted with {wanted}")
     from cryptography.exceptions import InvalidTag
 

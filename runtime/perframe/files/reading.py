@@ -69,7 +69,7 @@ def _check_unchanged(path: Path, before: tuple[int, ...]) -> None:
     if now[:2] == before[:2] and now != before:
         raise ModelError(
             f"{path.name} was overwritten in place since it was loaded, and its weights with it: load it again. A "
-            "file that is moved into its place, as pf.save does, does no harm"
+            "file that is moved into its place, as pf.save does, is safe"
         )
 
 

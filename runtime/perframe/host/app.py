@@ -43,8 +43,8 @@ class App(TimeControls, TaskControls):
     simulation slows down when the machine cannot keep up.
 
     An error of a script does not end the loop: it is logged with the names of the script and its hook, counted in
-    `failures`, and shown on the surface for some seconds. With `stop_on_error` it leaves the loop. A script whose
-    `start` fails is disabled; if this happens to all scripts, the error leaves the loop. So does a ContextLostError.
+    `failures`, and shown on the surface for some seconds. With `stop_on_error`, `run` raises it. A script whose `start`
+    fails is disabled. If this happens to all scripts, `run` raises the error. It also raises a ContextLostError.
 
     With `reload`, files of scripts that change are reloaded while they run (see docs/host.md). The runs
     of all workers (see `schedule`) share `budget_ms` milliseconds a frame; without it each has its own. `run` releases
@@ -109,8 +109,8 @@ class App(TimeControls, TaskControls):
     def run(self, *scripts: AnyScript, frames: int | None = None) -> None:
         """Add the scripts and loop until `quit`, until the window is closed, or for `frames` frames.
 
-        Ctrl-C leaves `run` as KeyboardInterrupt. An error that ends the loop leaves `run` with the names of the script
-        and the hook added, after everything is released (in a `with` block the block's end releases).
+        Ctrl-C raises KeyboardInterrupt. If an error ends the loop, `run` releases everything (in a `with` block the
+        block's end releases), and raises the error with the names of the script and the hook added.
         """
         if frames is not None and not (isinstance(frames, Integral) and frames >= 0):
             raise InputError(f"run takes an integer number of frames, not {frames!r}")
@@ -156,9 +156,9 @@ class App(TimeControls, TaskControls):
     def add(self, script: AnyScript) -> Script:
         """Add and return a script: its `awake` runs now, its `start` when the next frame begins.
 
-        A function becomes a script whose `update` calls it, with those of `frame` and `app` that are its parameters. If
-        `awake` fails, the script is not added. Raises InputError if it is neither a Script nor a function, or already
-        part of the app.
+        A function becomes a script whose `update` calls it. The function takes `frame`, `app`, or both. If `awake`
+        fails, the script is not added. Raises InputError if it is neither a Script nor a function, or already part of
+        the app.
         """
         self._require_open()
         accepted = self._scripts.accept(script)

@@ -200,5 +200,5 @@ def _find(module: ModuleType, qualname: str) -> Any:
     for name in qualname.split("."):
         found = getattr(found, name, None)
     if found is None:
-        raise InputError(f"the file has no {qualname} any more, and the script runs on as it was")
+        raise InputError(f"the file has no {qualname} any more; the script keeps its old code")
     return found

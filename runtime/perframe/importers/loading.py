@@ -62,7 +62,7 @@ def load(
             _keep_as_filed(model)
         freeze(model)
     except RecursionError:
-        raise ModelError("the model's graphs and functions lie too deep within each other") from None
+        raise ModelError("the model's graphs and functions are nested too deeply") from None
     return model
 
 

@@ -165,7 +165,7 @@ class Declaration:
         """
         kind = self.kinds[name]
         if not kind.accepts(value):
-            raise InferenceError(f"the attribute {name} of {self.name} is {kind.one}, and not {value!r:.200}")
+            raise InferenceError(f"the attribute {name} of {self.name} is {kind.one}, not {value!r:.200}")
         if type(value) in _FIXED and not (type(value) in (tuple, str) and len(value) > MAX_LENGTH):
             if len(self._accepted) >= MAX_ACCEPTED:
                 self._accepted.clear()

@@ -83,7 +83,7 @@ class VideoSink(FileSink):
 
     def _open(self, size: Size, first: Picture) -> None:
         if min(size) < 2:
-            raise InputError(f"{self.name}: a video is at least 2 pixels wide and high, and not {size[0]}×{size[1]}")
+            raise InputError(f"{self.name}: a video is at least 2 pixels wide and high, not {size[0]}×{size[1]}")
         remove_stale(self.path)
         self._container = self._av.open(f"file:{self._beside}", "w")
         codec = _CODECS.get(self.path.suffix.lower(), "libx264")

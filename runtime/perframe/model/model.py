@@ -228,7 +228,7 @@ class Model:
 
     @property
     def names(self) -> Names:
-        """The names of all its values at this moment."""
+        """The names of all current values."""
         made = (name for layer in self.layers for name in layer.outputs)
         return Names((*(value.name for value in self.inputs), *self.constants, *made))
 
@@ -251,7 +251,7 @@ class Model:
         Raises ModelError for a name that no input has, and for a value that is not a size.
         """
         if not isinstance(dims, Mapping):
-            raise ModelError(f"dims are sizes by the dims' names, such as {{'batch': 1}}, and not {dims!r}")
+            raise ModelError(f"dims are sizes by the dims' names, such as {{'batch': 1}}, not {dims!r}")
         for name, size in dims.items():
             if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or not 0 <= size < 1 << 31:
                 raise ModelError(f"dim {name!r} must be an integer from 0, and is {size!r}")
@@ -271,7 +271,7 @@ class Model:
         needs go with the next pass. Raises ModelError for any other name.
         """
         if isinstance(names, str) or not names or not all(isinstance(name, str) for name in names):
-            raise ModelError(f"outputs are names of values, such as ['scores'], and not {names!r}")
+            raise ModelError(f"outputs are names of values, such as ['scores'], not {names!r}")
         declared, made = {value.name: value for value in self.outputs}, self.producers()
         unknown = [name for name in names if name not in declared and name not in made]
         if unknown:
@@ -288,7 +288,7 @@ class Model:
         self.outputs = [declared[name] for name in names]
 
     def infer(self, inputs: Mapping[str, PartialTensor] | None = None) -> dict[str, PartialTensor]:
-        """Return every value as a partial tensor. `inputs` may say more about the inputs than the model declares.
+        """Return every value as a partial tensor. `inputs` may refine the declared shapes of the inputs.
 
         Raises InferenceError.
         """

@@ -177,15 +177,15 @@ def _check(settings: Settings, jobs: int) -> None:
     out = Path(settings.out)
     for name, value, least in (("jobs", jobs, 1), ("chunk", settings.chunk, 1), ("lead", settings.lead, 0)):
         if not isinstance(value, int) or value < least:
-            raise InputError(f"{name} is an integer of at least {least}, and not {value!r}")
+            raise InputError(f"{name} is an integer of at least {least}, not {value!r}")
     if settings.count is not None and settings.count < 1:
-        raise InputError(f"count is a number of pictures of at least 1, and not {settings.count!r}")
+        raise InputError(f"count is a number of pictures of at least 1, not {settings.count!r}")
     if settings.model is None and settings.script is None:
         raise InputError("process needs a model, a script, or both")
     if settings.script is not None and not Path(split_script(settings.script)[0]).is_file():
         raise InputError(f"there is no script {split_script(settings.script)[0]!r}")
     if settings.suffix not in ("", ".npz", *PICTURES):
-        raise InputError(f"suffix is .npz or one of {', '.join(PICTURES)}, and not {settings.suffix!r}")
+        raise InputError(f"suffix is .npz or one of {', '.join(PICTURES)}, not {settings.suffix!r}")
     if settings.is_video and settings.suffix:
         raise InputError(f"{out.name} is a video: `suffix` is for the files of a folder")
     if not settings.is_video and out.suffix and not out.is_dir():

@@ -55,10 +55,10 @@ def quantize(
     a scale for each column of a layer's weights, or with `per_tensor` one scale. int4 has a scale for each `block_size`
     rows of a column.
 
-    With `calibration`, the inputs of some typical runs, layers compute with bytes: an iterable of dicts by the inputs'
-    names, or of arrays for a model with one input. `weights` is int8 then, and `activations` are uint8, or int8 with a
-    zero point of 0. `method` turns the values of all runs into ranges: min-max, percentile (99.99 % of the values) or
-    mse (the smallest squared error).
+    With `calibration`, the inputs of some typical runs, layers compute with 8-bit values: an iterable of dicts by the
+    inputs' names, or of arrays for a model with one input. `weights` is int8 then, and `activations` are uint8, or int8
+    with a zero point of 0. `method` turns the values of all runs into ranges: min-max, percentile (99.99 % of the
+    values) or mse (the smallest squared error).
 
     Layers named in `exclude` keep floats. With `max_error`, the worst layers are left out too, one by one, until the
     root mean square error of each output is at most this part of the output's. `progress(what, done)` is called
@@ -156,7 +156,7 @@ def check_layers(model: Model, exclude: Iterable[str]) -> set[str]:
     quantized already.
     """
     if isinstance(exclude, str):
-        raise InputError(f"exclude takes names of layers, such as [{exclude!r}], and not a text")
+        raise InputError(f"exclude takes names of layers, such as [{exclude!r}], not a text")
     left, known = list(exclude), _layer_names(model)
     for name in left:
         if name not in known:
@@ -192,14 +192,14 @@ def _check_arguments(
     weights: str, calibration: object, activations: str, block_size: int, max_error: float | None
 ) -> None:
     if weights not in FORMATS:
-        raise InputError(f"weights can be {', '.join(FORMATS)}, and not {weights!r}")
+        raise InputError(f"weights can be {', '.join(FORMATS)}, not {weights!r}")
     if isinstance(block_size, bool) or not isinstance(block_size, int) or not 1 <= block_size < 1 << 31:
-        raise InputError(f"block_size is an integer from 1, and not {block_size!r}")
+        raise InputError(f"block_size is an integer from 1, not {block_size!r}")
     if activations not in ACTIVATIONS:
-        raise InputError(f"activations can be {' or '.join(ACTIVATIONS)}, and not {activations!r}")
+        raise InputError(f"activations can be {' or '.join(ACTIVATIONS)}, not {activations!r}")
     if calibration is not None and weights != "int8":
-        raise InputError(f"with calibration data weights are int8, and not {weights}: leave out one of the two")
+        raise InputError(f"with calibration data weights are int8, not {weights}: leave out one of the two")
     if max_error is not None and calibration is None:
         raise InputError("max_error needs calibration data")
     if max_error is not None and not (isinstance(max_error, (int, float)) and 0 < max_error < math.inf):
-        raise InputError(f"max_error is a part of the outputs, such as 0.05, and not {max_error!r}")
+        raise InputError(f"max_error is a part of the outputs, such as 0.05, not {max_error!r}")

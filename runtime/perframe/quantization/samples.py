@@ -20,7 +20,7 @@ def checked(model: Model, calibration: Iterable[Mapping[str, Any] | Any]) -> Ite
     """
     if isinstance(calibration, Mapping) or not isinstance(calibration, Iterable):
         raise InputError(
-            "calibration data is an iterable of dicts of arrays by the inputs' names, one for each run, and not "
+            "calibration data is an iterable of dicts of arrays by the inputs' names, one for each run, not "
             f"{type(calibration).__name__}"
         )
     number = 0

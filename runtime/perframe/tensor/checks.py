@@ -29,7 +29,7 @@ def most_bytes() -> int:
     if not given:
         return machine_bytes() // 2
     if not given.isdecimal() or int(given) < 1:
-        raise InputError(f"PERFRAME_MAX_TENSOR_BYTES is a number of bytes, at least 1, and not {given!r}")
+        raise InputError(f"PERFRAME_MAX_TENSOR_BYTES is a number of bytes, at least 1, not {given!r}")
     return int(given)
 
 

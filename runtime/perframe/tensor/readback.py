@@ -88,7 +88,9 @@ class Readback:
 
     @property
     def done(self) -> bool:
-        """Whether `result()` has the values. Never blocks, but in a loop that waits, such as that of `pf.process`."""
+        """Whether `result()` has the values. Never blocks, except in a loop that waits for readbacks, such as that of
+        `pf.process`.
+        """
         if FrameState.waits and self._result is None:
             self._pending.wait()
         return self._result is not None or self._pending.poll()

@@ -115,7 +115,7 @@ class TextureConverter:
             tensor.upload(target.download(tensor.shape, tensor.dtype))
 
     def upload(self, picture: Array, texture: Any) -> None:
-        """Copy an array, H x W x C, into a moderngl texture of its size, components and dtype, for each frame again.
+        """Copy an array, H x W x C, into a moderngl texture of its size, components and dtype. Call it in any frame.
 
         Two buffers take turns: the call returns when the array is copied; the GPU moves it during the frame. Raises
         InputError.

@@ -213,7 +213,7 @@ class Call(Generic[Form]):
         loaded = load_kernel(own_shader(self.layer.family, kernel)).with_numbers(len(functions.numbers))
         unknown = ", ".join(inputs.keys() - set(loaded.inputs))
         if unknown:
-            raise ValueError(f"the shader {kernel} reads {', '.join(loaded.inputs) or 'no input'}, and not {unknown}")
+            raise ValueError(f"the shader {kernel} reads {', '.join(loaded.inputs) or 'no input'}, not {unknown}")
         numbers = {**_numbers_of(self.form, loaded), **(params or {})}
         if functions.numbers:
             numbers[FORMULA_NUMBERS] = functions.numbers

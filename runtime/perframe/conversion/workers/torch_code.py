@@ -56,7 +56,7 @@ def refuse(what, where):
     """Raise Refused for a call."""
     raise Refused(
         f"its code runs when it is converted, and {where} calls {what}, which perframe does not know to be harmless. "
-        "If you trust where the file comes from, say --trust"
+        "If you trust where the file comes from, pass --trust"
     )
 
 

@@ -67,7 +67,7 @@ class Job:
         """Block until the job has finished, or run it here if no thread has begun it. Raises the job's error."""
         if not self.done:
             if self._thread == threading.get_ident():
-                raise BackendError("a job waits for itself: let its function take arrays, and not tensors it writes")
+                raise BackendError("a job waits for itself: let its function take arrays, not tensors it writes")
             run_unclaimed(self)
             with self._finished:
                 pass
