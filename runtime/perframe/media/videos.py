@@ -204,9 +204,7 @@ class VideoFeed(Feed):
         return InputError(f"{self.name} is damaged: parts of picture {index} are missing; get a whole copy of the file")
 
     def _cut(self, read: int, error: Exception) -> InputError:
-        return InputError(
-            f"{self.name} is truncated or damaged after {read} pictures: {error}; get a whole copy of the file"
-        )
+        return InputError(f"{self.name} is truncated or damaged after {read} pictures: {error}; get a complete copy")
 
     def _open(self) -> InputContainer:
         av = require_av("reading a video")
@@ -217,7 +215,7 @@ class VideoFeed(Feed):
             raise InputError(f"{self.name} does not exist any more") from error
         except _FAILURES as error:
             said = getattr(error, "strerror", None) or error
-            raise InputError(f"{path!r} is neither a picture nor a video, or it is truncated: {said}") from error
+            raise InputError(f"{path!r} is neither a picture nor a video, or it is cut: {said}") from error
         if not container.streams.video:
             container.close()
             raise InputError(f"{path!r} has no pictures, only sound")
