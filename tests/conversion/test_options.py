@@ -51,5 +51,5 @@ def test_an_input_twice() -> None:
 def test_opsets() -> None:
     check_opset(15)
     for opset in (14, 99, True):
-        with pytest.raises(InputError, match="none of 15 to 26"):
+        with pytest.raises(InputError, match="opset must be 15 to 26"):
             check_opset(opset)

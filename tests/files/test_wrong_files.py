@@ -91,7 +91,7 @@ CHANGES: dict[str, tuple[Change, str]] = {
     "channels last": (lambda parts: parts.layers[1].update(channels_last=True), "channels last, and its kernels"),
     "deep lists": (layer(attributes={"pads": nested(80)}), "nests too deeply"),
     "very deep lists": (layer(attributes={"pads": nested(900)}), "nests? too deep"),
-    "deep bodies": (model(**bodies(80)), "bodies lie more than 64 deep"),
+    "deep bodies": (model(**bodies(80)), "bodies are nested more than 64 deep"),
     "a negative range": (entry(data_offsets=[-4, 0]), "has no dtype, shape and range"),
     "a range beyond the file": (entry(data_offsets=[0, 1 << 40]), "its tensors take|should begin at"),
     "overlapping ranges": (

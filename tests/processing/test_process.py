@@ -236,7 +236,11 @@ def test_a_file_that_is_another_since_is_told(tmp_path: Path, inverter: Path, sc
     [
         (1, "raise KeyError('lost')", "script.py failed at picture 0: KeyError: 'lost' in Inverter.update"),
         (2, "raise KeyError('lost')", "script.py failed at picture 0: KeyError: 'lost' in Inverter.update"),
-        (2, "import os; os._exit(7)", "a process of perframe ended with status 7; the same command goes on"),
+        (
+            2,
+            "import os; os._exit(7)",
+            "a process of perframe ended with status 7; run the same command again to resume",
+        ),
     ],
 )
 def test_a_script_that_fails_is_named(
