@@ -95,6 +95,6 @@ def test_the_wheel_works_outside_the_checkout(tmp_path: Path) -> None:
     away = tmp_path / "away"
     away.mkdir()
     assert str(environment) in run(scripts / "python", "-c", "import perframe; print(perframe.__file__)", folder=away)
-    assert "All that is needed is here" in run(scripts / "perframe", "doctor", folder=away)
+    assert "Everything needed is here" in run(scripts / "perframe", "doctor", folder=away)
     run(scripts / "perframe", "demo", "painter", "--headless", "--frames", 3, "--save", "out.png", folder=away)
     assert (away / "out.png").stat().st_size > 10_000
