@@ -239,7 +239,7 @@ def test_a_file_that_is_another_since_is_told(tmp_path: Path, inverter: Path, sc
         (
             2,
             "import os; os._exit(7)",
-            "a process of perframe ended with status 7; run the same command again to resume",
+            "perframe ended with status 7; run the same command again to resume",
         ),
     ],
 )
