@@ -68,7 +68,8 @@ def test_what_we_say_to_make_can_be_made() -> None:
     rules = re.findall(r"^([a-z0-9-]+):", text, re.MULTILINE)
     assert len(rules) == len(set(rules))
     said = set(re.findall(r"^\.PHONY: (.*)", text, re.MULTILINE)[0].split())
-    for path in (ROOT / "README.md", ROOT / ".ci" / "run", *(ROOT / "docs").rglob("*.md")):
+    pages = (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md"))
+    for path in (*pages, ROOT / ".ci" / "run"):
         said |= set(re.findall(r"(?:^|`|\$ )make ([a-z][a-z0-9-]*)", path.read_text(), re.MULTILINE))
     assert said == set(rules)
 
@@ -94,6 +95,6 @@ def test_the_wheel_works_outside_the_checkout(tmp_path: Path) -> None:
     away = tmp_path / "away"
     away.mkdir()
     assert str(environment) in run(scripts / "python", "-c", "import perframe; print(perframe.__file__)", folder=away)
-    assert "All that is needed is here" in run(scripts / "perframe", "doctor", folder=away)
+    assert "Everything needed is here" in run(scripts / "perframe", "doctor", folder=away)
     run(scripts / "perframe", "demo", "painter", "--headless", "--frames", 3, "--save", "out.png", folder=away)
     assert (away / "out.png").stat().st_size > 10_000

@@ -119,7 +119,7 @@ MISTAKES = [
         "mine/backends/gl/families/edge_blur.py",
         '{"X":',
         '{"Y":',
-        "the shader edge_blur reads X, and not Y",
+        "the shader edge_blur reads X, not Y",
     ),
 ]
 

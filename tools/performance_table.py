@@ -1,4 +1,4 @@
-"""The tables of docs/performance.md, from the JSON of `perframe bench`: `python tools/performance_table.py OUT.json`.
+"""Tables for docs/performance.md, from the JSON of `perframe bench`: `python tools/performance_table.py OUT.json`.
 
 One row for each model where one backend is compared with peers, else one for each side.
 """

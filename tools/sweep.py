@@ -246,7 +246,7 @@ def show(models: Mapping[str, Result], console: Console) -> None:
 
 
 def markdown(models: Mapping[str, Result]) -> str:
-    """The table of docs/models.md."""
+    """All models as a Markdown table."""
     rows = ["| model | CPU | onnxruntime / ours | differs | noise | gpu_compute | gpu_pixel |", "|" + "---|" * 7]
     for name, model in models.items():
         sides, noise = model["sides"], model.get("noise")
@@ -333,7 +333,7 @@ def main(
     seconds: Annotated[float, typer.Option(help="Limit for each answer of a side.")] = 300,
     memory: Annotated[float, typer.Option(help="Limit for each side, in GiB.")] = 8,
     json_file: Annotated[Path | None, typer.Option("--json", help="Results; FOLDER/sweep.json without it.")] = None,
-    as_markdown: Annotated[bool, typer.Option("--markdown", help="Print the table of docs/models.md.")] = False,
+    as_markdown: Annotated[bool, typer.Option("--markdown", help="Print all models as a Markdown table.")] = False,
     again: Annotated[bool, typer.Option("--again", help="Run models that have results, too.")] = False,
 ) -> None:
     """All models of a folder through all backends, against onnxruntime."""

@@ -41,7 +41,7 @@ class Problem(NamedTuple):
 
 _ADVICE = {  # by the word for what a format counts
     "opset": "Export the model without these operators, or declare them: see docs/recipes/a-layer-of-your-own.md.",
-    "version": "Convert the model without these operators: docs/litert-operators.md lists those that there are.",
+    "version": "Convert the model without these operators: docs/litert-operators.md lists the supported ones.",
 }
 
 
@@ -73,7 +73,7 @@ class InferenceError(ModelError):
 
 
 class PassError(ModelError):
-    """A pass of the optimiser failed, or left a model that does not fit together. This is a fault of perframe, and not
+    """A pass of the optimizer failed, or left a model that does not fit together. This is a fault of perframe, and not
     of the file. The error names the pass and the layer, and says how to load the model without passes.
     """
 
@@ -83,7 +83,7 @@ class InputError(PerframeError, ValueError):
 
 
 class MissingFolderError(InputError, FileNotFoundError):
-    """A file is to be written into a folder that does not exist."""
+    """The folder of an output file does not exist."""
 
 
 class ReadbackPendingError(PerframeError):
@@ -99,7 +99,7 @@ class BackendError(PerframeError, RuntimeError):
 
 
 class ContextLostError(BackendError):
-    """The GL context was lost: the driver was reset, or its device is gone. All that was in it must be made anew."""
+    """The GL context was lost: the driver was reset, or its device is gone. Everything in it must be made again."""
 
 
 class FallbackError(BackendError):

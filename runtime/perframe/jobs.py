@@ -41,10 +41,10 @@ def schedule(
     given, written = _listed(depends_on, "depends_on"), _listed(writes, "writes")
     for item in given:
         if not (_holds_data(item) or isinstance(item, Fence)):
-            raise InputError(f"a job depends on tensors, storages and jobs, and not on {type(item).__name__}")
+            raise InputError(f"a job depends on tensors, storages and jobs, not on {type(item).__name__}")
     for item in written:
         if not _holds_data(item):
-            raise InputError(f"a job writes tensors and storages, and not {type(item).__name__}")
+            raise InputError(f"a job writes tensors and storages, not {type(item).__name__}")
     sources = [_host_storage(item) for item in given if _holds_data(item)]
     targets = [_host_storage(item) for item in written]
     fences: list[Fence] = [item for item in given if not _holds_data(item)]

@@ -85,10 +85,10 @@ def test_wrong_keys_are_named(folder: Path) -> None:
     (folder / "short.key").write_bytes(b"short")
     (folder / "long.key").write_bytes(bytes(100))
     for arguments, message in (
-        (["--key-file", folder / "short.key"], "is no key: a key is 32 bytes, or 64 hex digits"),
-        (["--key-file", folder / "long.key"], "is no key"),
+        (["--key-file", folder / "short.key"], "is not a key: a key is 32 bytes, or 64 hex digits"),
+        (["--key-file", folder / "long.key"], "is not a key"),
         (["--key-file", folder / "none.key"], "the key file cannot be read"),
-        (["--passphrase-env", "NOT_THERE"], "the environment has no pass phrase in NOT_THERE"),
+        (["--passphrase-env", "NOT_THERE"], "the environment has no passphrase in NOT_THERE"),
         (["--passphrase-env", "PATH", "--key-file", folder / "raw.key"], "and not both"),
     ):
         for command in (["run", folder / "m.onnx"], ["save", folder / "m.onnx", folder / "x.perframe"]):

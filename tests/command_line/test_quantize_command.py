@@ -124,7 +124,7 @@ def test_runs_from_a_function(path: Path, tmp_path: Path, monkeypatch: pytest.Mo
     assert "errors on 4 runs of calibration data" in done.output
     for name, said in {
         "typical_inputs:nothing": "returns NoneType: yield a dict of arrays for each run",
-        "typical_inputs:number": "is int, and not a function",
+        "typical_inputs:number": "is int, not a function",
         "typical_inputs:other": "has no attribute 'other'",
         "no_such_module:runs": "No module named 'no_such_module'",
     }.items():
@@ -165,8 +165,8 @@ def test_wrong_data(tmp_path: Path) -> None:
     ("text", "option", "said"),
     [
         ("a", "--mean", "--mean takes a number, or one for each channel"),
-        ("nan", "--mean", "--mean takes finite numbers, and not 'nan'"),
-        ("1,0", "--std", "--std takes finite numbers other than 0, and not '1,0'"),
+        ("nan", "--mean", "--mean takes finite numbers, not 'nan'"),
+        ("1,0", "--std", "--std takes finite numbers other than 0, not '1,0'"),
     ],
 )
 def test_wrong_numbers(text: str, option: str, said: str) -> None:

@@ -87,14 +87,14 @@ def report(failing: Found, refused: Found) -> str:
     lines = [
         "# Conformance",
         "",
-        "This page counts the backend cases of the installed onnx that pass on each backend. A case passes when all",
-        "values, shapes and dtypes are as ONNX says, within the case's own tolerance. A strict worker refuses a model",
-        "if any of its layers would run on the CPU. `python tests/conformance/write_list.py` writes this page and the",
-        "lists in `tests/conformance/`, against which the tests check every case.",
+        "ONNX ships test cases for backends. A case passes if all values, shapes and dtypes match, within its",
+        "tolerance. A strict worker refuses a model if any layer would run on the CPU. The script",
+        "`tests/conformance/write_list.py` writes this page and the lists in `tests/conformance/`. The tests check",
+        "every case against them.",
         "",
-        f"onnx {onnx.__version__}; {total} cases, {nodes} of them of single nodes.",
+        f"onnx {onnx.__version__}; {total} cases, {nodes} of them with a single node.",
         "",
-        "| backend | pass | pass strictly | of the node cases, strictly | of these, with a layer between plans |",
+        "| backend | pass | pass strictly | single nodes, strictly | of these, with a layer between plans |",
         "|---|---|---|---|---|",
     ]
     for backend in BACKENDS:
@@ -106,14 +106,14 @@ def report(failing: Found, refused: Found) -> str:
         lines.append(f"| {backend} | {' | '.join(map(str, counts if backend != 'cpu' else (counts[0], '', '', '')))} |")
     lines += [
         "",
-        "Layers whose output's shape depends on data, and control flow, run between plans: the layers on the host, and",
-        "the bodies of control flow on the backend.",
+        "Layers whose output shape depends on data run between plans, on the host. Control flow also runs between",
+        "plans, and its bodies run on the backend.",
         "",
         "## What a strict worker refuses",
         "",
-        "Cases by the family of the first refused layer. `for` lists the dtypes without kernels, or another reason.",
+        "Cases by the family of the first refused layer, with the dtypes that have no kernels, or another reason.",
         "",
-        f"| family | {' | '.join(BACKENDS[1:])} | for |",
+        f"| family | {' | '.join(BACKENDS[1:])} | reason |",
         "|---|---|---|---|",
     ]
     by_family = {backend: Counter(map(family_of, reasons.values())) for backend, reasons in refused.items()}

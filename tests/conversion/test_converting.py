@@ -98,7 +98,7 @@ def test_verification_compares(fake: Fake, program: Path, tmp_path: Path, monkey
         ("import no_such_module", r"ModuleNotFoundError(.|\n)*needs PyTorch and onnxscript"),
         ("pass", "its process left no reply"),
         ("open(reply, 'w').write('{')", "its process left no reply"),
-        ("answer(refused='no shapes: say --input')", r"m\.pt2 is a PyTorch program of torch\.export: no shapes"),
+        ("answer(refused='no shapes: pass --input')", r"m\.pt2 is a PyTorch program of torch\.export: no shapes"),
         ("print('deep inside'); answer(error='ValueError: odd')", r"ValueError: odd\n  \| deep inside"),
         ("answer(inputs=[], outputs=[], opset=18)", "the exporter wrote no file"),
         ("open(request['out'], 'wb').write(b'no model'); answer(inputs=[])", "wrote no file"),

@@ -128,7 +128,7 @@ WRONG = {
     "another pickle": (whole(number(3)), "PyTorch did not write"),
     "cut pickle": (legacy(WEIGHTS)[:120], "cannot be read"),
     "long text": (whole(b"\x8d" + struct.pack("<Q", 1 << 60) + b"abc"), "cannot be read"),
-    "negative shape": (torch_archive(mapping({"w": tensor(-4)})), "a shape that is none"),
+    "negative shape": (torch_archive(mapping({"w": tensor(-4)})), "an invalid shape"),
     "code": (program("__import__('os').system('x')"), "no formula"),
     "call": (program("exec(s0)"), "no formula"),
     "attribute": (program("s0.free_symbols"), "no formula"),
@@ -176,7 +176,7 @@ def test_weights_of_tensorflow_js_stay_in_the_folder(tmp_path: Path) -> None:
     for paths, said in (
         (["../a.bin"], "leads out"),
         (["b.bin"], "are missing"),
-        ([3], "no texts"),
+        ([3], "not text"),
         (["link.bin"], "lie outside"),
     ):
         path = written(tmp_path, "tfjs_graph", json.dumps(TFJS | {"weightsManifest": [{"paths": paths}]}).encode())

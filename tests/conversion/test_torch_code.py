@@ -105,7 +105,7 @@ def test_code_with_effects_is_refused_before_it_runs(
     kind: str, how: str, verify: bool, torch_python: Path, tmp_path: Path
 ) -> None:
     source, victim = made(kind, how, torch_python, tmp_path)
-    with pytest.raises(ConversionError, match=r"calls (torch\.)?(aten::)?from_file.* say --trust"):
+    with pytest.raises(ConversionError, match=r"calls (torch\.)?(aten::)?from_file.* pass --trust"):
         pf.convert(source, tmp_path / "o.onnx", inputs={"x": (1, 4)}, opset=17, verify=verify, python=torch_python)
     assert not victim.exists() and not (tmp_path / "o.onnx").exists()
 

@@ -30,7 +30,7 @@ def scores() -> np.ndarray:
             pixels = np.asarray(square.resize((128, 128), Image.Resampling.BILINEAR), np.float32) / 127.5 - 1
             worker.schedule(pixels[None])
             logits = worker.peek_output("classificators").numpy()[0, :, 0]
-            boxes = (np.array([face.box for face in party.faces]) + (0, 210, 0, 210)) * 128 / 960
+            boxes = np.add([face.box for face in party.faces], (0, 210, 0, 210)) * 128 / 960
             middles, widths = (boxes[:, :2] + boxes[:, 2:]) / 2, boxes[:, 2] - boxes[:, 0]
             away = np.abs(anchors - middles[:, None]).max(-1) / widths[:, None]
             near = away <= np.maximum(0.25, away.min(1, keepdims=True))

@@ -152,9 +152,9 @@ def test_recordings_are_all_the_same(painter: Main, tmp_path: Path) -> None:
     [
         (["--source", "nothing.png"], r"'nothing\.png' does not exist"),
         (["--source", "."], r"the picture 'half\.png' cannot be read: .*truncated"),
-        (["--source", "text.png"], r"'text\.png' is no picture"),
+        (["--source", "text.png"], r"'text\.png' is not a picture"),
         (["--source", "half.png"], r"the picture 'half\.png' cannot be read: .*truncated"),
-        (["--source", "half.mp4"], "neither a picture nor a video|cannot be decoded|cut or damaged"),
+        (["--source", "half.mp4"], "neither a picture nor a video|cannot be decoded|truncated or damaged"),
         (["--source", "camera:77"], "camera 77 .*cannot be opened"),
         (["--save", "nowhere/out.png"], "there is no folder .*nowhere"),
     ],

@@ -98,7 +98,7 @@ def _timed_in_frames(worker: pf.Worker, *inputs: Any) -> Any:
 def test_wrong_repeats(repeats: Any) -> None:
     with pf.Worker(load([node("Relu", "x", "y")], {"x": [3]})) as worker:
         worker.schedule(np.ones(3, np.float32))
-        with pytest.raises(pf.InputError, match="a whole number of at least 0"):
+        with pytest.raises(pf.InputError, match="an integer of at least 0"):
             worker.report(repeats)
 
 

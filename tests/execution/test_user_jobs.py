@@ -139,12 +139,12 @@ def test_two_workers_and_jobs_give_the_same_at_once_and_in_turn() -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"depends_on": [np.zeros(3)]}, "a job depends on tensors, storages and jobs, and not on ndarray"),
-        ({"depends_on": [None]}, "and not on NoneType"),
+        ({"depends_on": [np.zeros(3)]}, "a job depends on tensors, storages and jobs, not on ndarray"),
+        ({"depends_on": [None]}, "not on NoneType"),
         ({"depends_on": pf.Tensor([1.0])}, r"depends_on takes a list, as in depends_on=\[tensor\], and got Tensor"),
         ({"depends_on": "x"}, "depends_on takes a list"),
         ({"writes": pf.Tensor([1.0])}, "writes takes a list"),
-        ({"writes": [np.zeros(3)]}, "a job writes tensors and storages, and not ndarray"),
+        ({"writes": [np.zeros(3)]}, "a job writes tensors and storages, not ndarray"),
         ({"writes": 3}, "writes takes a list"),
     ],
 )

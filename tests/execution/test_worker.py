@@ -130,7 +130,7 @@ def test_numbers_in_lists_are_rounded_and_arrays_are_not() -> None:
             worker.schedule(np.array([0.1, 3]))
         with pytest.raises(pf.InputError, match="float64"):
             worker.schedule([1e300, 3])
-        with pytest.raises(pf.InputError, match="is no array"):
+        with pytest.raises(pf.InputError, match="is not an array"):
             worker.schedule([[1.0], 2.0])
     with pf.Worker(model, cast=True) as worker:
         assert worker.schedule(np.array([0.1, 3])).peek_output().download_to_array().dtype == np.float32

@@ -57,7 +57,7 @@ def test_a_mapped_file_that_is_written_anew_is_told(size: int, tmp_path: Path, m
     model = pf.load(tmp_path / "m.perframe")
     write_over(tmp_path / "m.perframe", 1, size)
     for use in (lambda: pf.Worker(model), lambda: pf.save(model, tmp_path / "again.perframe")):
-        with pytest.raises(pf.ModelError, match=r"m\.perframe was written anew, in place.*load it again"):
+        with pytest.raises(pf.ModelError, match=r"m\.perframe was overwritten in place.*load it again"):
             use()
 
 

@@ -98,13 +98,13 @@ def test_a_wrong_phrase_is_refused() -> None:
     data = saved(small(), PHRASE)
     with pytest.raises(pf.ModelError, match="the key is wrong"):
         pf.load(data, key=PHRASE + " ")
-    with pytest.raises(pf.ModelError, match="was encrypted with a pass phrase"):
+    with pytest.raises(pf.ModelError, match="was encrypted with a passphrase"):
         pf.load(data, key=KEY)
 
 
 @pytest.mark.parametrize("key", [b"short", "", 7, bytearray(32)])
 def test_what_is_no_key_is_refused(key: object) -> None:
-    with pytest.raises(pf.InputError, match="a key is a pass phrase"):
+    with pytest.raises(pf.InputError, match="a key is a passphrase"):
         saved(small(), key)  # type: ignore[arg-type]
 
 
@@ -157,7 +157,7 @@ def test_a_key_for_a_plain_file_is_refused(tmp_path: Path) -> None:
 
 
 def test_other_encrypted_data_is_no_model() -> None:
-    with pytest.raises(pf.ModelError, match="what is in it is no model"):
+    with pytest.raises(pf.ModelError, match="its content is not a perframe model"):
         pf.load(b"".join(encrypted([b"a secret letter"], KEY)), key=KEY)
 
 

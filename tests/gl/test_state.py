@@ -134,7 +134,7 @@ def test_conditional_rendering_is_an_error_and_goes_on(application: Application,
                     watch("conditional rendering", use)
             ctx.clear(1, 0, 0)
             triangle.render()
-        assert not any(application.canvas.read()), "it was ended, and not left as it was"
+        assert not any(application.canvas.read()), "it was ended, not left as it was"
         triangle.render()
         assert set(application.canvas.read()) == {255}
         watch("schedule", lambda: worker.schedule(x))

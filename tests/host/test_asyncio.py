@@ -292,7 +292,7 @@ def test_an_app_waits_for_tasks_to_clean_up_and_names_those_that_do_not_end(capl
         blank_app().run(Starter(), frames=2)
         gc.collect()
     assert "cleaned" in log
-    assert "the stubborn one was cancelled at the app's end, and did not end" in caplog.text
+    assert "the stubborn one was canceled at the app's end, and did not end" in caplog.text
 
 
 def test_a_task_may_release_the_app() -> None:

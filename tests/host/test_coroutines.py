@@ -278,7 +278,7 @@ def test_cancel_runs_finally_blocks() -> None:
         task.cancel()
         task.cancel()
         assert log == ["cleaned"] and task.done
-        with pytest.raises(ClosedError, match="work was cancelled"):
+        with pytest.raises(ClosedError, match="work was canceled"):
             task.result()
         app.loop_once()
 

@@ -189,7 +189,7 @@ def test_a_script_within_a_function_says_that_it_is_not_loaded_anew(app: App, ca
 
     with caplog.at_level(logging.WARNING):
         app.add(Inner())
-    assert "Inner is not loaded anew" in caplog.text
+    assert "Inner is not reloaded" in caplog.text
 
 
 def test_nothing_watches_after_the_end(edited: Callable[..., Any]) -> None:

@@ -158,7 +158,7 @@ def test_sizes_and_frames_may_be_numpys(gl_context: Any) -> None:
         assert one.size == (8, 6)
         one.run(frames=np.int64(2))  # type: ignore[arg-type]
         assert one.frame is not None and one.frame.index == 1
-        with pytest.raises(InputError, match="whole number of frames"):
+        with pytest.raises(InputError, match="integer number of frames"):
             one.run(frames=-1)
     gl_context.__enter__()
 

@@ -240,7 +240,7 @@ def test_dims_bind_names_and_refuse_others() -> None:
     with pytest.raises(pf.ModelError, match=r"'?m'?.*\['n'\]"):
         pf.load(WHOLE, dims={"m": 4})
     for wrong in (-1, "x", 1.5, True, None):
-        with pytest.raises(pf.ModelError, match="'n' must be a whole number"):
+        with pytest.raises(pf.ModelError, match="'n' must be an integer"):
             pf.load(WHOLE, dims={"n": wrong})
     with pytest.raises(pf.ModelError, match="sizes by the dims' names"):
         pf.load(WHOLE, dims=[1])

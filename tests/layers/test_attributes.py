@@ -65,9 +65,9 @@ def own(x: PartialTensor, *, sizes: Sequence[Annotated[int, Between(1)]], mode: 
 
 def test_a_custom_layer_is_checked_by_its_declaration() -> None:
     entry = Declaration("Own", "own", own)
-    with pytest.raises(pf.InferenceError, match="sizes of Own is a list of whole numbers of at least 1, and not"):
+    with pytest.raises(pf.InferenceError, match="sizes of Own is a list of integers of at least 1, and not"):
         entry.with_defaults({"sizes": (2, 0)})
-    with pytest.raises(pf.InferenceError, match="mode of Own is 'up' or 'down', and not 'left'"):
+    with pytest.raises(pf.InferenceError, match="mode of Own is 'up' or 'down', not 'left'"):
         entry.with_defaults({"sizes": (2,), "mode": "left"})
 
 
@@ -150,19 +150,19 @@ WHOLE = {"RotaryEmbedding": 3, "SoftmaxCrossEntropyLoss": 1}  # which input hold
 HEADS = {"q_num_heads": 2, "kv_num_heads": 2}
 QUERIES = [[1, 3, 8]] * 3
 COMPOSITES: list[tuple[str, list[list[int]], dict[str, Any], str]] = [
-    ("Attention", QUERIES, HEADS | {"is_causal": 50}, "is_causal is 0 or 1, and not 50"),
-    ("Attention", QUERIES, HEADS | {"softcap": -1.0}, "softcap is a number of at least 0, and not -1"),
+    ("Attention", QUERIES, HEADS | {"is_causal": 50}, "is_causal is 0 or 1, not 50"),
+    ("Attention", QUERIES, HEADS | {"softcap": -1.0}, "softcap is a number of at least 0, not -1"),
     ("Attention", QUERIES, HEADS | {"softcap": float("nan")}, "softcap .* not nan"),
-    ("Attention", QUERIES, HEADS | {"q_num_heads": 0}, "q_num_heads is a whole number of at least 1, and not 0"),
+    ("Attention", QUERIES, HEADS | {"q_num_heads": 0}, "q_num_heads is an integer of at least 1, not 0"),
     ("Attention", QUERIES, HEADS | {"kv_num_heads": -2}, "kv_num_heads .* not -2"),
     ("Attention", QUERIES, HEADS | {"qk_matmul_output_mode": 4}, "qk_matmul_output_mode .* not 4"),
     ("Attention", QUERIES, HEADS | {"softmax_precision": 7}, "softmax_precision .* not 7"),
-    ("BatchNormalization", [[2, 3], *[[3]] * 4], {"training_mode": 5}, "training_mode is 0 or 1, and not 5"),
-    ("GlobalLpPool", [[1, 1, 2, 2]], {"p": 0}, "p is a whole number of at least 1, and not 0"),
-    ("LpNormalization", [[2, 3]], {"p": 3}, "p is 1 or 2, and not 3"),
+    ("BatchNormalization", [[2, 3], *[[3]] * 4], {"training_mode": 5}, "training_mode is 0 or 1, not 5"),
+    ("GlobalLpPool", [[1, 1, 2, 2]], {"p": 0}, "p is an integer of at least 1, not 0"),
+    ("LpNormalization", [[2, 3]], {"p": 3}, "p is 1 or 2, not 3"),
     ("GroupNormalization", [[1, 4, 2], [4], [4]], {"num_groups": 0}, "num_groups .* not 0"),
     ("RotaryEmbedding", [[1, 3, 8], [9, 2], [9, 2], [1, 3]], {"num_heads": -2}, "num_heads .* not -2"),
-    ("RotaryEmbedding", [[1, 2, 3, 4], [9, 2], [9, 2], [1, 3]], {"interleaved": 2}, "interleaved is 0 or 1, and not 2"),
+    ("RotaryEmbedding", [[1, 2, 3, 4], [9, 2], [9, 2], [1, 3]], {"interleaved": 2}, "interleaved is 0 or 1, not 2"),
     ("SoftmaxCrossEntropyLoss", [[2, 3], [2]], {"reduction": "x"}, "reduction is 'none' or 'mean' or 'sum'"),
 ]
 

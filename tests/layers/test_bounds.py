@@ -93,7 +93,7 @@ def test_no_whole_number_wraps_around(backend: str, backend_context: Any) -> Non
     if backend == "cpu":
         np.testing.assert_array_equal(run(case, None, backend, backend_context), [2**40, 5])
     else:
-        with pytest.raises(pf.InputError, match=f"input '.*holds {2**40}, and whole numbers on a GPU are int32"):
+        with pytest.raises(pf.InputError, match=f"input '.*holds {2**40}, and integers on a GPU are int32"):
             run(case, None, backend, backend_context)
 
 

@@ -67,8 +67,8 @@ def test_rotate_pairs(case: Case, backend: str, backend_context: Any) -> None:
 @pytest.mark.parametrize(
     ("shapes", "said"),
     [
-        (((2, 7), (7,), (7,)), "no row of pairs"),
-        (((2, 8), (3,), (8,)), "no row of pairs"),
+        (((2, 7), (7,), (7,)), "not a row of pairs"),
+        (((2, 8), (3,), (8,)), "not a row of pairs"),
         (((2, 8), (2, 2, 8), (8,)), "do not broadcast"),
         (((1, 8), (3, 8), (8,)), "does not broadcast"),
         (((2, 8), (8,), (4,)), "equally many"),

@@ -60,8 +60,8 @@ ROW = np.array([[2, NAN, 1, 4], [NAN, 0, NAN, 2], [1, 2, 3, NAN]], np.float32)
 OPEN = [
     Open(
         "Pow",
-        "whole numbers, and a negative exponent",
-        "The real power, cut to a whole number: 0, 1 or -1; 0 of 0.",
+        "integers with a negative exponent",
+        "The real power, truncated: 0, 1 or -1; for base 0, 0.",
         [
             (
                 "Pow",
@@ -74,7 +74,7 @@ OPEN = [
     ),
     Open(
         "Div, Mod",
-        "whole numbers, and a divisor of 0",
+        "integers divided by 0",
         "0.",
         [
             ("Div", [i32(7, -7, 0), i32(0, 0, 0)], {}, [i32(0, 0, 0)]),
@@ -86,8 +86,8 @@ OPEN = [
     ),
     Open(
         "Mod",
-        "the sign of a remainder",
-        "The divisor's; with `fmod` the dividend's. A float divided by 0, and infinity by anything, leave NaN.",
+        "sign of the remainder",
+        "The divisor's; with `fmod` the dividend's. A float divided by 0, or an infinite dividend, gives NaN.",
         [
             ("Mod", [i32(7, -7, 7, -7), i32(3, 3, -3, -3)], {}, [i32(1, 2, -2, -1)]),
             ("Mod", [i8(-7, 7, -128), i8(3, -3, -1)], {}, [i8(2, -2, 0)]),
@@ -97,8 +97,8 @@ OPEN = [
     ),
     Open(
         "Add, Sub, Mul, Neg, Abs, ReduceSum, CumSum",
-        "whole numbers that leave their type",
-        "They wrap around, two's complement. Layers whose int64 numbers may not fit 32 bits run on the CPU.",
+        "integer overflow",
+        "Wraps around (two's complement). Layers whose int64 values may not fit 32 bits run on the CPU.",
         [
             ("Add", [i32(2**31 - 1, LOW32), i32(1, -1)], {}, [i32(LOW32, 2**31 - 1)]),
             ("Add", [u8(255, 0), u8(1, 0)], {}, [u8(0, 0)]),
@@ -117,7 +117,7 @@ OPEN = [
     ),
     Open(
         "BitShift",
-        "a shift by the width of the type, or by more",
+        "a shift by at least the type's width",
         "0.",
         [
             ("BitShift", [u8(1, 255, 3), u8(7, 8, 40)], {"direction": "LEFT"}, [u8(128, 0, 0)]),
@@ -126,9 +126,9 @@ OPEN = [
     ),
     Open(
         "Cast",
-        "floats that a whole type does not hold, to 32 bits and fewer",
-        "As x86 converts: to int32 all become -2³¹, NaN and infinities too; narrower types take the lowest bits of "
-        "that. A fraction is cut. Everything but 0 is true, NaN too.",
+        "floats outside an integer type of at most 32 bits",
+        "As on x86: int32 gets -2³¹, also for NaN and infinities; narrower types get its lowest bits. Fractions "
+        "are truncated. All but 0 is true, also NaN.",
         [
             _cast(TensorProto.INT32, FAR, i32(LOW32, LOW32, LOW32, 300, -300, LOW32, LOW32, 1, -1, 0)),
             _cast(TensorProto.INT16, FAR, np.int16([0, 0, 0, 300, -300, 0, 0, 1, -1, 0])),
@@ -141,14 +141,14 @@ OPEN = [
     ),
     Open(
         "Cast",
-        "floats that int64 does not hold",
+        "floats outside int64",
         "-2⁶³.",
         [_cast(TensorProto.INT64, f(NAN, 3e9, 1e20, -1.9), i64(-(2**63), 3 * 10**9, -(2**63), -1))],
     ),
     Open(
         "Cast",
-        "float16 of numbers beyond its range",
-        "Infinity, and 0 for the smallest.",
+        "numbers outside float16",
+        "Infinity; 0 for the smallest.",
         [
             _cast(
                 TensorProto.FLOAT16, f(1e6, -1e6, NAN, 1e-9, 65520, 65519), np.float16([INF, -INF, NAN, 0, INF, 65504])
@@ -158,7 +158,7 @@ OPEN = [
     Open(
         "Max, Min, Relu, Clip, ReduceMax, ReduceMin, MaxPool",
         "NaN",
-        "It goes through, from either side; from bounds of a Clip too.",
+        "Propagates from every operand, also from bounds of Clip.",
         [
             ("Max", [f(NAN, 1, INF), f(1, NAN, NAN)], {}, [f(NAN, NAN, NAN)]),
             ("Min", [f(NAN, 1, INF), f(1, NAN, NAN)], {}, [f(NAN, NAN, NAN)]),
@@ -176,8 +176,8 @@ OPEN = [
     ),
     Open(
         "Clip",
-        "a least number above the largest",
-        "The largest, for all elements.",
+        "a minimum above the maximum",
+        "The maximum, for all elements.",
         [
             ("Clip", [f(-5, 0, 5), one(2), one(-2)], {}, [f(-2, -2, -2)]),
             ("Clip", [i32(-5, 0, 5), one(2, np.int32), one(-2, np.int32)], {}, [i32(-2, -2, -2)]),
@@ -186,7 +186,7 @@ OPEN = [
     Open(
         "Sign, Round, Sqrt, Floor",
         "NaN, and the sign of zeros",
-        "NaN stays. Sign makes 0 of -0; the others keep the sign, so that -0.3 rounds to -0.",
+        "NaN stays NaN. Sign maps -0 to 0; the others keep the sign: -0.3 rounds to -0.",
         [
             ("Sign", [f(NAN, -0.0, -INF)], {}, [f(NAN, 0.0, -1)]),
             ("Round", [f(NAN, -0.3, -0.0, -INF)], {}, [f(NAN, -0.0, -0.0, -INF)]),
@@ -206,7 +206,7 @@ OPEN = [
     Open(
         "ArgMax, ArgMin, Hardmax",
         "NaN",
-        "The first NaN is the largest and the smallest, as in NumPy; the last one with `select_last_index`.",
+        "The first NaN wins, as in NumPy; the last with `select_last_index`.",
         [
             ("ArgMax", [ROW], {"axis": 1, "keepdims": 0}, [i64(1, 0, 3)]),
             ("ArgMin", [ROW], {"axis": 1, "keepdims": 0}, [i64(1, 0, 3)]),
@@ -218,7 +218,7 @@ OPEN = [
     Open(
         "ArgMax, ArgMin, Hardmax, TopK",
         "equal elements",
-        "The one with the lower index comes first; 0 and -0 are equal.",
+        "The lower index comes first; 0 and -0 are equal.",
         [
             ("ArgMax", [f(2, 2, 1, 1)], {"axis": 0, "keepdims": 0}, [one(0, np.int64)]),
             ("ArgMin", [f(2, 2, 1, 1)], {"axis": 0, "keepdims": 0}, [one(2, np.int64)]),
@@ -231,7 +231,7 @@ OPEN = [
     Open(
         "TopK",
         "NaN",
-        "It is larger than infinity.",
+        "Larger than infinity.",
         [
             ("TopK", [f(1, NAN, 3, -INF, NAN, INF), i64(4)], {}, [f(NAN, NAN, INF, 3), i64(1, 4, 5, 2)]),
             ("TopK", [f(1, NAN, 3, -INF, NAN, INF), i64(4)], {"largest": 0}, [f(-INF, 1, 3, INF), i64(3, 0, 2, 5)]),
@@ -239,8 +239,8 @@ OPEN = [
     ),
     Open(
         "QuantizeLinear",
-        "NaN, and numbers beyond the bytes",
-        "NaN becomes the least byte; the rest the nearest one.",
+        "NaN, and numbers outside the type",
+        "NaN becomes the smallest value; others the nearest.",
         [
             ("QuantizeLinear", [f(NAN, INF, -INF, 1e10), one(0.5), one(9, np.uint8)], {}, [u8(0, 255, 0, 255)]),
             ("QuantizeLinear", [f(NAN, INF, -INF, 1e10), one(0.5), one(9, np.int8)], {}, [i8(-128, 127, -128, 127)]),
@@ -267,9 +267,9 @@ OPEN = [
     ),
     Open(
         "ScatterND, ScatterElements",
-        "an index that comes more than once",
-        "Updates are written in their order, so that the last one stays. With a reduction all count; NaN goes through "
-        "max and min.",
+        "duplicate indices",
+        "Updates apply in order, so the last one stays. With a reduction all count; NaN propagates through max and "
+        "min.",
         [
             ("ScatterND", [f(0, 0, 0), i64(1, 1, 1).reshape(3, 1), f(1, 2, 3)], {}, [f(0, 3, 0)]),
             ("ScatterElements", [f(0, 0, 0), i64(1, 1, 1), f(1, 2, 3)], {"axis": 0}, [f(0, 3, 0)]),
@@ -286,7 +286,7 @@ OPEN = [
     Open(
         "OneHot",
         "an index outside the depth",
-        "No element is hot. A negative index counts from the end.",
+        "No element is hot. Negative indices count from the end.",
         [
             (
                 "OneHot",
@@ -298,9 +298,9 @@ OPEN = [
     ),
     Open(
         "Reductions, MatMul, Softmax",
-        "no elements at all",
-        "Sums are 0, products 1, the largest -∞ or the type's least number, the smallest ∞, means NaN. A Softmax of "
-        "nothing is nothing.",
+        "no elements",
+        "Sums are 0, products 1, maxima -∞ or the type's minimum, minima ∞ or the type's maximum, means NaN. An "
+        "empty Softmax is empty.",
         [
             ("ReduceMax", [EMPTY, i64(1)], {"keepdims": 0}, [f(-INF, -INF)]),
             ("ReduceMin", [EMPTY, i64(1)], {"keepdims": 0}, [f(INF, INF)]),
@@ -316,7 +316,7 @@ OPEN = [
     Open(
         "Softmax",
         "rows with infinities",
-        "NaN for a row that is -∞ alone, and for one with ∞.",
+        "NaN for a row of only -∞, and for a row with ∞.",
         [
             ("Softmax", [f(-INF, -INF).reshape(1, 2)], {}, [f(NAN, NAN).reshape(1, 2)]),
             ("Softmax", [f(INF, 1).reshape(1, 2)], {}, [f(NAN, NAN).reshape(1, 2)]),
@@ -324,9 +324,9 @@ OPEN = [
     ),
     Open(
         "Pow, Log",
-        "floats outside of their domain",
-        "As in C: a root of a negative number is NaN, 0 to a negative power ∞, anything to the power of 0 and 1 to any "
-        "power 1.",
+        "floats outside their domain",
+        "As in C: a root of a negative number is NaN, 0 to a negative power ∞, anything to the power of 0 and 1 to "
+        "any power 1.",
         [
             ("Pow", [f(-2, 0, 0, NAN, 1, -2), f(0.5, 0, -1, 0, NAN, 3)], {}, [f(NAN, 1, INF, 1, 1, -8)]),
             ("Log", [f(0, -0.0, -1)], {}, [f(-INF, -INF, NAN)]),
@@ -334,7 +334,7 @@ OPEN = [
     ),
     Open(
         "Normalizations",
-        "a variance of 0, and an epsilon of 0",
+        "variance 0 and epsilon 0",
         "NaN. LpNormalization gives 0 for zeros.",
         [
             ("LayerNormalization", [f(2, 2).reshape(1, 2), f(1, 1)], {"epsilon": 0.0}, [f(NAN, NAN).reshape(1, 2)]),

@@ -185,7 +185,7 @@ def test_a_film_that_lacks_its_end_is_told_wherever_it_was_cut(name: str, tmp_pa
     for lost in (1, len(whole) // 50, len(whole) // 3):
         path.write_bytes(whole[:-lost])
         assert missing_bytes(path) > 0
-        with pytest.raises(pf.InputError, match=rf"{name}' (is cut or damaged|is neither a picture)"):
+        with pytest.raises(pf.InputError, match=rf"{name}' (is truncated or damaged|is neither a picture)"):
             list(open_feed(path).pictures())
 
 
@@ -230,7 +230,7 @@ def test_sixteen_bits_of_grey_become_eight(tmp_path: Path) -> None:
 
 def test_only_the_formats_that_are_named_are_read(tmp_path: Path) -> None:
     Image.fromarray(grey(1)).save(tmp_path / "a.png", format="TIFF")
-    with pytest.raises(pf.InputError, match=r"a\.png' is no picture, although its name says so"):
+    with pytest.raises(pf.InputError, match=r"a\.png' is not a picture, despite its name"):
         open_source(tmp_path / "a.png")
 
 

@@ -112,7 +112,7 @@ def test_a_video_that_is_damaged_ends_in_an_error_where_it_is_played(tmp_path: P
     whole.write_bytes(whole.read_bytes()[: whole.stat().st_size * 2 // 3])
     with (
         open_source(whole) as source,
-        pytest.raises(pf.InputError, match=r"a\.avi' is cut or damaged after \d+ pictures"),
+        pytest.raises(pf.InputError, match=r"a\.avi' is truncated or damaged after \d+ pictures"),
     ):
         list(source)
 
@@ -129,7 +129,7 @@ def test_a_picture_that_vanishes_is_named(tmp_path: Path) -> None:
     ("name", "message"),
     [
         ("nothing.png", r"nothing\.png' does not exist; a source is a picture, "),
-        ("text.png", r"text\.png' is no picture, although its name says so"),
+        ("text.png", r"text\.png' is not a picture, despite its name"),
         ("text.mp4", r"text\.mp4' is neither a picture nor a video"),
         ("empty", r"empty' has no pictures: \.png"),
         ("screen:1,2", "a region of the screen is screen:X,Y,WIDTH,HEIGHT"),

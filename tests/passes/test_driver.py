@@ -113,7 +113,7 @@ def test_an_error_of_the_shapes_names_the_passes_that_changed_the_model(monkeypa
         return 1
 
     monkeypatch.setattr(remove_noops, "run", spoilt)
-    with pytest.raises(PassError, match=r"which runs after remove_noops to optimise it.*'y' \(Softmax\)"):
+    with pytest.raises(PassError, match=r"which runs after remove_noops to optimize it.*'y' \(Softmax\)"):
         load([node("Relu", "x", "a"), node("Softmax", "a", "y", axis=0)], {"x": [2]})
 
 

@@ -220,7 +220,7 @@ def test_a_file_that_is_another_since_is_told(tmp_path: Path, inverter: Path, sc
     source = film(tmp_path / "in", 4)
     (source / "000003.png").write_text("broken")
     arguments: Any = {"script": script, "chunk": 2}
-    with pytest.raises(pf.InputError, match=r"000003\.png' is no picture"):
+    with pytest.raises(pf.InputError, match=r"000003\.png' is not a picture"):
         pf.process(source, tmp_path / "out", inverter, **arguments)
     script.write_text(INVERTER + "\n", encoding="utf-8")
     with pytest.raises(pf.InputError, match=r"another script file: .*overwrite"):
@@ -236,7 +236,11 @@ def test_a_file_that_is_another_since_is_told(tmp_path: Path, inverter: Path, sc
     [
         (1, "raise KeyError('lost')", "script.py failed at picture 0: KeyError: 'lost' in Inverter.update"),
         (2, "raise KeyError('lost')", "script.py failed at picture 0: KeyError: 'lost' in Inverter.update"),
-        (2, "import os; os._exit(7)", "a process of perframe ended with status 7; the same command goes on"),
+        (
+            2,
+            "import os; os._exit(7)",
+            "perframe ended with status 7; run the same command again to resume",
+        ),
     ],
 )
 def test_a_script_that_fails_is_named(
@@ -263,8 +267,8 @@ def test_a_script_that_fails_is_named(
         ({"out": "a.txt"}, "is neither a video .* nor a folder"),
         ({"out": "nowhere/out"}, "there is no folder"),
         ({"out": "in"}, "is the source itself"),
-        ({"jobs": 0}, "jobs is a whole number of at least 1"),
-        ({"chunk": 0}, "chunk is a whole number of at least 1"),
+        ({"jobs": 0}, "jobs is an integer of at least 1"),
+        ({"chunk": 0}, "chunk is an integer of at least 1"),
         ({"count": 0}, "count is a number of pictures"),
         ({"suffix": ".gif"}, "suffix is .npz or one of"),
         ({"script": "none.py"}, r"there is no script '.*none\.py'"),

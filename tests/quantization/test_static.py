@@ -203,11 +203,11 @@ def test_layers_that_hurt_are_left_out() -> None:
     assert plain.worst_output > 0.3
     made = pf.quantize(model, calibration=pictures(3), max_error=0.05)
     assert measure_errors(model, made, pictures(3)).worst_output <= 0.05
-    assert 0 < prepared(made)["QuantizedConv"] < 3, "the layer that is at fault is left out, and not all"
+    assert 0 < prepared(made)["QuantizedConv"] < 3, "the layer that is at fault is left out, not all"
 
 
 def test_no_layer_is_good_enough() -> None:
-    with pytest.raises(pf.ModelError, match="max_error is 1e-06: allow more, or quantise the weights alone"):
+    with pytest.raises(pf.ModelError, match="max_error is 1e-06: allow more, or quantize the weights alone"):
         pf.quantize(pf.load(residual()), calibration=pictures(1), max_error=1e-6)
 
 
@@ -223,8 +223,8 @@ def with_value(value: float) -> dict[str, Any]:
 X = pictures(1)[0]["x"]
 WRONG: dict[str, tuple[Any, str]] = {
     "none": ([], "there is no calibration data"),
-    "one dict": ({"x": X}, "one for each run, and not dict"),
-    "a number": (3, "one for each run, and not int"),
+    "one dict": ({"x": X}, "one for each run, not dict"),
+    "a number": (3, "one for each run, not int"),
     "an unknown input": ([{"x": X, "z": X}], "run 1 of the calibration data has an unknown input 'z'; .* are 'x'"),
     "a missing input": ([{"x": X}, {}], "run 2 of the calibration data has no input 'x'"),
     "another shape": ([{"x": X[:, :3]}], r"input 'x' has the shape \(1, 3, 12, 10\), and the model wants \(1, 8"),
@@ -253,7 +253,7 @@ def test_data_may_come_one_by_one_as_arrays() -> None:
 
 
 def test_weights_are_int8_with_data() -> None:
-    with pytest.raises(pf.InputError, match="with calibration data weights are int8, and not int4"):
+    with pytest.raises(pf.InputError, match="with calibration data weights are int8, not int4"):
         pf.quantize(residual(), "int4", pictures(1))
 
 

@@ -93,7 +93,7 @@ def test_drawing_leaves_out_the_filled_rest(backend: str, gl_context: Any) -> No
 @pytest.mark.parametrize(
     ("wrong", "says"),
     [
-        (lambda: TRANSFORM.replace(letterbox=(1, 2)), "one number for grey, or three"),
+        (lambda: TRANSFORM.replace(letterbox=(1, 2)), "one number for gray, or three"),
         (lambda: TRANSFORM.replace(letterbox="grey"), "must be finite"),
         (lambda: TRANSFORM.replace(letterbox=0, letterbox_align="left"), "letterbox_align is one of center, top_left"),
         (lambda: TRANSFORM.mapping((0, 4), (3, 4, 4)), "width and its height"),
@@ -101,7 +101,7 @@ def test_drawing_leaves_out_the_filled_rest(backend: str, gl_context: Any) -> No
         (lambda: TRANSFORM.mapping(SIZE, (1, 3, 0, 4)), "of known size"),
         (lambda: TRANSFORM.mapping(SIZE, (3, 4, 4)).to_picture([1, 2, 3]), "the last dim is 2"),
         (lambda: TRANSFORM.mapping(SIZE, (3, 4, 4)).boxes_to_picture([1, 2]), "the last dim is 4"),
-        (lambda: TRANSFORM.mapping(SIZE, (3, 4, 4)).to_tensor([["a", "b"]]), "no numbers"),
+        (lambda: TRANSFORM.mapping(SIZE, (3, 4, 4)).to_tensor([["a", "b"]]), "not numbers"),
     ],
 )
 def test_mistakes(wrong: Any, says: str) -> None:

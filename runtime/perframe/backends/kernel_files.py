@@ -44,7 +44,7 @@ def _is_private(folder: Path) -> bool:
 def _warn(folder: Path, problem: str) -> None:
     log.warning(
         "kernels are not kept in %s: %s, and cached code runs unchecked; run `chmod go-w` and empty it, or set "
-        "PERFRAME_CACHE to a folder of your own",
+        "PERFRAME_CACHE to a private folder",
         folder,
         problem,
     )

@@ -101,7 +101,7 @@ class Operand:
 
     @classmethod
     def stored(cls, array: Array) -> Operand:
-        """An operand of known values in host memory of its own."""
+        """An operand of known values in separate host memory."""
         storage = HostStorage.over(array)
         return cls("", array.shape, storage.dtype, array, storage=storage)
 

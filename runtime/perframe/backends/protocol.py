@@ -50,7 +50,7 @@ class LayerLike(Protocol):
 
     @property
     def is_wide(self) -> bool:
-        """Whether its whole numbers may need more than 32 bits."""
+        """Whether its integers may need more than 32 bits."""
 
     def form(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> Any:
         """The canonical form of its family."""
@@ -83,7 +83,7 @@ class Program(Protocol):
         """The number of steps."""
 
     def replace(self, planned: Storage, new: Storage) -> None:
-        """Read `new` in place of the plan's storage `planned`.
+        """Read `new` instead of the plan's storage `planned`.
 
         `planned` is the storage that the plan was made with, not the one that an earlier call bound: two inputs may be
         one tensor.
@@ -130,7 +130,7 @@ class TimedProgram(Protocol):
     """A program whose steps are timed while they run, if the backend's `times_steps` says so."""
 
     def step_seconds(self, repeats: int) -> list[float] | None:
-        """The shortest time of each step, in seconds: of so many runs more, or, without repeats, of the runs while the
+        """The shortest time of each step, in seconds: of `repeats` more runs or, without repeats, of the runs while the
         backend timed its steps. None if none was timed. Blocks if there are repeats.
         """
 
@@ -252,8 +252,8 @@ class Backend(Protocol):
         wait: bool = True,
     ) -> Measured:
         """Submit steps as `submit` does, and measure what they take. With `rows`, only some rows of one step are
-        submitted: the first, and how many. With `wait` they are done when the call returns; without, a backend that has
-        a clock of its own does not wait.
+        submitted: the first, and how many. With `wait` they are done when the call returns; without, a backend with its
+        own clock does not wait.
         """
 
     def flush(self) -> None:
@@ -268,7 +268,7 @@ class Guarding(Protocol):
     """A backend that leaves its caller's state as it found it, at a price."""
 
     def guarded(self) -> AbstractContextManager[Any]:
-        """Save the state at the begin of a block, and restore it at the end: once for all that is done in between."""
+        """Save the state at the begin of a block, and restore it at the end: once for everything in between."""
 
 
 @runtime_checkable
@@ -287,4 +287,4 @@ class Placing(Protocol):
         """
 
     def part(self, storage: Storage, within: StorageRange, shape: Sequence[int], dtype: DataType) -> Storage:
-        """Return the range `within` of another value's `storage`, as storage of its own."""
+        """Return the range `within` of another value's `storage`, as separate storage."""

@@ -12,7 +12,7 @@ from perframe.tensor import DataType, Storage
 
 
 class SizedProgram(Protocol):
-    """A program for one set of sizes, with storages, numbers and a workspace of its own."""
+    """A program for one set of sizes, with its own storages, numbers and workspace."""
 
     @property
     def program(self) -> Program:

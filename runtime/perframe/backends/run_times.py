@@ -54,13 +54,13 @@ class StampWords:
         self.stamps = np.zeros((0, words), np.int64)
 
     def begin(self, count: int) -> int:
-        """Return the index in `stamps` of the first of so many free ones that follow each other."""
+        """Return the index in `stamps` of the first of `count` consecutive free ones."""
         if self._first + count > self._size:
             self.stamps, self._first = np.zeros((self._size, self._words), np.int64), 0
         return self._first
 
     def keep(self, count: int) -> None:
-        """Keep so many, from the first free one on: the run that writes them has ended."""
+        """Keep `count`, from the first free one on: the run that writes them has ended."""
         self._first += count
 
 

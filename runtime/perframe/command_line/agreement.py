@@ -40,7 +40,7 @@ def relative_differences(ours: Sequence[NDArray[Any]], theirs: Sequence[NDArray[
 
 
 def in_their_order(ours: Sequence[NDArray[Any]], theirs: Sequence[NDArray[Any]]) -> list[NDArray[Any]] | None:
-    """Our outputs with their rows in the peer's order, or None if outputs are no lists of the same things.
+    """Our outputs with their rows in the peer's order, or None if outputs are not lists of the same things.
 
     The boxes, classes and scores of a detector are such lists. Two detections of equal scores may change places by
     rounding. Each row of theirs must be nearest to another one of ours.

@@ -218,7 +218,7 @@ class Answers:
         return {"seconds": seconds}
 
     def limit(self, memory: int) -> dict[str, Any]:
-        """Let allocations beyond so many bytes fail, where the system can do that."""
+        """Let allocations beyond `memory` bytes fail, where the system can do that."""
         if sys.platform != "win32":
             import resource
 
@@ -226,7 +226,7 @@ class Answers:
         return {}
 
     def task(self, model: str, folder: str, dims: Mapping[str, int], seed: int) -> dict[str, Any]:
-        """Make a benchmark's task: a process of its own survives a file that ends this one."""
+        """Make a benchmark's task: a separate process survives a file that ends this one."""
         from perframe.command_line.bench import make_task
 
         made = make_task(model, Path(folder), dims, seed)

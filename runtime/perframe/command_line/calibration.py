@@ -117,7 +117,7 @@ def _called(source: str) -> Iterable[Any]:
     finally:
         sys.path.pop(0)
     if not callable(function):
-        raise InputError(f"calibration data {source!r} is {type(function).__name__}, and not a function")
+        raise InputError(f"calibration data {source!r} is {type(function).__name__}, not a function")
     found = function()
     if not isinstance(found, Iterable):
         what = type(found).__name__

@@ -110,5 +110,5 @@ def show(compared: Compared, console: Console) -> None:
 
 
 def write(path: Path, compared: Compared) -> None:
-    """Draw the model on a page, coloured by the errors."""
+    """Draw the model on a page, colored by the errors."""
     write_page(path, compared.model, None, error_marks(compared.found), compared.dims, compared.name)

@@ -73,7 +73,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Limits:
-    """What the process of a side may take; None for no limit."""
+    """Limits of a side's process; None for no limit."""
 
     seconds: float | None = None  # for an answer
     memory: int | None = None  # bytes

@@ -130,7 +130,7 @@ def show(checks: list[Check], console: Console) -> None:
             table.add_row("", "", Text(f"→ {check.advice}", "yellow"))
     console.print(table)
     missing = [check.name for check in checks if check.status == "missing"]
-    said = ("\nMissing:", "red") if missing else ("\nAll that is needed is here.", "green")
+    said = ("\nMissing:", "red") if missing else ("\nEverything needed is here.", "green")
     console.print(Text.assemble(said, f" {', '.join(missing)}" * bool(missing)))
 
 

@@ -31,7 +31,7 @@ def examine(name: str, optimize: bool = True, dims: dict[str, int] | None = None
 
 
 def write_graph(path: Path, name: str, optimize: bool, dims: dict[str, int], profile: BackendName | None) -> None:
-    """Draw a model on a page, beside what it is in the file. Times on the backend `profile` colour the layers."""
+    """Draw a model on a page, beside the file's model. Times on the backend `profile` color the layers."""
     as_filed = loaded_model(name, optimize=False, dims=dims)
     model = loaded_model(name, dims=dims) if optimize else as_filed
     with progress_bar() as step:

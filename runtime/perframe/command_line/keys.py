@@ -24,7 +24,7 @@ KeyFile = Annotated[
     typer.Option(metavar="F", help="File with the key of an encrypted model: 32 bytes or 64 hex digits."),
 ]
 PassphraseEnv = Annotated[
-    str | None, typer.Option(metavar="NAME", help="Environment variable that holds the pass phrase.")
+    str | None, typer.Option(metavar="NAME", help="Environment variable that holds the passphrase.")
 ]
 
 
@@ -51,13 +51,13 @@ def given_key() -> str | bytes | None:
 
 
 def read_key(file: str | Path | None, passphrase_env: str | None) -> str | bytes | None:
-    """Return the key in a file, or the pass phrase in a variable; None if neither is named. Raises InputError."""
+    """Return the key in a file, or the passphrase in a variable; None if neither is named. Raises InputError."""
     if file and passphrase_env:
-        raise InputError("give --key-file or --passphrase-env, and not both")
+        raise InputError("give --key-file or --passphrase-env, not both")
     if passphrase_env:
         found = os.environ.get(passphrase_env, "")
         if not found:
-            raise InputError(f"the environment has no pass phrase in {passphrase_env}")
+            raise InputError(f"the environment has no passphrase in {passphrase_env}")
         return found
     return _in_file(Path(file)) if file else None
 
@@ -75,5 +75,5 @@ def _in_file(path: Path) -> bytes:
     except ValueError:
         found = b""
     if len(found) != _KEY:
-        raise InputError(f"{str(path)!r} is no key: a key is {_KEY} bytes, or {2 * _KEY} hex digits")
+        raise InputError(f"{str(path)!r} is not a key: a key is {_KEY} bytes, or {2 * _KEY} hex digits")
     return found

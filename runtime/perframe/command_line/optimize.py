@@ -20,7 +20,7 @@ REFUSALS = 8  # of one pass, on the screen
 
 def report_of(model: Model) -> OptimizationReport:
     """The report of a model's passes."""
-    return model.report or optimize(model, evaluator())  # a file of an optimised model is loaded without passes
+    return model.report or optimize(model, evaluator())  # a file of an optimized model is loaded without passes
 
 
 def explained(model: Model, stop_after: int | None = None) -> OptimizationReport:

@@ -31,7 +31,7 @@ class Normalization:
     std: Sequence[float] = (1.0,)
 
     def apply(self, values: Array, axis: int) -> Array:
-        """Normalise float values, whose channels lie along `axis`. Raises InputError for another number of channels."""
+        """Normalize float values, whose channels lie along `axis`. Raises InputError for another number of channels."""
         channels = values.shape[axis]
         for what, given in (("--mean", self.mean), ("--std", self.std)):
             if len(given) not in (1, channels):
@@ -50,16 +50,16 @@ def parse_numbers(text: str, option: str) -> list[float]:
         numbers = [float(part) for part in text.split(",")]
     except ValueError:
         wanted = "a number, or one for each channel such as 0.5,0.4,0.3"
-        raise InputError(f"{option} takes {wanted}, and not {text!r}") from None
+        raise InputError(f"{option} takes {wanted}, not {text!r}") from None
     if not np.isfinite(numbers).all() or (option == "--std" and 0 in numbers):
-        raise InputError(f"{option} takes finite numbers{' other than 0' * (option == '--std')}, and not {text!r}")
+        raise InputError(f"{option} takes finite numbers{' other than 0' * (option == '--std')}, not {text!r}")
     return numbers
 
 
 def picture_array(
     path: Path, wanted: Input, dims: Sequence[int | None], normalization: Normalization | None = None
 ) -> Array:
-    """Read a picture in the layout of the dims, with the channels (1, 3 or 4) last or first, and normalise it for an
+    """Read a picture in the layout of the dims, with the channels (1, 3 or 4) last or first, and normalize it for an
     input of floats. An unknown height or width is the picture's own. Raises InputError.
     """
     from PIL import Image, UnidentifiedImageError
@@ -77,7 +77,7 @@ def picture_array(
             size = (rows[1] or picture.width, rows[0] or picture.height)
             pixels = np.asarray(picture.convert(modes[rows[2]]).resize(size, Image.Resampling.BILINEAR))
     except UnidentifiedImageError as error:
-        raise InputError(f"the picture {path} cannot be read: it is no {', '.join(PICTURES)}") from error
+        raise InputError(f"the picture {path} cannot be read: it is not a {', '.join(PICTURES)}") from error
     values = pixels.reshape(size[1], size[0], rows[2])
     if channels_first:
         values = values.transpose(2, 0, 1)

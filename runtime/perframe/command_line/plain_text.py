@@ -12,7 +12,7 @@ _NAME = "perframe.plain"
 
 
 def let_print(streams: Iterable[IO[Any]] | None = None) -> None:
-    """Let streams, by default the process', write plain signs in place of those that they cannot encode."""
+    """Let streams, by default the process', write plain characters instead of those that they cannot encode."""
     codecs.register_error(_NAME, _plain)
     for stream in (sys.stdout, sys.stderr) if streams is None else streams:
         if hasattr(stream, "reconfigure"):  # another program's stream may be of another kind

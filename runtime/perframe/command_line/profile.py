@@ -13,7 +13,7 @@ from perframe.profiling.profile import Profile
 
 
 def measure(model: Model, inputs: Mapping[str, Any], backend: BackendName, frames: int) -> Profile:
-    """Warm up, and profile so many runs with these inputs, each of which is read back before the next begins."""
+    """Warm up, and profile `runs` runs with these inputs; each is read back before the next begins."""
     profile = Profile()
     with progress_bar() as step, Worker(model, backend) as worker:
         step("compiles and warms up", 0.0)

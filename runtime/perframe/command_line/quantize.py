@@ -31,9 +31,9 @@ LARGEST = 1e30  # a page holds no infinities
 
 @dataclass(frozen=True)
 class Quantized:
-    """A quantised model in a file, and its errors. `random` says that they are those of random inputs.
+    """A quantized model in a file, and its errors. `random` says that they are those of random inputs.
 
-    `failure` says why random inputs did not do; then there are no errors.
+    `failure` says why random inputs did not work; then there are no errors.
     """
 
     model: Model
@@ -62,7 +62,7 @@ class Quantized:
 def examine(
     model: Model, path: Path, data: Iterable[Any] | None, dims: Mapping[str, int], seed: int, **options: Any
 ) -> Quantized:
-    """Quantise a model, save it, and measure the errors: on the data, or else on one run of seeded random inputs.
+    """Quantize a model, save it, and measure the errors: on the data, or else on one run of seeded random inputs.
 
     `options` are those of `quantize`. Raises its errors.
     """
@@ -132,7 +132,7 @@ def show(found: Quantized, console: Console) -> None:
 
 
 def write(path: Path, found: Quantized) -> None:
-    """Draw the quantised model on a page, coloured by the errors."""
+    """Draw the quantized model on a page, colored by the errors."""
     worst: dict[str, float] = {}
     for one in found.errors.layers:
         worst[one.layer] = max(worst.get(one.layer, 0.0), min(one.relative, LARGEST))

@@ -42,7 +42,7 @@ def zip_entries(path: Path) -> dict[str, int]:
     packed, unpacked = sum(entry.compress_size for entry in entries), sum(entry.file_size for entry in entries)
     size = path.stat().st_size
     if packed > size:
-        raise ConversionError(f"{path}: its entries take {packed:,} bytes, and it has {size:,}: it is cut or damaged")
+        raise ConversionError(f"{path}: its entries take {packed:,} bytes, but it has {size:,}: it is truncated")
     if unpacked > MAX_BYTES or unpacked > max(SMALL, PACKED_BELOW * size):
         raise ConversionError(f"{path}: its {size:,} bytes would become {unpacked:,}: do not trust this file")
     return {entry.filename: entry.file_size for entry in entries}

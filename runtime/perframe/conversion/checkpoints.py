@@ -49,7 +49,7 @@ class StoredTensor:
 
 
 def listing(tensors: Sequence[StoredTensor], most: int = SHOWN) -> str:
-    """What a file of weights holds, as lines for a message."""
+    """The tensors in a file of weights, as lines for a message."""
     numbers = sum(math.prod(tensor.shape) for tensor in tensors)
     lines = [f"It holds {len(tensors)} tensors with {numbers:,} numbers:"]
     lines += [f"  {tensor}" for tensor in tensors[:most]]
@@ -130,7 +130,7 @@ def _tensor(value: Any, name: str, path: object) -> StoredTensor | None:
         return None
     storage, shape = arguments[0], arguments[2]
     if not isinstance(shape, tuple) or not all(type(size) is int and 0 <= size < 1 << 63 for size in shape):
-        raise ConversionError(f"{path}: its tensor {name!r:.200} has a shape that is none: it is damaged")
+        raise ConversionError(f"{path}: its tensor {name!r:.200} has an invalid shape: it is damaged")
     return StoredTensor(name, _dtype(storage, arguments), shape)
 
 

@@ -76,8 +76,8 @@ def convert(
     """Convert a model file of PyTorch, TensorFlow, Keras, TensorFlow.js or LiteRT to ONNX. Blocks, for minutes maybe.
 
     The content of `source` tells what it is; docs/convert.md lists the kinds. `target` ends with .onnx or .perframe,
-    and is replaced when the new file is whole. PyTorch and TensorFlow run in a process of their own: in the running
-    Python if it has them, else in `python`, else in an environment that the first conversion makes in the cache folder.
+    and is replaced when the new file is whole. PyTorch and TensorFlow run in a separate process: in the running Python
+    if it has them, else in `python`, else in an environment that the first conversion makes in the cache folder.
 
     `inputs` has shapes by name, {"image": (1, 3, 224, 224)} or ["image:1x3x224x224", "ids:1x16:int64"], where a file
     has none; -1 is an open dim. `outputs` chooses the outputs of a TensorFlow 1 graph. `dynamic` names dims that stay
@@ -95,7 +95,7 @@ def convert(
     check_opset(opset)
     wanted, dims = inputs_of(inputs), dims_of(dynamic)
     if target.suffix.lower() not in SUFFIXES:
-        raise InputError(f"{str(target)!r} must end with {' or '.join(SUFFIXES)}: the end tells the format")
+        raise InputError(f"{str(target)!r} must end with {' or '.join(SUFFIXES)}: the suffix selects the format")
     if not target.parent.is_dir():
         raise InputError(f"there is no folder {str(target.parent)!r} for {target.name}")
     report = progress or (lambda _what, _done: None)
@@ -159,7 +159,7 @@ def _check_weights(found: Source, trust: bool, builder: str | None) -> None:
         shown = ", ".join(sorted(names, key=lambda name: name.startswith("torch."))[:NAMES_SHOWN])
         raise ConversionError(
             f"{found}. A pickle can run any code when it is loaded, so it is not loaded. This one imports {shown}. If "
-            "you trust where the file comes from, say --trust; or save the network's state_dict, and give --builder"
+            "you trust where the file comes from, pass --trust; or save the network's state_dict, and give --builder"
         )
     if found.kind.name not in WEIGHTS:
         if builder is not None:

@@ -130,7 +130,7 @@ def _tar(path: Path) -> Source:
     if set(names) >= LEGACY_TAR:
         raise ConversionError(
             f"{path} is a tar archive as PyTorch wrote before 2017, which only a full unpickling reads: load it with "
-            "torch.load in a program of your own, and save its state_dict"
+            "torch.load in your program, and save its state_dict"
         )
     raise ConversionError(f"{path} is a tar archive (it has {', '.join(names[:6])}): unpack it, and give the model")
 
@@ -148,11 +148,11 @@ def _check_hdf5(path: Path, head: bytes, size: int) -> None:
     if version == 1:
         at += 4
     if not at or len(head) < at + 8 or head[widths_at] != 8:
-        raise ConversionError(f"{path} is a damaged HDF5 file: its superblock is of no known form. Copy it again")
+        raise ConversionError(f"{path} is a damaged HDF5 file: its superblock is unknown. Copy it again")
     (end,) = struct.unpack_from("<Q", head, at)
     if end > size:
         raise ConversionError(
-            f"{path} is a cut HDF5 file: it should have {end:,} bytes, and has {size:,}. Copy it again"
+            f"{path} is a truncated HDF5 file: it should have {end:,} bytes, and has {size:,}. Copy it again"
         )
 
 
@@ -166,7 +166,7 @@ def _json(path: Path, size: int) -> Source:
     topology = found.get("modelTopology") if isinstance(found, dict) else None
     manifest = found.get("weightsManifest") if isinstance(found, dict) else None
     if not isinstance(topology, dict) or not isinstance(manifest, list):
-        raise ConversionError(f"{path} is JSON, and not the model.json of a TensorFlow.js model")
+        raise ConversionError(f"{path} is JSON, not the model.json of a TensorFlow.js model")
     _check_weights(path, manifest)
     return _source(path, "tfjs_graph" if "node" in topology else "tfjs_layers")
 
@@ -179,7 +179,7 @@ def _check_weights(path: Path, manifest: list[Any]) -> None:
             raise ConversionError(f"{path}: its weightsManifest does not name files of weights")
         files += group["paths"]
     if not all(isinstance(name, str) for name in files):
-        raise ConversionError(f"{path}: its weightsManifest has names that are no texts")
+        raise ConversionError(f"{path}: its weightsManifest has names that are not text")
     check_names(files, path)
     folder = path.parent.resolve()
     for name in files:

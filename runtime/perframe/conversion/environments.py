@@ -59,7 +59,8 @@ def python_for(
 ) -> Path:
     """Return a Python that has a framework and the modules in `extra`. It may make an environment, which takes minutes.
 
-    `python` is used as it is. Else the running Python is chosen if it has all that is needed. Raises ConversionError.
+    `python` is used unchanged. Otherwise the running Python is chosen if it has everything needed. Raises
+    ConversionError.
     """
     if python is not None:
         found = shutil.which(str(python))
@@ -74,7 +75,7 @@ def python_for(
 def made_environment(framework: str, packages: Sequence[str], progress: Progress | None = None) -> Path:
     """Return the Python of an environment with these packages. The first call makes it.
 
-    It is made under another name, and gets its own when it is whole: an interrupted one is made anew. Raises
+    It is made under another name, and gets its own when it is whole: an interrupted one is made again. Raises
     ConversionError.
     """
     report = progress or (lambda _what, _done: None)
@@ -86,7 +87,7 @@ def made_environment(framework: str, packages: Sequence[str], progress: Progress
     if problem := problem_of(python.parent):
         raise ConversionError(
             f"{folder} is not used: {problem}, and the Python that lies there would be run. Delete it, or name a "
-            "folder of your own with PERFRAME_CACHE"
+            "private folder with PERFRAME_CACHE"
         )
     if python.exists():
         return python
@@ -144,7 +145,7 @@ def _fill(place: Path, framework: str, packages: Sequence[str], report: Progress
 
 
 def clean_environment() -> dict[str, str]:
-    """The environment of a child that has packages of its own: without those of this Python."""
+    """The environment of a child that has its own packages, without those of this Python."""
     return {
         name: value
         for name, value in os.environ.items()

@@ -52,9 +52,9 @@ def checked_input(name: str, shape: Sequence[int], dtype: str | None = None) -> 
     """An input with a checked shape and dtype. Raises InputError."""
     dtype = dtype or "float32"
     if dtype not in DTYPES:
-        raise InputError(f"input {name!r}: {dtype!r} is none of {', '.join(DTYPES)}")
+        raise InputError(f"input {name!r}: {dtype!r} is not one of {', '.join(DTYPES)}")
     if not all(type(size) is int and size >= -1 for size in shape):
-        raise InputError(f"input {name!r}: {tuple(shape)} is no shape: give whole numbers, and -1 for an open dim")
+        raise InputError(f"input {name!r}: {tuple(shape)} is not a shape: give integers, and -1 for an open dim")
     if math.prod(abs(size) for size in shape) > MAX_VALUES or len(shape) > 32:
         raise InputError(f"input {name!r}: {tuple(shape)} has more than {MAX_VALUES:,} values, or more than 32 dims")
     return InputShape(name, tuple(shape), dtype)
@@ -96,4 +96,4 @@ def dims_of(given: Sequence[str] | Mapping[str, Mapping[int, str]]) -> list[Open
 def check_opset(opset: int) -> None:
     """Raise InputError unless the exporters may write this opset."""
     if type(opset) is not int or not OLDEST_OPSET <= opset <= NEWEST_OPSET:
-        raise InputError(f"opset {opset} is none of {OLDEST_OPSET} to {NEWEST_OPSET}")
+        raise InputError(f"opset must be {OLDEST_OPSET} to {NEWEST_OPSET}, and is {opset}")

@@ -48,7 +48,7 @@ class Persistent:
 
 @dataclass
 class Pickled:
-    """What a pickle would build, and the names that it imports."""
+    """The object that a pickle would build, and the names that it imports."""
 
     value: Any
     names: list[str]

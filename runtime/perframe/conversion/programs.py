@@ -37,7 +37,7 @@ def check_formulas(path: Path, entries: list[str]) -> None:
             called = set(_CALL.findall(plain)) - _FUNCTIONS
             if called or "__" in text or _ATTRIBUTE.search(plain) or not _ALLOWED.fullmatch(plain):
                 raise ConversionError(
-                    f"{path}: the size {text!r:.200} in its graph is no formula, and PyTorch would run it: do not "
+                    f"{path}: the size {text!r:.200} in its graph is not a formula, and PyTorch would run it: do not "
                     "trust this file"
                 )
 

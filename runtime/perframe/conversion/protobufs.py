@@ -24,7 +24,7 @@ class Field(NamedTuple):
 
 def fields(data: bytes | memoryview, size: int, most: int = MOST_FIELDS) -> Iterator[Field]:
     """The first fields of a message that has `size` bytes, of which `data` are the first. Raises ValueError if it is
-    no message.
+    not a message.
     """
     at = 0
     for _ in range(most):

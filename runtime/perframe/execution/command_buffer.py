@@ -29,7 +29,7 @@ class CommandBuffer:
         return self._record(partial(self._converter.to_tensor, texture, tensor, transform))
 
     def schedule_worker(self, worker: Worker, *inputs: Any) -> CommandBuffer:
-        """Record `worker.schedule(*inputs)`. Each `execute()` reads the inputs anew."""
+        """Record `worker.schedule(*inputs)`. Each `execute()` reads the inputs again."""
         if not isinstance(worker, Worker):
             raise InputError(f"schedule_worker takes a perframe.Worker, not {type(worker).__name__}")
         return self._record(partial(worker.schedule, *inputs))

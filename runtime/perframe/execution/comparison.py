@@ -25,7 +25,7 @@ ROUNDED = (
     "quantize",
     "quantized",
     "requantize",
-)  # families whose whole numbers may differ by one, since a tie may round either way
+)  # families whose integers may differ by one, since a tie may round either way
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class LayerCheck:
     """Compares the layers of runs that keep all values.
 
     `comparisons` holds the comparisons of the last run, in the order of its layers. With `strict`, the first
-    disagreement raises BackendError. `limit` is the relative error that is no disagreement.
+    disagreement raises BackendError. `limit` is the largest relative error that counts as agreement.
     """
 
     def __init__(self, evaluate: Evaluate, where: str, strict: bool, limit: float = FLOATS) -> None:

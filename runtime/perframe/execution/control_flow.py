@@ -94,7 +94,7 @@ class ControlPart:
                 )
 
     def local(self, value: Any) -> Any:
-        """Return a value as it is if it lies on this backend, else as an array."""
+        """Return a value unchanged if it is on this backend, else as an array."""
         here = isinstance(value, Tensor) and self._machine.backend.owns(value.data_on_backend)
         return value if here else downloaded(value)
 

@@ -16,7 +16,7 @@ from perframe.tensor import Tensor
 
 
 def hold(values: Values, parts: Parts, guarded: Callable[[], AbstractContextManager[Any]] | None) -> None:
-    """Put copies in place of the caller's arrays, for a run that begins later. Large ones are uploaded at once."""
+    """Replace the caller's arrays by copies, for a run that begins later. Large ones are uploaded at once."""
     if any([type(value) is np.ndarray and value.nbytes >= LEAST_LENT for value in values.values()]):
         # the worker's context may become current only before the first step
         with suppress(BackendError), guarded() if guarded is not None else nullcontext():
@@ -27,7 +27,7 @@ def hold(values: Values, parts: Parts, guarded: Callable[[], AbstractContextMana
 
 
 def as_output(name: str, value: Any) -> Any:
-    """Turn an array from the host into a tensor. Tensors and empty optionals stay as they are. The arrays of a sequence
+    """Turn an array from the host into a tensor. Tensors and empty optionals stay unchanged. The arrays of a sequence
     are copied, since they may be inputs.
     """
     if isinstance(value, list):

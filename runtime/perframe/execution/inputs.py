@@ -149,13 +149,13 @@ def _array(model: str, value: Value, given: Any, cast: bool) -> Array:
     values stay what they are, or with `cast`.
 
     Without `cast`, the dtype alone decides about arrays of floats and of bytes: a float64 array may not pass in one
-    frame and fail in the next, real numbers that are whole now may not become indices, and a picture of bytes needs
+    frame and fail in the next, floats that are whole now may not become indices, and a picture of bytes needs
     normalization.
     """
     try:
         array = np.asarray(given)
     except ValueError as error:
-        raise InputError(f"{model}: input {value.name!r} is no array: {error}") from None
+        raise InputError(f"{model}: input {value.name!r} is not an array: {error}") from None
     if array.dtype.kind in "US":
         return array.astype(object)
     wanted = value.dtype.numpy

@@ -124,8 +124,8 @@ class Parts:
             yield from first.plan_ahead({**self._constants, **values})
 
     def hold(self, values: Values) -> None:
-        """Put tensors in place of those arrays that can be uploaded at once for a run that begins later. Layers on the
-        host would read them back, so this is for models that are one part.
+        """Replace arrays by tensors, where they can be uploaded now for a run that begins later. Layers on the host
+        would read them back, so this is for models that are one part.
         """
         decided = self._settled_for(values) if self._branches else None
         if decided is not None:

@@ -147,8 +147,8 @@ class PlannedPart:
         return storage
 
     def hold(self, values: Values) -> None:
-        """Put tensors in place of arrays, with copies of their values, if there is a plan for them: a run begins later,
-        and the caller may change the arrays.
+        """Replace arrays by tensors with copies of their values, if there is a plan for them: a run begins later, and
+        the caller may change the arrays.
         """
         plan = self._plans.get(self._key(values)[0])
         if plan is not None and plan.has_begun:
@@ -202,7 +202,7 @@ class PlannedPart:
         return self._templates is not None and self._templates.has_sizes(shapes)
 
     def evict_all(self) -> None:
-        """Evict all plans: the next run takes a template's plan, or is planned anew."""
+        """Evict all plans: the next run takes a template's plan, or is planned again."""
         self._evicted += self._plans.values()
         self._plans.clear()
 
@@ -231,7 +231,7 @@ class PlannedPart:
             self.trace(shapes)
         except Exception as error:  # no caller waits for the job, and planning still works
             log.warning(
-                "layer %r cannot be followed to other sizes, so that each new input shape is planned anew: %s: %s",
+                "layer %r cannot be followed to other sizes, so that each new input shape is planned again: %s: %s",
                 self._tracing.layer,
                 type(error).__name__,
                 error,
@@ -291,7 +291,7 @@ class PlannedPart:
         return next(reversed(self._plans.values()), None)
 
     def report(self, repeats: int) -> list[StepReport]:
-        """The steps of the plan that ran last, each timed in so many runs more. No run is under way."""
+        """The steps of the plan that ran last, each timed in `repeats` more runs. No run is under way."""
         plan = self.latest_plan
         return [] if plan is None else steps_of(self.model, plan.input_shapes, plan.segments, repeats)
 

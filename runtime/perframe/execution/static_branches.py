@@ -1,4 +1,4 @@
-"""Branches whose conditions follow from shapes. Exporters write them where a rank or a dim decides how a model goes on.
+"""Branches whose conditions follow from shapes. Exporters write them where a rank or a dim decides how to continue.
 
 One set of input shapes decides such a branch, and the layers of the chosen body replace it.
 """

@@ -40,17 +40,17 @@ def tune(
     """Measure the variants of the kernels that a model uses with these inputs, and keep the fastest of each.
 
     The kept variants hold for this driver and all models, from the next plan on and in later processes. A variant is
-    kept if it saves 5 % of a run. Each variant runs so many times, in turns with the others; the shortest time of each
-    step counts.
+    kept if it saves 5 % of a run. Each variant runs `repeats` times, alternating with the others; the shortest time of
+    each step counts.
 
-    `progress` is called with what is measured now, and with the share that is done. Blocks. Raises InputError,
-    and BackendError on the CPU and without timer queries.
+    `progress` is called with the name of the current measurement and the fraction done. Blocks. Raises InputError, and
+    BackendError on the CPU and without timer queries.
     """
     where = backend_type(backend, ctx)
     if where is BackendType.CPU:
         raise BackendError("the CPU has no variants to tune: give backend='gpu_compute' or 'gpu_pixel'")
     if not isinstance(repeats, int) or repeats < 1:
-        raise InputError(f"tune(repeats) takes a whole number of at least 1, and got {repeats!r}")
+        raise InputError(f"tune(repeats) takes an integer of at least 1, and got {repeats!r}")
     loaded = model if isinstance(model, Model) else load(model)
     choices = gl_choices(ctx)
     choices.asked.clear()

@@ -1,4 +1,4 @@
-"""Warm-ups that go on from call to call."""
+"""Warm-ups that continue from call to call."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class Warming:
     run: int = 0
 
     def goes_on(self, shapes: dict[str, Any], runs: int) -> bool:
-        """Whether it can go on: it is for these shapes, and no other run has begun since its own."""
+        """Whether it can continue: it is for these shapes, and no other run has begun since its own."""
         return self.shapes == shapes and self.run in (0, runs)
 
 
 def check_budget(budget_ms: Any) -> None:
-    """Raise InputError for a budget that is no number of milliseconds."""
+    """Raise InputError for a budget that is not a number of milliseconds."""
     if not isinstance(budget_ms, int | float) or not budget_ms >= 0:
         raise InputError(f"budget_ms is a number of milliseconds of at least 0, and got {budget_ms!r}")

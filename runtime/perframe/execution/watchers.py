@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 class Watcher(Protocol):
-    """It hears of each run of each worker, in the thread that schedules the run. It does not use the worker's runs."""
+    """Called for each run of each worker, on the scheduling thread; must not schedule runs."""
 
     def run_begins(self, worker: Worker) -> None:
         """A run begins: its inputs are checked, and nothing is submitted."""

@@ -117,7 +117,7 @@ class Worker:
     # --- inputs ---
 
     def set_input(self, name: str | int, value: Given) -> None:
-        """Keep an input for later schedules, which read it anew. Raises InputError for a name that the model lacks."""
+        """Keep an input for later schedules, which read it again. Raises InputError for a name that the model lacks."""
         with self._lock:
             self._check_open()
             self._inputs.keep(name, value)
@@ -167,15 +167,15 @@ class Worker:
     def schedule_iterable(
         self, /, *inputs: Any, budget_ms: float | None = None, **named: Any
     ) -> Iterator[str] | Iterator[Spent]:
-        """Begin a run that advances with each step of the iterator: by one layer, whose name the iterator yields, or,
-        with `budget_ms`, by as many layers as fit into so many milliseconds.
+        """Begin a run that advances with each step of the iterator: by one layer, whose name the iterator yields, or by
+        as many layers as fit into `budget_ms` milliseconds.
 
-        With a budget each step yields the milliseconds that its layers take, and which piece takes most (`.longest`,
+        With a budget each step yields the milliseconds that its layers take, and names the longest piece (`.longest`,
         `.longest_ms`). The worker learns what each layer takes, and divides one that does not fit. A step waits for
         layers on the CPU, and for those that never ran; a GPU is timed by its own clock, and nothing waits for it.
-        Making the plan is part of the run.
-        Arrays are copied in this call, and may change before the first step; tensors are read during the run.
-        A later run ends this run, since both share memory: the next step of the iterator then raises InputError.
+        Making the plan is part of the run. Arrays are copied in this call, and may change before the first step;
+        tensors are read during the run. A later run ends this run, since both share memory: the next step of the
+        iterator then raises InputError.
         """
         with self._lock:
             self._check_open()
@@ -195,11 +195,11 @@ class Worker:
         yield last
 
     def warmup(self, /, *inputs: Any, budget_ms: float | None = None, **named: Any) -> bool:
-        """Do ahead what the first run with inputs of these shapes would do: make the plan, upload weights, compile
-        programs, and run each layer once. Inputs are given as to `schedule`; their values do not matter.
+        """Prepare the first run with inputs of these shapes: make the plan, upload weights, compile programs, and run
+        each layer once. Inputs are given as to `schedule`; their values do not matter.
 
-        With `budget_ms`, the call returns after so many milliseconds, or after one layer if that takes longer: call it
-        in each frame until it returns True. Without a budget it blocks until all is done. Returns whether the next
+        With `budget_ms`, the call returns after that many milliseconds, or after one layer if that takes longer: call
+        it in each frame until it returns True. Without a budget it blocks until all is done. Returns whether the next
         `schedule` with such inputs is as fast as later ones. Other runs may come in between.
         """
         if budget_ms is not None:
@@ -334,22 +334,21 @@ class Worker:
     def report(self, repeats: int = 0) -> list[StepReport]:
         """The steps that the last run ran, each with its layer, shapes, bytes and operations.
 
-        With `repeats`, the steps run so many times more, and report their shortest time in seconds within a run, by the
-        clock of the CPU or of the GPU. These runs may overwrite the outputs. Without `repeats`, they report their
+        With `repeats`, the steps run that many more times, and report their shortest time in seconds within a run, by
+        the clock of the CPU or of the GPU. These runs may overwrite the outputs. Without `repeats`, they report their
         shortest time since `time_steps()`. A step in the body of a loop stands once. Layers between plans, which run on
         the host, have no steps. The call blocks, and is not for frames. Raises ClosedError after release(), and
         InputError for a number of repeats that is negative or not whole.
         """
         if not isinstance(repeats, int) or repeats < 0:
-            raise InputError(f"report(repeats) takes a whole number of at least 0, and got {repeats!r}")
+            raise InputError(f"report(repeats) takes an integer of at least 0, and got {repeats!r}")
         with self._lock:
             self._check_open()
             self._host.close()  # it waits for the last job
             return Steps(step for part in self.parts.planned_parts() for step in part.report(repeats))
 
     def time_steps(self, on: bool = True) -> bool:
-        """Let the backend time each step of each run from now on, or no longer; `report()` has the times. Return
-        whether it did so before.
+        """Start or stop timing each step of each run; `report()` has the times. Return whether timing was on.
 
         Nothing waits for the times: those of a GPU are read some runs later. Raises ClosedError after release().
         """

@@ -115,7 +115,7 @@ def _transposed(source: str, target: str, perm: Sequence[int]) -> Layer:
 
 @rule("Conv")
 def _conv(layer: Layer, graph: Graph) -> list[Layer]:
-    """Factors of the input become a product, and an addend becomes a sum. Whole numbers become bytes."""
+    """Factors of the input become a product, and an addend becomes a sum. Integers become bytes."""
     x, w, *others = layer.inputs
     bias, addend, factor = [*others, "", "", ""][:3]
     if graph.spec(x).dtype is DataType.INT32:
@@ -150,7 +150,7 @@ def _sum(layer: Layer, conv: Layer, addend: str, graph: Graph) -> list[Layer]:
 
 
 def _conv_of_bytes(layer: Layer, graph: Graph) -> list[Layer]:
-    """ONNX convolves bytes, less a number, to whole numbers; the importer made int32 of them."""
+    """ONNX convolves bytes, less a number, to integers; the importer made int32 of them."""
     x, w = (_bytes(name, graph) for name in layer.inputs[:2])
     if x is None or w is None:
         return [layer]
@@ -199,7 +199,7 @@ def _bytes(name: str, graph: Graph) -> tuple[str, str] | None:
 
 
 def _known(name: str, graph: Graph) -> Array | None:
-    """Return a value of bytes that are known: a model that is not optimised casts, shifts and reshapes its weights."""
+    """Return a value of bytes that are known: a model that is not optimized casts, shifts and reshapes its weights."""
     value, maker = graph.value(name), graph.maker(name)
     if value is not None or maker is None or maker.op not in ("Cast", "Sub", "Reshape"):
         return value

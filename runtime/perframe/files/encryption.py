@@ -1,9 +1,9 @@
-"""Encrypted files: AES-256-GCM in chunks, with a key or a pass phrase.
+"""Encrypted files: AES-256-GCM in chunks, with a key or a passphrase.
 
 A file is a magic text, the length of the header in 4 bytes, the header as JSON, and chunks. Each chunk is authenticated
 with its number, the header, and whether it is the last one (the STREAM construction of Hoang, Reyhanitabar, Rogaway and
 Vizár, 2015, https://eprint.iacr.org/2015/189). So no chunk can be changed, moved, dropped or added. Each file has a key
-of its own, derived with a random salt: by scrypt (RFC 7914) from a pass phrase, or by HKDF (RFC 5869) from a key. So
+of its own, derived with a random salt: by scrypt (RFC 7914) from a passphrase, or by HKDF (RFC 5869) from a key. So
 the numbers of the chunks can be the nonces.
 """
 
@@ -18,7 +18,7 @@ from perframe.errors import InputError, MissingExtraError, ModelError
 from perframe.files.container import parsed_json
 from perframe.files.tensors import Buffer
 
-Key = str | bytes  # a pass phrase, or a key of 32 bytes
+Key = str | bytes  # a passphrase, or a key of 32 bytes
 
 MAGIC = b"perframe encrypted\n"
 CHUNK = 1 << 20  # bytes
@@ -37,7 +37,7 @@ class _Header(NamedTuple):
 
     chunk: int
     salt: bytes
-    scrypt: tuple[int, int, int] | None  # n, r and p, of a file with a pass phrase
+    scrypt: tuple[int, int, int] | None  # n, r and p, of a file with a passphrase
 
 
 def is_encrypted(begin: bytes) -> bool:
@@ -73,7 +73,7 @@ def decrypted(data: memoryview, key: Key | None, file: str) -> memoryview:
     """
     if key is None:
         raise ModelError(
-            f"{file} is encrypted: load it with key=, a pass phrase or a key of {_KEY} bytes; on the command line with "
+            f"{file} is encrypted: load it with key=, a passphrase or a key of {_KEY} bytes; on the command line with "
             "--key-file or --passphrase-env"
         )
     check_key(key)
@@ -82,7 +82,7 @@ def decrypted(data: memoryview, key: Key | None, file: str) -> memoryview:
     except ModelError as error:
         raise ModelError(f"{file}: {error}") from None
     if isinstance(key, str) != (header.scrypt is not None):
-        wanted = "a key of 32 bytes, and not with a pass phrase" if isinstance(key, str) else "a pass phrase"
+        wanted = "a key of 32 bytes, not with a passphrase" if isinstance(key, str) else "a passphrase"
         raise ModelError(f"{file} was encrypted with {wanted}")
     from cryptography.exceptions import InvalidTag
 
@@ -102,12 +102,12 @@ def decrypted(data: memoryview, key: Key | None, file: str) -> memoryview:
 
 
 def check_key(key: Key) -> None:
-    """Raise InputError unless a key is a pass phrase or has 32 bytes."""
+    """Raise InputError unless a key is a passphrase or has 32 bytes."""
     if isinstance(key, str) and key:
         return
     if not isinstance(key, bytes) or len(key) != _KEY:
         what = f"{len(key)} bytes" if isinstance(key, bytes) else "empty" if key == "" else type(key).__name__
-        raise InputError(f"a key is a pass phrase (str) or {_KEY} bytes, and this one is {what}")
+        raise InputError(f"a key is a passphrase (str) or {_KEY} bytes, and this one is {what}")
 
 
 def _parsed(data: memoryview) -> tuple[_Header, bytes, memoryview]:

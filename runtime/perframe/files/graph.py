@@ -119,7 +119,7 @@ class Builder:
     def model(self, said: Any, depth: int = 0) -> Model:
         """Return the model that JSON describes. Raises ModelError."""
         if depth > MAX_DEPTH:
-            raise ModelError(f"bodies lie more than {MAX_DEPTH} deep within each other")
+            raise ModelError(f"bodies are nested more than {MAX_DEPTH} deep")
         constants = _of(said, "constants", dict, "the graph")
         return Model(
             [_read_value(item, "an input") for item in _of(said, "inputs", list, "the graph")],
@@ -191,7 +191,7 @@ class Builder:
                 return self._stages(items, where, nested + 1)
             case {"arrangement": [list(dims), list(starts)]}:
                 return Arrangement(self._value(dims, where, nested + 1), self._value(starts, where, nested + 1))
-        raise ModelError(f"{where} is {said!r:.200}, which means nothing")
+        raise ModelError(f"{where} is {said!r:.200}, which has no meaning")
 
     def _array(self, key: Any, where: str) -> Array:
         if type(key) is not str or key not in self.arrays:
@@ -236,5 +236,5 @@ def _read_value(said: Any, what: str) -> Value:
     kinds = [_of(said, member, str, where, "tensor") for member in ("kind", "element_kind")]
     for kind in kinds:
         if kind not in ("tensor", "sequence", "optional"):
-            raise ModelError(f"{where} is of the kind {kind!r:.200}, which there is not")
+            raise ModelError(f"{where} is of the unknown kind {kind!r:.200}")
     return Value(name, read_dtype(said.get("dtype"), where), shape, *kinds)

@@ -130,7 +130,7 @@ def _array(key: str, said: Any, entry: Entry, body: memoryview) -> Array:
         raise ModelError(f"{where} is too large: {reason}")
     size = entry.end - entry.begin
     if stored_bytes(dtype, shape) not in (size, None) or (entry.dtype, entry.shape) != stored_form(dtype, shape, size):
-        raise ModelError(f"{where} is {dtype} of shape {tuple(shape)} in the graph, and not in the header")
+        raise ModelError(f"{where} is {dtype} of shape {tuple(shape)} in the graph, not in the header")
     data = body[entry.begin : entry.end]
     if checksum(data) != wanted:
         raise ModelError(f"{where} is damaged: the checksum differs; copy or save the file again")

@@ -68,8 +68,8 @@ def _check_unchanged(path: Path, before: tuple[int, ...]) -> None:
         return
     if now[:2] == before[:2] and now != before:
         raise ModelError(
-            f"{path.name} was written anew, in place, since it was loaded, and its weights with it: load it again. A "
-            "file that is moved into its place, as pf.save does, does no harm"
+            f"{path.name} was overwritten in place since it was loaded, and its weights with it: load it again. A "
+            "file that is moved into its place, as pf.save does, is safe"
         )
 
 
@@ -90,7 +90,7 @@ def read_bytes(data: memoryview, name: str, key: Key | None = None) -> Model | N
         return read(data, name) if is_model_file(head) else None
     data = decrypted(data, key, name)
     if not is_model_file(bytes(data[:HEAD])):
-        raise ModelError(f"{name} is encrypted, and what is in it is no model of perframe's")
+        raise ModelError(f"{name} is encrypted, and its content is not a perframe model")
     return read(data, name)
 
 

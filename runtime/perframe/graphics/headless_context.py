@@ -56,8 +56,8 @@ def install_advice() -> str:
 def versions() -> tuple[int, ...]:
     """The GL versions to ask for, in order, as 430 and 330: 4.3 has compute shaders.
 
-    On macOS, any request gives the newest version that there is, 4.1. A second request would leave the context of the
-    first behind, because glcontext does not free what moderngl refuses.
+    On macOS, any request gives the newest version, 4.1. A second request would leave the context of the first behind,
+    because glcontext does not free what moderngl refuses.
     """
     return (330,) if sys.platform == "darwin" else (430, 330)
 
@@ -108,7 +108,7 @@ def old_version() -> str:
 
 
 def headless_information() -> dict[str, Any]:
-    """What the driver of headless contexts says of itself, by GL's names. Raises BackendError."""
+    """The strings of the headless driver, by GL's names. Raises BackendError."""
     import moderngl
 
     return dict(create_headless(moderngl.create_context).info)

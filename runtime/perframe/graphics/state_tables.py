@@ -42,7 +42,7 @@ _SWITCHES_OF_EXTENSIONS = {
 _IMAGING_SWITCHES = (0x80D0, 0x80D1, 0x80D2, 0x8010, 0x8011, 0x8012, 0x8024, 0x802E)
 
 CLAMP_READ_COLOR, CLAMP_FRAGMENT_COLOR = 0x891C, 0x891B
-"""Of glClampColor: whether numbers are clamped to 0..1 when pixels are read, and when fragments are written."""
+"""Whether glClampColor clamps numbers to 0..1 when pixels are read, and when fragments are written."""
 
 _SCALES, _BIASES = (0x0D14, 0x0D18, 0x0D1A, 0x0D1C), (0x0D15, 0x0D19, 0x0D1B, 0x0D1D)  # red, green, blue, alpha
 _MAP_COLOR = 0x0D10

@@ -37,16 +37,16 @@ class App(TimeControls, TaskControls):
     """A frame loop around scripts.
 
     `size` is the width and height of the surface, in pixels. `headless` False asks for a window, True for an off-screen
-    framebuffer, and None tries both (see `open_surface`). A `surface` of your own replaces all of these, and you
-    release it yourself. `clock` gives the time; the default is the system's. One `fixed_update` stands for
+    framebuffer, and None tries both (see `open_surface`). `surface` replaces all of these with your own surface, which
+    you release yourself. `clock` gives the time; the default is the system's. One `fixed_update` stands for
     `fixed_delta_time` seconds, and runs at most `max_fixed_steps` times a frame. Further steps are dropped, so a
     simulation slows down when the machine cannot keep up.
 
     An error of a script does not end the loop: it is logged with the names of the script and its hook, counted in
-    `failures`, and shown on the surface for some seconds. With `stop_on_error` it leaves the loop. A script whose
-    `start` fails is disabled; if this happens to all scripts, the error leaves the loop. So does a ContextLostError.
+    `failures`, and shown on the surface for some seconds. With `stop_on_error`, `run` raises it. A script whose `start`
+    fails is disabled. If this happens to all scripts, `run` raises the error. It also raises a ContextLostError.
 
-    With `reload`, files of scripts that change are loaded anew while they run (see docs/host.md). The runs
+    With `reload`, files of scripts that change are reloaded while they run (see docs/host.md). The runs
     of all workers (see `schedule`) share `budget_ms` milliseconds a frame; without it each has its own. `run` releases
     everything at its end. In a `with` block the end of the block does so instead, so that the app can be inspected and
     run again inside the block.
@@ -109,11 +109,11 @@ class App(TimeControls, TaskControls):
     def run(self, *scripts: AnyScript, frames: int | None = None) -> None:
         """Add the scripts and loop until `quit`, until the window is closed, or for `frames` frames.
 
-        Ctrl-C leaves `run` as KeyboardInterrupt. An error that ends the loop leaves `run` with the names of the script
-        and the hook added, after everything is released (in a `with` block the block's end releases).
+        Ctrl-C raises KeyboardInterrupt. If an error ends the loop, `run` releases everything (in a `with` block the
+        block's end releases), and raises the error with the names of the script and the hook added.
         """
         if frames is not None and not (isinstance(frames, Integral) and frames >= 0):
-            raise InputError(f"run takes a whole number of frames, not {frames!r}")
+            raise InputError(f"run takes an integer number of frames, not {frames!r}")
         self._require_between_frames("run()")
         with nullcontext() if self._in_with_block else self:
             self._quitting = False
@@ -130,8 +130,8 @@ class App(TimeControls, TaskControls):
                     raise
 
     def loop_once(self) -> Frame:
-        """Run one frame, and return its facts, in a loop of your own. Raises ClosedError after `release`, and
-        PerframeError within a frame of this app.
+        """Run one frame in your own loop, and return its facts. Raises ClosedError after `release`, and PerframeError
+        within a frame of this app.
         """
         with self._frame_scope():
             if self._reloader is not None:
@@ -156,9 +156,9 @@ class App(TimeControls, TaskControls):
     def add(self, script: AnyScript) -> Script:
         """Add and return a script: its `awake` runs now, its `start` when the next frame begins.
 
-        A function becomes a script whose `update` calls it, with those of `frame` and `app` that are its parameters. If
-        `awake` fails, the script is not added. Raises InputError if it is neither a Script nor a function, or already
-        part of the app.
+        A function becomes a script whose `update` calls it. The function takes `frame`, `app`, or both. If `awake`
+        fails, the script is not added. Raises InputError if it is neither a Script nor a function, or already part of
+        the app.
         """
         self._require_open()
         accepted = self._scripts.accept(script)
@@ -190,7 +190,7 @@ class App(TimeControls, TaskControls):
         self, path: str | os.PathLike[str], callback: Callable[[Path], object], owner: Script | None = None
     ) -> None:
         """Call `callback(path)` now, and with `reload` also when the file has changed: to compile a shader again, for
-        example. A later error is shown until the file is mended. `owner` is as for `start_coroutine`.
+        example. A later error is shown until the file is fixed. `owner` is as for `start_coroutine`.
         """
         self._require_open()
         file = as_path(path, "a watched file").resolve()
@@ -265,7 +265,7 @@ class App(TimeControls, TaskControls):
                 FrameState.index = around[0]
 
     def _advance(self, frame: Frame) -> None:
-        """Let everything go on that time moves."""
+        """Advance everything that depends on time."""
         self._receive()
         for _ in range(frame.fixed_steps):
             self._scripts.call("fixed_update", frame)
@@ -274,7 +274,7 @@ class App(TimeControls, TaskControls):
         self._spend()
 
     def _goes_on(self, where: str, error: Exception, stays: bool = False) -> bool:
-        """Report an error, and return whether the loop goes on."""
+        """Report an error, and return whether the loop continues."""
         if self.stop_on_error or isinstance(error, ContextLostError):
             return False
         self.failures.add(where, error, stays)

@@ -55,7 +55,7 @@ class Blitter:
             texture.release()
 
     def read(self, area: Area) -> Pixels:
-        """The colours of an area, H×W×3, top row first. Waits for the GPU."""
+        """The colors of an area, H×W×3, top row first. Waits for the GPU."""
         gl = self._gl
         with self.kept(), ExitStack() as stack:
             texture = self._ctx.texture((area.width, area.height), 4)

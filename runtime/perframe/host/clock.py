@@ -30,7 +30,7 @@ class SystemClock(Clock):
 
 
 class ManualClock(Clock):
-    """A clock that moves only when told to: every frame takes exactly `step` seconds, and `advance` adds more.
+    """A clock that moves only by commands: every frame takes exactly `step` seconds, and `advance` adds more.
 
     Use it for tests, and for recordings that must look the same however long their frames take to draw. Work takes no
     time by this clock, so the budget never cuts short a schedule that advances by it.
@@ -45,10 +45,10 @@ class ManualClock(Clock):
         return self._now
 
     def tick(self) -> float:
-        """Go on by `step` and return the time in seconds."""
+        """Advance by `step` and return the time in seconds."""
         self.advance(self.step)
         return self._now
 
     def advance(self, seconds: float | None = None) -> None:
-        """Go on by `seconds`, or by one `step`."""
+        """Advance by `seconds`, or by one `step`."""
         self._now += self.step if seconds is None else seconds

@@ -1,4 +1,4 @@
-"""Coroutines inside the loop: they all run in one thread, and each goes on once a frame."""
+"""Coroutines inside the loop: they all run in one thread, and each continues once a frame."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _timeline: ContextVar[Timeline] = ContextVar("timeline")
 
 @types.coroutine
 def next_frame() -> Generator[None, None, None]:
-    """Await it to go on in the next frame."""
+    """Await it to continue in the next frame."""
     yield
 
 
 @types.coroutine
 def seconds(duration: float) -> Generator[None, None, None]:
-    """Await it to go on after `duration` seconds by the loop's clock, counted from the beginning of this frame. It goes
-    on in a later frame at the earliest.
+    """Await it to continue after `duration` seconds by the loop's clock, counted from the beginning of this frame. It
+    continues in the next frame at the earliest.
 
     Raises PerframeError outside a coroutine of the loop, and InputError if `duration` is not a number.
     """

@@ -1,4 +1,4 @@
-"""asyncio inside the frame loop: an event loop that an app lets go on once a frame, and that never waits."""
+"""asyncio inside the frame loop: an event loop that an app lets continue once a frame, and that never waits."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ owner_of_code: ContextVar[object | None] = ContextVar("owner_of_code", default=N
 class FrameLoop(asyncio.SelectorEventLoop):
     """An event loop for one app. In its tasks a bare `yield` waits for the next frame, and times are the app's clock's.
 
-    `fails` is called with a task's name and its error, and tells whether the app goes on nevertheless.
+    `fails` is called with a task's name and its error, and returns whether the app continues.
     """
 
     steps_once_a_frame = True
-    """Whether a bare `yield` gives the frame back, so that a readback need not wait by a timer."""
+    """Whether a bare `yield` waits for the next frame, so that a readback need not wait by a timer."""
 
     def __init__(self, clock: Clock, fails: Callable[[str, Exception], bool]) -> None:
         self._has_callbacks = False
@@ -96,7 +96,7 @@ class FrameLoop(asyncio.SelectorEventLoop):
         self._is_ending = True
         self.cancel()
         if self.is_running():
-            return  # a task of this loop has released the app: `advance` goes on here
+            return  # a task of this loop has released the app: `advance` continues here
         self._is_ending = False
         with outside_of_tasks(self):  # a coroutine's step may release the app
             for _ in range(_MOST_ROUNDS):
@@ -104,7 +104,7 @@ class FrameLoop(asyncio.SelectorEventLoop):
                     break
                 self.advance()
             for task in asyncio.all_tasks(self):
-                log.warning("%s was cancelled at the app's end, and did not end", task.get_name())
+                log.warning("%s was canceled at the app's end, and did not end", task.get_name())
             with running(None):
                 self.run_until_complete(self.shutdown_asyncgens())
                 self.run_until_complete(self.shutdown_default_executor())
@@ -172,12 +172,12 @@ class CurrentTask:
         return self.future is not None and not self.future.done()
 
     def take_cancellation(self) -> bool:
-        """Whether CancelledError is to be thrown now. Asked once for each request."""
+        """Whether to throw CancelledError now. Asked once for each request."""
         asked, self._must_throw = self._must_throw, False
         return asked
 
     def cancel(self, msg: Any = None) -> bool:
-        """Let the coroutine raise CancelledError when it goes on."""
+        """Let the coroutine raise CancelledError when it continues."""
         self._requests += 1
         if self.future is None or not self.future.cancel(msg=msg):
             self._must_throw = True

@@ -23,7 +23,7 @@ _MOST_LINES = 8
 
 @dataclass
 class Failure:
-    """An error of a hook, a task or a file that was loaded anew, and how often it came."""
+    """An error of a hook, a task or a file that was reloaded, and how often it came."""
 
     where: str
     """The script and its hook, such as "Painter.update"; the task; or the file."""
@@ -33,7 +33,7 @@ class Failure:
     latest: float = 0.0
     """The time by the app's clock, in seconds."""
     stays: bool = False
-    """Whether it stays on the screen until it is mended."""
+    """Whether it stays on the screen until it is fixed."""
 
     def __str__(self) -> str:
         return f"{self.where}: {self.message}" + (f" ({self.count} times)" if self.count > 1 else "")
@@ -77,7 +77,7 @@ class Failures:
         log.error("%s failed: %s", where, message, exc_info=error)
 
     def forget(self, where: str) -> None:
-        """Forget the failures of a script, of all that its name begins, or of a file: it is mended."""
+        """Forget the failures of a script, of all that its name begins, or of a file: it is fixed."""
         self._failures = {
             key: failure
             for key, failure in self._failures.items()

@@ -35,23 +35,23 @@ class Frame:
 
 
 def is_number(value: object) -> bool:
-    """Whether the value is a finite real number."""
+    """Whether the value is a finite float."""
     return isinstance(value, Real) and math.isfinite(value)
 
 
 class Timeline:
-    """Turns the times of a clock into frames with a whole number of fixed steps."""
+    """Turns the times of a clock into frames with zero or more fixed steps."""
 
     def __init__(self, clock: Clock, fixed_delta_time: float, max_fixed_steps: int) -> None:
         given = is_number(fixed_delta_time) and isinstance(max_fixed_steps, Integral)
         if not given or fixed_delta_time <= 0 or max_fixed_steps < 1:
             raise InputError(
                 f"fixed_delta_time is {fixed_delta_time!r} and max_fixed_steps is {max_fixed_steps!r}: "
-                "the first must be above 0 seconds, the second a whole number of at least 1"
+                "the first must be above 0 seconds, the second an integer of at least 1"
             )
         can = callable(getattr(clock, "now", None)) and callable(getattr(clock, "tick", None))
         if isinstance(clock, type) or not can:
-            raise InputError(f"{clock!r} is no clock: derive from perframe.host.Clock, and define now()")
+            raise InputError(f"{clock!r} is not a clock: derive from perframe.host.Clock, and define now()")
         self.clock = clock
         self.index = -1
         begin_time = getattr(clock, "begin_time", 0.0)
@@ -111,7 +111,7 @@ class Timeline:
 
 
 class TimeControls:
-    """The part of an app that makes its time go slower, stand still, or go on step by step."""
+    """The part of an app that makes its time go slower, stand still, or continue step by step."""
 
     _timeline: Timeline
 
@@ -128,7 +128,7 @@ class TimeControls:
 
     @property
     def paused(self) -> bool:
-        """Whether time stands still: only `on_event` and `render` are called, and no task goes on."""
+        """Whether time stands still: only `on_event` and `render` are called, and no task continues."""
         return self._timeline.paused
 
     @paused.setter

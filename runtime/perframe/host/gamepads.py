@@ -18,7 +18,7 @@ class GamepadState:
 
 
 def changes(before: Mapping[int, GamepadState], after: Mapping[int, GamepadState]) -> Iterator[Event]:
-    """The events that lead from the gamepads as they were to those that there are."""
+    """The events between the earlier and the current state of the gamepads."""
     for number in before.keys() - after.keys():
         yield GamepadEvent(number, False, before[number].name)
     for number, state in after.items():

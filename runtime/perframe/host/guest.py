@@ -63,7 +63,7 @@ class GuestSurface:
         if self._ask() != self._handle:
             raise BackendError(
                 "the GL context to which this app is attached is not current: call loop_once() where the window draws, "
-                "and attach a new app if the toolkit has made the window anew"
+                "and attach a new app if the toolkit has recreated the window"
             )
         self._detect()
 
@@ -90,7 +90,7 @@ class GuestSurface:
         self._get_integers(_DRAW_FRAMEBUFFER_BINDING, numbers)
         self._get_integers(_VIEWPORT, ctypes.byref(numbers, ctypes.sizeof(ctypes.c_int)))
         name, x, y, width, height = numbers
-        area = Area(name, x, y, max(1, width), max(1, height))  # a minimised window has no pixels
+        area = Area(name, x, y, max(1, width), max(1, height))  # a minimized window has no pixels
         if area != self._area:
             self._area, self.size = area, (area.width, area.height)
             with self._blit.kept():  # moderngl binds what it looks at

@@ -108,7 +108,7 @@ Event = (
 
 @dataclass
 class Gamepad:
-    """A gamepad as it is in this frame."""
+    """The state of a gamepad in this frame."""
 
     name: str = ""
     axes: dict[str, float] = field(default_factory=dict)
@@ -121,7 +121,7 @@ class Gamepad:
 
 @dataclass
 class Input:
-    """The keys, the mouse and the gamepads as they are in this frame."""
+    """The state of keys, mouse and gamepads in this frame."""
 
     keys: set[str] = field(default_factory=set)
     """Keys that are down."""

@@ -19,7 +19,7 @@ Pixels = np.ndarray[Any, np.dtype[np.uint8]]
 
 
 def fit(pixels: np.ndarray[Any, Any], size: tuple[int, int]) -> Pixels:
-    """Stretch an H×W×3 or H×W×4 uint8 picture to `size` by nearest pixels, and return its colours as H×W×3.
+    """Stretch an H×W×3 or H×W×4 uint8 picture to `size` by nearest pixels, and return its colors as H×W×3.
 
     Raises InputError for any other array.
     """
@@ -70,7 +70,7 @@ def draw(ctx: moderngl.Context, framebuffer: moderngl.Framebuffer, pixels: Pixel
 
 
 def read_screen(ctx: moderngl.Context, screen: moderngl.Framebuffer, size: tuple[int, int]) -> Pixels:
-    """Return a window's colours, top row first. Waits for the GPU.
+    """Return a window's colors, top row first. Waits for the GPU.
 
     They are read from a copy, because moderngl reads a window's own framebuffer at the size that it had first.
     """
@@ -97,7 +97,7 @@ def _bound(ctx: moderngl.Context, framebuffer: moderngl.Framebuffer) -> Iterator
 
 
 def read(framebuffer: moderngl.Framebuffer) -> Pixels:
-    """Return a framebuffer's colours, top row first. Waits for the GPU."""
+    """Return a framebuffer's colors, top row first. Waits for the GPU."""
     width, height = framebuffer.size
     rows = np.frombuffer(framebuffer.read(components=3, alignment=1), np.uint8).reshape(height, width, 3)
     return np.ascontiguousarray(rows[::-1])

@@ -40,7 +40,7 @@ class ProgressBar(Script):
     """A script that draws a bar along the bottom of the surface while a worker's kernels are compiled. In a window the
     app does that itself.
 
-    It draws nothing as soon as they are, and begins again where new ones are needed. `text` stands on the bar.
+    It draws nothing once they are compiled, and begins again when new ones are needed. `text` stands on the bar.
     """
 
     is_overlay = True

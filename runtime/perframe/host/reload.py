@@ -25,9 +25,9 @@ _Definition = (ast.ClassDef, *_Function)
 
 
 class Reloader:
-    """Loads the files of an app's scripts anew when they change, and calls the functions that watch a file.
+    """Reloads the files of an app's scripts when they change, and calls the functions that watch a file.
 
-    An error is shown until the file is mended; the code that there was goes on.
+    An error is shown until the file is fixed; the old code keeps running.
     """
 
     def __init__(self, scripts: ScriptList, failures: Failures) -> None:
@@ -43,7 +43,7 @@ class Reloader:
         module = sys.modules.get(code.__module__)
         file = getattr(module, "__file__", None)
         if module is None or file is None or "<locals>" in code.__qualname__:
-            log.warning("%s is not loaded anew when it changes: it must stand at the top of a file", name_of(script))
+            log.warning("%s is not reloaded when it changes: it must stand at the top of a file", name_of(script))
             return
         path = Path(file).resolve()
         if path in self._modules:
@@ -51,9 +51,7 @@ class Reloader:
         try:
             self._texts[path] = _source(path)
         except (OSError, SyntaxError, UnicodeDecodeError) as error:
-            log.warning(
-                "%s is not loaded anew when it changes: %s cannot be read: %s", name_of(script), path.name, error
-            )
+            log.warning("%s is not reloaded when it changes: %s cannot be read: %s", name_of(script), path.name, error)
             return
         self._modules[path] = module
         self._watcher.add(path)
@@ -81,7 +79,7 @@ class Reloader:
                 self._failures.add(path.name, error, stays=True)
             else:
                 self._failures.forget(path.name)
-                log.info("%s is loaded anew", path)
+                log.info("%s is reloaded", path)
 
     def release(self) -> None:
         """Stop watching."""
@@ -172,7 +170,7 @@ def _is_declarative(statement: ast.stmt) -> bool:
 
 
 def _targets(statement: ast.stmt) -> set[str]:
-    """The classes and variables that a statement sets. Functions are looked up anew when they are called."""
+    """The classes and variables that a statement sets. Functions are looked up again when they are called."""
     if isinstance(statement, ast.ClassDef):
         return {statement.name}
     names = (node for node in ast.walk(statement) if isinstance(node, ast.Name))
@@ -202,5 +200,5 @@ def _find(module: ModuleType, qualname: str) -> Any:
     for name in qualname.split("."):
         found = getattr(found, name, None)
     if found is None:
-        raise InputError(f"the file has no {qualname} any more, and the script runs on as it was")
+        raise InputError(f"the file has no {qualname} any more; the script keeps its old code")
     return found

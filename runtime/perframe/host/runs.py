@@ -19,8 +19,8 @@ class RunsInSlices(Protocol):
     """A worker, as the host sees it."""
 
     def schedule_iterable(self, /, *inputs: Any, budget_ms: float, **named: Any) -> Iterator[float]:
-        """Take the inputs, and return the steps of a run. The run begins at the first, advances by so many milliseconds
-        at each, and yields what they were.
+        """Take the inputs, and return the steps of a run. The run begins at the first, advances by the given
+        milliseconds at each, and yields the time used.
         """
 
 
@@ -79,7 +79,7 @@ class Run(Task[Any]):
 
     def take_inputs(self) -> None:
         """Let the worker take the inputs now: the run may begin in a later frame, when the caller has filled its arrays
-        anew. If it refuses them, the run fails when it begins.
+        again. If it refuses them, the run fails when it begins.
         """
         inputs, self._inputs = self._inputs, None
         budget_ms = math.inf if FrameState.waits else self.budget_ms
@@ -119,7 +119,7 @@ class RunList:
     """The runs of all workers. A worker has one run at a time; `policy` says what happens to a run that is asked for
     meanwhile: the newest one waits and replaces an older one that waits, all wait in a queue, or it is skipped.
 
-    `fails` is called with a run's name and its error, and tells whether the loop goes on nevertheless.
+    `fails` is called with a run's name and its error, and returns whether the loop continues.
     """
 
     def __init__(self, fails: Callable[[str, Exception], bool]) -> None:
@@ -130,7 +130,7 @@ class RunList:
         return iter(tuple(self._runs))
 
     def add(self, run: Run, policy: Policy) -> None:
-        """Add a run. Runs that it replaces, or the run itself if it is skipped, are cancelled."""
+        """Add a run. Runs that it replaces, or the run itself if it is skipped, are canceled."""
         if policy not in get_args(Policy):
             raise InputError(f"policy is one of {', '.join(get_args(Policy))}, and got {policy!r}")
         others = [other for other in self._runs if other.worker is run.worker and not other.done]

@@ -24,7 +24,7 @@ Hook = Coroutine[Any, Any, object] | None
 class Script:
     """A participant in a frame loop. Override the hooks that you need; `self.app` is set before they run.
 
-    Every hook but `destroy` may be `async def`: it runs at once up to its first `await`, and then goes on once a frame,
+    Every hook but `destroy` may be `async def`: it runs at once up to its first `await`, then continues once a frame,
     together with the coroutines. An async per-frame hook is not called again before it has ended; an async `on_event`
     runs once for each event. The loop does not wait for an async `start`: `update` runs meanwhile.
     """
@@ -32,7 +32,7 @@ class Script:
     app: App
     enabled: bool = True
     """Whether the hooks are called, except `awake` and `destroy`. A script that is not enabled starts when it is. Its
-    tasks go on."""
+    tasks continue."""
     is_overlay: bool = False
     """Whether `render` runs after that of the other scripts, whatever the order in which they were added."""
 
@@ -58,7 +58,7 @@ class Script:
         """Called for each event, before the frame's updates."""
 
     def destroy(self) -> None:
-        """Called once, when the script is removed or the app is released. The script's tasks are cancelled before."""
+        """Called once, when the script is removed or the app is released. The script's tasks are canceled before."""
 
 
 class FunctionScript(Script):
@@ -87,8 +87,8 @@ class FunctionScript(Script):
 class ScriptList:
     """The scripts of an app, called in the order in which they were added. Any hook may add and remove scripts.
 
-    `fails` is called with a hook's name and its error, and tells whether the loop goes on nevertheless. A script whose
-    `start` has failed is disabled.
+    `fails` is called with a hook's name and its error, and returns whether the loop continues. A script whose `start`
+    has failed is disabled.
     """
 
     def __init__(

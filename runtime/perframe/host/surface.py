@@ -68,7 +68,7 @@ class Surface(Protocol):
         ...
 
     def swap(self) -> None:
-        """Show the picture. Waits for the display if the surface is synchronised with it."""
+        """Show the picture. Waits for the display if the surface is synchronized with it."""
         ...
 
     def release(self) -> None:
@@ -95,7 +95,7 @@ def check_surface(surface: Surface) -> Surface:
     ]
     if missing or isinstance(surface, type):
         raise InputError(
-            f"{surface!r} is no surface (see perframe.host.Surface): it lacks {', '.join(missing) or 'self'}"
+            f"{surface!r} is not a surface (see perframe.host.Surface): it lacks {', '.join(missing) or 'self'}"
         )
     return surface
 

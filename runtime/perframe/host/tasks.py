@@ -29,7 +29,7 @@ class Task(ABC, Generic[T]):
 
     @property
     def done(self) -> bool:
-        """Whether the task has finished, failed or been cancelled. Never blocks."""
+        """Whether the task has finished, failed or been canceled. Never blocks."""
         return self._state != "pending"
 
     @property
@@ -38,13 +38,13 @@ class Task(ABC, Generic[T]):
         return self._state == "failed"
 
     def result(self) -> T:
-        """Return the task's result. Raises the task's own error, ClosedError if it was cancelled, and PerframeError if
+        """Return the task's result. Raises the task's own error, ClosedError if it was canceled, and PerframeError if
         it is not done.
         """
         if self._state == "pending":
             raise PerframeError(f"{self.name} is not done: poll .done, or await it")
         if self._state == "cancelled":
-            raise ClosedError(f"{self.name} was cancelled")
+            raise ClosedError(f"{self.name} was canceled")
         if self._state == "failed":
             raise cast(BaseException, self._outcome)
         return cast(T, self._outcome)
@@ -89,13 +89,13 @@ class Task(ABC, Generic[T]):
         """Do one frame's worth of the work, and call `_finish` after the last."""
 
     def _close(self) -> None:
-        """Release whatever a cancelled task holds."""
+        """Release whatever a canceled task holds."""
 
 
 class TaskList(Generic[AnyTask]):
     """Tasks that the loop steps once a frame, in the order in which they were added.
 
-    `fails` is called with a task's name and its error, and tells whether the loop goes on nevertheless.
+    `fails` is called with a task's name and its error, and returns whether the loop continues.
     """
 
     def __init__(self, fails: Callable[[str, Exception], bool]) -> None:

@@ -90,7 +90,7 @@ class Window:
 
     @property
     def size(self) -> tuple[int, int]:
-        """Width and height of the framebuffer in pixels. A minimised window keeps its last size."""
+        """Width and height of the framebuffer in pixels. A minimized window keeps its last size."""
         return self._size
 
     @property
@@ -116,7 +116,7 @@ class Window:
 
     @property
     def fullscreen(self) -> bool:
-        """Whether the window fills a screen; it keeps its context and all that is in it."""
+        """Whether the window fills a screen; it keeps its context and everything in it."""
         return self._windowed is not None
 
     @fullscreen.setter
@@ -177,7 +177,7 @@ class Window:
         self._shown = True
 
     def release(self) -> None:
-        """Close the window. glfw stays initialised, because the application may have windows of its own."""
+        """Close the window. glfw stays initialized, because the application may have other windows."""
         if self._released:
             return
         self._released = True
@@ -214,7 +214,7 @@ class Window:
         self._events.append(ScrollEvent((right, up)))
 
     def _on_resize(self, _handle: Any, width: int, height: int) -> None:
-        if width and height and (width, height) != self._size:  # glfw reports 0×0 for a minimised window
+        if width and height and (width, height) != self._size:  # glfw reports 0×0 for a minimized window
             self._size = (width, height)
             self._events.append(ResizeEvent(self._size))
 
@@ -295,7 +295,7 @@ def _create_window(size: tuple[int, int], title: str) -> Any:
 
 
 def _monitor_below(window: tuple[int, int, int, int]) -> Any:
-    """The monitor on which the window's centre lies, or the first one."""
+    """The monitor on which the window's center lies, or the first one."""
     x, y = window[0] + window[2] // 2, window[1] + window[3] // 2
     monitors = glfw.get_monitors()
     if not monitors:

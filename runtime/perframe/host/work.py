@@ -35,7 +35,7 @@ class TaskControls(ABC):
 
     @abstractmethod
     def _goes_on(self, where: str, error: Exception, stays: bool = False) -> bool:
-        """Report an error, and return whether the loop goes on."""
+        """Report an error, and return whether the loop continues."""
 
     @abstractmethod
     def _require_open(self) -> None:
@@ -46,9 +46,9 @@ class TaskControls(ABC):
     ) -> Task[T]:
         """Run a coroutine in the loop: at once up to its first `await`, from then on once a frame.
 
-        The coroutine may await what asyncio offers (`sleep`, `create_task`, `gather`, `wait_for`, `to_thread`): an
-        event loop of the app goes on in each frame, without waiting. It is cancelled when `owner` is removed or the app
-        is released. If it fails, `name` says where. The default is the coroutine's own name.
+        The coroutine may await asyncio's functions (`sleep`, `create_task`, `gather`, `wait_for`, `to_thread`): the
+        app's event loop runs in each frame, without waiting. It is canceled when `owner` is removed or the app is
+        released. If it fails, `name` says where. The default is the coroutine's own name.
         """
         self._require_open()
         task = CoroutineTask(coroutine, self._timeline, self._asyncio, name, owner)
@@ -105,12 +105,12 @@ class TaskControls(ABC):
 
         `inputs` is what `worker.schedule` takes: an array or tensor, a dict by name, or a tuple by position. Arrays are
         copied in this call. A tensor is read during the run: do not overwrite it before the run is done. Layers advance
-        within the milliseconds as they are measured, and a layer that does not fit is divided.
+        within the milliseconds by measured costs, and a layer that does not fit is divided.
 
-        A worker has one run at a time. If another is asked for meanwhile, `policy` decides: "newest" lets it wait in
-        place of a run that waits already, "queue" lets all wait, "skip" drops it. A run that is dropped, or that is not
-        done `deadline_ms` after it was asked for, is cancelled. If the app has a `budget_ms`, workers of a higher
-        `priority` advance first, and others wait for a frame in which enough is left.
+        A worker has one run at a time. If another is asked for meanwhile, `policy` decides: "newest" lets it replace a
+        waiting run, "queue" lets all wait, "skip" drops it. A run that is dropped, or that is not done `deadline_ms`
+        after it was asked for, is canceled. If the app has a `budget_ms`, workers of a higher `priority` advance first,
+        and others wait for a frame in which enough is left.
 
         The returned run knows the frame in which it was asked for and the `source` that you give it, so that a result
         is drawn over the picture to which it belongs. `on_done` is called with the run when it is done. `owner` is as
@@ -129,14 +129,14 @@ class TaskControls(ABC):
         return sum(task.budget_ms for task in self._schedules) + shared
 
     def _receive(self) -> None:
-        """Let readbacks, what asyncio has, and coroutines go on: before the updates of a frame."""
+        """Let readbacks, what asyncio has, and coroutines continue: before the updates of a frame."""
         self._readbacks.step()
         if self._event_loop is not None:
             self._event_loop.advance()
         self._coroutines.step()
 
     def _spend(self) -> None:
-        """Let schedules and runs go on within their milliseconds: after the updates of a frame."""
+        """Let schedules and runs continue within their milliseconds: after the updates of a frame."""
         self._schedules.step()
         self._runs.step(self.budget_ms)
 

@@ -131,5 +131,5 @@ def _number(entries: Mapping[str, str], key: str, where: str) -> int | None:
     if text is None:
         return None
     if not (text.isascii() and text.isdigit() and len(text) < 20):
-        raise ModelError(f"{where}: {key!r} of its external data must be a whole number from 0, and is {text[:80]!r}")
+        raise ModelError(f"{where}: {key!r} of its external data must be an integer from 0, and is {text[:80]!r}")
     return int(text)

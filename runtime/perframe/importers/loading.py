@@ -30,16 +30,14 @@ def load(
     name of a model that ships with perframe, such as "painter", stands for its file: `perframe models` lists them.
 
     `dims` fixes named dims to sizes. `outputs` chooses the outputs by name, from all values that layers make; layers
-    that they do not need are dropped. `optimize=False` leaves the layers as they are in the file, on each
-    backend (docs/optimizer.md says what remains), and `stop_after` lets only so many passes change the model, to find
-    one that is at fault. `narrow_doubles=True`
-    computes in float32 what the file computes in float64, which no GPU backend has kernels for; inputs and outputs keep
-    their types, and a number beyond float32's range becomes infinite. `progress(what, done)` is called on the way, with
-    the present step and the fraction of it that is done. Weights in other files are read from the model's
-    own folder only, so the model must be given by its path. `key`, a pass phrase or 32 bytes, decrypts a file of
-    `perframe.save`. Raises ModelError for anything that is wrong with a file.
-    MissingFileError, a FileNotFoundError too, says that there is no such file, and UnsupportedOperatorError lists every
-    node that cannot be imported.
+    that they do not need are dropped. `optimize=False` keeps the layers of the file, on each backend (docs/optimizer.md
+    lists exceptions). `stop_after` allows that many changes by passes, to find one that is at fault.
+    `narrow_doubles=True` computes in float32 what the file computes in float64, which no GPU backend has kernels for;
+    inputs and outputs keep their types, and a number beyond float32's range becomes infinite. `progress(what, done)` is
+    called during loading, with the current step and the fraction of it that is done. Weights in other files are read
+    from the model's own folder only, so the model must be given by its path. `key`, a passphrase or 32 bytes, decrypts
+    a file of `perframe.save`. Raises ModelError for anything that is wrong with a file. MissingFileError, which is a
+    FileNotFoundError too, reports a missing file. UnsupportedOperatorError lists every node that cannot be imported.
     """
     from perframe.passes.prepared import freeze
 
@@ -64,7 +62,7 @@ def load(
             _keep_as_filed(model)
         freeze(model)
     except RecursionError:
-        raise ModelError("the model's graphs and functions lie too deep within each other") from None
+        raise ModelError("the model's graphs and functions are nested too deeply") from None
     return model
 
 

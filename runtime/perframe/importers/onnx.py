@@ -163,7 +163,7 @@ class Importer:
             del node.attributes[attribute]
             name = f"{self.name}, {attribute} of {node.name!r}"
             if len(self._open) >= MAX_DEPTH:
-                raise ModelError(f"{self.name}: graphs and calls lie more than {MAX_DEPTH} deep within each other")
+                raise ModelError(f"{self.name}: graphs and calls are nested more than {MAX_DEPTH} deep")
             try:
                 bodies[attribute] = body = self._body(node, graph, name, captures)
                 deep = len(self._open) >= MAX_TWICE

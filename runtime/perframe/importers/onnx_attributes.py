@@ -67,5 +67,5 @@ def odd_attribute(op: str, domain: str, attributes: Mapping[str, Any]) -> str:
     """Return a sentence about the first attribute of a node with a value that is not allowed; "" if there is none."""
     for name, kind in _kinds(full_name(op, domain)).items():
         if name in attributes and not kind.accepts(attributes[name]):
-            return f"its attribute {name} is {kind.one}, and not {attributes[name]!r:.200}"
+            return f"its attribute {name} is {kind.one}, not {attributes[name]!r:.200}"
     return ""

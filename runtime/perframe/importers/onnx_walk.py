@@ -34,7 +34,7 @@ class Contents:
             self.graphs += level
             level = [inner for graph in level for inner in self._add(graph.node)]
         if level:
-            raise ModelError(f"graphs lie more than {MAX_DEPTH} deep within each other: no exporter writes this")
+            raise ModelError(f"graphs are nested more than {MAX_DEPTH} deep: no exporter writes this")
 
     def _add(self, nodes: Iterable[onnx.NodeProto]) -> list[onnx.GraphProto]:
         """Add nodes, and return the graphs that they hold."""

@@ -15,6 +15,20 @@ from perframe.tensor import DataType
 
 Dtypes = Callable[[Layer], frozenset[DataType]]
 _NAMES = {DataType.FLOAT32: "float", DataType.FLOAT64: "double"}  # all other names are the same in ONNX
+# names of sets of dtypes, the largest first; ONNX calls float32 "float" and float64 "double"
+_FLOATS = ("bfloat16", "double", "float", "float16")
+_GPU_INTEGERS = ("int16", "int32", "int64", "int8", "uint16", "uint8")
+_FLOAT8 = ("float8e4m3fn", "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz")
+_SMALL_INTEGERS = ("int2", "int4", "uint2", "uint4")
+_SETS = {
+    "all": ("bool", "complex128", "complex64", *_FLOATS, *_GPU_INTEGERS, "uint32", "uint64", "string"),
+    "floats": _FLOATS,
+    "integers": (*_GPU_INTEGERS, "uint32", "uint64"),
+    "GPU integers": _GPU_INTEGERS,
+    "small floats": (*_FLOAT8, "float4e2m1", "float8e8m0"),
+    "float8": _FLOAT8,
+    "small integers": _SMALL_INTEGERS,
+}
 
 
 @dataclass(frozen=True)
@@ -37,9 +51,13 @@ class Operator:
     def row(self) -> tuple[str, ...]:
         """Its row of the table."""
         opsets = ", ".join(map(str, self.opsets))
-        gpu = ", ".join(self.gpu) or {"layer": "on the CPU", "missing": ""}.get(self.how, "by its parts")
-        gpu = "while planning" if self.planned else gpu
-        return self.name, opsets, self.how, self.family, ", ".join(self.cpu), gpu
+        return self.name, opsets, self.how, self.family, ", ".join(self.cpu), self.where(", ".join(self.gpu))
+
+    def where(self, dtypes: str) -> str:
+        """Where a GPU backend runs it: `dtypes`, or the reason why there are none."""
+        if self.planned:
+            return "while planning"
+        return dtypes or {"layer": "on the CPU", "missing": ""}.get(self.how, "by its parts")
 
 
 HEADERS = ("operator", "opsets", "how", "family", "CPU dtypes", "GPU dtypes, both backends")
@@ -78,17 +96,46 @@ def _types(schema: onnx.defs.OpSchema) -> set[str]:
     return {kind.removeprefix("tensor(").removesuffix(")") for kind in found}
 
 
+def _short(dtypes: tuple[str, ...]) -> str:
+    """Dtypes in words, with the names of sets in place of their members."""
+    left, said = set(dtypes), []
+    for name, members in _SETS.items():
+        if left.issuperset(members):
+            said.append(name)
+            left.difference_update(members)
+    return ", ".join([*said, *sorted(left)])
+
+
 def markdown(rows: list[Operator]) -> str:
-    """Return the table of docs/operators.md."""
+    """Return the page docs/operators.md: operators with the same dtypes share a row."""
     have = sum(row.how != "missing" for row in rows)
     lines = [
         "# Operators",
         "",
-        f"perframe has {have} of the {len(rows)} operators of ai.onnx up to opset {onnx.defs.onnx_opset_version()},",
-        "in every opset listed. This table is made by `perframe operators --markdown`. A layer whose dtypes a GPU",
-        "does not hold runs on the CPU between two transfers, which is reported.",
+        f"perframe supports {have} of the {len(rows)} operators of ai.onnx, in every opset up to",
+        f"{onnx.defs.onnx_opset_version()}. `perframe operators NAME` shows one of them, with its opsets and its",
+        "family of kernels. A layer with a dtype that the GPU lacks runs on the CPU between two transfers, and the log",
+        "names it.",
         "",
-        "| " + " | ".join(HEADERS) + " |",
-        "|" + "---|" * len(HEADERS),
+        "| GPU column | meaning |",
+        "|---|---|",
+        "| dtypes | `gpu_compute` and `gpu_pixel` run the layer with these dtypes |",
+        "| by its parts | the operator becomes other layers when a model is loaded |",
+        "| while planning | computed from shapes before a frame runs |",
+        "| on the CPU | runs between two transfers on every backend |",
+        "",
+        "Dtypes are those of the first input, in ONNX's names: `float` is float32, `double` is float64. int64 values",
+        "are int32 on a GPU; a layer whose values might not fit runs on the CPU.",
+        "",
+        "| set | dtypes |",
+        "|---|---|",
+        *(f"| {name} | {', '.join(sorted(members))} |" for name, members in _SETS.items()),
+        "",
+        "| operators | CPU dtypes | GPU dtypes |",
+        "|---|---|---|",
     ]
-    return "\n".join([*lines, *("| " + " | ".join(row.row) + " |" for row in rows), ""])
+    shared: dict[tuple[str, ...], list[str]] = {}
+    for row in rows:
+        shared.setdefault((_short(row.cpu), row.where(_short(row.gpu))), []).append(row.name)
+    groups = sorted(shared.items(), key=lambda group: -len(group[1]))
+    return "\n".join([*lines, *(f"| {', '.join(names)} | {' | '.join(key)} |" for key, names in groups), ""])

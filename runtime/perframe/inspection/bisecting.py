@@ -18,7 +18,7 @@ SHOWN = 4  # of the layers that a pass made
 
 
 class Loading(Protocol):
-    """Loads a model with so many runs of passes, or with none."""
+    """Loads a model with a number of runs of passes, or with none."""
 
     def __call__(self, *, optimize: bool = True, stop_after: int | None = None) -> Model:
         """Load it."""

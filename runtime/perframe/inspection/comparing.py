@@ -61,9 +61,9 @@ def compare(
 
     `against` is another model, or anything that `load` takes, or "onnxruntime", or the model before its passes, or
     arrays by the names of values. Then all values that both have by name are compared, in run order, as
-    ValueComparison. The outputs come from a run as it is without a comparison, with all that a backend fuses.
-    `is_origin` marks the layers where an error begins. Raises InputError if there is no value to compare, and
-    MissingExtraError without onnxruntime.
+    ValueComparison. The outputs come from an ordinary run, with everything that a backend fuses. `is_origin` marks the
+    layers where an error begins. Raises InputError if there is no value to compare, and MissingExtraError without
+    onnxruntime.
 
     `weights` and `activations` are those of a Worker. With "float16" for one of them and without `against`, all values
     are compared with those of a run in float32 on the same backend.
@@ -169,7 +169,7 @@ def compared_values(
         inherited = max((errors.get(name, 0.0) for name in layer.inputs), default=0.0)
         for name in layer.outputs:
             if name not in found or name not in wanted or found[name].shape != wanted[name].shape:
-                errors[name] = inherited  # unknown: what came in goes on
+                errors[name] = inherited  # unknown: what came in continues
                 continue
             one, other = found[name], wanted[name]
             if one.dtype != other.dtype and one.dtype.kind == other.dtype.kind:

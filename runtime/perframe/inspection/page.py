@@ -1,6 +1,6 @@
 """One self-contained page of HTML that draws a model as a graph. It loads nothing from elsewhere.
 
-The layout is dagre's (https://github.com/dagrejs/dagre, MIT licence), which `page/` holds.
+The layout is dagre's (https://github.com/dagrejs/dagre, MIT license), which `page/` holds.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SCRIPTS = ("graph.js", "layout.js", "colours.js", "pane.js", "panel.js", "page.j
 
 @dataclass(frozen=True)
 class Mark:
-    """A number for each of some layers, by the layer's name, that may colour the graph. `unit` is "s" for seconds."""
+    """A number for each of some layers, by the layer's name, that may color the graph. `unit` is "s" for seconds."""
 
     layers: Mapping[str, float]
     unit: str = ""
@@ -41,10 +41,10 @@ def write_page(
     dims: Mapping[str, int] | None = None,
     title: str = "",
 ) -> None:
-    """Write a page of a model, and of what it was before the passes if `as_filed` is given.
+    """Write a page of a model, beside the model before the passes if `as_filed` is given.
 
-    Open dims count as 1 in costs, unless `dims` has them. The first of `marks` colours the graph when it opens. Raises
-    ModelError if the file cannot be written; a file of that name stays as it is then.
+    Open dims count as 1 in costs, unless `dims` has them. The first of `marks` colors the graph when it opens. Raises
+    ModelError if the file cannot be written; a file of that name is then unchanged.
     """
     write({Path(path): [page_text(model, as_filed, marks, dims, title).encode()]})
 

@@ -18,7 +18,7 @@ CPU, GPUS = str(BackendType.CPU), (str(BackendType.GPU_COMPUTE), str(BackendType
 def placements(layer: Layer, specs: Mapping[str, PartialTensor]) -> dict[str, str]:
     """For each backend the reason why the layer runs elsewhere; "" if it runs there.
 
-    A reason that begins with HOST is no fallback: on every backend the layer belongs on the host.
+    A reason that begins with HOST does not count as a fallback: on every backend the layer belongs on the host.
     """
     if layer.on_host:
         return {CPU: "", **dict.fromkeys(GPUS, f"{HOST}shape arithmetic")}

@@ -47,7 +47,7 @@ def _packed(x: PartialTensor, heads: int, name: str) -> tuple[Dim, Dim, Dim]:
     if x.shape is None:
         return None, None, None
     if len(x.shape) != 3:
-        raise InferenceError(f"{name} is {x}, and not of shape (batch, tokens, heads * size)")
+        raise InferenceError(f"{name} is {x}, not of shape (batch, tokens, heads * size)")
     batch, tokens, width = x.shape
     if isinstance(width, int) and width % heads:
         raise InferenceError(f"{name} is {x}, and {width} is not a multiple of {heads} heads")

@@ -48,7 +48,7 @@ class Kind:
 
 ANYTHING = Kind(lambda value: True, "anything", "anything")
 _KINDS: dict[Any, Kind] = {
-    int: Kind(lambda value: isinstance(value, (int, np.integer)), "a whole number", "whole numbers"),
+    int: Kind(lambda value: isinstance(value, (int, np.integer)), "an integer", "integers"),
     float: Kind(lambda value: isinstance(value, (int, float, np.number)), "a number", "numbers"),
     str: Kind(lambda value: type(value) is str, "a text", "texts"),
     DataType: Kind(lambda value: isinstance(value, DataType), "a dtype", "dtypes"),

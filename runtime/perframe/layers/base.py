@@ -133,7 +133,7 @@ class Declaration:
         return function
 
     def compute(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Declare the values, in place of a family: `function(inputs, outputs, **attributes)` returns a list of arrays.
+        """Declare the values, instead of a family: `function(inputs, outputs, **attributes)` returns a list of arrays.
 
         `inputs` are arrays, None where one is absent. `outputs` have the shapes and dtypes that the arrays are to have.
         """
@@ -165,7 +165,7 @@ class Declaration:
         """
         kind = self.kinds[name]
         if not kind.accepts(value):
-            raise InferenceError(f"the attribute {name} of {self.name} is {kind.one}, and not {value!r:.200}")
+            raise InferenceError(f"the attribute {name} of {self.name} is {kind.one}, not {value!r:.200}")
         if type(value) in _FIXED and not (type(value) in (tuple, str) and len(value) > MAX_LENGTH):
             if len(self._accepted) >= MAX_ACCEPTED:
                 self._accepted.clear()

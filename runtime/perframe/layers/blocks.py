@@ -51,7 +51,7 @@ class Shuffle(Blocks):
 
 
 def blocks_of(channels: int) -> int:
-    """The number of blocks for so many channels."""
+    """The number of blocks for `channels` channels."""
     return -(-channels // BLOCK)
 
 
@@ -67,7 +67,7 @@ def unblocked(shape: Sequence[Dim], channels: Dim) -> tuple[Dim, ...]:
 
 
 def check_blocked(x: PartialTensor, shape: DynamicTensorShape, channels: Dim) -> None:
-    """Raise InferenceError unless a value holds so many channels in blocks."""
+    """Raise InferenceError unless a value holds `channels` channels in blocks."""
     blocks = blocks_of(channels) if isinstance(channels, int) else shape[1]
     if len(shape) < 3 or not shape.may_be((shape[0], blocks, *shape[2:-1], BLOCK)):
         raise InferenceError(f"{x} does not hold {channels} channels in blocks of {BLOCK}")

@@ -23,7 +23,7 @@ _NAMEABLE = (DataType.INT64, DataType.INT32)  # these dtypes hold the size of an
 
 
 def listed(numbers: PartialTensor | None) -> tuple[Dim, ...] | None:
-    """Return the entries of a list of whole numbers, None for each unknown one; or None if its length is unknown."""
+    """Return the entries of a list of integers, None for each unknown one; or None if its length is unknown."""
     if numbers is None or numbers.elements is not None:
         return None if numbers is None else numbers.elements
     count = numbers.shape[0] if numbers.shape is not None and len(numbers.shape) == 1 else None

@@ -58,7 +58,7 @@ def _broadcast_strides(shape: Ints, target: Ints) -> Ints:
 def collapse(shape: Sequence[int], strides: Sequence[Ints]) -> tuple[Ints, tuple[Ints, ...]]:
     """Return shape and strides of the same elements in the same order, with as few dims as possible.
 
-    Dims of 1 are dropped, and neighbours are merged where all strides allow it.
+    Dims of 1 are dropped, and neighbors are merged where all strides allow it.
     """
     return _collapse(tuple(shape), tuple(map(tuple, strides)))
 
@@ -150,7 +150,7 @@ class Window:
 
     def within(self, size: Sequence[int]) -> Window:
         """Return an equal window without taps that lie beyond the input and its padding at every position. Exporters
-        write averages of whole pictures as windows of a thousand elements. Windows of a few elements stay as they are.
+        write averages of whole pictures as windows of a thousand elements. Windows of a few elements stay unchanged.
         """
         kernel = list(self.kernel)
         for axis, (dim, taps) in enumerate(zip(size, self.kernel, strict=True)):
@@ -162,7 +162,7 @@ class Window:
     def merged(self, size: Sequence[int], output: Sequence[int]) -> tuple[Window, Ints, Ints]:
         """Return an equal window over the same elements, its size and its output, with as few dims as possible.
 
-        Dims of one element are dropped, and neighbouring dims along which the window does not reach are merged.
+        Dims of one element are dropped, and neighboring dims along which the window does not reach are merged.
         """
         kept: list[list[int]] = []
         parts = (size, output, self.kernel, self.strides, self.dilations, self.begin, self.end)
@@ -198,7 +198,7 @@ class Window:
     def output_dim(self, dim: int | str | None) -> int | str | None:
         """Return the output's dim for a window over one dim.
 
-        An unknown or named dim stays as it is if the window keeps every size; otherwise the result is None.
+        An unknown or named dim stays unchanged if the window keeps every size; otherwise the result is None.
         """
         if isinstance(dim, int):
             return self.output((dim,))[0]

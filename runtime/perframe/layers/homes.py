@@ -19,7 +19,7 @@ def family_at(module: str, operator: str) -> str:
     """Return the family of a layer that a module declares: the stem of perframe's file, or "package.stem".
 
     The package is the module's own, without a folder `layers` at its end. A module outside of packages, such as a
-    script, has no files of its own: the operator stands for the stem.
+    script, has no separate files: the operator stands for the stem.
     """
     package, _, stem = module.rpartition(".")
     package = package.removesuffix(".layers")

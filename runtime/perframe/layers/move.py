@@ -49,7 +49,7 @@ def Reshape(x: PartialTensor, shape: PartialTensor, *, allowzero: Flag = 0) -> P
 
 
 def _quotient(dims: Sequence[Dim], others: Sequence[Dim]) -> Dim:
-    """Return the product of `dims` divided by the product of `others`; -1 if the quotient is not a whole number.
+    """Return the product of `dims` divided by the product of `others`; -1 if the quotient is not an integer.
 
     Dims that both have in common cancel first. So (n, 4, 3) as (n, -1) is (n, 12), for a batch of 0 too.
     """

@@ -1,4 +1,4 @@
-"""Normalisations along an axis, and over neighbouring channels."""
+"""Normalizations along an axis, and over neighboring channels."""
 
 from __future__ import annotations
 

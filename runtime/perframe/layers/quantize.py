@@ -1,4 +1,4 @@
-"""Quantisation: a small number q stands for x = (q - zero point) * scale, about.
+"""Quantization: a small number q stands for x = (q - zero point) * scale, about.
 
 A scale belongs to a tensor, to an index of an axis, or to a block of an axis.
 """

@@ -1,7 +1,7 @@
 """Layers that compute with quantized numbers directly. A number x stands for (x - zero point) * scale.
 
-The sums of a product are int32. With scales they become real numbers. With a zero point of the output they are
-quantized again: sums * (x_scale * w_scale), rounded to whole numbers with halves to even, plus the zero point, and
+The sums of a product are int32. With scales they become floats. With a zero point of the output they are
+quantized again: sums * (x_scale * w_scale), rounded to integers with halves to even, plus the zero point, and
 clamped. `w_scale`, if present, is the scale of the weights, times that of the output if the output is quantized too.
 """
 
@@ -21,7 +21,7 @@ from perframe.tensor.partial import PartialTensor
 
 @dataclass(frozen=True)
 class QuantizedProduct:
-    """A product of whole numbers. Results that are quantized again are clamped to `low` and `high`; None stands for the
+    """A product of integers. Results that are quantized again are clamped to `low` and `high`; None stands for the
     end of the dtype's range.
     """
 

@@ -204,7 +204,7 @@ def _recurrent(cell: _Cell) -> Declaration:
 RNN = _recurrent(_Cell("RNN", 1, ("tanh",)))
 GRU = _recurrent(_Cell("GRU", 3, ("sigmoid", "tanh"), own="linear_before_reset"))
 LSTM = _recurrent(_Cell("LSTM", 4, ("sigmoid", "tanh", "tanh"), states=2, inputs=8, own="input_forget"))
-# of bytes, in real numbers: adapters write it
+# of bytes, in floats: adapters write it
 QuantizedLSTM = _recurrent(
     _Cell("LSTM", 4, ("sigmoid", "tanh", "tanh"), 2, 8, "input_forget", operator="QuantizedLSTM", rounds_state=True)
 )

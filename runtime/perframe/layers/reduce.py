@@ -78,7 +78,7 @@ class Reduction:
         return math.prod(self.reduced)
 
     def of_entries(self, inputs: Sequence[PartialTensor | None], output: PartialTensor) -> Entries:
-        """Return the entries of plain sums, products and extremes of whole numbers; unknown for other reductions."""
+        """Return the entries of plain sums, products and extremes of integers; unknown for other reductions."""
         x, combine = inputs[0], _COMBINED.get(self.combine)
         assert x is not None and x.known is not None
         plain = self.prepare is identity and self.finish is keep and not x.dtype.is_float

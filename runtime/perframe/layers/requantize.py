@@ -1,6 +1,6 @@
-"""Quantised layers from bytes to bytes: sums and look-ups element by element, and averages.
+"""Quantized layers from bytes to bytes: sums and look-ups element by element, and averages.
 
-The bytes of a tensor stand for real numbers with one scale. Scales and zero points are attributes; `to` is the dtype
+The bytes of a tensor stand for floats with one scale. Scales and zero points are attributes; `to` is the dtype
 of the output.
 """
 

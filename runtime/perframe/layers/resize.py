@@ -140,7 +140,7 @@ def _scaled(dim: Dim, scale: float | None) -> Dim:
     if not isinstance(dim, int) or scale is None:
         return None
     times, part = float(scale), 1 / float(scale)
-    if times.is_integer():  # a product of whole numbers: a followed size stays followed
+    if times.is_integer():  # a product of integers: a followed size stays followed
         return dim * int(times)
     return dim // int(part) if part.is_integer() else math.floor(int(dim) * times)
 
@@ -178,7 +178,7 @@ def _coordinates(mode: str, size: int, output: int, scale: float, roi: tuple[flo
     if mode == "asymmetric":
         return at / scale
     if mode == "align_corners":
-        length = scale * size  # ONNX's own tests expect this, although it may not be a whole number
+        length = scale * size  # ONNX's own tests expect this, although it may not be an integer
         return at * (size - 1) / (length - 1) if length > 1 else np.zeros(output)
     if mode == "pytorch_half_pixel":
         return (at + 0.5) / scale - 0.5 if output > 1 else np.zeros(output)

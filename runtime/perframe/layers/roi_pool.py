@@ -38,7 +38,7 @@ def MaxRoiPool(
     if x.shape is not None and len(x.shape) != 4:
         raise InferenceError(f"regions are pooled from (batch, channels, height, width), not from {x}")
     if rois.shape is not None and not rois.shape.may_be((rois.shape[0] if rois.shape else None, 5)):
-        raise InferenceError(f"regions are rows of (picture, x1, y1, x2, y2), and not {rois}")
+        raise InferenceError(f"regions are rows of (picture, x1, y1, x2, y2), not {rois}")
     channels = None if x.shape is None else x.shape[1]
     return x.with_shape((None if rois.shape is None else rois.shape[0], channels, *pooled_shape))
 

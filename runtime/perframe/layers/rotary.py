@@ -21,7 +21,7 @@ class PairRotation:
     """Rows of `size` numbers, and tables with cosines and sines for each row.
 
     The rows have the coordinates `shape`; `cos_steps` and `sin_steps` are the strides of the tables along these. A
-    table has one number for each pair if `by_pair`, else one for each number of the row. The pairs are neighbours if
+    table has one number for each pair if `by_pair`, else one for each number of the row. The pairs are neighbors if
     `interleaved`, else a number of the first half and one of the second.
     """
 
@@ -48,7 +48,7 @@ def RotatePairs(x: PartialTensor, cos: PartialTensor, sin: PartialTensor, *, int
             continue
         size, width = x.shape[-1] if x.shape else 0, table.shape[-1] if table.shape else 0
         if isinstance(size, int) and (size % 2 or (isinstance(width, int) and width not in (size, size // 2))):
-            raise InferenceError(f"{x} is no row of pairs with a number of {table} for each pair, or for each number")
+            raise InferenceError(f"{x} is not a row of pairs with a number of {table} for each pair or number")
         if len(table.shape) > len(x.shape):
             raise InferenceError(f"angles of {table} do not broadcast to {x}")
         broadcast(DynamicTensorShape(table.shape[:-1]), DynamicTensorShape(x.shape[:-1]))  # raises

@@ -1,4 +1,4 @@
-"""Normalisations by mean and variance: of rows (layer), of channels (instance) and of groups of channels."""
+"""Normalizations by mean and variance: of rows (layer), of channels (instance) and of groups of channels."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def TreeEnsemble(
 ) -> PartialTensor:
     """Return rows of targets for rows of features."""
     if x.shape is not None and len(x.shape) != 2:
-        raise InferenceError(f"trees take rows of features, and not {x}")
+        raise InferenceError(f"trees take rows of features, not {x}")
     nodes, leaves = len(nodes_modes), len(leaf_weights)
     whole = {
         "nodes_featureids": nodes_featureids,

@@ -29,7 +29,7 @@ def trunc_div(a: Any, b: Any) -> Any:
 
 
 def power(a: Any, b: Any) -> Any:
-    """Raise a to the power of b. Of whole numbers, a negative power is rounded towards zero, as C does."""
+    """Raise a to the power of b. Of integers, a negative power is rounded towards zero, as C does."""
     if np.result_type(a, b).kind not in "iu":
         return np.power(a, b)
     inverse = np.where(np.asarray(a) == -1, 1 - 2 * (np.asarray(b) & 1), np.asarray(a) == 1)

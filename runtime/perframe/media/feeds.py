@@ -24,7 +24,7 @@ class Feed(ABC):
     name: str
     """What errors call it."""
     is_live = False
-    """Whether it goes on by itself, as a camera does, so that only its newest picture counts."""
+    """Whether it continues by itself, as a camera does, so that only its newest picture counts."""
     is_still = False
     """Whether it is one picture that stays."""
     rate = RATE
@@ -50,7 +50,7 @@ class Feed(ABC):
 
 
 class StillFeed(Feed):
-    """A picture file. Raises InputError if it cannot be read, PIL.UnidentifiedImageError if it is no picture."""
+    """A picture file. Raises InputError if it cannot be read, PIL.UnidentifiedImageError if it is not a picture."""
 
     is_still = True
     count = 1
@@ -106,7 +106,7 @@ class AnimationFeed(Feed):
 
 
 class FolderFeed(Feed):
-    """The picture files of a folder, `rate` a second. A file that is no picture, or has vanished, is an InputError."""
+    """The picture files of a folder, `rate` a second. A file that is not a picture, or is missing, is an InputError."""
 
     def __init__(self, folder: Path, enough: Size | None = None, rate: Fraction = RATE) -> None:
         self.name, self.rate, self._enough = f"the folder {str(folder)!r}", rate, enough
@@ -126,7 +126,7 @@ class FolderFeed(Feed):
             try:
                 pixels = read_picture(path, self._enough)
             except UnidentifiedImageError as error:
-                raise InputError(f"{str(path)!r} is no picture, although its name says so") from error
+                raise InputError(f"{str(path)!r} is not a picture, despite its name") from error
             yield Picture(pixels, index, float(index / self.rate))
 
 

@@ -1,4 +1,4 @@
-"""Frames of films and their pixels: colour matrices, pixel aspects, orientations and transparency."""
+"""Frames of films and their pixels: color matrices, pixel aspects, orientations and transparency."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SCALER_MATRICES = {1: 1, 4: 4, 5: 5, 6: 5, 7: 7, 9: 9, 10: 9}  # H.273 to swsca
 
 @dataclass(frozen=True, slots=True)
 class Colors:
-    """A film's colour tags, as H.273 numbers them."""
+    """A film's color tags, as H.273 numbers them."""
 
     matrix: int = UNSPECIFIED
     primaries: int = UNSPECIFIED
@@ -102,13 +102,13 @@ def yuv_frame(av: Any, pixels: Pixels, size: Size, colors: Colors) -> Any:
 
 
 def tag(target: Any, colors: Colors) -> None:
-    """Give a frame, or an encoder, its colour tags."""
+    """Give a frame, or an encoder, its color tags."""
     target.colorspace, target.color_range = colors.matrix, _LIMITED
     target.color_primaries, target.color_trc = colors.primaries, colors.transfer
 
 
 def pixel_aspect(stream: Any, turned: bool) -> Fraction:
-    """The width of a film's pixels by their height, as they are shown."""
+    """The width of a film's displayed pixels by their height."""
     aspect = Fraction(stream.sample_aspect_ratio or 1)
     if aspect <= 0:
         return Fraction(1)

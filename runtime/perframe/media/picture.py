@@ -32,13 +32,13 @@ class Picture:
     """A picture, its place among the pictures of its source, and its time."""
 
     pixels: Pixels
-    """H x W x 3 of uint8, the picture's top row first, its colours as they are shown (sRGB)."""
+    """H x W x 3 of uint8, the picture's top row first, in displayed colors (sRGB)."""
     index: int
     """0 for the first picture."""
     time: float
     """Seconds from the beginning of the source."""
     aspect: Fraction = Fraction(1)
-    """A pixel's width by its height, as it is to be shown. Those of some films are not square."""
+    """A displayed pixel's width by its height. Some films have pixels that are not square."""
 
 
 def expanded(path: str | os.PathLike[str]) -> Path:
@@ -57,7 +57,8 @@ def covering(size: Size, enough: Size | None) -> Size:
 def open_picture(path: Path) -> Iterator[Any]:
     """A picture file as a Pillow image, of one of the formats that the pages name.
 
-    Raises InputError if it cannot be read, also within the block, and PIL.UnidentifiedImageError if it is no picture.
+    Raises InputError if it cannot be read, also within the block, and PIL.UnidentifiedImageError if it is not a
+    picture.
     """
     from PIL import Image, UnidentifiedImageError
 
@@ -94,13 +95,13 @@ def pixels_of(image: Any, enough: Size | None = None) -> Pixels:
 
 
 def upright_of(image: Any) -> Any:
-    """A Pillow image as it is shown, of 8 bits a channel: turned and mirrored as its file says."""
+    """A Pillow image with 8 bits a channel, turned and mirrored as its file says."""
     from PIL import Image, ImageOps
 
     upright = ImageOps.exif_transpose(image)
     if not upright.mode.startswith("I"):
         return upright
-    values = np.asarray(upright).astype(np.int64).clip(0, 0xFFFF)  # 16 bits of grey, which Pillow would clip to 8
+    values = np.asarray(upright).astype(np.int64).clip(0, 0xFFFF)  # 16 bits of gray, which Pillow would clip to 8
     grey = ((values * 255 + 0x7FFF) // 0xFFFF).astype(np.uint8)
     clear = upright.info.get("transparency")
     if clear is None:

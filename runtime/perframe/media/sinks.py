@@ -68,7 +68,7 @@ class FileSink(Sink):
         self._thread: Thread | None = None
 
     def write(self, picture: Picture | Pixels) -> None:
-        """Hand a picture to the thread. An array is copied: the caller may fill it anew. A Picture is handed over."""
+        """Hand a picture to the thread. An array is copied: the caller may refill it. A Picture is handed over."""
         if isinstance(picture, Picture):
             checked(picture.pixels, f"{self.name}, picture {picture.index}")
         else:
@@ -163,7 +163,7 @@ class FolderSink(FileSink):
     def __init__(self, path: str | Path, suffix: str = ".png") -> None:
         super().__init__(path)
         if suffix not in PICTURES:
-            raise InputError(f"{suffix!r} is none of {', '.join(PICTURES)}")
+            raise InputError(f"{suffix!r} is not one of {', '.join(PICTURES)}")
         self._suffix = suffix
 
     def _store(self, picture: Picture) -> None:
@@ -172,7 +172,7 @@ class FolderSink(FileSink):
 
 
 class WindowSink(Sink):
-    """A window that shows each picture as it comes. Use it on the main thread; an app is its own window."""
+    """A window that shows each picture on arrival. Use it on the main thread; an app is its own window."""
 
     def __init__(self, title: str = "perframe", size: tuple[int, int] = (1280, 720), vsync: bool = True) -> None:
         from perframe.host import open_surface

@@ -123,7 +123,7 @@ class Source:
 
     @property
     def rate(self) -> Fraction:
-        """Pictures a second; of something live about so many."""
+        """Pictures a second; approximate for live sources."""
         return self.feed.rate
 
     def picture_at(self, time: float, wait: bool = False) -> Picture | None:
@@ -222,9 +222,9 @@ def open_feed(
 ) -> Feed:
     """What `open_source` reads. With `one_size` a film whose size changes keeps its first. Raises as it does."""
     if not isinstance(name, (str, os.PathLike)):
-        raise InputError(f"a source is {_KINDS}, by its name or path, and not {name!r}")
+        raise InputError(f"a source is {_KINDS}, by its name or path, not {name!r}")
     if enough is not None and not _is_size(enough):
-        raise InputError(f"enough is width and height in whole pixels, as enough=(640, 360), and not {enough!r}")
+        raise InputError(f"enough is width and height in whole pixels, as enough=(640, 360), not {enough!r}")
     kind, _, rest = str(name).partition(":")
     if expanded(name).exists():
         kind = ""  # a file or a folder of ours by chance
@@ -252,7 +252,7 @@ def open_feed(
         return AnimationFeed(path, enough) if moves else StillFeed(path, enough)
     except UnidentifiedImageError as error:
         if path.suffix.lower() in PICTURES:
-            raise InputError(f"{str(path)!r} is no picture, although its name says so") from error
+            raise InputError(f"{str(path)!r} is not a picture, despite its name") from error
     from perframe.media.videos import VideoFeed
 
     return VideoFeed(path, enough, one_size)
@@ -265,7 +265,7 @@ def as_rate(rate: float | Fraction) -> Fraction:
     except (TypeError, ValueError, OverflowError):
         made = Fraction(0)
     if not 0 < made <= 1000:
-        raise InputError(f"a rate is a number of pictures a second, above 0 and up to 1000, and not {rate!r}")
+        raise InputError(f"a rate is a number of pictures a second, above 0 and up to 1000, not {rate!r}")
     return made
 
 
@@ -278,7 +278,7 @@ def _region(text: str) -> tuple[int, int, int, int]:
     try:
         x, y, width, height = (int(part) for part in text.split(","))
     except ValueError:
-        raise InputError(f"a region of the screen is screen:X,Y,WIDTH,HEIGHT, and not {text!r}") from None
+        raise InputError(f"a region of the screen is screen:X,Y,WIDTH,HEIGHT, not {text!r}") from None
     return x, y, width, height
 
 
@@ -288,5 +288,5 @@ def _size(text: str) -> Size:
     except ValueError:
         width = height = 0
     if not (0 < width <= 8192 and 0 < height <= 8192):
-        raise InputError(f"a scene is scene:WIDTHxHEIGHT, up to 8192 pixels a side, and not {text!r}")
+        raise InputError(f"a scene is scene:WIDTHxHEIGHT, up to 8192 pixels a side, not {text!r}")
     return width, height

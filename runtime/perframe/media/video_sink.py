@@ -31,8 +31,8 @@ class VideoSink(FileSink):
 
     It has `rate` pictures a second. Without, or with `keeps_times`, pictures keep their own times, such as those of a
     film with a variable rate, and arrays come at the rate, or else 25 a second. `quality` is the encoder's constant
-    rate factor: lower is better and larger. A side of an odd length loses a row or a column, because the colours of
-    these formats are halved. `colors` are the film's colour tags. Raises MissingExtraError without PyAV.
+    rate factor: lower is better and larger. Odd widths and heights are cropped by one pixel, because these formats
+    halve the colors. `colors` are the film's color tags. Raises MissingExtraError without PyAV.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class VideoSink(FileSink):
         super().__init__(path)
         self._av = require_av("writing a video")
         if self.path.suffix.lower() not in VIDEOS:
-            raise InputError(f"{self.name} is no name of a video: {', '.join(VIDEOS)}")
+            raise InputError(f"{self.name} is not the name of a video: {', '.join(VIDEOS)}")
         self._rate, self._quality = RATE if rate is None else as_rate(rate), quality
         self._keeps_times = keeps_times or rate is None
         self._colors = colors or Colors()
@@ -83,7 +83,7 @@ class VideoSink(FileSink):
 
     def _open(self, size: Size, first: Picture) -> None:
         if min(size) < 2:
-            raise InputError(f"{self.name}: a video is at least 2 pixels wide and high, and not {size[0]}×{size[1]}")
+            raise InputError(f"{self.name}: a video is at least 2 pixels wide and high, not {size[0]}×{size[1]}")
         remove_stale(self.path)
         self._container = self._av.open(f"file:{self._beside}", "w")
         codec = _CODECS.get(self.path.suffix.lower(), "libx264")

@@ -68,7 +68,7 @@ class VideoFeed(Feed):
 
     @cached_property
     def colors(self) -> Colors:
-        """The first picture's colour tags."""
+        """The first picture's color tags."""
         return Colors.of(self._first_frame)
 
     @cached_property
@@ -204,7 +204,7 @@ class VideoFeed(Feed):
         return InputError(f"{self.name} is damaged: parts of picture {index} are missing; get a whole copy of the file")
 
     def _cut(self, read: int, error: Exception) -> InputError:
-        return InputError(f"{self.name} is cut or damaged after {read} pictures: {error}; get a whole copy of the file")
+        return InputError(f"{self.name} is truncated or damaged after {read} pictures: {error}; get a complete copy")
 
     def _open(self) -> InputContainer:
         av = require_av("reading a video")

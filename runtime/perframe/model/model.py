@@ -50,7 +50,7 @@ class Layer:
 
     `epilogue` is applied to each element of the first output. A layer with `on_host` is shape arithmetic and runs on
     the CPU, whatever the backend. With `channels_last` the layer's data (not its weights) has the channels as the last
-    dim, instead of the second. A layer that `is_wide` may read or make whole numbers that 32 bits do not hold.
+    dim, instead of the second. A layer that `is_wide` may read or make integers that 32 bits do not hold.
     """
 
     op: str
@@ -80,7 +80,7 @@ class Layer:
         """
         entry = self.declaration
         if entry.form_of is None:
-            raise ModelError(f"layer {self.name!r} ({self.op}) has no form of its own")
+            raise ModelError(f"layer {self.name!r} ({self.op}) has no canonical form")
         seen, made = inputs, outputs
         if self.channels_last:
             seen = [Seen.channels_first(value) if is_data(entry, i) else value for i, value in enumerate(inputs)]
@@ -129,7 +129,7 @@ class Layer:
 
 
 class Names:
-    """The taken names of a model, so that new values and layers get names of their own."""
+    """The taken names of a model, so that new values and layers get unique names."""
 
     def __init__(self, taken: Iterable[str] = ()) -> None:
         self._taken = set(taken)
@@ -176,7 +176,7 @@ class _Inferred:
 
 
 class Model:
-    """A network that can be optimised, saved, and run by a worker. Passes change it; workers only read it."""
+    """A network that can be optimized, saved, and run by a worker. Passes change it; workers only read it."""
 
     def __init__(
         self,
@@ -228,7 +228,7 @@ class Model:
 
     @property
     def names(self) -> Names:
-        """The names of all its values at this moment."""
+        """The names of all current values."""
         made = (name for layer in self.layers for name in layer.outputs)
         return Names((*(value.name for value in self.inputs), *self.constants, *made))
 
@@ -251,10 +251,10 @@ class Model:
         Raises ModelError for a name that no input has, and for a value that is not a size.
         """
         if not isinstance(dims, Mapping):
-            raise ModelError(f"dims are sizes by the dims' names, such as {{'batch': 1}}, and not {dims!r}")
+            raise ModelError(f"dims are sizes by the dims' names, such as {{'batch': 1}}, not {dims!r}")
         for name, size in dims.items():
             if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or not 0 <= size < 1 << 31:
-                raise ModelError(f"dim {name!r} must be a whole number from 0, and is {size!r}")
+                raise ModelError(f"dim {name!r} must be an integer from 0, and is {size!r}")
         known = {dim for value in self.inputs for dim in value.shape or () if isinstance(dim, str)}
         unknown = {str(name) for name in dims} - known
         if unknown:
@@ -267,11 +267,11 @@ class Model:
             ]
 
     def keep_outputs(self, names: Sequence[str]) -> None:
-        """Make these values the outputs, in this order: outputs, or values that a layer makes on the way. The layers
-        that no output needs go with the next pass. Raises ModelError for a name that is none of these.
+        """Make these values the outputs, in this order: outputs, or intermediate values. The layers that no output
+        needs go with the next pass. Raises ModelError for any other name.
         """
         if isinstance(names, str) or not names or not all(isinstance(name, str) for name in names):
-            raise ModelError(f"outputs are names of values, such as ['scores'], and not {names!r}")
+            raise ModelError(f"outputs are names of values, such as ['scores'], not {names!r}")
         declared, made = {value.name: value for value in self.outputs}, self.producers()
         unknown = [name for name in names if name not in declared and name not in made]
         if unknown:
@@ -288,7 +288,7 @@ class Model:
         self.outputs = [declared[name] for name in names]
 
     def infer(self, inputs: Mapping[str, PartialTensor] | None = None) -> dict[str, PartialTensor]:
-        """Return every value as a partial tensor. `inputs` may say more about the inputs than the model declares.
+        """Return every value as a partial tensor. `inputs` may refine the declared shapes of the inputs.
 
         Raises InferenceError.
         """

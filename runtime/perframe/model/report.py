@@ -126,7 +126,7 @@ def noting() -> Iterator[dict[Refusal, None]]:
 
 
 def refuse(layer: Any, reason: str) -> None:
-    """Note why a pass leaves a layer as it is. Call it for a layer that looks like a match, and fails a check."""
+    """Note why a pass leaves a layer unchanged. Call it for a layer that looks like a match, and fails a check."""
     collected = _refusals.get()
     if collected is not None:
         collected[Refusal(layer.name, layer.op, reason)] = None

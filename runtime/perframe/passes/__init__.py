@@ -109,7 +109,7 @@ def load_pass(name: str) -> Pass:
 def preparations(model: Model, backend_type: str) -> Sequence[str]:
     """The names of the passes that prepare a model for a backend, in their order.
 
-    With `model.preparations`, they are the first so many of all, and of the rest those that fuse nothing.
+    `model.preparations` limits them to the first ones, and of the rest to those that fuse nothing.
     """
     names = PREPARATIONS.get(backend_type, ())
     if model.preparations is None or not names:
@@ -124,7 +124,7 @@ def prepare(model: Model, evaluate: Evaluate, backend_type: str) -> Model:
     """Return the model in the form that a backend's kernels want: a changed copy, or the model itself if the backend
     has no preparations.
 
-    The bodies of its layers are prepared when they become models of their own. Raises PassError if a pass fails.
+    The bodies of its layers are prepared when they become models. Raises PassError if a pass fails.
     """
     names = preparations(model, backend_type)
     if not names:
@@ -147,10 +147,9 @@ def optimize(
 ) -> OptimizationReport:
     """Run all passes until none changes the model, and verify it after each change.
 
-    Each pass runs at least once, in the bodies of branches and loops first. With `stop_after`, only so many runs of
-    passes change the model: to halve that number again and again finds a pass that is at fault. With `explain` the
-    report says where each layer comes from. Returns the report, which `model.report` keeps. Raises PassError if a pass
-    fails.
+    Each pass runs at least once, in the bodies of branches and loops first. With `stop_after`, only that many runs of
+    passes change the model: halving the number repeatedly finds a pass that is at fault. With `explain` the report says
+    where each layer comes from. Returns the report, which `model.report` keeps. Raises PassError if a pass fails.
     """
     runs: list[PassReport] = []
     for layer in model.layers:
@@ -160,7 +159,7 @@ def optimize(
             where = f"{layer.name} {which}"
             runs += [replace(run, number=_numbered(run, runs), body=f"{where} {run.body}".strip()) for run in inner]
     number, sizes = _changes(runs), Sizes(model)
-    guard, origins = Guard(model, evaluate, "to optimise it"), Origins(model) if explain else None
+    guard, origins = Guard(model, evaluate, "to optimize it"), Origins(model) if explain else None
     with model.remembering(), sizes.remembering():
         before = size = sizes.measure()
         changed = True

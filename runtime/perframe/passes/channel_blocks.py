@@ -1,4 +1,4 @@
-"""Convolutions of GL backends get their data in blocks of four channels, and so do the layers between them."""
+"""Convolutions and the layers between them get their data in blocks of four channels."""
 
 from __future__ import annotations
 

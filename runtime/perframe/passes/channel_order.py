@@ -111,7 +111,7 @@ class Rewrite:
             self.twins[source] = target
             self.available.add(target)
         else:
-            self._add(Layer("Identity", f"{target} as it is", [twin], [target]))
+            self._add(Layer("Identity", f"{target} unchanged", [twin], [target]))
 
     def _plain(self, name: str) -> str:
         """Return the value in the order of the model; it is made from its twin if necessary."""

@@ -1,4 +1,4 @@
-"""Convolutions and pools get data with the channels as the last dim, and so do the layers between them."""
+"""Convolutions, pools and the layers between them get the channels as their last dim."""
 
 from __future__ import annotations
 

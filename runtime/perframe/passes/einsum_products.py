@@ -1,4 +1,4 @@
-"""An Einsum of two operands that is a matrix product becomes one, between transpositions: the CPU has kernels for them.
+"""An Einsum of two operands that is a matrix product becomes a product between transpositions.
 
 An index of both operands and of the output counts matrices, an index of one operand and of the output counts rows or
 columns, and an index of both operands alone is summed over. Several rows, columns or sums become one dim, if their

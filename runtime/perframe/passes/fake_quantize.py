@@ -1,4 +1,4 @@
-"""A quantization whose bytes are only dequantized again becomes a formula that rounds real numbers.
+"""A quantization that is only dequantized again becomes a formula that rounds floats.
 
 The layer before it can then round its own results, and no bytes are stored.
 """

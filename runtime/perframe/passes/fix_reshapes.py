@@ -1,4 +1,4 @@
-"""A Reshape to a computed shape gets a constant shape, if each dim is a known number, a dim of its input, or the rest.
+"""A Reshape to a computed shape gets a constant shape if each dim is known, copied from the input, or the rest.
 
 Then no layer needs to compute the shape, not even for a new input shape. A shape with an unknown number stays computed:
 the number may not fit, and that is an error.

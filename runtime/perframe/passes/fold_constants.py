@@ -1,7 +1,7 @@
-"""Layers with constant inputs only, and shape arithmetic with known results, are replaced by constants.
+"""Layers with only constant inputs, and shape arithmetic with known results, become constants.
 
 Weights that take fewer bits in the file stay as they are, so that the model stays small and a backend may multiply
-whole numbers directly. `fold_weights` folds those that it does not multiply.
+integers directly. `fold_weights` folds those that it does not multiply.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def run(model: Model, evaluate: Evaluate) -> int:
 
 
 def _expands(model: Model, layer: Layer) -> bool:
-    """Whether a layer makes real numbers of smaller ones: of whole numbers, or of weights in float16."""
+    """Whether a layer makes floats of smaller ones: of integers, or of weights in float16."""
     if layer.op != "Cast":
         return layer.op == "DequantizeLinear"
     source = model.constants.get(layer.inputs[0])

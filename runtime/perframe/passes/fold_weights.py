@@ -1,4 +1,4 @@
-"""Quantized constants that no product multiplies directly become the real numbers for which they stand."""
+"""Quantized constants that no 8-bit product reads become floats."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An elementwise layer with constant scalars joins the epilogue of the layer that makes its input."""
+"""An elementwise layer with constant scalars joins the epilogue of the layer before it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sum of a convolution's result and another value of its shape: the value becomes the addend of the convolution.
+"""A value added to the result of a convolution becomes its addend.
 
 If the value is a smaller one padded with channels of zeros, as in BlazeFace (Bazarevsky et al., 2019), the smaller one
 becomes the addend: on the CPU that of a 1 x 1 convolution, on GL of any one on channel blocks.

@@ -1,4 +1,4 @@
-"""A BatchNormalization, or a product with a constant for each channel, is fused into the convolution before it."""
+"""A BatchNormalization, or a constant factor per channel, joins the weights of the convolution before it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _fuse(graph: Graph, conv: Layer, layer: Layer, source: str) -> bool:
     weights = graph.constant(conv.inputs[1])
     bias = graph.constant(conv.inputs[2]) if len(conv.inputs) > 2 and conv.inputs[2] else None
     if weights is None or weights.dtype != np.float32 or (len(conv.inputs) > 2 and conv.inputs[2] and bias is None):
-        refuse(layer, f"the weights of {conv.name!r} are no constants of float32")
+        refuse(layer, f"the weights of {conv.name!r} are not float32 constants")
         return False
     transposed = conv.op == "ConvTranspose"
     groups = conv.attributes.get("group", 1)

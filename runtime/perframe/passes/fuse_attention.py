@@ -1,4 +1,4 @@
-"""The product of queries and keys, the softmax of it, and the product of that with values become one layer.
+"""The product of queries and keys, the softmax and the product with values become one attention layer.
 
 Between the first product and the softmax there may be a factor, a cap (softcap * tanh(x / softcap)), masks that are
 added, and one that chooses between scores and a number. After the softmax, a mask may drop rows without any key.

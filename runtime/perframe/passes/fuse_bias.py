@@ -1,4 +1,4 @@
-"""A constant that is added to the result of a convolution or a product becomes its bias."""
+"""A constant added to the result of a convolution or product becomes its bias."""
 
 from __future__ import annotations
 

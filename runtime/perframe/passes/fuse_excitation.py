@@ -1,4 +1,4 @@
-"""Factors for whole channels before a 1 x 1 convolution: its weights are multiplied, and not the picture.
+"""Channel factors before a 1 x 1 convolution multiply its weights instead of the image.
 
 This is for squeeze-and-excitation (Hu, Shen and Sun, 2018), if there are fewer weights than pixels.
 """

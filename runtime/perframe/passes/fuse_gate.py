@@ -1,4 +1,4 @@
-"""A value combined with a function of itself, such as x * sigmoid(x), joins the epilogue of the layer that makes it."""
+"""A value combined with a function of itself, such as x * sigmoid(x), joins the epilogue of the layer before it."""
 
 from __future__ import annotations
 

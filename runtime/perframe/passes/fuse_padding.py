@@ -1,6 +1,4 @@
-"""A Pad becomes part of the convolutions and pools that read it. They skip what lies outside their input, so that
-nothing is copied.
-"""
+"""A Pad joins the convolutions and pools that read it; they skip positions outside their input, without a copy."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Products of dequantized operands become products of the quantized numbers, which the CPU multiplies directly.
+"""Products of dequantized operands become 8-bit products.
 
-A model may write such a product in two ways. Either the operands are dequantized, the product is one of real numbers,
+A model may write such a product in two ways. Either the operands are dequantized, the product is one of floats,
 and its result is quantized. Or the operands are int32 without their zero points, and after their product come a cast, a
 factor and a quantization.
 """
@@ -28,7 +28,7 @@ from perframe.passes.quantization import (
 from perframe.tensor import DataType
 
 SUMS = 1 << 31  # the first number that int32 sums do not hold
-LEAST_DEPTH = 16  # of a group of channels: with fewer, products of real numbers are as fast or faster
+LEAST_DEPTH = 16  # of a group of channels: with fewer, products of floats are as fast or faster
 NAMES = {"Conv": "QuantizedConv", "MatMul": "QuantizedMatMul", "Gemm": "QuantizedMatMul"}
 
 
@@ -58,7 +58,7 @@ def _rank(graph: Graph, layer: Layer) -> int:
     return 0 if shape is None else len(shape)
 
 
-# --- products of real numbers ---
+# --- products of floats ---
 
 
 def _fuse_real(graph: Graph, layer: Layer) -> bool:
@@ -75,8 +75,8 @@ def _fuse_real(graph: Graph, layer: Layer) -> bool:
     clamps = all(stage.limits is not None for stage in layer.epilogue)
     if rounds is None or to is None or not clamps:
         if grouped and operands.w.shape[1] == 1:
-            return False  # the kernel for each channel by itself makes bytes only, and that of real numbers is faster
-        # if the result is not quantized again, the sums become real numbers
+            return False  # the kernel for each channel by itself makes bytes only, and that of floats is faster
+        # if the result is not quantized again, the sums become floats
         _rewrite(graph, layer, operands, scale)
         return True
     zero = int(to.zero.reshape(()))
@@ -163,7 +163,7 @@ def _bias(graph: Graph, name: str, unit: NDArray[Any], reach: NDArray[np.int64])
     return real
 
 
-# --- products of whole numbers ---
+# --- products of integers ---
 
 
 def _fuse_whole(graph: Graph, layer: Layer) -> bool:

@@ -1,4 +1,4 @@
-"""A number that multiplies an operand of a product multiplies the product's constant operand, or else its result."""
+"""A number that multiplies an operand of a product moves to its constant operand, or else to its result."""
 
 from __future__ import annotations
 

@@ -12,10 +12,10 @@ FIRST = ("inline_branches",)  # a branch that does not run may not fit, and goes
 
 
 class Guard:
-    """Runs the passes of one model. `purpose` says what they are for, as "to optimise it".
+    """Runs the passes of one model. `purpose` says what they are for, as "to optimize it".
 
-    An error of the file stays as it is: its shapes do not fit together, or the values of its constants are wrong. Every
-    other error is a fault of a pass, and becomes a PassError.
+    An error of the file stays unchanged: its shapes do not fit together, or the values of its constants are wrong.
+    Every other error is a fault of a pass, and becomes a PassError.
     """
 
     def __init__(self, model: Model, evaluate: Evaluate, purpose: str) -> None:

@@ -1,4 +1,4 @@
-"""A branch whose condition is a constant becomes the layers of the body that runs."""
+"""A branch with a constant condition is replaced by the body that runs."""
 
 from __future__ import annotations
 

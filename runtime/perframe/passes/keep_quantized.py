@@ -1,4 +1,4 @@
-"""Layers between a dequantization and a quantization compute with the bytes themselves.
+"""Layers between a dequantization and a quantization compute with 8-bit values.
 
 Layers that only move elements, or choose among them, take bytes. A chain of formulas of one value becomes a table of
 256 bytes. Sums and averages have kernels.

@@ -150,7 +150,7 @@ def _size_within(constant: NDArray[Any] | float, most: int) -> bool:
 
 
 def in_float32(*constants: NDArray[Any]) -> list[NDArray[Any]] | None:
-    """Return constants in float32; None if one of their numbers is none of float32's finite ones."""
+    """Return constants in float32; None if one of their numbers is not finite in float32."""
     with np.errstate(over="ignore"):
         made = [np.asarray(constant).astype(np.float32) for constant in constants]
     return made if all(np.isfinite(value).all() for value in made) else None

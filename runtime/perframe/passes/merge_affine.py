@@ -1,4 +1,4 @@
-"""A BatchNormalization that is not fused into a convolution becomes one multiplication and addition for each channel.
+"""A BatchNormalization that no convolution absorbs becomes one multiplication and addition per channel.
 
 Multiplications and additions of constants for each channel after it are merged into it.
 """

@@ -1,6 +1,4 @@
-"""A sum of convolutions of one value becomes one convolution, whose weights are the sums. A scale and a shift of each
-channel counts as a convolution of one tap. Networks that are trained in branches (RepVGG, MobileOne) have such sums.
-"""
+"""Convolutions of one value whose results are added become one convolution, as for RepVGG and MobileOne."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Layers that compute the same from the same values become one layer, and equal small constants one constant."""
+"""Layers that compute the same result become one layer; equal small constants become one constant."""
 
 from __future__ import annotations
 

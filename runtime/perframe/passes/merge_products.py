@@ -1,4 +1,4 @@
-"""A product with constant weights after another one becomes one product, if that takes no more multiplications.
+"""Two consecutive products with constant weights become one, if that takes no more multiplications.
 
 x A B is x (AB). The first product's bias goes through the second one's weights.
 """

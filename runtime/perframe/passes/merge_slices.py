@@ -1,4 +1,4 @@
-"""Slices that cut one value into all its pieces along an axis become one Split."""
+"""Slices that together cut one value along an axis become one Split."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A model with its channels last, as TensorFlow writes it, gets them second between its convolutions.
+"""Layers between convolutions in channels-last models, such as TensorFlow's, get the channels as their second dim.
 
 There each convolution and each pool stands between two transpositions. This pass lets the layers in between have their
 channels second too, so that most transpositions meet and vanish, and other passes find a convolution beside its

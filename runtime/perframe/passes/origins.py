@@ -1,4 +1,4 @@
-"""Where the layers of an optimised model come from."""
+"""Where the layers of an optimized model come from."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Origins:
         return found
 
     def result(self) -> tuple[tuple[Origin, ...], tuple[str, ...]]:
-        """Return the origins of the layers as they are now, and the layers of the file that are in none of them."""
+        """Return the origins of the current layers, and the layers of the file that are in none of them."""
         of = [self._of[id(layer)] for layer in self._model.layers]
         origins = tuple(
             Origin(_text(layer), tuple(self._file[index] for index in sources))

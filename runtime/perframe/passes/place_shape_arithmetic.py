@@ -1,4 +1,4 @@
-"""Small integer layers that only lead to shapes run on the CPU, whatever the backend."""
+"""Small integer layers that only compute shapes run on the CPU, whatever the backend."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Layers whose numbers of 64 bits may not fit 32 run on the CPU: whole numbers on a GPU are int32.
+"""Layers whose 64-bit integers may not fit 32 bits run on the CPU: GPU integers are int32.
 
 Indices stay on the GPU. Those that do not fit are outside of any tensor, and are an error anyway.
 """
@@ -37,7 +37,7 @@ def _makes_wide(model: Model) -> bool:
 
 
 def _sums_beyond(graph: Graph, layer: Layer, found: dict[str, Range]) -> bool:
-    """Whether the sum for a mean of whole numbers may leave int32."""
+    """Whether the sum for a mean of integers may leave int32."""
     low, high = found[layer.outputs[0]]
     return not graph.specs[layer.outputs[0]].dtype.is_float and not (INT32[0] <= low and high <= INT32[1])
 

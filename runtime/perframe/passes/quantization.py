@@ -18,7 +18,7 @@ MOVERS = ("Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "Slice", "M
 
 @dataclass(frozen=True)
 class Numbers:
-    """The names of bytes and of their zero point ("" for 0). The scale is None if the bytes stand for whole numbers."""
+    """The names of bytes and of their zero point ("" for 0). The scale is None if the bytes stand for integers."""
 
     name: str
     zero: str
@@ -97,7 +97,7 @@ def whole_numbers(graph: Graph, name: str) -> Numbers | None:
 
 
 def whole_constant(values: NDArray[Any], axis: int) -> tuple[NDArray[Any], NDArray[Any] | None] | None:
-    """Return a constant of whole numbers as (signed bytes, zero points of the columns on an axis); None if none fit."""
+    """Return a constant of integers as (signed bytes, zero points of the columns on an axis); None if none fit."""
     if not values.size:
         return None
     columns = np.moveaxis(values, axis, -1)

@@ -42,7 +42,7 @@ _AROUND_ZERO = dict.fromkeys(("Tanh", "Softsign", "Sin", "Cos", "Erf", "Sign"), 
 
 
 def ranges(graph: Graph) -> dict[str, Range]:
-    """The range of each tensor's numbers, by name. A GPU's numbers of 64 bits are taken to be within `HELD`."""
+    """The range of each tensor's numbers, by name. A GPU's 64-bit numbers are assumed to be within `HELD`."""
     found = {name: _of(spec) for name, spec in graph.specs.items()}
     for layer in graph.model.layers:
         if layer.outputs and graph.specs[layer.outputs[0]].value is None:
@@ -128,7 +128,7 @@ def _sum(layer: Layer, given: Sequence[Range], graph: Graph) -> Range:
 def _cast(layer: Layer, given: Sequence[Range], graph: Graph) -> Range | None:
     (low, high), dtype = given[0], graph.specs[layer.outputs[0]].dtype
     if dtype.is_float or dtype in HELD:
-        return low, high  # of real numbers, the part before the point
+        return low, high  # of floats, the part before the point
     kept = _of(PartialTensor(dtype))
     return (low, high) if kept[0] <= low and high <= kept[1] else kept
 

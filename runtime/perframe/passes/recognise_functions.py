@@ -1,4 +1,4 @@
-"""Elementwise layers that together are a known function become that function: Gelu, Swish, HardSwish, Mish and others.
+"""Elementwise layers that form a known function become that function: Gelu, Swish, HardSwish, Mish and others.
 
 What they compute on probes decides, so that it does not matter how an exporter spelled the function. Numbers alone
 would overlook an epsilon or a clamp that guards a logarithm or a division behind them. So the values must agree
@@ -78,10 +78,10 @@ class _Unknown(Protocol):
     """Layers that may be a function."""
 
     def values(self, x: Array) -> Array | None:
-        """What they make of x, in the dtype of x."""
+        """Their result for x, in the dtype of x."""
 
     def shorter(self, x: Array) -> Iterator[Array | None]:
-        """What they would make of x without one of them, for each of them."""
+        """Their result for x without one of them, for each of them."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Layers that standardise the last dim become a LayerNormalization or an RMSNormalization, however they are spelled.
+"""Layers that normalize the last dim become LayerNormalization or RMSNormalization, in any spelling.
 
 A scale and a bias of constants after them become the layer's. What the layers compute on probes decides. In float64
 each row must agree relative to its own size, so that a guard that matters for small rows only is not lost.

@@ -1,7 +1,7 @@
-"""Rotary embeddings that are spelled out become RotatePairs.
+"""Rotary embeddings written out in several layers become RotatePairs.
 
 Exporters write x * cos + turned(x) * sin, where turned(x) joins -b and a of all pairs (a, b), or they join
-a * cos - b * sin and b * cos + a * sin. The pairs are two halves of x, or neighbours.
+a * cos - b * sin and b * cos + a * sin. The pairs are two halves of x, or neighbors.
 """
 
 from __future__ import annotations
@@ -170,7 +170,7 @@ def _members(graph: Graph, name: str) -> Members | None:
 
 
 def _unbound(graph: Graph, flat: Layer) -> Members | None:
-    """Match the numbers of neighbours that a Reshape gave a dim of their own, and a Split then took apart."""
+    """Match the numbers of neighbors that a Reshape gave a dim of their own, and a Split then took apart."""
     split = _maker(graph, flat.inputs[0], "Split")
     shaped = None if split is None else _maker(graph, split.inputs[0], "Reshape")
     if split is None or shaped is None or not _is_last(graph, split):

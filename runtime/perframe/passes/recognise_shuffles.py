@@ -1,4 +1,4 @@
-"""A Reshape, a Transpose and a Reshape that move blocks of pixels become a DepthToSpace or a SpaceToDepth.
+"""Reshape, Transpose and Reshape that move blocks of pixels become DepthToSpace or SpaceToDepth.
 
 PyTorch's pixel_shuffle and pixel_unshuffle are exported that way (Shi et al., 2016).
 """

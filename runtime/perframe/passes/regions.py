@@ -1,4 +1,4 @@
-"""Regions of a model that compute one value from one value, for passes that recognise a function by its values.
+"""Regions of a model that compute one value from one value, for passes that recognize a function by its values.
 
 Exporters spell a function such as Gelu in many ways. Its values on probes say what it is, however it is spelled.
 """
@@ -41,8 +41,8 @@ class Region:
     def values(
         self, graph: Graph, evaluate: Evaluate, given: Mapping[str, Array], passed: tuple[Layer, str] | None = None
     ) -> Array | None:
-        """What the region makes of other values of its source and perhaps of others, in the dtype of the source's; None
-        if a layer refuses them. `passed` holds a layer to leave out, and the name of its input that takes its place.
+        """The region's result for other values of its source and perhaps of others, in the dtype of the source; None if
+        a layer refuses them. `passed` holds a layer to leave out, and the name of its input that takes its place.
         """
         known = dict(given)
         dtype = given[self.source].dtype

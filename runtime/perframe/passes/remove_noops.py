@@ -1,4 +1,4 @@
-"""Layers whose output is their input are removed."""
+"""Removes layers whose output equals their input."""
 
 from __future__ import annotations
 

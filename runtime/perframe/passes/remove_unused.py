@@ -1,4 +1,4 @@
-"""Layers and constants that no output needs are removed."""
+"""Removes layers and constants that no output needs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A DFT of numbers whose imaginary parts are all 0 reads the real parts alone, as ONNX lets it."""
+"""A DFT whose imaginary inputs are all 0 reads only the real parts, as ONNX allows."""
 
 from __future__ import annotations
 

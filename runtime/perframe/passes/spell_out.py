@@ -1,4 +1,4 @@
-"""Layers that only the CPU has kernels for are replaced by layers that every backend has."""
+"""Layers without shaders become layers that every backend supports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Products of bytes become products of float32 numbers, which are exact: no sum is larger than 2^24.
+"""8-bit products become float32 products, which are exact: no sum exceeds 2^24.
 
 A shader has no product of bytes, and one of int32 takes longer than one of float32. A product whose sums may be larger
 is split along its depth; the parts are added as int32.
@@ -18,7 +18,7 @@ from perframe.passes.match import Graph
 from perframe.passes.quantization import Numbers, whole_numbers
 from perframe.tensor import DataType
 
-MOST = 1 << 24  # up to here float32 holds all whole numbers
+MOST = 1 << 24  # up to here float32 holds all integers
 _OPS = ("Conv", "MatMul")
 
 
@@ -65,7 +65,7 @@ class _Rewrite:
         self._real: dict[Numbers, str] = {}  # the float32 numbers that were made of bytes
 
     def product(self, layer: Layer) -> list[Layer] | None:
-        """Return the layers that replace a product of bytes; None for any other layer."""
+        """Return the layers that replace an 8-bit product; None for any other layer."""
         specs = self.graph.specs
         if specs[layer.outputs[0]].dtype is not DataType.INT32 or layer.inputs[3:]:
             return None

@@ -27,7 +27,7 @@ class Sizes:
         return self._closed.remembering()
 
     def measure(self) -> Size:
-        """Return the size of the model as it is now."""
+        """Return the current size of the model."""
         model = self._model
         size = sum([value.nbytes for value in model.constants.values()])
         return Size(len(model.layers), size, self._multiply_adds())

@@ -31,7 +31,7 @@ _slices = itertools.count()
 
 @dataclass
 class Allowance:
-    """The seconds that a run may take until it gives the frame back. `slice` is another number in each frame."""
+    """The seconds that a run may take in a frame. `slice` numbers the frames."""
 
     seconds: float
     spent: float = 0.0
@@ -46,7 +46,7 @@ class Allowance:
 
     @property
     def is_spent(self) -> bool:
-        """Whether the run must give the frame back."""
+        """Whether the run must stop for this frame."""
         return self.spent >= self.seconds
 
     def spend(self, seconds: float, what: str) -> None:
@@ -100,7 +100,7 @@ class StepCosts:
         return (row, some) if some * expected * LEAST_PARTS >= rows * allowance.seconds else None
 
     def expected(self, step: int, piece: Piece, rows: int) -> float:
-        """What a piece that begins with `step`, a step of `rows` rows, is expected to take."""
+        """The expected time of a piece that begins with `step`, a step of `rows` rows."""
         if isinstance(piece, int):
             return sum(self.seconds[step:piece])
         return self.seconds[step] * piece[1] / rows

@@ -19,7 +19,7 @@ class Outline:
 
     `known` maps each value to its PartialTensor, and `shapes` to its shape. `layers` are the layers that must run: the
     outline itself computes values that follow from shapes and constants alone. `roots` maps each alias, a value that is
-    the data of another value with a shape of its own, to the root, the value that owns the data. `ends` lists for each
+    the data of another value with a different shape, to the root, the value that owns the data. `ends` lists for each
     layer the roots that no later layer reads.
     """
 

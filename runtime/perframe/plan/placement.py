@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from perframe.model import Layer
 from perframe.plan.inferred import Outline
 
-FEW = 64  # real numbers that the host computes on the way to whole ones
+FEW = 64  # floats that the host computes on the way to whole ones
 
 
 def wide_layers_on_host(layers: Sequence[Layer], outline: Outline, inputs: Sequence[str]) -> frozenset[int]:

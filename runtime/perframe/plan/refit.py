@@ -75,7 +75,7 @@ def follows_sizes() -> bool:
     """Whether plans for new sizes may come from templates: PERFRAME_FOLLOW=0 says no. Raises InputError."""
     given = os.environ.get("PERFRAME_FOLLOW", "1")
     if given not in ("0", "1"):
-        raise InputError(f"PERFRAME_FOLLOW is 0 or 1, and not {given!r}")
+        raise InputError(f"PERFRAME_FOLLOW is 0 or 1, not {given!r}")
     return given == "1"
 
 

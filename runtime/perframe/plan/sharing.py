@@ -24,7 +24,7 @@ class Sharing:
 
     `within` maps a value to the range of another value's storage in which it lies, and `wholes` are the values that
     contain others. `ends` lists for each layer the values that no later layer reads, as the outline's `ends` does; a
-    whole ends with the last value in it. The values in `fixed` must have storage of their own, as outputs do.
+    whole ends with the last value in it. The values in `fixed` must have separate storage, as outputs do.
     """
 
     def __init__(self, outline: Outline, backend: Placing, describe: Callable[[str], Operand], fixed: set[str]) -> None:

@@ -25,7 +25,7 @@ Write = Callable[[Picture, Result, Step], None]
 
 
 class Runner:
-    """Runs chunks in this process. The model is loaded once, and a script begins anew with each chunk."""
+    """Runs chunks in this process. The model is loaded once, and a script begins again with each chunk."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -61,7 +61,7 @@ class Runner:
             stack.callback(step.release)
             return step
         if self._model_step is None:
-            assert self._model is not None, "process() checks that there is a model or a script"
+            assert self._model is not None, "process() checks that a model or a script is given"
             self._model_step = ModelStep(self._model, self._settings)
         return self._model_step
 

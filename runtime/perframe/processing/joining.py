@@ -104,7 +104,7 @@ def _tracks(
                 if name not in target.supported_codecs
                 else "its sound begins with its pictures"
             )
-            log.warning("the sound is encoded anew for %s, as %s: %s", suffix, stream.codec_context.name, why)
+            log.warning("the sound is encoded again for %s, as %s: %s", suffix, stream.codec_context.name, why)
             begin = start if has_times else sound.begin
             packets = encoded(av, source, heard, stream, begin, sound.end)
             tracks.append(_moved(packets, stream, begin - sound.begin + shift, number))

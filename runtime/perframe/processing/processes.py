@@ -33,7 +33,7 @@ def run_here(settings: Settings, chunks: Sequence[Chunk], tell: Tell) -> None:
 
 
 def run_processes(settings: Settings, chunks: Sequence[Chunk], jobs: int, tell: Tell) -> None:
-    """Run the chunks on so many processes. Raises InputError with the first error; then all processes are ended."""
+    """Run the chunks on `jobs` processes. Raises InputError with the first error; then all processes are ended."""
     waiting: Queue[Chunk] = Queue()
     for chunk in chunks:
         waiting.put(chunk)
@@ -91,7 +91,9 @@ def _feed(process: Any, settings: Settings, waiting: Queue[Chunk], news: Queue[A
             news.put(error)
         else:
             status = process.wait()
-            news.put(InputError(f"a process of perframe ended with status {status}; the same command goes on here"))
+            news.put(
+                InputError(f"a process of perframe ended with status {status}; run the same command again to resume")
+            )
 
 
 def _ask(process: Any, line: str) -> None:

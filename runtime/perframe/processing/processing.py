@@ -33,13 +33,13 @@ LOCK = "lock"
 
 @dataclass(frozen=True)
 class Processed:
-    """What a run of `process` did."""
+    """The result of a run of `process`."""
 
     out: Path
     pictures: int
     """The pictures of the result."""
     resumed: int
-    """Those of them that an earlier run had done."""
+    """Chunks done by an earlier run."""
     seconds: float
 
 
@@ -73,15 +73,15 @@ def process(
     `backend` is "auto" by default: a real GPU, or else the CPU.
 
     A `script` is a file, and `file.py:NAME` where it has several. Its class may have the parameters `model`, `source`
-    and `backend`. It runs off screen, on a surface of `size` or of the first picture's, and what it draws is the
-    result. Time is that of the pictures, and readbacks wait, so that a result is drawn over its own picture.
+    and `backend`. It runs off screen, on a surface of `size` or of the first picture's, and its drawing is the result.
+    Time is that of the pictures, and readbacks wait, so that a result is drawn over its own picture.
 
-    Work is cut into chunks of so many pictures, each of which begins the script anew, `lead` pictures before. `jobs`
-    processes share the chunks, or the Ray cluster at the address `ray`. A run that was ended, however it was, goes on
-    where the last whole chunk ended, if it is begun again with the same arguments. `overwrite` begins from nothing.
+    Work is cut into chunks of `chunk` pictures, each of which begins the script again, `lead` pictures before. `jobs`
+    processes share the chunks, or the Ray cluster at the address `ray`. Call it again with the same arguments to resume
+    an interrupted run after its last complete chunk. `overwrite` begins from nothing.
 
-    `rate` is the pictures a second of a folder, `count` ends after so many pictures, and `progress` is called with
-    what is done now and the share that is done. Raises InputError; ModelError; MissingExtraError without PyAV or Ray.
+    `rate` is the pictures a second of a folder, `count` limits the number of pictures, and `progress` is called with
+    the current activity and the fraction done. Raises InputError; ModelError; MissingExtraError without PyAV or Ray.
     """
     began = time.perf_counter()
     tell: Progress = progress or (lambda _what, _done: None)
@@ -117,7 +117,7 @@ def process(
 @contextmanager
 def _alone(settings: Settings) -> Iterator[None]:
     """Keep other processes from the result meanwhile. The system ends the lock of a process that dies. At the end the
-    work folder goes, unless there is something to go on with.
+    work folder goes, unless there is something to continue with.
     """
     lock = FileLock(settings.work / LOCK)
     try:
@@ -177,15 +177,15 @@ def _check(settings: Settings, jobs: int) -> None:
     out = Path(settings.out)
     for name, value, least in (("jobs", jobs, 1), ("chunk", settings.chunk, 1), ("lead", settings.lead, 0)):
         if not isinstance(value, int) or value < least:
-            raise InputError(f"{name} is a whole number of at least {least}, and not {value!r}")
+            raise InputError(f"{name} is an integer of at least {least}, not {value!r}")
     if settings.count is not None and settings.count < 1:
-        raise InputError(f"count is a number of pictures of at least 1, and not {settings.count!r}")
+        raise InputError(f"count is a number of pictures of at least 1, not {settings.count!r}")
     if settings.model is None and settings.script is None:
         raise InputError("process needs a model, a script, or both")
     if settings.script is not None and not Path(split_script(settings.script)[0]).is_file():
         raise InputError(f"there is no script {split_script(settings.script)[0]!r}")
     if settings.suffix not in ("", ".npz", *PICTURES):
-        raise InputError(f"suffix is .npz or one of {', '.join(PICTURES)}, and not {settings.suffix!r}")
+        raise InputError(f"suffix is .npz or one of {', '.join(PICTURES)}, not {settings.suffix!r}")
     if settings.is_video and settings.suffix:
         raise InputError(f"{out.name} is a video: `suffix` is for the files of a folder")
     if not settings.is_video and out.suffix and not out.is_dir():
@@ -224,7 +224,7 @@ def _total(feed: Feed, settings: Settings) -> int:
 
 
 def _begin(settings: Settings, overwrite: bool) -> None:
-    """Note what is made in the work folder, or go on with what an earlier run has made.
+    """Note what is made in the work folder, or continue with what an earlier run has made.
 
     Raises InputError if the result is there, or if the work folder is that of other settings.
     """
@@ -236,7 +236,7 @@ def _begin(settings: Settings, overwrite: bool) -> None:
         if changed:
             raise InputError(
                 f"{str(settings.work)!r} is of a run with another {changed}: end that run with its own arguments, or "
-                "begin anew with `overwrite` (--overwrite)"
+                "begin again with `overwrite` (--overwrite)"
             )
         for folder in (settings.work, out):
             remove_unfinished(folder)

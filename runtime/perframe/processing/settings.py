@@ -1,4 +1,4 @@
-"""What a run of `perframe process` is to do. It is written down beside the result, so that a later run goes on."""
+"""What a run of `perframe process` is to do. It is written down beside the result, so that a later run continues."""
 
 from __future__ import annotations
 
@@ -43,13 +43,14 @@ class Settings:
     """Pictures before each chunk that the script sees too, but that are not written."""
     chunk: int = CHUNK
     count: int | None = None
-    """Only so many pictures."""
+    """Maximum number of pictures."""
     scale: float = 1.0
     mean: tuple[float, ...] = (0.0,)
     std: tuple[float, ...] = (1.0,)
     suffix: str = ""
-    """Of the files of a folder: .png, .jpg, .npz ...; empty for .png where the model's output is a picture, and .npz
-    where it is not."""
+    """Suffix of the files of a folder: .png, .jpg, .npz ...; empty for .png if the model's output is a picture, else
+    .npz.
+    """
 
     @property
     def work(self) -> Path:
@@ -83,7 +84,7 @@ class Settings:
         return Settings(**{**values, **lists, "backend": BackendType(values["backend"])})
 
     def identity(self) -> dict[str, Any]:
-        """What must stay for a run to go on: the settings, and the sizes and times of the files."""
+        """What must stay for a run to continue: the settings, and the sizes and times of the files."""
         files = {name: given for name in ("source", "model", "script") if (given := self._path(name)) is not None}
         return {**json.loads(self.to_json()), "files": {name: _stamp(path) for name, path in files.items()}}
 

@@ -1,4 +1,4 @@
-"""Sound that a container cannot hold as it is: it is encoded anew, and begins with the pictures."""
+"""Sound that a container cannot hold as it is: it is encoded again, and begins with the pictures."""
 
 from __future__ import annotations
 

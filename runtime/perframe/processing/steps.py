@@ -82,8 +82,8 @@ class ModelStep:
             if self._must_draw:
                 name, array = next(iter(arrays.items()))
                 raise InputError(
-                    f"{self._worker.model.name}: the output {name!r} of shape {array.shape} is no picture: write to a "
-                    "folder, which takes all outputs as .npz files, or draw it with a script"
+                    f"{self._worker.model.name}: the output {name!r} of shape {array.shape} is not a picture: write to "
+                    "a folder, which takes all outputs as .npz files, or draw it with a script"
                 )
         return arrays
 
@@ -138,7 +138,7 @@ class FilmClock(Clock):
 
 
 class FilmSource:
-    """What a script has in place of a source: the picture of this frame. See `perframe.media.Source`."""
+    """The source of a script: the picture of this frame. See `perframe.media.Source`."""
 
     is_live = is_still = ended = False
 

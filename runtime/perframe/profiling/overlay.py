@@ -57,7 +57,7 @@ class ProfileOverlay(Script):
             self.toggle()
 
     def render(self, _frame: Frame) -> None:
-        """Draw the figures, and make them anew where the last ones have been read."""
+        """Draw the figures, and make them again where the last ones have been read."""
         if self._profile is None:
             return
         now = perf_counter()
@@ -76,7 +76,7 @@ Row = tuple[str, str, float]  # a name, its figures, and the length of its bar f
 
 
 def rows_of(profile: Profile) -> list[Row]:
-    """What the overlay says."""
+    """The text of the overlay."""
     rows: list[Row] = []
     if (frames := profile.frames) is not None:
         rows.append((f"frame  {1 / frames.p50:.0f} /s" if frames.p50 else "frame", _three(frames), 0))

@@ -19,7 +19,7 @@ MOST_EVENTS = 200_000  # on the page, the last ones: a browser draws them withou
 
 
 def write_page(path: str | Path, profile: Profile, peaks: Peaks | None = None, title: str = "") -> None:
-    """Write the page. Raises ModelError if the file cannot be written; a file of that name stays as it is then."""
+    """Write the page. Raises ModelError if the file cannot be written; a file of that name is then unchanged."""
     write({Path(path): [page_text(profile, peaks, title).encode()]})
 
 

@@ -24,7 +24,7 @@ PERCENTILES = (50, 95, 99)
 
 @dataclass(frozen=True)
 class Quantiles:
-    """The median, the 95th and the 99th hundredth of some times, in seconds, and their number."""
+    """The median, the 95th and the 99th percentile of some times, in seconds, and their number."""
 
     count: int
     p50: float
@@ -82,8 +82,8 @@ class WorkerTimes:
 class Profile:
     """Watches all workers and frames of the process in a `with` block. Afterwards it has their times.
 
-    The App's frames are known; in a loop of your own call `frame()` where a frame begins. Memory stays bounded: each
-    list of times ends after 20,000 entries.
+    The App's frames are known; in your own loop, call `frame()` where a frame begins. Memory stays bounded: each list
+    of times ends after 20,000 entries.
     """
 
     def __init__(self) -> None:
@@ -114,7 +114,7 @@ class Profile:
         return self._recorder
 
     def frame(self) -> None:
-        """Say that a frame begins, in a loop of your own."""
+        """Mark the beginning of a frame, in your own loop."""
         self.recorder.frame_begins(self.recorder.frame + 1)
 
     @property

@@ -28,7 +28,7 @@ MOST_RUNS = 20_000  # of one segment, and frames: later ones are counted in no f
 
 
 class Span(NamedTuple):
-    """What the host did between two moments, in nanoseconds of `perf_counter_ns`."""
+    """One activity of the host between two moments, in nanoseconds of `perf_counter_ns`."""
 
     begin: int
     end: int

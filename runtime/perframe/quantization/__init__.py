@@ -1,1 +1,1 @@
-"""Quantisation makes a model smaller, and faster where bytes are multiplied faster than real numbers."""
+"""Quantization makes a model smaller, and faster where bytes are multiplied faster than floats."""

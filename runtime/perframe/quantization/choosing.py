@@ -41,7 +41,7 @@ def choose(model: Model, exclude: set[str]) -> Choice:
     able = [layer for layer in model.layers if is_product(graph, layer) or _follows(graph, layer)]
     chosen = {id(layer): layer for layer in able if layer.name not in exclude}
     count = 0
-    while count != len(chosen):  # one that goes may take its neighbours along
+    while count != len(chosen):  # one that goes may take its neighbors along
         count = len(chosen)
         chosen = {key: layer for key, layer in chosen.items() if layer.op in PRODUCTS or _stays(graph, layer, chosen)}
     layers = [layer for layer in model.layers if id(layer) in chosen]

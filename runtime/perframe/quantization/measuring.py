@@ -1,4 +1,4 @@
-"""How far a quantised model's values are from those of the model of real numbers, layer by layer."""
+"""How far a quantized model's values are from those of the model of floats, layer by layer."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def measure_errors(
 ) -> QuantizationErrors:
     """Run both models on the CPU for each run of the data, and compare their values of float32. Blocks.
 
-    Give the optimised model: `quantize` optimises, and a value that a pass removed cannot be compared. Raises
+    Give the optimized model: `quantize` optimizes, and a value that a pass removed cannot be compared. Raises
     InputError for data that does not fit, and for models without a common value.
     """
     made, also = _made(model), _made(quantized)

@@ -43,7 +43,7 @@ def _positive(scale: Array) -> Array:
 
 
 def rounded(values: Array, scales: Scales, dtype: DataType) -> Array:
-    """Return values as whole numbers, halves to even, clamped. Scales and zero points broadcast with the values."""
+    """Return values as integers, halves to even, clamped. Scales and zero points broadcast with the values."""
     least, most = WHOLE_RANGES[dtype]
     zero = 0 if scales.zero is None else scales.zero.astype(np.float32)
     return np.clip(np.rint(values / scales.scale) + zero, least, most).astype(dtype.numpy)

@@ -47,25 +47,25 @@ def quantize(
     max_error: float | None = None,
     progress: Progress = lambda _what, _done: None,
 ) -> Model:
-    """Return an optimised copy of a model that computes nearly the same with smaller numbers.
+    """Return an optimized copy of a model that computes nearly the same with smaller numbers.
 
-    `model` is a Model, which stays as it is, or anything that `load` takes.
+    `model` is a Model, which is not changed, or anything that `load` takes.
 
-    Without `calibration` only the weights are quantised: `weights` is float16, uint8, int8 or int4. uint8 and int8 have
+    Without `calibration` only the weights are quantized: `weights` is float16, uint8, int8 or int4. uint8 and int8 have
     a scale for each column of a layer's weights, or with `per_tensor` one scale. int4 has a scale for each `block_size`
     rows of a column.
 
-    With `calibration`, the inputs of some typical runs, layers compute with bytes: an iterable of dicts by the inputs'
-    names, or of arrays for a model with one input. `weights` is int8 then, and `activations` are uint8, or int8 with a
-    zero point of 0. `method` turns the values of all runs into ranges: min-max, percentile (99.99 % of the values) or
-    mse (the least square error).
+    With `calibration`, the inputs of some typical runs, layers compute with 8-bit values: an iterable of dicts by the
+    inputs' names, or of arrays for a model with one input. `weights` is int8 then, and `activations` are uint8, or int8
+    with a zero point of 0. `method` turns the values of all runs into ranges: min-max, percentile (99.99 % of the
+    values) or mse (the smallest squared error).
 
-    Layers named in `exclude` keep real numbers. With `max_error`, the worst layers are left out too, one by one, until
-    the root mean square error of each output is at most this part of the output's. `progress(what, done)` is called on
-    the way.
+    Layers named in `exclude` keep floats. With `max_error`, the worst layers are left out too, one by one, until the
+    root mean square error of each output is at most this part of the output's. `progress(what, done)` is called
+    meanwhile.
 
     Raises InputError for arguments and data that do not fit, and ModelError for a model without weights of float32, one
-    that is quantised already, and one for which `max_error` leaves no layer.
+    that is quantized already, and one for which `max_error` leaves no layer.
     """
     _check_arguments(weights, calibration, activations, block_size, max_error)
     check_method(method)
@@ -76,7 +76,7 @@ def quantize(
     if calibration is None:
         quantized = copied(source)
         if not quantize_weights(quantized, weights, left, per_tensor, block_size):
-            raise ModelError(f"{source.name} has no weights of float32 to quantise, besides excluded and small ones")
+            raise ModelError(f"{source.name} has no weights of float32 to quantize, besides excluded and small ones")
     else:
         search = _Search(source, DataType.of(activations), method, per_tensor, progress)
         quantized = search.run(left, calibration, max_error)
@@ -87,21 +87,21 @@ def quantize(
 
 
 class _Search:
-    """Static quantisation of a model, with fewer layers until the error is small enough."""
+    """Static quantization of a model, with fewer layers until the error is small enough."""
 
     def __init__(self, model: Model, dtype: DataType, method: str, per_tensor: bool, progress: Progress) -> None:
         self._model, self._dtype, self._method, self._per_tensor = model, dtype, method, per_tensor
         self._progress = progress
 
     def run(self, exclude: set[str], calibration: Iterable[Any], max_error: float | None) -> Model:
-        """Return the quantised model. The layers of the given model change."""
+        """Return the quantized model. The layers of the given model change."""
         left = set(exclude)
         split_activations(self._model, choose(self._model, left))
         if not choose(self._model, left).products:
             raise ModelError(
                 f"{self._model.name} has no layer to compute with bytes: none of the layers that are not excluded is a "
                 f"{', '.join(PRODUCTS)} of data and constant weights outside of branches and loops; the weights alone "
-                "can be quantised without calibration data"
+                "can be quantized without calibration data"
             )
         samples: Iterable[Sample] = checked(self._model, calibration)
         if max_error is not None:
@@ -118,7 +118,7 @@ class _Search:
             if products <= left:
                 raise ModelError(
                     f"{self._model.name}: the error is {errors.worst_output:.2g} with the last layer that may be "
-                    f"quantised, and max_error is {max_error:g}: allow more, or quantise the weights alone"
+                    f"quantized, and max_error is {max_error:g}: allow more, or quantize the weights alone"
                 )
             assert worst is not None
             log.info("%s stays in float32: its error is %.2g", worst.layer, worst.own)
@@ -153,10 +153,10 @@ def _copied(layer: Layer) -> dict[str, Any]:
 
 def check_layers(model: Model, exclude: Iterable[str]) -> set[str]:
     """Return the names of the layers that stay. Raises InputError for unknown ones, and ModelError for a model that is
-    quantised already.
+    quantized already.
     """
     if isinstance(exclude, str):
-        raise InputError(f"exclude takes names of layers, such as [{exclude!r}], and not a text")
+        raise InputError(f"exclude takes names of layers, such as [{exclude!r}], not a text")
     left, known = list(exclude), _layer_names(model)
     for name in left:
         if name not in known:
@@ -168,13 +168,13 @@ def check_layers(model: Model, exclude: Iterable[str]) -> set[str]:
     for layer in model.layers:
         if layer.op in QUANTIZED or layer.family == "quantized":
             raise ModelError(
-                f"{model.name} is quantised already: layer {layer.name!r} is a {layer.op}; quantise the model of real "
-                "numbers that it was made from"
+                f"{model.name} is quantized already: layer {layer.name!r} is a {layer.op}; quantize the float model "
+                "that it was made from"
             )
         small = model.constants.get(layer.inputs[0]) if layer.op == "Cast" else None
         if small is not None and small.dtype == np.float16:
             raise ModelError(
-                f"{model.name} is quantised already: its weights {layer.outputs[0]!r} are float16; quantise the model "
+                f"{model.name} is quantized already: its weights {layer.outputs[0]!r} are float16; quantize the model "
                 "of float32 that it was made from"
             )
     return set(left)
@@ -192,14 +192,14 @@ def _check_arguments(
     weights: str, calibration: object, activations: str, block_size: int, max_error: float | None
 ) -> None:
     if weights not in FORMATS:
-        raise InputError(f"weights can be {', '.join(FORMATS)}, and not {weights!r}")
+        raise InputError(f"weights can be {', '.join(FORMATS)}, not {weights!r}")
     if isinstance(block_size, bool) or not isinstance(block_size, int) or not 1 <= block_size < 1 << 31:
-        raise InputError(f"block_size is a whole number from 1, and not {block_size!r}")
+        raise InputError(f"block_size is an integer from 1, not {block_size!r}")
     if activations not in ACTIVATIONS:
-        raise InputError(f"activations can be {' or '.join(ACTIVATIONS)}, and not {activations!r}")
+        raise InputError(f"activations can be {' or '.join(ACTIVATIONS)}, not {activations!r}")
     if calibration is not None and weights != "int8":
-        raise InputError(f"with calibration data weights are int8, and not {weights}: leave out one of the two")
+        raise InputError(f"with calibration data weights are int8, not {weights}: leave out one of the two")
     if max_error is not None and calibration is None:
         raise InputError("max_error needs calibration data")
     if max_error is not None and not (isinstance(max_error, (int, float)) and 0 < max_error < math.inf):
-        raise InputError(f"max_error is a part of the outputs, such as 0.05, and not {max_error!r}")
+        raise InputError(f"max_error is a part of the outputs, such as 0.05, not {max_error!r}")

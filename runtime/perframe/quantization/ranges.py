@@ -119,7 +119,7 @@ METHODS: dict[str, Callable[[Histogram, DataType], Range]] = {
 def check_method(name: str) -> None:
     """Raise InputError for a method that is none."""
     if name not in METHODS:
-        raise InputError(f"a method of ranges is one of {', '.join(METHODS)}, and not {name!r}")
+        raise InputError(f"a method of ranges is one of {', '.join(METHODS)}, not {name!r}")
 
 
 def range_of(found: Histogram, method: str, dtype: DataType) -> Range:

@@ -20,7 +20,7 @@ def checked(model: Model, calibration: Iterable[Mapping[str, Any] | Any]) -> Ite
     """
     if isinstance(calibration, Mapping) or not isinstance(calibration, Iterable):
         raise InputError(
-            "calibration data is an iterable of dicts of arrays by the inputs' names, one for each run, and not "
+            "calibration data is an iterable of dicts of arrays by the inputs' names, one for each run, not "
             f"{type(calibration).__name__}"
         )
     number = 0
@@ -33,7 +33,7 @@ def checked(model: Model, calibration: Iterable[Mapping[str, Any] | Any]) -> Ite
             given = {model.inputs[0].name: given}
         yield _sample(model, given, where)
     if not number:
-        raise InputError("there is no calibration data: static quantisation needs the inputs of some typical runs")
+        raise InputError("there is no calibration data: static quantization needs the inputs of some typical runs")
 
 
 def _sample(model: Model, given: Mapping[str, Any], where: str) -> Sample:
@@ -58,5 +58,5 @@ def _array(wanted: Value, given: Any, where: str) -> Array:
     ):
         raise InputError(f"{where} has the shape {array.shape}, and the model wants {shape}")
     if array.dtype.kind == "f" and not np.isfinite(array).all():
-        raise InputError(f"{where} holds NaN or infinity: leave this run out, or mend its values")
+        raise InputError(f"{where} holds NaN or infinity: leave this run out, or fix its values")
     return array

@@ -11,8 +11,8 @@ from perframe.quantization.choosing import Choice
 def split_activations(model: Model, choice: Choice) -> int:
     """Make layers of the activations after products whose result becomes bytes, in place. Returns their number.
 
-    A product of bytes can clip its results. Any other formula would need them as real numbers, and a table of 256 bytes
-    is faster. Other runtimes multiply bytes only if nothing but a clip follows before the quantisation.
+    An 8-bit product can clip its results. Any other formula would need them as floats, and a table of 256 bytes is
+    faster. Other runtimes multiply bytes only if nothing but a clip follows before the quantization.
     """
     ids, values, kept = {id(layer) for layer in choice.products}, {*choice.values}, {*model.output_names}
     names, layers = model.names, list[Layer]()

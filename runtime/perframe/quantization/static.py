@@ -1,6 +1,6 @@
 """Values and weights as bytes, with scales that calibration data has given.
 
-Each value that a chosen layer reads is quantised and dequantised where it is made (QDQ). The dequantised value has the
+Each value that a chosen layer reads is quantized and dequantized where it is made (QDQ). The dequantized value has the
 old name, so that two models can be compared value by value. Backends and other runtimes find the pattern: a product
 between two such pairs is one of bytes.
 """
@@ -35,7 +35,7 @@ def value_scales(choice: Choice, found: Mapping[str, Histogram], method: str, dt
 
 
 def insert(model: Model, choice: Choice, scales: Mapping[str, Scales], per_tensor: bool) -> None:
-    """Quantise the values and the products of a choice in place."""
+    """Quantize the values and the products of a choice in place."""
     insertion = _Insertion(model, choice, scales, per_tensor)
     weights = [made for layer in choice.products for made in insertion.product(layer)]
     insertion.values()
@@ -92,7 +92,7 @@ class _Insertion:
     # --- products ---
 
     def product(self, layer: Layer) -> list[Layer]:
-        """Return the layers that make the weights and the bias of a product from whole numbers.
+        """Return the layers that make the weights and the bias of a product from integers.
 
         A MatMul's bias stays real: ONNX has none, and an Add follows in a file. So does that of a second product with
         the same weights.

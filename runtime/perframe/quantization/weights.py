@@ -1,4 +1,4 @@
-"""Weights in fewer bits: a constant becomes a smaller one, and a layer that makes real numbers of it.
+"""Weights in fewer bits: a constant becomes a smaller one, and a layer that makes floats of it.
 
 That layer is a DequantizeLinear, or a Cast for float16, so that every backend and every other runtime can run it. It
 has the constant's old name. A worker runs it once.
@@ -63,7 +63,7 @@ class Weights:
 
 @dataclass(frozen=True)
 class Store:
-    """Where the layers and constants of a model's quantised weights go."""
+    """Where the layers and constants of a model's quantized weights go."""
 
     model: Model
     block_size: int
@@ -95,7 +95,7 @@ def _float16(store: Store, weights: Weights) -> list[Layer]:
 
 
 def _bytes(dtype: DataType) -> Format:
-    """Whole numbers with a scale for each column, or for the tensor; uint8 has zero points too."""
+    """Integers with a scale for each column, or for the tensor; uint8 has zero points too."""
 
     def make(store: Store, weights: Weights) -> list[Layer]:
         axes = tuple(axis for axis in range(weights.values.ndim) if store.per_tensor or axis != weights.columns)
@@ -108,7 +108,7 @@ def _bytes(dtype: DataType) -> Format:
 
 
 def dequantized(store: Store, weights: Weights, scales: Scales, dtype: DataType) -> list[Layer]:
-    """Return the layer that makes a constant of whole numbers. The scales broadcast with the values."""
+    """Return the layer that makes a constant of integers. The scales broadcast with the values."""
     whole = scales.scale.size == 1
     inputs = [
         store.constant(f"{weights.name}/{dtype}", rounded(weights.values, scales, dtype)),

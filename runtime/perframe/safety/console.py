@@ -15,7 +15,7 @@ _LONGEST_NUMBER = 16  # characters
 
 
 class SafeConsole(Console):
-    """Rich's console without markup or control characters in texts: a name must not move the cursor, or change colours.
+    """Rich's console without markup or control characters in texts: a name must not move the cursor, or change colors.
 
     Styles are given as arguments, or by rich.text.Text.
     """

@@ -17,7 +17,7 @@ def preformatted(text: str) -> str:
 
 
 def framed(page: str, height: int = 480) -> str:
-    """A page of its own within the cell. It can run its scripts, but not reach the notebook."""
+    """A separate page within the cell. It can run its scripts, but not reach the notebook."""
     return (
         f'<iframe srcdoc="{html.escape(page)}" sandbox="allow-scripts" style="width: 100%; height: {height}px; '
         'border: 1px solid #8884; border-radius: 4px"></iframe>'

@@ -16,7 +16,7 @@ _MOST_LINKS = 40  # in a path, as for the system itself
 
 
 def problem_of(folder: Path) -> str:
-    """Why other users may change what lies in a folder; empty if they may not. Parts that do not exist are no problem.
+    """Why other users may change what lies in a folder; empty if they may not. Missing parts are ignored.
 
     Links are followed as the system does, and count as files of their owner.
     """
@@ -92,7 +92,7 @@ def read_regular(path: Path, most: int = MOST_BYTES) -> bytes:
     with open(os.open(path, flags | getattr(os, "O_CLOEXEC", 0)), "rb") as file:
         found = os.fstat(file.fileno())
         if not stat.S_ISREG(found.st_mode):
-            raise OSError(f"{path} is no file")
+            raise OSError(f"{path} is not a file")
         if found.st_size > most:
             raise OSError(f"{path} has {found.st_size} bytes, which are too many")
         if os.name == "posix" and (found.st_uid not in (os.getuid(), 0) or _others_write(found)):

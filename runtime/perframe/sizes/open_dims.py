@@ -49,7 +49,7 @@ class OpenDims:
         return [dims[position] for position in positions.opened]
 
     def put(self, sizes: Sequence[int], shapes: Shapes) -> list[list[int]]:
-        """Return the shapes with these sizes in place of the open dims."""
+        """Return the shapes with these sizes for the open dims."""
         ranks, dims = [*map(len, shapes)], [*chain.from_iterable(shapes)]
         positions = self.positions(ranks)
         for position, size in zip(positions.opened, sizes, strict=True):

@@ -182,28 +182,28 @@ def known_factor(number: int) -> int:
 
 
 def is_followed(number: object) -> TypeGuard[Size]:
-    """Whether a whole number belongs to a trace."""
+    """Whether an integer belongs to a trace."""
     return type(number) is Size
 
 
 def plain(number: int) -> int:
-    """Return the bare value, for what each set of sizes makes anew: memory, and the numbers that kernels read."""
+    """Return the bare value, for what each set of sizes makes again: memory, and the numbers that kernels read."""
     return number.value if is_followed(number) else number
 
 
 class FollowedKeyError(TypeError):
-    """A followed size was hashed: used in a set, or as a key of a table."""
+    """A symbolic size was hashed: used in a set, or as a key of a table."""
 
 
 def key_of(value: Any) -> Any:
-    """Return a key for a value in a table. The terms stand for a followed size; tuples become tuples of keys."""
+    """Return a key for a value in a table. The terms stand for a symbolic size; tuples become tuples of keys."""
     if is_followed(value):
         return id(value.trace), frozenset(value.terms.items())
     return tuple(map(key_of, value)) if isinstance(value, tuple) else value
 
 
 def look_up(table: Mapping[Any, Found], key: Any) -> tuple[Any, Found | None]:
-    """Look up a key that may hold followed sizes. Return the key for the table, and the value or None."""
+    """Look up a key that may hold symbolic sizes. Return the key for the table, and the value or None."""
     try:
         return key, table.get(key)
     except FollowedKeyError:
@@ -212,7 +212,7 @@ def look_up(table: Mapping[Any, Found], key: Any) -> tuple[Any, Found | None]:
 
 
 def remembered(most: int) -> Callable[[Callable[..., Found]], Callable[..., Found]]:
-    """Decorate a function of numbers and tuples: it remembers up to `most` results, none for followed sizes."""
+    """Decorate a function of numbers and tuples: it remembers up to `most` results, none for symbolic sizes."""
 
     def decorate(function: Callable[..., Found]) -> Callable[..., Found]:
         known = lru_cache(most)(function)
@@ -230,7 +230,7 @@ def remembered(most: int) -> Callable[[Callable[..., Found]], Callable[..., Foun
 
 
 class Size:
-    """A followed whole number. Other code sees an int; the trace sees a polynomial of its atoms.
+    """A symbolic size. Other code sees an int; the trace sees a polynomial of its atoms.
 
     Any use of the bare value (as an index, a text, a float) makes the trace hold for this value alone.
     """
@@ -247,7 +247,7 @@ class Size:
         return Size(self.trace, terms, value)
 
     def operand(self, other: Any) -> tuple[Terms, int] | None:
-        """Return the terms and the value of an operand, or None where it is not a whole number."""
+        """Return the terms and the value of an operand, or None where it is not an integer."""
         if is_followed(other) and other.trace is self.trace:
             return other.terms, other.value
         if not isinstance(other, int) and not hasattr(other, "__index__"):
@@ -336,7 +336,7 @@ class Size:
 
     def __hash__(self) -> int:
         """Raise FollowedKeyError: a look-up by hash would compare sizes without a guard."""
-        raise FollowedKeyError("a followed size cannot be in a set or a table: compare it, or use traced.look_up")
+        raise FollowedKeyError("a symbolic size cannot be in a set or a table: compare it, or use traced.look_up")
 
     def __index__(self) -> int:
         self._decide(self.value, True)
@@ -396,4 +396,4 @@ def _divide(trace: Trace, left: tuple[Terms, int], right: tuple[Terms, int]) -> 
     return Size(trace, exact, result) if any(exact) else result
 
 
-WHOLE = (int, Size)  # the types of whole numbers; shapes convert all others
+WHOLE = (int, Size)  # the types of integers; shapes convert all others

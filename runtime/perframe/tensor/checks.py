@@ -29,7 +29,7 @@ def most_bytes() -> int:
     if not given:
         return machine_bytes() // 2
     if not given.isdecimal() or int(given) < 1:
-        raise InputError(f"PERFRAME_MAX_TENSOR_BYTES is a number of bytes, at least 1, and not {given!r}")
+        raise InputError(f"PERFRAME_MAX_TENSOR_BYTES is a number of bytes, at least 1, not {given!r}")
     return int(given)
 
 
@@ -50,7 +50,7 @@ def machine_bytes() -> int:
 def too_large(shape: Iterable[int | str | None], dtype: DataType) -> str:
     """Return the reason why a tensor of this shape is too large; "" if it is small enough or a dim is not known.
 
-    Followed sizes count as bare numbers, so that the limit adds no guards to a trace.
+    Symbolic sizes count as bare numbers, so that the limit adds no guards to a trace.
     """
     dims = [dim.value if is_followed(dim) else dim for dim in shape]
     least, known = dtype.numpy.itemsize, True  # bytes, counting the dims that are not 0

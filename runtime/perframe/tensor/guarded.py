@@ -29,7 +29,7 @@ def guard() -> str:
     """
     given = os.environ.get("PERFRAME_GUARD", "")
     if given not in ("", "0", "behind", "before"):
-        raise InputError(f"PERFRAME_GUARD is 'behind' or 'before', and not {given!r}")
+        raise InputError(f"PERFRAME_GUARD is 'behind' or 'before', not {given!r}")
     if given not in ("", "0") and not hasattr(mmap, "MAP_PRIVATE"):
         raise InputError("PERFRAME_GUARD needs mprotect, which Windows does not have: unset it")
     return "" if given == "0" else given

@@ -26,7 +26,7 @@ class NotKnownError(Exception):
 
 
 class Symbol:
-    """An unknown whole number in arithmetic. If the number is the size of a named dim, the symbol has its name.
+    """An unknown integer in arithmetic. If the number is the size of a named dim, the symbol has its name.
 
     Arithmetic returns a result where it follows (`n * 1` is n, `n >= 0` is true), and a new symbol elsewhere. Formulas
     in NumPy take arrays of symbols. The truth of a symbol (`bool`) raises NotKnownError.

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 log = logging.getLogger("perframe")
 _POLL = "use readback_request() and poll it, or await readback_and_clone_async()"
 WITHIN_A_MODEL = (
-    "the model itself needs this value on the CPU before it can go on, so no readback of yours helps. Run the model on "
-    "backend 'cpu', or cut it in two there (outputs=[...] of pf.load)"
+    "the model itself needs this value on the CPU before it can continue, so your readbacks do not help. Run the model "
+    "on backend 'cpu', or cut it in two there (outputs=[...] of pf.load)"
 )
 
 _POLL_SECONDS = 0.0005
@@ -88,7 +88,9 @@ class Readback:
 
     @property
     def done(self) -> bool:
-        """Whether `result()` has the values. Never blocks, but in a loop that waits, such as that of `pf.process`."""
+        """Whether `result()` has the values. Never blocks, except in a loop that waits for readbacks, such as that of
+        `pf.process`.
+        """
         if FrameState.waits and self._result is None:
             self._pending.wait()
         return self._result is not None or self._pending.poll()

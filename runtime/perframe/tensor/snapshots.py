@@ -28,7 +28,7 @@ class Snapshots:
         return made
 
     def room(self, size: int) -> NDArray[np.uint8]:
-        """Return so many bytes for a copy. They are the caller's as long as a view of them is held."""
+        """Return `size` bytes for a copy. They are the caller's as long as a view of them is held."""
         if size < LEAST:
             return np.empty(size, np.uint8)
         for memory in self._memories:

@@ -263,7 +263,7 @@ class HostStorage:
 
 
 class ReleasedStorage(HostStorage):
-    """Released host storage has this class. It is a class of its own, since `__getattr__` slows all attributes."""
+    """The class of released host storage. It is a separate class, since `__getattr__` slows all attributes."""
 
     is_open = False
 

@@ -116,7 +116,7 @@ class Case:
 
 
 def expected_by_onnxruntime(proto: onnx.ModelProto | bytes, fed: dict[str, Array]) -> list[Array]:
-    """Return a model's outputs by onnxruntime on the CPU, without its optimisations. Raises MissingExtraError."""
+    """Return a model's outputs by onnxruntime on the CPU, without its optimizations. Raises MissingExtraError."""
     try:
         import onnxruntime
     except ModuleNotFoundError:
@@ -137,7 +137,7 @@ class Draw:
         self._random = np.random.default_rng(seed)
 
     def __call__(self, *shape: int, low: float = -1.0, high: float = 1.0, dtype: Any = np.float32) -> Array:
-        """Return uniform values from `low` to `high`, both ends included; whole numbers for whole dtypes."""
+        """Return uniform values from `low` to `high`, both ends included; integers for whole dtypes."""
         kind = np.dtype(dtype).kind
         if kind == "b":
             return self._random.integers(0, 2, shape).astype(bool)
@@ -148,5 +148,5 @@ class Draw:
 
 
 def ints(*values: int, dtype: Any = np.int64) -> Array:
-    """Return a vector of whole numbers, as shapes, axes and pads are."""
+    """Return a vector of integers, as shapes, axes and pads are."""
     return np.array(values, dtype)

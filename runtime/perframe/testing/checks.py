@@ -96,7 +96,7 @@ def _compare_run(worker: Worker, case: Case, expected: Sequence[Array]) -> None:
 def check_inference(model: Model, case: Case, actual: Mapping[str, Array], loose: int = 1) -> None:
     """Check that `infer` is right about the outputs, also where dims or ranks of the inputs are unknown.
 
-    Shapes, dtypes and whole numbers must be equal. Floats may differ as much as the case allows.
+    Shapes, dtypes and integers must be equal. Floats may differ as much as the case allows.
     """
     given = {value.name: value for value in model.inputs}
     known = {name: PartialTensor.of(value) for name, value in case.fed.items()}

@@ -47,7 +47,7 @@ SHAPES: Mapping[int, tuple[Shapes, ...]] = {
     ),
 }
 DTYPES = {"float": "float32", "int": "int32", "bool": "bool"}
-RTOL, ATOL = 1e-5, 2e-6  # of floats; whole numbers are exact
+RTOL, ATOL = 1e-5, 2e-6  # of floats; integers are exact
 
 
 def formula_cases(

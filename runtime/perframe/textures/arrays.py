@@ -115,7 +115,7 @@ def _bilinear(image: Array, xs: Array, ys: Array) -> Array:
 
 
 def _converted(colors: Array, conversion: str) -> Array:
-    """Colours of H x W x C between sRGB and linear light. The fourth channel, alpha, stays."""
+    """Colors of H x W x C between sRGB and linear light. The fourth channel, alpha, stays."""
     if conversion == "none":
         return colors
     result, bright = colors.copy(), colors[..., :3]

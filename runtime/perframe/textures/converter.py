@@ -1,4 +1,4 @@
-"""Textures to tensors and back: region, letterbox, resampling, swizzle, origin, colours, mean and std, layout.
+"""Textures to tensors and back: region, letterbox, resampling, swizzle, origin, colors, mean and std, layout.
 
 It is one pass, or two where a filter resamples.
 """
@@ -52,8 +52,8 @@ class TextureConverter:
         framebuffer is read from the bottom, as GL draws, and any other texture or array from the top, as pictures are
         uploaded. A framebuffer may stand for its first texture.
 
-        A list of textures or arrays, or all layers of a texture array, fill the batch of a tensor; each may have a
-        transform of its own. If the tensor lies on the CPU, the frame waits for the download. Raises InputError.
+        A list of textures or arrays, or all layers of a texture array, fill the batch of a tensor; each may have its
+        own transform. If the tensor lies on the CPU, the frame waits for the download. Raises InputError.
         """
         self._check_open()
         texture = self._many(texture)
@@ -115,10 +115,10 @@ class TextureConverter:
             tensor.upload(target.download(tensor.shape, tensor.dtype))
 
     def upload(self, picture: Array, texture: Any) -> None:
-        """Copy an array, H x W x C, into a moderngl texture of its size, components and dtype, for each frame anew.
+        """Copy an array, H x W x C, into a moderngl texture of its size, components and dtype. Call it in any frame.
 
-        Two buffers take turns: the call returns when the array is copied, and the GPU moves it while the frame goes on.
-        Raises InputError.
+        Two buffers take turns: the call returns when the array is copied; the GPU moves it during the frame. Raises
+        InputError.
         """
         self._check_open()
         if not isinstance(picture, np.ndarray):
@@ -189,7 +189,7 @@ class TextureConverter:
         storage = self._storage(tensor)
         passes.check(tensor, storage)
         if not size[0] or not size[1]:
-            return  # a minimised window has no pixels
+            return  # a minimized window has no pixels
         if tensor.backend_type is BackendType.CPU:
             storage.upload(tensor.download_to_array())
         params, region = drawing_params(how, size, dims, tensor.dtype)

@@ -1,4 +1,4 @@
-"""The pixels that "nearest" takes, in whole numbers: where a sample lies exactly between two pixels, arrays and GPUs
+"""The pixels that "nearest" takes, in integers: where a sample lies exactly between two pixels, arrays and GPUs
 take the same one, the right or the lower one as the picture is seen.
 """
 
@@ -21,7 +21,7 @@ KEPT = 256  # rows: most frames ask for those of the frame before
 
 @dataclass(frozen=True)
 class Row:
-    """Indices that go on in equal steps: number i is `first + i * whole + (rest + i * part) // parts`."""
+    """Indices that continue in equal steps: number i is `first + i * whole + (rest + i * part) // parts`."""
 
     first: int
     whole: int
@@ -31,7 +31,7 @@ class Row:
 
     @classmethod
     def of(cls, begin: Fraction, step: Fraction, count: int) -> Row:
-        """The greatest whole numbers up to `begin + i * step`, for i below `count`."""
+        """The greatest integers up to `begin + i * step`, for i below `count`."""
         parts = math.lcm(begin.denominator, step.denominator)
         first, rest = divmod(begin.numerator * (parts // begin.denominator), parts)
         whole, part = divmod(step.numerator * (parts // step.denominator), parts)
@@ -41,7 +41,7 @@ class Row:
         return cls(_within(first, most), _within(whole, most // max(count, 1)), rest, part, parts)
 
     def indices(self, count: int) -> NDArray[Any]:
-        """The first so many indices."""
+        """The first `count` indices."""
         numbers = np.arange(count, dtype=np.int64)
         result: NDArray[Any] = self.first + numbers * self.whole + (self.rest + numbers * self.part) // self.parts
         return result
@@ -57,14 +57,14 @@ def _rounded(number: float) -> Fraction:
 
 @lru_cache(KEPT)
 def sampled(begin: float, length: float, count: int) -> Row:
-    """The pixels under the centres of `count` elements that fill a region."""
+    """The pixels under the centers of `count` elements that fill a region."""
     step = max(_rounded(length), Fraction(1, _GRID)) / count
     return Row.of(_rounded(begin) + step / 2, step, count)
 
 
 @lru_cache(KEPT)
 def drawn(begin: float, length: float, elements: int, pixel: int, count: int, down: bool = True) -> Row:
-    """The elements under the centres of `count` pixels, where `elements` fill a region of the pixels. `pixel` is the
+    """The elements under the centers of `count` pixels, where `elements` fill a region of the pixels. `pixel` is the
     first of them; if not `down`, the next ones lie before it.
     """
     step = elements / max(_rounded(length), Fraction(1, _GRID))

@@ -61,7 +61,7 @@ def is_filtered(how: TextureTransform) -> bool:
 
 
 def _element_params(how: TextureTransform, box: tuple[int, ...], dims: Dims, dtype: DataType) -> dict[str, Any]:
-    """What becomes of a colour, and what fills the letterbox."""
+    """What becomes of a color, and what fills the letterbox."""
     channels, height, width = dims
     mean, std = how.normalization()
     return {
@@ -91,7 +91,7 @@ def drawing_params(
     swizzle = [channels - 1 if how.broadcast else -1] * 4
     for index, name in enumerate(how.swizzle[:channels]):
         swizzle[CHANNELS.index(name)] = index
-    if channels == 1 and how.swizzle == "rgba":  # grey
+    if channels == 1 and how.swizzle == "rgba":  # gray
         swizzle[:3] = [0, 0, 0]
     means, deviations = map(how.each, how.normalization())
     params = {
@@ -122,6 +122,6 @@ def drawing_params(
 
 
 def _covered(begin: float, length: float, size: int) -> tuple[int, int]:
-    """The first pixel whose centre lies within the range, and the one after the last."""
+    """The first pixel whose center lies within the range, and the one after the last."""
     first = min(max(math.ceil(begin - 0.5), 0), size)
     return first, min(max(math.ceil(begin + length - 0.5), first), size)

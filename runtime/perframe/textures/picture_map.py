@@ -17,7 +17,7 @@ Array = NDArray[Any]
 class PictureMap:
     """A region of a picture, and the box of a tensor that it fills, as left, top, width and height.
 
-    Places count from the top left corner of the first pixel or element: the centre of the first lies at (0.5, 0.5).
+    Places count from the top left corner of the first pixel or element: the center of the first lies at (0.5, 0.5).
     """
 
     region: tuple[float, float, float, float]
@@ -65,7 +65,7 @@ def _floats(values: ArrayLike, last: int, rule: str) -> Array:
     try:
         given = np.asarray(values, np.float64)
     except (TypeError, ValueError):
-        raise InputError(f"{rule}, and these are no numbers: {values!r:.80}") from None
+        raise InputError(f"{rule}, and these are not numbers: {values!r:.80}") from None
     if not given.ndim or given.shape[-1] != last:
         raise InputError(f"{rule}: the last dim is {last}, but the shape is {given.shape}")
     return given

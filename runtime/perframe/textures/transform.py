@@ -21,7 +21,7 @@ COLOR_CONVERSIONS = ("none", "srgb_to_linear", "linear_to_srgb")
 ALIGNMENTS = ("center", "top_left")
 ORIGINS = ("top_left", "bottom_left")
 LAYOUTS = ("NCHW", "NHWC")
-# A tensor of these holds whole numbers: 255 times a value, from the lowest to the highest.
+# A tensor of these holds integers: 255 times a value, from the lowest to the highest.
 WHOLE_RANGES = {DataType.UINT8: (0, 255), DataType.INT8: (-128, 127)}
 
 
@@ -37,9 +37,9 @@ class TextureTransform:
       "nearest" takes one; both skip pixels when they shrink. "area", "antialias" and "bicubic" read all pixels under an
       element: they are Pillow's BOX, BILINEAR and BICUBIC. "mipmap" mixes two levels of the mipmap that the caller has
       built: it reads eight pixels an element, and is rougher. Drawing a tensor is "nearest" or else "linear".
-    - `letterbox`: keep the picture's proportions, and fill the rest with this color (grey, or r, g, b). It is a pixel,
-      0..1, and normalized like the others. `letterbox_align` is "center" or "top_left". `mapping` brings what a network
-      found back to the picture. Drawing a tensor leaves out the filled rest. By default the picture is stretched.
+    - `letterbox`: keep the picture's proportions, and fill the rest with this color (gray, or r, g, b). It is a pixel,
+      0..1, and normalized like the others. `letterbox_align` is "center" or "top_left". `mapping` maps a network's
+      results back to the picture. Drawing a tensor leaves out the filled rest. By default the picture is stretched.
     - `mean` and `std`: element = (pixel - mean) / std, one number for all channels or one for each. Drawing undoes it.
     - `range`: bring pixels of 0..1 to low..high instead, as (0, 255) or (-1, 1).
     - `swizzle`: the texture's channel for each channel of the tensor: "rgba" (the default), "bgr", "a", ...
@@ -47,7 +47,8 @@ class TextureTransform:
       and a tensor of one channel is drawn into all four channels of a texture.
     - `write_mask`: the texture's channels that drawing may change: "rgba" (the default), "rgb", "a", ...
     - `coord_origin`: where in the picture the texture's first row of texels lies. "top_left": at the top, as in an
-      uploaded array. "bottom_left": at the bottom, as GL draws. By default "top_left".
+      uploaded array. "bottom_left": at the bottom, as GL draws. By default "bottom_left" for a texture that a
+      framebuffer draws into, and "top_left" for anything else (see TextureConverter.to_tensor).
     - `color_conversion`: convert colors, but not alpha: "srgb_to_linear", "linear_to_srgb", or "none" (the default). It
       comes after resampling and before normalization. Drawing undoes it.
     - `layout`: the tensor's layout, "NCHW" (the default) or "NHWC".
@@ -238,7 +239,7 @@ def _region(given: Any) -> tuple[float, float, float, float]:
 def _color(given: Any) -> tuple[float, float, float]:
     numbers = _each_number("letterbox", given)
     if len(numbers) not in (1, 3):
-        raise InputError(f"letterbox is one number for grey, or three for r, g and b, not {given!r}")
+        raise InputError(f"letterbox is one number for gray, or three for r, g and b, not {given!r}")
     red, green, blue = numbers if len(numbers) == 3 else numbers * 3
     return red, green, blue
 

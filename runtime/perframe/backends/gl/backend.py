@@ -45,10 +45,10 @@ def reason_against(
     rounds: int = FEWEST_ROUNDS,
 ) -> str | None:
     """Return None if a backend can run the layer, else the reason why it cannot. The backend's tensors have at most
-    `max_elements`, and the loops of its shaders at most so many rounds.
+    `max_elements`, and the loops of its shaders at most `rounds` rounds.
     """
     if layer.is_wide:
-        return "its whole numbers may need more than the 32 bits that a GPU's have"
+        return "its integers may need more than the 32 bits that a GPU's have"
     name = module_of(layer.family, FAMILIES)
     if name is None:
         return unsupported(layer, inputs, outputs) or f"the family {layer.family!r} has no GL kernels"
@@ -74,8 +74,8 @@ def reason_against(
 
 
 def without_half_stores(call: Call[Any], bindings: Sequence[Binding], scratch: Scratch) -> list[Binding]:
-    """Bindings in which kernels that store single elements store floats, since a half has no address of its own. The
-    last ones copy the floats.
+    """Bindings in which kernels that store single elements store floats, since a half has no address. The last ones
+    copy the floats.
     """
     targets = {
         binding.output.storage: binding.output
@@ -195,7 +195,7 @@ class GLBackend:
     def guarded(self) -> AbstractContextManager[Any]:
         """Save the GL state of the caller's context at the begin of a block, and restore it at the end.
 
-        A context of our own has no state to save, and must not stay current: an input may come from another.
+        Our own context has no state to save, and must not stay current: an input may come from another.
         """
         return nullcontext() if self.device.owned else self.device.using()
 

@@ -66,7 +66,7 @@ class ProgramBinaries:
             self._new.append((self._path(texts), program))
 
     def keep(self, most: int | None = None) -> None:
-        """Write the programs that were noted, or so many of them. The context is current."""
+        """Write the noted programs, or at most `most` of them. The context is current."""
         for _ in range(len(self._new) if most is None else min(most, len(self._new))):
             path, program = self._new.popleft()
             length, kind = ctypes.c_int(), ctypes.c_uint()

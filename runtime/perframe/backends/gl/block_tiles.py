@@ -20,8 +20,8 @@ FILLED_ROWS = "row, tap of a strip"  # rows of as many taps as a strip has texel
 
 @dataclass(frozen=True)
 class Tile:
-    """An invocation computes so many pixels, and at most so many blocks of outputs for each. A work group has so many
-    rows of invocations, with other blocks.
+    """An invocation computes `pixels` pixels, and at most `most_blocks` blocks of outputs for each. A work group has
+    `group_rows` rows of invocations, with other blocks.
     """
 
     pixels: int
@@ -49,9 +49,9 @@ def whole_blocks(bias: Operand) -> Operand:
 
 
 def packed(weights: Any, groups: int, blocks: int, depth_block: int, order: str) -> Any:
-    """The weights as (so many blocks of outputs, the loops in their order, part of depth block, block, depth in part,
-    output in block). Missing outputs and depths are zero. Without depth: as (block, kernel row, tap, output in block),
-    with rows filled up if the order says so.
+    """The weights as (blocks of outputs, the loops in their order, part of depth block, block, depth in part, output in
+    block). Missing outputs and depths are zero. Without depth: as (block, kernel row, tap, output in block), with rows
+    filled up if the order says so.
     """
     outputs, depth = weights.shape[:2]
     kernel = (1, *weights.shape[2:]) if weights.ndim == 3 else weights.shape[2:]

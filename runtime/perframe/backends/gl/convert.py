@@ -108,7 +108,7 @@ class TexturePasses:
                 gl.glGetTexLevelParameteriv(_TEXTURE_2D, 0, name, ctypes.byref(value))
                 found.append(value.value)
         if not found[0] or not found[1] or found[2] in _INTEGERS:
-            raise InputError(f"GL name {texture} is no 2D texture whose pixels are floats, or bytes for 0..1")
+            raise InputError(f"GL name {texture} is not a 2D texture with float pixels, or 8-bit pixels for 0..1")
         return found[0], found[1]
 
     def upload(self, picture: Any, texture: Any) -> None:

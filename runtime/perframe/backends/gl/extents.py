@@ -11,7 +11,7 @@ _LEVELS = 0xFF00  # the bits of a buffer's size that count as levels
 
 
 def buffer_of_one_kind(size: int) -> int:
-    """At least so many bytes: no power of two, and with a bit among the levels."""
+    """At least `size` bytes: not a power of two, and with a bit among the levels."""
     if not size & _LEVELS:
         size += 256
     return size + 16 * _is_power(size)

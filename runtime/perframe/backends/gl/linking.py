@@ -21,7 +21,7 @@ class Linking:
     shaders: tuple[int, ...]
 
     def failure(self, gl: Any) -> str | None:
-        """What the driver says if the program is not linked, or None. Waits for the driver, and frees the shaders."""
+        """The driver's message if linking failed, or None. Waits for the driver, and frees the shaders."""
         failed = None
         if not _status(gl.glGetProgramiv, self.glo, _LINKED):
             logs = [

@@ -45,7 +45,7 @@ class Framebuffers:
 
     @cached_property
     def every(self) -> int:
-        """One with all sheets as render targets."""
+        """A framebuffer with all sheets as render targets."""
         name = self._make()
         for sheet, target in enumerate(_TARGETS):
             self._gl.glFramebufferTextureLayer(_FRAMEBUFFER, target, self._texture, 0, sheet)
@@ -54,7 +54,7 @@ class Framebuffers:
 
     @cached_property
     def any(self) -> int:
-        """One with one render target, whose sheet a geometry shader chooses."""
+        """A framebuffer with one target; the geometry shader selects the layer."""
         name = self._make()
         self._gl.glFramebufferTexture(_FRAMEBUFFER, _TARGETS[0], self._texture, 0)
         return name
@@ -173,8 +173,8 @@ def count_blocks(width: int, height: int) -> int:
 
 
 def areas(width: int, height: int, first: int, count: int) -> list[tuple[int, int, int, int]]:
-    """The rectangles of texels that are so many blocks of a texture, from a block on: x, y, width, height. Blocks
-    follow each other along bands.
+    """The rectangles of texels of consecutive blocks of a texture: x, y, width, height. Blocks follow each other along
+    bands.
     """
     bands, across = height // _BLOCK, -(-width // _BLOCK)
     end = first + count

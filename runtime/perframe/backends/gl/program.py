@@ -64,7 +64,7 @@ class Kernel:
     body: str
 
     def with_numbers(self, count: int) -> Kernel:
-        """The kernel with an array `p` for so many numbers of its formulas, four to an element."""
+        """The kernel with an array `p` for the `count` numbers of its formulas, four to an element."""
         return _with_vectors(self, -(-count // 4)) if count else self
 
     def unit(self, defines: Collection[str]) -> str:
@@ -305,7 +305,7 @@ class ProgramCache:
             self._binaries.note(tuple(begun.stages.values()), begun.linking.glo)
 
     def keep(self, most: int | None = None) -> None:
-        """Write programs that were compiled, or so many of them, to disk. The context is current."""
+        """Write compiled programs, or at most `most` of them, to disk. The context is current."""
         self._binaries.keep(most)
 
     def _stages(self, text: str) -> dict[str, str]:
@@ -340,7 +340,7 @@ class _Begun:
 
 
 def _excerpt(text: str, error: str) -> str:
-    """The shader lines that the driver's message names, with their neighbours. It reads Mesa's and NVIDIA's format."""
+    """The shader lines that the driver's message names, with their neighbors. It reads Mesa's and NVIDIA's format."""
     lines = text.splitlines()
     named = {int(n) for n in re.findall(r"\b0[:(](\d+)", error)}
     near = sorted({n + d for n in named for d in (-1, 0, 1) if 0 < n + d <= len(lines)})

@@ -1,7 +1,7 @@
 """Command lists: GL calls that are recorded once, and replayed by native code.
 
 A row of a list is the address of a GL function, six words with its arguments first, and a word for its result. Every
-calling convention of a 64-bit system passes whole numbers in words, and a function ignores the words after its
+calling convention of a 64-bit system passes integers in words, and a function ignores the words after its
 arguments.
 """
 
@@ -138,7 +138,7 @@ class CommandList:
         replay(self._address, begin, len(self._rows))
 
     def run_some(self, begin: int, end: int) -> None:
-        """Make the calls of some rows. No function is to be called in between."""
+        """Make the calls of some rows. No function is called in between."""
         _native()(self._address, begin, end)
 
 

@@ -69,7 +69,7 @@ class GLProgram:
         return len(self._steps)
 
     def replace(self, planned: Storage, new: Storage) -> None:
-        """Read `new` in place of the plan's storage `planned`."""
+        """Read `new` instead of the plan's storage `planned`."""
         self._bound[planned] = new
         with self._device.using():
             for commands in self._lists.values():
@@ -131,8 +131,8 @@ class GLProgram:
                 self._timers = self._make_timers(self._device, len(self._steps)) if on else None
 
     def step_seconds(self, repeats: int) -> list[float] | None:
-        """The shortest time of each step on the GPU: of so many runs more, or, without repeats, of those that were
-        timed. None if none was. Blocks if there are repeats.
+        """The shortest time of each step on the GPU: of `repeats` more runs or, without repeats, of the timed ones.
+        None if none was. Blocks if there are repeats.
         """
         timed = self._timers
         if repeats:

@@ -66,7 +66,7 @@ def to_gpu(array: Array, as_halves: bool = False) -> Array:
         if low < _INT32.min or high > _INT32.max:
             raise InputError(
                 f"a {array.dtype.name} tensor of shape {array.shape} holds {high if high > _INT32.max else low}, and "
-                "whole numbers on a GPU are int32: run the model on the CPU, or keep such numbers out of its inputs"
+                "integers on a GPU are int32: run the model on the CPU, or keep such numbers out of its inputs"
             )
     wanted = (np.float16 if as_halves else np.float32) if array.dtype == np.float32 else np.int32
     flat: Array = np.ascontiguousarray(array).astype(wanted, copy=False).reshape(-1)
@@ -111,8 +111,8 @@ class Binding:
     operations: int = 0  # multiplications and additions, where the layer's form counts them
 
     def parts(self, size: int, most: int | None = None) -> list[tuple[int, int]]:
-        """The launches that share `size` rows or work groups, as (first, count): so many that none has too many
-        operations, or more than `most` rows.
+        """The launches that share `size` rows or work groups, as (first, count): enough that none has too many
+        operations or more than `most` rows.
         """
         count = max(-(-self.operations // MOST_OPERATIONS), -(-size // most) if most else 1, 1)
         each = max(1, -(-size // count))
@@ -213,7 +213,7 @@ class Call(Generic[Form]):
         loaded = load_kernel(own_shader(self.layer.family, kernel)).with_numbers(len(functions.numbers))
         unknown = ", ".join(inputs.keys() - set(loaded.inputs))
         if unknown:
-            raise ValueError(f"the shader {kernel} reads {', '.join(loaded.inputs) or 'no input'}, and not {unknown}")
+            raise ValueError(f"the shader {kernel} reads {', '.join(loaded.inputs) or 'no input'}, not {unknown}")
         numbers = {**_numbers_of(self.form, loaded), **(params or {})}
         if functions.numbers:
             numbers[FORMULA_NUMBERS] = functions.numbers
@@ -290,7 +290,7 @@ def epilogue_of(layer: LayerLike, dtype: DataType) -> Functions:
 
 
 def window_params(window: Window, dims: int, **extents: Sequence[int]) -> dict[str, Numbers]:
-    """The numbers of a window by their names in kernels for so many dims, and these extents, such as its output's."""
+    """The numbers of a window by their names in kernels for `dims` dims, and these extents, such as its output's."""
     whole = window.in_dims(dims)
     return {
         **{name: in_dims(extent, dims) for name, extent in extents.items()},

@@ -22,12 +22,12 @@ _WHOLE_TEXEL = {4: np.complex128, 2: np.complex64}  # numbers of a texel's size:
 
 
 def count_texels(elements: int) -> int:
-    """The number of texels of so many elements; at least one."""
+    """The number of texels for `elements` elements; at least one."""
     return max(1, -(-elements // 4))
 
 
 def texture_size(elements: int, shift: int) -> tuple[int, int]:
-    """Width and height of a texture for so many elements: one row, or rows of 2 ** shift places."""
+    """Width and height of a texture for `elements` elements: one row, or rows of 2 ** shift places."""
     places = -(-count_texels(elements) // SHEETS)
     return min(places, 1 << shift), -(-places // (1 << shift))
 
@@ -47,7 +47,7 @@ def to_sheets(values: Array, shift: int) -> Array:
 
 
 def from_sheets(values: Array, elements: int, shift: int, room: Callable[[int], Array]) -> Array:
-    """The opposite of `to_sheets`, for the sheets that so many elements use. `room` returns bytes for the result."""
+    """The opposite of `to_sheets`, for the sheets that `elements` elements use. `room` returns bytes for the result."""
     width, height = texture_size(elements, shift)
     texels: Array = values.view(_WHOLE_TEXEL[values.itemsize]).reshape(-1, height * width)
     made: Array = room(values.nbytes).view(texels.dtype)

@@ -123,7 +123,7 @@ class Filter:
 
 
 class Draw:
-    """A pass that draws a tensor into pixels. With `encodes`, a texture of sRGB colours gets them encoded, as reading
+    """A pass that draws a tensor into pixels. With `encodes`, a texture of sRGB colors gets them encoded, as reading
     decodes them.
     """
 

@@ -36,8 +36,8 @@ class StepTimers(Protocol):
     word: int
 
     def begin(self, step: int, count: int) -> NDArray[Any] | None:
-        """Return the words for a run of consecutive steps, the first of which is number `step`: so many in all. None if
-        the run cannot be timed. The context is current.
+        """Return the words for a run of `count` consecutive steps, the first of which is number `step`. None if the run
+        cannot be timed. The context is current.
         """
 
     def take(self, wait: bool = False) -> list[TimedRun]:
@@ -221,14 +221,14 @@ class TimedWork:
         device.gl.glQueryCounter(self._queries[0], TIMESTAMP)
 
     def end(self, submission: float) -> None:
-        """All is submitted, which took so many seconds: a frame waits at least that long. The context is current."""
+        """All is submitted, in `submission` seconds: a frame waits at least that long. The context is current."""
         assert self._queries is not None
         self._submission = submission
         self._device.gl.glQueryCounter(self._queries[1], TIMESTAMP)
 
     @property
     def seconds(self) -> float | None:
-        """What the GPU took, or the submission if that is more. None while the GPU is not done."""
+        """The GPU's time, or the submission's if that is longer. None while the GPU is not done."""
         if self._queries is not None:
             there, gl = ctypes.c_int(), self._device.gl
             with self._device.current():

@@ -71,13 +71,13 @@ def _lanes(walks: int, pieces: int, tools: Tools, always: bool = False) -> int:
 
 
 def share_products(results: int, pieces: int, tools: Tools) -> Sharing:
-    """Share the work on so many results, each of so many pieces that neighbours read side by side."""
+    """Share the work on `results` results, each of `pieces` pieces that neighbors read side by side."""
     lanes = _lanes(results, pieces, tools)
     return Sharing(results, lanes, GROUP // lanes, 1, 0, 0, False, tools)
 
 
 def share(results: int, count: int, adjacent: bool, tools: Tools) -> Sharing:
-    """Share the work on so many results, each of `count` elements. If those of a result are `adjacent` and not few,
+    """Share the work on `results` results, each of `count` elements. If those of a result are `adjacent` and not few,
     four of them are read at once. Otherwise those of four results are.
     """
     by_rows = adjacent and count >= FEW

@@ -49,7 +49,7 @@ def bench(
     peers = [peer for peer in against.split(",") if peer]
     for peer in peers:
         if peer not in PEERS:
-            raise typer.BadParameter(f"{peer!r} is none of {', '.join(PEERS)}", param_hint="--against")
+            raise typer.BadParameter(f"{peer!r} is not one of {', '.join(PEERS)}", param_hint="--against")
     options = {"strict": strict, "weights": weights, "activations": activations}
     timings = []
     with progress_bar() as step:

@@ -24,7 +24,7 @@ def process(
     source: Annotated[str, typer.Argument(metavar="VIDEO_OR_FOLDER", help="Video, picture, or folder of pictures.")],
     out: Annotated[Path, typer.Option(metavar="OUT", help="Video file, or folder with one file per picture.")],
     model: Annotated[str, typer.Option(help="Model file, or the name of a known model.")] = "",
-    script: Annotated[str, typer.Option(metavar="S.py[:NAME]", help="Script to run in place of a model.")] = "",
+    script: Annotated[str, typer.Option(metavar="S.py[:NAME]", help="Script to run instead of a model.")] = "",
     backend: BackendOption = "auto",
     jobs: Annotated[int, typer.Option(min=1, metavar="N", help="Number of processes.")] = 1,
     ray: Annotated[str, typer.Option(metavar="ADDRESS", help="Ray cluster to run on: host:6379, or auto.")] = "",
@@ -95,5 +95,5 @@ def _size(text: str) -> tuple[int, int] | None:
     except ValueError:
         width = height = 0
     if min(width, height) < 1:
-        raise typer.BadParameter(f"{text!r} is no size such as 640x360", param_hint="--size")
+        raise typer.BadParameter(f"{text!r} is not a size such as 640x360", param_hint="--size")
     return width, height

@@ -88,7 +88,7 @@ def of_keras(request, path):
     if not getattr(model, "inputs", None):
         shapes = request["inputs"]
         if not shapes:
-            raise Refused("its inputs have no shapes: say --input NAME:SHAPE, such as --input x:1x224x224x3")
+            raise Refused("its inputs have no shapes: pass --input NAME:SHAPE, such as --input x:1x224x224x3")
         specs = [
             (
                 one["name"],

@@ -56,7 +56,7 @@ def refuse(what, where):
     """Raise Refused for a call."""
     raise Refused(
         f"its code runs when it is converted, and {where} calls {what}, which perframe does not know to be harmless. "
-        "If you trust where the file comes from, say --trust"
+        "If you trust where the file comes from, pass --trust"
     )
 
 
@@ -85,7 +85,7 @@ def check_text(text, where):
         source = text.decode("ascii")
         tree = ast.parse(source)
     except (ValueError, SyntaxError, RecursionError, MemoryError) as error:
-        raise Refused(f"{where} is no code that TorchScript writes: {error}") from None
+        raise Refused(f"{where} is not code that TorchScript writes: {error}") from None
     if found := _BANNED.search(source):  # also in texts, which the two languages may read otherwise
         refuse(found[0], where)
     inner = set()

@@ -62,7 +62,7 @@ def unpickled(path, trust):
         reason = f"imports {named[1]}" if named else f"needs more ({error!s:.300})"
         raise Refused(
             "a pickle can run any code when it is loaded, so PyTorch loads weights alone (weights_only=True), and this "
-            f"one {reason}. If you trust where the file comes from, say --trust"
+            f"one {reason}. If you trust where the file comes from, pass --trust"
         ) from error
 
 
@@ -88,7 +88,7 @@ def built(request):
     made = builder()
     module, inputs = made if isinstance(made, tuple) else (made, None)
     if not isinstance(module, torch.nn.Module):
-        raise Refused(f"--builder {request['builder']} returned {type(module).__name__}, and not a torch.nn.Module")
+        raise Refused(f"--builder {request['builder']} returned {type(module).__name__}, not a torch.nn.Module")
     if request["kind"] == "safetensors":
         from safetensors.torch import load_file
 
@@ -213,7 +213,7 @@ def export_program(program, args, kwargs, request, out, **options):
 def export_script(module, args, request, out, names, dims):
     """Export with the exporter of TorchScript, which also traces modules."""
     if request["opset"] > NEWEST_OF_SCRIPTS:
-        raise Refused(f"PyTorch's exporter of TorchScript writes opsets up to {NEWEST_OF_SCRIPTS}: say --opset 18")
+        raise Refused(f"PyTorch's exporter of TorchScript writes opsets up to {NEWEST_OF_SCRIPTS}: pass --opset 18")
     with warnings.catch_warnings(), torch.no_grad():
         warnings.simplefilter("ignore")
         count = len(flat(module(*[one.clone() for one in args])))
@@ -260,7 +260,7 @@ def convert_program(request, program, example):
         symbolic = any("Sym" in type(size).__name__ for size in sizes_of(program))
         if symbolic or kwargs:
             raise Refused(
-                f"a program with open dims is written with opset {OLDEST_OF_PROGRAMS} or newer: say --opset 18"
+                f"a program with open dims is written with opset {OLDEST_OF_PROGRAMS} or newer: pass --opset 18"
             )
         export_script(program.module(), tuple(args), request, request["out"], names, [{} for _ in names])
     name_dims(request["out"], request["dynamic"])
@@ -279,7 +279,7 @@ def convert_program(request, program, example):
 
 
 def like(tensor, random):
-    """Random values of a sample's shape and dtype; whole numbers stay those of the sample, which may be indices."""
+    """Random values of a sample's shape and dtype; integers stay those of the sample, which may be indices."""
     if not tensor.is_floating_point():
         return tensor.detach().cpu()
     return torch.from_numpy(seeded(tuple(tensor.shape), np.float32, random)).to(tensor.dtype)

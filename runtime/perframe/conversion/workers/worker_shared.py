@@ -34,7 +34,7 @@ def _refuse_imports(event, arguments):
             return
         raise Refused(
             f"a pickle in it imports {module}.{name}, and a pickle can run any code: if you trust where the file comes "
-            "from, say --trust"
+            "from, pass --trust"
         )
 
 
@@ -89,7 +89,7 @@ def function_of(text: str, folder: str):
     except AttributeError:
         raise Refused(f"--builder {text}: the module {module!r} has no {name!r}") from None
     if not callable(found):
-        raise Refused(f"--builder {text}: it is {type(found).__name__}, and not a function")
+        raise Refused(f"--builder {text}: it is {type(found).__name__}, not a function")
     return found
 
 

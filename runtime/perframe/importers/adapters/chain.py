@@ -78,7 +78,7 @@ class Chain:
         return self.graph.constants[name]
 
     def ints(self, *values: int) -> str:
-        """Add a constant list of whole numbers."""
+        """Add a constant list of integers."""
         return self.graph.constant(values, np.int64)
 
     def number(self, value: Any, like: str = "") -> str:

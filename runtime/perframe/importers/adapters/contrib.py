@@ -156,7 +156,7 @@ def _pad(node: Node, graph: Importer) -> list[Node]:
 
 
 def _list(chain: Chain, numbers: str) -> str:
-    """Return whole numbers of any shape as a list of int64."""
+    """Return integers of any shape as a list of int64."""
     if numbers in chain.graph.constants:
         return chain.ints(*chain.graph.constants[numbers].reshape(-1).tolist())
     return chain("Reshape", chain("Cast", numbers, to=DataType.INT64), chain.ints(-1))

@@ -1,4 +1,4 @@
-"""Adapters of com.microsoft: normalisations, with the sums before them."""
+"""Adapters of com.microsoft: normalizations, with the sums before them."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _skip_simplified(node: Node, graph: Importer) -> list[Node]:
 
 @adapter(f"{MICROSOFT}EmbedLayerNormalization")
 def _embed(node: Node, graph: Importer) -> list[Node]:
-    """Sum up and normalise the embeddings of words, positions and segments. The second output is the number of tokens
+    """Sum up and normalize the embeddings of words, positions and segments. The second output is the number of tokens
     in each line without padding.
     """
     chain = Chain(node, graph)

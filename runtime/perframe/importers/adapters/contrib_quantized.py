@@ -1,4 +1,4 @@
-"""Adapters of com.microsoft: quantized operators, computed in real numbers, and products with packed weights."""
+"""Adapters of com.microsoft: quantized operators, computed in floats, and products with packed weights."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def _real(chain: Chain, x: str, scale: str, zero: str, **attributes: Any) -> str:
-    """Add nodes that turn a quantized value into real numbers."""
+    """Add nodes that turn a quantized value into floats."""
     return chain("DequantizeLinear", x, *_parameters(chain, scale, zero), **attributes)
 
 
@@ -103,7 +103,7 @@ def _q_linear_conv(node: Node, graph: Importer) -> list[Node]:
 
 @adapter(f"{MICROSOFT}QGemm")
 def _q_gemm(node: Node, graph: Importer) -> list[Node]:
-    """alpha * A B + C. C has whole numbers in the scale of the products. Without a scale of Y the result is real."""
+    """alpha * A B + C. C has integers in the scale of the products. Without a scale of Y the result is real."""
     chain = Chain(node, graph)
     a, a_scale, a_zero, b, b_scale, b_zero, c, y_scale, y_zero = chain.inputs(9)
     columns = chain.get("transB", 0)
@@ -152,7 +152,7 @@ def _dynamic_quantize_lstm(node: Node, graph: Importer) -> list[Node]:
 
 
 def _rows(chain: Chain, weights: str, scale: str, zero: str) -> str:
-    """Return weights as real numbers, (directions, gates, depth). A direction has a scale, or one for each gate."""
+    """Return weights as floats, (directions, gates, depth). A direction has a scale, or one for each gate."""
     scales, zeros = (chain("Reshape", name, chain.ints(0, 1, -1)) if name else "" for name in (scale, zero))
     whole_numbers = chain("Cast", weights, to=DataType.FLOAT32)
     if zeros:

@@ -1,4 +1,4 @@
-"""Adapters of quantized operators: they multiply whole numbers, and scale the results afterwards."""
+"""Adapters of quantized operators: they multiply integers, and scale the results afterwards."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _conv_integer(node: Node, graph: Importer) -> list[Node]:
 
 
 def _requantize(chain: Chain, result: str, factor: str, zero: str) -> list[Node]:
-    """Scale whole numbers to those of the output, in float32. Several zero points belong to rows."""
+    """Scale integers to those of the output, in float32. Several zero points belong to rows."""
     scaled = chain("Mul", chain("Cast", result, to=DataType.FLOAT32), factor)
     shape = chain.graph.specs[zero].shape
     count = shape.size if shape else 1

@@ -1,4 +1,4 @@
-"""Adapters of selections, normalisations and training modes, and of attributes that are ONNX's numbers of dtypes."""
+"""Adapters of selections, normalizations and training modes, and of attributes that are ONNX's numbers of dtypes."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def _batch_normalization(node: Node, graph: Importer) -> list[Node] | None:
 
 
 def _training(node: Node, graph: Importer, momentum: float) -> list[Node]:
-    """Normalise by the batch's own mean and variance, and move the running mean and variance by them."""
+    """Normalize by the batch's own mean and variance, and move the running mean and variance by them."""
     x, scale, bias, *running = node.inputs
     shape = graph.specs[x].shape
     if shape is None:

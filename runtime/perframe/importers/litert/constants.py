@@ -71,7 +71,7 @@ def _decoded(tensor: TensorInfo, dtype: DataType) -> Array:
         values: Array = small.astype(np.uint8).view(np.int8) >> (8 - bits)
         return values
     if data.size % dtype.numpy.itemsize:
-        raise ValueError(f"{data.size} bytes are not a whole number of {dtype} values")
+        raise ValueError(f"{data.size} bytes are not a multiple of the size of {dtype}")
     return data.view(dtype.numpy)
 
 

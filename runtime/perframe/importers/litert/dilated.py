@@ -14,7 +14,7 @@ Value = Callable[[int], NDArray[Any] | None]  # the value of a constant tensor
 
 
 def with_dilations(graph: GraphInfo, value: Value) -> list[Operation]:
-    """Return the operations, with one convolution in place of each such three. Its option `Pads` has its padding."""
+    """Return the operations, with one convolution instead of three. Its option `Pads` has its padding."""
     users: dict[int, list[int]] = {}
     for number, operation in enumerate(graph.operations):
         for tensor in operation.inputs:

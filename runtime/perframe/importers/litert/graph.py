@@ -171,7 +171,7 @@ class Scope:
             zero = self._zero(scales, tensor)
             return node("QuantizeLinear", name, self._scale(scales), zero, axis=scales.axis)
         dtype = self.dtype(tensor)
-        complexes = (DataType.COMPLEX64, DataType.COMPLEX128)  # they are pairs of real numbers in layers
+        complexes = (DataType.COMPLEX64, DataType.COMPLEX128)  # they are pairs of floats in layers
         return name if spec.dtype is dtype or dtype in complexes else node.cast(name, dtype)
 
     # --- the tensors of the graph ---
@@ -229,14 +229,14 @@ class Scope:
         return name
 
     def real(self, tensor: int) -> str:
-        """Return the name of a tensor's real numbers."""
+        """Return the name of a tensor's floats."""
         info, scales = self.graph.tensors[tensor], self.quantization(tensor)
         return (
             self.stored(tensor) if scales is None else self._dequantized(self.stored(tensor), info.name, scales, tensor)
         )
 
     def arranged(self, tensor: int, perm: tuple[int, ...]) -> str:
-        """Return the name of a tensor's real numbers with its dims in another order."""
+        """Return the name of a tensor's floats with its dims in another order."""
         info, value, scales = self.graph.tensors[tensor], self.array(tensor), self.quantization(tensor)
         if tensor in self.values and self.values[tensor] not in self.builder.constants:
             value = None

@@ -27,7 +27,7 @@ def plain_name(name: str) -> str:
 
 
 class Node:
-    """One operator within a scope. With `exact` its adapter gets quantized numbers as they are."""
+    """One operator within a scope. With `exact` its adapter gets quantized numbers unchanged."""
 
     def __init__(self, scope: Scope, operation: Operation, exact: bool) -> None:
         self.scope, self.operation, self.exact = scope, operation, exact
@@ -87,11 +87,11 @@ class Node:
         return index < len(self.operation.inputs) and self.operation.inputs[index] >= 0
 
     def x(self, index: int) -> str:
-        """Return the name of an input: of real numbers, unless the adapter gets quantized ones as they are."""
+        """Return the name of an input: of floats, unless the adapter gets quantized ones unchanged."""
         return self.raw(index) if self.exact else self.scope.real(self._tensor(index))
 
     def raw(self, index: int) -> str:
-        """Return the name of an input as it is stored."""
+        """Return the name of an input in its stored form."""
         return self.scope.stored(self._tensor(index))
 
     def all(self) -> list[str]:
@@ -180,7 +180,7 @@ class Node:
         return [entry if isinstance(entry, int) else 0 for entry in found]
 
     def axes(self, index: int) -> list[int]:
-        """Return the value of an input that lists whole numbers. Raises NotImplementedError if it is not known."""
+        """Return the value of an input that lists integers. Raises NotImplementedError if it is not known."""
         return [int(number) for number in self.value(index).reshape(-1)]
 
     def check_room(self, *shape: int) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from perframe.importers.litert.table import table
 
-HEADERS = ("operator", "support", "group", "takes quantized numbers as they are")
+HEADERS = ("operator", "support", "group", "quantized values unchanged")
 # operators that the schema lists and that stand for no computation
 _NONE = ("CUSTOM", "DELEGATE", "PLACEHOLDER_FOR_GREATER_OP_CODES")
 
@@ -37,17 +37,21 @@ def operators() -> list[Operator]:
 
 
 def markdown(rows: list[Operator]) -> str:
-    """Return the table of docs/litert-operators.md."""
-    have = sum(row.supported for row in rows)
+    """Return the page docs/litert-operators.md: a row for each group."""
+    groups: dict[str, list[str]] = {}
+    for row in sorted(rows, key=lambda row: (not row.supported, row.group)):
+        name = f"{row.name}†" if row.quantized else row.name
+        groups.setdefault(row.group if row.supported else "not supported", []).append(name)
     lines = [
         "# LiteRT operators",
         "",
-        f"perframe imports {have} of the {len(rows)} operators of LiteRT (TensorFlow Lite). This table is made by",
-        "`perframe operators --format litert --markdown`. Of custom operators `TFLite_Detection_PostProcess` is known.",
-        "A quantized tensor is dequantized before an operator and quantized after it, unless the operator",
-        "only moves elements. Passes then let layers compute with the quantized numbers themselves.",
+        f"perframe imports {sum(row.supported for row in rows)} of the {len(rows)} operators of",
+        "LiteRT (TensorFlow Lite). A quantized tensor is dequantized before an operator and quantized after it.",
+        "Operators with † only move elements, and keep them quantized. The only custom operator is",
+        "`TFLite_Detection_PostProcess`.",
+        "`perframe operators --format litert` prints this list.",
         "",
-        "| " + " | ".join(HEADERS) + " |",
-        "|" + "---|" * len(HEADERS),
+        "| group | operators |",
+        "|---|---|",
     ]
-    return "\n".join([*lines, *("| " + " | ".join(row.row) + " |" for row in rows), ""])
+    return "\n".join([*lines, *(f"| {group} | {', '.join(names)} |" for group, names in groups.items()), ""])

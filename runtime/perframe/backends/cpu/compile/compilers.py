@@ -46,7 +46,7 @@ def process_count() -> int:
     """
     given = os.environ.get("PERFRAME_COMPILERS", "")
     if given and not given.isdecimal():
-        raise InputError(f"PERFRAME_COMPILERS is a number of processes, 0 or more, and not {given!r}")
+        raise InputError(f"PERFRAME_COMPILERS is a number of processes, 0 or more, not {given!r}")
     if not _is_python():
         return 0
     return int(given) if given else min(PROCESSES, _cores())

@@ -93,9 +93,7 @@ def lower(
     outputs: Sequence[Operand],
     scratch: Scratch,
 ) -> list[NativeStep] | None:
-    """Native steps for float32. With few queries, the kernel reads keys and values as they are; else it reads them
-    packed.
-    """
+    """Native steps for float32. With few queries, the kernel reads keys and values in place, else packed."""
     if isinstance(form, LinearState) or layer.epilogue or not all_float32([*inputs[:4], outputs[0]]):
         return None
     if form.size + LANES > QUERIES or form.out[-1] != 1:

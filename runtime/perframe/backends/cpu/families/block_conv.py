@@ -13,7 +13,7 @@ from perframe.layers.block_conv import BlockConvolution
 
 
 def compute(layer: LayerLike, form: BlockConvolution, inputs: Sequence[Any], outputs: Sequence[Operand]) -> list[Any]:
-    """Convolve the planes, and add what is to be added in blocks."""
+    """Convolve the planes, and add the addend in blocks."""
     x, w, b, addend = (*inputs, None, None)[:4]
     plain = from_blocks(x, form.channels) if form.takes_blocks else x
     (made,) = conv.compute(layer, form, [plain, w, b], outputs)

@@ -52,7 +52,7 @@ def compute(layer: LayerLike, form: Convolution, inputs: Sequence[Any], outputs:
     padded = np.pad(x, [(0, 0), (0, 0), *((max(0, a), c) for a, c in widths)])
     padded = padded.reshape(form.batch, groups, form.depth, *padded.shape[2:])
     weights = w.reshape(groups, form.outputs // groups, form.depth, *window.kernel)
-    # whole numbers are summed in float64, which is fast, and exact for numbers of this size
+    # integers are summed in float64, which is fast, and exact for numbers of this size
     accumulate = np.float64 if x.dtype.kind in "iu" else accumulator(x.dtype)
     padded, weights = padded.astype(accumulate, copy=False), weights.astype(accumulate, copy=False)
     result = np.zeros((form.batch, groups, form.outputs // groups, *form.output), accumulate)

@@ -141,7 +141,7 @@ _WHOLE = {
 
 
 def takes_gaps(layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand]) -> list[Operand]:
-    """The result and the inputs of its shape, if a row is long enough for a loop of its own."""
+    """The result and the inputs of its shape, if a row is long enough for a separate loop."""
     out = outputs[0]
     if layer.channels_last or not out.shape or out.shape[-1] < LEAST:
         return []

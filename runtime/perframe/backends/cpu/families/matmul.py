@@ -35,7 +35,7 @@ def _matrices(array: Any, batch: Sequence[int], rows: int, columns: int, strides
 
 
 def _product(left: Any, right: Any, depth: int) -> Any:
-    """NumPy's matmul; whole numbers in float64 where that is exact, because only floats have fast products."""
+    """NumPy's matmul; integers in float64 where that is exact, because only floats have fast products."""
     if left.dtype.kind not in "iu":
         wide = accumulator(left.dtype)
         return np.matmul(left.astype(wide, copy=False), right.astype(wide, copy=False))

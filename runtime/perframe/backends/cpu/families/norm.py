@@ -1,4 +1,4 @@
-"""Softmax and local response normalisation on the CPU."""
+"""Softmax and local response normalization on the CPU."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ NEAR = 8192  # float32 that fit into the first cache beside other values
 
 
 def compute(layer: LayerLike, form: QuantizedProduct, inputs: Sequence[Any], outputs: Sequence[Operand]) -> list[Any]:
-    """Multiply whole numbers without their zero points, and make results of the sums."""
+    """Multiply integers without their zero points, and make results of the sums."""
     x, w, bias, x_zero, w_zero, x_scale, w_scale, y_zero = (*inputs, *(None,) * 8)[:8]
     product = form.product
     after = len(product.size) if isinstance(product, Convolution) else 0

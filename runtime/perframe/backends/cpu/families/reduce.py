@@ -65,7 +65,7 @@ def _log_sum_exp(x: Any, axes: Sequence[int]) -> Any:
 def lower(
     layer: LayerLike, form: Reduction, inputs: Sequence[Operand | None], outputs: Sequence[Operand], scratch: Scratch
 ) -> list[NativeStep] | None:
-    """Reductions of at least one element: float32, and sums, means, products and extremes of whole numbers."""
+    """Reductions of at least one element: float32, and sums, means, products and extremes of integers."""
     x = inputs[0]
     if x is None or x.dtype is not outputs[0].dtype or not x.shape.size:
         return None
@@ -111,7 +111,7 @@ def _formulas(form: Reduction) -> str:
 
 
 def _whole(form: Reduction, dtype: DataType) -> str | None:
-    """The text of a reduction of whole numbers or truth values; None if no kernel has it."""
+    """The text of a reduction of integers or truth values; None if no kernel has it."""
     formula = _WHOLE.get(form.combine)
     plain = form.prepare is identity and form.finish in (keep, average)
     is_bool, is_extreme = dtype is DataType.BOOL, form.combine in ("largest", "smallest")

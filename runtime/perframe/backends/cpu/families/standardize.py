@@ -1,4 +1,4 @@
-"""Normalisations by mean and variance on the CPU."""
+"""Normalizations by mean and variance on the CPU."""
 
 from __future__ import annotations
 

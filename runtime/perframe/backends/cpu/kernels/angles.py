@@ -1,4 +1,4 @@
-"""Trigonometric functions for the formulas' vocabulary. They are polynomials, so that LLVM vectorises loops of them.
+"""Trigonometric functions for the formulas' vocabulary. They are polynomials, so that LLVM vectorizes loops of them.
 All have relative errors of at most 2e-7.
 """
 
@@ -63,7 +63,7 @@ def _quadrant(x):
     """Return (r, q), where x is q quarter turns plus r, and |r| is at most an eighth of a turn."""
     huge = (float_to_bits(x) & int32(0x7FFFFFFF)) >= int32(0x4B800000)
     v = float64(select(huge, float32(0.0), x))
-    n = (v * 0.6366197723675814 + 6755399441055744.0) - 6755399441055744.0  # rounds to a whole number
+    n = (v * 0.6366197723675814 + 6755399441055744.0) - 6755399441055744.0  # rounds to an integer
     r = ((v - n * _QUARTER_HIGH) - n * _QUARTER_MIDDLE) - n * _QUARTER_LOW
     far, turns = _huge_quadrant(x)
     return select(huge, far, float32(r)), select(huge, turns, int32(n))

@@ -1,7 +1,7 @@
 """Convolution of each channel of bytes by itself; the channels are the last dim.
 
 An item takes a vector of channels. First it copies the input that its band of output rows needs, as float32 without the
-zero point, and with zeros around it. float32 holds whole numbers below 2^24 exactly, and multiplies them in half the
+zero point, and with zeros around it. float32 holds integers below 2^24 exactly, and multiplies them in half the
 time of int32.
 """
 
@@ -42,7 +42,7 @@ from perframe.backends.cpu.kernels.window import window_of
 
 @inline
 def _eight(x, step, across, pitch, w, channels, count, ky, kx):
-    """The sums of TILE neighbouring pixels, whose inputs lie `step` apart."""
+    """The sums of TILE neighboring pixels, whose inputs lie `step` apart."""
     zero = splat(float32(0))
     a0, a1, a2, a3, a4, a5, a6, a7 = zero, zero, zero, zero, zero, zero, zero, zero
     for i in range(ky):

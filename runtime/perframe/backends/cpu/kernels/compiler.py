@@ -30,7 +30,7 @@ if config.CPU_FEATURES is None and llvm.get_host_cpu_features().get("avx512f"):
 
 
 def inline(function: Any) -> Any:
-    """Mark a helper of kernels. LLVM inlines it, since it cannot vectorise loops with calls."""
+    """Mark a helper of kernels. LLVM inlines it, since it cannot vectorize loops with calls."""
     return njit(forceinline=True, **OPTIONS)(function)
 
 

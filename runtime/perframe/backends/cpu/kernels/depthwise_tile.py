@@ -29,7 +29,7 @@ from perframe.backends.cpu.kernels.vector import (
 )
 
 TILE = 8  # output pixels whose sums are in registers at once
-# numbers of taps across, and of taps between pixels, for which neighbouring pixels share inputs, if the CPU has enough
+# numbers of taps across, and of taps between pixels, for which neighboring pixels share inputs, if the CPU has enough
 # registers
 SHARES = REGISTERS >= 32
 SHARED = ((3, 1), (3, 2), (5, 1), (5, 2), (7, 1)) if SHARES else ()
@@ -208,7 +208,7 @@ def _number_of(taps: int, stride: int, ends: Any) -> Any:
 
 @inline
 def kind_of(taps, stride, dilation):
-    """The kind of tile whose neighbouring pixels share inputs, or 0. The next number minds the ends of lines."""
+    """The kind of tile whose neighboring pixels share inputs, or 0. The next number minds the ends of lines."""
     if SHARES and stride == dilation and (taps == 3 or taps == 5 or taps == 7):
         return 4 * taps
     if SHARES and stride == 2 * dilation and (taps == 3 or taps == 5):

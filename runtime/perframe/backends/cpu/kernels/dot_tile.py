@@ -53,7 +53,7 @@ class _Tile:
         self.product = declare(builder.module, _PRODUCT[kind], INTS, [INTS, _BYTES, _BYTES])
 
     def loop(self, panel: Any, first: Any, end: Any, totals: Sequence[Any], step: int) -> list[Any]:
-        """Add the products of the groups from `first` to `end`, so many in each round, and return the sums."""
+        """Add the products of the groups from `first` to `end`, several in each round, and return the sums."""
         builder = self.builder
         before, body = builder.block, builder.append_basic_block("groups")
         after = builder.append_basic_block("groups_done")

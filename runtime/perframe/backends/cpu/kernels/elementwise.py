@@ -95,7 +95,7 @@ _USUAL = {3: [(1, 1, 1), (1, 1, 0), (1, 0, 1), (1, 0, 0)]}  # a scale and a shif
 
 
 def _text(operands: list[str], result: str) -> str:
-    """The kernel's text. Inner loops for the common strides 1 and 0 vectorise; one more loop serves other strides."""
+    """The kernel's text. Inner loops for the common strides 1 and 0 vectorize; one more loop serves other strides."""
     count = len(operands)
     each = range(count)
     few = count <= 2 or (count == 3 and operands[0] == "bool bool")  # any operand of a choice may be a single number

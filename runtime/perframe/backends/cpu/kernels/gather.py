@@ -35,7 +35,7 @@ def find(indices, at, size):
 
 @inline
 def _all_inside(indices, first, count, size):
-    """Whether all of these indices name one of `size` elements. LLVM vectorises this loop, unlike one with `find`."""
+    """Whether all of these indices name one of `size` elements. LLVM vectorizes this loop, unlike one with `find`."""
     wide, narrow, is_short, _ = indices
     outside = 0
     if is_short:

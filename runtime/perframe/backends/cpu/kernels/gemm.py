@@ -1,7 +1,7 @@
 """Matrix products over packed panels, and convolutions as such products.
 
 A kernel reads the rows of the left operand where they lie, and leaves out the taps outside the input. Tiles end where
-other taps come in: where that would make them small, or if neighbouring rows would fill few sets of the cache, each
+other taps come in: where that would make them small, or if neighboring rows would fill few sets of the cache, each
 item first copies its patch of the input to the stack.
 """
 
@@ -120,7 +120,7 @@ def build() -> Any:
                     else:
                         pitch, down, up = x_pitch, dy * width * x_pitch, line_step * sy * width * x_pitch
                         source = x + (x_at + ((plane_at + top) * width + left) * x_pitch + k0) * 4
-                    # neighbouring taps of whole pixels are one run
+                    # neighboring taps of whole pixels are one run
                     all_runs, all_run, across = kx, deep, dx * pitch
                     if dx == 1 and pitch == channels == deep:
                         all_runs, all_run, across = 1, deep * kx, 0

@@ -1,6 +1,6 @@
 """The formulas' vocabulary for Numba, in float32 throughout.
 
-`exp` and the functions that use it are polynomials, so that LLVM vectorises loops of them.
+`exp` and the functions that use it are polynomials, so that LLVM vectorizes loops of them.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def exp_of_negative(x):
     """
     under = x < float32(-86.0)
     limited = select(under, float32(-86.0), x)
-    shifted = limited * _LOG2E + float32(12582912.0)  # its low bits are a whole number
+    shifted = limited * _LOG2E + float32(12582912.0)  # its low bits are an integer
     r = limited - (shifted - float32(12582912.0)) * float32(0.6931471805599453)
     p = float32(8.290229365e-3)
     p = p * r + float32(4.189839214e-2)

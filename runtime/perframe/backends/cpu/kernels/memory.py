@@ -100,7 +100,7 @@ def float_to_bits(typing: Any, value: Any) -> Any:
 
 @intrinsic
 def select(typing: Any, condition: Any, a: Any, b: Any) -> Any:
-    """a if the condition holds, else b. Both are computed, so that LLVM vectorises loops of it."""
+    """a if the condition holds, else b. Both are computed, so that LLVM vectorizes loops of it."""
     if a != b:
         raise TypeError(f"select() of {a} and {b}")
 
@@ -112,7 +112,7 @@ def select(typing: Any, condition: Any, a: Any, b: Any) -> Any:
 
 @intrinsic
 def add_in_any_order(typing: Any, a: Any, b: Any) -> Any:
-    """a + b in a sum whose terms LLVM may reorder, so that it vectorises the loop."""
+    """a + b in a sum whose terms LLVM may reorder, so that it vectorizes the loop."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.fadd(args[0], args[1], flags=("reassoc", "contract"))

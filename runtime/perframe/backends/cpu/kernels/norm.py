@@ -1,4 +1,4 @@
-"""Normalisations along an axis."""
+"""Normalizations along an axis."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def _largest(x, size):
 
 
 def neighbours() -> Any:
-    """Items are (outer, run of neighbouring columns); the parameters are alpha, beta and bias."""
+    """Items are (outer, run of neighboring columns); the parameters are alpha, beta and bias."""
     field = NEIGHBOURS.at
 
     def kernel(numbers, begin, end):

@@ -1,4 +1,4 @@
-"""Hyperbolic functions and powers for the formulas' vocabulary. They are polynomials, so that LLVM vectorises loops of
+"""Hyperbolic functions and powers for the formulas' vocabulary. They are polynomials, so that LLVM vectorizes loops of
 them.
 """
 
@@ -104,7 +104,7 @@ def _binary_logarithm(x):
 @inline
 def _exponential(y):
     """2**y for y from -200 to 200, in float64."""
-    n = (y + 6755399441055744.0) - 6755399441055744.0  # rounds to a whole number
+    n = (y + 6755399441055744.0) - 6755399441055744.0  # rounds to an integer
     r = (y - n) * 0.6931471805599453
     p = 0.00019919357455051902
     p = p * r + 0.0013947198557752334

@@ -51,7 +51,7 @@ def _gather(n, x, block, pitch, first, last, flip, zero):
     line = kx * channels
     ox, rest = first % out_width, first // out_width
     oy, image = rest % out_height, rest // out_height
-    runs = dx == 1 and channels == x_pitch  # neighbouring taps follow each other
+    runs = dx == 1 and channels == x_pitch  # neighboring taps follow each other
     for pixel in range(first, last):
         to, left = block + (pixel - first) * pitch, ox * sx - px
         for i in range(ky):

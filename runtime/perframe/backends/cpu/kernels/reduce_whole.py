@@ -1,5 +1,5 @@
-"""Reductions of whole numbers, which wrap around as in NumPy. LLVM vectorises their plain loops, since any order of
-whole numbers gives the same result.
+"""Reductions of integers, which wrap around as in NumPy. LLVM vectorizes their plain loops, since any order of
+integers gives the same result.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ ROWS = {(4, 32): 8, (4, 16): 4}.get((LANES, REGISTERS), min(14, (REGISTERS - 3) 
 BLOCK = 49152
 # lines that a resampling keeps on the stack, and columns of a line
 SLOTS, COLUMNS = 16, BLOCK // 16
-# dims of a strided copy, after mergeable neighbours are merged
+# dims of a strided copy, after mergeable neighbors are merged
 MAX_RANK = 16
 # columns of a reduction in one item
 RUN = 256

@@ -1,4 +1,4 @@
-"""Normalisation by mean and variance, row by row."""
+"""Normalization by mean and variance, row by row."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The functions of the formulas' vocabulary that differ between whole numbers and floats. As in NumPy, a division of
-whole numbers by zero gives 0, and results that overflow wrap around.
+"""The functions of the formulas' vocabulary that differ between integers and floats. As in NumPy, a division of
+integers by zero gives 0, and results that overflow wrap around.
 """
 
 from __future__ import annotations

@@ -223,7 +223,7 @@ def between(typing: Any, value: Any, low: Any, high: Any) -> Any:
 
 @intrinsic
 def nearest(typing: Any, value: Any) -> Any:
-    """The nearest whole numbers, halves to even, for numbers below 2^22. Only the lowest 22 bits are right."""
+    """The nearest integers, halves to even, for numbers below 2^22. Only the lowest 22 bits are right."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.bitcast(builder.fadd(args[0], ir.Constant(VECTOR, [ROUNDING] * LANES)), INTS)

@@ -19,7 +19,7 @@ LONG = 20e9  # operations: a second of NumPy's products on one core
 
 
 class Definition:
-    """Computes a layer with NumPy in place of its native steps."""
+    """Computes a layer with NumPy instead of its native steps."""
 
     def __init__(self, layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand]) -> None:
         self._layer, self._inputs, self._outputs = layer, inputs, outputs

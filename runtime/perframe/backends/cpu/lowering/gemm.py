@@ -148,7 +148,7 @@ class _Blocks:
 
 
 def window_of_rows(rows: int) -> dict[str, int]:
-    """The window of a matrix: each row is a pixel of its own."""
+    """The window of a matrix: each row is one pixel."""
     window = window_words(Window(kernel=(1,), strides=(1,), dilations=(1,), begin=(0,), end=(0,)), (rows,), (rows,))
     assert window is not None
     return window
@@ -190,7 +190,7 @@ def _blocks(form: Multiplication, copies: bool) -> _Blocks | None:
             return None
         most = (BLOCK // (taps * (choices[-1] + LANES)) - reach_x) // sx + 1
         pixels = at_most(pixels, most // ROWS * ROWS if most > ROWS else most)
-    # copies of neighbouring blocks overlap: taller blocks copy less
+    # copies of neighboring blocks overlap: taller blocks copy less
     lines = at_most(out_height, at_least((32 if copies and taps > sy else 8) * ROWS // pixels, 1))
     # each thread gets pixels of its own: it finds them in its cache, and would wait long for those of another core
     least = at_least(ROWS * form.depth * form.columns // WEIGHTY, ROWS // 2)
@@ -236,7 +236,7 @@ def _channel_blocks(channels: int, most: int) -> list[int]:
 def finishing(layer: LayerLike) -> tuple[dict[str, int], list[Floats]]:
     """The words that say how a kernel's sums become results, and the arrays that these words point to.
 
-    The limits have the clips. Any other epilogue is a kernel of its own, for a few rows while they are in the cache.
+    The limits have the clips. Any other epilogue is a separate kernel, for a few rows while they are in the cache.
     """
     low_high = epilogue_limits(layer.epilogue)
     limits = float_array((*(low_high or (-math.inf, math.inf)), -math.inf, math.inf))

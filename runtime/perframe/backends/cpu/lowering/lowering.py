@@ -81,7 +81,7 @@ def step(
 
 
 def sharing(items: int, elements: int) -> int:
-    """The number of items worth handing to another core, if all items together copy so many elements."""
+    """The number of items worth handing to another core, if all items together copy `elements` elements."""
     return items * SPLIT_ELEMENTS // at_least(elements, 1)
 
 

@@ -111,7 +111,7 @@ class Bindings:
         self._bound[id(planned)] = new.memory
 
     def lend(self, planned: HostStorage, array: NDArray[Any]) -> None:
-        """Make all steps read an array in place of the planned storage. It is contiguous, aligned, and the caller's."""
+        """Make all steps read an array instead of the planned storage. It is contiguous, aligned, and the caller's."""
         if id(planned) in self._readers:
             self.replace(planned, HostStorage(array.shape, planned.dtype, array.reshape(-1).view(np.uint8)))
             return

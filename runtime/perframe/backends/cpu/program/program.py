@@ -202,7 +202,7 @@ class CpuProgram:
 
     def run(self, begin: int, end: int, away: bool = False, rows: Rows | None = None) -> None:
         """Run the steps from `begin` up to `end` in this thread, while helpers run chunks of them. `away` says that
-        another thread submitted the steps. With `rows`, run so many chunks of one step: the first, and how many.
+        another thread submitted the steps. `rows` selects chunks of one step: the first, and how many.
         """
         if rows is not None:
             self._run_rows(begin, rows)
@@ -257,7 +257,7 @@ class CpuProgram:
         del block
 
     def step_seconds(self, repeats: int) -> list[float] | None:
-        """The shortest time of each step: of so many runs more, or, without repeats, of those that were timed."""
+        """The shortest time of each step: of `repeats` more runs or, without repeats, of the timed ones."""
         before = self.times_steps, self._clock
         if repeats:  # by a clock of their own
             self.times_steps, self._clock = True, None

@@ -30,7 +30,7 @@ def thread_count() -> int:
     if not given:
         return cores
     if not given.isdecimal() or not int(given):
-        raise InputError(f"PERFRAME_THREADS is a number of threads, at least 1, and not {given!r}")
+        raise InputError(f"PERFRAME_THREADS is a number of threads, at least 1, not {given!r}")
     return min(cores, int(given))
 
 

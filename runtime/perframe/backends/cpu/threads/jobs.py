@@ -24,7 +24,7 @@ log = logging.getLogger("perframe")
 _numbers = itertools.count()
 _under_way: set[Job] = set()  # jobs of the pool that have not ended
 _FORKED = (
-    "a run was under way when this process was forked, and ended with its parent: make a worker of its own in the "
+    "a run was under way when this process was forked, and ended with its parent: make a new worker in the "
     "child, or wait before you fork"
 )
 
@@ -67,7 +67,7 @@ class Job:
         """Block until the job has finished, or run it here if no thread has begun it. Raises the job's error."""
         if not self.done:
             if self._thread == threading.get_ident():
-                raise BackendError("a job waits for itself: let its function take arrays, and not tensors it writes")
+                raise BackendError("a job waits for itself: let its function take arrays, not tensors it writes")
             run_unclaimed(self)
             with self._finished:
                 pass

@@ -80,7 +80,7 @@ class _Reused:
         self._tools, self._made = tools, list[Operand]()
 
     def tools(self) -> Tools:
-        """Tools for the next series, which is no larger than the first."""
+        """Tools for the next series, which is at most as large as the first."""
         before = iter(list(self._made))
 
         def scratch(shape: Sequence[int], dtype: DataType) -> Operand:

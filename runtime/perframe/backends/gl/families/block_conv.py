@@ -35,8 +35,8 @@ STRIP = Tile(SHEETS, 1, 1)  # of a pixel shader
 
 @dataclass(frozen=True)
 class Patch(Tile):
-    """A work group of so many lanes computes pixels in some rows and columns. What it reads of one plane lies in shared
-    memory that has room for so many texels.
+    """A work group of `lanes` lanes computes pixels in some rows and columns. Its data of one plane lies in shared
+    memory, which has room for `texels` texels.
     """
 
     lanes: int
@@ -44,7 +44,7 @@ class Patch(Tile):
 
 
 def lower(call: Call[BlockConvolution], tools: Tools) -> list[Binding]:
-    """One kernel, or three by Winograd's way, with bias, addend and epilogue in it."""
+    """One kernel, or three for Winograd's transform, including bias, addend and epilogue."""
     if block_winograd.pays(call, tools):
         return block_winograd.lower(call, tools)
     form, x, b, addend = call.form, call.x, call.optional(2), call.optional(3)

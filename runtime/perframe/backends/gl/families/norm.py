@@ -1,4 +1,4 @@
-"""Softmax on GL (each row's two numbers first, then every element) and local response normalisation."""
+"""Softmax on GL (each row's two numbers first, then every element) and local response normalization."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from perframe.layers.norm import Neighbours, Softmaxing
 
 
 def lower(call: Call[Softmaxing | Neighbours], tools: Tools) -> list[Binding]:
-    """The kernels of the form: softmax or local response normalisation."""
+    """The kernels of the form: softmax or local response normalization."""
     x, form = call.x, call.form
     if isinstance(form, Softmaxing):
         return _softmax(call, form, x, call.y, tools)

@@ -56,7 +56,7 @@ class _Lowering:
         return {name: str(value) for name, value in (names | found | {"NUMBERS": self.numbers} | more).items()}
 
     def units(self, width: int) -> Operand:
-        """Scratch storage for so many units a row."""
+        """Scratch storage for `units` units a row."""
         return self.tools.scratch((self.rows * width * self.numbers,), DataType.FLOAT32)
 
     def cell(self, cell: str, products: int, step: int, state: Operand, **more: Operand) -> Operand:
@@ -97,7 +97,7 @@ class _Lowering:
         return self.end("BEGIN", given, self.units(self.pitch), **has)
 
     def packed(self, r: Operand) -> Operand:
-        """The weights of the recurrent products, so that neighbouring units lie side by side."""
+        """The weights of the recurrent products, so that neighboring units lie side by side."""
         form, directions, quads = self.call.form, len(self.call.form.reverse), self.pitch // 4
 
         def pack(value: Any) -> Any:

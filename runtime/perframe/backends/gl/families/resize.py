@@ -1,4 +1,4 @@
-"""Resampling on GL: one pass for two neighbouring axes if they have few taps, and otherwise a pass for each axis."""
+"""Resampling on GL: one pass for two neighboring axes if they have few taps, and otherwise a pass for each axis."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def lower(call: Call[list[AxisTaps]], tools: Tools) -> list[Binding]:
 
 
 def _passes(axes: list[AxisTaps]) -> list[tuple[AxisTaps, AxisTaps]]:
-    """Pairs of neighbouring axes. An axis that makes no pair comes behind one of a single element."""
+    """Pairs of neighboring axes. An axis that makes no pair comes behind one of a single element."""
     found, rest = list[tuple[AxisTaps, AxisTaps]](), list(axes)
     while rest:
         one = rest.pop(0)

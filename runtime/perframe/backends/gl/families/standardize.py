@@ -1,4 +1,4 @@
-"""Normalisations by mean and variance on GL: each row's moments first, then every element."""
+"""Normalizations by mean and variance on GL: each row's moments first, then every element."""
 
 from __future__ import annotations
 
