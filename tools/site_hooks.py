@@ -1,4 +1,4 @@
-"""What mkdocs cannot read from sources: the functions of `pf.functional`, which tables make when it is imported."""
+"""Changes of pages before mkdocs reads them: a list of all functions of `pf.functional`, and links out of the site."""
 
 from __future__ import annotations
 
