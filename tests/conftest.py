@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import sys
 from collections.abc import Iterator
 from functools import cache
@@ -18,6 +19,7 @@ import glfw
 import pytest
 from hypothesis import settings
 
+import quick
 from fresh import virtual_screen
 from support import unavailable
 
@@ -61,15 +63,29 @@ def pytest_report_header() -> list[str]:
     ]
 
 
+def pytest_configure() -> None:
+    """Lets Ctrl-C interrupt this process and those that it starts: a shell has its background jobs ignore SIGINT."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Adds --quick."""
+    parser.addoption("--quick", action="store_true", help="a part of the tests that covers each function and backend")
+
+
 @pytest.hookimpl(tryfirst=True)  # before -m selects
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks tests by what they use, so that `-m backend` and `-m "not gl"` need no decorators."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Marks tests by what they use, so that `-m backend` and `-m "not gl"` need no decorators; chooses quick ones."""
     for item in items:
         fixtures = getattr(item, "fixturenames", ())
         if "backend" in fixtures:
             item.add_marker("backend")
         if "gl_context" in fixtures:
             item.add_marker("gl")
+    if config.getoption("quick"):
+        items[:], left_out = quick.chosen(items)
+        config.hook.pytest_deselected(items=left_out)
 
 
 @cache
