@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from time import sleep
@@ -18,6 +19,7 @@ from perframe.host.surface import open_surface as opened
 
 from .backend import choose
 from .overlay import FrameTimer
+from .progress import recording_progress
 
 if TYPE_CHECKING:
     from perframe.host import Surface
@@ -107,9 +109,11 @@ def _perform(
             raise BackendError(f"the demo {name} draws with OpenGL 3.3, and there is none here: see perframe doctor")
         stage = Stage(choose(options.backend, surface.ctx), surface.ctx, not is_window, options)
         save = options.save if is_window else options.save or Path(f"{name}.png")
-        end = End(options.frames if is_window else options.frames or frames, save)
+        count = options.frames if is_window else options.frames or frames
         app = pf.App(surface=surface, clock=None if is_window else ManualClock(STEP), stop_on_error=not is_window)
-        app.run(make(stage), pf.profiling.ProfileOverlay(), end)
+        with nullcontext() if is_window else recording_progress(count) as advance:
+            end = End(count, save, advance)
+            app.run(make(stage), pf.profiling.ProfileOverlay(), end)
     finally:
         surface.release()
     if end.timer.milliseconds is not None:
@@ -139,10 +143,12 @@ def open_surface(size: tuple[int, int], title: str, headless: bool) -> tuple[Sur
 
 
 class End(pf.Script):
-    """Ends the app after so many frames, or when the user wants it, and saves the last frame."""
+    """Ends the app after `frames` frames, or when the user wants it, and saves the last frame. Calls `advance` after
+    each frame.
+    """
 
-    def __init__(self, frames: int | None, save: Path | None) -> None:
-        self._frames, self._save = frames, save
+    def __init__(self, frames: int | None, save: Path | None, advance: Callable[[], None] | None = None) -> None:
+        self._frames, self._save, self._advance = frames, save, advance
         self._seen = 0
         self.timer = FrameTimer()
 
@@ -150,6 +156,8 @@ class End(pf.Script):
         """Count frames, and end with the last one."""
         self._seen += 1
         self.timer.tick()
+        if self._advance is not None:
+            self._advance()
         if self._seen == self._frames:
             self._end()
 

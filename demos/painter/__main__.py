@@ -100,15 +100,11 @@ def _run(options: argparse.Namespace) -> None:
 
 
 def _record(app: App, view: PainterView, recording: Recording) -> None:
-    from rich.console import Console
-    from rich.progress import Progress
-
     from perframe.profiling import ProfileOverlay
 
-    console = Console(stderr=True)
-    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
-        task = progress.add_task("painting", total=recording.frames)
-        recording.on_frame = lambda: progress.advance(task)
+    from ..common.progress import recording_progress
+
+    with recording_progress(recording.frames or FRAMES) as recording.on_frame:
         app.run(view, ProfileOverlay())
 
 

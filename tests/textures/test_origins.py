@@ -81,6 +81,18 @@ def test_a_framebuffer_made_later_counts(gl_context: Any) -> None:
     np.testing.assert_allclose(values, planes(PICTURE), atol=2e-3)
 
 
+def test_a_framebuffer_made_after_many_uses_is_found(gl_context: Any) -> None:
+    texture = gl_context.texture(SIZE, 4, PICTURE.tobytes())
+    converter, x = pf.TextureConverter(gl_context), pf.Tensor.empty(SHAPE)
+    for _ in range(5):
+        converter.to_tensor(texture, x)
+    framebuffer = gl_context.framebuffer([texture])
+    drawn(gl_context, framebuffer)
+    for _ in range(3):  # GL is asked again at the eighth use
+        values = converter.to_tensor(texture, x).download_to_array()
+    np.testing.assert_allclose(values, planes(PICTURE), atol=2e-3)
+
+
 def test_a_released_texture_says_nothing_of_the_next_of_its_name(gl_context: Any) -> None:
     texture = gl_context.texture(SIZE, 4)
     framebuffer = gl_context.framebuffer([texture])

@@ -157,6 +157,7 @@ def _engine() -> Any:
     machine = llvm.Target.from_default_triple().create_target_machine(jit=True)
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(_assembly()), machine)
     engine.finalize_object()
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(engine))  # it outlives llvmlite, which it calls when it ends
     return engine
 
 

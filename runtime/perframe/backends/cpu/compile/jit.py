@@ -78,7 +78,9 @@ class _Linker:
     def _engine(self) -> Any:
         if not self._engines or not self._shares_engine:
             machine = self._llvm.Target.from_default_triple().create_target_machine(jit=True)
-            self._engines.append(self._llvm.create_mcjit_compiler(self._llvm.parse_assembly(""), machine))
+            engine = self._llvm.create_mcjit_compiler(self._llvm.parse_assembly(""), machine)
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(engine))  # it outlives llvmlite, which it calls when it ends
+            self._engines.append(engine)
         return self._engines[-1]
 
     def link(self, code: bytes, symbol: str) -> int:

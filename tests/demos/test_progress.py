@@ -1,0 +1,48 @@
+"""A recording says how far it is."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+import pytest
+
+from perframe.command_line.demo import load_demo
+
+
+@pytest.fixture
+def progress() -> Any:
+    load_demo("life")
+    return import_module("perframe_demos.common.progress")
+
+
+class Clock:
+    """A clock on which a frame takes `seconds`."""
+
+    def __init__(self, seconds: float) -> None:
+        self.now, self.seconds = 0.0, seconds
+
+    def __call__(self) -> float:
+        self.now += self.seconds
+        return self.now
+
+
+@pytest.mark.parametrize(("frames", "seconds", "said"), [(100, 30.0, True), (100, 0.01, False), (2, 30.0, False)])
+def test_a_long_recording_says_how_long_it_takes(
+    progress: Any, frames: int, seconds: float, said: bool, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    monkeypatch.setattr(progress, "perf_counter", Clock(seconds))
+    with progress.recording_progress(frames) as advance:
+        for _ in range(frames):
+            advance()
+    out = capsys.readouterr().out
+    assert (out == "96 more frames take about 960 s\n") is said
+    assert bool(out) is said
+
+
+def test_a_terminal_has_a_bar(progress: Any, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    with progress.recording_progress(3) as advance:
+        for _ in range(3):
+            advance()
+    assert "recording frames" in capsys.readouterr().err
