@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from perframe.command_line.agreement import relative_differences
 from perframe.command_line.contest import Contestant, Task, Timing
 from perframe.command_line.progress import Progress
-from perframe.command_line.sources import likely_arrays, likely_dims, named_model
+from perframe.command_line.sources import model_inputs, named_model
 from perframe.command_line.units import bytes_text, seconds_text
 from perframe.errors import MissingExtraError, PerframeError
 from perframe.safety.archives import write_feed
@@ -28,6 +28,7 @@ from perframe.safety.archives import write_feed
 if TYPE_CHECKING:
     from rich.console import Console
 
+SIDE = 224  # pixels of a picture whose size is open
 PACKAGES = {"litert": "ai_edge_litert"}  # of peers whose package has another name
 
 
@@ -85,12 +86,13 @@ def make_task(name: str, folder: Path, dims: Mapping[str, int], seed: int) -> Ta
         peers.write_bytes(changed)
     else:  # an encrypted model stays encrypted, and the other runtimes say that they cannot read it
         peers = ours
-    sizes = {**likely_dims(model.inputs), **dims}
+    feed, chosen = model_inputs(model, (), dims, seed, likely=True, side=SIDE)
+    write_feed(folder / "feed.npz", feed)
+    sizes = {**dims, **chosen.sizes}
     names = {dim for value in model.inputs for dim in value.shape or () if isinstance(dim, str)}
-    doubled = {dim: 2 * sizes[dim] for dim in names}
-    feeds = {"feed": likely_arrays(model, sizes, seed), "new_feed": likely_arrays(model, doubled, seed)}
-    for file, arrays in feeds.items():
-        write_feed(folder / f"{file}.npz", arrays)
+    if names:
+        doubled = {dim: 2 * sizes[dim] for dim in names}
+        write_feed(folder / "new_feed.npz", model_inputs(model, (), doubled, seed, likely=True, side=SIDE)[0])
     return Task(name, ours, peers, folder / "feed.npz", folder / "new_feed.npz" if names else None)
 
 

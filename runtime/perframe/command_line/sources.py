@@ -162,10 +162,12 @@ def model_inputs(
     seed: int = 0,
     normalization: Normalization | None = None,
     likely: bool = False,
+    side: int = 64,
 ) -> tuple[dict[str, Array], Chosen]:
     """Arrays for a model's inputs, as `input_arrays` makes them, and the sizes that were chosen for open dims.
 
-    With `likely`, random inputs are those of `likely_arrays`. The sizes are printed on stderr. Raises InputError.
+    With `likely`, random inputs are those of `likely_arrays`. An open side of a picture is `side` pixels if that fits.
+    The sizes are printed on stderr. Raises InputError.
     """
     dims = dims or {}
     values = _by_name(model.inputs, given)
@@ -177,7 +179,7 @@ def model_inputs(
         seed=seed,
         normalization=normalization,
     )
-    chosen = choose_sizes(model, dims, {name: array.shape for name, array in first.items()})
+    chosen = choose_sizes(model, dims, {name: array.shape for name, array in first.items()}, side)
     if chosen:
         typer.echo(shown(str(chosen), lines=True), err=True)
     sizes = {**dims, **chosen.sizes}

@@ -54,7 +54,8 @@ def as_text(profile: Profile, most: int = MOST_ROWS) -> str:
     """The tables as plain text."""
     from perframe.safety.console import SafeConsole
 
-    console = SafeConsole(file=io.StringIO(), width=120, color_system=None)
+    # not a notebook's console: that one would show an empty cell output beside the text
+    console = SafeConsole(file=io.StringIO(), width=120, color_system=None, force_jupyter=False)
     with console.capture() as captured:
         show(profile, console, most=most)
     return captured.get()
