@@ -32,6 +32,7 @@ def compiled(name: str) -> int:
     return len(jit.compiled) - before
 
 
+@pytest.mark.slow
 def test_a_file_in_anothers_place_is_none(folder: Path) -> None:
     assert [compiled(name) for name in KERNELS] == [1, 1]
     assert [compiled(name) for name in KERNELS] == [0, 0]

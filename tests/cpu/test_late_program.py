@@ -301,6 +301,7 @@ with pf.Worker(model) as worker:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("compilers", "ready"), [("1", "False"), ("0", "True")])
 def test_the_first_result_comes_before_the_kernels(tmp_path: Path, compilers: str, ready: str) -> None:
     """Unless no other process may compile them."""

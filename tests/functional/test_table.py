@@ -65,6 +65,7 @@ def test_every_function_has_a_sentence(name: str) -> None:
     assert sentence and sentence.splitlines()[0][0].isupper() and sentence.strip().endswith(".")
 
 
+@pytest.mark.slow
 def test_backends_agree(backend: str, backend_context: Any) -> None:
     """All these calls are one model: the NumPy of the reference backend is compared with each backend's kernels."""
     calls = [(name, case) for name in ON_EVERY_BACKEND.split() for case in CASES[name]]
