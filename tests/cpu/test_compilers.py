@@ -115,6 +115,7 @@ def test_two_processes_may_compile_the_same(tmp_path: Path, model: Path) -> None
     assert outcome(start(RUN, model, PERFRAME_CACHE=str(tmp_path)))[1] == 0
 
 
+@pytest.mark.slow
 def test_kernels_go_back_where_the_cache_cannot_be_written(tmp_path: Path, model: Path) -> None:
     (tmp_path / "file").write_text("")
     found = [outcome(start(RUN, model, PERFRAME_CACHE=str(tmp_path / "file"))) for _ in range(2)]
@@ -149,6 +150,7 @@ def test_processes_end_when_there_is_nothing_to_do(cache: Path, fresh: Compilers
     assert int(jit.kernel("gemm.scale"))  # in a new one
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks for processes in /proc")
 def test_processes_end_with_the_one_that_was_killed(tmp_path: Path) -> None:
     process = start(BEGIN, PERFRAME_CACHE=str(tmp_path))

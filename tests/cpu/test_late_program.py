@@ -309,6 +309,7 @@ def test_the_first_result_comes_before_the_kernels(tmp_path: Path, compilers: st
     assert run_fresh(FIRST, **options).split() == [ready, "True", "False"]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
 def test_a_forked_child_has_kernels_of_its_own(tmp_path: Path) -> None:
     code = FIRST.replace("    print(worker.ready)\n    settle", "    import os\n    child = os.fork()\n    settle")

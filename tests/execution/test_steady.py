@@ -95,6 +95,7 @@ def test_readbacks_and_tensors_leave_nothing_behind(total: pf.Model, duration: s
     assert stays < LITTLE and peak < MEGABYTE // 8
 
 
+@pytest.mark.slow
 def test_a_frame_that_drops_its_output_allocates_nothing(backend: str, backend_context: Any) -> None:
     model = load([node("Neg", "x", "y")], {"x": ["n"]})
     with pf.Worker(model, backend, backend_context) as worker:
