@@ -14,7 +14,7 @@ GL33 := MESA_GL_VERSION_OVERRIDE=3.3 MESA_GLSL_VERSION_OVERRIDE=330 PERFRAME_BAC
 GL_TESTS := PERFRAME_BACKENDS=gpu_compute,gpu_pixel
 SHADERS := output/shaders
 
-.PHONY: help demo test lint pytest test-gl33 test-gl41 test-guarded test-drivers check-targets fuzz fuzz-graphs fuzz-night soak check-wheel bench bench-shaders models sweep pictures site wheel release clean
+.PHONY: help demo test test-all lint pytest test-gl33 test-gl41 test-guarded test-drivers check-targets fuzz fuzz-graphs fuzz-night soak check-wheel bench bench-shaders models sweep pictures site wheel release clean
 
 help: ## what can be made
 	@grep -E '^[a-z0-9-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 14
@@ -22,16 +22,20 @@ help: ## what can be made
 demo: .venv/.demo ## the painter: a window where there is a display, a picture where there is none
 	@$(BIN)/perframe demo painter $(ARGS)
 
-test: lint pytest ## all checks and all tests
+test: lint ## all checks, and the quick tests: every family on every backend (under four minutes)
+	$(BIN)/pytest --quick -n $(JOBS) $(ARGS)
 
-lint: .venv/.dev ## ruff, mypy, import-linter
+test-all: .venv/.all lint pytest ## all checks and all tests, as CI runs them: installs PyTorch and Ray (half an hour)
+
+lint: .venv/.dev ## ruff, mypy, pyright, import-linter
 	$(BIN)/ruff check
 	$(BIN)/ruff check --preview --select PLW1514 # text files without an encoding: Windows' is not UTF-8
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
+	$(BIN)/python tools/check_programs.py # the programs of pages and demos, by mypy and pyright
 	$(BIN)/lint-imports --no-cache --no-logo
 
-pytest: .venv/.dev ## the tests alone; ARGS="-k pool"
+pytest: .venv/.dev ## all tests alone; ARGS="-k pool"
 	$(BIN)/pytest -n $(JOBS) $(ARGS)
 
 test-gl33: .venv/.dev ## the pixel backend's tests on a GL 3.3 context
@@ -124,3 +128,7 @@ clean: ## all that was made, the environment too
 
 .venv/.zoo: $(SETUP) .venv/.dev
 	@python=$$(sh tools/find_python.sh) && "$$python" tools/setup.py zoo && touch $@
+
+.venv/.all: $(SETUP)
+	@python=$$(sh tools/find_python.sh) && "$$python" tools/setup.py all && touch $@
+	@touch .venv/.demo .venv/.dev .venv/.zoo

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import sys
 from collections.abc import Iterator
 from functools import cache
@@ -18,6 +19,7 @@ import glfw
 import pytest
 from hypothesis import settings
 
+import quick
 from fresh import virtual_screen
 from support import unavailable
 
@@ -43,14 +45,10 @@ WITHOUT_TORCH = find_spec("torch") is None and not os.environ.get("CI")
 WITHOUT_ZOO = any(find_spec(name) is None for name in ("timm", "torchvision", "transformers")) and not os.environ.get(
     "CI"
 )
-collect_ignore = [
-    *(
-        ["functional/test_with_torch.py", "models/test_torch.py", "layers/test_contrib_models.py"]
-        if WITHOUT_TORCH
-        else []
-    ),
-    *(["models/test_architectures.py"] if WITHOUT_ZOO else []),
-]
+OF_TORCH = ["functional/test_with_torch.py", "models/test_torch.py", "layers/test_contrib_models.py"]
+OF_THE_ZOO = ["models/test_architectures.py"]
+SLOW_FIXTURES = {"torch_python", "tensorflow_python"}
+collect_ignore = [*(OF_TORCH if WITHOUT_TORCH else []), *(OF_THE_ZOO if WITHOUT_ZOO else [])]
 
 
 def pytest_report_header() -> list[str]:
@@ -61,15 +59,33 @@ def pytest_report_header() -> list[str]:
     ]
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Lets Ctrl-C interrupt this process and those that it starts: a shell has its background jobs ignore SIGINT."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    if config.getoption("quick"):
+        collect_ignore.extend(OF_TORCH + OF_THE_ZOO)  # importing the libraries takes longer than most tests
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Adds --quick."""
+    parser.addoption("--quick", action="store_true", help="a part of the tests that covers each function and backend")
+
+
 @pytest.hookimpl(tryfirst=True)  # before -m selects
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks tests by what they use, so that `-m backend` and `-m "not gl"` need no decorators."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Marks tests by what they use, so that `-m backend` and `-m "not gl"` need no decorators; chooses quick ones."""
     for item in items:
         fixtures = getattr(item, "fixturenames", ())
         if "backend" in fixtures:
             item.add_marker("backend")
         if "gl_context" in fixtures:
             item.add_marker("gl")
+        if not SLOW_FIXTURES.isdisjoint(fixtures):
+            item.add_marker("slow")
+    if config.getoption("quick"):
+        items[:], left_out = quick.chosen(items)
+        config.hook.pytest_deselected(items=left_out)
 
 
 @cache

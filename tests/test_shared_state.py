@@ -47,7 +47,6 @@ REASONS = {
     "execution/planned_part.py:_templates": BY_MODEL + "; templates have a lock of their own",
     "execution/watchers.py:watchers": "profiles add and remove themselves in one step; a run may miss one that ends",
     "exporters/spelling.py:_RULES": IMPORTS,
-    "functional/calls.py:FUNCTIONS": IMPORTS,
     "functional/calls.py:_calling": CONTEXT,
     "functional/tensor.py:_numbers": NUMBERS,
     "graphics/headless_context.py:_process": "the id of the process, whichever thread notes it",

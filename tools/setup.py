@@ -117,7 +117,8 @@ def provide_libraries(with_display: bool, with_qt: bool) -> None:
 def main(extras: Sequence[str]) -> None:
     make_environment()
     install(extras)
-    provide_libraries(with_display="dev" in extras, with_qt="guests" in extras)
+    every = "all" in extras
+    provide_libraries(with_display=every or "dev" in extras, with_qt=every or "guests" in extras)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What mkdocs cannot read from sources: the functions of `pf.functional`, which tables make when it is imported, and
+"""Changes of pages before mkdocs reads them: a list of all functions of `pf.functional`, links out of the site, and
 flowcharts, which a script of ours draws, since mkdocs' theme would load one from elsewhere.
 """
 

@@ -25,7 +25,6 @@ class AgentsView(pf.Script):
     def awake(self) -> None:
         """Make all that the frames need."""
         stage, ctx = self._stage, self.app.ctx
-        assert ctx is not None
         self.flock = Flock(stage.backend, stage.worker_ctx, self._creatures, self._seed)
         self._shown = ShownTensor(ctx, (1, 4, 1, self._creatures), stage, dtype="f4")
         folder = Path(__file__).parent

@@ -60,5 +60,6 @@ class Flock:
 
     def release(self) -> None:
         """Free all that it holds."""
-        for thing in (*self._workers, self._first, self._hawk):
+        things: tuple[Any, ...] = (*self._workers, self._first, self._hawk)
+        for thing in things:
             thing.release()

@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import moderngl
+
 from .overlay import Label
 
 if TYPE_CHECKING:
-    import moderngl
     from PIL import Image
 
 _TRIANGLE = """#version 330
@@ -24,6 +25,13 @@ void main() {
     color = vec4(ink.rgb * ink.a, ink.a);
 }
 """
+
+
+def texture_of(framebuffer: moderngl.Framebuffer) -> moderngl.Texture:
+    """The texture that a framebuffer draws into."""
+    texture = framebuffer.color_attachments[0]
+    assert not isinstance(texture, moderngl.Renderbuffer)
+    return texture
 
 
 class FullScreen:

@@ -8,7 +8,7 @@ import perframe as pf
 
 
 def sides(value: Any) -> list[int]:
-    """The dims of a model's input or output; -1 where one is open or its number is."""
+    """The dims of a model's input or output, or of a tensor of it; -1 where one is open or its number is."""
     return [side if isinstance(side, int) else -1 for side in tuple(value.shape or ())]
 
 

@@ -83,7 +83,7 @@ def anybody(random: np.random.Generator) -> Person:
     """Draw a person by lot."""
 
     def one(of: Sequence[Any]) -> Any:
-        return of[random.integers(len(of))]
+        return of[int(random.integers(len(of)))]
 
     return Person(one(SKINS), one(HAIRS), one(SHIRTS), one(STYLES), one(EXTRAS))
 
@@ -256,7 +256,7 @@ class Figure:
         elbow, hand = np.array([1.28, 1.42]), np.array([1.28 + 0.9 * sin(angle), 1.42 - 0.95 * cos(angle)])
         way = np.array([(0.60, 1.12), (0.98, 1.42), elbow, (elbow + hand) / 2, hand])
         self._add(stroke(way[:4], 0.34), shaded(person.shirt, 0.94), "body")
-        self._add(ellipse(*elbow, 0.17, 0.17), shaded(person.shirt, 0.94), "body")
+        self._add(ellipse(elbow[0], elbow[1], 0.17, 0.17), shaded(person.shirt, 0.94), "body")
         self._add(stroke(way[2:], 0.25), shaded(person.shirt, 0.94), "body")
         up = (hand - elbow) / np.linalg.norm(hand - elbow)
         palm = hand + up * 0.1
@@ -269,7 +269,7 @@ class Figure:
                 person.skin,
                 "body",
             )
-        self._add(ellipse(*palm, 0.145, 0.15), person.skin, "body")
+        self._add(ellipse(palm[0], palm[1], 0.145, 0.15), person.skin, "body")
 
 
 def _mixed(color: Color, other: Color, share: float) -> Color:

@@ -8,6 +8,8 @@ import perframe as pf
 from perframe.functional.tensor import FunctionalTensor
 from perframe.resources import resource
 
+from ..common.models import sides
+
 F = pf.functional
 SIDE = 28  # pixels of the input
 MOSAICS = {"edges": (4, 4), "parts": (4, 6), "shapes": (4, 16)}
@@ -26,13 +28,14 @@ def seen_inside() -> pf.Model:
     graph = pf.FunctionalGraph("digits")
     ink = graph.add_input("float32", (1, 1, SIDE, SIDE), "ink")
     found = dict(zip(network.output_names, F.forward(network, ink), strict=True))
-    pictures = {name: mosaic(found[name], *tiles) for name, tiles in MOSAICS.items()}
-    return graph.compile(probabilities=found["probabilities"].reshape(1, 1, 1, 10), **pictures)
+    graph.add_output(found["probabilities"].reshape(1, 1, 1, 10), "probabilities")
+    graph.add_outputs(**{name: mosaic(found[name], *tiles) for name, tiles in MOSAICS.items()})
+    return graph.compile()
 
 
 def mosaic(activations: FunctionalTensor, rows: int, columns: int) -> FunctionalTensor:
     """(1, rows * columns, h, w), or without h and w, → (1, 1, rows * h, columns * w); the brightest is 1."""
-    height, width = activations.shape[2:] if len(activations.shape) == 4 else (1, 1)
+    height, width = sides(activations)[2:] if len(activations.shape) == 4 else (1, 1)
     tiles = activations.reshape(rows, columns, height, width).permute(0, 2, 1, 3)
     picture = tiles.reshape(1, 1, rows * height, columns * width)
     return picture / (F.amax(picture) + 1e-3)

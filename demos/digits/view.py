@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -10,6 +11,7 @@ import perframe as pf
 from perframe.host import Event, KeyEvent, MouseButtonEvent
 
 from ..common.drawing import Captions, FullScreen
+from ..common.models import sides
 from ..common.shown import ShownTensor
 from ..common.stage import Stage
 from .layers import MOSAICS, SIDE, Pen, Point, seen_inside
@@ -44,12 +46,11 @@ class DigitsView(pf.Script):
     def awake(self) -> None:
         """Make all that the frames need."""
         stage, ctx = self._stage, self.app.ctx
-        assert ctx is not None
         self.worker = pf.Worker(seen_inside(), stage.backend, stage.worker_ctx)
         self._ink = self.worker.empty_input("ink")
         self._sheet = ctx.texture((SIDE, SIDE), 1, dtype="f4")
         self._sheet.filter = ctx.NEAREST, ctx.NEAREST
-        shapes = {output.name: tuple(output.shape) for output in self.worker.model.outputs}
+        shapes = {output.name: tuple(sides(output)) for output in self.worker.model.outputs}
         self.shown = {name: ShownTensor(ctx, shape, stage) for name, shape in shapes.items()}
         self._board = FullScreen(ctx, Path(__file__).with_name("board.glsl"))
         self._captions = Captions(ctx)
@@ -92,7 +93,9 @@ class DigitsView(pf.Script):
 
     def destroy(self) -> None:
         """Free everything on the GL thread."""
-        for thing in (self.worker, self._ink, self._sheet, self._board, self._captions, *self.shown.values()):
+        shown = self.shown.values()
+        things: tuple[Any, ...] = (self.worker, self._ink, self._sheet, self._board, self._captions, *shown)
+        for thing in things:
             thing.release()
 
     def _write(self, index: int) -> None:

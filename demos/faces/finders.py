@@ -45,6 +45,7 @@ class Finder(Protocol):
 
     def candidates(self, outputs: dict[str, Array]) -> tuple[Array, Array, Array]:
         """The boxes that may be faces: their probabilities (n), the boxes (n, 4), their points (n, count, 2)."""
+        ...
 
 
 class BlazeFace:
@@ -103,7 +104,8 @@ class UltraFace:
             middle = np.repeat(np.stack([x, y], -1).reshape(-1, 2), len(widths), 0)
             side = np.tile(np.array(widths, float), rows * columns)[:, None]
             made.append(np.concatenate([middle, side, side], 1) / np.tile(self._size, 2))
-        return np.clip(np.concatenate(made), 0, 1)
+        places: Array = np.clip(np.concatenate(made), 0, 1)
+        return places
 
     def _corners(self, boxes: Array) -> Array:
         """Boxes as shares, whatever the file gives."""

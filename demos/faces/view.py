@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -40,13 +41,12 @@ class FacesView(pf.Script):
     def awake(self) -> None:
         """Make all that the frames need."""
         stage, ctx, options = self._stage, self.app.ctx, self._options
-        assert ctx is not None
         file = options.model or resource("assets", "faces", "faces.onnx")
         model = pf.load(file)
         self.finder = finder_of(model, str(file))
         self._source = source_of(options, Party)
         self.worker = pf.Worker(model, stage.backend, stage.worker_ctx)
-        self._converter = pf.TextureConverter(*((None,) if stage.on_cpu else (ctx, stage.backend)))
+        self._converter = pf.TextureConverter(stage.worker_ctx, None if stage.on_cpu else stage.backend)
         self._input = pf.Tensor.empty(self.finder.shape, "float32")
         self._results = [Result(SeenPicture(ctx)) for _ in range(2)]  # the one on show, and the next one
         self._marks = ctx.texture((1 + POINTS, MOST), 4, dtype="f4")
@@ -114,7 +114,8 @@ class FacesView(pf.Script):
         """Free everything on the GL thread."""
         pictures = [result.picture for result in self._results]
         held = (self._source, self.worker, self._converter, self._input, *pictures, self._marks, self._square)
-        for thing in (*held, self._program, self._captions):
+        things: tuple[Any, ...] = (*held, self._program, self._captions)
+        for thing in things:
             thing.release()
 
     def _text(self, run: pf.Run, faces: int, frame: pf.Frame) -> str:
@@ -127,7 +128,6 @@ class FacesView(pf.Script):
 
     def _draw(self, marks: np.ndarray, count: int, size: tuple[int, int]) -> None:
         ctx = self.app.ctx
-        assert ctx is not None
         self._marks.write(marks.tobytes())
         self._marks.use(0)
         for name, value in (("marks", 0), ("size", size), ("thick", size[1] / 300)):

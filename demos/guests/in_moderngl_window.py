@@ -1,21 +1,23 @@
 """perframe in a window of moderngl-window. `python demos/guests/in_moderngl_window.py`."""
 
-import moderngl_window
+from typing import Any
+
+from moderngl_window.context.base import WindowConfig
 from painting import Painting
 
 import perframe as pf
 from perframe.host import MouseButtonEvent
 
 
-class Window(moderngl_window.WindowConfig):
+class Window(WindowConfig):
     """A window that shows the painting, and the picture while the mouse is pressed."""
 
     title = "perframe in moderngl-window: press the mouse"
     gl_version = (3, 3)
     window_size = (640, 360)
-    aspect_ratio = None
+    aspect_ratio = None  # type: ignore[assignment]  # moderngl-window documents None for any
 
-    def __init__(self, **settings: object) -> None:
+    def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
         self.app = pf.attach(Painting(), ctx=self.ctx)
 

@@ -36,7 +36,6 @@ class LifeView(pf.Script):
     def awake(self) -> None:
         """Make all that the frames need."""
         stage, ctx = self._stage, self.app.ctx
-        assert ctx is not None
         self.world = World(stage.backend, stage.worker_ctx, self._size, self._steps)
         self._shown = ShownTensor(ctx, (1, 4, self._size[1], self._size[0]), stage)
         self._cells = FullScreen(ctx, Path(__file__).with_name("cells.glsl"))

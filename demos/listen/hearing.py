@@ -44,7 +44,7 @@ def hearing(file: Path) -> tuple[pf.Model, dict[str, Array]]:
     before = {name: graph.add_input("float32", array.shape, name) for name, array in memory.items()}
     sound = F.cat([before["heard"], audio], 1)
     given = {value.name: before["state"] for value in model.inputs if len(sides(value)) == 3}
-    given |= {value.name: F.tensor(np.int64(RATE)) for value in model.inputs if value.dtype == "int64"}
+    given |= {value.name: F.tensor(np.array(RATE, np.int64)) for value in model.inputs if value.dtype == "int64"}
     own = sound[:, CHUNK - CONTEXT :] if wants_rate else audio
     found = F.forward(model, *(given.get(value.name, own) for value in model.inputs))
     voice, after = sorted(found, key=lambda value: len(value.shape))
@@ -53,7 +53,9 @@ def hearing(file: Path) -> tuple[pf.Model, dict[str, Array]]:
     column = F.cat([spectra(sound), F.clamp(loud * 2.2, 0, 1), voice.reshape(1, 1, 1, 1).expand(1, 1, 1, STEP)], 2)
     history = F.cat([before["history"][:, :, :, STEP:], column], 3)
     nexts = {"next state": after.reshape(*state), "next heard": audio * 1.0, "next history": history}
-    return graph.compile(voice=voice, **nexts), memory
+    graph.add_output(voice, "voice")
+    graph.add_outputs(**nexts)
+    return graph.compile(), memory
 
 
 def spectra(sound: FunctionalTensor) -> FunctionalTensor:
@@ -116,5 +118,6 @@ class Ear:
 
     def release(self) -> None:
         """Free all that it holds."""
-        for thing in (*self._workers, *self._audio, *self._first.values()):
+        things: tuple[Any, ...] = (*self._workers, *self._audio, *self._first.values())
+        for thing in things:
             thing.release()

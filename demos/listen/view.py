@@ -33,7 +33,6 @@ class ListenView(pf.Script):
     def awake(self) -> None:
         """Make all that the frames need."""
         stage, ctx, options = self._stage, self.app.ctx, self._options
-        assert ctx is not None
         sound = evening()[0] if options.source is None else read_sound(options.source)
         begin = int(options.at * RATE) % len(sound)
         self.sound = np.pad(np.roll(sound, -begin), (0, -len(sound) % CHUNK))

@@ -115,7 +115,8 @@ def hum(random: Random, seconds: float) -> Array:
     """The mains, and a motor: harmonics that never move."""
     base, time = random.choice((50.0, 60.0, random.uniform(30, 300))), np.arange(made(seconds)) / RATE
     loud = random.exponential(1.0, 14) / np.arange(1, 15) ** random.uniform(0.3, 1.5)
-    return _even(sum(level * np.sin(2 * np.pi * base * (index + 1) * time) for index, level in enumerate(loud)))
+    waves = [level * np.sin(2 * np.pi * base * (index + 1) * time) for index, level in enumerate(loud)]
+    return _even(np.sum(waves, 0))
 
 
 def music(random: Random, seconds: float) -> Array:
@@ -165,7 +166,7 @@ def mixed(random: Random, seconds: float, others: Sequence[Any] = OTHERS) -> tup
     sound, spoken = speech(random, seconds) if random.random() < 0.75 else (np.zeros(made(seconds)),) * 2
     around = np.zeros(made(seconds))
     for _ in range(int(random.integers(1, 3))):
-        around += others[random.integers(len(others))](random, seconds) * random.uniform(0.2, 1)
+        around += others[int(random.integers(len(others)))](random, seconds) * random.uniform(0.2, 1)
     around *= 10 ** (-random.uniform(2, 30) / 20) if spoken.any() else 1.0
     whole = sound * 0.35 + around * 0.35 + random.normal(0, 1e-4, len(sound))
     return (whole * 10 ** (-random.uniform(0, 26) / 20)).astype(np.float32), spoken.astype(np.float32)

@@ -47,7 +47,7 @@ class PainterView(pf.Script):
 
     def awake(self) -> None:
         """Make all that the frames need: a frame itself makes nothing."""
-        ctx = self.app.ctx
+        ctx = self.app.surface.ctx  # None where there is no GL
         model = pf.load(resource("assets", "painter", "painter.onnx"))
         self._worker = pf.Worker(model, self._backend, None if self._on_cpu else ctx)
         # Without a GPU, a frame that shows nothing new would only take time from the painting.
@@ -71,7 +71,7 @@ class PainterView(pf.Script):
         if self._painted is not None:
             split = sweep(frame.time) if self._split is None else self._split
             self._canvas.draw(self.app.surface, self._painted, split, self._text() if self.timer.is_due() else None)
-        if self._recording.in_step and self.app.ctx:
+        if self._recording.in_step and self.app.has_gl:
             self.app.ctx.finish()  # so that the time that is told is the time that it takes
         if self._paintings == self._recording.frames:
             self._end()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import moderngl
 import numpy as np
 
@@ -21,13 +23,15 @@ graph = pf.FunctionalGraph()
 x = graph.add_input(pf.DataType.FLOAT32, (1000,))
 model = graph.compile(x + 1)
 
-ctx = moderngl.create_context(standalone=True, backend="egl", require=430)
+settings: dict[str, Any] = {"standalone": True, "backend": "egl", "require": 430}
+ctx = moderngl.create_context(**settings)
 with pf.Worker(model, "gpu_compute", ctx) as worker:
     given = worker.empty_input()  # in a storage buffer: float32 in the order of the array
     given.upload(np.arange(1000, dtype=np.float32))
     shader = ctx.compute_shader(DOUBLE)
     shader["count"] = 1000
-    given.data_on_backend.memory.bind_to_storage_buffer(0)
+    storage: Any = given.data_on_backend
+    storage.memory.bind_to_storage_buffer(0)
     shader.run(-(-1000 // 64))
     ctx.memory_barrier()
     print(worker.schedule(given).peek_output().download_to_array()[:4], "= 2 x + 1")

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 import perframe as pf
 
 
 @njit(nogil=True)
-def sharpen(source, target):  # arrays over the tensors' memory, without a copy
+def sharpen(source: NDArray[Any], target: NDArray[Any]) -> None:  # arrays over the tensors' memory, without a copy
     for row in range(source.shape[0]):
         for column in range(1, source.shape[1] - 1):
             around = source[row, column - 1] + source[row, column + 1]
@@ -18,7 +21,7 @@ def sharpen(source, target):  # arrays over the tensors' memory, without a copy
 
 graph = pf.FunctionalGraph()
 x = graph.add_input(pf.DataType.FLOAT32, (64, 64))
-first, second = graph.compile(pf.functional.relu(x)), None
+first = graph.compile(pf.functional.relu(x))
 graph = pf.FunctionalGraph()
 x = graph.add_input(pf.DataType.FLOAT32, (64, 64))
 second = graph.compile(pf.functional.tanh(x))

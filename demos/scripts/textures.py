@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import moderngl
 import numpy as np
 
 import perframe as pf
 from perframe.resources import resource
 
-ctx = moderngl.create_context(standalone=True, backend="egl")  # or your window's
+settings: dict[str, Any] = {"standalone": True, "backend": "egl"}
+ctx = moderngl.create_context(**settings)  # or your window's
 colours = np.random.default_rng(0).integers(0, 256, (96, 160, 4), np.uint8)
 source, target = ctx.texture((160, 96), 4, colours.tobytes()), ctx.texture((160, 96), 4)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import moderngl
 
@@ -13,7 +14,8 @@ from perframe.media import Picture
 from perframe.media.picture import read_picture
 from perframe.resources import resource
 
-from ..common.drawing import Captions, FullScreen
+from ..common.drawing import Captions, FullScreen, texture_of
+from ..common.models import sides
 from ..common.overlay import FrameTimer
 from ..common.seen import ENOUGH, SeenPicture, fitted, source_of
 from ..common.shown import ShownTensor
@@ -38,15 +40,14 @@ class SegmentView(pf.Script):
     def awake(self) -> None:
         """Make all that the frames need."""
         stage, ctx, options = self._stage, self.app.ctx, self._stage.options
-        assert ctx is not None
         model, self._transform = mask_model(options.model or resource("assets", "segment", "segment.onnx"))
         self.ground, path, self._color = background(options.background)
         behind = Picture(read_picture(path, ENOUGH), 0, 0.0)
         self._source = source_of(options, Room)
         self.worker = pf.Worker(model, stage.backend, stage.worker_ctx)
-        self._converter = pf.TextureConverter(*((None,) if stage.on_cpu else (ctx, stage.backend)))
+        self._converter = pf.TextureConverter(stage.worker_ctx, None if stage.on_cpu else stage.backend)
         self._input = self.worker.empty_input("image")
-        self.shown = ShownTensor(ctx, tuple(model.outputs[0].shape), stage)
+        self.shown = ShownTensor(ctx, tuple(sides(model.outputs[0])), stage)
         self.shown.texture.filter = ctx.LINEAR, ctx.LINEAR
         self._pictures = [SeenPicture(ctx) for _ in range(2)]  # the one on show, and the next one
         self._behind = SeenPicture(ctx)
@@ -96,9 +97,7 @@ class SegmentView(pf.Script):
             plain=self._color,
             behind_size=self._behind.size,
         )
-        self._compose.draw(
-            picture=picture.texture, mask=mask, behind=self._behind.texture, soft=self._soft.color_attachments[0]
-        )
+        self._compose.draw(picture=picture.texture, mask=mask, behind=self._behind.texture, soft=texture_of(self._soft))
         for text, (left, top, width, _) in zip(("seen", "mask"), insets, strict=True):
             self._captions.draw(text, size, (left + width / 2, top - size[1] / 17))
         if self._timer.is_due() or not self._text:
@@ -118,17 +117,22 @@ class SegmentView(pf.Script):
     def destroy(self) -> None:
         """Free everything on the GL thread."""
         held = (self._source, self.worker, self._converter, self._input, self.shown, *self._pictures, self._behind)
-        for thing in (*held, *self._soft.color_attachments, self._soft, self._soften, self._compose, self._captions):
+        things: tuple[Any, ...] = (
+            *held,
+            *self._soft.color_attachments,
+            self._soft,
+            self._soften,
+            self._compose,
+            self._captions,
+        )
+        for thing in things:
             thing.release()
 
     def _blur(self, picture: moderngl.Texture, mask: moderngl.Texture) -> None:
         """Bring what is behind people into a small texture, and its mipmaps: people do not shine into the blur."""
-        ctx = self.app.ctx
-        assert ctx is not None
         self._soft.use()
         self._soften.draw(picture=picture, mask=mask)
-        soft = self._soft.color_attachments[0]
-        assert isinstance(soft, moderngl.Texture)
+        soft = texture_of(self._soft)
         soft.build_mipmaps()
         self.app.framebuffer.use()
 

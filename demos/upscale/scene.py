@@ -11,7 +11,7 @@ import numpy as np
 if TYPE_CHECKING:
     import moderngl
 
-Array = np.ndarray[Any, np.dtype[np.float32]]
+Array = np.ndarray[Any, np.dtype[Any]]
 
 # (mesh, pattern, colour, size, place in the ring or None for the middle)
 THINGS = (
@@ -168,4 +168,5 @@ def turned(angle: float, tilt: float) -> Array:
     c, s, d, e = cos(angle), sin(angle), cos(0.9 + tilt), sin(0.9 + tilt)
     around = np.array([[c, 0, s, 0], [0, 1, 0, 0], [-s, 0, c, 0], [0, 0, 0, 1]])
     tip = np.array([[1, 0, 0, 0], [0, d, -e, 0], [0, e, d, 0], [0, 0, 0, 1]])
-    return around @ tip
+    made: Array = around @ tip
+    return made

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from math import sin, tau
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import perframe as pf
 from perframe.resources import resource
 
-from ..common.drawing import Captions, FullScreen
+from ..common.drawing import Captions, FullScreen, texture_of
 from ..common.overlay import FrameTimer
 from ..common.shown import ShownTensor
 from ..common.stage import Stage
@@ -17,6 +17,7 @@ from .scene import Scene
 
 if TYPE_CHECKING:
     import moderngl
+    from numpy.typing import NDArray
 
 RADIUS = 0.18  # of the loupe, of the window's height
 UNLIMITED = 1e6  # milliseconds
@@ -38,7 +39,6 @@ class UpscaleView(pf.Script):
     def awake(self) -> None:
         """Make all that the frames need."""
         stage, ctx, size = self._stage, self.app.ctx, self._options.size
-        assert ctx is not None
         width, height = size
         self.scene = Scene(ctx)
         sides = {"batch": 1, "height": height, "width": width}
@@ -57,9 +57,10 @@ class UpscaleView(pf.Script):
         target.use()
         self.scene.draw(self._options.at + frame.time, width / height)
         self.app.framebuffer.use()
-        given = self._converter.to_tensor(target.color_attachments[0], self._frame, UPRIGHT)
+        rendered = self._converter.to_tensor(texture_of(target), self._frame, UPRIGHT)
+        given: pf.Tensor | NDArray[Any] = rendered
         if self._stage.on_cpu:
-            request = self._stage.asked(given)
+            request = self._stage.asked(rendered)
             given = request.result() if request.done else await request
         budget = UNLIMITED if self._stage.in_step else self._options.budget
         await self.app.schedule(self.worker, given, budget, owner=self)
@@ -84,7 +85,7 @@ class UpscaleView(pf.Script):
             min(height - 1.5 * radius, max(1.1 * radius, mouse[1])),
         )
         self._compare.set(size=(width, height), split=self._split * width, mouse=mouse, middle=middle, radius=radius)
-        self._compare.draw(small=self._targets[0].color_attachments[0], large=self.shown.texture)
+        self._compare.draw(small=texture_of(self._targets[0]), large=self.shown.texture)
         for text, side in (("bilinear", -1), ("network", 1)):
             self._captions.draw(text, (width, height), (middle[0] + side * 1.04 * radius, middle[1] + 1.08 * radius))
         if self._timer.is_due() or not self._text:

@@ -30,6 +30,7 @@ def run(model: Path, out: Path, *options: str) -> subprocess.CompletedProcess[st
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
 
 
+@pytest.mark.slow
 def test_a_side_agrees_and_has_another_shape(gl_context: Any, tmp_path: Path) -> None:
     model = network(tmp_path, [node("GlobalAveragePool", "c", "y")])
     sides = ["gpu_compute", "gpu_pixel"] if gl_context.version_code >= 430 else ["gpu_pixel"]

@@ -149,6 +149,7 @@ def test_inspect_shows_the_memory_of_a_run(perframe: Command, model: Path) -> No
     assert "packed weights" in shown and used["layers"][0][0] in shown
 
 
+@pytest.mark.slow
 def test_warmup_fills_the_kernel_cache(
     perframe: Command, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -189,6 +190,7 @@ def test_tune_measures_variants(
     assert perframe("tune", model, "--backend", "cpu").status == 1
 
 
+@pytest.mark.slow
 def test_bench_compares_with_a_peer(perframe: Command, model: Path, tmp_path: Path) -> None:
     pytest.importorskip("onnxruntime")
     out = tmp_path / "bench.json"
@@ -202,25 +204,7 @@ def test_bench_compares_with_a_peer(perframe: Command, model: Path, tmp_path: Pa
     assert ours["difference"] < 1e-5 and ours["memory"] > 1 << 20
 
 
-def test_other_runtimes_get_constants_that_they_may_fold(tmp_path: Path) -> None:
-    """A file of IR version 3 names its initializers among the inputs, and other runtimes must not fold those."""
-    from perframe.importers.light import for_other_runtimes
-
-    inputs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [2]) for name in ("x", "w")]
-    output = helper.make_tensor_value_info("y", TensorProto.FLOAT, [2])
-    weights = numpy_helper.from_array(np.ones(2, np.float32), "w")
-    graph = helper.make_graph([helper.make_node("Add", ["x", "w"], ["y"])], "old", inputs, [output], [weights])
-    for version in (3, 8):
-        proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=version)
-        onnx.save(proto, tmp_path / "m.onnx")
-        data = for_other_runtimes(tmp_path / "m.onnx")
-        assert data is not None
-        changed = onnx.ModelProto.FromString(data)
-        assert [value.name for value in changed.graph.input] == ["x"] and changed.ir_version == max(version, 4)
-        onnx.save(changed, tmp_path / "m.onnx")
-        assert for_other_runtimes(tmp_path / "m.onnx") is None
-
-
+@pytest.mark.slow
 def test_bench_counts_the_fastest_of_several_peers(perframe: Command, model: Path, tmp_path: Path) -> None:
     for peer in ("onnxruntime", "openvino"):
         pytest.importorskip(peer)
@@ -234,6 +218,7 @@ def test_bench_counts_the_fastest_of_several_peers(perframe: Command, model: Pat
     assert ours["difference"] < 1e-5 and all(peer["memory"] > 1 << 20 for peer in peers)
 
 
+@pytest.mark.slow
 def test_bench_goes_on_after_a_model_that_fails(perframe: Command, model: Path, tmp_path: Path) -> None:
     broken = tmp_path / "broken.onnx"
     broken.write_bytes(b"no model")
@@ -266,6 +251,7 @@ def test_a_probe_that_fails_or_crashes_is_a_sentence(monkeypatch: pytest.MonkeyP
     assert "crashed with signal SIGABRT" in str(doctor._probe("os.abort"))
 
 
+@pytest.mark.slow
 def test_doctor_knows_this_machine(perframe: Command, gl_context: object) -> None:
     report = {check["name"]: check for check in json.loads(perframe("doctor", "--all", "--json").out)["checks"]}
     for name in ("OpenGL, headless", "cpu", "gpu_compute", "gpu_pixel"):
@@ -365,6 +351,7 @@ def test_a_bar_is_for_terminals(perframe: Command, model: Path, monkeypatch: pyt
     assert "imports 4 nodes" in shown and "optimizes" in shown
 
 
+@pytest.mark.slow
 def test_litert_models_are_inspected_run_and_timed(perframe: Command, tmp_path: Path) -> None:
     pytest.importorskip("ai_edge_litert", reason="needs ai-edge-litert, which writes the file")
     from importers.litert_models import network

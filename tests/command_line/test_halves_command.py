@@ -54,6 +54,7 @@ def test_halves_are_run_compared_timed_and_warmed_up(
     assert isinstance(refused, pf.InputError) and "neither 'float32' nor 'float16'" in str(refused)
 
 
+@pytest.mark.slow
 def test_bench_times_halves(wide: Path, gl_context: Any, tmp_path: Path) -> None:
     out = tmp_path / "times.json"
     timed = run("bench", wide, "--backend", "gpu_pixel,cpu", *CHOICES[0], *CHOICES[1], "--rounds", 1, "--json", out)

@@ -23,6 +23,7 @@ from perframe.errors import BackendError
 from small import load, node
 
 pytest.importorskip("onnxruntime")
+pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).resolve().parents[2]
 

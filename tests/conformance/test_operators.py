@@ -70,6 +70,7 @@ def shown(backend: str) -> Iterator[tuple[str, str, str, bool]]:
             yield name, dtype, case.name, not reason
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("gpu", BACKENDS[1:])
 def test_operators_run_where_the_table_says(gpu: str) -> None:
     """A dtype is claimed if and only if a strict worker runs a case of it, where there are cases."""

@@ -34,6 +34,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return str(wheel)
 
 
+@pytest.mark.slow
 def test_an_environment_is_made_once(package: str, caplog: pytest.LogCaptureFixture) -> None:
     told: list[tuple[str, float]] = []
     python = made_environment("tiny", [package], lambda what, done: told.append((what, done)))
@@ -49,6 +50,7 @@ def test_an_environment_is_made_once(package: str, caplog: pytest.LogCaptureFixt
     assert made_environment("tiny", [package, package]) != python  # other packages, another environment
 
 
+@pytest.mark.slow
 def test_an_interrupted_environment_is_made_anew(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
@@ -65,6 +67,7 @@ def test_an_interrupted_environment_is_made_anew(package: str, monkeypatch: pyte
     assert not stale.exists() and fresh.exists()
 
 
+@pytest.mark.slow
 def test_a_package_that_cannot_be_had(package: str) -> None:
     with pytest.raises(ConversionError) as error:
         made_environment("tiny", ["no-such-package==1.0"])

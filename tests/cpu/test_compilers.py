@@ -93,17 +93,20 @@ def wait_until(condition: Any) -> None:
         time.sleep(0.02)
 
 
+@pytest.mark.slow
 def test_the_process_itself_holds_no_numba_and_waits_for_nothing(tmp_path: Path, model: Path) -> None:
     numba, compiled, done = outcome(start(RUN, model, PERFRAME_CACHE=str(tmp_path), PERFRAME_COMPILERS="2"))
     assert (numba, done) == (False, False) and compiled > 0
     assert outcome(start(RUN, model, PERFRAME_CACHE=str(tmp_path)))[:2] == [False, 0]
 
 
+@pytest.mark.slow
 def test_without_processes_kernels_are_compiled_here(tmp_path: Path, model: Path) -> None:
     numba, compiled, _ = outcome(start(RUN, model, PERFRAME_CACHE=str(tmp_path), PERFRAME_COMPILERS="0"))
     assert numba and compiled > 0
 
 
+@pytest.mark.slow
 def test_two_processes_may_compile_the_same(tmp_path: Path, model: Path) -> None:
     both = [start(RUN, model, PERFRAME_CACHE=str(tmp_path), PERFRAME_COMPILERS="1") for _ in range(2)]
     for process in both:
@@ -112,6 +115,7 @@ def test_two_processes_may_compile_the_same(tmp_path: Path, model: Path) -> None
     assert outcome(start(RUN, model, PERFRAME_CACHE=str(tmp_path)))[1] == 0
 
 
+@pytest.mark.slow
 def test_kernels_go_back_where_the_cache_cannot_be_written(tmp_path: Path, model: Path) -> None:
     (tmp_path / "file").write_text("")
     found = [outcome(start(RUN, model, PERFRAME_CACHE=str(tmp_path / "file"))) for _ in range(2)]
@@ -137,6 +141,7 @@ def test_an_error_reaches_the_reader(cache: Path, fresh: Compilers, monkeypatch:
             worker.peek_output().download_to_array()
 
 
+@pytest.mark.slow
 def test_processes_end_when_there_is_nothing_to_do(cache: Path, fresh: Compilers) -> None:
     assert int(jit.kernel("pad"))
     fresh.settle()
@@ -145,6 +150,7 @@ def test_processes_end_when_there_is_nothing_to_do(cache: Path, fresh: Compilers
     assert int(jit.kernel("gemm.scale"))  # in a new one
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks for processes in /proc")
 def test_processes_end_with_the_one_that_was_killed(tmp_path: Path) -> None:
     process = start(BEGIN, PERFRAME_CACHE=str(tmp_path))
@@ -199,6 +205,7 @@ def test_a_process_reads_requests_only_when_all_libraries_are_loaded() -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="writes shell scripts")
 @pytest.mark.parametrize(
     "lines", ["exit 1", "echo usage: something", f"printf '{GREETING.decode()!s}'; read x; exit 3"]
@@ -279,6 +286,7 @@ def test_where_no_thread_can_be_had_kernels_are_compiled_here(
     assert not fresh.busy and fresh.progress == 1.0
 
 
+@pytest.mark.slow
 def test_progress_is_told(cache: Path, fresh: Compilers, monkeypatch: pytest.MonkeyPatch, caplog: Any) -> None:
     monkeypatch.setattr(compilers, "NEWS", 0.0)
     monkeypatch.setattr("perframe.execution.worker.kernel_progress", lambda: fresh.progress)
@@ -331,6 +339,7 @@ print(os.waitpid(child, 0)[1])
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
 def test_a_child_finds_all_locks_free() -> None:
     process = start(FORK)

@@ -32,6 +32,7 @@ def compiled(name: str) -> int:
     return len(jit.compiled) - before
 
 
+@pytest.mark.slow
 def test_a_file_in_anothers_place_is_none(folder: Path) -> None:
     assert [compiled(name) for name in KERNELS] == [1, 1]
     assert [compiled(name) for name in KERNELS] == [0, 0]
@@ -43,6 +44,7 @@ def test_a_file_in_anothers_place_is_none(folder: Path) -> None:
     assert [compiled(name) for name in KERNELS] == [0, 0]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="permissions are POSIX'")
 @pytest.mark.parametrize("shared", ["kernels", "cache"])
 def test_a_folder_that_others_may_write_to_is_refused(folder: Path, shared: str, caplog: Any) -> None:

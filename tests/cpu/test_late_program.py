@@ -167,7 +167,7 @@ def test_a_run_ends_as_it_began(held: Held) -> None:
         steps = worker.schedule_iterable(X)
         for _ in itertools.islice(steps, 3):
             pass
-        worker._host.close()
+        worker._host.wait_for_jobs()
         held.come()
         for _ in steps:
             pass
@@ -261,7 +261,7 @@ def test_a_warm_up_of_slices_runs_once_until_the_kernels_are_there(held: Held, m
     with pf.Worker(network()) as worker:
         for _ in range(30):
             assert not worker.warmup(X, budget_ms=5)
-        worker._host.close()
+        worker._host.wait_for_jobs()
         once = held.take()
         for _ in range(30):
             assert not worker.warmup(X, budget_ms=5)
@@ -271,7 +271,7 @@ def test_a_warm_up_of_slices_runs_once_until_the_kernels_are_there(held: Held, m
         share[0] = 1.0
         while not worker.warmup(X, budget_ms=5):
             pass
-        worker._host.close()
+        worker._host.wait_for_jobs()
         assert not late_programs(worker)[0].is_provisional and not held.take()
 
 
@@ -301,6 +301,7 @@ with pf.Worker(model) as worker:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("compilers", "ready"), [("1", "False"), ("0", "True")])
 def test_the_first_result_comes_before_the_kernels(tmp_path: Path, compilers: str, ready: str) -> None:
     """Unless no other process may compile them."""
@@ -308,6 +309,7 @@ def test_the_first_result_comes_before_the_kernels(tmp_path: Path, compilers: st
     assert run_fresh(FIRST, **options).split() == [ready, "True", "False"]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
 def test_a_forked_child_has_kernels_of_its_own(tmp_path: Path) -> None:
     code = FIRST.replace("    print(worker.ready)\n    settle", "    import os\n    child = os.fork()\n    settle")

@@ -220,6 +220,7 @@ def run_script(text: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, timeout=120)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(__import__("os"), "fork"), reason="the system cannot fork")
 def test_a_forked_child_has_helpers_of_its_own() -> None:
     done = run_script(
@@ -246,6 +247,7 @@ assert codes == [0] * 10, codes
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 def test_the_process_may_end_while_a_program_runs() -> None:
     done = run_script(
         """

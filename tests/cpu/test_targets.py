@@ -39,6 +39,7 @@ _perframe_tile_7_2:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("target", "kernels"),
     [

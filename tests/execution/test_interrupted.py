@@ -80,6 +80,7 @@ for one in (worker, pf.Worker(network())):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="Windows sends no signal to the process itself")
 @pytest.mark.parametrize("seconds", ["0.05", "0.4", "0.9"])
 def test_ctrl_c_while_kernels_are_compiled(seconds: str) -> None:

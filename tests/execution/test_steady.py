@@ -74,6 +74,7 @@ def allocated_by(frame: Callable[[], object], frames: int) -> tuple[int, int]:
         tracemalloc.stop()
 
 
+@pytest.mark.slow
 def test_frames_leave_nothing_behind(total: pf.Model, duration: str) -> None:
     x = np.ones(MEGABYTE // 4, np.float32)
     with pf.Worker(total) as worker:
@@ -81,6 +82,7 @@ def test_frames_leave_nothing_behind(total: pf.Model, duration: str) -> None:
     assert stays < LITTLE and peak < MEGABYTE // 8  # the output is one number; the input has a megabyte
 
 
+@pytest.mark.slow
 def test_readbacks_and_tensors_leave_nothing_behind(total: pf.Model, duration: str) -> None:
     tensors = [pf.Tensor(np.full(MEGABYTE // 4, i, np.float32)) for i in range(3)]
     with pf.Worker(total) as worker:
@@ -93,6 +95,7 @@ def test_readbacks_and_tensors_leave_nothing_behind(total: pf.Model, duration: s
     assert stays < LITTLE and peak < MEGABYTE // 8
 
 
+@pytest.mark.slow
 def test_a_frame_that_drops_its_output_allocates_nothing(backend: str, backend_context: Any) -> None:
     model = load([node("Neg", "x", "y")], {"x": ["n"]})
     with pf.Worker(model, backend, backend_context) as worker:

@@ -83,6 +83,7 @@ def test_a_case_is_read_as_it_was_saved(tmp_path: Path) -> None:
     assert again.data == case.data and again.inputs.keys() == case.inputs.keys()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ends", ["signal", "hang"])
 def test_a_child_that_dies_or_hangs_is_seen(ends: str, tmp_path: Path) -> None:
     """A child whose case ends so is replaced, and the next case runs."""

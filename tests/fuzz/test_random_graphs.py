@@ -22,6 +22,7 @@ from perframe.passes import PASSES, recognise_functions
 COUNT = 60
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["numpy", "numpy:gpu_compute"])
 def test_random_graphs_give_what_onnxruntime_gives(backend: str) -> None:
     """All passes, those of a GPU's preparation among them, at several sizes, optimised and not."""
@@ -40,6 +41,7 @@ def test_a_graph_is_its_number() -> None:
         )
 
 
+@pytest.mark.slow
 def test_graphs_are_of_all_kinds() -> None:
     """Several sizes, special values, bodies, defaults of inputs, and patterns for nearly all passes."""
     graphs = [random_graph(6, number) for number in range(300)]

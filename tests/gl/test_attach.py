@@ -120,12 +120,14 @@ def draw(ctx):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.window
 @pytest.mark.parametrize("api", ["glx", "egl"])
 def test_glfw(display: None, where: str, api: str) -> None:
     run_fresh(DRAW + GLFW, where, api)
 
 
+@pytest.mark.slow
 @pytest.mark.window
 @pytest.mark.parametrize("toolkit", [PYGAME, PYGLET, MODERNGL_WINDOW], ids=["pygame", "pyglet", "moderngl_window"])
 def test_toolkits(display: None, where: str, toolkit: str) -> None:

@@ -173,6 +173,7 @@ glfw.terminate()
 """
 
 
+@pytest.mark.slow
 @pytest.mark.window
 @pytest.mark.parametrize("kind", ["alpha", "stipple", "clamps", "transfers", "modes", "switches"])
 def test_old_state_reaches_no_result_and_stays(display: None, where: str, kind: str) -> None:

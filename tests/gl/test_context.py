@@ -324,6 +324,7 @@ def test_a_released_tensor_in_a_schedule(where: str, gl_context: Any) -> None:
         assert worker.schedule(ONES).peek_output().download_to_array().max() == 1.5
 
 
+@pytest.mark.slow
 def test_release_frees_all_objects_of_a_worker(where: str, gl_context: Any) -> None:
     """As GL sees it: of the names that a worker got, none lives on."""
     gl = Raw(gl_context)

@@ -172,6 +172,7 @@ def fresh(backend: str, backend_context: Any, tmp_path: Any, monkeypatch: pytest
     yield backend_context
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_another_shape_compiles_nothing(case: Growing, backend: str, fresh: Any) -> None:
     with pf.Worker(case.model(), backend, fresh, strict=backend != "cpu") as worker:

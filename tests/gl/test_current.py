@@ -193,6 +193,7 @@ def test_nothing_of_ours_keeps_a_context_alive(where: str, another: Callable[[],
     assert [reference() for reference in dropped] == [None, None]
 
 
+@pytest.mark.slow
 def test_a_headless_worker_does_not_become_the_applications_context() -> None:
     """moderngl.create_context() in a window returns the context that the process made last."""
     run_fresh(
@@ -316,6 +317,7 @@ def test_two_windows_do_not_disturb_each_other(display: None, where: str) -> Non
     run_fresh(WINDOWS + TWO_WINDOWS, where)
 
 
+@pytest.mark.slow
 @pytest.mark.window
 def test_a_window_that_comes_after_another_is_not_taken_for_it(display: None, where: str) -> None:
     run_fresh(WINDOWS + ONE_AFTER_THE_OTHER, where)

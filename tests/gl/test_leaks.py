@@ -27,7 +27,7 @@ def living(ctx: Any) -> dict[str, int]:
     """
     gc.collect()
     device = device_for(ctx)
-    device.close()
+    device.free_dropped()
     kinds = {}
     for kind in KINDS:
         exists = ctypes.CFUNCTYPE(ctypes.c_ubyte, ctypes.c_uint)(entry_point(ctx, f"glIs{kind}"))

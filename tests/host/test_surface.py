@@ -7,10 +7,12 @@ from typing import Any, NoReturn
 import numpy as np
 import pytest
 
+import perframe as pf
 from perframe.errors import BackendError, InputError
 from perframe.host.blank import BlankSurface
 from perframe.host.pixels import fit
 from perframe.host.surface import Surface, open_surface
+from small import load, node, row
 
 
 def without_display(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -41,6 +43,22 @@ def test_blank_keeps_a_presented_picture_for_one_frame() -> None:
     assert surface.poll_events() == [] and not surface.read_pixels().any()
     surface.release()
     surface.release()
+
+
+def test_an_app_says_whether_there_is_gl(gl_context: Any) -> None:
+    with pf.App(surface=BlankSurface((3, 2))) as app:
+        assert not app.has_gl
+        for name in ("ctx", "framebuffer"):
+            with pytest.raises(BackendError, match=rf"app\.{name} needs OpenGL.*app\.has_gl.*app\.surface\.ctx"):
+                getattr(app, name)
+        with pf.Worker(relu(), backend="auto", ctx=app.surface.ctx) as worker:
+            np.testing.assert_array_equal(worker.schedule(row(-1, 2, 3)).peek_output().numpy(), [0, 2, 3])
+    with pf.App((4, 4), headless=True) as app:
+        assert app.has_gl and app.ctx is app.surface.ctx and app.framebuffer is app.surface.framebuffer
+
+
+def relu() -> pf.Model:
+    return load([node("Relu", "x", "y")], {"x": [3]})
 
 
 def test_a_picture_is_stretched_and_loses_its_alpha() -> None:

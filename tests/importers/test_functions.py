@@ -126,6 +126,7 @@ def test_functions_that_call_each_other() -> None:
         pf.load(model([call("F", ["x"], ["y"])], [first, second]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("named", [False, True])
 def test_functions_that_double_at_each_level(named: bool) -> None:
     """A file of two kilobytes stands for a billion nodes."""

@@ -262,6 +262,7 @@ def test_two_inputs_of_one_name_are_an_error() -> None:
         pf.load(file.data(file.graph.op("ADD", [x, y], kind="AddOptions")))
 
 
+@pytest.mark.slow
 def test_values_within_may_have_one_name() -> None:
     file = File()
     x = file.graph.input("x", (3,))
@@ -313,6 +314,7 @@ def test_ultraface_agrees_with_another_converter(tmp_path: Path) -> None:
         assert np.abs(made[name] - value).max() <= 1e-4 * np.abs(value).max()
 
 
+@pytest.mark.slow
 def test_ultraface_agrees_with_its_export_to_onnx(backend: str) -> None:
     """The file has the boxes as the network makes them; the export decodes them, from the value of this name."""
     import onnx

@@ -125,3 +125,22 @@ def test_kernels_read_constants_where_they_lie(tmp_path: Path) -> None:
         kept = worker.parts._parts[0]._constants._made.items()  # type: ignore[attr-defined]
         storages = [operand.storage for (_, _, kind), operand in kept if kind == AS_IT_IS]
         assert all(np.shares_memory(storage.memory, model.constants["w"]) for storage in storages)
+
+
+def test_other_runtimes_get_constants_that_they_may_fold(tmp_path: Path) -> None:
+    """A file of IR version 3 names its initializers among the inputs, and other runtimes must not fold those."""
+    from perframe.importers.light import for_other_runtimes
+
+    inputs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [2]) for name in ("x", "w")]
+    output = helper.make_tensor_value_info("y", TensorProto.FLOAT, [2])
+    weights = numpy_helper.from_array(np.ones(2, np.float32), "w")
+    graph = helper.make_graph([helper.make_node("Add", ["x", "w"], ["y"])], "old", inputs, [output], [weights])
+    for version in (3, 8):
+        proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=version)
+        onnx.save(proto, tmp_path / "m.onnx")
+        data = for_other_runtimes(tmp_path / "m.onnx")
+        assert data is not None
+        changed = onnx.ModelProto.FromString(data)
+        assert [value.name for value in changed.graph.input] == ["x"] and changed.ir_version == max(version, 4)
+        onnx.save(changed, tmp_path / "m.onnx")
+        assert for_other_runtimes(tmp_path / "m.onnx") is None

@@ -67,6 +67,7 @@ def test_what_is_wrong_without_passes_is_no_fault_of_one(path: Path) -> None:
     assert culprit(partial(pf.load, path), {"x": X}, wanted) is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("against", ["unoptimized", "onnxruntime", "file"])
 def test_the_command_names_the_pass(against: str, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """onnxruntime runs the file, and not what perframe made of it; another file may hold the same network."""

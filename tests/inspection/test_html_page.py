@@ -189,6 +189,7 @@ def test_an_address_opens_a_layer(opened: Callable[..., Any]) -> None:
     page.wait_for_function("page.active.selected?.layer?.name === 'e7'")
 
 
+@pytest.mark.slow
 def test_a_real_network_opens_at_once(opened: Callable[..., Any]) -> None:
     name = "light_densenet121"
     page = opened(loaded_model(name), loaded_model(name, optimize=False), title=name)

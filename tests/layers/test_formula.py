@@ -116,6 +116,7 @@ X, Y = (
 )
 
 
+@pytest.mark.slow
 @given(first=FLOATS, second=FLOATS)
 @BOUNDED
 def test_drawn_formulas_agree_with_numpy(first: str, second: str, run: Callable[..., Any]) -> None:

@@ -138,6 +138,7 @@ def attention(random: Random) -> Case:
 FAMILIES = (resize, grid_sample, deform_conv, col2im, roi_align, attention)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.__name__)
 def test_drawn(family: Any, backend: str, backend_context: Any) -> None:
     @given(family())

@@ -45,6 +45,7 @@ def test_roi_align(case: Case, backend: str, backend_context: Any) -> None:
     check(case, backend, backend_context)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["avg", "max"])
 @pytest.mark.parametrize("output", [1, 3])
 def test_regions_far_larger_than_their_picture(mode: str, output: int, backend: str, backend_context: Any) -> None:

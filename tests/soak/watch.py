@@ -141,7 +141,7 @@ def gl_names() -> dict[str, int]:
             continue
         Fences.count(device.gl)
         with device.ctx:
-            device.close()
+            device.free_dropped()
             for kind in KINDS:
                 exists = ctypes.CFUNCTYPE(ctypes.c_ubyte, ctypes.c_uint)(entry_point(device.ctx, f"glIs{kind}"))
                 found[f"GL {kind}s"] += sum(map(bool, map(exists, range(1, NAMES))))

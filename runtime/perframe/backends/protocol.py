@@ -259,8 +259,11 @@ class Backend(Protocol):
     def flush(self) -> None:
         """Ensure that submitted work makes progress without further calls."""
 
-    def close(self) -> None:
-        """Wait for submitted work, and free everything that the backend holds."""
+    def wait_for_jobs(self) -> None:
+        """Wait for submitted jobs, whose errors their readbacks raise. GL has none: it returns at once."""
+
+    def free_dropped(self) -> None:
+        """Free dropped objects without waiting: GL keeps an object until the GPU has finished with it."""
 
 
 @runtime_checkable

@@ -286,10 +286,10 @@ class Worker:
         for watcher in watchers:
             watcher.run_submitted(self)
 
-    def peek_output(self, name: str | int | None = None) -> Any:
-        """Return an output of the last run: by name, by index, or the first.
+    def peek_output(self, name: str | int | None = None) -> Tensor:
+        """Return an output of the last run: by name, by index, or the first. Its values may still be pending.
 
-        The worker owns the output, and its values may still be pending.
+        The worker owns it. A sequence is a list of tensors, and an empty optional is None.
         """
         if self._outputs is None:
             self._check_open()
@@ -303,7 +303,7 @@ class Worker:
             name = names[name]
         if name not in names:
             raise InputError(f"{self.model.name} has no output {name!r}; its outputs are {', '.join(names)}")
-        return self._outputs[name]
+        return self._outputs[name]  # type: ignore[no-any-return]
 
     @property
     def ready(self) -> bool:
@@ -344,7 +344,7 @@ class Worker:
             raise InputError(f"report(repeats) takes an integer of at least 0, and got {repeats!r}")
         with self._lock:
             self._check_open()
-            self._host.close()  # it waits for the last job
+            self._host.wait_for_jobs()
             return Steps(step for part in self.parts.planned_parts() for step in part.report(repeats))
 
     def time_steps(self, on: bool = True) -> bool:
@@ -371,11 +371,11 @@ class Worker:
                 return
             self._closed = True
             self._outputs = self._warming = None
-            self._host.close()
+            self._host.wait_for_jobs()
             for watcher in watchers:
                 watcher.worker_ends(self)
             self.parts.release()
-            self._backend.close()
+            self._backend.free_dropped()
 
     def __enter__(self) -> Worker:
         return self

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Literal
 
 from perframe.errors import InputError
@@ -15,22 +14,34 @@ from perframe.functional.tensor import FunctionalTensor, Given, to_tensor
 from perframe.tensor import DataType
 
 
-def _activation(op: str, name: str, sentence: str) -> None:
-    def body(input: Given) -> FunctionalTensor:
-        return apply(op, in_floats(input))
-
-    body.__name__, body.__doc__ = name, sentence
-    function(body)
+@function
+def hardswish(input: Given) -> FunctionalTensor:
+    """Return x * clamp(x / 6 + 0.5, 0, 1) of each element."""
+    return apply("HardSwish", in_floats(input))
 
 
-for _name, (_op, _sentence) in {
-    "hardswish": ("HardSwish", "Return x * clamp(x / 6 + 0.5, 0, 1) of each element."),
-    "mish": ("Mish", "Return x * tanh(softplus(x)) of each element."),
-    "selu": ("Selu", "Return the scaled exponential linear unit of each element."),
-    "silu": ("Swish", "Return x * sigmoid(x) of each element."),
-    "softsign": ("Softsign", "Return x / (1 + |x|) of each element."),
-}.items():
-    _activation(_op, _name, _sentence)
+@function
+def mish(input: Given) -> FunctionalTensor:
+    """Return x * tanh(softplus(x)) of each element."""
+    return apply("Mish", in_floats(input))
+
+
+@function
+def selu(input: Given) -> FunctionalTensor:
+    """Return the scaled exponential linear unit of each element."""
+    return apply("Selu", in_floats(input))
+
+
+@function
+def silu(input: Given) -> FunctionalTensor:
+    """Return x * sigmoid(x) of each element."""
+    return apply("Swish", in_floats(input))
+
+
+@function
+def softsign(input: Given) -> FunctionalTensor:
+    """Return x / (1 + |x|) of each element."""
+    return apply("Softsign", in_floats(input))
 
 
 @function
@@ -141,33 +152,25 @@ def glu(input: Given, dim: int = -1) -> FunctionalTensor:
     return apply("Mul", value, apply("Sigmoid", gate))
 
 
-def _along(op: str) -> Callable[[Given, int], FunctionalTensor]:
-    def made(input: Given, dim: int) -> FunctionalTensor:
-        x = to_tensor(input)
-        return apply(op, x, axis=axis_of(x, dim))
-
-    return made
-
-
-_softmax, _log_softmax = _along("Softmax"), _along("LogSoftmax")
-
-
 @function
 def softmax(input: Given, dim: int = -1, *, dtype: DType = None) -> FunctionalTensor:
     """Return exp(x) / sum(exp(x)) along a dim."""
-    return _softmax(_floats(input, dtype), dim)
+    x = _floats(input, dtype)
+    return apply("Softmax", x, axis=axis_of(x, dim))
 
 
 @function
 def log_softmax(input: Given, dim: int = -1, *, dtype: DType = None) -> FunctionalTensor:
     """Return the logarithm of softmax along a dim."""
-    return _log_softmax(_floats(input, dtype), dim)
+    x = _floats(input, dtype)
+    return apply("LogSoftmax", x, axis=axis_of(x, dim))
 
 
 @function
 def softmin(input: Given, dim: int = -1) -> FunctionalTensor:
     """Return softmax of -x along a dim."""
-    return _softmax(apply("Neg", _floats(input)), dim)
+    x = _floats(input)
+    return apply("Softmax", apply("Neg", x), axis=axis_of(x, dim))
 
 
 def _floats(input: Given, dtype: DType = None) -> FunctionalTensor:

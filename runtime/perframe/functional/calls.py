@@ -19,13 +19,11 @@ from perframe.tensor import DataType
 P = ParamSpec("P")
 R = TypeVar("R")
 
-FUNCTIONS: dict[str, Callable[..., Any]] = {}  # the public functions by name
-METHOD_OF = "input"  # a function whose first parameter has this name is a method too
 _calling: ContextVar[str] = ContextVar("calling", default="")
 
 
 def function(body: Callable[P, R]) -> Callable[P, R]:
-    """Make a function public under its name; a "_" at the end, for names that Python has already, does not count."""
+    """Make a function of the public interface: errors show its call, under its name without a trailing underscore."""
     name = body.__name__.removesuffix("_")
     names = inspect.signature(body)
 
@@ -49,13 +47,7 @@ def function(body: Callable[P, R]) -> Callable[P, R]:
             _calling.reset(token)
 
     call.__name__ = call.__qualname__ = name
-    FUNCTIONS[name] = call
     return call
-
-
-def second_name(name: str, called: Callable[..., Any]) -> None:
-    """Make a public function known by a second name."""
-    FUNCTIONS[name] = called
 
 
 def _call(name: str, names: inspect.Signature, given: tuple[Any, ...], named: dict[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""Functions of each element: arithmetic, comparison, exponents and logarithms.
+"""Functions of each element: arithmetic, exponents and logarithms.
 
 Integers become float32 where a function is defined for floats only, as in PyTorch.
 """
@@ -6,106 +6,15 @@ Integers become float32 where a function is defined for floats only, as in PyTor
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Literal
 
 from perframe.errors import InputError
-from perframe.functional.calls import FUNCTIONS, apply, cast, function, in_floats, number, second_name, together
+from perframe.functional.calls import apply, cast, function, in_floats, number, together
 from perframe.functional.promotion import category, promote
 from perframe.functional.tensor import FunctionalTensor, Given, to_tensor
 from perframe.tensor import DataType
 
 _FLOAT, _INT, _BOOL = DataType.FLOAT32, DataType.INT64, DataType.BOOL
-
-
-def published(name: str, sentence: str, body: Callable[..., FunctionalTensor]) -> Callable[..., FunctionalTensor]:
-    """Publish a function that a table row describes."""
-    body.__name__ = body.__qualname__ = name
-    body.__doc__ = sentence
-    return function(body)
-
-
-def _of_one(op: str, floats: bool, ints_stay: bool) -> Callable[..., FunctionalTensor]:
-    def body(input: Given) -> FunctionalTensor:
-        x = in_floats(input) if floats else to_tensor(input)
-        return x if ints_stay and category(x.dtype) < 2 else apply(op, x)
-
-    return body
-
-
-# function: layer and docstring. The first table is for floats; the second returns integers as they are; the third
-# computes in the dtype that it gets.
-_OF_FLOATS = {
-    "acos": ("Acos", "Return the inverse cosine of each element, in radians."),
-    "acosh": ("Acosh", "Return the inverse hyperbolic cosine of each element."),
-    "asin": ("Asin", "Return the inverse sine of each element, in radians."),
-    "asinh": ("Asinh", "Return the inverse hyperbolic sine of each element."),
-    "atan": ("Atan", "Return the inverse tangent of each element, in radians."),
-    "atanh": ("Atanh", "Return the inverse hyperbolic tangent of each element."),
-    "cos": ("Cos", "Return the cosine of each element, in radians."),
-    "cosh": ("Cosh", "Return the hyperbolic cosine of each element."),
-    "erf": ("Erf", "Return the error function of each element."),
-    "exp": ("Exp", "Return e to the power of each element."),
-    "log": ("Log", "Return the natural logarithm of each element."),
-    "reciprocal": ("Reciprocal", "Return 1 / x of each element."),
-    "sigmoid": ("Sigmoid", "Return 1 / (1 + exp(-x)) of each element."),
-    "sin": ("Sin", "Return the sine of each element, in radians."),
-    "sinh": ("Sinh", "Return the hyperbolic sine of each element."),
-    "sqrt": ("Sqrt", "Return the square root of each element."),
-    "tan": ("Tan", "Return the tangent of each element, in radians."),
-    "tanh": ("Tanh", "Return the hyperbolic tangent of each element."),
-}
-_KEEPING_INTS = {
-    "ceil": ("Ceil", "Round each element up."),
-    "floor": ("Floor", "Round each element down."),
-}
-_OF_ANY = {
-    "abs": ("Abs", "Return the absolute value of each element."),
-    "neg": ("Neg", "Return each element with the other sign."),
-    "sign": ("Sign", "Return -1, 0 or 1: the sign of each element."),
-}
-for _name, (_op, _sentence) in _OF_FLOATS.items():
-    published(_name, _sentence, _of_one(_op, True, False))
-for _name, (_op, _sentence) in _KEEPING_INTS.items():
-    published(_name, _sentence, _of_one(_op, False, True))
-for _name, (_op, _sentence) in _OF_ANY.items():
-    published(_name, _sentence, _of_one(_op, False, False))
-
-
-def _of_two(op: str) -> Callable[..., FunctionalTensor]:
-    def body(input: Given, other: Given) -> FunctionalTensor:
-        return apply(op, *together(input, other))
-
-    return body
-
-
-_OF_TWO = {
-    "eq": ("Equal", "Return for each element whether `input` equals `other`."),
-    "gt": ("Greater", "Return for each element whether `input` is greater than `other`."),
-    "ge": ("GreaterOrEqual", "Return for each element whether `input` is greater than `other`, or equal."),
-    "lt": ("Less", "Return for each element whether `input` is less than `other`."),
-    "le": ("LessOrEqual", "Return for each element whether `input` is less than `other`, or equal."),
-    "maximum": ("Max", "Return the larger one of each two elements."),
-    "minimum": ("Min", "Return the smaller one of each two elements."),
-}
-for _name, (_op, _sentence) in _OF_TWO.items():
-    published(_name, _sentence, _of_two(_op))
-for _name, _first in {
-    "absolute": "abs",
-    "arccos": "acos",
-    "arccosh": "acosh",
-    "arcsin": "asin",
-    "arcsinh": "asinh",
-    "arctan": "atan",
-    "arctanh": "atanh",
-    "negative": "neg",
-    "equals": "eq",
-    "greater": "gt",
-    "greater_equal": "ge",
-    "less": "lt",
-    "less_equal": "le",
-}.items():
-    second_name(_name, FUNCTIONS[_first])
 
 
 # --- arithmetic ---
@@ -258,18 +167,86 @@ def lerp(input: Given, end: Given, weight: Given) -> FunctionalTensor:
 
 
 @function
-def deg2rad(input: Given) -> FunctionalTensor:
-    """Return degrees as radians."""
-    return mul(in_floats(input), math.pi / 180)
+def abs_(input: Given) -> FunctionalTensor:
+    """Return the absolute value of each element."""
+    return apply("Abs", to_tensor(input))
 
 
 @function
-def rad2deg(input: Given) -> FunctionalTensor:
-    """Return radians as degrees."""
-    return mul(in_floats(input), 180 / math.pi)
+def neg(input: Given) -> FunctionalTensor:
+    """Return each element with the other sign."""
+    return apply("Neg", to_tensor(input))
+
+
+@function
+def sign(input: Given) -> FunctionalTensor:
+    """Return -1, 0 or 1: the sign of each element."""
+    return apply("Sign", to_tensor(input))
+
+
+@function
+def ceil(input: Given) -> FunctionalTensor:
+    """Round each element up."""
+    x = to_tensor(input)
+    return x if category(x.dtype) < 2 else apply("Ceil", x)
+
+
+@function
+def floor(input: Given) -> FunctionalTensor:
+    """Round each element down."""
+    x = to_tensor(input)
+    return x if category(x.dtype) < 2 else apply("Floor", x)
+
+
+@function
+def maximum(input: Given, other: Given) -> FunctionalTensor:
+    """Return the larger one of each two elements."""
+    return apply("Max", *together(input, other))
+
+
+@function
+def minimum(input: Given, other: Given) -> FunctionalTensor:
+    """Return the smaller one of each two elements."""
+    return apply("Min", *together(input, other))
+
+
+@function
+def reciprocal(input: Given) -> FunctionalTensor:
+    """Return 1 / x of each element."""
+    return apply("Reciprocal", in_floats(input))
+
+
+@function
+def sqrt(input: Given) -> FunctionalTensor:
+    """Return the square root of each element."""
+    return apply("Sqrt", in_floats(input))
 
 
 # --- exponents and logarithms ---
+
+
+@function
+def exp(input: Given) -> FunctionalTensor:
+    """Return e to the power of each element."""
+    return apply("Exp", in_floats(input))
+
+
+@function
+def log(input: Given) -> FunctionalTensor:
+    """Return the natural logarithm of each element."""
+    return apply("Log", in_floats(input))
+
+
+@function
+def erf(input: Given) -> FunctionalTensor:
+    """Return the error function of each element."""
+    return apply("Erf", in_floats(input))
+
+
+@function
+def sigmoid(input: Given) -> FunctionalTensor:
+    """Return 1 / (1 + exp(-x)) of each element."""
+    return apply("Sigmoid", in_floats(input))
 
 
 @function
@@ -318,37 +295,16 @@ def logaddexp(input: Given, other: Given) -> FunctionalTensor:
     return apply("Add", apply("Max", a, b), far)
 
 
-@function
-def atan2(input: Given, other: Given) -> FunctionalTensor:
-    """Return the angle of the point (other, input) from -pi to pi, in radians. The sign of a zero does not count."""
-    y, x = map(in_floats, together(input, other))
-    zero, half = number(0, x), number(math.pi / 2, x)
-    angle = apply("Atan", apply("Div", y, x))
-    turn = apply("Where", apply("Less", y, zero), number(-math.pi, x), number(math.pi, x))
-    turned = apply("Where", apply("Less", x, zero), apply("Add", angle, turn), angle)
-    upright = apply("Mul", apply("Sign", y), half)
-    return apply("Where", eq_zero(x), upright, turned)
-
-
-@function
-def hypot(input: Given, other: Given) -> FunctionalTensor:
-    """Return sqrt(input² + other²)."""
-    a, b = map(in_floats, together(input, other))
-    return apply("Sqrt", apply("Add", mul(a, a), mul(b, b)))
-
-
 def eq_zero(x: FunctionalTensor) -> FunctionalTensor:
     """Return where a tensor is zero."""
     return apply("Equal", x, number(0, x))
 
 
-for _name, _first in {
-    "arctan2": "atan2",
-    "clip": "clamp",
-    "divide": "div",
-    "fix": "trunc",
-    "multiply": "mul",
-    "subtract": "sub",
-    "true_divide": "div",
-}.items():
-    second_name(_name, FUNCTIONS[_first])
+absolute = abs_
+clip = clamp
+divide = div
+fix = trunc
+multiply = mul
+negative = neg
+subtract = sub
+true_divide = div

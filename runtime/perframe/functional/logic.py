@@ -3,19 +3,47 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from perframe.errors import InputError
-from perframe.functional.calls import apply, cast, function, number, second_name, together
-from perframe.functional.elementwise import published
+from perframe.functional.calls import apply, cast, function, number, together
 from perframe.functional.promotion import category
 from perframe.functional.tensor import FunctionalTensor, Given, to_tensor
 from perframe.tensor import DataType
 
 _FLOAT, _INT, _BOOL = DataType.FLOAT32, DataType.INT64, DataType.BOOL
+
+
+@function
+def eq(input: Given, other: Given) -> FunctionalTensor:
+    """Return for each element whether `input` equals `other`."""
+    return apply("Equal", *together(input, other))
+
+
+@function
+def gt(input: Given, other: Given) -> FunctionalTensor:
+    """Return for each element whether `input` is greater than `other`."""
+    return apply("Greater", *together(input, other))
+
+
+@function
+def ge(input: Given, other: Given) -> FunctionalTensor:
+    """Return for each element whether `input` is greater than `other`, or equal."""
+    return apply("GreaterOrEqual", *together(input, other))
+
+
+@function
+def lt(input: Given, other: Given) -> FunctionalTensor:
+    """Return for each element whether `input` is less than `other`."""
+    return apply("Less", *together(input, other))
+
+
+@function
+def le(input: Given, other: Given) -> FunctionalTensor:
+    """Return for each element whether `input` is less than `other`, or equal."""
+    return apply("LessOrEqual", *together(input, other))
 
 
 @function
@@ -75,15 +103,22 @@ def where(condition: Given, input: Given | None = None, other: Given | None = No
     return apply("Where", chosen, *together(input, other))
 
 
-def _logic(op: str) -> Callable[..., FunctionalTensor]:
-    def body(input: Given, other: Given) -> FunctionalTensor:
-        return apply(op, cast(input, _BOOL), cast(other, _BOOL))
+@function
+def logical_and(input: Given, other: Given) -> FunctionalTensor:
+    """Join the truths of each two elements by `and`; 0 is false."""
+    return apply("And", cast(input, _BOOL), cast(other, _BOOL))
 
-    return body
+
+@function
+def logical_or(input: Given, other: Given) -> FunctionalTensor:
+    """Join the truths of each two elements by `or`; 0 is false."""
+    return apply("Or", cast(input, _BOOL), cast(other, _BOOL))
 
 
-for _name, _op in {"logical_and": "And", "logical_or": "Or", "logical_xor": "Xor"}.items():
-    published(_name, f"Join the truths of each two elements by `{_op.lower()}`; 0 is false.", _logic(_op))
+@function
+def logical_xor(input: Given, other: Given) -> FunctionalTensor:
+    """Join the truths of each two elements by `xor`; 0 is false."""
+    return apply("Xor", cast(input, _BOOL), cast(other, _BOOL))
 
 
 @function
@@ -92,12 +127,9 @@ def logical_not(input: Given) -> FunctionalTensor:
     return apply("Not", cast(input, _BOOL))
 
 
-def _bits(of_ints: str, of_bools: str) -> Callable[..., FunctionalTensor]:
-    def body(input: Given, other: Given) -> FunctionalTensor:
-        a, b = together(input, other)
-        return apply(of_bools if _whole(a).dtype is _BOOL else of_ints, a, b)
-
-    return body
+def _bits(of_ints: str, of_bools: str, input: Given, other: Given) -> FunctionalTensor:
+    a, b = together(input, other)
+    return apply(of_bools if _whole(a).dtype is _BOOL else of_ints, a, b)
 
 
 def _whole(x: FunctionalTensor) -> FunctionalTensor:
@@ -106,12 +138,22 @@ def _whole(x: FunctionalTensor) -> FunctionalTensor:
     return x
 
 
-for _name in ("And", "Or", "Xor"):
-    published(
-        f"bitwise_{_name.lower()}",
-        f"Join the bits of each two integers, or each two bools, by `{_name.lower()}`.",
-        _bits(f"Bitwise{_name}", _name),
-    )
+@function
+def bitwise_and(input: Given, other: Given) -> FunctionalTensor:
+    """Join the bits of each two integers, or each two bools, by `and`."""
+    return _bits("BitwiseAnd", "And", input, other)
+
+
+@function
+def bitwise_or(input: Given, other: Given) -> FunctionalTensor:
+    """Join the bits of each two integers, or each two bools, by `or`."""
+    return _bits("BitwiseOr", "Or", input, other)
+
+
+@function
+def bitwise_xor(input: Given, other: Given) -> FunctionalTensor:
+    """Join the bits of each two integers, or each two bools, by `xor`."""
+    return _bits("BitwiseXor", "Xor", input, other)
 
 
 @function
@@ -135,7 +177,12 @@ def bitwise_right_shift(input: Given, other: Given) -> FunctionalTensor:
     return apply("BitShift", _whole(a), b, direction="RIGHT")
 
 
-second_name("not_equal", ne)
+equals = eq
+greater = gt
+greater_equal = ge
+less = lt
+less_equal = le
+not_equal = ne
 
 
 # --- dtypes ---
@@ -147,7 +194,7 @@ def type_(input: Given, dtype: DataType | str) -> FunctionalTensor:
     return cast(input, DataType.of(dtype))
 
 
-second_name("to", type_)
+to = type_
 
 
 @function
@@ -156,19 +203,37 @@ def type_as(input: Given, other: FunctionalTensor) -> FunctionalTensor:
     return cast(input, other.dtype)
 
 
-def _into(dtype: DataType) -> Callable[..., FunctionalTensor]:
-    def body(input: Given) -> FunctionalTensor:
-        return cast(input, dtype)
+@function
+def bool_(input: Given) -> FunctionalTensor:
+    """Return the input in bool."""
+    return cast(input, _BOOL)
 
-    return body
+
+@function
+def double(input: Given) -> FunctionalTensor:
+    """Return the input in float64."""
+    return cast(input, DataType.FLOAT64)
 
 
-for _name, _dtype in {
-    "bool": _BOOL,
-    "double": DataType.FLOAT64,
-    "float": _FLOAT,
-    "half": DataType.FLOAT16,
-    "int": DataType.INT32,
-    "long": _INT,
-}.items():
-    published(_name, f"Return the input in {_dtype}.", _into(_dtype))
+@function
+def float_(input: Given) -> FunctionalTensor:
+    """Return the input in float32."""
+    return cast(input, _FLOAT)
+
+
+@function
+def half(input: Given) -> FunctionalTensor:
+    """Return the input in float16."""
+    return cast(input, DataType.FLOAT16)
+
+
+@function
+def int_(input: Given) -> FunctionalTensor:
+    """Return the input in int32."""
+    return cast(input, DataType.INT32)
+
+
+@function
+def long(input: Given) -> FunctionalTensor:
+    """Return the input in int64."""
+    return cast(input, _INT)

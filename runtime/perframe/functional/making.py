@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
 
 from perframe.errors import InputError
-from perframe.functional.calls import apply, cast, function, ints, second_name
+from perframe.functional.calls import apply, cast, function, ints
 from perframe.functional.reductions import DType
 from perframe.functional.sizes import Size, Sizes, listed, row_of, sizes_of
 from perframe.functional.tensor import FunctionalTensor, Given, of_array, to_tensor
@@ -31,8 +31,8 @@ def constant(values: Given, dtype: DType = None) -> FunctionalTensor:
     return FunctionalTensor(made.spec, made.origin, made.index, made.graph, made.name, follows=follows)
 
 
-for _name in ("tensor", "as_tensor"):
-    second_name(_name, constant)
+tensor = constant
+as_tensor = constant
 
 
 def filled(sizes: FunctionalTensor, value: Any, dtype: DataType) -> FunctionalTensor:
@@ -164,24 +164,26 @@ def meshgrid(*tensors: Any, indexing: Literal["ij", "xy"] = "ij") -> tuple[Funct
 # --- windows of signals ---
 
 
-def _window(factors: Sequence[float]) -> Callable[..., FunctionalTensor]:
-    def body(window_length: int, periodic: bool = True, *, dtype: DType = DataType.FLOAT32) -> FunctionalTensor:
-        count = _steps(window_length)
-        turns = 2 * np.pi * np.arange(count) / max(count if periodic else count - 1, 1)
-        values = sum(factor * np.cos(at * turns) for at, factor in enumerate(factors))
-        return of_array(np.asarray(values if count > 1 else np.ones(count)).astype(DataType.of(dtype).numpy))
-
-    return body
+def _window(factors: Sequence[float], window_length: int, periodic: bool, dtype: DType) -> FunctionalTensor:
+    count = _steps(window_length)
+    turns = 2 * np.pi * np.arange(count) / max(count if periodic else count - 1, 1)
+    values = sum(factor * np.cos(at * turns) for at, factor in enumerate(factors))
+    return of_array(np.asarray(values if count > 1 else np.ones(count)).astype(DataType.of(dtype).numpy))
 
 
-for _name, _factors in {
-    "hann_window": (0.5, -0.5),
-    "hamming_window": (0.54, -0.46),
-    "blackman_window": (0.42, -0.5, 0.08),
-}.items():
-    _body = _window(_factors)
-    _body.__name__ = _name
-    _body.__doc__ = (
-        f"Return a {_name.partition('_')[0].capitalize()} window; a periodic one leaves out its last number."
-    )
-    function(_body)
+@function
+def hann_window(window_length: int, periodic: bool = True, *, dtype: DType = DataType.FLOAT32) -> FunctionalTensor:
+    """Return a Hann window; a periodic one leaves out its last number."""
+    return _window((0.5, -0.5), window_length, periodic, dtype)
+
+
+@function
+def hamming_window(window_length: int, periodic: bool = True, *, dtype: DType = DataType.FLOAT32) -> FunctionalTensor:
+    """Return a Hamming window; a periodic one leaves out its last number."""
+    return _window((0.54, -0.46), window_length, periodic, dtype)
+
+
+@function
+def blackman_window(window_length: int, periodic: bool = True, *, dtype: DType = DataType.FLOAT32) -> FunctionalTensor:
+    """Return a Blackman window; a periodic one leaves out its last number."""
+    return _window((0.42, -0.5, 0.08), window_length, periodic, dtype)

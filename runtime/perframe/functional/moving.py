@@ -15,7 +15,6 @@ from perframe.functional.calls import (
     function,
     ints,
     known_size,
-    second_name,
 )
 from perframe.functional.sizes import Sizes, join, listed, row_of, size_of, sizes_of
 from perframe.functional.tensor import FunctionalTensor, Given, to_tensor
@@ -169,13 +168,10 @@ def movedim(input: Given, source: int | Sequence[int], destination: int | Sequen
     return permute(x, order)
 
 
-for _name, _called in {
-    "moveaxis": movedim,
-    "swapaxes": transpose,
-    "swapdims": transpose,
-    "view": reshape,
-}.items():
-    second_name(_name, _called)
+moveaxis = movedim
+swapaxes = transpose
+swapdims = transpose
+view = reshape
 
 
 # --- larger and repeated ---

@@ -9,8 +9,9 @@ from typing import Literal
 import numpy as np
 
 from perframe.errors import InputError
-from perframe.functional.calls import FUNCTIONS, apply, cast, function, in_floats, ints, known_size, second_name
+from perframe.functional.calls import apply, cast, function, in_floats, ints, known_size
 from perframe.functional.moving import flatten, transpose, unflatten
+from perframe.functional.pools import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
 from perframe.functional.sizes import Sizes, row_of
 from perframe.functional.tensor import FunctionalTensor, Given, of_array, to_tensor
 from perframe.functional.windows import Extent, batched, each, unbatched
@@ -56,7 +57,8 @@ def interpolate(
                 for at, factor in enumerate(factors)
             ]
     if mode == "area":
-        return FUNCTIONS[f"adaptive_avg_pool{rank}d"](x, size)  # type: ignore[no-any-return]
+        pools = (adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d)
+        return pools[rank - 1](x, size)  # type: ignore[arg-type]
     sizes = None
     if size is not None:
         sizes = row_of((size,) * rank if isinstance(size, int) else size, x)
@@ -77,7 +79,7 @@ def interpolate(
     return apply("Resize", x, None, scales if sizes is None else None, sizes, axes=tuple(range(2, rank + 2)), **how)
 
 
-second_name("upsample", interpolate)
+upsample = interpolate
 
 _SAMPLINGS = {"bilinear": "linear", "nearest": "nearest", "bicubic": "cubic"}
 

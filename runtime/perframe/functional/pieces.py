@@ -19,7 +19,6 @@ from perframe.functional.calls import (
     ints,
     known_size,
     number,
-    second_name,
     together,
 )
 from perframe.functional.moving import flatten, movedim, ravel, reshape
@@ -174,8 +173,8 @@ def stack(tensors: Sequence[Given], dim: int = 0) -> FunctionalTensor:
     return cat([apply("Unsqueeze", x, ints(at)) for x in given], at)
 
 
-for _name in ("concat", "concatenate"):
-    second_name(_name, cat)
+concat = cat
+concatenate = cat
 
 
 # --- the same elements, otherwise ---

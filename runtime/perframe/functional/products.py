@@ -9,7 +9,7 @@ from perframe.errors import InputError
 from perframe.functional.calls import apply, cast, function, in_floats, ints, number, together
 from perframe.functional.elementwise import add, mul
 from perframe.functional.moving import repeat_interleave, transpose, unsqueeze
-from perframe.functional.reductions import total
+from perframe.functional.reductions import sum_
 from perframe.functional.sizes import sizes_of
 from perframe.functional.tensor import FunctionalTensor, Given, to_tensor
 from perframe.tensor import DataType
@@ -87,7 +87,7 @@ def baddbmm(input: Given, batch1: Given, batch2: Given, *, beta: float = 1, alph
 def addbmm(input: Given, batch1: Given, batch2: Given, *, beta: float = 1, alpha: float = 1) -> FunctionalTensor:
     """Return beta * input + alpha * the sum of (batch1 @ batch2) over the stack. Sentis' AddBMM is `baddbmm`."""
     products = bmm(batch1, batch2)
-    return _added(input, cast(total(products, 0), products.dtype), beta, alpha)
+    return _added(input, cast(sum_(products, 0), products.dtype), beta, alpha)
 
 
 def _added(input: Given, product: FunctionalTensor, beta: float, alpha: float) -> FunctionalTensor:

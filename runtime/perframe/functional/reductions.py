@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from perframe.errors import InputError
 from perframe.functional.calls import (
-    FUNCTIONS,
     apply,
     apply_all,
     axes_of,
@@ -19,9 +18,8 @@ from perframe.functional.calls import (
     ints,
     known_size,
     number,
-    second_name,
 )
-from perframe.functional.elementwise import clamp, div, eq_zero, mul, pow_, sub
+from perframe.functional.elementwise import clamp, div, eq_zero, maximum, minimum, mul, pow_, sub
 from perframe.functional.moving import ravel, reshape
 from perframe.functional.promotion import category
 from perframe.functional.sizes import sizes_of
@@ -45,10 +43,6 @@ def _reduce(op: str, x: FunctionalTensor, dim: Dims, keepdim: bool) -> Functiona
     return apply(op, x, ints(*axes) if axes else None, keepdims=int(bool(keepdim)))
 
 
-def _as_is(x: FunctionalTensor) -> FunctionalTensor:
-    return x
-
-
 def _summable(x: FunctionalTensor) -> FunctionalTensor:
     return cast(x, DataType.INT64) if category(x.dtype) < 2 else x
 
@@ -59,58 +53,70 @@ def _only_floats(x: FunctionalTensor) -> FunctionalTensor:
     return x
 
 
-_REDUCTIONS: dict[str, tuple[str, Callable[[FunctionalTensor], FunctionalTensor], str]] = {
-    "sum": ("ReduceSum", _summable, "Return the sum along dims (None: all). Integers and bools give int64."),
-    "mean": ("ReduceMean", _only_floats, "Return the mean along dims (None: all)."),
-    "amax": ("ReduceMax", _as_is, "Return the largest element along dims (None: all)."),
-    "amin": ("ReduceMin", _as_is, "Return the smallest element along dims (None: all)."),
-    "prod": ("ReduceProd", _summable, "Return the product along dims (None: all). Integers and bools give int64."),
-    "logsumexp": ("ReduceLogSumExp", in_floats, "Return log(sum(exp(x))) along dims (None: all)."),
-    "reduce_l1": ("ReduceL1", _as_is, "Return the sum of absolute values along dims (None: all)."),
-    "reduce_l2": ("ReduceL2", in_floats, "Return the square root of the sum of squares along dims (None: all)."),
-    "reduce_sum_square": ("ReduceSumSquare", _as_is, "Return the sum of squares along dims (None: all)."),
-}
-
-
-def _reduction(op: str, prepare: Callable[[FunctionalTensor], FunctionalTensor]) -> Callable[..., FunctionalTensor]:
-    def body(input: Given, dim: Dims = None, keepdim: bool = False) -> FunctionalTensor:
-        return _reduce(op, prepare(to_tensor(input)), dim, keepdim)
-
-    return body
-
-
-def _in_dtype(op: str, prepare: Callable[[FunctionalTensor], FunctionalTensor]) -> Callable[..., FunctionalTensor]:
-    def body(input: Given, dim: Dims = None, keepdim: bool = False, *, dtype: DType = None) -> FunctionalTensor:
-        return _reduce(op, prepare(_converted(input, dtype)), dim, keepdim)
-
-    return body
-
-
 def _converted(input: Given, dtype: DType) -> FunctionalTensor:
     return to_tensor(input) if dtype is None else cast(input, DataType.of(dtype))
 
 
-_OF_DTYPE = ("sum", "mean", "prod")  # these convert the input first if they are asked to
+@function
+def sum_(input: Given, dim: Dims = None, keepdim: bool = False, *, dtype: DType = None) -> FunctionalTensor:
+    """Return the sum along dims (None: all). Integers and bools give int64."""
+    return _reduce("ReduceSum", _summable(_converted(input, dtype)), dim, keepdim)
 
 
-for _name, (_op, _prepare, _sentence) in _REDUCTIONS.items():
-    _body = (_in_dtype if _name in _OF_DTYPE else _reduction)(_op, _prepare)
-    _body.__name__, _body.__doc__ = _name, _sentence
-    function(_body)
-for _name, _first in {
-    "reduce_sum": "sum",
-    "reduce_mean": "mean",
-    "reduce_max": "amax",
-    "reduce_min": "amin",
-    "reduce_prod": "prod",
-    "reduce_log_sum_exp": "logsumexp",
-}.items():
-    second_name(_name, FUNCTIONS[_first])
+@function
+def mean(input: Given, dim: Dims = None, keepdim: bool = False, *, dtype: DType = None) -> FunctionalTensor:
+    """Return the mean along dims (None: all)."""
+    return _reduce("ReduceMean", _only_floats(_converted(input, dtype)), dim, keepdim)
 
-mean: Callable[..., FunctionalTensor] = FUNCTIONS["mean"]
-total: Callable[..., FunctionalTensor] = FUNCTIONS["sum"]
-amax: Callable[..., FunctionalTensor] = FUNCTIONS["amax"]
-amin: Callable[..., FunctionalTensor] = FUNCTIONS["amin"]
+
+@function
+def prod(input: Given, dim: Dims = None, keepdim: bool = False, *, dtype: DType = None) -> FunctionalTensor:
+    """Return the product along dims (None: all). Integers and bools give int64."""
+    return _reduce("ReduceProd", _summable(_converted(input, dtype)), dim, keepdim)
+
+
+@function
+def amax(input: Given, dim: Dims = None, keepdim: bool = False) -> FunctionalTensor:
+    """Return the largest element along dims (None: all)."""
+    return _reduce("ReduceMax", to_tensor(input), dim, keepdim)
+
+
+@function
+def amin(input: Given, dim: Dims = None, keepdim: bool = False) -> FunctionalTensor:
+    """Return the smallest element along dims (None: all)."""
+    return _reduce("ReduceMin", to_tensor(input), dim, keepdim)
+
+
+@function
+def logsumexp(input: Given, dim: Dims = None, keepdim: bool = False) -> FunctionalTensor:
+    """Return log(sum(exp(x))) along dims (None: all)."""
+    return _reduce("ReduceLogSumExp", in_floats(input), dim, keepdim)
+
+
+@function
+def reduce_l1(input: Given, dim: Dims = None, keepdim: bool = False) -> FunctionalTensor:
+    """Return the sum of absolute values along dims (None: all)."""
+    return _reduce("ReduceL1", to_tensor(input), dim, keepdim)
+
+
+@function
+def reduce_l2(input: Given, dim: Dims = None, keepdim: bool = False) -> FunctionalTensor:
+    """Return the square root of the sum of squares along dims (None: all)."""
+    return _reduce("ReduceL2", in_floats(input), dim, keepdim)
+
+
+@function
+def reduce_sum_square(input: Given, dim: Dims = None, keepdim: bool = False) -> FunctionalTensor:
+    """Return the sum of squares along dims (None: all)."""
+    return _reduce("ReduceSumSquare", to_tensor(input), dim, keepdim)
+
+
+reduce_sum = sum_
+reduce_mean = mean
+reduce_max = amax
+reduce_min = amin
+reduce_prod = prod
+reduce_log_sum_exp = logsumexp
 
 
 def _count(x: FunctionalTensor, axes: Sequence[int]) -> FunctionalTensor:
@@ -189,7 +195,7 @@ def cosine_similarity(x1: Given, x2: Given, dim: int = 1, eps: float = 1e-8) -> 
     """Return the cosine of the angle between vectors along a dim."""
     a, b = in_floats(x1), in_floats(x2)
     lengths = [clamp(norm(x, 2, dim, keepdim=True), min=eps) for x in (a, b)]
-    return total(mul(div(a, lengths[0]), div(b, lengths[1])), dim)
+    return sum_(mul(div(a, lengths[0]), div(b, lengths[1])), dim)
 
 
 @function
@@ -209,7 +215,7 @@ def all_(input: Given, dim: Dims = None, keepdim: bool = False) -> FunctionalTen
 @function
 def count_nonzero(input: Given, dim: Dims = None, keepdim: bool = False) -> FunctionalTensor:
     """Return the number of elements along dims (None: all) that are not 0, as int64 (`keepdim` is not PyTorch's)."""
-    return total(apply("Not", eq_zero(_countable(to_tensor(input)))), dim, keepdim)
+    return sum_(apply("Not", eq_zero(_countable(to_tensor(input)))), dim, keepdim)
 
 
 def _countable(x: FunctionalTensor) -> FunctionalTensor:
@@ -236,24 +242,24 @@ def argmin(input: Given, dim: int | None = None, keepdim: bool = False) -> Funct
     return _arg("ArgMin", input, dim, keepdim)
 
 
-def _extreme(input: Given, dim: Any, keepdim: bool, both: str, reduce: Any, arg: Any) -> Any:
+def _extreme(input: Given, dim: Any, keepdim: bool, both: Any, reduce: Any, arg: Any) -> Any:
     if dim is None:
         return reduce(input)
     if not isinstance(dim, int):
-        return FUNCTIONS[both](input, dim)
+        return both(input, dim)
     return ValuesAndIndices(reduce(input, dim, keepdim), arg(input, dim, keepdim))
 
 
 @function
 def max_(input: Given, dim: int | Given | None = None, keepdim: bool = False) -> Any:
     """Return the largest element of all; along a dim (a number) values and indices; or `maximum` with a tensor."""
-    return _extreme(input, dim, keepdim, "maximum", amax, argmax)
+    return _extreme(input, dim, keepdim, maximum, amax, argmax)
 
 
 @function
 def min_(input: Given, dim: int | Given | None = None, keepdim: bool = False) -> Any:
     """Return the smallest element of all; along a dim (a number) values and indices; or `minimum` with a tensor."""
-    return _extreme(input, dim, keepdim, "minimum", amin, argmin)
+    return _extreme(input, dim, keepdim, minimum, amin, argmin)
 
 
 @function

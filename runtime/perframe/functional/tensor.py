@@ -11,13 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perframe.errors import InputError
-from perframe.functional.methods import Methods
 from perframe.layers.epilogue import Stage
 from perframe.tensor import DataType, Tensor
 from perframe.tensor.partial import DynamicTensorShape, PartialTensor
 
 if TYPE_CHECKING:
     from perframe.functional.graph import FunctionalGraph
+    from perframe.functional.methods import Methods
+else:
+    Methods = object  # the functions need this class first: methods.py gives it their methods
 
 _numbers = itertools.count()
 

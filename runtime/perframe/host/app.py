@@ -12,7 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from perframe.errors import ClosedError, ContextLostError, InputError, PerframeError
+from perframe.errors import BackendError, ClosedError, ContextLostError, InputError, PerframeError
 from perframe.host.clock import Clock, SystemClock
 from perframe.host.failures import Failures
 from perframe.host.frame import Frame, TimeControls, Timeline
@@ -87,14 +87,26 @@ class App(TimeControls, TaskControls):
         self.surface = open_surface(size, title, headless, vsync) if surface is None else check_surface(surface)
 
     @property
-    def ctx(self) -> moderngl.Context | None:
-        """The surface's GL context, or None where there is no GL."""
-        return self.surface.ctx
+    def has_gl(self) -> bool:
+        """Whether the surface has OpenGL: `ctx` and `framebuffer` raise BackendError without it."""
+        return self.surface.ctx is not None
 
     @property
-    def framebuffer(self) -> moderngl.Framebuffer | None:
-        """The framebuffer to render into, or None where there is no GL."""
-        return self.surface.framebuffer
+    def ctx(self) -> moderngl.Context:
+        """The surface's GL context. Raises BackendError where there is no GL.
+
+        A worker with `backend="auto"` takes `ctx=app.surface.ctx`, which is None there.
+        """
+        if (ctx := self.surface.ctx) is None:
+            raise _no_gl("ctx")
+        return ctx
+
+    @property
+    def framebuffer(self) -> moderngl.Framebuffer:
+        """The framebuffer to render into. Raises BackendError where there is no GL."""
+        if (framebuffer := self.surface.framebuffer) is None:
+            raise _no_gl("framebuffer")
+        return framebuffer
 
     @property
     def size(self) -> tuple[int, int]:
@@ -327,3 +339,10 @@ class App(TimeControls, TaskControls):
         if self._released:
             raise ClosedError("the app is released: make another App")
         require_thread(self.surface)
+
+
+def _no_gl(name: str) -> BackendError:
+    return BackendError(
+        f"app.{name} needs OpenGL, and there is none here (see `perframe doctor`): test app.has_gl first, and show "
+        "pictures by app.surface.present(pixels). Workers take ctx=app.surface.ctx, which is None here"
+    )

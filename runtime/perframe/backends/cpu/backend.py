@@ -269,11 +269,14 @@ class CpuBackend:
     def flush(self) -> None:
         """Do nothing: worker threads begin jobs by themselves."""
 
-    def close(self) -> None:
+    def wait_for_jobs(self) -> None:
         """Wait for the last job. If it fails, readbacks of its values raise the error."""
         if self._last is not None:
             with suppress(Exception):
                 self._last.wait()
+
+    def free_dropped(self) -> None:
+        """Return at once: Python frees dropped memory."""
 
 
 def _lower(

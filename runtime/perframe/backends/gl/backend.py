@@ -242,9 +242,12 @@ class GLBackend:
             self.device.gl.glFlush()
             self.device.programs.keep(1)
 
-    def close(self) -> None:
+    def wait_for_jobs(self) -> None:
+        """Return at once: work on the GPU is no job."""
+
+    def free_dropped(self) -> None:
         """Free dropped objects without waiting: GL keeps an object until the GPU has finished with it."""
-        self.device.close()
+        self.device.free_dropped()
 
 
 class StagedReadback:

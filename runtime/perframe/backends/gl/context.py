@@ -291,7 +291,7 @@ class Device:
         while self._garbage:
             self._garbage.popleft()()
 
-    def close(self) -> None:
+    def free_dropped(self) -> None:
         """Free the dropped objects and keep compiled programs now, if the context is current in this thread."""
         with suppress(BackendError, ClosedError), self.using():
             self.programs.keep()

@@ -186,7 +186,7 @@ class _Pool:
         """Add a job to the queue."""
         self._queue.put(job)
 
-    def close(self) -> None:
+    def finish(self) -> None:
         """Begin no more jobs, and wait for the running jobs: native code must not lose the memory that it uses."""
         self._closed = True
         for job in self._current:
@@ -204,7 +204,7 @@ def _shared_pool() -> _Pool:
         with _lock:
             if _pool is None:
                 _pool = _Pool(max(2, helpers.thread_count()))
-                atexit.register(_pool.close)
+                atexit.register(_pool.finish)
     return _pool
 
 

@@ -1,0 +1,34 @@
+"""`pytest --quick`: a part of the tests, the same every time, that covers each test function on each backend.
+
+Tests marked `slow` are left out. Of a function with many cases, each backend keeps a few: those with the smallest
+checksums, so that one more case changes the choice little. `@pytest.mark.quick(cases=n)` keeps n instead.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections import defaultdict
+
+import pytest
+
+CASES = 3  # of a function, on each backend
+
+
+def chosen(items: list[pytest.Item]) -> tuple[list[pytest.Item], list[pytest.Item]]:
+    """The quick tests and the others, each in the order of `items`."""
+    groups: dict[tuple[str, str], list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        if item.get_closest_marker("slow") is None:
+            groups[function_and_backend(item)].append(item)
+    kept = set()
+    for cases in groups.values():
+        cases.sort(key=lambda item: zlib.crc32(item.nodeid.encode()))
+        marker = cases[0].get_closest_marker("quick")
+        kept.update(cases[: marker.kwargs["cases"] if marker else CASES])
+    return [item for item in items if item in kept], [item for item in items if item not in kept]
+
+
+def function_and_backend(item: pytest.Item) -> tuple[str, str]:
+    """What a case shares with the other cases of its function on its backend."""
+    parameters = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
+    return item.nodeid.partition("[")[0], str(parameters.get("backend", ""))

@@ -1,0 +1,188 @@
+"""Checks the types of all example programs: `python tools/check_programs.py`, with mypy --strict and pyright.
+
+These are the Python blocks of README.md and docs, and the demos. A block may use names that an earlier block of its
+page defines, and those of GIVEN. Errors name the page and the line. It exits with 1 if there are any.
+"""
+
+from __future__ import annotations
+
+import builtins
+import json
+import os
+import re
+import shutil
+import subprocess
+import symtable
+import sys
+import sysconfig
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+FOLDER = ROOT / "output" / f"programs-{os.getpid()}"  # the blocks as modules of a package named `pages`
+BLOCK = re.compile(r"^```python\n(.*?)^```$", re.S | re.M)
+
+# What a block may use without a definition: its page says in words where it comes from.
+GIVEN = {
+    "np": "import numpy as np",
+    "pf": "import perframe as pf",
+    "Image": "from PIL import Image",
+    "moderngl": "import moderngl",
+    "app": "import perframe as pf; app: pf.App",
+    "array": "import numpy as np; array: np.ndarray[tuple[int, ...], np.dtype[np.float32]]",
+    "converter": "import perframe as pf; converter: pf.TextureConverter",
+    "ctx": "import moderngl; ctx: moderngl.Context",
+    "model": "import perframe as pf; model: pf.Model",
+    "picture": "import numpy as np; picture: np.ndarray[tuple[int, ...], np.dtype[np.uint8]]",
+    "tensor": "import perframe as pf; tensor: pf.Tensor",
+    "texture": "import moderngl; texture: moderngl.Texture",
+    "worker": "import perframe as pf; worker: pf.Worker",
+    "x": "import perframe as pf; x: pf.Tensor",
+}
+
+
+@dataclass
+class Program:
+    """A block of a page. `line` is the line of its fence, and `name` that of its module."""
+
+    page: Path
+    line: int
+    text: str
+    name: str
+    defined: set[str] = field(default_factory=set)
+    free: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        try:
+            table = symtable.symtable(self.text, str(self.page), "exec")
+        except SyntaxError:
+            return  # the type checkers say so
+        top = table.get_symbols()
+        self.defined = {one.get_name() for one in top if one.is_assigned() or one.is_imported() or one.is_namespace()}
+        used = {name for one in _tables(table) for name in _globals(one)}
+        self.free = used - self.defined - set(dir(builtins)) - {"__name__", "__file__"}
+
+    def module(self, before: Sequence[Program]) -> str:
+        """The text of the module, each line at its number in the page. Names of `before` stand in the first line."""
+        heads = []
+        for name in sorted(self.free):
+            home = next((one for one in reversed(before) if name in one.defined), None)
+            if home is not None:
+                heads.append(f"from pages.{home.name} import {name}")
+            elif name in GIVEN:
+                heads.append(GIVEN[name])
+        return "; ".join(heads) + "\n" * self.line + self.text
+
+
+def _tables(table: symtable.SymbolTable) -> Iterator[symtable.SymbolTable]:
+    yield table
+    for one in table.get_children():
+        yield from _tables(one)
+
+
+def _globals(table: symtable.SymbolTable) -> Iterator[str]:
+    """The names that a scope takes from the module."""
+    for one in table.get_symbols():
+        of_module = table.get_type() == "module" or one.is_global()
+        if of_module and one.is_referenced():
+            yield one.get_name()
+
+
+def shown(path: Path) -> Path:
+    """A path as errors show it."""
+    return path.relative_to(ROOT) if path.is_relative_to(ROOT) else Path(path.name)
+
+
+def programs_of(page: Path) -> list[Program]:
+    """The Python blocks of a page."""
+    text = page.read_text(encoding="utf-8")
+    stem = re.sub(r"\W", "_", str(shown(page).with_suffix("")))
+    return [
+        Program(page, text.count("\n", 0, found.start()) + 1, found.group(1), f"{stem}_{index}")
+        for index, found in enumerate(BLOCK.finditer(text), 1)
+    ]
+
+
+def write(pages: Sequence[Path]) -> dict[str, Program]:
+    """Write the blocks of pages as modules, and return them by the names of their files."""
+    (FOLDER / "pages").mkdir(parents=True)
+    (FOLDER / "pages" / "__init__.py").touch()
+    written = {}
+    for page in pages:
+        found = programs_of(page)
+        for index, program in enumerate(found):
+            path = FOLDER / "pages" / f"{program.name}.py"
+            path.write_text(program.module(found[:index]), encoding="utf-8")
+            written[path.name] = program
+    return written
+
+
+def scripts() -> list[Path]:
+    """The programs that are files."""
+    guests = [
+        path for path in (ROOT / "demos" / "guests").glob("in_*.py") if path.stem != "in_qt" or find_spec("PySide6")
+    ]
+    demos = [path for path in (ROOT / "demos").rglob("*.py") if path.parent.name != "guests"]
+    return sorted([*demos, *guests])
+
+
+def mypy(files: Sequence[Path]) -> Iterator[str]:
+    """The errors of mypy, which pyproject.toml makes strict."""
+    paths = [ROOT / "runtime", FOLDER, ROOT / "demos" / "guests"]
+    environment = {**os.environ, "MYPYPATH": os.pathsep.join(map(str, paths))}
+    command = [sys.executable, "-m", "mypy", "--explicit-package-bases", "--hide-error-context", "--no-error-summary"]
+    done = subprocess.run([*command, *files], cwd=ROOT, env=environment, capture_output=True, text=True)
+    if done.returncode > 1:
+        raise SystemExit(done.stdout + done.stderr)
+    for line in done.stdout.splitlines():
+        yield f"{line}  (mypy)" if ": error: " in line else line
+
+
+def pyright(files: Sequence[Path]) -> Iterator[str]:
+    """The errors of pyright, as basedpyright ships it: pyright's own package downloads itself when it first runs."""
+    settings = {
+        "include": [str(path) for path in files],
+        "typeCheckingMode": "standard",  # that of pyright
+        "pythonVersion": "3.11",
+        "extraPaths": [str(ROOT / "runtime"), str(FOLDER), str(ROOT), str(ROOT / "demos" / "guests")],
+        "reportMissingModuleSource": "none",
+        "reportMissingImports": "none",  # mypy reports them, but for optional packages
+    }
+    (FOLDER / "pyrightconfig.json").write_text(json.dumps(settings), encoding="utf-8")
+    tool = Path(sysconfig.get_path("scripts")) / "basedpyright"
+    command = [tool, "--outputjson", "--pythonpath", sys.executable, "-p", FOLDER / "pyrightconfig.json"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    if done.returncode > 1:
+        raise SystemExit(done.stdout + done.stderr)
+    for one in json.loads(done.stdout)["generalDiagnostics"]:
+        if one["severity"] == "error":
+            line, message = one["range"]["start"]["line"] + 1, " ".join(one["message"].split())
+            yield f"{one['file']}:{line}: error: {message}  [{one.get('rule', '')}]  (pyright)"
+
+
+def named(line: str, programs: dict[str, Program]) -> str:
+    """A line of a checker's output with the page in place of its module."""
+    path, _, rest = line.partition(":")
+    program = programs.get(Path(path).name)
+    return f"{shown(program.page)}:{rest}" if program else line.removeprefix(f"{ROOT}{os.sep}")
+
+
+def main() -> int:
+    """Check the pages and scripts that are given, or all."""
+    given = [Path(one).resolve() for one in sys.argv[1:]]
+    pages = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "demos").rglob("*.md")])
+    try:
+        programs = write([one for one in given if one.suffix == ".md"] if given else pages)
+        files = [FOLDER / "pages" / name for name in programs]
+        files += [one for one in given if one.suffix == ".py"] if given else scripts()
+        errors = [named(line, programs) for checker in (mypy, pyright) for line in checker(files)]
+    finally:
+        shutil.rmtree(FOLDER, ignore_errors=True)
+    print("\n".join([*errors, f"{len(files)} programs, {sum(': error: ' in one for one in errors)} errors"]))
+    return 1 if errors else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
