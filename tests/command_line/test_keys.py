@@ -89,7 +89,7 @@ def test_wrong_keys_are_named(folder: Path) -> None:
         (["--key-file", folder / "long.key"], "is not a key"),
         (["--key-file", folder / "none.key"], "the key file cannot be read"),
         (["--passphrase-env", "NOT_THERE"], "the environment has no passphrase in NOT_THERE"),
-        (["--passphrase-env", "PATH", "--key-file", folder / "raw.key"], "and not both"),
+        (["--passphrase-env", "PATH", "--key-file", folder / "raw.key"], "-env, not both"),
     ):
         for command in (["run", folder / "m.onnx"], ["save", folder / "m.onnx", folder / "x.perframe"]):
             with pytest.raises(pf.InputError, match=message):
