@@ -57,6 +57,7 @@ def write_model(path: Path) -> None:
     onnx.save(helper.make_model(graph, opset_imports=imports, ir_version=9), path)
 
 
+@pytest.mark.slow
 def test_the_layers_of_the_page_pass_their_tests(folder: Path, gl_context: object) -> None:
     said = run_in(folder, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_layers.py")
     assert "passed" in said and "skipped" not in said

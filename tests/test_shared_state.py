@@ -7,6 +7,8 @@ from __future__ import annotations
 import ast
 from types import ModuleType
 
+import pytest
+
 from shared_state import is_constant, shared_state, type_of, written_in
 
 IMPORTS = "filled while modules are imported, under Python's import lock, and only read after that"
@@ -85,6 +87,7 @@ KINDS = {
 }
 
 
+@pytest.mark.slow
 def test_all_shared_state_has_a_reason() -> None:
     found = {place: type_of(value) for place, value in shared_state().items()}
     new = {place: kind for place, kind in found.items() if place not in REASONS and kind not in KINDS}

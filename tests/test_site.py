@@ -24,6 +24,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_all_functions_have_a_place(site: Path) -> None:
     import perframe.functional as functional
 
@@ -31,6 +32,7 @@ def test_all_functions_have_a_place(site: Path) -> None:
     assert [name for name in functional.__all__ if f'id="{name}"' not in page] == []
 
 
+@pytest.mark.slow
 def test_all_public_names_have_a_place(site: Path) -> None:
     import perframe as pf
 
@@ -39,6 +41,7 @@ def test_all_public_names_have_a_place(site: Path) -> None:
     assert [name for name in pf.__all__ if name not in inside and f".{name}" not in pages] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [1280, 390])
 def test_pages_fit_the_screen(browser: Any, site: Path, width: int) -> None:
     page, elsewhere, wide = browser.new_page(viewport={"width": width, "height": 900}), set(), []

@@ -44,6 +44,7 @@ def test_a_side_agrees_and_has_another_shape(gl_context: Any, tmp_path: Path) ->
     assert all(side in done.stdout for side in sides)
 
 
+@pytest.mark.slow
 def test_a_model_for_one_size_has_no_other_shape(gl_context: Any, tmp_path: Path) -> None:
     model = network(tmp_path, [node("Reshape", "c two", "y")])
     done = run(model, tmp_path / "out.json", "--rounds", "1", "--driver", "", "--sides", "gpu_pixel")
@@ -52,6 +53,7 @@ def test_a_model_for_one_size_has_no_other_shape(gl_context: Any, tmp_path: Path
     assert timing["new_shape"] is None and timing["differs"] < 1e-5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [["--sides", "nobody"], ["--driver", "nobody", "--sides", "gpu_pixel"]])
 def test_wrong_options(options: list[str], tmp_path: Path) -> None:
     done = run(network(tmp_path, [node("Relu", "c", "y")]), tmp_path / "out.json", "--rounds", "1", *options)

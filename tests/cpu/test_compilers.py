@@ -190,6 +190,7 @@ def impostor(folder: Path, lines: str) -> str:
     return str(path)
 
 
+@pytest.mark.slow
 def test_a_process_reads_requests_only_when_all_libraries_are_loaded() -> None:
     """On Windows a library that looks at its streams while it is loaded would wait for the reader for ever."""
     run_fresh(
@@ -236,6 +237,7 @@ def test_the_number_of_processes(cache: Path, monkeypatch: pytest.MonkeyPatch) -
         jit.kernel("pad")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_forked_process_does_not_wait_for_the_threads_of_another(cache: Path, fresh: Compilers) -> None:
     address = jit.kernel("gemm.scale")
@@ -260,6 +262,7 @@ def test_a_gpu_asks_only_for_the_kernels_of_its_host_part(
     assert not asked
 
 
+@pytest.mark.slow
 def test_a_process_that_stops_answering_is_ended(
     cache: Path, fresh: Compilers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -125,6 +125,7 @@ def test_definitions_agree_with_the_references(case: Case, never: Held) -> None:
     check(case, "cpu")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["blaze_face_short_range", "mnist-12", "selfie_segmentation", "silero_vad"])
 def test_models_compute_the_same(name: str, shared: Path, held: Held) -> None:
     """With the forms that the passes prepare: channels last, packed weights, epilogues, gates."""

@@ -54,6 +54,7 @@ def test_all_at_once(backend: str, backend_context: Any) -> None:
         np.testing.assert_allclose(worker.schedule(given(3)).peek_output().download_to_array(), want, 1e-5)
 
 
+@pytest.mark.slow
 def test_other_runs_come_in_between(backend: str, backend_context: Any) -> None:
     small, large = given(2), given(5)
     want = pf.run(chain(), {"v0": small})[f"v{CHAIN}"]

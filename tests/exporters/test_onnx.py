@@ -73,6 +73,7 @@ def test_real_models_give_the_same(entry: Entry, optimize: bool, shared: Path) -
     assert_same(run(exported(model), inputs), run(entry.file, inputs))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LIGHT)
 def test_light_models_give_the_same(name: str) -> None:
     source = named_model(name)

@@ -180,6 +180,7 @@ def test_old_state_reaches_no_result_and_stays(display: None, where: str, kind: 
     assert kind in run_fresh(WINDOW + RESULTS, where, kind)
 
 
+@pytest.mark.slow
 @pytest.mark.window
 def test_modes_that_draw_nothing_are_errors(display: None, where: str) -> None:
     said = run_fresh(WINDOW + MODES, where)

@@ -153,6 +153,7 @@ assert worker.schedule(x).peek_output().download_to_array().max() == 1.5
 """
 
 
+@pytest.mark.slow
 @pytest.mark.window
 def test_a_real_window_before_and_after(display: None) -> None:
     """One that opens after a worker of its own has run, and one that is current when it runs."""

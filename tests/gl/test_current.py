@@ -245,6 +245,7 @@ assert worker.schedule(x).peek_output().download_to_array().max() == 1.5
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("whose", ["own", "callers"])
 def test_a_forked_child_says_so_and_hangs_nowhere(where: str, whose: str) -> None:
     run_fresh(FORK, where, whose)
@@ -312,6 +313,7 @@ for _ in range(8):  # a driver may give a new context the handle of a dead one
 """
 
 
+@pytest.mark.slow
 @pytest.mark.window
 def test_two_windows_do_not_disturb_each_other(display: None, where: str) -> None:
     run_fresh(WINDOWS + TWO_WINDOWS, where)

@@ -81,6 +81,7 @@ def test_every_layer_of_a_file_is_somewhere(shared: Path) -> None:
     assert len(told) == count and all(origin.sources for origin in report.origins)
 
 
+@pytest.mark.slow
 def test_the_command_tells_the_origins(tmp_path: Path) -> None:
     onnx.save(network(), tmp_path / "m.onnx")
     shown = " ".join(RUNNER.invoke(app, ["optimize", str(tmp_path / "m.onnx"), "--explain"]).output.split())

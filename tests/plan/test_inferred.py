@@ -210,6 +210,7 @@ def names_of(graph: Arithmetic) -> dict[str, int]:
     return {dim: size for dim, size in zip(graph.dims, graph.sizes, strict=True) if isinstance(dim, str)}
 
 
+@pytest.mark.slow
 @given(st.data())
 @settings(deadline=None, max_examples=400)
 def test_less_known_shapes_give_less_and_nothing_else(data: st.DataObject) -> None:

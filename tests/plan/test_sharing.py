@@ -160,6 +160,7 @@ MOVES = ["join", "join", "join", "split", "split", "slice", "turn", "shape_anew"
 WINDOWS = ["convolve", "convolve", "convolve", "grow", "pool"]
 
 
+@pytest.mark.slow
 @given(st.data())
 @settings(deadline=None, max_examples=150)
 def test_values_are_those_of_copies(data: Any) -> None:
@@ -327,6 +328,7 @@ def branches() -> pf.Model:
     return load(nodes, {"x": [1, 8, 96, 96]}, constants=weights)
 
 
+@pytest.mark.slow
 def test_threads_change_no_bit() -> None:
     """Bands of a convolution write their parts of rows."""
     assert copied(branches(), picture(1, 8, 96, 96)) == []

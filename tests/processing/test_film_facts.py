@@ -66,6 +66,7 @@ def spans(path: Path) -> list[tuple[float, float]]:
     return [(min(times), max(times)) for _, times in sorted(found.items())]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["out.mp4", "out.mkv", "out.webm"])
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_a_variable_rate_stays_what_it_is(name: str, jobs: int, inverter: Path, tmp_path: Path) -> None:
@@ -206,6 +207,7 @@ def test_a_folder_of_results_is_apart_from_the_source(how: str, identity: Path, 
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", ["", "def start(self): ", "def update(self, frame): ", "async def start(self): "])
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_a_script_that_exits_has_made_no_result(place: str, jobs: int, tmp_path: Path) -> None:

@@ -114,6 +114,7 @@ def test_a_video_keeps_its_times_and_its_sound(tmp_path: Path, inverter: Path, s
     assert len(sounds[0]) > 8 and sounds[0] == sounds[1], "the sound is copied"
 
 
+@pytest.mark.slow
 def test_several_processes_make_the_same_video(tmp_path: Path, inverter: Path, script: Path) -> None:
     source = film(tmp_path / "in.mp4", 24)
     told: list[float] = []
@@ -162,6 +163,7 @@ pf.process("in.mp4", sys.argv[1], "inverter.onnx", script="slow.py", chunk=3, jo
 SLOW = "\n    def late_update(self, frame):\n        import time\n        time.sleep(0.05)\n"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGKILL")
 @pytest.mark.parametrize(("out", "jobs"), [("out.mp4", 1), ("out", 2)])
 def test_a_killed_run_goes_on(out: str, jobs: int, tmp_path: Path, inverter: Path) -> None:
@@ -200,6 +202,7 @@ def test_a_work_folder_that_cannot_be_is_an_error(tmp_path: Path, inverter: Path
     assert (tmp_path / "out.work").read_text() == "a file of the user's"
 
 
+@pytest.mark.slow
 def test_two_runs_do_not_make_one_result(tmp_path: Path, inverter: Path) -> None:
     source = film(tmp_path / "in.mp4", 12)
     slow = tmp_path / "slow.py"
@@ -231,6 +234,7 @@ def test_a_file_that_is_another_since_is_told(tmp_path: Path, inverter: Path, sc
         pf.process(source, tmp_path / "out", inverter, **arguments)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("jobs", "line", "message"),
     [

@@ -75,6 +75,7 @@ def test_pieces_and_other_shapes(backend: str, backend_context: Any) -> None:
         assert profile.workers[0].schedules.count == 6  # type: ignore[union-attr]
 
 
+@pytest.mark.slow
 def test_layers_that_run_in_pieces_have_times(backend: str, backend_context: Any) -> None:
     """A budget divides the products. The pieces of one run are one time, and all runs of a whole layer are kept."""
     weights = np.eye(256, dtype=np.float32)

@@ -61,6 +61,7 @@ def test_a_long_profile_keeps_its_last_events(monkeypatch: pytest.MonkeyPatch) -
     assert data["facts"]["workers"][0]["schedules"]["count"] == 20, "figures are of all"
 
 
+@pytest.mark.slow
 def test_the_command_profiles_a_model(backend: str, tmp_path: Path) -> None:
     if backend != "cpu":
         pytest.importorskip("moderngl")

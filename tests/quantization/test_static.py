@@ -38,6 +38,7 @@ def quantized() -> pf.Model:
     return pf.quantize(pf.load(residual()), calibration=pictures(4))
 
 
+@pytest.mark.slow
 def test_it_agrees_with_onnxruntime(quantized: pf.Model, backend: str, backend_context: Any) -> None:
     """A rounding may go the other way, and later layers carry that on."""
     (fed,) = pictures(1)
@@ -287,6 +288,7 @@ REAL = {  # the error on photographs, and against onnxruntime, where roundings g
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", REAL)
 def test_real_models(name: str, backend: str, backend_context: Any, shared: Path) -> None:
     entry, (most, against_peer) = ENTRIES[name], REAL[name]
@@ -315,6 +317,7 @@ def test_faces_are_found_where_they_were(shared: Path) -> None:
     assert all(detector.decode(pf.run(one, fed[PHOTOS[1]]))[1] < 0.5 for one in (model, made)), "no face in coffee"
 
 
+@pytest.mark.slow
 def test_resnet_is_bytes_throughout(shared: Path) -> None:
     model = pf.load(ENTRIES["light_resnet50"].file)
     made = pf.quantize(model, calibration=[random(1, 3, 224, 224)])

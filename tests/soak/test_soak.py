@@ -23,6 +23,7 @@ CASES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "backend"), CASES)
 def test_nothing_grows(name: str, backend: str, request: pytest.FixtureRequest) -> None:
     if name == "voice" and not SILERO.is_file():
@@ -59,6 +60,7 @@ assert sum(seen[40].values()) > 100
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", [backend for backend in ASKED if backend != "cpu"])
 def test_each_frame_makes_the_same_calls(backend: str, request: pytest.FixtureRequest) -> None:
     """No frame of the painter tidies up for the others, so that none takes longer for what we do."""
@@ -103,6 +105,7 @@ ended.set()
 """
 
 
+@pytest.mark.slow
 def test_what_grows_is_seen(gl_context: object) -> None:
     run_fresh(LEAKS)
 
