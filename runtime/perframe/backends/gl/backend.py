@@ -243,7 +243,7 @@ class GLBackend:
             self.device.programs.keep(1)
 
     def wait_for_jobs(self) -> None:
-        """Return at once: work on the GPU is no job."""
+        """Return at once: a GPU has no jobs."""
 
     def free_dropped(self) -> None:
         """Free dropped objects without waiting: GL keeps an object until the GPU has finished with it."""
