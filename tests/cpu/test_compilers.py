@@ -278,6 +278,7 @@ def test_a_process_that_stops_answering_is_ended(
     assert not fresh.busy
 
 
+@pytest.mark.slow
 def test_where_no_thread_can_be_had_kernels_are_compiled_here(
     cache: Path, fresh: Compilers, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -38,6 +38,7 @@ pf.run(model, {model.inputs[0].name: x}, backend=sys.argv[2], strict=True)
 """
 
 
+@pytest.mark.slow
 def test_composed_shaders_keep_the_rules(tmp_path: Path, where: str) -> None:
     if shutil.which("glslangValidator") is None:
         unavailable("no glslangValidator; try: apt-get install glslang-tools")

@@ -66,6 +66,7 @@ def use(where: str, ctx: Any, released: bool) -> None:
             thing.release()
 
 
+@pytest.mark.slow
 def test_names(where: str, gl_context: Any) -> None:
     ctx = moderngl.create_context(standalone=True, backend="egl", require=gl_context.version_code)
     for released in (True, False):
@@ -108,6 +109,7 @@ assert more_megabytes < megabytes + 15, (megabytes, more_megabytes)
 """
 
 
+@pytest.mark.slow
 def test_contexts(where: str) -> None:
     run_fresh(CONTEXTS, where)
 

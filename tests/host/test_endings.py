@@ -59,6 +59,7 @@ def run_until_it_ends(code: str, *arguments: str) -> subprocess.CompletedProcess
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
 
 
+@pytest.mark.slow
 @pytest.mark.window
 def test_a_window_that_is_closed_in_the_middle_of_a_run_ends_cleanly(display: None, backend: str) -> None:
     code = f"""
@@ -77,6 +78,7 @@ assert busy.run.done and busy.task.cancelled()
     assert run_fresh(code).splitlines() == ["destroyed", "['MainThread']"]
 
 
+@pytest.mark.slow
 @pytest.mark.window
 def test_an_error_in_the_middle_of_a_run_ends_cleanly_if_asked(display: None, backend: str) -> None:
     code = f"""
@@ -150,6 +152,7 @@ except pf.ClosedError as error:
     assert done.stderr == ""
 
 
+@pytest.mark.slow
 @pytest.mark.window
 def test_when_the_display_goes_away_the_process_ends() -> None:
     code = f"""

@@ -60,6 +60,7 @@ for app in (apps[1], third):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.window
 @pytest.mark.parametrize(
     "kinds", [("headless", "headless"), ("window", "window"), ("headless", "window")], ids="-".join
