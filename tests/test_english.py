@@ -20,7 +20,10 @@ MOST_WORDS = 35
 PAGES = [*map(ROOT.joinpath, ("README.md", "CONTRIBUTING.md", "SECURITY.md")), *(ROOT / "docs").rglob("*.md")]
 TEXTS = sorted(path for path in [*PAGES, *(ROOT / "runtime" / "perframe").rglob("*.py")] if path.exists())
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-CODE = re.compile(r"^( *)(```|~~~).*?^\1\2[^\n]*$|<!--.*?-->|^::: .*?$|^---\n.*?^---$", re.DOTALL | re.MULTILINE)
+CODE = re.compile(
+    r"^( *)(```|~~~).*?^\1\2[^\n]*$|<!--.*?-->|<(?:picture|source|img|a)\b[^>]*>|^::: .*?$|^---\n.*?^---$",
+    re.DOTALL | re.MULTILINE,
+)
 
 
 def compiled(table: str, form: str) -> list[tuple[re.Pattern[str], str]]:

@@ -68,7 +68,8 @@ def test_what_we_say_to_make_can_be_made() -> None:
     rules = re.findall(r"^([a-z0-9-]+):", text, re.MULTILINE)
     assert len(rules) == len(set(rules))
     said = set(re.findall(r"^\.PHONY: (.*)", text, re.MULTILINE)[0].split())
-    for path in (ROOT / "README.md", ROOT / ".ci" / "run", *(ROOT / "docs").rglob("*.md")):
+    pages = (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md"))
+    for path in (*pages, ROOT / ".ci" / "run"):
         said |= set(re.findall(r"(?:^|`|\$ )make ([a-z][a-z0-9-]*)", path.read_text(), re.MULTILINE))
     assert said == set(rules)
 

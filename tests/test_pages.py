@@ -1,53 +1,101 @@
-"""The Python programs of pages that need no file of the reader's run from their first line to their last."""
+"""The Python programs of pages that need no file of the reader's run from their first line to their last.
+
+Each prints a line or draws a picture. Where a block of text follows, it is what the program prints. The commands that
+pages show exist, with their options.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import io
 import re
+import shlex
 from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 
-DOCS = Path(__file__).resolve().parents[1] / "docs"
+import perframe as pf
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCS = ROOT / "docs"
 PAGES = (
     "budgets.md",
     "gpu.md",
     "host.md",
-    "index.md",
     "media.md",
     "process.md",
     "profile.md",
     "recipes/from-onnxruntime.md",
+    "recipes/run-your-own-jobs.md",
+    "start.md",
+    "tutorial.md",
 )
-STORIES = ("start.md", "tutorial.md")  # a program reads the files of those before it
+SILENT = {"gpu.md"}
+FEW_FRAMES, MANY_FRAMES = 20, 5000  # of a window that a user would close, with a result or without
+BLOCK = re.compile(r"^```python\n(.*?)^```$(?:\n\n```text\n(.*?)^```$)?", re.S | re.M)
+COMMANDS = re.compile(r"^```sh\n(.*?)^```$", re.S | re.M)
 
 
-def programs(page: str) -> list[str]:
-    return re.findall(r"^```python\n(.*?)^```$", (DOCS / page).read_text(encoding="utf-8"), re.S | re.M)
+def text_of(page: str) -> str:
+    return (DOCS / page).read_text(encoding="utf-8")
 
 
-def run(program: str, page: str) -> None:
-    exec(compile(program, page, "exec"), {"__name__": "__main__"})
+PROGRAMS = [
+    pytest.param(page, *found, id=f"{page}-{index}")
+    for page in PAGES
+    for index, found in enumerate(BLOCK.findall(text_of(page)))
+]
 
 
-PROGRAMS = [pytest.param(text, id=f"{page}-{index}") for page in PAGES for index, text in enumerate(programs(page))]
+@pytest.mark.parametrize(("page", "program", "shown"), PROGRAMS)
+def test_a_program_runs(
+    page: str, program: str, shown: str, gl_context: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    printed, run = io.StringIO(), pf.App.run
 
+    def closes(app: pf.App, frame: pf.Frame) -> None:
+        shows = bool(printed.getvalue()) or "screenshot" in program
+        if frame.index >= (FEW_FRAMES if shows else MANY_FRAMES):
+            app.quit()
 
-@pytest.mark.parametrize("program", PROGRAMS)
-def test_a_program_runs(program: str, gl_context: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    run(program, "page")
+    def ends(self: pf.App, *scripts: Any, frames: int | None = None) -> None:
+        """Run, and close the window if nothing else does."""
+        run(self, *scripts, *([closes] if frames is None else []), frames=frames)
 
-
-@pytest.mark.parametrize("page", STORIES)
-def test_a_story_runs(page: str, gl_context: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pf.App, "run", ends)
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("DISPLAY", raising=False)
-    found = programs(page)
-    for index, program in enumerate(found):
-        run(program, f"{page}, program {index}")
-    assert len(found) == {"start.md": 3, "tutorial.md": 6}[page]
+    with contextlib.redirect_stdout(printed):
+        exec(compile(program, page, "exec"), {"__name__": "__main__"})
+    if shown:
+        assert printed.getvalue() == shown
+    assert page in SILENT or printed.getvalue() or list(tmp_path.glob("*.png"))
 
 
 def test_there_are_programs() -> None:
-    assert len(PROGRAMS) == 16
+    assert {page for page, *_ in (one.values for one in PROGRAMS)} == set(PAGES)
+
+
+def shown_commands() -> list[Any]:
+    """The commands of perframe in all pages, each with the name of its page."""
+    found = []
+    for path in (ROOT / "README.md", *sorted(DOCS.rglob("*.md"))):
+        for block in COMMANDS.findall(path.read_text(encoding="utf-8")):
+            for line in re.sub(r"\\\n", " ", block).splitlines():
+                if line.startswith("perframe "):
+                    found.append(pytest.param(line, id=f"{path.stem}: {line[:40]}"))
+    return found
+
+
+@pytest.mark.parametrize("line", shown_commands())
+def test_a_command_exists(line: str) -> None:
+    from perframe.command_line.cli import app
+
+    _, name, *words = shlex.split(line, comments=True)
+    group: Any = typer.main.get_command(app)
+    assert name in group.commands, name
+    known = {option for parameter in group.commands[name].params for option in parameter.opts}
+    if name != "demo":  # its options are those of the demo
+        assert {word.partition("=")[0] for word in words if word.startswith("--")} <= known

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -48,3 +49,44 @@ def test_pages_fit_the_screen(browser: Any, site: Path, width: int) -> None:
             wide.append(path.name)
     page.close()
     assert (wide, elsewhere) == ([], set())
+
+
+SEARCHES = [
+    ("TextureTransform", "textures.html"),
+    ("letterbox", "textures.html"),
+    ("to_tensor", "textures.html"),
+    ("peek_output", "workers.html"),
+    ("quantize", "quantize.html"),
+]
+
+
+@pytest.mark.parametrize("start", ["index.html", "recipes/guests.html"])
+def test_search_works_from_a_folder(browser: Any, site: Path, start: str) -> None:
+    page, missed = browser.new_page(viewport={"width": 1280, "height": 900}), []
+    for words, wanted in SEARCHES:
+        page.goto((site / start).as_uri())
+        page.click(".md-search__input")
+        page.keyboard.type(words)
+        page.wait_for_selector(".md-search-result__item")
+        page.wait_for_timeout(300)  # results come while the words are typed
+        links = page.evaluate(
+            "[...document.querySelectorAll('.md-search-result__link')].slice(0, 10).map(one => one.href)"
+        )
+        if not any(f"/{wanted}" in link for link in links):
+            missed.append((words, links))
+    page.close()
+    assert not missed
+
+
+def test_flowcharts_are_drawn(browser: Any, site: Path) -> None:
+    page = browser.new_page()
+    page.goto((site / "architecture.html").as_uri())
+    names = page.evaluate("[...document.querySelectorAll('.flowchart svg text')].map(one => one.textContent)")
+    page.close()
+    assert {"backends", "model", "tensor"} <= set(names)
+
+
+def test_the_site_has_five_sections() -> None:
+    text = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    sections = re.findall(r"^  - ([\w ]+):$", text[text.index("\nnav:") :], re.MULTILINE)
+    assert sections == ["Five minutes", "Tutorial", "Guides", "Reference", "Background"]

@@ -1,17 +1,39 @@
-"""What mkdocs cannot read from sources: the functions of `pf.functional`, which tables make when it is imported."""
+"""What mkdocs cannot read from sources: the functions of `pf.functional`, which tables make when it is imported, and
+flowcharts, which a script of ours draws, since mkdocs' theme would load one from elsewhere.
+"""
 
 from __future__ import annotations
 
 import inspect
 import re
+from pathlib import Path
 from typing import Any
 
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+from mkdocs.utils import get_relative_url
+
 MARK = "<!-- all functions -->"
+FLOWCHART = re.compile(r"^```mermaid\nflowchart TD\n(.*?)^```$", re.S | re.M)
+DAGRE = Path(__file__).resolve().parents[1] / "runtime" / "perframe" / "inspection" / "page" / "dagre.min.js"
 
 
-def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Put a list of all functions where a page has the mark. Links to files that are not pages keep their texts."""
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the layout of graphs that the package ships."""
+    files.append(File.generated(config, DAGRE.name, abs_src_path=str(DAGRE)))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
+    """Put a list of all functions where a page has the mark, and draw flowcharts. Links to files that are not pages
+    keep their texts.
+    """
     markdown = re.sub(r"\[([^\]]+)\]\((?:\.\./)+(?:demos|assets|tools|runtime)\b[^)]*\)", r"`\1`", markdown)
+    if FLOWCHART.search(markdown):
+        scripts = (get_relative_url(name, page.url) for name in (DAGRE.name, "flowcharts.js"))
+        tags = "".join(f'<script src="{url}"></script>\n' for url in scripts)
+        markdown = FLOWCHART.sub(r'<pre class="flowchart">\n\1</pre>\n', markdown) + f"\n{tags}"
     return markdown.replace(MARK, functions()) if MARK in markdown else markdown
 
 

@@ -1,4 +1,4 @@
-"""The programs of docs/textures.md print what the page shows, and its picture is what they compute."""
+"""The programs of docs/textures.md print what the page shows, and the pictures of textures are what they compute."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image
-from texture_pictures import PICTURE, draw_modes
+from texture_pictures import ORIGINS, PICTURE, draw_modes, draw_origins
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "textures.md").read_text(encoding="utf-8")
@@ -39,3 +39,11 @@ def test_the_programs_print_what_the_page_shows(monkeypatch: pytest.MonkeyPatch)
 
 def test_the_picture_is_what_the_modes_compute() -> None:
     assert np.abs(np.asarray(Image.open(PICTURE)).astype(int) - draw_modes()).max() <= 1
+
+
+def test_the_picture_of_origins_is_what_the_converter_reads(gl_context: Any) -> None:
+    """Read as drawn, the ground is at the bottom; read as a picture, it is at the top."""
+    shown, drawn = np.asarray(Image.open(ORIGINS).convert("RGBA")).astype(int), draw_origins(gl_context)
+    assert np.abs(shown - drawn).max() <= 1
+    np.testing.assert_array_equal(drawn[:, :320], drawn[::-1, 340:])
+    assert drawn[0, 0, 2] > 200 > drawn[-1, 0, 2]  # the sky is blue, and the ground is not

@@ -32,23 +32,26 @@ class TextureTransform:
     A tensor's first row is always the picture's top. Pixels are 0..1 for the usual texture formats.
 
     - `region`: the part of the texture to use, as x, y, width and height in pixels from the picture's top left. It may
-    reach over the edge. By default the whole texture. - `resample`: how pixels become elements where sizes differ.
-    "linear" (the default) mixes the four nearest pixels, "nearest" takes one; both skip pixels when they shrink.
-    "area", "antialias" and "bicubic" read all pixels under an element: they are Pillow's BOX, BILINEAR and BICUBIC.
-    "mipmap" mixes two levels of the mipmap that the caller has built: it reads eight pixels an element, and is rougher.
-    Drawing a tensor is "nearest" or else "linear". - `letterbox`: keep the picture's proportions, and fill the rest
-    with this color (gray, or r, g, b). It is a pixel, 0..1, and normalized like the others. `letterbox_align` is
-    "center" or "top_left". `mapping` maps a network's results back to the picture. Drawing a tensor leaves out the
-    filled rest. By default the picture is stretched. - `mean` and `std`: element = (pixel - mean) / std, one number for
-    all channels or one for each. Drawing undoes it. - `range`: bring pixels of 0..1 to low..high instead, as (0, 255)
-    or (-1, 1). - `swizzle`: the texture's channel for each channel of the tensor: "rgba" (the default), "bgr", "a", ...
+      reach over the edge. By default the whole texture.
+    - `resample`: how pixels become elements where sizes differ. "linear" (the default) mixes the four nearest pixels,
+      "nearest" takes one; both skip pixels when they shrink. "area", "antialias" and "bicubic" read all pixels under an
+      element: they are Pillow's BOX, BILINEAR and BICUBIC. "mipmap" mixes two levels of the mipmap that the caller has
+      built: it reads eight pixels an element, and is rougher. Drawing a tensor is "nearest" or else "linear".
+    - `letterbox`: keep the picture's proportions, and fill the rest with this color (gray, or r, g, b). It is a pixel,
+      0..1, and normalized like the others. `letterbox_align` is "center" or "top_left". `mapping` maps a network's
+      results back to the picture. Drawing a tensor leaves out the filled rest. By default the picture is stretched.
+    - `mean` and `std`: element = (pixel - mean) / std, one number for all channels or one for each. Drawing undoes it.
+    - `range`: bring pixels of 0..1 to low..high instead, as (0, 255) or (-1, 1).
+    - `swizzle`: the texture's channel for each channel of the tensor: "rgba" (the default), "bgr", "a", ...
     - `broadcast`: repeat the last channel where one side has more. A swizzle "r" then fills three channels of a tensor,
-    and a tensor of one channel is drawn into all four channels of a texture. - `write_mask`: the texture's channels
-    that drawing may change: "rgba" (the default), "rgb", "a", ... - `coord_origin`: where in the picture the texture's
-    first row of texels lies. "top_left": at the top, as in an uploaded array. "bottom_left": at the bottom, as GL
-    draws. By default "top_left". - `color_conversion`: convert colors, but not alpha: "srgb_to_linear",
-    "linear_to_srgb", or "none" (the default). It comes after resampling and before normalization. Drawing undoes it. -
-    `layout`: the tensor's layout, "NCHW" (the default) or "NHWC".
+      and a tensor of one channel is drawn into all four channels of a texture.
+    - `write_mask`: the texture's channels that drawing may change: "rgba" (the default), "rgb", "a", ...
+    - `coord_origin`: where in the picture the texture's first row of texels lies. "top_left": at the top, as in an
+      uploaded array. "bottom_left": at the bottom, as GL draws. By default "bottom_left" for a texture that a
+      framebuffer draws into, and "top_left" for anything else (see TextureConverter.to_tensor).
+    - `color_conversion`: convert colors, but not alpha: "srgb_to_linear", "linear_to_srgb", or "none" (the default). It
+      comes after resampling and before normalization. Drawing undoes it.
+    - `layout`: the tensor's layout, "NCHW" (the default) or "NHWC".
 
     Raises InputError for values that do not fit.
     """

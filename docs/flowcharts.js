@@ -1,0 +1,41 @@
+// Draws flowcharts: lines such as "a --> b" in a `pre.flowchart` become a picture. `dagre.min.js` finds the places.
+"use strict"
+function element(name, attributes, text = "") {
+  const made = document.createElementNS("http://www.w3.org/2000/svg", name)
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value)
+  made.textContent = text
+  return made
+}
+
+function drawFlowchart(lines) {
+  const graph = new dagre.graphlib.Graph()
+  graph.setGraph({ nodesep: 18, ranksep: 36, marginx: 4, marginy: 4 })
+  for (const [begin, end] of lines) {
+    for (const name of [begin, end]) graph.setNode(name, { label: name, width: 7.5 * name.length + 22, height: 28 })
+    graph.setEdge(begin, end, {})
+  }
+  dagre.layout(graph)
+  const { width, height } = graph.graph()
+  const picture = element("svg", { viewBox: `0 0 ${width} ${height}`, style: `min-width: ${Math.min(width, 720)}px` })
+  const arrow = element("marker", { id: "arrow", viewBox: "0 0 8 8", refX: 8, refY: 4, markerWidth: 7, orient: "auto" })
+  arrow.append(element("path", { d: "M0 0 L8 4 L0 8 z" }))
+  picture.append(arrow)
+  for (const edge of graph.edges()) {
+    const points = graph.edge(edge).points.map(({ x, y }) => `${x} ${y}`)
+    picture.append(element("path", { class: "edge", d: `M${points.join("L")}`, "marker-end": "url(#arrow)" }))
+  }
+  for (const name of graph.nodes()) {
+    const { x, y, width, height } = graph.node(name)
+    picture.append(element("rect", { x: x - width / 2, y: y - height / 2, width, height, rx: 4 }))
+    picture.append(element("text", { x, y: y + 4 }, name))
+  }
+  return picture
+}
+
+for (const block of document.querySelectorAll("pre.flowchart")) {
+  const lines = [...block.textContent.matchAll(/^\s*(\S+) --> (\S+)$/gm)].map(([, begin, end]) => [begin, end])
+  const place = document.createElement("div")
+  place.className = "flowchart"
+  place.append(drawFlowchart(lines))
+  block.replaceWith(place)
+}
