@@ -1,7 +1,4 @@
-"""Plain English in pages, public docstrings, help texts and messages: nothing that tests/words.toml lists.
-
-Sentences of pages have at most 35 words. `python tests/test_english.py [FILE...]` lists the findings.
-"""
+"""Plain English: nothing that words.toml lists. `python tests/test_english.py [FILE...]` lists the findings."""
 
 from __future__ import annotations
 
@@ -20,10 +17,7 @@ MOST_WORDS = 35
 PAGES = [*map(ROOT.joinpath, ("README.md", "CONTRIBUTING.md", "SECURITY.md")), *(ROOT / "docs").rglob("*.md")]
 TEXTS = sorted(path for path in [*PAGES, *(ROOT / "runtime" / "perframe").rglob("*.py")] if path.exists())
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-CODE = re.compile(
-    r"^( *)(```|~~~).*?^\1\2[^\n]*$|<!--.*?-->|<(?:picture|source|img|a)\b[^>]*>|^::: .*?$|^---\n.*?^---$",
-    re.DOTALL | re.MULTILINE,
-)
+CODE = re.compile(r"^( *)(```|~~~).*?^\1\2[^\n]*$|<!--.*?-->|</?[a-z][^>]*>|^::: .*?$|^---\n.*?^---$", re.S | re.M)
 
 
 def compiled(table: str, form: str) -> list[tuple[re.Pattern[str], str]]:
