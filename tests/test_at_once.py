@@ -127,6 +127,7 @@ def films(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_two_apps_two_films_and_a_worker_share_nothing(backend: str, gl_context: Any, films: Path) -> None:
     run_fresh(ALL, backend, str(films))
     for name, frames in (("one", 40), ("two", 9)):

@@ -19,6 +19,7 @@ def test_there_are_notebooks() -> None:
     assert NOTEBOOKS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_notebook_runs(path: Path, gl_context: Any) -> None:
     command = [sys.executable, "-m", "pytest", "--nbmake", "-q", "-p", "no:cacheprovider", str(path)]

@@ -63,6 +63,7 @@ SEARCHES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("start", ["index.html", "recipes/guests.html"])
 def test_search_works_from_a_folder(browser: Any, site: Path, start: str) -> None:
     page, missed = browser.new_page(viewport={"width": 1280, "height": 900}), []

@@ -364,6 +364,7 @@ while not jit.compilers()._processes:
 """
 
 
+@pytest.mark.slow
 def test_the_end_of_a_process_waits_for_no_kernel(tmp_path: Path) -> None:
     """The processes compile on, for the cache, and then end."""
     process = start(ENDS, PERFRAME_CACHE=str(tmp_path), PERFRAME_COMPILERS="1")

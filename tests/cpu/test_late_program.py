@@ -256,6 +256,7 @@ def test_times_of_numpy_are_no_costs(held: Held) -> None:
         assert np.isfinite(segment.costs.seconds).all()
 
 
+@pytest.mark.slow
 def test_a_warm_up_of_slices_runs_once_until_the_kernels_are_there(held: Held, monkeypatch: pytest.MonkeyPatch) -> None:
     share = [0.5]
     monkeypatch.setattr("perframe.execution.worker.kernel_progress", lambda: share[0])

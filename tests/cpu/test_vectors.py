@@ -13,6 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 TESTS = tuple(f"tests/layers/test_{family}.py" for family in ("conv_kernels", "matmul", "pool", "quantized"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("vectors", ["8x16", "4x32"])
 def test_kernels_of_other_vectors(vectors: str, tmp_path: Path) -> None:
     """AVX2 and NEON. Transforms that need wide vectors stay out with narrow ones, and say so."""

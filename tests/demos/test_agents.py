@@ -52,6 +52,7 @@ class Array(np.ndarray):
         return np.clip(self, low, high).view(Array)
 
 
+@pytest.mark.slow
 def test_a_step_is_that_of_the_world_in_which_it_was_trained(flock: Any) -> None:
     world, life = part("world"), part("flock")
     before = rows(flock)[None].astype(float).view(Array)
@@ -63,6 +64,7 @@ def test_a_step_is_that_of_the_world_in_which_it_was_trained(flock: Any) -> None
     np.testing.assert_allclose(rows(flock)[None], wanted, atol=2e-4)
 
 
+@pytest.mark.slow
 def test_they_flee_from_the_hawk_and_keep_together(flock: Any, backend: str) -> None:
     def near(at: tuple[float, float, float]) -> int:
         return int((np.hypot(rows(flock)[0] - at[0], rows(flock)[1] - at[1]) < 0.25).sum())

@@ -110,6 +110,7 @@ def test_files_of_others_find_a_real_face(name: str, points: int, shared: Path) 
     np.testing.assert_allclose((faces[0].box[:2] + faces[0].box[2:]) / 2, (224, 124), atol=15)
 
 
+@pytest.mark.slow
 def test_faces_lie_over_the_picture_in_which_they_were_found(gl_context: Any) -> None:
     """A run of many frames: what is on show stays that of the run before, and then belongs to this one."""
     stage = part("stage", "common").Stage

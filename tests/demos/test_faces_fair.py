@@ -38,6 +38,7 @@ def scores() -> np.ndarray:
     return np.array(found)
 
 
+@pytest.mark.slow
 def test_the_darkest_face_has_no_low_score(scores: np.ndarray) -> None:
     friends = import_module("perframe_demos.faces.party").FRIENDS
     light = np.array([sum(person.skin) for person, _ in friends])
@@ -52,6 +53,7 @@ def fairness(monkeypatch: pytest.MonkeyPatch) -> Any:
     return import_module("assets.faces.fairness")
 
 
+@pytest.mark.slow
 def test_scores_do_not_depend_on_the_tone(fairness: Any) -> None:
     with Image.open(resource("assets", "painter", "scene.jpg")) as scene:
         network = fairness.network_of(resource("assets", "faces", "faces.onnx"))

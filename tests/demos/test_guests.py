@@ -93,6 +93,7 @@ def can_load(library: str) -> bool:
     return True
 
 
+@pytest.mark.slow
 @pytest.mark.window
 @pytest.mark.parametrize("guest", MODULES)
 def test_a_guest(guest: str, display: None, tmp_path: Path, pictures: tuple[np.ndarray, np.ndarray]) -> None:

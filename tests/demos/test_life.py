@@ -44,6 +44,7 @@ def far(picture: pf.Tensor, target: np.ndarray) -> float:
     return float(((picture.download_to_array()[0] - target) ** 2).mean())
 
 
+@pytest.mark.slow
 def test_a_butterfly_grows_and_heals(world: Any, backend: str, butterfly: np.ndarray) -> None:
     empty = float((butterfly**2).mean())
     picture = world.grow(part("world").plant((SIDE / 2, SIDE / 2)))
@@ -61,6 +62,7 @@ def test_a_butterfly_grows_and_heals(world: Any, backend: str, butterfly: np.nda
     assert not world.grow().download_to_array().any()
 
 
+@pytest.mark.slow
 def test_backends_grow_alike_step_by_step(world: Any) -> None:
     """Chaos makes small differences large, so few steps are compared, with those of the rule's own file."""
     rule = pf.load(resource("assets", "life", "life.onnx"))
@@ -72,6 +74,7 @@ def test_backends_grow_alike_step_by_step(world: Any) -> None:
     np.testing.assert_allclose(world.state.download_to_array(), state, rtol=2e-3, atol=2e-3)
 
 
+@pytest.mark.slow
 def test_the_mouse_wounds_and_plants(backend: str, gl_context: Any) -> None:
     stage = part("stage", "common").Stage
     with App((320, 160), headless=True, clock=ManualClock(1 / 30), stop_on_error=True) as app:

@@ -37,6 +37,7 @@ def heard(file: Path, seconds: float, backend: str = "cpu", ctx: Any = None) -> 
     return np.array(found), spoken[: len(found) * 512].reshape(-1, 512).mean(1) > 0.5, ear
 
 
+@pytest.mark.slow
 def test_our_own_network_hears_who_speaks(backend: str, backend_context: Any) -> None:
     found, there, ear = heard(OWN, 6.0, backend, backend_context)
     assert ((found > 0.5) == there).mean() > 0.94 and 0.3 < there.mean() < 0.8
@@ -50,6 +51,7 @@ def test_our_own_network_hears_who_speaks(backend: str, backend_context: Any) ->
     ear.release()
 
 
+@pytest.mark.slow
 def test_the_memory_is_that_of_the_file() -> None:
     found, _, ear = heard(OWN, 1.0)
     ear.release()

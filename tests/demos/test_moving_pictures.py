@@ -40,6 +40,7 @@ def test_each_demo_has_a_small_moving_picture(name: str) -> None:
     assert name == "hero" or (f"pictures/{name}.webp" in page and f"(demos/{name}.md)" in page)
 
 
+@pytest.mark.slow
 def test_a_recording_moves_and_is_alike_each_time(gl_context: Any, tmp_path: Path) -> None:
     pictures = tool()
     film = pictures.Film(0, 24, 6)
@@ -53,6 +54,7 @@ def test_a_recording_moves_and_is_alike_each_time(gl_context: Any, tmp_path: Pat
         assert getattr(film_made, "n_frames", 1) == 4 and film_made.size == pictures.SIZE
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in demos() if name != "listen"])
 def test_a_recording_shows_no_milliseconds_and_no_scores(
     name: str, gl_context: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

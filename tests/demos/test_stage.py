@@ -40,6 +40,7 @@ def test_each_demo_has_a_sentence_a_page_and_a_picture() -> None:
             assert (ROOT / "docs" / "demos" / link).exists(), link
 
 
+@pytest.mark.slow
 @pytest.mark.window
 @pytest.mark.parametrize("name", SMALL)
 def test_a_window_shows_it_and_its_times(
@@ -73,6 +74,7 @@ def test_a_window_shows_it_and_its_times(
     assert before.std() > 5 and (before[corner] != after[corner]).mean() > 0.3  # the figures lie over the lower left
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SMALL)
 def test_recordings_are_alike_on_all_backends(name: str, gl_context: Any, tmp_path: Path) -> None:
     found = []

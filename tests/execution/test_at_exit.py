@@ -27,6 +27,7 @@ atexit.register(late)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("gl_context")
 def test_a_worker_made_at_exit(backend: str, tmp_path: Path) -> None:
     program = tmp_path / "program.py"

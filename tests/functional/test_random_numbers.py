@@ -38,6 +38,7 @@ def drawn(seed: int | None) -> pf.Model:
 INPUTS = {"x": np.zeros(MANY, np.float32), "p": np.array([0.1, 0.2, 0, 0.7], np.float32)}
 
 
+@pytest.mark.slow
 def test_distributions() -> None:
     got = pf.run(drawn(5), INPUTS)
     for name in ("rand", "rand_like"):

@@ -58,6 +58,7 @@ def test_mutated_files_of_other_frameworks_are_told_apart_or_refused() -> None:
     assert taken > 60  # they come further than the first bytes
 
 
+@pytest.mark.slow
 def test_what_once_failed(tmp_path: Path) -> None:
     (tmp_path / "seeds").write_bytes(b"\x80\x04].")  # an empty list, pickled
     ended = dict(results(map(str, CASES), Settings(), tmp_path / "seeds"))

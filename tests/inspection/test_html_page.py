@@ -137,6 +137,7 @@ def test_blocks_collapse_and_expand(opened: Callable[..., Any]) -> None:
     page.wait_for_function("page.active.graph.boxes.filter(box => box.kind === 'layer').length === 4")
 
 
+@pytest.mark.slow
 def test_two_thousand_layers_stay_usable(opened: Callable[..., Any]) -> None:
     page = opened(deep(500))
     page.click("#expand")
@@ -181,6 +182,7 @@ def test_light_and_dark(opened: Callable[..., Any]) -> None:
     assert papers[0] != papers[1]
 
 
+@pytest.mark.slow
 def test_an_address_opens_a_layer(opened: Callable[..., Any]) -> None:
     page = opened(deep(20))
     page.goto(page.url + "#layer=e7")

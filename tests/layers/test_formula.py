@@ -126,6 +126,7 @@ def test_drawn_formulas_agree_with_numpy(first: str, second: str, run: Callable[
     np.testing.assert_allclose(made, want, 1e-3, 1e-3 * max(1, float(np.abs(want).max())))
 
 
+@pytest.mark.slow
 @given(expression=INTS)
 @BOUNDED
 def test_drawn_formulas_of_integers_agree_with_numpy(expression: str, run: Callable[..., Any]) -> None:

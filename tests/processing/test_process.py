@@ -305,6 +305,7 @@ def test_what_cannot_be_is_an_error_before_anything_is_written(
     assert not Path("out").exists() or not list(Path("out").iterdir())
 
 
+@pytest.mark.slow
 def test_the_command(tmp_path: Path, inverter: Path, script: Path) -> None:
     film(tmp_path / "in.mp4", 6)
     command = [sys.executable, "-m", "perframe.command_line.cli", "process", "in.mp4", "--out", "out.mp4"]

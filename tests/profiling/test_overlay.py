@@ -64,6 +64,7 @@ def test_the_key_shows_and_hides_the_figures(backend: str, backend_context: Any)
     assert app.failures is not None and list(app.failures) == []
 
 
+@pytest.mark.slow
 def test_it_forgets_what_is_old() -> None:
     shown = pf.profiling.ProfileOverlay(shown=True)
     with App(surface=BlankSurface((64, 64)), clock=ManualClock(step=1 / 60)) as app:

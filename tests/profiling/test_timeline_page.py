@@ -53,6 +53,7 @@ def test_the_page_shows_what_was_measured(browser: Any, tmp_path: Path, width: i
     assert errors == []
 
 
+@pytest.mark.slow
 def test_a_long_profile_keeps_its_last_events(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pages, "MOST_EVENTS", 10)
     text = pages.page_text(profiled(20))
