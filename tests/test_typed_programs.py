@@ -22,7 +22,7 @@ def shown(values: pf.Tensor) -> int:
     return len(values.shape)
 ```
 
-It goes on:
+The next block uses names of the first:
 
 ```python
 with pf.Worker("painter", backend="auto") as worker:

@@ -4,28 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from perframe.command_line import caches, cli
+from perframe.command_line import caches
 
 Command = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def perframe(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Command:
-    def run(*arguments: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["perframe", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ending:
-            cli.main()
-        said = capfd.readouterr()
-        return int(ending.value.code or 0), " ".join(said.out.split()), " ".join(said.err.split())
-
-    return run
 
 
 @pytest.fixture

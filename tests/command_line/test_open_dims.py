@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,24 +12,11 @@ import pytest
 from PIL import Image
 
 import perframe as pf
-from perframe.command_line import cli
 from perframe.command_line.open_dims import choose_sizes
 from small import load, node
 
 F = pf.functional
 Command = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def perframe(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Command:
-    def run(*arguments: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["perframe", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ending:
-            cli.main()
-        said = capfd.readouterr()
-        return int(ending.value.code or 0), " ".join(said.out.split()), " ".join(said.err.split())
-
-    return run
 
 
 def fixed_side(side: int) -> pf.Model:

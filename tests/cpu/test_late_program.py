@@ -224,7 +224,7 @@ def test_release_while_kernels_compile(held: Held) -> None:
     del worker
     gc.collect()
     assert program() is None
-    held.come()  # for nobody
+    held.come()  # no program waits for it
 
 
 def test_an_error_of_the_compiler_ends_the_next_run(held: Held) -> None:

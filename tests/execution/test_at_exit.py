@@ -1,4 +1,4 @@
-"""A worker that is made while the process ends works, and the process ends in silence."""
+"""A worker that is made while the process exits runs, and nothing is printed on stderr."""
 
 from __future__ import annotations
 

@@ -185,7 +185,7 @@ def wrong_uses() -> dict[str, tuple[Callable[[pf.FunctionalTensor], Any], str]]:
     return {
         "shapes": (lambda x: x + F.ones(4, 4), r"functional.add\(input=float32 \(2, 3\), other=float32 \(4, 4\)\)"),
         "dim": (lambda x: F.softmax(x, 5), r"functional.softmax\(.*dim=5\): there is no dim 5: dims go from -2 to 1"),
-        "dtype": (lambda x: F.softmax(x.int(), 1), "floats are expected, and not int32: convert them by x.float"),
+        "dtype": (lambda x: F.softmax(x.int(), 1), "floats are expected, not int32: convert them by x.float"),
         "matrix": (lambda x: x @ x, r"functional.matmul.*3 columns and 2 rows"),
         "reshape": (lambda x: x.reshape(4, 4), "functional.reshape.*6 elements are not 16"),
         "name": (lambda x: x.reshape("q", -1), "no dim is named 'q'"),
@@ -193,8 +193,8 @@ def wrong_uses() -> dict[str, tuple[Callable[[pf.FunctionalTensor], Any], str]]:
         "channels": (lambda x: F.conv1d(x, F.ones(1, 9, 1)), "functional.conv1d.*9 channels"),
         "same": (lambda x: F.conv1d(x, F.ones(1, 2, 3), stride=2, padding="same"), "needs a stride of 1"),
         "mode": (lambda x: F.interpolate(x[None, None], 5, mode="area2"), "mode 'area2' does not fit"),
-        "graphs": (lambda x: x + other, "other: float32 .* is of another graph"),
-        "list": (lambda x: F.relu([x, x]), "a list of functional tensors is no tensor"),
+        "graphs": (lambda x: x + other, "other: float32 .* belongs to another graph"),
+        "list": (lambda x: F.relu([x, x]), "a list of functional tensors is not a tensor"),
         "object": (lambda x: x + object(), "cannot become a tensor"),
         "text": (lambda x: F.full((2,), "a", dtype="float32"), "'a' cannot fill a tensor of float32"),
         "truth": (bool, "has no truth yet.*where"),
@@ -206,7 +206,7 @@ def wrong_uses() -> dict[str, tuple[Callable[[pf.FunctionalTensor], Any], str]]:
         "training": (lambda x: F.dropout(x, training=True), "do not train"),
         "bits": (lambda x: x & 1, "functional.bitwise_and.*those of float32"),
         "types": (lambda x: F.pad(x, "ab"), "functional.pad.*pad='ab'.: malformed arguments .ValueError"),
-        "text for a dim": (lambda x: x.sum("a"), "a dim is a whole number, and not 'a'"),
+        "text for a dim": (lambda x: x.sum("a"), "a dim is an integer, not 'a'"),
         "pieces": (lambda x: F.unbind(F.tile(x, 90000), 1), "functional.unbind.*pieces are too many"),
         "repeat": (lambda x: F.repeat(x, 2), "1 counts are fewer than the dims"),
     }
@@ -234,13 +234,13 @@ def test_wrong_graphs() -> None:
         graph.add_input(F32, (1,), "x")
     with pytest.raises(InputError, match="already is an input or an output 'x'"):
         graph.compile(x=x)
-    with pytest.raises(InputError, match="a dim is a number from 0, a name or None, and not -1"):
+    with pytest.raises(InputError, match="a dim is a number from 0, a name or None, not -1"):
         graph.add_input(F32, (-1,))
     with pytest.raises(InputError, match="a shape is a list of dims"):
         graph.add_input(F32, "n")
     with pytest.raises(InputError, match="none that a tensor can have"):
         graph.add_input("float33", (1,))
-    with pytest.raises(InputError, match="is of another graph"):
+    with pytest.raises(InputError, match="belongs to another graph"):
         graph.compile(pf.FunctionalGraph().add_input(F32, (1,)))
     with pytest.raises(InputError, match="the number of its dims is not known"):
         graph.add_input(F32, None).shape  # noqa: B018

@@ -72,7 +72,7 @@ def test_without_a_seed_each_run_differs() -> None:
 
 
 def test_ranges_are_checked() -> None:
-    with pytest.raises(InputError, match="no whole number from 5 to below 5"):
+    with pytest.raises(InputError, match="no integer from 5 to below 5"):
         F.randint(5, 5, (1,))
     with pytest.raises(InputError, match="more numbers than float32 tells apart"):
         F.randint(0, 1 << 30, (1,))

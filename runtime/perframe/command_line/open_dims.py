@@ -23,7 +23,7 @@ _MOST_TRIALS = 400
 
 
 @dataclass(frozen=True)
-class Chosen:
+class ChosenSizes:
     """Sizes that were chosen for open dims.
 
     `sizes` are those of named dims and `shapes` those of inputs with open dims that have no name. `fits` tells whether
@@ -52,7 +52,7 @@ class Chosen:
 
 def choose_sizes(
     model: Model, dims: Mapping[str, int], given: Mapping[str, Sequence[int]] | None = None, first_side: int = 64
-) -> Chosen:
+) -> ChosenSizes:
     """Choose a size for each open dim that `dims` does not name and that no shape in `given`, by input, decides.
 
     A batch is 1. A picture's side is `first_side`, another usual side, or a size that the model's own constants
@@ -175,9 +175,9 @@ def _shape(value: Any, sizes: Mapping[Any, int]) -> tuple[Any, ...] | None:
 
 def _chosen(
     model: Model, known: Mapping[str, int], sizes: Mapping[Slot, int], given: Mapping[str, Any], fits: bool
-) -> Chosen:
+) -> ChosenSizes:
     named = {slot: size for slot, size in sizes.items() if isinstance(slot, str)}
     unnamed = {slot[0] for slot in sizes if isinstance(slot, tuple)}
     every: dict[Any, int] = {**known, **sizes}
     shapes = {value.name: _shape(value, every) or () for value in model.inputs if value.name in unnamed}
-    return Chosen(named, shapes, fits)
+    return ChosenSizes(named, shapes, fits)

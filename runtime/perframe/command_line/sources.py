@@ -12,7 +12,7 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from perframe.command_line.open_dims import Chosen, choose_sizes
+from perframe.command_line.open_dims import ChosenSizes, choose_sizes
 from perframe.command_line.pictures import Normalization, picture_array
 from perframe.errors import InputError, MissingFileError
 from perframe.importers.shipped import MODELS, known
@@ -163,7 +163,7 @@ def model_inputs(
     normalization: Normalization | None = None,
     likely: bool = False,
     side: int = 64,
-) -> tuple[dict[str, Array], Chosen]:
+) -> tuple[dict[str, Array], ChosenSizes]:
     """Arrays for a model's inputs, as `input_arrays` makes them, and the sizes that were chosen for open dims.
 
     With `likely`, random inputs are those of `likely_arrays`. An open side of a picture is `side` pixels if that fits.
@@ -197,7 +197,7 @@ def model_inputs(
     if likely:
         random = likely_arrays(model, sizes, seed, inputs)
         arrays |= {name: random[name] for name in random if name not in values}
-    return {one.name: files.get(one.name, arrays.get(one.name)) for one in model.inputs}, chosen  # type: ignore[misc]
+    return {one.name: (files if one.name in files else arrays)[one.name] for one in model.inputs}, chosen
 
 
 def _is_file(value: str) -> bool:

@@ -176,7 +176,7 @@ def softmin(input: Given, dim: int = -1) -> FunctionalTensor:
 def _floats(input: Given, dtype: DType = None) -> FunctionalTensor:
     x = to_tensor(input) if dtype is None else cast(input, DataType.of(dtype))
     if not x.dtype.is_float:
-        raise InputError(f"floats are expected, and not {x.dtype}: convert them by x.float()")
+        raise InputError(f"floats are expected, not {x.dtype}: convert them by x.float()")
     return x
 
 

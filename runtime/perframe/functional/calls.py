@@ -126,7 +126,7 @@ def together(*values: Given) -> list[FunctionalTensor]:
 
 
 def in_floats(value: Given) -> FunctionalTensor:
-    """Return floats as they are, and other numbers as float32."""
+    """Return floats unchanged, and other numbers as float32."""
     x = to_tensor(value)
     return cast(x, DataType.FLOAT32) if category(x.dtype) < 2 else x
 
@@ -145,7 +145,7 @@ def axis_of(x: FunctionalTensor, dim: int, more: int = 0) -> int:
     """Return a dim counted from the front. Raises InputError for a dim that x (with `more` dims) does not have."""
     rank = x.ndim + more
     if isinstance(dim, bool) or not isinstance(dim, (int, np.integer)):
-        raise InputError(f"a dim is a whole number, and not {dim!r}")
+        raise InputError(f"a dim is an integer, not {dim!r}")
     if not -max(rank, 1) <= dim < max(rank, 1):
         raise InputError(f"there is no dim {dim}: dims go from {-rank} to {rank - 1}")
     return int(dim) % rank if rank else 0

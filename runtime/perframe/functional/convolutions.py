@@ -25,7 +25,7 @@ def _pads(
         whole = [apart * (size - 1) for apart, size in zip(dilations, kernel, strict=True)]
         return (*(extra // 2 for extra in whole), *(extra - extra // 2 for extra in whole))
     if isinstance(padding, str):
-        raise InputError(f"padding is a number, 'same' or 'valid', and not {padding!r}")
+        raise InputError(f"padding is a number, 'same' or 'valid', not {padding!r}")
     return each(padding, rank, "padding", 0) * 2
 
 
@@ -43,7 +43,7 @@ def _convolution(
     x, added = batched(values[0], rank)
     w = values[1]
     if w.ndim != rank + 2:
-        raise InputError(f"the weight is (outputs, inputs / groups, {rank} dim(s)), and not {w.spec}")
+        raise InputError(f"the weight is (outputs, inputs / groups, {rank} dim(s)), not {w.spec}")
     strides, dilations = each(stride, rank, "stride"), each(dilation, rank, "dilation")
     pads = _pads(padding, w.shape[2:], strides, dilations)
     made = apply("Conv", x, w, *values[2:], strides=strides, dilations=dilations, pads=pads, group=int(groups))
@@ -64,7 +64,7 @@ def _transposed(
     values = together(input, weight, *([] if bias is None else [bias]))
     x, added = batched(values[0], rank)
     if values[1].ndim != rank + 2:
-        raise InputError(f"the weight is (inputs, outputs / groups, {rank} dim(s)), and not {values[1].spec}")
+        raise InputError(f"the weight is (inputs, outputs / groups, {rank} dim(s)), not {values[1].spec}")
     strides, dilations = each(stride, rank, "stride"), each(dilation, rank, "dilation")
     extra = each(output_padding, rank, "output_padding", 0)
     if any(more >= max(step, apart) for more, step, apart in zip(extra, strides, dilations, strict=True)):

@@ -23,7 +23,7 @@ def nms(boxes: Given, scores: Given, iou_threshold: float, score_threshold: floa
     """
     corners, values = in_floats(boxes), in_floats(scores)
     if corners.ndim != 2 or values.ndim != 1:
-        raise InputError(f"boxes are (n, 4) and scores (n,), and not {corners.spec} and {values.spec}")
+        raise InputError(f"boxes are (n, 4) and scores (n,), not {corners.spec} and {values.spec}")
     limit = None if score_threshold is None else of_array(np.array([score_threshold], np.float32))
     table = apply(
         "SuppressNonMaxima",
@@ -74,7 +74,7 @@ def roi_align(
     """Resample regions of pictures to one size. `boxes` is (n, 5): the picture's index in the batch, and the box."""
     x, rows = in_floats(input), in_floats(boxes)
     if rows.ndim != 2 or not rows.shape.may_be((rows.shape[0], 5)):
-        raise InputError(f"boxes are (n, 5), and not {rows.spec}")
+        raise InputError(f"boxes are (n, 5), not {rows.spec}")
     height, width = each(output_size, 2, "output_size")
     return apply(
         "RoiAlign",

@@ -81,7 +81,7 @@ def normal_like(mean: float, std: float, input: Given, *, dtype: DType = None, s
 
 def _whole(sizes: FunctionalTensor, low: int, high: int, dtype: DataType, seed: Seed) -> FunctionalTensor:
     if not low < high:
-        raise InputError(f"there is no whole number from {low} to below {high}")
+        raise InputError(f"there is no integer from {low} to below {high}")
     if high - low > 1 << 24:
         raise InputError(
             f"{low}..{high} are more numbers than float32 tells apart: at most {1 << 24} can be drawn from"
@@ -96,7 +96,7 @@ def _whole(sizes: FunctionalTensor, low: int, high: int, dtype: DataType, seed: 
 def randint(
     low: int, high: int | None = None, size: Sizes = (), *, dtype: DType = DataType.INT64, seed: Seed = None
 ) -> FunctionalTensor:
-    """Draw whole numbers from low to below high; with one number from 0."""
+    """Draw integers from low to below high; with one number from 0."""
     first, end = (0, low) if high is None else (low, high)
     return _whole(row_of(size), first, end, DataType.of(dtype), seed)
 
@@ -105,7 +105,7 @@ def randint(
 def randint_like(
     input: Given, low: int, high: int | None = None, *, dtype: DType = None, seed: Seed = None
 ) -> FunctionalTensor:
-    """Draw whole numbers from low to below high, in the shape and the dtype of the input."""
+    """Draw integers from low to below high, in the shape and the dtype of the input."""
     x = to_tensor(input)
     first, end = (0, low) if high is None else (low, high)
     return _whole(sizes_of(x), first, end, x.dtype if dtype is None else DataType.of(dtype), seed)
@@ -124,7 +124,7 @@ def multinomial(input: Given, num_samples: int, replacement: bool = False, *, se
     """Draw indices by rows of weights (a row, or (rows, classes)); without replacement no index comes twice."""
     weights = in_floats(input)
     if weights.ndim not in (1, 2):
-        raise InputError(f"weights are a row or rows, and not {weights.spec}")
+        raise InputError(f"weights are a row or rows, not {weights.spec}")
     rows = unsqueeze(weights, 0) if weights.ndim == 1 else weights
     if replacement:
         chosen = None if seed is None else float(seed)

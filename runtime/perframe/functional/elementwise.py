@@ -53,7 +53,7 @@ def div(input: Given, other: Given, *, rounding_mode: Literal["trunc", "floor"] 
     if rounding_mode == "floor":
         return floor_divide(input, other)
     if rounding_mode not in (None, "trunc"):
-        raise InputError(f"rounding_mode is None, 'trunc' or 'floor', and not {rounding_mode!r}")
+        raise InputError(f"rounding_mode is None, 'trunc' or 'floor', not {rounding_mode!r}")
     a, b = together(input, other)
     if rounding_mode is None:
         return apply("Div", in_floats(a), in_floats(b))
@@ -118,7 +118,7 @@ def rsqrt(input: Given) -> FunctionalTensor:
 
 @function
 def round_(input: Given, *, decimals: int = 0) -> FunctionalTensor:
-    """Round each element to a number of decimals; halves go to the even neighbour."""
+    """Round each element to a number of decimals; halves go to the even neighbor."""
     x = to_tensor(input)
     if category(x.dtype) < 2:
         return x
@@ -147,7 +147,7 @@ def frac(input: Given) -> FunctionalTensor:
 
 @function
 def clamp(input: Given, min: Given | None = None, max: Given | None = None) -> FunctionalTensor:
-    """Limit each element to min..max, which are numbers or tensors; None is no limit."""
+    """Limit each element to min..max, which are numbers or tensors; None means no limit."""
     if min is None and max is None:
         raise InputError("clamp needs `min`, `max` or both")
     x, *limits = together(input, *(limit for limit in (min, max) if limit is not None))

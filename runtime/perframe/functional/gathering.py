@@ -22,7 +22,7 @@ def to_index(index: Given) -> FunctionalTensor:
     """Return indices as int64. Raises InputError for floats and bools."""
     found = to_tensor(index)
     if category(found.dtype) != 1:
-        raise InputError(f"indices are integers, and not {found.dtype}")
+        raise InputError(f"indices are integers, not {found.dtype}")
     return cast(found, DataType.INT64)
 
 
@@ -56,7 +56,7 @@ def index_select(input: Given, dim: int, index: Given) -> FunctionalTensor:
     """Return the slices at a row of indices along a dim."""
     x, row = to_tensor(input), to_index(index)
     if row.ndim > 1:
-        raise InputError(f"the indices are one row, and not {row.spec}")
+        raise InputError(f"the indices are one row, not {row.spec}")
     return apply("Gather", x, unsqueeze(row, 0) if row.ndim == 0 else row, axis=axis_of(x, dim))
 
 
@@ -169,7 +169,7 @@ def scatter(
 ) -> FunctionalTensor:
     """Replace the elements at indices along a dim by those of `src`, or by one number; `reduce` joins them."""
     if reduce not in (None, "add", "multiply"):
-        raise InputError(f"reduce is None, 'add' or 'multiply', and not {reduce!r}")
+        raise InputError(f"reduce is None, 'add' or 'multiply', not {reduce!r}")
     return _scatter(to_tensor(input), dim, index, src, "none" if reduce is None else _REDUCTIONS[reduce])
 
 
@@ -192,7 +192,7 @@ def scatter_reduce(
     """Join the elements of `src` at indices along a dim, with or without the input's own elements."""
     x = to_tensor(input)
     if reduce not in ("sum", "prod", "mean", "amax", "amin"):
-        raise InputError(f"reduce is 'sum', 'prod', 'mean', 'amax' or 'amin', and not {reduce!r}")
+        raise InputError(f"reduce is 'sum', 'prod', 'mean', 'amax' or 'amin', not {reduce!r}")
     if not include_self:
         x = _scatter(x, dim, index, number(_neutral(reduce, x.dtype), x))
     joined = _scatter(x, dim, index, src, "add" if reduce == "mean" else _REDUCTIONS[reduce])

@@ -100,7 +100,7 @@ class FunctionalGraph:
     def _own(self, output: Given) -> FunctionalTensor:
         tensor = to_tensor(output)
         if tensor.graph not in (None, self):
-            raise InputError(f"{tensor} is of another graph: an output is made from the inputs of its own graph")
+            raise InputError(f"{tensor} belongs to another graph: an output is computed from its own graph's inputs")
         return tensor
 
     def _free_output(self, tensor: FunctionalTensor) -> str:
@@ -118,20 +118,18 @@ class FunctionalGraph:
 def _shape(dims: Sequence[Dim]) -> DynamicTensorShape:
     """Return dims as a shape. Raises InputError for a dim that is no size, no name and not None."""
     if isinstance(dims, (str, int)):
-        raise InputError(f"a shape is a list of dims, such as (1, 3, 'h', 'w'), and not {dims!r}")
+        raise InputError(f"a shape is a list of dims, such as (1, 3, 'h', 'w'), not {dims!r}")
     for dim in dims:
         whole = isinstance(dim, (int, np.integer)) and not isinstance(dim, bool) and 0 <= dim < 1 << 31
         if not (whole or dim is None or (isinstance(dim, str) and dim)):
-            raise InputError(f"a dim is a number from 0, a name or None, and not {dim!r}")
+            raise InputError(f"a dim is a number from 0, a name or None, not {dim!r}")
     return DynamicTensorShape(dims)
 
 
 def _checked(name: str) -> str:
     """Return a name. Raises InputError if an input or an output cannot have it."""
     if not isinstance(name, str) or not name or len(name) > _MAX_NAME:
-        raise InputError(
-            f"the name of an input or an output is a text of 1 to {_MAX_NAME} letters, and not {name!r:.80}"
-        )
+        raise InputError(f"the name of an input or an output is a text of 1 to {_MAX_NAME} letters, not {name!r:.80}")
     return name
 
 

@@ -21,7 +21,7 @@ from perframe.functional.sizes import row_of, sizes_of
 from perframe.functional.tensor import FunctionalTensor, of_array, to_tensor
 from perframe.tensor import DataType
 
-_KINDS = "a whole number, a slice, None, ..., or an array or tensor of integers or bools"
+_KINDS = "an integer, a slice, None, ..., or an array or tensor of integers or bools"
 
 
 def getitem(x: FunctionalTensor, index: Any) -> FunctionalTensor:
@@ -69,18 +69,18 @@ def _items(index: Any) -> list[Any]:
 
 def _tensors(item: Any) -> list[FunctionalTensor]:
     if isinstance(item, (str, float, bytes)):
-        raise InputError(f"an index is {_KINDS}, and not {item!r}")
+        raise InputError(f"an index is {_KINDS}, not {item!r}")
     tensor = to_tensor(np.array(item, np.int64) if isinstance(item, list) and not item else item)
     if tensor.dtype is DataType.BOOL:
         if not tensor.ndim:
-            raise InputError("a single bool is no index: use where(condition, a, b)")
+            raise InputError("a single bool is not an index: use where(condition, a, b)")
         if tensor.is_constant and tensor.spec.value is not None:
             return [MaskPart(of_array(row), tensor.shape[at]) for at, row in enumerate(tensor.spec.value.nonzero())]
         found = apply("NonZero", tensor)
         rows = [apply("Gather", found, of_array(np.array(at)), axis=0) for at in range(tensor.ndim)]
         return [MaskPart(row, tensor.shape[at]) for at, row in enumerate(rows)]
     if tensor.dtype.numpy.kind not in "iu":
-        raise InputError(f"an index is {_KINDS}, and not {tensor.spec}")
+        raise InputError(f"an index is {_KINDS}, not {tensor.spec}")
     return [cast(tensor, DataType.INT64)]
 
 
@@ -111,7 +111,7 @@ def _bounds(item: int | slice, axis: int, x: FunctionalTensor) -> tuple[Any, Any
         return item, (END if item == -1 else item + 1), 1
     step = 1 if item.step is None else _whole(item.step)
     if not isinstance(step, int) or step == 0:
-        raise InputError("the step of a slice is a whole number, and not 0")
+        raise InputError("the step of a slice is an integer, not 0")
     first, last = (0, END) if step > 0 else (-1, -END)
     start = first if item.start is None else _whole(item.start)
     return start, (last if item.stop is None else _whole(item.stop)), step
@@ -129,7 +129,7 @@ def _whole(bound: Any) -> Any:
     try:
         return max(-END, min(END, operator.index(bound)))
     except TypeError:
-        raise InputError(f"a bound of a slice is a whole number or a tensor, and not {bound!r}") from None
+        raise InputError(f"a bound of a slice is an integer or a tensor, not {bound!r}") from None
 
 
 def _basic(x: FunctionalTensor, items: Sequence[Any]) -> FunctionalTensor:

@@ -113,7 +113,7 @@ def arange(start: Size, end: Size | None = None, step: int | float = 1, *, dtype
 
 def _steps(steps: int) -> int:
     if isinstance(steps, bool) or not isinstance(steps, (int, np.integer)) or steps < 0:
-        raise InputError(f"steps is a number from 0, and not {steps!r}")
+        raise InputError(f"steps is a number from 0, not {steps!r}")
     reason = too_large((int(steps),), DataType.FLOAT64)
     if reason:
         raise InputError(f"the result would be too large: {reason}")
@@ -146,7 +146,7 @@ def meshgrid(*tensors: Any, indexing: Literal["ij", "xy"] = "ij") -> tuple[Funct
     several = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)) else tensors
     given = [to_tensor(row) for row in several]
     if indexing not in ("ij", "xy"):
-        raise InputError(f"indexing is 'ij' or 'xy', and not {indexing!r}")
+        raise InputError(f"indexing is 'ij' or 'xy', not {indexing!r}")
     if any(row.ndim > 1 for row in given):
         raise InputError("the coordinates of a grid are rows")
     order = list(range(len(given)))

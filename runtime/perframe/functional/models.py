@@ -16,7 +16,7 @@ from perframe.tensor.partial import PartialTensor
 def forward(model: Model, /, *inputs: Given | Mapping[str, Given], **named: Given) -> tuple[FunctionalTensor, ...]:
     """Return the outputs of a model for inputs by position, as a list, by name, or as a dict by name.
 
-    The model's layers become part of the graph, and its constants are shared; the model stays as it is. Raises
+    The model's layers become part of the graph, and its constants are shared; the model is not changed. Raises
     InputError for an input that is missing, unknown, or of a wrong dtype or shape.
     """
     given = _by_name(model, inputs, named)

@@ -228,7 +228,7 @@ def repeat_interleave(input: Given, repeats: int, dim: int | None = None) -> Fun
     """Repeat each element, or each slice along a dim, a number of times."""
     x = to_tensor(input)
     if not isinstance(repeats, (int, np.integer)) or repeats < 0:
-        raise InputError(f"repeats is one number from 0, and not {_said(repeats)}")
+        raise InputError(f"repeats is one number from 0, not {_said(repeats)}")
     if dim is None:
         x, dim = ravel(x), 0
     at = axis_of(x, dim)

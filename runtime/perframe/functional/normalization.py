@@ -1,4 +1,4 @@
-"""Normalisations of torch.nn.functional, for inference."""
+"""Normalizations of torch.nn.functional, for inference."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _factors(
 
 
 def _per_channel(x: FunctionalTensor) -> FunctionalTensor:
-    return of_array(np.ones(known_size(x, axis_of(x, 1), "a normalisation of channels"), x.dtype.numpy))
+    return of_array(np.ones(known_size(x, axis_of(x, 1), "a normalization of channels"), x.dtype.numpy))
 
 
 @function
@@ -38,7 +38,7 @@ def batch_norm(
     momentum: float = 0.1,
     eps: float = 1e-5,
 ) -> FunctionalTensor:
-    """Normalise each channel (dim 1) by known means and variances: (x - mean) / sqrt(var + eps) * weight + bias."""
+    """Normalize each channel (dim 1) by known means and variances: (x - mean) / sqrt(var + eps) * weight + bias."""
     if training:
         raise InputError("models here do not train: pass training=False")
     x = in_floats(input)
@@ -57,7 +57,7 @@ def instance_norm(
     momentum: float = 0.1,
     eps: float = 1e-5,
 ) -> FunctionalTensor:
-    """Normalise each channel (dim 1) of each item of a batch by its own mean and variance."""
+    """Normalize each channel (dim 1) of each item of a batch by its own mean and variance."""
     if not use_input_stats:
         if running_mean is None or running_var is None:
             raise InputError("use_input_stats=False needs running_mean and running_var")
@@ -70,7 +70,7 @@ def instance_norm(
 def group_norm(
     input: Given, num_groups: int, weight: Given | None = None, bias: Given | None = None, eps: float = 1e-5
 ) -> FunctionalTensor:
-    """Normalise groups of channels (dim 1) of each item of a batch by their mean and variance."""
+    """Normalize groups of channels (dim 1) of each item of a batch by their mean and variance."""
     x = in_floats(input)
     factors = _factors(x, _per_channel(x), weight, bias)
     return apply("GroupNormalization", x, *factors, num_groups=int(num_groups), epsilon=float(eps))
@@ -92,7 +92,7 @@ def layer_norm(
     bias: Given | None = None,
     eps: float = 1e-5,
 ) -> FunctionalTensor:
-    """Normalise the last dims by their mean and variance."""
+    """Normalize the last dims by their mean and variance."""
     x = in_floats(input)
     like = _last_dims(x, normalized_shape)
     factors = _factors(x, like, weight, bias)
@@ -116,7 +116,7 @@ def rms_norm(
 def local_response_norm(
     input: Given, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
 ) -> FunctionalTensor:
-    """Divide by (k + alpha * mean square of `size` neighbouring channels) ** beta."""
+    """Divide by (k + alpha * mean square of `size` neighboring channels) ** beta."""
     x = in_floats(input)
     even = size % 2 == 0  # PyTorch looks further back, and ONNX further ahead
     x = flip(x, 1) if even else x

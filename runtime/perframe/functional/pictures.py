@@ -43,7 +43,7 @@ def interpolate(
     if align_corners is not None and not smooth:
         raise InputError(f"align_corners says nothing for mode {mode!r}")
     if antialias and mode not in ("bilinear", "bicubic"):
-        raise InputError(f"antialias is for the modes bilinear and bicubic, and not {mode!r}")
+        raise InputError(f"antialias is for the modes bilinear and bicubic, not {mode!r}")
     scales = None
     if scale_factor is not None:
         one = isinstance(scale_factor, (int, float))
@@ -94,7 +94,7 @@ def grid_sample(
 ) -> FunctionalTensor:
     """Sample pictures or volumes at points of -1..1, x first."""
     if mode not in _SAMPLINGS:
-        raise InputError(f"mode is one of {', '.join(_SAMPLINGS)}, and not {mode!r}")
+        raise InputError(f"mode is one of {', '.join(_SAMPLINGS)}, not {mode!r}")
     how = {"mode": _SAMPLINGS[mode], "padding_mode": padding_mode, "align_corners": int(bool(align_corners))}
     x = in_floats(input)
     return apply("GridSample", x, cast(grid, x.dtype), **how)
@@ -123,7 +123,7 @@ def pixel_unshuffle(input: Given, downscale_factor: int) -> FunctionalTensor:
     x = to_tensor(input)
     for size in x.shape[-2:]:
         if isinstance(size, int) and size % downscale_factor:
-            raise InputError(f"the height and the width of {x.spec} are no multiples of {downscale_factor}")
+            raise InputError(f"the height and the width of {x.spec} are not multiples of {downscale_factor}")
     return _blocks("SpaceToDepth", x, downscale_factor)
 
 

@@ -70,7 +70,7 @@ def select(input: Given, dim: int, index: Size) -> FunctionalTensor:
         row = cast(index, DataType.INT64)
         return apply("Gather", x, row if row.ndim == 0 else apply("Reshape", row, ints()), axis=at)
     if not isinstance(index, (int, np.integer)) or isinstance(index, bool):
-        raise InputError(f"an index is a whole number or a tensor, and not {index!r}")
+        raise InputError(f"an index is an integer or a tensor, not {index!r}")
     size = x.shape[at] if x.shape else 0
     if isinstance(size, int) and not -size <= index < size:
         raise InputError(f"index {index} lies outside dim {at} of {x.spec}")
@@ -85,7 +85,7 @@ def split(input: Given, split_size_or_sections: int | Sequence[int], dim: int = 
     if isinstance(split_size_or_sections, (int, np.integer)):
         each, whole = int(split_size_or_sections), known_size(x, at, "split")
         if each < 1:
-            raise InputError(f"the size of a piece is at least 1, and not {each}")
+            raise InputError(f"the size of a piece is at least 1, not {each}")
         sizes = [min(each, whole - at * each) for at in range(limited(-(-whole // each)))] or [0]
     else:
         sizes = [int(one) for one in split_size_or_sections]
@@ -97,7 +97,7 @@ def chunk(input: Given, chunks: int, dim: int = 0) -> tuple[FunctionalTensor, ..
     """Cut a dim into pieces of equal size, the last of which may be smaller, and of which there may be fewer."""
     x = to_tensor(input)
     if chunks < 1:
-        raise InputError(f"the number of chunks is at least 1, and not {chunks}")
+        raise InputError(f"the number of chunks is at least 1, not {chunks}")
     return split(x, max(1, -(-known_size(x, axis_of(x, dim), "chunk") // chunks)), dim)
 
 
@@ -247,9 +247,9 @@ def pad(
     x = to_tensor(input)
     amounts = [int(amount) for amount in pad]
     if len(amounts) % 2 or len(amounts) > 2 * x.ndim:
-        raise InputError(f"{len(amounts)} numbers are no pairs for the {x.ndim} dims of {x.spec}")
+        raise InputError(f"{len(amounts)} numbers are not pairs for the {x.ndim} dims of {x.spec}")
     if mode not in _PADDINGS:
-        raise InputError(f"mode is one of {', '.join(_PADDINGS)}, and not {mode!r}")
+        raise InputError(f"mode is one of {', '.join(_PADDINGS)}, not {mode!r}")
     axes = [x.ndim - 1 - at for at in range(len(amounts) // 2)]
     before, after = amounts[::2], amounts[1::2]
     for at, first, last in zip(axes, before, after, strict=True):

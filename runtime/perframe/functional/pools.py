@@ -100,7 +100,7 @@ def _adaptive(
     x, added = batched(input, rank)
     wanted = (output_size,) * rank if isinstance(output_size, int) else tuple(output_size)
     if len(wanted) != rank:
-        raise InputError(f"output_size is a number, or one for each of {rank} dims, and not {output_size!r}")
+        raise InputError(f"output_size is a number, or one for each of {rank} dims, not {output_size!r}")
     if all(size == 1 for size in wanted):
         return unbatched(apply(op, x), added)
     for axis, size in enumerate(wanted, 2):
@@ -112,7 +112,7 @@ def _adaptive(
 def _adapted(x: FunctionalTensor, axis: int, size: int, reduce: Callable[..., FunctionalTensor]) -> FunctionalTensor:
     """Reduce one dim to `size` windows, as PyTorch cuts them: floor(i * n / size) to ceil((i + 1) * n / size)."""
     if size < 1:
-        raise InputError(f"an output size is at least 1, and not {size}")
+        raise InputError(f"an output size is at least 1, not {size}")
     whole = known_size(x, axis, "an adaptive pool")
     if whole % size == 0:
         return reduce(unflatten(x, axis, (size, whole // size)), axis + 1)

@@ -19,7 +19,7 @@ def _with_rank(what: str, rank: int, *values: Given) -> list[FunctionalTensor]:
     tensors = together(*values)
     for x in tensors:
         if x.ndim != rank:
-            raise InputError(f"{what} takes tensors of {rank} dim(s), and not {x.spec}")
+            raise InputError(f"{what} takes tensors of {rank} dim(s), not {x.spec}")
     return tensors
 
 
@@ -100,7 +100,7 @@ def linear(input: Given, weight: Given, bias: Given | None = None) -> Functional
     """Return input @ weight.T + bias; the weight is (outputs, inputs)."""
     x, w = together(input, weight)
     if w.ndim not in (1, 2):
-        raise InputError(f"the weight is (outputs, inputs), and not {w.spec}")
+        raise InputError(f"the weight is (outputs, inputs), not {w.spec}")
     made = apply("MatMul", x, transpose(w, 0, 1) if w.ndim == 2 else w)
     return made if bias is None else add(made, bias)
 
@@ -138,7 +138,7 @@ def scaled_dot_product_attention(
     if enable_gqa:
         heads, kept = q.shape[-3], k.shape[-3]
         if not isinstance(heads, int) or not isinstance(kept, int) or heads % kept:
-            raise InputError(f"{heads} heads of the query are no multiple of {kept} heads of the key")
+            raise InputError(f"{heads} heads of the query are not a multiple of {kept} heads of the key")
         k, v = (repeat_interleave(x, heads // kept, -3) for x in (k, v))
     depth = q.shape[-1]
     if scale is None and not isinstance(depth, int):

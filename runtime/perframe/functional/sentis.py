@@ -69,7 +69,7 @@ _OTHER = {
 
 
 def snake_case(name: str) -> str:
-    """Return a name of capitalised words in snake_case."""
+    """Return a name of capitalized words in snake_case."""
     return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
 
 

@@ -42,7 +42,7 @@ def sizes_of(x: FunctionalTensor, first: int = 0, end: int | None = None) -> Fun
 def row_of(sizes: Sizes, *named: FunctionalTensor) -> FunctionalTensor:
     """Return sizes as a row of int64. A name is the size of that dim of one of the tensors `named`.
 
-    Raises InputError for a name that no dim has, and for anything that is no size.
+    Raises InputError for a name that no dim has, and for anything that is not a size.
     """
     if isinstance(sizes, FunctionalTensor):
         return cast(sizes, DataType.INT64)
@@ -71,5 +71,5 @@ def _part(size: Size, named: Sequence[FunctionalTensor]) -> FunctionalTensor:
         known = sorted({dim for tensor in named for dim in tensor.shape if isinstance(dim, str)})
         raise InputError(f"no dim is named {size!r}; there are {known or 'no named dims'}")
     if isinstance(size, bool) or not isinstance(size, (int, np.integer)):
-        raise InputError(f"a size is a whole number, a name of a dim or a tensor of one number, and not {size!r}")
+        raise InputError(f"a size is an integer, the name of a dim or a tensor of one number, not {size!r}")
     return ints(int(size))

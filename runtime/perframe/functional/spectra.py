@@ -34,7 +34,7 @@ def stft(
     """
     x = in_floats(input)
     if x.ndim not in (1, 2):
-        raise InputError(f"signals are a row or rows, and not {x.spec}")
+        raise InputError(f"signals are a row or rows, not {x.spec}")
     added = x.ndim == 1
     x = unsqueeze(x, 0) if added else x
     hop, length = n_fft // 4 if hop_length is None else hop_length, n_fft if win_length is None else win_length

@@ -103,8 +103,8 @@ class FunctionalTensor(Methods):
 
     def __bool__(self) -> bool:
         raise InputError(
-            f"{self} has no truth yet: its values exist when a worker runs the model. Use where(condition, a, b) in "
-            "place of `if`, logical_and(a, b) or a & b in place of `and`, and a.any() or a.all() for one bool"
+            f"{self} has no truth yet: its values exist when a worker runs the model. Use where(condition, a, b) "
+            "instead of `if`, logical_and(a, b) or a & b instead of `and`, and a.any() or a.all() for one bool"
         )
 
     def __array__(self, *_args: Any, **_options: Any) -> NDArray[Any]:
@@ -138,7 +138,7 @@ def of_array(array: NDArray[Any], is_number: bool = False, follows: bool = False
 
 
 def to_tensor(value: Given) -> FunctionalTensor:
-    """Return a tensor as it is, and anything else as a constant: lists and numbers of Python as PyTorch reads them.
+    """Return a tensor unchanged, and anything else as a constant: lists and numbers of Python as PyTorch reads them.
 
     Raises InputError for a value that no tensor can hold.
     """
@@ -149,7 +149,7 @@ def to_tensor(value: Given) -> FunctionalTensor:
     is_number = isinstance(value, (bool, int, float, np.number, np.bool_))
     plain = is_number or isinstance(value, (list, tuple))
     if isinstance(value, (list, tuple)) and any(isinstance(item, FunctionalTensor) for item in value):
-        raise InputError("a list of functional tensors is no tensor: join them by stack(...) or cat(...)")
+        raise InputError("a list of functional tensors is not a tensor: join them by stack(...) or cat(...)")
     try:
         array = np.array(value)
     except (ValueError, TypeError) as error:

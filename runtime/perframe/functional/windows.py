@@ -18,7 +18,7 @@ def each(value: Extent, rank: int, what: str, least: int = 1) -> tuple[int, ...]
         numbers *= rank
     whole = all(hasattr(one, "__index__") and not isinstance(one, bool) and one >= least for one in numbers)
     if len(numbers) != rank or not whole:
-        raise InputError(f"{what} is a number from {least}, or one for each of {rank} dim(s), and not {value!r}")
+        raise InputError(f"{what} is a number from {least}, or one for each of {rank} dim(s), not {value!r}")
     return tuple(int(one) for one in numbers)
 
 

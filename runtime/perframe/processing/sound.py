@@ -1,4 +1,4 @@
-"""Sound that a container cannot hold as it is: it is encoded again, and begins with the pictures."""
+"""Re-encodes sound whose codec the container does not hold, and starts it with the pictures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The kernels that compilers work on, for those who show it: the frame loop knows no backend."""
+"""Counts the kernels that are compiling, for the watchdog and the progress bar: the frame loop knows no backend."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ _OBJECT_TYPE, _OBJECT_NAME, _TEXTURE = 0x8CD0, 0x8CD1, 0x1702
 _BLOCK = 512  # names that native code asks for at once
 
 
-class Origins:
+class DrawnTextures:
     """Tells textures that GL draws, whose first row is the bottom one, from uploaded pictures, whose first row is the
     top one.
     """

@@ -12,7 +12,7 @@ from typing import Any
 import moderngl
 import numpy as np
 
-from perframe.backends.gl.attachments import Origins
+from perframe.backends.gl.attachments import DrawnTextures
 from perframe.backends.gl.backend import GLBackend
 from perframe.backends.gl.compute import ComputeBackend
 from perframe.backends.gl.context import device_for
@@ -48,7 +48,7 @@ class TexturePasses:
         self._backends = {backend.backend_type: backend for backend in backends}
         self._bound: OrderedDict[Any, Any] = OrderedDict()
         self._own: dict[Any, Storage] = {}
-        self._origins = Origins(self._device)
+        self._drawn_textures = DrawnTextures(self._device)
 
     @property
     def default(self) -> BackendType:
@@ -78,11 +78,11 @@ class TexturePasses:
         if not isinstance(texture, moderngl.Framebuffer):
             return texture
         self._check_object(texture)
-        return self._origins.texture_of(texture)
+        return self._drawn_textures.texture_of(texture)
 
     def is_drawn(self, texture: Any) -> bool:
         """Whether GL draws into a texture, so that its first row is the bottom one."""
-        return self._origins.is_drawn(texture)
+        return self._drawn_textures.is_drawn(texture)
 
     def texture_size(self, texture: Any) -> tuple[int, int]:
         """Width and height of the caller's texture, a moderngl object or a GL name. Raises InputError, ClosedError."""
@@ -127,7 +127,7 @@ class TexturePasses:
         with self._device.using():
             buffers = self._pass(("upload", picture.nbytes), lambda: PixelBuffers(self._device, picture.nbytes))
             buffers.upload(np.ascontiguousarray(picture), texture)
-        self._origins.note_upload(texture)
+        self._drawn_textures.note_upload(texture)
 
     def mipmap_levels(self, texture: Any, size: tuple[int, int]) -> int:
         """The number of levels of the texture's mipmap. Raises InputError if only the first is there."""

@@ -60,7 +60,7 @@ def _read(lines: BinaryIO, requests: queue.SimpleQueue[dict[str, Any] | None]) -
     for line in lines:
         request = json.loads(line)
         requests.put(request)
-        if request is None:  # the other process ends, and nobody reads the replies
+        if request is None:  # the parent is exiting, and reads no more replies
             time.sleep(LAST)
             break
     with _writing:
