@@ -355,8 +355,9 @@ def test_a_child_finds_all_locks_free() -> None:
 
 
 ENDS = """
-import time
-from perframe.backends.cpu.compile import jit
+import sys, time
+from perframe.backends.cpu.compile import compilers, jit
+compilers.STAY = float(sys.argv[1]) if len(sys.argv) > 1 else compilers.STAY
 for name in ("pad", "resize", "gather", "gemm.scale"):
     jit.kernel(name)
 while not jit.compilers()._processes:
@@ -365,10 +366,27 @@ while not jit.compilers()._processes:
 
 
 @pytest.mark.slow
-def test_the_end_of_a_process_waits_for_no_kernel(tmp_path: Path) -> None:
-    """The processes compile on, for the cache, and then end."""
-    process = start(ENDS, PERFRAME_CACHE=str(tmp_path), PERFRAME_COMPILERS="1")
+def test_processes_compile_on_for_the_cache(tmp_path: Path) -> None:
+    """A process whose patience is over leaves its kernels to the processes that compile them."""
+    process = start(ENDS, 0, PERFRAME_CACHE=str(tmp_path), PERFRAME_COMPILERS="1")
     process.communicate(timeout=60)
     kernels = tmp_path / "kernels"
     assert process.returncode == 0 and len([*kernels.glob("*.o")] if kernels.exists() else []) < 4
     wait_until(lambda: len(list(kernels.glob("*.o"))) == 4)
+
+
+@pytest.mark.slow
+def test_a_process_waits_for_its_kernels_at_its_end(tmp_path: Path) -> None:
+    process = start(ENDS, 150, PERFRAME_CACHE=str(tmp_path), PERFRAME_COMPILERS="1")
+    process.communicate(timeout=180)
+    assert process.returncode == 0 and len([*(tmp_path / "kernels").glob("*.o")]) == 4
+
+
+@pytest.mark.slow
+def test_a_process_that_fails_does_not_wait(tmp_path: Path) -> None:
+    process = start(ENDS + "raise KeyboardInterrupt", 150, PERFRAME_CACHE=str(tmp_path), PERFRAME_COMPILERS="1")
+    began = time.monotonic()
+    process.communicate(timeout=180)
+    kernels = tmp_path / "kernels"
+    assert process.returncode and len([*kernels.glob("*.o")] if kernels.exists() else []) < 4
+    assert time.monotonic() - began < 100

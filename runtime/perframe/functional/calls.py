@@ -100,8 +100,8 @@ def graph_of(tensors: Sequence[FunctionalTensor]) -> Any:
     for tensor in tensors:
         if found is not None and tensor.graph is not None and tensor.graph is not found:
             raise InputError(
-                f"{tensor} belongs to another graph than the other tensors: build all of a model with one FunctionalGraph; "
-                "a model that is compiled becomes part of another graph by forward(model, ...)"
+                f"{tensor} belongs to another graph than the other tensors: build all of a model with one "
+                "FunctionalGraph; a model that is compiled becomes part of another graph by forward(model, ...)"
             )
         found = found or tensor.graph
     return found

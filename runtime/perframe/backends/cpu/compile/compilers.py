@@ -36,6 +36,7 @@ IDLE = 10.0  # seconds after which an idle process is ended
 START = 60.0  # seconds that a process may take to become ready
 REPLY = 60.0  # seconds for one kernel, some hundred times what it takes alone; then this process compiles the kernel
 NEWS = 5.0  # seconds between two reports of progress in the log
+STAY = 10.0  # seconds that a process waits at its end for its kernels: the next one would request them again
 LAST = 60.0  # seconds that processes compile on for the cache after this process has ended
 
 
@@ -359,10 +360,13 @@ def _compilers() -> Compilers:
 
 
 def _leave(left: Compilers, process: int) -> None:
-    """At exit, leave the compilations under way to their processes, so that the next process finds the kernels on
-    disk.
+    """At exit, wait for the compilations under way, and then leave the rest to their processes, so that the next
+    process finds the kernels on disk. An error or Ctrl-C ends the process at once.
     """
     if os.getpid() == process:
+        with contextlib.suppress(KeyboardInterrupt):
+            if not hasattr(sys, "last_type"):  # the error that ends it
+                left.settle(STAY)
         left.leave()
 
 
