@@ -53,7 +53,7 @@ def test_later_blocks_use_names_of_earlier_ones(tmp_path: Path) -> None:
         ('"auto"', '"gpu"', 17),
         ("output.numpy()", "output.nmupy()", 19),
         ("len(values.shape)", "str(values)", 11),
-        ("(picture)", "(pictures)", 18),
+        ("(picture)", "(pictured)", 18),
     ],
 )
 def test_a_wrong_type_is_found_by_both(right: str, wrong: str, line: int, tmp_path: Path) -> None:
