@@ -11,7 +11,7 @@ from collections import defaultdict
 
 import pytest
 
-CASES = 3  # of a function, on each backend
+CASES = 2  # of a function, on each backend
 
 
 def chosen(items: list[pytest.Item]) -> tuple[list[pytest.Item], list[pytest.Item]]:

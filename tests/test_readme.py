@@ -116,6 +116,7 @@ def test_the_frame_loop_paints(
     assert difference(tmp_path / "painting.png", painted) < 1.5
 
 
+@pytest.mark.slow
 @pytest.mark.window
 def test_the_guest_paints(display: None, gl_context: object, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)

@@ -82,6 +82,7 @@ def test_search_works_from_a_folder(browser: Any, site: Path, start: str) -> Non
     assert not missed
 
 
+@pytest.mark.slow
 def test_flowcharts_are_drawn(browser: Any, site: Path) -> None:
     page = browser.new_page()
     page.goto((site / "architecture.html").as_uri())

@@ -27,6 +27,7 @@ def group(name: str) -> tuple[str, str]:
     return function, next((one for one in ("gpu_compute", "gpu_pixel", "cpu") if one in parameters), "")
 
 
+@pytest.mark.slow
 def test_quick_keeps_some_cases_of_each_function_on_each_backend() -> None:
     every, kept = collected(), collected("--quick")
     counts, of_quick = Counter(map(group, every)), Counter(map(group, kept))
@@ -36,6 +37,7 @@ def test_quick_keeps_some_cases_of_each_function_on_each_backend() -> None:
     assert kept == collected("--quick"), "the same cases every time"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no such signals")
 def test_ctrl_c_reaches_tests_whose_shell_ignores_it() -> None:
     tests = "tests/conversion/test_environments.py -k test_an_interrupt_ends"

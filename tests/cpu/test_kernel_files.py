@@ -59,6 +59,7 @@ def test_a_folder_that_others_may_write_to_is_refused(folder: Path, shared: str,
     assert compiled("pad") == 0
 
 
+@pytest.mark.slow
 def test_variables_of_numba_make_no_kernels_for_others(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NUMBA_OPT", "0")
     assert compiled("pad") == 1

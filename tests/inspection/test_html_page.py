@@ -125,6 +125,7 @@ def test_search_finds_layers_by_name_and_type(opened: Callable[..., Any]) -> Non
     assert page.text_content("#matches") == "0 found"
 
 
+@pytest.mark.slow
 def test_blocks_collapse_and_expand(opened: Callable[..., Any]) -> None:
     page = opened(deep(20))
     assert page.evaluate("page.active.graph.boxes.filter(box => box.kind === 'block').length") == 20

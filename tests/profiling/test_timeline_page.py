@@ -25,6 +25,7 @@ def profiled(frames: int = 5) -> pf.profiling.profile.Profile:  # type: ignore[n
     return profile
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [1200, 420])
 def test_the_page_shows_what_was_measured(browser: Any, tmp_path: Path, width: int) -> None:
     path = tmp_path / "profile.html"
